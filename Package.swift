@@ -1,0 +1,107 @@
+// swift-tools-version:6.1
+
+import PackageDescription
+
+let swiftSettings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let grpcCore = Target.Dependency.product(name: "GRPCCore", package: "grpc-swift-2")
+let grpcProtobuf = Target.Dependency.product(name: "GRPCProtobuf", package: "grpc-swift-protobuf")
+let swiftProtobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
+let argumentParser = Target.Dependency.product(
+  name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
+
+func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .testTarget(
+    name: "\(name)Tests",
+    dependencies: [.byName(name: name), "TestSupport"] + dependencies,
+    swiftSettings: swiftSettings
+  )
+}
+
+let package = Package(
+  name: "pubsub-etl",
+  products: [
+    .executable(name: "pubsub-etl", targets: ["PubSubETL"]),
+    .executable(name: "pubsub-simulator", targets: ["PubSubSimulatorCLI"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.3"),
+    .package(url: "https://github.com/grpc/grpc-swift-protobuf", from: "2.4.1"),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
+  ],
+  targets: [
+    // 0: C libraries of the system, and JSON.
+    .systemLibrary(
+      name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+    .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    .systemLibrary(name: "CSystem"),
+    target("JSON"),
+    // 1: bytes over the network, digests.
+    target("Digest", ["COpenSSL"]),
+    target("TLSStream", ["COpenSSL", "CSystem"]),
+    target("HTTPClient", ["CCurl"]),
+    target("HTTP2Transport", ["CNGHTTP2", "TLSStream", grpcCore]),
+    // 2: the service, the login, the format.
+    target("PubSubAPI", [grpcCore, grpcProtobuf, swiftProtobuf]),
+    target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
+    target("Avro", ["JSON"]),
+    // 3: how a run is conducted.
+    target("Pipeline", ["JSON", logging]),
+    // 4: the ends of a pipeline.
+    target("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
+    target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
+    target(
+      "PubSubSimulator",
+      ["CNGHTTP2", "COpenSSL", "CSystem", "TLSStream", "PubSubAPI", "Digest", flyingFox]),
+    // 5: the programs.
+    .executableTarget(
+      name: "PubSubETL",
+      dependencies: [
+        "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "PubSubSource",
+        "FileSink", "JSON", "CSystem", grpcCore, argumentParser, logging,
+      ],
+      swiftSettings: swiftSettings
+    ),
+    .executableTarget(
+      name: "PubSubSimulatorCLI",
+      dependencies: ["PubSubSimulator", argumentParser],
+      swiftSettings: swiftSettings
+    ),
+    // Tests.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    tests("JSON"),
+    tests("Digest"),
+    tests("TLSStream"),
+    tests("HTTPClient"),
+    tests("HTTP2Transport", ["PubSubAPI", "TLSStream", grpcCore]),
+    tests("PubSubAPI", [grpcCore, swiftProtobuf]),
+    tests("SalesforceAuth", ["HTTPClient"]),
+    tests("Avro", ["JSON"]),
+    tests("Pipeline", ["JSON"]),
+    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON"]),
+    tests("FileSink", ["Pipeline", "JSON"]),
+    tests("PubSubSimulator", ["PubSubAPI"]),
+    tests("PubSubETL", ["Pipeline", "JSON", "FileSink"]),
+    // The real programs against each other; runs what `swift build` has built.
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),
+  ]
+)

@@ -1,0 +1,21 @@
+// What the Glibc module of Swift does not show.
+#pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// renameat2 and its flags are hidden behind _GNU_SOURCE, which the importer does not define.
+static inline int c_renameat2(int from_dir, const char *from, int to_dir, const char *to,
+                              unsigned int flags) {
+  return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+static const unsigned int C_RENAME_NOREPLACE = 1;

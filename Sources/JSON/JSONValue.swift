@@ -1,0 +1,105 @@
+/// A JSON value that knows where it stood in its text (RFC 8259).
+///
+/// Two values are equal when their contents are: positions do not count, the order of an object's
+/// members does.
+public struct JSONValue: Sendable {
+  public indirect enum Content: Sendable, Equatable {
+    case null
+    case boolean(Bool)
+    /// The number as it was written, for example `1e3`, so that no digit is lost.
+    case number(String)
+    case string(String)
+    case array([JSONValue])
+    /// In the order of the text. A parser has refused duplicate names.
+    case object([JSONMember])
+  }
+
+  /// Where the value begins: line and column from 1, in characters; 0 for a value made in memory.
+  public struct Position: Sendable, Hashable {
+    public var line: Int
+    public var column: Int
+    public init(line: Int = 0, column: Int = 0) {
+      self.line = line
+      self.column = column
+    }
+  }
+
+  public var content: Content
+  public var position: Position
+
+  public init(_ content: Content, at position: Position = Position()) {
+    self.content = content
+    self.position = position
+  }
+}
+
+/// A name and its value in a JSON object.
+public struct JSONMember: Sendable, Equatable {
+  public var name: String
+  public var namePosition: JSONValue.Position
+  public var value: JSONValue
+
+  public init(
+    _ name: String, _ value: JSONValue, at namePosition: JSONValue.Position = .init()
+  ) {
+    self.name = name
+    self.namePosition = namePosition
+    self.value = value
+  }
+
+  public static func == (left: Self, right: Self) -> Bool {
+    left.name == right.name && left.value == right.value
+  }
+}
+
+extension JSONValue: Equatable {
+  public static func == (left: Self, right: Self) -> Bool { left.content == right.content }
+}
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
+  ExpressibleByIntegerLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral,
+  ExpressibleByNilLiteral
+{
+  public init(stringLiteral value: String) { self.init(.string(value)) }
+  public init(booleanLiteral value: Bool) { self.init(.boolean(value)) }
+  public init(integerLiteral value: Int64) { self.init(.number(String(value))) }
+  public init(arrayLiteral elements: JSONValue...) { self.init(.array(elements)) }
+  public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    self.init(.object(elements.map { JSONMember($0.0, $0.1) }))
+  }
+  public init(nilLiteral: ()) { self.init(.null) }
+
+  public static func string(_ value: String) -> Self { Self(.string(value)) }
+  public static func integer(_ value: some BinaryInteger) -> Self { Self(.number("\(value)")) }
+  public static func boolean(_ value: Bool) -> Self { Self(.boolean(value)) }
+  public static func array(_ values: [JSONValue]) -> Self { Self(.array(values)) }
+}
+
+extension JSONValue {
+  /// The member of that name, nil when there is none or the value is no object.
+  public subscript(_ name: String) -> JSONValue? {
+    guard case .object(let members) = self.content else { return nil }
+    return members.first { $0.name == name }?.value
+  }
+
+  public var string: String? {
+    if case .string(let text) = self.content { text } else { nil }
+  }
+
+  /// The number as an integer; nil for fractions, exponents and what 64 bits do not hold.
+  public var integer: Int64? {
+    if case .number(let text) = self.content { Int64(text) } else { nil }
+  }
+
+  public var boolean: Bool? {
+    if case .boolean(let value) = self.content { value } else { nil }
+  }
+
+  public var array: [JSONValue]? {
+    if case .array(let values) = self.content { values } else { nil }
+  }
+
+  public var members: [JSONMember]? {
+    if case .object(let members) = self.content { members } else { nil }
+  }
+}

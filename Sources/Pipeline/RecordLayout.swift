@@ -1,0 +1,124 @@
+/// One column of a layout: where its values are and under which name they go out.
+public struct Column: Sendable, Equatable {
+  public enum Content: Sendable, Equatable {
+    /// The same text in every row of the layout.
+    case constant(String)
+    /// A cell of the row.
+    case slot(Int, ColumnType)
+    /// A record. Its own presence is in `slot` (its cell is unused); `scalar` is the cell of the
+    /// scalar branch of a union of a scalar and a record (Account.Name), which goes out under the
+    /// record's name. Not flattened, it is written as a JSON object of its present children.
+    case record(slot: Int, scalar: ScalarBranch?, children: [Column])
+  }
+
+  public struct ScalarBranch: Sendable, Equatable {
+    public var slot: Int
+    public var type: ColumnType
+    public init(slot: Int, type: ColumnType) {
+      self.slot = slot
+      self.type = type
+    }
+  }
+
+  /// The key of the line, before escaping.
+  public var name: String
+  /// Where it comes from in the schema: `["BillingAddress", "City"]`; the name alone for metadata.
+  public var path: [String]
+  public var content: Content
+  /// `Data:Currency` and the like, from the schema's `doc`, without the custom field's ID.
+  public var salesforceType: String?
+  /// One of the columns whose names begin with `_` and that every line has.
+  public var isMetadata: Bool
+
+  public init(
+    name: String, path: [String], content: Content, salesforceType: String? = nil,
+    isMetadata: Bool = false
+  ) {
+    self.name = name
+    self.path = path
+    self.content = content
+    self.salesforceType = salesforceType
+    self.isMetadata = isMetadata
+  }
+}
+
+/// The columns of the rows of one schema on one topic.
+///
+/// Made once when a schema ID is first seen; stages make new ones from it. Slots belong to the
+/// batch and never change; columns name them, so selecting, renaming and flattening cost nothing
+/// per row. Sinks keep what they compile per layout under its `ObjectIdentifier`.
+public final class RecordLayout: Sendable {
+  public enum Family: Sendable, Hashable {
+    case changeEvent
+    case platformEvent
+  }
+
+  public let topic: String
+  public let schemaID: String
+  /// API name of the object or event: `Opportunity`, `Order_Event__e`.
+  public let entity: String
+  public let family: Family
+  /// Cells of a row, the metadata slots included.
+  public let slotCount: Int
+  /// Slots that hold fields of the schema in the order in which names are listed in
+  /// `_changed_fields`: top level first, then the children of records.
+  public let fieldOrder: [Int]
+  public let columns: [Column]
+
+  public init(
+    topic: String, schemaID: String, entity: String, family: Family, slotCount: Int,
+    fieldOrder: [Int], columns: [Column]
+  ) {
+    self.topic = topic
+    self.schemaID = schemaID
+    self.entity = entity
+    self.family = family
+    self.slotCount = slotCount
+    self.fieldOrder = fieldOrder
+    self.columns = columns
+  }
+
+  /// The same rows under other columns.
+  public func with(columns: [Column]) -> RecordLayout {
+    RecordLayout(
+      topic: self.topic, schemaID: self.schemaID, entity: self.entity, family: self.family,
+      slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns)
+  }
+}
+
+/// Slots that every layout has, whatever its schema.
+public enum MetadataSlot {
+  public static let replayID = 0  // string: hex text
+  public static let eventID = 1  // string
+  public static let kind = 2  // enumeration of `EventKind`
+  public static let entity = 3  // string
+  public static let changeType = 4  // string: symbol of the writer schema
+  public static let recordID = 5  // string
+  public static let recordIDs = 6  // stringList, with "record_ids": "array" only
+  public static let commitTimestamp = 7  // timestamp, milliseconds
+  public static let commitNumber = 8  // string of decimal digits
+  public static let commitUser = 9  // string
+  public static let transactionKey = 10  // string
+  public static let sequenceNumber = 11  // int32
+  public static let changeOrigin = 12  // string
+  public static let changedFields = 13  // fieldSet
+  public static let nulledFields = 14  // fieldSet
+  public static let diffFields = 15  // fieldSet
+  /// The first slot of the schema's own fields.
+  public static let count = 16
+}
+
+/// What kind of line an event makes (design page, section 5).
+public enum EventKind: UInt8, Sendable, CaseIterable {
+  case change, gap, overflow, wildcard, event
+
+  public var name: String {
+    switch self {
+    case .change: "change"
+    case .gap: "gap"
+    case .overflow: "overflow"
+    case .wildcard: "wildcard"
+    case .event: "event"
+    }
+  }
+}

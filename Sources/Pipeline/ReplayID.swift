@@ -1,0 +1,52 @@
+/// A place in the stream of one topic, as the service names it.
+///
+/// Opaque: stored and sent back exactly as received, never incremented, never compared for order
+/// (contract/semantics.md section 5).
+public struct ReplayID: Hashable, Sendable {
+  public var bytes: [UInt8]
+
+  public init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  public init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = [UInt8](bytes) }
+
+  /// - Parameter hex: an even number of hexadecimal digits of either case, at least two; nil else.
+  public init?(hex: String) {
+    var bytes: [UInt8] = []
+    var high: UInt8?
+    for character in hex.utf8 {
+      let digit: UInt8
+      switch character {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = character - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = character - UInt8(ascii: "a") + 10
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = character - UInt8(ascii: "A") + 10
+      default: return nil
+      }
+      if let first = high {
+        bytes.append(first << 4 | digit)
+        high = nil
+      } else {
+        high = digit
+      }
+    }
+    guard high == nil, !bytes.isEmpty else { return nil }
+    self.bytes = bytes
+  }
+
+  /// Lower-case hexadecimal digits.
+  public var hex: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: self.bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  /// True when both look like today's IDs (8-byte big-endian number first) and this number is
+  /// lower. Good for a veto only: a keepalive never moves a position backwards.
+  public func isCertainlyBefore(_ other: ReplayID) -> Bool {
+    guard self.bytes.count == other.bytes.count, self.bytes.count >= 8 else { return false }
+    return self.bytes[..<8].lexicographicallyPrecedes(other.bytes[..<8])
+  }
+}
+
+extension ReplayID: CustomStringConvertible {
+  public var description: String { self.hex }
+}

@@ -1,0 +1,35 @@
+public import JSON
+
+/// Where rows go. Driven by one thread; calls block until done.
+///
+/// The runner calls, per commit: `write` for each batch, `flush` once, then stores the returned
+/// state together with the positions in the checkpoint, then `committed`. A sink is durable at the
+/// moment the checkpoint that holds its state is.
+public protocol Sink: AnyObject {
+  /// Identity of the sink in checkpoints, unique in the pipeline.
+  var name: String { get }
+
+  /// Brings what an earlier run left into line with the last checkpoint: finishes what was
+  /// committed, discards what was not. Afterwards `flush` tells the state to store.
+  ///
+  /// - Parameter state: what `flush` returned for the last durable checkpoint; nil on a first run.
+  func recover(from state: JSONValue?) throws
+
+  /// Takes the rows of a batch in stream order. Not durable yet.
+  func write(_ batch: RecordBatch) throws
+
+  /// Makes everything written so far durable and returns the state the checkpoint has to hold.
+  /// What is due (rotation by size, age, idleness; everything with `finish`) is closed as part of
+  /// the commit.
+  func flush(finish: Bool) throws -> JSONValue
+
+  /// The checkpoint with the state of the last `flush` is durable: completes what it announced
+  /// (final names, manifest). True when the state has changed and wants to be stored again.
+  func committed() throws -> Bool
+
+  /// True when something is due (rotation by age or idleness) though nothing was written.
+  var isDue: Bool { get }
+
+  /// Output bytes taken since the last `flush`, before compression; drives `commit.max_bytes`.
+  var pendingByteCount: Int { get }
+}

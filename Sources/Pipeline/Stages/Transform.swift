@@ -1,0 +1,19 @@
+/// A stage between decoder and sinks.
+///
+/// To add one: a file with one type that conforms, its configuration, and one line in
+/// `TransformRegistry`.
+public protocol Transform {
+  /// The columns that leave the stage for the columns that enter it. Called once for each layout.
+  ///
+  /// Throws `TransformError` for a mistake that the layout shows: two columns with one name (both
+  /// paths named), a selected column that no schema has.
+  func layout(for input: RecordLayout) throws -> RecordLayout
+
+  /// Changes rows in place; slots belong to the decoder's layout. Stages that only arrange columns
+  /// do nothing here.
+  func apply(to batch: RecordBatch) throws
+}
+
+extension Transform {
+  public func apply(to batch: RecordBatch) throws {}
+}
