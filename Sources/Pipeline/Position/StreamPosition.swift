@@ -1,0 +1,158 @@
+/// How far the stream of one topic has been taken, and from where it may be resumed.
+///
+/// A value without I/O. It follows the events in stream order; `TopicPosition` is its stored form.
+/// The rules are those of the design page, section 4:
+/// - CUSTOM is exclusive, so a position must not lie inside a group of events with one replay ID.
+///   On channels a group is closed when another ID or an empty response follows; until then the
+///   rows of the group are remembered and skipped after a resume. On single-entity topics the end
+///   of a response closes its last ID.
+/// - Events sent again after a resume are recognised by (replay ID, event ID) among the last 128
+///   and dropped, as long as the stream has brought nothing new.
+package struct StreamPosition: Sendable {
+  package enum Verdict: Equatable {
+    case new
+    /// Exported before; to be dropped and counted.
+    case repeated
+  }
+
+  /// Events with one replay ID, a run of the stream.
+  package struct Group: Sendable, Equatable {
+    package var replayID: [UInt8]
+    package var rows: [RowKey]
+  }
+
+  /// Names a row among those with one replay ID.
+  package struct RowKey: Sendable, Hashable {
+    package var eventID: [UInt8]
+    /// Record IDs of the event, joined; empty for platform events.
+    package var recordIDs: [UInt8]
+  }
+
+  package let closesAtResponseEnd: Bool
+  package private(set) var epoch: Int
+  /// Ordinal of the next event.
+  package private(set) var ordinal: Int64
+  /// CUSTOM from here brings everything that is not yet taken, and perhaps `open` again.
+  package private(set) var resume: ReplayID?
+  package private(set) var lastEvent: TopicPosition.LastEvent?
+  /// Milliseconds since 1970 of the last proof that the position is alive.
+  package private(set) var confirmedAt: Int64?
+  private var open: Group?
+  private var recent = RecentEvents()
+  /// Rows of the group that was open when the stream was (re)opened.
+  private var skip: Group?
+  private var mayRepeat = false
+
+  /// - Parameter isChannel: several entities share the stream, so groups of equal IDs occur.
+  package init(isChannel: Bool, stored: TopicPosition? = nil) {
+    self.closesAtResponseEnd = !isChannel
+    self.epoch = stored?.epoch ?? 1
+    self.ordinal = stored?.nextOrdinal ?? 0
+    self.resume = stored?.resume
+    self.lastEvent = stored?.lastEvent
+    self.confirmedAt = stored?.confirmedAt
+    self.open = stored?.openGroup
+    for entry in stored?.recent ?? [] {
+      entry.replayID.withUnsafeBufferPointer { replayID in
+        entry.eventID.withUnsafeBufferPointer { eventID in
+          self.recent.append(replayID: replayID, eventID: eventID)
+        }
+      }
+    }
+  }
+
+  /// The stream is about to be opened: the point to start from, nil when there is none yet.
+  package mutating func reopen() -> StartPoint? {
+    self.skip = self.open
+    self.mayRepeat = true
+    return self.resume.map { .after($0) }
+  }
+
+  /// The stored position cannot be used any more: what follows is a new epoch.
+  package mutating func beginEpoch() {
+    self.epoch += 1
+    self.ordinal = 0
+    self.resume = nil
+    self.open = nil
+    self.skip = nil
+    self.lastEvent = nil
+    self.recent = RecentEvents()
+  }
+
+  /// Judges the next event of the stream. Call `take` for it if it is new.
+  package mutating func judge(
+    replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
+    recordIDs: () -> [UInt8]
+  ) -> Verdict {
+    guard self.mayRepeat else { return .new }
+    if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
+      let key = RowKey(eventID: Array(eventID), recordIDs: recordIDs())
+      return skip.rows.contains(key) ? .repeated : .new
+    }
+    if self.recent.contains(replayID: replayID, eventID: eventID) { return .repeated }
+    self.mayRepeat = false
+    self.skip = nil
+    return .new
+  }
+
+  /// Counts an event as taken and returns its ordinal.
+  package mutating func take(
+    replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
+    recordIDs: () -> [UInt8]
+  ) -> Int64 {
+    if self.closesAtResponseEnd {
+      self.recent.append(replayID: replayID, eventID: eventID)
+    } else {
+      if self.open?.replayID.elementsEqual(replayID) != true {
+        self.closeGroup()
+        self.open = Group(replayID: Array(replayID), rows: [])
+      }
+      self.open?.rows.append(RowKey(eventID: Array(eventID), recordIDs: recordIDs()))
+    }
+    defer { self.ordinal += 1 }
+    return self.ordinal
+  }
+
+  /// A response with events has been taken whole.
+  ///
+  /// - Parameters:
+  ///   - replayID, eventID: of its last event.
+  ///   - now: milliseconds since 1970.
+  package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], now: Int64) {
+    self.lastEvent = TopicPosition.LastEvent(replayID: replayID, eventID: eventID)
+    self.confirmedAt = now
+    if self.closesAtResponseEnd { self.resume = replayID }
+  }
+
+  /// An empty response: its ID may be ahead of the last event and is a place to resume from, since
+  /// every event before it has been taken.
+  package mutating func keepalive(_ latest: ReplayID, now: Int64) {
+    self.closeGroup()
+    self.confirmedAt = now
+    guard !latest.bytes.isEmpty else { return }
+    if let resume = self.resume, latest.isCertainlyBefore(resume) { return }
+    self.resume = latest
+  }
+
+  /// What the checkpoint has to hold once everything taken is durable.
+  package var stored: TopicPosition {
+    TopicPosition(
+      epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
+      lastEvent: self.lastEvent, openGroup: self.open,
+      recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
+      confirmedAt: self.confirmedAt)
+  }
+
+  private mutating func closeGroup() {
+    guard let group = self.open else { return }
+    self.resume = ReplayID(group.replayID)
+    group.replayID.withUnsafeBufferPointer { replayID in
+      for row in group.rows {
+        row.eventID.withUnsafeBufferPointer { eventID in
+          self.recent.append(replayID: replayID, eventID: eventID)
+        }
+      }
+    }
+    self.open = nil
+  }
+}

@@ -1,0 +1,115 @@
+public import JSON
+
+/// The stored position of one topic: what a checkpoint holds of a `StreamPosition`.
+public struct TopicPosition: Sendable, Equatable {
+  public struct LastEvent: Sendable, Equatable {
+    public var replayID: ReplayID
+    public var eventID: [UInt8]
+  }
+
+  package struct RecentEvent: Sendable, Equatable {
+    package var replayID: [UInt8]
+    package var eventID: [UInt8]
+  }
+
+  /// Counts stream starts that did not continue our own position, from 1.
+  public var epoch: Int
+  /// Place in the epoch of the next event.
+  public var nextOrdinal: Int64
+  /// Closed ID to resume from; nil when only an open group has been seen.
+  public var resume: ReplayID?
+  public var lastEvent: LastEvent?
+  package var openGroup: StreamPosition.Group?
+  package var recent: [RecentEvent]
+  /// Milliseconds since 1970 of the last event or keepalive of a running stream.
+  public var confirmedAt: Int64?
+}
+
+/// A checkpoint that does not say what it should. Nothing is guessed: the run stops.
+public struct TopicPositionError: Error, Sendable, CustomStringConvertible {
+  public var description: String
+}
+
+extension TopicPosition {
+  public var json: JSONValue {
+    var members: [JSONMember] = [
+      JSONMember("epoch", .integer(self.epoch)),
+      JSONMember("next_ordinal", .integer(self.nextOrdinal)),
+      JSONMember("resume", self.resume.map { .string($0.hex) } ?? nil),
+    ]
+    if let last = self.lastEvent {
+      members.append(
+        JSONMember(
+          "last_event",
+          ["replay_id": .string(last.replayID.hex), "event_id": .string(last.eventID.text)]))
+    }
+    if let group = self.openGroup {
+      let rows = group.rows.map { row -> JSONValue in
+        ["event_id": .string(row.eventID.text), "record_ids": .string(row.recordIDs.text)]
+      }
+      members.append(
+        JSONMember(
+          "open_group",
+          ["replay_id": .string(ReplayID(group.replayID).hex), "durable": .array(rows)]))
+    }
+    members.append(
+      JSONMember(
+        "recent",
+        .array(
+          self.recent.map { event -> JSONValue in
+            [.string(ReplayID(event.replayID).hex), .string(event.eventID.text)]
+          })))
+    if let confirmed = self.confirmedAt {
+      members.append(JSONMember("confirmed_at_ms", .integer(confirmed)))
+    }
+    return JSONValue(.object(members))
+  }
+
+  /// - Throws: `TopicPositionError` naming the member that is missing or wrong.
+  public init(json: JSONValue, topic: String) throws {
+    func wrong(_ member: String) -> TopicPositionError {
+      TopicPositionError(description: "position of \(topic): '\(member)' is missing or wrong")
+    }
+    func replayID(_ value: JSONValue?, _ member: String) throws -> ReplayID {
+      guard let text = value?.string, let id = ReplayID(hex: text) else { throw wrong(member) }
+      return id
+    }
+    guard let epoch = json["epoch"]?.integer, epoch > 0 else { throw wrong("epoch") }
+    guard let ordinal = json["next_ordinal"]?.integer, ordinal >= 0 else {
+      throw wrong("next_ordinal")
+    }
+    self.epoch = Int(epoch)
+    self.nextOrdinal = ordinal
+    if let resume = json["resume"], resume != nil {
+      self.resume = try replayID(resume, "resume")
+    }
+    if let last = json["last_event"] {
+      guard let eventID = last["event_id"]?.string else { throw wrong("last_event.event_id") }
+      self.lastEvent = LastEvent(
+        replayID: try replayID(last["replay_id"], "last_event.replay_id"),
+        eventID: Array(eventID.utf8))
+    }
+    if let group = json["open_group"] {
+      let rows = try (group["durable"]?.array ?? []).map { row in
+        guard let event = row["event_id"]?.string, let records = row["record_ids"]?.string else {
+          throw wrong("open_group.durable")
+        }
+        return StreamPosition.RowKey(eventID: Array(event.utf8), recordIDs: Array(records.utf8))
+      }
+      self.openGroup = StreamPosition.Group(
+        replayID: try replayID(group["replay_id"], "open_group.replay_id").bytes, rows: rows)
+    }
+    self.recent = try (json["recent"]?.array ?? []).map { pair in
+      guard let pair = pair.array, pair.count == 2, let event = pair[1].string else {
+        throw wrong("recent")
+      }
+      return RecentEvent(
+        replayID: try replayID(pair[0], "recent").bytes, eventID: Array(event.utf8))
+    }
+    self.confirmedAt = json["confirmed_at_ms"]?.integer
+  }
+}
+
+extension [UInt8] {
+  fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}

@@ -1,0 +1,87 @@
+/// Decides when the stream of one topic has been read up to now (design page, section 4).
+///
+/// A value: responses and the passing of time are its events. There is no end mark in the stream,
+/// so these are the rules under which ending loses nothing: the position stays where it is and the
+/// next run goes on from it.
+package struct CaughtUp: Sendable {
+  package enum Rule: String, Sendable {
+    /// An empty response came later than `quiet` after the last event.
+    case keepalive
+    /// A change was committed after the run had started.
+    case committedAfterStart = "committed_after_start"
+    /// Nothing came for `quiet` (twice that for the first response).
+    case quiet
+    /// For `quiet`, no response used more than half of the credit.
+    case supplyLimited = "supply_limited"
+  }
+
+  package struct Configuration: Sendable {
+    package var quiet: Duration
+    package var window: Int
+    /// Milliseconds since 1970; a commit time later than this + 2 s was made during the run.
+    package var runStart: Int64
+    package init(quiet: Duration, window: Int, runStart: Int64) {
+      self.quiet = quiet
+      self.window = window
+      self.runStart = runStart
+    }
+  }
+
+  package typealias Instant = ContinuousClock.Instant
+
+  private let configuration: Configuration
+  /// Nil while the stream is not open: silence then says nothing.
+  private var openedAt: Instant?
+  private var lastMessage: Instant?
+  private var lastEvent: Instant?
+  /// Since when every response has left at least half of the window pending.
+  private var easySince: Instant?
+  package private(set) var rule: Rule?
+
+  package init(_ configuration: Configuration) { self.configuration = configuration }
+
+  package mutating func opened(at now: Instant) {
+    self.openedAt = now
+    self.lastMessage = nil
+    self.easySince = nil
+  }
+
+  package mutating func closed() { self.openedAt = nil }
+
+  /// - Parameters:
+  ///   - pending: credit left after the response.
+  ///   - newestCommit: of its change events, milliseconds since 1970; nil without any.
+  package mutating func responded(
+    events: Int, pending: Int, newestCommit: Int64?, at now: Instant
+  ) {
+    defer { self.lastMessage = now }
+    if let newestCommit, newestCommit > self.configuration.runStart + 2000 {
+      self.rule = self.rule ?? .committedAfterStart
+    }
+    guard events > 0 else {
+      let reference = self.lastEvent ?? self.openedAt ?? now
+      if now - reference >= self.configuration.quiet { self.rule = self.rule ?? .keepalive }
+      return
+    }
+    self.lastEvent = now
+    if pending * 2 < self.configuration.window {
+      self.easySince = nil
+    } else if let since = self.easySince {
+      if now - since >= self.configuration.quiet { self.rule = self.rule ?? .supplyLimited }
+    } else {
+      self.easySince = now
+    }
+  }
+
+  package mutating func tick(at now: Instant) {
+    guard let deadline = self.quietDeadline, now >= deadline else { return }
+    self.rule = self.rule ?? .quiet
+  }
+
+  /// When silence will be long enough; nil while the stream is not open.
+  package var quietDeadline: Instant? {
+    guard let openedAt = self.openedAt else { return nil }
+    if let lastMessage = self.lastMessage { return lastMessage + self.configuration.quiet }
+    return openedAt + self.configuration.quiet * 2
+  }
+}

@@ -1,0 +1,50 @@
+/// When what has been written is made durable: as many events as have arrived, within limits.
+///
+/// A batch prefers to end where the transaction key changes: from `maxEvents` on it waits for the
+/// next change of key, up to twice that number.
+package struct CommitPolicy: Sendable {
+  package struct Limits: Sendable {
+    package var maxEvents: Int
+    /// Of encoded output.
+    package var maxBytes: Int
+    package var maxDelay: Duration
+    package init(maxEvents: Int, maxBytes: Int, maxDelay: Duration) {
+      self.maxEvents = maxEvents
+      self.maxBytes = maxBytes
+      self.maxDelay = maxDelay
+    }
+  }
+
+  private let limits: Limits
+  package private(set) var eventCount = 0
+  private var firstAt: ContinuousClock.Instant?
+
+  package init(_ limits: Limits) { self.limits = limits }
+
+  /// True when the batch should end before an event whose transaction key differs (or not) from
+  /// that of the event before it.
+  package func endsBefore(keyChanges: Bool) -> Bool {
+    self.eventCount >= self.limits.maxEvents
+      && (keyChanges || self.eventCount >= self.limits.maxEvents * 2)
+  }
+
+  /// - Parameter events: 0 for a response that only moves the position.
+  package mutating func took(events: Int, at now: ContinuousClock.Instant) {
+    self.eventCount += events
+    self.firstAt = self.firstAt ?? now
+  }
+
+  /// True when what is pending has become too large or too old.
+  package func isDue(pendingBytes: Int, at now: ContinuousClock.Instant) -> Bool {
+    if pendingBytes >= self.limits.maxBytes { return true }
+    guard let deadline = self.deadline else { return false }
+    return now >= deadline
+  }
+
+  package var deadline: ContinuousClock.Instant? { self.firstAt.map { $0 + self.limits.maxDelay } }
+
+  package mutating func committed() {
+    self.eventCount = 0
+    self.firstAt = nil
+  }
+}

@@ -1,0 +1,202 @@
+import JSON
+
+/// Taking responses: decoding, staging and writing their events.
+extension PipelineRunner {
+  /// Takes a response whole. The position moves over it; `commit` makes that durable.
+  func take(_ response: S.Response, topic: Int, receivedAt: Instant) async throws {
+    self.statistics.topics[topic].delivered += response.eventCount
+    guard !self.isBlocked[topic] else { return }
+    do {
+      try await self.source.prepare(response, topic: topic)
+    } catch {
+      // Neither these events nor later ones may pass: the position stays before them.
+      self.isBlocked[topic] = true
+      return self.decide(.failed(error))
+    }
+    self.responseNewestCommit = nil
+    self.previousReplayID.removeAll(keepingCapacity: true)
+    for index in 0..<response.eventCount {
+      try self.takeEvent(index, of: response, topic: topic, receivedAt: receivedAt)
+    }
+    try self.writeBatch(topic: topic)
+    if response.eventCount == 0 {
+      self.positions[topic].keepalive(response.latestReplayID, now: self.wallClock())
+    } else {
+      self.closeResponse(topic: topic)
+    }
+    self.policy.took(events: 0, at: receivedAt)
+    self.caughtUp[topic].responded(
+      events: response.eventCount, pending: response.pendingCredit,
+      newestCommit: self.responseNewestCommit, at: receivedAt)
+  }
+
+  private func takeEvent(
+    _ index: Int, of response: S.Response, topic: Int, receivedAt: Instant
+  ) throws {
+    let layout: RecordLayout
+    var batch: RecordBatch
+    let start: (rows: Int, arena: Int)
+    do {
+      layout = try self.source.layout(ofEvent: index, of: response, topic: topic)
+      batch = try self.batch(for: layout, topic: topic)
+      start = (batch.rowCount, batch.arenaCount)
+      try self.source.decode(event: index, of: response, topic: topic, into: batch)
+    } catch let cause as UndecodableEvent {
+      return try self.takeDeadLetter(
+        self.source.rawEvent(index, of: response), cause: cause, topic: topic,
+        receivedAt: receivedAt)
+    }
+    let verdict = self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
+    if verdict == .repeated {
+      batch.removeLastEvent(rows: start.rows, arena: start.arena)
+      self.statistics.topics[topic].repeated += 1
+      return
+    }
+    if self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch) {
+      batch.removeLastEvent(rows: start.rows, arena: start.arena)
+      try self.writeBatch(topic: topic)
+      self.closeResponse(topic: topic)
+      try self.commit(finish: false)
+      batch = try self.batch(for: layout, topic: topic)
+      // Decoded a moment ago from the same bytes.
+      try self.source.decode(event: index, of: response, topic: topic, into: batch)
+    }
+    self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
+    self.policy.took(events: 1, at: receivedAt)
+  }
+
+  private func judge(
+    eventAt index: Int, of batch: RecordBatch, topic: Int
+  ) -> StreamPosition.Verdict {
+    let event = batch.events[index]
+    return self.positions[topic].judge(
+      replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID),
+      recordIDs: { batch.recordIDs(of: event) })
+  }
+
+  /// A batch prefers to end where the transaction changes, and never ends between equal IDs.
+  private func shouldCommit(before event: RecordBatch.Event, in batch: RecordBatch) -> Bool {
+    let keyChanges = !self.previousKey.elementsEqual(batch.bytes(event.transactionKey))
+    return self.policy.endsBefore(keyChanges: keyChanges)
+      && !self.previousReplayID.elementsEqual(batch.bytes(event.replayID))
+  }
+
+  private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) {
+    let event = batch.events[index]
+    let replayID = batch.bytes(event.replayID)
+    let eventID = batch.bytes(event.eventID)
+    batch.events[index].ordinal = self.positions[topic].take(
+      replayID: replayID, eventID: eventID, recordIDs: { batch.recordIDs(of: event) })
+    self.previousReplayID.replace(with: replayID)
+    self.previousEventID.replace(with: eventID)
+    self.previousKey.replace(with: batch.bytes(event.transactionKey))
+    self.taken[topic] += 1
+    if self.statistics.topics[topic].firstReplayID == nil {
+      self.statistics.topics[topic].firstReplayID = ReplayID(replayID)
+    }
+    self.statistics.topics[topic].rows += event.rowCount
+    if event.kind != .change, event.kind != .event {
+      let key = RunStatistics.Attention(entity: batch.layout.entity, kind: event.kind)
+      self.statistics.topics[topic].attention[key, default: 0] += 1
+    }
+    if let time = event.commitTimestamp {
+      self.responseNewestCommit = max(self.responseNewestCommit ?? time, time)
+      self.statistics.topics[topic].newestCommit =
+        max(self.statistics.topics[topic].newestCommit ?? time, time)
+    }
+  }
+
+  private func takeDeadLetter(
+    _ event: RawEvent, cause: UndecodableEvent, topic: Int, receivedAt: Instant
+  ) throws {
+    let verdict = event.replayID.withUnsafeBufferPointer { replayID in
+      event.eventID.withUnsafeBufferPointer { eventID in
+        self.positions[topic].judge(replayID: replayID, eventID: eventID, recordIDs: { [] })
+      }
+    }
+    if verdict == .repeated {
+      self.statistics.topics[topic].repeated += 1
+      return
+    }
+    let name = self.source.topics[topic].name
+    try self.deadLetters.append(DeadLetter(topic: name, event: event, cause: cause))
+    event.replayID.withUnsafeBufferPointer { replayID in
+      event.eventID.withUnsafeBufferPointer { eventID in
+        _ = self.positions[topic].take(
+          replayID: replayID, eventID: eventID, recordIDs: { [] })
+        self.previousReplayID.replace(with: replayID)
+        self.previousEventID.replace(with: eventID)
+      }
+    }
+    self.taken[topic] += 1
+    self.policy.took(events: 1, at: receivedAt)
+    self.statistics.topics[topic].deadLetters += 1
+    if self.statistics.deadLetters > self.configuration.maxDeadLetters {
+      self.decide(.deadLetterLimit(topic: name))
+    }
+  }
+
+  /// The batch that rows of the layout go into; what it held of another layout is written first.
+  private func batch(for layout: RecordLayout, topic: Int) throws -> RecordBatch {
+    guard let batch = self.batch else {
+      let batch = RecordBatch(layout: layout)
+      self.batch = batch
+      self.batchLayout = layout
+      return batch
+    }
+    if self.batchLayout !== layout {
+      try self.writeBatch(topic: topic)
+      batch.removeAll(layout: layout)
+      self.batchLayout = layout
+    }
+    return batch
+  }
+
+  /// Passes the rows gathered so far through the stages to every sink.
+  private func writeBatch(topic: Int) throws {
+    guard let batch = self.batch, let layout = self.batchLayout, !batch.events.isEmpty else {
+      return
+    }
+    batch.epoch = self.positions[topic].epoch
+    try self.stages.apply(to: batch)
+    for sink in self.sinks { try sink.write(batch) }
+    batch.removeAll(layout: layout)
+  }
+
+  /// Tells the position that everything up to the last event taken is a place to resume from.
+  private func closeResponse(topic: Int) {
+    // Empty when every event of the response had been exported before.
+    guard !self.previousReplayID.isEmpty else { return }
+    let replayID = ReplayID(self.previousReplayID)
+    self.positions[topic].endResponse(
+      replayID: replayID, eventID: self.previousEventID, now: self.wallClock())
+    self.statistics.topics[topic].lastReplayID = replayID
+  }
+}
+
+extension RecordBatch {
+  /// Record IDs of an event's rows, joined: its name among events with one replay ID.
+  fileprivate func recordIDs(of event: Event) -> [UInt8] {
+    var joined: [UInt8] = []
+    for row in event.firstRow..<event.firstRow + event.rowCount {
+      for slot in [MetadataSlot.recordID, MetadataSlot.recordIDs]
+      where slot < self.layout.slotCount && self.presence(ofRow: row)[slot] == Presence.value {
+        if !joined.isEmpty { joined.append(UInt8(ascii: ",")) }
+        joined.append(contentsOf: self.bytes(Range(cell: self.cells(ofRow: row)[slot])))
+      }
+    }
+    return joined
+  }
+
+  fileprivate func removeLastEvent(rows: Int, arena: Int) {
+    self.events.removeLast()
+    self.truncate(rows: rows, arena: arena)
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func replace(with bytes: UnsafeBufferPointer<UInt8>) {
+    self.removeAll(keepingCapacity: true)
+    self.append(contentsOf: bytes)
+  }
+}

@@ -1,0 +1,234 @@
+public import JSON
+
+/// Conducts a run: takes responses from the source, has them decoded, staged and written, commits.
+///
+/// The one rule: a position is stored only in the checkpoint that also holds the state of every
+/// sink after it has made the events up to that position durable. Not `Sendable`; everything
+/// happens in the task that calls `run`, which should have a thread of its own since sinks block.
+public final class PipelineRunner<S: Source> {
+  /// Stores everything a resume needs in one atomic, durable step.
+  public typealias SaveCheckpoint = (
+    _ topics: [String: JSONValue], _ sinks: [String: JSONValue], _ deadLetters: JSONValue
+  ) throws -> Void
+
+  public typealias Instant = ContinuousClock.Instant
+
+  let source: S
+  let stages: StageChain
+  let sinks: [any Sink]
+  let deadLetters: any DeadLetterSink
+  let configuration: RunConfiguration
+  let saveCheckpoint: SaveCheckpoint
+  /// Milliseconds since 1970.
+  let wallClock: () -> Int64
+
+  var positions: [StreamPosition]
+  var caughtUp: [CaughtUp]
+  var policy: CommitPolicy
+  public internal(set) var statistics: RunStatistics
+  /// Called after every signal and at least once a second.
+  public var onProgress: ((RunStatistics) -> Void)?
+  /// Told about problems that are retried.
+  public var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
+
+  private var ended: [Bool]
+  private var openedAt: [Instant?]
+  /// Set by policy after an invalid replay ID.
+  private var startOverride: [StartPoint?]
+  private var outcome: RunOutcome?
+  /// Rows of the current response, all of one layout; reused.
+  var batch: RecordBatch?
+  /// The layout the decoder fills; stages replace the one in the batch.
+  var batchLayout: RecordLayout?
+  /// Of the last event taken; the replay ID of this response only.
+  var previousReplayID: [UInt8] = []
+  var previousEventID: [UInt8] = []
+  var previousKey: [UInt8] = []
+  /// Newest commit time of the response in hand, milliseconds since 1970.
+  var responseNewestCommit: Int64?
+  /// Events written per topic, committed or not.
+  var taken: [Int]
+  /// Topics of which no more may be taken, since an event before could not be.
+  var isBlocked: [Bool]
+
+  /// - Parameter stored: positions of an earlier run by topic name.
+  /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
+  public init(
+    source: S, stages: StageChain, sinks: [any Sink], deadLetters: any DeadLetterSink,
+    configuration: RunConfiguration, stored: [String: TopicPosition],
+    wallClock: @escaping () -> Int64, saveCheckpoint: @escaping SaveCheckpoint
+  ) throws {
+    self.source = source
+    self.stages = stages
+    self.sinks = sinks
+    self.deadLetters = deadLetters
+    self.configuration = configuration
+    self.wallClock = wallClock
+    self.saveCheckpoint = saveCheckpoint
+    for topic in source.topics where topic.start == nil && stored[topic.name] == nil {
+      throw SourceFailure(
+        .configuration, reason: "no_start",
+        "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
+          + "\"start\": \"earliest\" or \"latest\" to the source")
+    }
+    self.positions = source.topics.map {
+      StreamPosition(isChannel: $0.isChannel, stored: stored[$0.name])
+    }
+    let rules = CaughtUp.Configuration(
+      quiet: configuration.quiet, window: configuration.window, runStart: wallClock())
+    self.caughtUp = source.topics.map { _ in CaughtUp(rules) }
+    self.policy = CommitPolicy(
+      .init(
+        maxEvents: configuration.commitMaxEvents, maxBytes: configuration.commitMaxBytes,
+        maxDelay: configuration.commitMaxDelay))
+    self.statistics = RunStatistics(topics: source.topics.map(\.name))
+    self.taken = source.topics.map { _ in 0 }
+    self.isBlocked = source.topics.map { _ in false }
+    self.ended = source.topics.map { _ in false }
+    self.openedAt = source.topics.map { _ in nil }
+    self.startOverride = source.topics.map { _ in nil }
+  }
+
+  /// Runs until the configured end and leaves everything received exported and committed.
+  ///
+  /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
+  public func run() async throws -> RunOutcome {
+    let clock = ContinuousClock()
+    let began = clock.now
+    while !self.ended.allSatisfy({ $0 }) {
+      let signal = await self.source.next(until: self.nextDeadline(now: clock.now, began: began))
+      let now = clock.now
+      switch signal {
+      case .opening(let topic, let reply): reply(self.startPoint(of: topic))
+      case .opened(let topic):
+        self.openedAt[topic] = now
+        self.caughtUp[topic].opened(at: now)
+      case .response(let topic, let response, let receivedAt):
+        try await self.take(response, topic: topic, receivedAt: receivedAt)
+      case .retrying(let topic, let failure, let delay):
+        self.caughtUp[topic].closed()
+        self.openedAt[topic] = nil
+        self.statistics.topics[topic].retries += 1
+        self.onRetry?(self.source.topics[topic].name, failure, delay)
+      case .ended(let topic, let failure):
+        self.caughtUp[topic].closed()
+        self.end(topic: topic, failure: failure)
+      case .interrupted:
+        self.decide(.interrupted(following: self.configuration.until == .forever))
+      case nil: break
+      }
+      try self.commitIfDue(now: now)
+      self.checkEnd(now: now, began: began)
+      self.publishProgress()
+    }
+    try self.commit(finish: true)
+    self.publishProgress()
+    return self.outcome ?? .caughtUp
+  }
+
+  /// The first reason wins: no credit is added from here on.
+  func decide(_ outcome: RunOutcome) {
+    guard self.outcome == nil else { return }
+    self.outcome = outcome
+    self.source.stop()
+  }
+
+  var isStopping: Bool { self.outcome != nil }
+
+  private func startPoint(of topic: Int) -> StartPoint? {
+    if self.isStopping { return nil }
+    let stored = self.positions[topic].reopen()
+    return stored ?? self.startOverride[topic] ?? self.source.topics[topic].start
+  }
+
+  private func end(topic: Int, failure: SourceFailure?) {
+    if let failure, failure.disposition == .invalidReplay, !self.isStopping,
+      let start = self.replacement(for: self.configuration.onInvalidReplay)
+    {
+      self.positions[topic].beginEpoch()
+      self.startOverride[topic] = start
+      self.statistics.topics[topic].holes += 1
+      self.onRetry?(self.source.topics[topic].name, failure, .zero)
+      self.source.reopen(topic: topic)
+      return
+    }
+    self.ended[topic] = true
+    if let failure { self.decide(.failed(failure)) }
+  }
+
+  private func replacement(for policy: RunConfiguration.InvalidReplayPolicy) -> StartPoint? {
+    switch policy {
+    case .fail: nil
+    case .earliest: .earliest
+    case .latest: .latest
+    }
+  }
+
+  private func nextDeadline(now: Instant, began: Instant) -> Instant {
+    var deadline = now + .seconds(1)
+    if let due = self.policy.deadline { deadline = min(deadline, due) }
+    if case .caughtUp = self.configuration.until {
+      for rules in self.caughtUp where rules.rule == nil {
+        if let quiet = rules.quietDeadline { deadline = min(deadline, quiet) }
+      }
+    }
+    if let limit = self.configuration.maxDuration { deadline = min(deadline, began + limit) }
+    if case .duration(let length) = self.configuration.until {
+      deadline = min(deadline, began + length)
+    }
+    return deadline
+  }
+
+  private func checkEnd(now: Instant, began: Instant) {
+    guard !self.isStopping else { return }
+    if let limit = self.configuration.maxEvents, self.taken.reduce(0, +) >= limit {
+      return self.decide(.eventsReached)
+    }
+    switch self.configuration.until {
+    case .forever: break
+    case .events(let count):
+      if self.taken.reduce(0, +) >= count { return self.decide(.eventsReached) }
+    case .duration(let length):
+      if now - began >= length { return self.decide(.durationReached) }
+    case .caughtUp:
+      for topic in self.caughtUp.indices { self.caughtUp[topic].tick(at: now) }
+      if let outcome = self.caughtUpOutcome(now: now) { return self.decide(outcome) }
+    }
+    if let limit = self.configuration.maxDuration, now - began >= limit {
+      self.decide(.outOfTime)
+    }
+  }
+
+  /// Quiet alone does not prove that a position is alive: one that has not been confirmed lately
+  /// is renewed by waiting for a keepalive, and a topic without any position needs one.
+  private func caughtUpOutcome(now: Instant) -> RunOutcome? {
+    var withoutPosition = false
+    for topic in self.caughtUp.indices {
+      guard let rule = self.caughtUp[topic].rule else { return nil }
+      self.statistics.topics[topic].caughtUpBy = rule.rawValue
+      let position = self.positions[topic]
+      let waited = self.openedAt[topic].map { now - $0 >= self.configuration.keepaliveWait }
+      let gaveUp = waited ?? false
+      guard position.resume != nil || position.lastEvent != nil else {
+        if !gaveUp { return nil }
+        withoutPosition = true
+        continue
+      }
+      if !gaveUp, self.isStale(position) { return nil }
+    }
+    return withoutPosition ? .noPosition : .caughtUp
+  }
+
+  private func isStale(_ position: StreamPosition) -> Bool {
+    guard let confirmed = position.confirmedAt else { return true }
+    return Duration.milliseconds(self.wallClock() - confirmed) >= self.configuration.renewAfter
+  }
+
+  private func publishProgress() {
+    for topic in self.positions.indices {
+      self.statistics.topics[topic].epoch = self.positions[topic].epoch
+      self.statistics.topics[topic].resume = self.positions[topic].resume
+    }
+    self.onProgress?(self.statistics)
+  }
+}

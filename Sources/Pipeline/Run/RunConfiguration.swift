@@ -1,0 +1,50 @@
+/// How a run is conducted; the meaning of the `run`, `commit` and `source` keys of a pipeline.
+public struct RunConfiguration: Sendable {
+  public enum Until: Sendable, Equatable {
+    case caughtUp
+    case forever
+    case events(Int)
+    case duration(Duration)
+  }
+
+  public enum InvalidReplayPolicy: Sendable {
+    case fail, earliest, latest
+  }
+
+  public var until: Until = .caughtUp
+  /// Silence after which a topic counts as caught up.
+  public var quiet: Duration = .seconds(15)
+  /// Limits beside `until`: when they are reached first, the run has to be repeated (75), except
+  /// that `maxEvents` is a success.
+  public var maxEvents: Int?
+  public var maxDuration: Duration?
+  public var onInvalidReplay: InvalidReplayPolicy = .fail
+  /// Events that may go to the dead letters before the run stops.
+  public var maxDeadLetters = 0
+  /// Events outstanding per stream, 1…100.
+  public var window = 100
+  public var commitMaxEvents = 2000
+  public var commitMaxBytes = 16 << 20
+  public var commitMaxDelay: Duration = .seconds(1)
+  /// A position not confirmed for so long is renewed by waiting for a keepalive.
+  public var renewAfter: Duration = .seconds(12 * 3600)
+  /// Longest wait for that keepalive: the service sends one within 270 s.
+  public var keepaliveWait: Duration = .seconds(300)
+
+  public init() {}
+}
+
+/// How a run ended.
+public enum RunOutcome: Sendable {
+  case caughtUp
+  case eventsReached
+  case durationReached
+  /// `maxDuration` before the run was done.
+  case outOfTime
+  /// A clean stop by signal; `following` when nothing else would have ended the run.
+  case interrupted(following: Bool)
+  /// Nothing came that could be stored as a first position.
+  case noPosition
+  case deadLetterLimit(topic: String)
+  case failed(SourceFailure)
+}

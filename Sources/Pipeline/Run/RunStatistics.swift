@@ -1,0 +1,46 @@
+/// What a run has done so far; read by the progress line and the report.
+public struct RunStatistics: Sendable {
+  public struct Topic: Sendable {
+    public var name: String
+    /// Events of all responses received, repeated ones included.
+    public var delivered = 0
+    /// Events exported: written to every sink, or to the dead letters.
+    public var exported = 0
+    public var rows = 0
+    /// Events sent again after a resume, dropped.
+    public var repeated = 0
+    public var deadLetters = 0
+    /// Entities with events that call for a re-read, with their number by kind.
+    public var attention: [Attention: Int] = [:]
+    public var firstReplayID: ReplayID?
+    public var lastReplayID: ReplayID?
+    /// Milliseconds since 1970.
+    public var newestCommit: Int64?
+    public var retries = 0
+    /// Times the stored position was unusable and another one was taken by policy.
+    public var holes = 0
+    public var caughtUpBy: String?
+    public var epoch = 1
+    public var resume: ReplayID?
+
+    public init(name: String) { self.name = name }
+  }
+
+  public struct Attention: Hashable, Sendable {
+    public var entity: String
+    public var kind: EventKind
+  }
+
+  public var topics: [Topic]
+  public var commits = 0
+
+  public init(topics: [String]) { self.topics = topics.map { Topic(name: $0) } }
+
+  public var exported: Int { self.topics.reduce(0) { $0 + $1.exported } }
+  public var delivered: Int { self.topics.reduce(0) { $0 + $1.delivered } }
+  public var rows: Int { self.topics.reduce(0) { $0 + $1.rows } }
+  public var deadLetters: Int { self.topics.reduce(0) { $0 + $1.deadLetters } }
+  public var holes: Int { self.topics.reduce(0) { $0 + $1.holes } }
+  public var hasGaps: Bool { self.topics.contains { !$0.attention.isEmpty } }
+  public var newestCommit: Int64? { self.topics.compactMap(\.newestCommit).max() }
+}

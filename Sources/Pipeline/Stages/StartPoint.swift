@@ -1,0 +1,9 @@
+/// Where a subscription begins.
+public enum StartPoint: Sendable, Hashable {
+  /// The oldest event retained.
+  case earliest
+  /// The tip: events published from now on.
+  case latest
+  /// Strictly after this ID (contract/semantics.md section 5).
+  case after(ReplayID)
+}

@@ -1,0 +1,144 @@
+import JSON
+import Testing
+
+@testable import Pipeline
+
+@Suite struct StreamPositionTests {
+  @Test("A single-entity topic resumes after the last event of a response")
+  func closesAtResponseEnd() {
+    var stream = Stream(isChannel: false)
+    #expect(stream.position.reopen() == nil)
+    #expect(stream.response([1, 2, 3]) == [.new, .new, .new])
+    #expect(stream.position.reopen() == .after(id(3)))
+    #expect(stream.position.ordinal == 3)
+  }
+
+  @Test("A channel resumes before the last ID until another one has followed")
+  func keepsGroupOpen() {
+    var stream = Stream(isChannel: true)
+    _ = stream.response([1, 2])
+    #expect(stream.position.reopen() == .after(id(1)))
+  }
+
+  @Test("An empty response closes the group and may move the position ahead of the last event")
+  func keepaliveCloses() {
+    var stream = Stream(isChannel: true)
+    _ = stream.response([1, 2])
+    stream.position.keepalive(id(9), now: 0)
+    #expect(stream.position.reopen() == .after(id(9)))
+  }
+
+  @Test("A keepalive never moves a position backwards")
+  func keepaliveVeto() {
+    var stream = Stream(isChannel: false)
+    _ = stream.response([5])
+    stream.position.keepalive(id(4), now: 0)
+    #expect(stream.position.reopen() == .after(id(5)))
+  }
+
+  @Test("Rows of an open group that come again are dropped, its other rows are not")
+  func resumesInsideGroup() throws {
+    var stream = Stream(isChannel: true)
+    _ = stream.response([1])
+    _ = stream.response([2], records: ["a"])
+    var resumed = try stream.stored()
+    #expect(resumed.position.reopen() == .after(id(1)))
+    #expect(resumed.response([2], records: ["a"]) == [.repeated])
+    #expect(resumed.response([2], records: ["b"]) == [.new])
+    #expect(resumed.response([3]) == [.new])
+    #expect(resumed.position.ordinal == 4)
+    #expect(resumed.position.reopen() == .after(id(2)))
+  }
+
+  @Test("A group cut by a commit in every place comes out exactly once", arguments: 1...4)
+  func everyCutOfAGroup(cut: Int) throws {
+    let records = ["a", "b", "c", "d"]
+    var stream = Stream(isChannel: true)
+    _ = stream.response([1])
+    for record in records[..<cut] { _ = stream.response([7], records: [record]) }
+    var resumed = try stream.stored()
+    _ = resumed.position.reopen()
+    let verdicts = records.flatMap { resumed.response([7], records: [$0]) }
+    #expect(verdicts == records.indices.map { $0 < cut ? .repeated : .new })
+  }
+
+  @Test("Events sent again after a resume are dropped until the first new one")
+  func dropsResent() throws {
+    var stream = Stream(isChannel: false)
+    _ = stream.response(Array(1...200))
+    var resumed = try stream.stored()
+    _ = resumed.position.reopen()
+    #expect(resumed.response([199, 200]) == [.repeated, .repeated])
+    #expect(resumed.response([201, 200]) == [.new, .new])
+  }
+
+  @Test("A new epoch begins without a position and counts from zero")
+  func newEpoch() {
+    var stream = Stream(isChannel: false)
+    _ = stream.response([1, 2])
+    stream.position.beginEpoch()
+    #expect(stream.position.reopen() == nil)
+    #expect(stream.position.epoch == 2)
+    #expect(stream.position.ordinal == 0)
+    #expect(stream.response([1]) == [.new])
+  }
+
+  @Test("A stored position that lacks a member is refused by name")
+  func refusesDamage() throws {
+    var stream = Stream(isChannel: true)
+    _ = stream.response([1, 2])
+    let json = stream.position.stored.json
+    let members = try #require(json.members)
+    for required in ["epoch", "next_ordinal"] {
+      let damaged = JSONValue(.object(members.filter { $0.name != required }))
+      #expect(throws: TopicPositionError.self) { try TopicPosition(json: damaged, topic: "/t") }
+    }
+  }
+}
+
+private func id(_ number: Int) -> ReplayID {
+  ReplayID([0, 0, 0, 0, 0, 0, UInt8(number >> 8), UInt8(number & 255), 0, 0])
+}
+
+/// Feeds a position the way the runner does.
+private struct Stream {
+  var position: StreamPosition
+
+  init(isChannel: Bool) { self.position = StreamPosition(isChannel: isChannel) }
+
+  /// Takes events with these replay IDs; the event ID follows from it.
+  mutating func response(
+    _ numbers: [Int], records: [String] = [""]
+  ) -> [StreamPosition.Verdict] {
+    var verdicts: [StreamPosition.Verdict] = []
+    for number in numbers {
+      for record in records {
+        let replay = id(number).bytes
+        let event = Array("event-\(number)".utf8)
+        replay.withUnsafeBufferPointer { replayID in
+          event.withUnsafeBufferPointer { eventID in
+            let key = { Array(record.utf8) }
+            let verdict = self.position.judge(
+              replayID: replayID, eventID: eventID, recordIDs: key)
+            verdicts.append(verdict)
+            guard verdict == .new else { return }
+            _ = self.position.take(replayID: replayID, eventID: eventID, recordIDs: key)
+            self.position.endResponse(replayID: id(number), eventID: event, now: 1)
+          }
+        }
+      }
+    }
+    return verdicts
+  }
+
+  /// The position as a later run finds it.
+  func stored() throws -> Stream {
+    var copy = self
+    let json = self.position.stored.json
+    let stored = try TopicPosition(json: json, topic: "/t")
+    #expect(stored == self.position.stored)
+    copy.position = StreamPosition(
+      isChannel: !self.position.closesAtResponseEnd, stored: stored)
+    return copy
+  }
+}

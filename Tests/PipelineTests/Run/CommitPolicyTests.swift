@@ -1,0 +1,38 @@
+import Testing
+
+@testable import Pipeline
+
+@Suite struct CommitPolicyTests {
+  let start = ContinuousClock.now
+
+  private func policy() -> CommitPolicy {
+    CommitPolicy(.init(maxEvents: 10, maxBytes: 1000, maxDelay: .seconds(1)))
+  }
+
+  @Test("A full batch waits for the next transaction, up to twice its size")
+  func prefersTransactionEnd() {
+    var policy = self.policy()
+    policy.took(events: 10, at: self.start)
+    #expect(policy.endsBefore(keyChanges: true))
+    #expect(!policy.endsBefore(keyChanges: false))
+    policy.took(events: 10, at: self.start)
+    #expect(policy.endsBefore(keyChanges: false))
+  }
+
+  @Test("Age counts from the first event after a commit")
+  func age() {
+    var policy = self.policy()
+    #expect(policy.deadline == nil)
+    policy.took(events: 1, at: self.start)
+    policy.took(events: 1, at: self.start + .milliseconds(900))
+    #expect(!policy.isDue(pendingBytes: 0, at: self.start + .milliseconds(999)))
+    #expect(policy.isDue(pendingBytes: 0, at: self.start + .seconds(1)))
+    policy.committed()
+    #expect(!policy.isDue(pendingBytes: 0, at: self.start + .seconds(5)))
+  }
+
+  @Test("Output bytes make a batch due at once")
+  func bytes() {
+    #expect(self.policy().isDue(pendingBytes: 1000, at: self.start))
+  }
+}
