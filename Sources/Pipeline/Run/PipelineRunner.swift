@@ -115,7 +115,9 @@ public final class PipelineRunner<S: Source> {
         self.end(topic: topic, failure: failure)
       case .interrupted:
         self.decide(.interrupted(following: self.configuration.until == .forever))
-      case nil: break
+      case nil:
+        // Only now is there nothing in the queue: silence while we were slow is not silence.
+        for topic in self.caughtUp.indices { self.caughtUp[topic].tick(at: now) }
       }
       try self.commitIfDue(now: now)
       self.checkEnd(now: now, began: began)
@@ -191,7 +193,6 @@ public final class PipelineRunner<S: Source> {
     case .duration(let length):
       if now - began >= length { return self.decide(.durationReached) }
     case .caughtUp:
-      for topic in self.caughtUp.indices { self.caughtUp[topic].tick(at: now) }
       if let outcome = self.caughtUpOutcome(now: now) { return self.decide(outcome) }
     }
     if let limit = self.configuration.maxDuration, now - began >= limit {

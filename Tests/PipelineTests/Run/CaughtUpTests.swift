@@ -38,7 +38,8 @@ import Testing
     #expect(rules.rule == .keepalive)
   }
 
-  @Test("A change committed during the run ends it", arguments: [(1_002_000, false), (1_002_001, true)])
+  @Test(
+    "A change committed during the run ends it", arguments: [(1_002_000, false), (1_002_001, true)])
   func committedAfterStart(commit: Int64, ends: Bool) {
     var rules = self.rules()
     rules.responded(events: 1, pending: 99, newestCommit: commit, at: self.start)

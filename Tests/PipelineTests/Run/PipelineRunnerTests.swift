@@ -1,0 +1,163 @@
+import JSON
+import Testing
+
+@testable import Pipeline
+
+@Suite struct PipelineRunnerTests {
+  /// A pipeline over a store, run as often as wanted.
+  final class Harness {
+    let store = MemoryStore()
+    var configuration = RunConfiguration()
+    var letters = MemoryDeadLetters()
+    var sink = MemorySink(name: "a", crash: CrashPoint(after: .max))
+    var statistics: RunStatistics?
+
+    init() {
+      self.configuration.quiet = .zero
+      self.configuration.keepaliveWait = .zero
+      self.configuration.commitMaxEvents = 4
+    }
+
+    @discardableResult
+    func run(_ source: ScriptedSource, crashAfter calls: Int = .max) async throws -> RunOutcome {
+      let crash = CrashPoint(after: calls)
+      self.sink = MemorySink(name: "a", crash: crash)
+      let second = MemorySink(name: "b", crash: crash)
+      self.letters = MemoryDeadLetters()
+      for sink in [self.sink, second] { try sink.recover(from: self.store.sinks[sink.name]) }
+      try self.letters.recover(from: self.store.deadLetters)
+      let runner = try PipelineRunner(
+        source: source, stages: StageChain([]), sinks: [self.sink, second],
+        deadLetters: self.letters, configuration: self.configuration,
+        stored: self.store.positions(), wallClock: { 1_000_000 },
+        saveCheckpoint: { [store] topics, sinks, letters in
+          try crash.pass()
+          (store.topics, store.sinks, store.deadLetters) = (topics, sinks, letters)
+        })
+      let outcome = try await runner.run()
+      self.statistics = runner.statistics
+      return outcome
+    }
+  }
+
+  static func events(_ count: Int) -> [ScriptedEvent] {
+    (1...count).map { ScriptedEvent(replay: $0, event: "e\($0)", transaction: "t\($0 / 3)") }
+  }
+
+  /// Runs of equal replay IDs, as on enriched channels.
+  static let grouped: [ScriptedEvent] = [(1, 1), (2, 4), (3, 1), (4, 7), (5, 2), (6, 1)].flatMap {
+    replay, size in
+    (1...size).map { ScriptedEvent(replay: replay, event: "e\(replay)", record: "r\($0)") }
+  }
+
+  @Test("Every event reaches every sink once, and a second run exports only what is new")
+  func exportsOnce() async throws {
+    let harness = Harness()
+    try await harness.run(ScriptedSource(Self.events(10)))
+    try await harness.run(ScriptedSource(Self.events(14)))
+    #expect(harness.store.lines(of: "a") == Self.events(14).map(\.line))
+    #expect(harness.store.lines(of: "b") == Self.events(14).map(\.line))
+    #expect(harness.statistics?.delivered == 4)
+    #expect(harness.statistics?.exported == 4)
+  }
+
+  @Test(
+    "A crash at any call loses and repeats nothing",
+    arguments: [(events(14), false), (grouped, true), (grouped, false)])
+  func crashAnywhere(log: [ScriptedEvent], isChannel: Bool) async throws {
+    // A single-entity topic has no equal IDs.
+    let log = isChannel ? log : Self.events(log.count)
+    for responseSize in 1...5 {
+      var point = 0
+      var hasCrashed = true
+      while hasCrashed {
+        let harness = Harness()
+        hasCrashed = false
+        func source() -> ScriptedSource {
+          ScriptedSource(log, responseSize: responseSize, isChannel: isChannel)
+        }
+        do {
+          try await harness.run(source(), crashAfter: point)
+        } catch is CrashPoint.Crash {
+          hasCrashed = true
+          try await harness.run(source())
+        }
+        #expect(
+          harness.store.lines(of: "a") == log.map(\.line),
+          "crash at call \(point), responses of \(responseSize)")
+        #expect(harness.store.lines(of: "b") == log.map(\.line))
+        point += 1
+      }
+      #expect(point > 4)
+    }
+  }
+
+  @Test("A broken stream is resumed after what was received, committed or not", arguments: 0...4)
+  func reconnects(breakAfter: Int) async throws {
+    let harness = Harness()
+    harness.configuration.commitMaxEvents = 1000
+    let source = ScriptedSource(Self.grouped, responseSize: 2, isChannel: true)
+    source.breakAfter = breakAfter
+    try await harness.run(source)
+    #expect(harness.store.lines(of: "a") == Self.grouped.map(\.line))
+    #expect(source.starts.count == 2)
+  }
+
+  @Test("Commits end where the transaction changes")
+  func transactionBoundaries() async throws {
+    let harness = Harness()
+    let log = (1...20).map {
+      ScriptedEvent(replay: $0, event: "e\($0)", transaction: "t\(($0 - 1) / 5)")
+    }
+    try await harness.run(ScriptedSource(log, responseSize: 7))
+    #expect(harness.sink.commitSizes == [5, 5, 5, 5])
+  }
+
+  @Test("An undecodable event is stored as a dead letter, then the run stops; the next goes on")
+  func deadLetters() async throws {
+    let harness = Harness()
+    var log = Self.events(6)
+    log[2].isBroken = true
+    let outcome = try await harness.run(ScriptedSource(log, responseSize: 2))
+    guard case .deadLetterLimit = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(harness.store.deadLetters.array?.count == 1)
+    try await harness.run(ScriptedSource(log, responseSize: 2))
+    #expect(harness.letters.letters == ["e3"])
+    #expect(harness.store.lines(of: "a") == log.filter { !$0.isBroken }.map(\.line))
+  }
+
+  @Test("An invalid replay ID stops the run unless a policy says where to go on")
+  func invalidReplay() async throws {
+    let harness = Harness()
+    try await harness.run(ScriptedSource(Self.events(3)))
+    let refused = ScriptedSource(Self.events(5))
+    refused.refusals = 1
+    let outcome = try await harness.run(refused)
+    guard case .failed(let failure) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(failure.disposition == .invalidReplay)
+    #expect(harness.store.lines(of: "a").count == 3)
+
+    harness.configuration.onInvalidReplay = .earliest
+    let again = ScriptedSource(Self.events(5))
+    again.refusals = 1
+    try await harness.run(again)
+    #expect(again.starts == [.after(Self.events(3)[2].replayID), .earliest])
+    #expect(harness.statistics?.holes == 1)
+    #expect(harness.statistics?.topics[0].epoch == 2)
+  }
+
+  @Test("A topic without position and without start is refused by name")
+  func needsStart() async throws {
+    let harness = Harness()
+    await #expect(throws: SourceFailure.self) {
+      try await harness.run(ScriptedSource(Self.events(3), start: nil))
+    }
+  }
+
+  @Test("A first run that sees nothing does not claim a position")
+  func noPosition() async throws {
+    let harness = Harness()
+    let outcome = try await harness.run(ScriptedSource([], start: .latest))
+    guard case .noPosition = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+}

@@ -1,0 +1,148 @@
+@testable import Pipeline
+
+/// One event of the scripted log.
+struct ScriptedEvent: Sendable, Equatable {
+  var replay: Int
+  var event: String
+  var record: String = ""
+  var transaction: String = ""
+  var isBroken = false
+
+  var replayID: ReplayID {
+    ReplayID([0, 0, 0, 0, 0, 0, UInt8(self.replay >> 8), UInt8(self.replay & 255), 0, 0])
+  }
+  var line: String { "\(self.replay)/\(self.event)/\(self.record)" }
+}
+
+struct ScriptedResponse: SourceResponse {
+  var events: [ScriptedEvent]
+  var latest: Int
+  var eventCount: Int { self.events.count }
+  var latestReplayID: ReplayID { ScriptedEvent(replay: self.latest, event: "").replayID }
+  /// All credit used: nothing but silence says that the log has ended.
+  var pendingCredit: Int { 0 }
+}
+
+/// A topic that behaves as the service does: CUSTOM is exclusive, responses of any size.
+final class ScriptedSource: Source, @unchecked Sendable {
+  // Used by the test's task only.
+  let log: [ScriptedEvent]
+  let responseSize: Int
+  let topics: [SourceTopic]
+  private(set) var starts: [StartPoint?] = []
+  /// Start points that are refused once as invalid.
+  var refusals = 0
+  /// Ends the stream after so many responses, as a broken connection would.
+  var breakAfter: Int?
+  private var queue: [SourceSignal<ScriptedResponse>] = []
+  private var isStopped = false
+  private var hasEnded = false
+  private let layout: RecordLayout
+
+  init(
+    _ log: [ScriptedEvent], responseSize: Int = 3, isChannel: Bool = false,
+    start: StartPoint? = .earliest
+  ) {
+    self.log = log
+    self.responseSize = responseSize
+    self.topics = [SourceTopic(name: "/data/T", isChannel: isChannel, start: start)]
+    self.layout = RecordLayout(
+      topic: "/data/T", schemaID: "s", entity: "T", family: .changeEvent,
+      slotCount: MetadataSlot.count, fieldOrder: [],
+      columns: [
+        Column(
+          name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string),
+          isMetadata: true)
+      ])
+    self.open()
+  }
+
+  private func open() {
+    self.queue.append(.opening(topic: 0, reply: { [unowned self] in self.started(at: $0) }))
+  }
+
+  private func started(at start: StartPoint?) {
+    self.starts.append(start)
+    guard let start else {
+      self.queue.append(.ended(topic: 0, nil))
+      return
+    }
+    if self.refusals > 0 {
+      self.refusals -= 1
+      let failure = SourceFailure(.invalidReplay, reason: "replay_id_corrupted", "corrupted")
+      self.queue.append(.ended(topic: 0, failure))
+      return
+    }
+    self.queue.append(.opened(topic: 0))
+    var rest: ArraySlice<ScriptedEvent>
+    switch start {
+    case .earliest: rest = self.log[...]
+    case .latest: rest = []
+    case .after(let id):
+      let last = self.log.lastIndex { $0.replayID == id }
+      rest = self.log[(last.map { $0 + 1 } ?? 0)...]
+    }
+    let now = ContinuousClock.now
+    while !rest.isEmpty {
+      let events = Array(rest.prefix(self.responseSize))
+      rest = rest.dropFirst(events.count)
+      if let left = self.breakAfter {
+        self.breakAfter = left > 0 ? left - 1 : nil
+        if left == 0 {
+          let failure = SourceFailure(.unavailable, reason: "unavailable", "broken")
+          self.queue.append(.retrying(topic: 0, failure, delay: .zero))
+          return self.open()
+        }
+      }
+      let response = ScriptedResponse(events: events, latest: events.last?.replay ?? 0)
+      self.queue.append(.response(topic: 0, response, receivedAt: now))
+    }
+  }
+
+  func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<ScriptedResponse>? {
+    if !self.queue.isEmpty { return self.queue.removeFirst() }
+    guard self.isStopped, !self.hasEnded else { return nil }
+    self.hasEnded = true
+    return .ended(topic: 0, nil)
+  }
+
+  /// What had been received already is still handed on, as by the real source.
+  func stop() { self.isStopped = true }
+
+  func reopen(topic: Int) { self.open() }
+
+  func prepare(_ response: ScriptedResponse, topic: Int) async throws(SourceFailure) {}
+
+  func layout(
+    ofEvent index: Int, of response: ScriptedResponse, topic: Int
+  ) throws(UndecodableEvent) -> RecordLayout { self.layout }
+
+  func decode(
+    event index: Int, of response: ScriptedResponse, topic: Int, into batch: RecordBatch
+  ) throws(UndecodableEvent) {
+    let event = response.events[index]
+    if event.isBroken { throw UndecodableEvent(reason: "broken", fieldPath: "A.B", offset: 3) }
+    let row = batch.addRow()
+    func set(_ slot: Int, _ text: String) -> RecordBatch.Range {
+      let range = Array(text.utf8).withUnsafeBufferPointer { batch.append($0) }
+      batch.cells(ofRow: row)[slot] = range.cell
+      batch.presence(ofRow: row)[slot] = RecordBatch.Presence.value
+      return range
+    }
+    let replayID = event.replayID.bytes.withUnsafeBufferPointer { batch.append($0) }
+    let eventID = set(MetadataSlot.eventID, event.event)
+    if !event.record.isEmpty { _ = set(MetadataSlot.recordID, event.record) }
+    batch.events.append(
+      RecordBatch.Event(
+        firstRow: row, rowCount: 1, replayID: replayID, eventID: eventID,
+        transactionKey: set(MetadataSlot.transactionKey, event.transaction),
+        commitTimestamp: 0, kind: .change))
+  }
+
+  func rawEvent(_ index: Int, of response: ScriptedResponse) -> RawEvent {
+    let event = response.events[index]
+    return RawEvent(
+      replayID: event.replayID.bytes, eventID: Array(event.event.utf8), schemaID: "s",
+      payload: [1])
+  }
+}
