@@ -1,0 +1,376 @@
+"""Compares exported NDJSON files with the simulator's truth, event by event and field by field.
+
+Shares nothing with the exporter: schemas come from the service by GetSchema over grpcio, expected
+lines are built here from the values the simulator published.
+
+    compare_truth.py --truth FILE --output DIR [--output DIR ...] [--topic NAME ...]
+        [--naming path|none] [--allow-missing-tail]
+
+Reads PUBSUB_ENDPOINT and PUBSUB_CA_FILE (what `pubsub-simulator --env` writes). Exits 0 and prints
+one JSON line of counts when every event stands exactly once, as it should, in order; else prints
+the first differences and exits 1.
+"""
+
+import argparse
+import datetime
+import glob
+import hashlib
+import io
+import json
+import os
+import sys
+
+import grpc
+import zstandard
+
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def read_fields(data):
+    """(number, value) of every length-delimited or varint field of a protobuf message."""
+    at = 0
+
+    def read_varint():
+        nonlocal at
+        shift = value = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = read_varint()
+        if tag & 7 == 0:
+            yield tag >> 3, read_varint()
+        else:
+            size = read_varint()
+            yield tag >> 3, data[at : at + size]
+            at += size
+
+
+class Schemas:
+    """Writer schemas by ID, fetched once, as the list of leaves in order."""
+
+    def __init__(self):
+        endpoint = os.environ["PUBSUB_ENDPOINT"]
+        target = endpoint.split("://", 1)[1]
+        if endpoint.startswith("http://"):
+            channel = grpc.insecure_channel(target)
+        else:
+            with open(os.environ["PUBSUB_CA_FILE"], "rb") as file:
+                channel = grpc.secure_channel(
+                    target, grpc.ssl_channel_credentials(file.read())
+                )
+        self.call = channel.unary_unary(
+            "/eventbus.v1.PubSub/GetSchema",
+            request_serializer=lambda value: value,
+            response_deserializer=lambda value: value,
+        )
+        self.metadata = login_metadata()
+        self.known = {}
+
+    def leaves(self, schema_id):
+        if schema_id not in self.known:
+            request = b"\x0a" + varint(len(schema_id)) + schema_id.encode()
+            answer = dict(read_fields(self.call(request, metadata=self.metadata)))
+            self.known[schema_id] = Layout(json.loads(answer[1]))
+        return self.known[schema_id]
+
+
+def login_metadata():
+    import ssl
+    import urllib.parse
+    import urllib.request
+
+    context = ssl.create_default_context(cafile=os.environ.get("PUBSUB_CA_FILE") or None)
+    form = urllib.parse.urlencode(
+        {
+            "grant_type": "client_credentials",
+            "client_id": os.environ["SF_CLIENT_ID"],
+            "client_secret": os.environ["SF_CLIENT_SECRET"],
+        }
+    ).encode()
+    url = os.environ["SF_LOGIN_URL"] + "/services/oauth2/token"
+    secure = context if url.startswith("https") else None
+    with urllib.request.urlopen(url, form, context=secure) as answer:
+        token = json.load(answer)
+    return (
+        ("accesstoken", token["access_token"]),
+        ("instanceurl", token["instance_url"]),
+        ("tenantid", token["id"].split("/")[-2]),
+    )
+
+
+class Layout:
+    """Fields of a schema: (name, salesforce type, avro type, children or None, has scalar)."""
+
+    def __init__(self, schema):
+        self.named = {}
+        self.fields = []
+        for field in schema["fields"]:
+            if field["name"] != "ChangeEventHeader":
+                self.fields.append(self.field(field))
+
+    def field(self, field):
+        branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        branches = [b for b in branches if b != "null"]
+        parts = (field.get("doc") or "").split(":")
+        doc = parts[1] if len(parts) > 1 else ""
+        children = None
+        scalar = None
+        for branch in branches:
+            if isinstance(branch, dict) and branch["type"] == "record":
+                self.named[branch["name"]] = branch
+            record = branch if isinstance(branch, dict) else self.named.get(branch)
+            if record is not None and record["type"] == "record":
+                children = [
+                    (child["name"], [t for t in child["type"] if t != "null"][0])
+                    for child in record["fields"]
+                ]
+            else:
+                scalar = branch
+        return field["name"], doc, scalar, children
+
+
+def moment(milliseconds):
+    at = EPOCH + datetime.timedelta(milliseconds=milliseconds)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + "%03dZ" % (milliseconds % 1000)
+
+
+def convert(value, avro, doc):
+    if avro == "double":
+        return float(value)
+    if avro == "long" and doc == "DateTime":
+        return moment(value)
+    if avro == "long" and doc in ("DateOnly", "Birthday"):
+        return (EPOCH + datetime.timedelta(milliseconds=value)).strftime("%Y-%m-%d")
+    if avro == "long" and doc == "TimeOnly":
+        seconds, rest = divmod(value, 1000)
+        return "%02d:%02d:%02d.%03d" % (seconds // 3600, seconds // 60 % 60, seconds % 60, rest)
+    return value
+
+
+class Expected:
+    """Lines a truth event has to give."""
+
+    def __init__(self, schemas):
+        self.schemas = schemas
+
+    def lines(self, event):
+        layout = self.schemas.leaves(event["schema_id"])
+        header = event["header"]
+        kind = event["kind"]
+        body = {}
+        nonfinite = {}
+
+        def put(name, value, avro, doc):
+            if isinstance(value, str) and avro in ("double", "float"):
+                nonfinite[name] = value
+                body[name] = None
+            else:
+                body[name] = convert(value, avro, doc)
+
+        touched = set()
+        if header and header["changeType"] == "UPDATE":
+            touched = set(header["changedFields"]) | set(header["nulledFields"])
+        names = {"changedFields": [], "nulledFields": [], "diffFields": []}
+        nested = {"changedFields": [], "nulledFields": [], "diffFields": []}
+        for name, doc, scalar, children in layout.fields:
+            value = event["fields"].get(name)
+            listed = {key: header and name in header[key] for key in names}
+            if children is None:
+                if value is not None:
+                    put(name, value, scalar, doc)
+                elif name in touched:
+                    body[name] = None
+                for key in names:
+                    if listed[key]:
+                        names[key].append(name)
+                continue
+            is_record = isinstance(value, dict)
+            if scalar is not None:
+                if value is not None and not is_record:
+                    put(name, value, scalar, doc)
+                elif value is None and name in touched:
+                    body[name] = None
+                for key in names:
+                    if listed[key] and not is_record:
+                        names[key].append(name)
+            for child, avro in children:
+                column = name + "_" + child
+                path = name + "." + child
+                inner = value.get(child) if is_record else None
+                if inner is not None:
+                    put(column, inner, avro, "")
+                elif path in touched or (
+                    name in touched and (value is None or is_record)
+                ):
+                    body[column] = None
+                for key in names:
+                    whole = listed[key] and (value is None or is_record)
+                    if header and (path in header[key] or whole):
+                        nested[key].append(column)
+        head = {
+            "_topic": event["topic"],
+            "_replay_id": event["replay_id"],
+            "_event_id": event["event_id"],
+            "_schema_id": event["schema_id"],
+            "_kind": kind,
+            "_entity": event["entity"],
+        }
+        if header is None:
+            line = dict(head)
+            line.update(body)
+            if nonfinite:
+                line["_nonfinite"] = nonfinite
+            return [line]
+        out = []
+        for record in header["recordIds"] or [None]:
+            line = dict(head)
+            line["_change_type"] = header["changeType"]
+            if record is not None:
+                line["_record_id"] = record
+            line["_commit_timestamp"] = moment(header["commitTimestamp"])
+            line["_commit_number"] = str(header["commitNumber"])
+            line["_commit_user"] = header["commitUser"]
+            line["_transaction_key"] = header["transactionKey"]
+            line["_sequence_number"] = header["sequenceNumber"]
+            line["_change_origin"] = header["changeOrigin"]
+            for key, column in (
+                ("changedFields", "_changed_fields"),
+                ("nulledFields", "_nulled_fields"),
+                ("diffFields", "_diff_fields"),
+            ):
+                line[column] = names[key] + nested[key]
+            line.update(body)
+            if nonfinite:
+                line["_nonfinite"] = nonfinite
+            out.append(line)
+        return out
+
+
+def digest(line):
+    return hashlib.blake2b(json.dumps(line).encode(), digest_size=12).digest()
+
+
+def key_of(line):
+    name = "\0".join(
+        (line["_topic"], line["_replay_id"], line["_event_id"], line.get("_record_id") or "")
+    )
+    return hashlib.blake2b(name.encode(), digest_size=12).digest()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--truth", required=True)
+    parser.add_argument("--output", action="append", required=True)
+    parser.add_argument("--topic", action="append")
+    parser.add_argument("--skip", type=int, default=0, help="truth lines before the first export")
+    arguments = parser.parse_args()
+    expected = Expected(Schemas())
+    problems = []
+
+    def problem(text):
+        problems.append(text)
+        if len(problems) <= 10:
+            print(text, file=sys.stderr)
+
+    truth = {}
+    events = 0
+    with open(arguments.truth, encoding="utf-8") as file:
+        for number, text in enumerate(file):
+            event = json.loads(text)
+            if number < arguments.skip or (
+                arguments.topic and event["topic"] not in arguments.topic
+            ):
+                continue
+            events += 1
+            for line in expected.lines(event):
+                key = key_of(line)
+                if key in truth:
+                    problem("the truth names a row twice: %s" % line)
+                truth[key] = (digest(line), number)
+    files = lines = 0
+    seen = set()
+    for root in arguments.output:
+        names = sorted(glob.glob(root + "/**/*.ndjson.zst", recursive=True))
+        last = {}
+        for name in names:
+            files += 1
+            with open(name, "rb") as raw:
+                reader = zstandard.ZstdDecompressor().stream_reader(raw)
+                for text in io.TextIOWrapper(reader, encoding="utf-8", newline="\n"):
+                    lines += 1
+                    line = json.loads(text)
+                    key = key_of(line)
+                    if key not in truth:
+                        problem("not in the truth: %s: %s" % (name, text[:500]))
+                        continue
+                    if key in seen:
+                        problem("twice: %s: %s" % (name, text[:300]))
+                    seen.add(key)
+                    want, number = truth[key]
+                    if digest(line) != want:
+                        explain(arguments.truth, number, expected, line, problem)
+                    # Within a directory, files by name and lines by place follow the stream.
+                    place = (os.path.dirname(name), line["_topic"])
+                    if number < last.get(place, -1):
+                        problem("out of order: %s: %s" % (name, text[:300]))
+                    last[place] = number
+    missing = len(truth) - len(seen)
+    if missing:
+        problem("%d rows of the truth are missing" % missing)
+        for key, (_, number) in truth.items():
+            if key not in seen:
+                problem("first missing: truth line %d" % (number + 1))
+                break
+    leftovers = [
+        path
+        for root in arguments.output
+        for path in glob.glob(root + "/**/.*.part", recursive=True)
+    ]
+    print(
+        json.dumps(
+            {
+                "events": events,
+                "rows": len(truth),
+                "lines": lines,
+                "files": files,
+                "part_files": len(leftovers),
+                "problems": len(problems),
+            }
+        )
+    )
+    sys.exit(1 if problems else 0)
+
+
+def explain(path, number, expected, line, problem):
+    with open(path, encoding="utf-8") as file:
+        for index, text in enumerate(file):
+            if index == number:
+                break
+    for want in expected.lines(json.loads(text)):
+        if key_of(want) == key_of(line):
+            for name in list(want) + [n for n in line if n not in want]:
+                left = json.dumps(want.get(name, "<absent>"))
+                right = json.dumps(line.get(name, "<absent>"))
+                if left != right:
+                    problem("%s of %s: expected %s, got %s" % (name, line["_event_id"], left, right))
+            if list(want) != list(line):
+                problem("order of keys of %s: %s" % (line["_event_id"], list(line)))
+
+
+if __name__ == "__main__":
+    main()
