@@ -53,7 +53,9 @@ let package = Package(
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CSystem"),
-    target("JSON"),
+    // Shortest text of floating-point numbers, by the C++ standard library.
+    .target(name: "CNumbers"),
+    target("JSON", ["CNumbers"]),
     // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
     target("TLSStream", ["COpenSSL", "CSystem"]),
@@ -103,5 +105,6 @@ let package = Package(
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),
-  ]
+  ],
+  cxxLanguageStandard: .cxx17
 )

@@ -1,0 +1,154 @@
+// ISO 8601 text of dates and times, proleptic Gregorian calendar. Nothing here allocates but the
+// growth of the buffer.
+
+extension ByteBuffer {
+  /// Digits of a second's fraction, which is also the unit of the value.
+  public enum SecondFraction: Sendable {
+    case milliseconds, microseconds, nanoseconds
+
+    var perSecond: Int64 {
+      switch self {
+      case .milliseconds: 1_000
+      case .microseconds: 1_000_000
+      case .nanoseconds: 1_000_000_000
+      }
+    }
+
+    var digits: Int {
+      switch self {
+      case .milliseconds: 3
+      case .microseconds: 6
+      case .nanoseconds: 9
+      }
+    }
+  }
+
+  /// `2026-02-17`. Years outside 0001–9999 in ISO 8601's expanded form: a sign and at least five
+  /// digits, `-00001-12-31`, `+12026-02-17`.
+  ///
+  /// - Parameter days: days since 1970-01-01.
+  public mutating func appendDate(days: Int32) {
+    let start = self.reserve(24)
+    self.commit(writeDate(days: Int64(days), to: start) - start)
+  }
+
+  /// The date in UTC.
+  ///
+  /// - Parameter milliseconds: since 1970-01-01T00:00:00Z; the time of day is dropped.
+  public mutating func appendDate(milliseconds: Int64) {
+    let start = self.reserve(24)
+    self.commit(writeDate(days: floorDivide(milliseconds, 86_400_000).quotient, to: start) - start)
+  }
+
+  /// `07:12:55.807`. A value that is no time of day keeps its meaning: hours beyond 23, and a
+  /// minus sign before a negative time.
+  ///
+  /// - Parameter value: since midnight, in the unit of `fraction`.
+  public mutating func appendTime(_ value: Int64, _ fraction: SecondFraction) {
+    let start = self.reserve(40)
+    var out = start
+    if value < 0 {
+      out.pointee = UInt8(ascii: "-")
+      out += 1
+    }
+    self.commit(writeTime(value.magnitude, fraction, to: out) - start)
+  }
+
+  /// `2026-02-17T04:03:15.000Z`, with 3, 6 or 9 digits; years as in `appendDate`.
+  ///
+  /// - Parameters:
+  ///   - value: since 1970-01-01T00:00:00, in the unit of `fraction`.
+  ///   - isLocal: true for a time in no zone, which has no `Z`.
+  public mutating func appendTimestamp(
+    _ value: Int64, _ fraction: SecondFraction, isLocal: Bool = false
+  ) {
+    let start = self.reserve(48)
+    let (days, time) = floorDivide(value, 86_400 * fraction.perSecond)
+    var out = writeDate(days: days, to: start)
+    out.pointee = UInt8(ascii: "T")
+    out = writeTime(UInt64(time), fraction, to: out + 1)
+    if !isLocal {
+      out.pointee = UInt8(ascii: "Z")
+      out += 1
+    }
+    self.commit(out - start)
+  }
+}
+
+@inline(__always)
+private func floorDivide(
+  _ value: Int64, _ divisor: Int64
+) -> (quotient: Int64, remainder: Int64) {
+  let (quotient, remainder) = value.quotientAndRemainder(dividingBy: divisor)
+  return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+}
+
+/// Returns the end of at most 18 bytes.
+///
+/// Counts eras of 400 years from 0000-03-01, so that the leap day is the last of a year
+/// (Howard Hinnant, chrono-compatible low-level date algorithms, `civil_from_days`).
+///
+/// - Parameter days: within what 64-bit milliseconds reach, ±106,751,991,167.
+@inline(__always)
+private func writeDate(
+  days: Int64, to start: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  let (era, dayOfEra) = floorDivide(days + 719_468, 146_097)
+  let day = UInt32(truncatingIfNeeded: dayOfEra)
+  let yearOfEra = (day - day / 1460 + day / 36524 - day / 146_096) / 365
+  let dayOfYear = day - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+  let shifted = (5 * dayOfYear + 2) / 153
+  let dayOfMonth = dayOfYear - (153 * shifted + 2) / 5 + 1
+  let month = shifted < 10 ? shifted + 3 : shifted - 9
+  let year = Int64(yearOfEra) + era * 400 + (month <= 2 ? 1 : 0)
+
+  var out = start
+  if year >= 1, year <= 9999 {
+    writePair(UInt64(year) / 100, to: out)
+    writePair(UInt64(year) % 100, to: out + 2)
+    out += 4
+  } else {
+    out.pointee = UInt8(ascii: year < 0 ? "-" : "+")
+    out += 1
+    var padding: UInt64 = 10000
+    while padding > 1, year.magnitude < padding {
+      out.pointee = UInt8(ascii: "0")
+      out += 1
+      padding /= 10
+    }
+    out += writeDigits(year.magnitude, to: out)
+  }
+  out[0] = UInt8(ascii: "-")
+  writePair(UInt64(month), to: out + 1)
+  out[3] = UInt8(ascii: "-")
+  writePair(UInt64(dayOfMonth), to: out + 4)
+  return out + 6
+}
+
+/// Returns the end of at most 27 bytes.
+@inline(__always)
+private func writeTime(
+  _ value: UInt64, _ fraction: ByteBuffer.SecondFraction, to start: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  let (allSeconds, part) = value.quotientAndRemainder(dividingBy: UInt64(fraction.perSecond))
+  let (hours, secondOfHour) = allSeconds.quotientAndRemainder(dividingBy: 3600)
+  var out = start
+  if hours < 100 {
+    writePair(hours, to: out)
+    out += 2
+  } else {
+    out += writeDigits(hours, to: out)
+  }
+  out[0] = UInt8(ascii: ":")
+  writePair(secondOfHour / 60, to: out + 1)
+  out[3] = UInt8(ascii: ":")
+  writePair(secondOfHour % 60, to: out + 4)
+  out[6] = UInt8(ascii: ".")
+  out += 7
+  var rest = part
+  for place in stride(from: fraction.digits - 1, through: 0, by: -1) {
+    out[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+    rest /= 10
+  }
+  return out + fraction.digits
+}
