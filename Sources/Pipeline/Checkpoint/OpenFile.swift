@@ -27,15 +27,11 @@ package struct OpenFile: ~Copyable {
   }
 
   package borrowing func write(_ bytes: [UInt8]) throws(FileSystemError) {
-    let result: Result<Void, FileSystemError> = bytes.withUnsafeBytes { bytes in
-      do throws(FileSystemError) {
-        try self.write(bytes)
-        return .success(())
-      } catch {
-        return .failure(error)
-      }
+    var failure: FileSystemError?
+    bytes.withUnsafeBytes { bytes in
+      do throws(FileSystemError) { try self.write(bytes) } catch { failure = error }
     }
-    try result.get()
+    if let failure { throw failure }
   }
 
   /// Fills as much of `bytes` as the file has from `offset` on, and returns how much that is.
@@ -51,6 +47,20 @@ package struct OpenFile: ~Copyable {
       filled += count
     }
     return filled
+  }
+
+  /// The first bytes of the file, at most `byteCount`.
+  package borrowing func content(byteCount: Int) throws(FileSystemError) -> [UInt8] {
+    var failure: FileSystemError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: byteCount) { bytes, count in
+      do throws(FileSystemError) {
+        count = try self.read(into: UnsafeMutableRawBufferPointer(bytes), at: 0)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes
   }
 
   package borrowing func truncate(to byteCount: Int) throws(FileSystemError) {

@@ -96,12 +96,10 @@ package struct SystemFileSystem: FileSystem {
       }
       guard name != ".", name != ".." else { continue }
       var isDirectory = entry.pointee.d_type == UInt8(DT_DIR)
-      if entry.pointee.d_type == UInt8(DT_UNKNOWN) {
-        // Some file systems do not tell the type of an entry.
+      if [UInt8(DT_UNKNOWN), UInt8(DT_LNK)].contains(entry.pointee.d_type) {
+        // Some file systems do not tell the type of an entry; a link may lead to another disk.
         var status = stat()
-        let path = "\(directory)/\(name)"
-        _ = try Self.call("stat", path) { lstat(path, &status) }
-        isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        isDirectory = stat("\(directory)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
       }
       entries.append(DirectoryEntry(name: name, isDirectory: isDirectory))
     }
