@@ -1,4 +1,5 @@
 import JSON
+import Pipeline
 
 extension ConfigurationReader {
   func source(_ reader: JSONReader) -> SourceConfiguration? {
@@ -95,26 +96,16 @@ extension ConfigurationReader {
       guard let position = reader.object("start") else { return nil }
       defer { position.finish() }
       guard let hex = position.string("replay_id", required: true) else { return nil }
-      guard let bytes = Self.bytes(hex: hex) else {
+      guard let id = ReplayID(hex: hex) else {
         position.report("replay_id", "an even number of hexadecimal digits is expected")
         return nil
       }
-      return .replayID(bytes)
+      return .replayID(id)
     default:
       reader.report(
         "start",
         "\"earliest\", \"latest\" or {\"replay_id\": \"<hex>\"} is expected, found \(value.kind)")
       return nil
-    }
-  }
-
-  private static func bytes(hex: String) -> [UInt8]? {
-    let digits = hex.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-    guard digits.count == hex.utf8.count, digits.count % 2 == 0, !digits.isEmpty else {
-      return nil
-    }
-    return stride(from: 0, to: digits.count, by: 2).map {
-      UInt8(digits[$0] << 4 | digits[$0 + 1])
     }
   }
 

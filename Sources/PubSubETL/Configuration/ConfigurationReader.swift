@@ -1,4 +1,5 @@
 import JSON
+import Pipeline
 
 /// Reads the parts of a pipeline document. Every function returns nil when a part could not be
 /// made; what was wrong has been reported then.
@@ -14,16 +15,14 @@ final class ConfigurationReader {
     self.environment = environment
   }
 
-  func pipeline(
-    _ reader: JSONReader, checkStages: ([JSONReader]) -> Void
-  ) -> PipelineConfiguration? {
+  func pipeline(_ reader: JSONReader) -> PipelineConfiguration? {
     _ = reader.string("$schema")
     if let version = reader.integer("version", required: true), version != 1 {
       reader.report("version", "unknown version \(version); known: 1")
     }
     let name = self.identifier(reader, "name", required: true)
     let source = reader.object("source", required: true).flatMap(self.source)
-    let stages = self.stages(reader, check: checkStages)
+    let stages = self.stages(reader)
     let sinks = self.sinks(reader)
     let commit = self.commit(reader.object("commit"))
     let checkpoint = reader.object("checkpoint", required: true).flatMap(self.checkpoint)
@@ -36,15 +35,13 @@ final class ConfigurationReader {
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run)
   }
 
-  private func stages(
-    _ reader: JSONReader, check: ([JSONReader]) -> Void
-  ) -> [StageConfiguration] {
-    guard let elements = reader.elements("stages") else { return [] }
-    let readers = elements.map {
-      JSONReader($0.value, path: $0.path, mistakes: reader.mistakes)
+  private func stages(_ reader: JSONReader) -> [StageConfiguration] {
+    (reader.elements("stages") ?? []).map { path, value in
+      // Made once to find its mistakes; the run makes its own.
+      _ = TransformRegistry.transform(
+        reading: JSONReader(value, path: path, mistakes: reader.mistakes))
+      return StageConfiguration(path: path, value: value)
     }
-    check(readers)
-    return readers.map { StageConfiguration(path: $0.path, value: $0.value) }
   }
 
   private func commit(_ reader: JSONReader?) -> CommitConfiguration {

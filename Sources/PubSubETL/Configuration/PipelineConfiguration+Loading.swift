@@ -7,11 +7,10 @@ extension PipelineConfiguration {
   ///   - file: path of the file, relative to the working directory.
   ///   - root: directory for relative paths in the file instead of the file's own; nil for the
   ///     environment variable `PUBSUB_ETL_ROOT`, if it is set.
-  ///   - checkStages: reads the stages; reports into the readers it is given.
   /// - Throws: `ConfigurationError` with every mistake.
   static func load(
     file: String, root: String? = nil, overrides: [ConfigurationOverride] = [],
-    environment: Environment = .process, checkStages: ([JSONReader]) -> Void = { _ in }
+    environment: Environment = .process
   ) throws(ConfigurationError) -> PipelineConfiguration {
     let workingDirectory = FilePath.workingDirectory
     let file = FilePath.resolve(file, base: workingDirectory)
@@ -29,8 +28,7 @@ extension PipelineConfiguration {
     let interpolation = Interpolation(environment: environment, base: base, mistakes: mistakes)
     document = interpolation.interpolate(document)
     let loading = ConfigurationReader(file: file, base: base, environment: environment)
-    let configuration = loading.pipeline(
-      JSONReader(document, mistakes: mistakes), checkStages: checkStages)
+    let configuration = loading.pipeline(JSONReader(document, mistakes: mistakes))
     let all =
       mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
       + loading.mistakesOfOtherFiles

@@ -1,4 +1,5 @@
 import JSON
+import Pipeline
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///
@@ -24,8 +25,8 @@ struct PipelineConfiguration: Sendable {
 enum StartPosition: Sendable, Equatable {
   case earliest
   case latest
-  /// The events after this one. The bytes of a replay ID are opaque.
-  case replayID([UInt8])
+  /// The events after this one.
+  case replayID(ReplayID)
 }
 
 struct SourceConfiguration: Sendable {
@@ -78,11 +79,20 @@ enum AuthConfiguration: Sendable {
   }
 }
 
-/// A stage, as yet unread: its type decides what it holds.
+/// A stage as its object in the file, which `TransformRegistry` has accepted.
 struct StageConfiguration: Sendable {
   /// JSON pointer in the pipeline file.
   var path: String
   var value: JSONValue
+
+  /// The stage, new for each run.
+  func transform() -> any Transform {
+    let reader = JSONReader(self.value, path: self.path, mistakes: JSONMistakes())
+    guard let transform = TransformRegistry.transform(reading: reader) else {
+      preconditionFailure("\(self.path) was accepted when the file was loaded")
+    }
+    return transform
+  }
 }
 
 enum SinkConfiguration: Sendable {
