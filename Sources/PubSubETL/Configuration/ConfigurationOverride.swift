@@ -14,7 +14,9 @@ struct ConfigurationOverride: Sendable, Equatable {
   /// - Parameter argument: `path=value`, the path with dots.
   init(_ argument: String) throws(ParseError) {
     guard let equals = argument.firstIndex(of: "=") else {
-      throw ParseError(description: "'\(argument)' has no '='; write --set source.topic=VALUE")
+      // The text may be a secret: it is not repeated.
+      throw ParseError(
+        description: "--set expects path=value, for example source.topic=/event/X__e")
     }
     let path = argument[..<equals].split(separator: ".", omittingEmptySubsequences: false)
     guard path.allSatisfy({ !$0.isEmpty }) else {
@@ -29,7 +31,7 @@ struct ConfigurationOverride: Sendable, Equatable {
     if let key = self.path.first(where: Secret.keys.contains) ?? self.value.firstSecretKey {
       throw ParseError(
         description:
-          "\(key) is not accepted here, because other users can read command lines; put it into an environment variable or a file and write ${NAME} or ${file:/path} in the pipeline file"
+          "\(key) is not accepted by --set, because other users can read command lines; put it into an environment variable or a file and write ${NAME} or ${file:/path} in the pipeline file"
       )
     }
   }
@@ -47,7 +49,7 @@ struct ConfigurationOverride: Sendable, Equatable {
       target = value
       return
     }
-    let pointer = "\(pointer)/\(name)"
+    let pointer = JSONReader.path(pointer, name)
     let rest = path.dropFirst()
     switch target.content {
     case .object(var members):

@@ -28,7 +28,8 @@ struct Interpolation {
         members.map { member in
           guard member.name != "//" else { return member }
           var member = member
-          member.value = self.interpolate(member.value, path: "\(path)/\(member.name)")
+          member.value = self.interpolate(
+            member.value, path: JSONReader.path(path, member.name))
           return member
         })
     case .null, .boolean, .number: break

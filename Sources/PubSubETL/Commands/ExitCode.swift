@@ -1,3 +1,5 @@
+import ArgumentParser
+
 /// What the process ends with. Stable: scripts and schedulers rely on them.
 enum ExitCode: Int32, Sendable, CaseIterable {
   /// Done; also a limit asked for was reached, or a clean stop by signal when following.
@@ -22,4 +24,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
   case interrupted = 130
   /// Second SIGTERM.
   case terminated = 143
+
+  /// Thrown from a command's `run`, ends the process with this code and says nothing.
+  var error: any Error { ArgumentParser.ExitCode(self.rawValue) }
 }
