@@ -198,20 +198,34 @@ public final class NDJSONEncoder {
   ) {
     let start = output.count
     for scan in self.plan.nameScans {
-      var byte = scan.firstByte
-      for mask in scan.masks.indices where byte < bits.count {
-        var set = bits[byte] & self.plan.nameMasks[mask]
+      var word = scan.firstWord
+      for mask in scan.masks.indices {
+        var set = Self.word(word, of: bits) & self.plan.nameMasks[mask]
         while set != 0 {
-          output.append(UInt8(ascii: ","))
-          self.append(self.plan.names[byte * 8 + set.trailingZeroBitCount], to: &output)
+          self.append(self.plan.names[word * 64 + set.trailingZeroBitCount], to: &output)
           set &= set &- 1
         }
-        byte += 1
+        word += 1
       }
     }
     if output.count == start { output.append(UInt8(ascii: "[")) }
     output.base[start] = UInt8(ascii: "[")
     output.append(UInt8(ascii: "]"))
+  }
+
+  /// Bits of 64 slots; those beyond the end are not set.
+  @inline(__always)
+  private static func word(_ index: Int, of bits: UnsafeBufferPointer<UInt8>) -> UInt64 {
+    let offset = index * 8
+    if offset + 8 <= bits.count {
+      let raw = UnsafeRawBufferPointer(bits)
+      return UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+    var word: UInt64 = 0
+    for byte in stride(from: bits.count - 1, through: offset, by: -1) {
+      word = word << 8 | UInt64(bits[byte])
+    }
+    return word
   }
 
   // MARK: NaN and infinities
@@ -229,9 +243,9 @@ public final class NDJSONEncoder {
   @inline(never)
   private func appendNonfinite(to output: inout ByteBuffer) {
     output.truncate(to: output.count - 1)
-    output.append(utf8: ",\"_nonfinite\":{")
-    for (index, cell) in self.nonfinite.enumerated() {
-      if index > 0 { output.append(UInt8(ascii: ",")) }
+    output.append(utf8: ",\"_nonfinite\":")
+    let start = output.count
+    for cell in self.nonfinite {
       self.append(cell.name, to: &output)
       switch cell.value {
       case .nan: output.append(utf8: ":\"NaN\"")
@@ -239,6 +253,7 @@ public final class NDJSONEncoder {
       case .negativeInfinity: output.append(utf8: ":\"-Infinity\"")
       }
     }
+    output.base[start] = UInt8(ascii: "{")
     output.append(utf8: "}}")
     self.nonfinite.removeAll(keepingCapacity: true)
   }
