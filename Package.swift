@@ -66,7 +66,7 @@ let package = Package(
     target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
     target("Avro", ["JSON"]),
     // 3: how a run is conducted.
-    target("Pipeline", ["JSON", logging]),
+    target("Pipeline", ["JSON", "CSystem", logging]),
     // 4: the ends of a pipeline.
     target("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
     target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
@@ -101,7 +101,7 @@ let package = Package(
     tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON"]),
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
-    tests("PubSubETL", ["Pipeline", "JSON", "FileSink"]),
+    tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),

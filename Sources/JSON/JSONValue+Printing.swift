@@ -1,0 +1,56 @@
+extension JSONValue {
+  public enum Format: Sendable {
+    /// No white space.
+    case compact
+    /// A line per member and element, two spaces per level; no line end after the last.
+    case pretty
+  }
+
+  /// Appends the value as JSON text. Numbers go out as they were written.
+  public func write(to buffer: inout ByteBuffer, format: Format = .compact) {
+    self.write(to: &buffer, format: format, level: 0)
+  }
+
+  /// The value as JSON text.
+  public func text(_ format: Format = .compact) -> String {
+    var buffer = ByteBuffer(capacity: 512)
+    self.write(to: &buffer, format: format)
+    return String(decoding: buffer.bytes, as: UTF8.self)
+  }
+
+  private func write(to buffer: inout ByteBuffer, format: Format, level: Int) {
+    switch self.content {
+    case .null: buffer.append(utf8: "null" as StaticString)
+    case .boolean(let value): buffer.appendJSON(value)
+    case .number(let text): buffer.append(utf8: text)
+    case .string(let text): buffer.appendJSONString(text)
+    case .array(let values):
+      buffer.append(UInt8(ascii: "["))
+      for (index, value) in values.enumerated() {
+        if index > 0 { buffer.append(UInt8(ascii: ",")) }
+        Self.breakLine(&buffer, format, level + 1)
+        value.write(to: &buffer, format: format, level: level + 1)
+      }
+      if !values.isEmpty { Self.breakLine(&buffer, format, level) }
+      buffer.append(UInt8(ascii: "]"))
+    case .object(let members):
+      buffer.append(UInt8(ascii: "{"))
+      for (index, member) in members.enumerated() {
+        if index > 0 { buffer.append(UInt8(ascii: ",")) }
+        Self.breakLine(&buffer, format, level + 1)
+        buffer.appendJSONString(member.name)
+        buffer.append(UInt8(ascii: ":"))
+        if format == .pretty { buffer.append(UInt8(ascii: " ")) }
+        member.value.write(to: &buffer, format: format, level: level + 1)
+      }
+      if !members.isEmpty { Self.breakLine(&buffer, format, level) }
+      buffer.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private static func breakLine(_ buffer: inout ByteBuffer, _ format: Format, _ level: Int) {
+    guard format == .pretty else { return }
+    buffer.append(UInt8(ascii: "\n"))
+    for _ in 0..<level { buffer.append(utf8: "  " as StaticString) }
+  }
+}

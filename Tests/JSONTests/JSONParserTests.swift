@@ -1,0 +1,168 @@
+import JSON
+import Testing
+
+@Suite("JSONParser")
+struct JSONParserTests {
+  @Test(
+    "Texts of the grammar are read",
+    arguments: [
+      ("null", .null), ("true", .boolean(true)), (" false\n", .boolean(false)),
+      ("0", .number("0")), ("-0", .number("-0")), ("-12.50e+3", .number("-12.50e+3")),
+      ("1E9", .number("1E9")),
+      ("123456789012345678901234567890", .number("123456789012345678901234567890")),
+      ("\"\"", .string("")), (#""a\"\\\/\b\f\n\r\tz""#, .string("a\"\\/\u{8}\u{c}\n\r\tz")),
+      (#""\u0041\u00e9\u20AC\ud83D\uDe00""#, .string("Aé€😀")), (#""\u0000""#, .string("\0")),
+      ("\"é€😀\u{7f}\"", .string("é€😀\u{7f}")), ("[]", .array([])), ("[ ]", .array([])),
+      ("[1,\t[2 ],\r\n{}]", .array([1, [2], JSONValue(.object([]))])),
+      ("{}", .object([])),
+      (
+        #"{"a":1,"":[null],"A":{"a":true}}"#,
+        .object([
+          JSONMember("a", 1), JSONMember("", [nil]), JSONMember("A", ["a": true]),
+        ])
+      ),
+      ("\u{FEFF}1", .number("1")),
+    ] as [(String, JSONValue.Content)])
+  func accepts(text: String, content: JSONValue.Content) throws {
+    #expect(try JSONValue(parsing: text).content == content)
+  }
+
+  @Test(
+    "Texts outside the grammar are refused with the place and what was expected",
+    arguments: [
+      ("", 1, 1, "a value is expected, but the text ends here"),
+      ("[1,]", 1, 4, "a value is expected, found ']'"),
+      ("[1 2]", 1, 4, "',' or ']' is expected in the array of line 1, column 1, found '2'"),
+      ("{\"a\":1,}", 1, 8, "a name in double quotes is expected after ',', found '}'"),
+      ("{a:1}", 1, 2, "a name in double quotes or '}' is expected, found 'a'"),
+      ("{\"a\" 1}", 1, 6, "':' is expected after the name, found '1'"),
+      (
+        "{\n  \"a\": 1\n  \"b\": 2 }", 3, 3,
+        "',' or '}' is expected in the object of line 1, column 1, found '\"'"
+      ),
+      ("01", 1, 2, "a number does not begin with 0"),
+      ("-", 1, 2, "a digit is expected after '-', but the text ends here"),
+      ("1.", 1, 3, "a digit is expected after '.', but the text ends here"),
+      ("1.e3", 1, 3, "a digit is expected after '.', found 'e'"),
+      (".5", 1, 1, "a value is expected, found '.'"),
+      ("+1", 1, 1, "a value is expected, found '+'"),
+      ("1e", 1, 3, "a digit is expected in the exponent, but the text ends here"),
+      ("0x10", 1, 2, "the text ends after one value, but 'x' follows"),
+      ("1 2", 1, 3, "the text ends after one value, but '2' follows"),
+      ("NaN", 1, 1, "a value is expected, found 'N'"),
+      ("nul1", 1, 1, "a value is expected; 'null' comes nearest"),
+      ("tru", 1, 4, "'true' is expected, but the text ends here"),
+      ("// x\n1", 1, 1, "a value is expected, found '/'"),
+      ("'a'", 1, 1, "a value is expected, found '''"),
+      ("\"a", 1, 3, "the string of line 1, column 1 is not closed, but the text ends here"),
+      ("\"a\nb\"", 1, 3, "U+000A in a string must be escaped (a closing '\"' may be missing)"),
+      ("\"\\x\"", 1, 2, "'\\' is followed by 'x', which is no escape of JSON"),
+      ("\"\\u12g4\"", 1, 6, "four hexadecimal digits are expected after '\\u', found 'g'"),
+      ("\"\\ud800\"", 1, 2, "the escape names half a surrogate pair and no character"),
+      ("\"\\udc00\\ud800\"", 1, 2, "the escape names half a surrogate pair and no character"),
+      ("\"\\ud800\\u0041\"", 1, 2, "the escape names half a surrogate pair and no character"),
+      ("\u{A0}1", 1, 1, "a value is expected, found U+00A0"),
+      ("[\"é😀\", é]", 1, 8, "a value is expected, found U+00E9"),
+      (
+        "{\"a\":1,\n \"\\u0061\":2}", 2, 2,
+        "the name 'a' stands twice in this object, first at line 1, column 2"
+      ),
+    ])
+  func refuses(text: String, line: Int, column: Int, message: String) {
+    let error = #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
+    #expect(error?.message == message)
+    #expect(error?.position == JSONValue.Position(line: line, column: column))
+  }
+
+  @Test("A name standing twice is found in large objects too")
+  func largeDuplicate() {
+    let names = (0..<40).map { "\"n\($0)\":0" }
+    for repeated in [0, 7, 8, 9, 39] {
+      let text = "{" + names.joined(separator: ",") + ",\"n\(repeated)\":1}"
+      let error = #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
+      #expect(error?.code == .duplicateName)
+      #expect(error?.message.hasPrefix("the name 'n\(repeated)' stands twice") == true)
+    }
+    #expect(throws: Never.self) {
+      try JSONValue(parsing: "{" + names.joined(separator: ",") + "}")
+    }
+  }
+
+  @Test(
+    "Bytes that are not UTF-8 are refused where they stand",
+    arguments: [
+      [0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0x80], [0xE2, 0x82],
+    ] as [[UInt8]])
+  func invalidUTF8(bytes: [UInt8]) {
+    let text = Array("[1,\n\"é".utf8) + bytes + Array("\"]".utf8)
+    let error = #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
+    #expect(error?.code == .invalidText)
+    #expect(error?.position == JSONValue.Position(line: 2, column: 3))
+  }
+
+  @Test("Lines end with LF, CR or both; columns count characters")
+  func positions() throws {
+    let value = try JSONValue(
+      parsing: "{\r\n\"ä\": [1,\r2,\n\n 😀]}".replacing("😀", with: "\"😀\", 3"))
+    let member = try #require(value.members?.first)
+    #expect(value.position == .init(line: 1, column: 1))
+    #expect(member.namePosition == .init(line: 2, column: 1))
+    #expect(member.value.position == .init(line: 2, column: 6))
+    let places = member.value.array?.map(\.position)
+    #expect(
+      places == [
+        .init(line: 2, column: 7), .init(line: 3, column: 1), .init(line: 5, column: 2),
+        .init(line: 5, column: 7),
+      ])
+  }
+
+  private static let sample =
+    #"{"é\ud83d\ude00": [1.5e-3, true, null, {"x": "a\n\u00e9"}], "y": {"z": [[], {}]}} "#
+
+  @Test("A text cut at any byte is refused as truncated, never misread")
+  func truncation() {
+    let bytes = Array(Self.sample.utf8)
+    for count in 0..<bytes.count - 1 {
+      let error = #expect(throws: JSONError.self) { try JSONValue(parsing: Array(bytes[..<count])) }
+      // A cut inside a character is no UTF-8, and half of a surrogate pair is half of one.
+      #expect(
+        error?.code == .truncated || error?.code == .invalidText, "cut at \(count): \(error as Any)"
+      )
+    }
+    #expect(throws: Never.self) { try JSONValue(parsing: bytes) }
+  }
+
+  @Test("Any change of a byte ends in a value or an error")
+  func mutation() {
+    let bytes = Array(Self.sample.utf8)
+    // What the grammar knows, and bytes that are or begin no character.
+    let replacements =
+      Array("{}[]\",:\\/u0-+.eEtfn \n\r\u{0}\u{1F}".utf8) + [0x80, 0xC3, 0xF0, 0xFF]
+    for offset in bytes.indices {
+      for byte in replacements {
+        var changed = bytes
+        changed[offset] = byte
+        guard let value = try? JSONValue(parsing: changed) else { continue }
+        #expect((try? JSONValue(parsing: value.text())) == value)
+      }
+    }
+  }
+
+  @Test("Depth and length are limited")
+  func limits() {
+    let limits = JSONLimits(depth: 3, byteCount: 20)
+    #expect(throws: Never.self) { try JSONValue(parsing: "[[[1]],[{}]]", limits: limits) }
+    let deep = #expect(throws: JSONError.self) {
+      try JSONValue(parsing: "[[[[1]]]]", limits: limits)
+    }
+    #expect(deep?.code == .limitExceeded)
+    #expect(deep?.position == .init(line: 1, column: 4))
+    let long = #expect(throws: JSONError.self) {
+      try JSONValue(parsing: "[0,0,0,0,0,0,0,0,0,0]", limits: limits)
+    }
+    #expect(long?.code == .limitExceeded)
+    let hostile = String(repeating: "[{\"a\":", count: 100_000)
+    let endless = #expect(throws: JSONError.self) { try JSONValue(parsing: hostile) }
+    #expect(endless?.code == .limitExceeded)
+  }
+}
