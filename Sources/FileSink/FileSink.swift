@@ -70,7 +70,7 @@ public final class FileSink: Sink {
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    let encoder = self.encoder(for: batch.layout)
+    let encoder = try self.encoder(for: batch.layout)
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
     var writer: SegmentWriter?
@@ -137,9 +137,10 @@ public final class FileSink: Sink {
     try self.store.append(self.lines.bytes, to: writer)
   }
 
-  private func encoder(for layout: RecordLayout) -> NDJSONEncoder {
+  private func encoder(for layout: RecordLayout) throws -> NDJSONEncoder {
     // The encoder retains its layout, so the identifier is not used again.
     if let encoder = self.encoders[ObjectIdentifier(layout)] { return encoder }
+    try self.store.describe(layout)
     let encoder = NDJSONEncoder(
       layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
     self.encoders[ObjectIdentifier(layout)] = encoder

@@ -107,6 +107,7 @@ struct SegmentName: Equatable {
       bytes[0] = UInt8(ascii: "x")
       isChanged = true
     }
+    if bytes.isEmpty { bytes = [UInt8(ascii: "x")] }
     let kept = String(decoding: bytes, as: UTF8.self)
     return isChanged ? "\(kept)_\(SHA256.hash(of: Array(text.utf8)).hex.prefix(8))" : kept
   }
