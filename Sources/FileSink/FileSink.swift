@@ -11,8 +11,8 @@ public import Pipeline
 /// the next one recovers.
 public final class FileSink: Sink {
   public let configuration: FileSinkConfiguration
-  /// What earlier runs of this pipeline exported here, found by `recover(from: nil)` with
-  /// `acceptsReset`; a run that begins anew takes higher epochs.
+  /// What earlier runs of this pipeline exported here, by the manifest; set by `recover`. A run that
+  /// begins anew takes higher epochs; one whose position is behind it was given old state.
   public private(set) var history = ExportHistory()
 
   private let store: SegmentStore
@@ -58,8 +58,7 @@ public final class FileSink: Sink {
     self.history = history
     guard state == nil, !history.isEmpty, !self.configuration.acceptsReset else { return }
     let topics = history.topics.sorted { $0.key < $1.key }.map { topic, exported in
-      "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch), "
-        + "\(exported.eventCount) events in \(exported.fileCount) files)"
+      "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch))"
     }
     throw FileSinkError(
       .lostState,

@@ -46,8 +46,8 @@ struct SegmentNameTests {
     let topic = self.name(topic: "/data/" + value)
     #expect(topic.path.split(separator: "/").count == 3)
     #expect(
-      SegmentName.ownership(
-        of: topic.stem + SegmentKind.records.suffix, kind: .records, pipeline: "opps") == .finished)
+      SegmentName.Matcher(kind: .records, pipeline: "opps").ownership(
+        of: topic.stem + SegmentKind.records.suffix) == .finished)
   }
 
   @Test("A pipeline knows its own files from others'")
@@ -57,24 +57,26 @@ struct SegmentNameTests {
       let final = String(name.path.split(separator: "/")[2])
       let part = String(name.partPath.split(separator: "/")[2])
       func ownership(_ name: String, _ other: String = pipeline) -> SegmentName.Ownership {
-        SegmentName.ownership(of: name, kind: .records, pipeline: other)
+        SegmentName.Matcher(kind: .records, pipeline: other).ownership(of: name)
       }
       #expect(ownership(final) == .finished)
       #expect(ownership(part) == .inProgress)
       #expect(ownership(final, "other") == .foreign)
       #expect(ownership(final, pipeline + "-2") == .foreign)
       #expect(
-        SegmentName.ownership(of: final, kind: .deadLetters, pipeline: pipeline) == .foreign)
+        SegmentName.Matcher(kind: .deadLetters, pipeline: pipeline).ownership(of: final) == .foreign
+      )
       let dead = String(
         self.name(kind: .deadLetters, pipeline: pipeline).path.split(separator: "/")[1])
       #expect(ownership(dead) == .foreign)
       #expect(
-        SegmentName.ownership(of: dead, kind: .deadLetters, pipeline: pipeline) == .finished)
+        SegmentName.Matcher(kind: .deadLetters, pipeline: pipeline).ownership(of: dead) == .finished
+      )
     }
     for name in [
       "_columns.json", "x.ndjson.zst", "opps-T-e1-12x.ndjson.zst", "opps-T-1-12.ndjson.zst", "",
     ] {
-      #expect(SegmentName.ownership(of: name, kind: .records, pipeline: "opps") == .foreign)
+      #expect(SegmentName.Matcher(kind: .records, pipeline: "opps").ownership(of: name) == .foreign)
     }
   }
 }
