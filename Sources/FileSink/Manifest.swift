@@ -112,12 +112,13 @@ struct Manifest {
       guard text.count <= Self.maxLineByteCount else { throw self.damaged(lineNumber + 1) }
     }
     if let line = pending {
-      text.withUnsafeBufferPointer { text in
+      try text.withUnsafeBufferPointer { text in
         let bytes = UnsafeBufferPointer(rebasing: text[line])
-        if let name = Self.name(of: bytes) {
-          name.withUnsafeBufferPointer { visit(bytes, $0) }
-          validByteCount += line.count + 1
-        }
+        // Torn when it is no JSON; anything else was not written by us and is not ours to remove.
+        guard let json = try? JSONValue(parsing: Array(bytes)) else { return }
+        guard let name = json["name"]?.string else { throw self.damaged(lineNumber + 1) }
+        Array(name.utf8).withUnsafeBufferPointer { visit(bytes, $0) }
+        validByteCount += line.count + 1
       }
     }
     return validByteCount
