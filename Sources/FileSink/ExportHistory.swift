@@ -1,7 +1,9 @@
 internal import JSON
-internal import Pipeline
 
-/// What the manifest says an earlier run of this pipeline exported from this org.
+/// What the manifest says earlier runs of this pipeline exported from this org.
+///
+/// A position in the checkpoint that is behind it is not the last one: the state was lost or an old
+/// copy put back.
 public struct ExportHistory: Sendable, Equatable {
   public struct Topic: Sendable, Equatable {
     /// The highest epoch; a run that begins anew has to take a higher one.
@@ -10,33 +12,83 @@ public struct ExportHistory: Sendable, Equatable {
     public var lastOrdinal: Int64
     /// Its replay ID, hexadecimal.
     public var lastReplayID: String
-    public var fileCount: Int
-    public var eventCount: Int
   }
 
+  /// By topic. Dates and entities have files of their own: what is told is that of the file which
+  /// began last.
   public internal(set) var topics: [String: Topic] = [:]
 
   public var isEmpty: Bool { self.topics.isEmpty }
+}
 
-  /// Counts a line of the manifest, when it is one of this pipeline and org.
-  mutating func add(_ line: UnsafeBufferPointer<UInt8>, identity: SegmentIdentity) {
-    guard let json = try? JSONValue(parsing: Array(line)),
-      json["pipeline"]?.string == identity.pipeline, json["org"]?.string == identity.org,
-      let topic = json["topic"]?.string, let epoch = json["epoch"]?.integer,
-      let lastOrdinal = json["last_ordinal"]?.integer,
-      let lastReplayID = json["last_replay_id"]?.string, let events = json["events"]?.integer
-    else { return }
-    var entry =
-      self.topics[topic]
-      ?? Topic(
-        epoch: 0, lastOrdinal: -1, lastReplayID: "", fileCount: 0, eventCount: 0)
-    entry.fileCount += 1
-    entry.eventCount += Int(events)
-    if (Int(epoch), lastOrdinal) > (entry.epoch, entry.lastOrdinal) {
-      entry.epoch = Int(epoch)
-      entry.lastOrdinal = lastOrdinal
-      entry.lastReplayID = lastReplayID
+/// Finds the newest file of each topic while the manifest is read.
+struct ExportHistoryReader {
+  private struct Newest {
+    var topicPart: [UInt8]
+    var isExportDate: Bool
+    var epoch: Int64
+    var firstOrdinal: Int64
+    var line: [UInt8]
+  }
+
+  private let identity: SegmentIdentity
+  private let matcher: SegmentName.Matcher
+  private static let exportDate = Array("export_date=".utf8)
+  /// As many as topics, so a search from the first is quick.
+  private var newest: [Newest] = []
+
+  init(kind: SegmentKind, identity: SegmentIdentity) {
+    self.identity = identity
+    self.matcher = SegmentName.Matcher(kind: kind, pipeline: identity.pipeline)
+  }
+
+  mutating func visit(
+    _ line: UnsafeBufferPointer<UInt8>, name: UnsafeBufferPointer<UInt8>
+  ) {
+    let slash = UInt8(ascii: "/")
+    let start = name.lastIndex(of: slash).map { $0 + 1 } ?? 0
+    let fileName = UnsafeBufferPointer(rebasing: name[start...])
+    guard let parsed = self.matcher.parse(fileName) else { return }
+    let topicPart = fileName[parsed.topicPart]
+    let directory = name[..<max(start - 1, 0)]
+    let date = directory.lastIndex(of: slash).map { $0 + 1 } ?? 0
+    let isExportDate = directory[date...].starts(with: Self.exportDate)
+    let known = self.newest.firstIndex {
+      $0.isExportDate == isExportDate && $0.topicPart.elementsEqual(topicPart)
     }
-    self.topics[topic] = entry
+    if let known {
+      let newest = self.newest[known]
+      if (newest.epoch, newest.firstOrdinal) >= (parsed.epoch, parsed.firstOrdinal) { return }
+      self.newest[known].epoch = parsed.epoch
+      self.newest[known].firstOrdinal = parsed.firstOrdinal
+      self.newest[known].line.removeAll(keepingCapacity: true)
+      self.newest[known].line += line
+    } else {
+      self.newest.append(
+        Newest(
+          topicPart: Array(topicPart), isExportDate: isExportDate, epoch: parsed.epoch,
+          firstOrdinal: parsed.firstOrdinal, line: Array(line)))
+    }
+  }
+
+  /// What the newest lines say, as far as they are of this pipeline and org.
+  var history: ExportHistory {
+    var history = ExportHistory()
+    for newest in self.newest {
+      guard let json = try? JSONValue(parsing: newest.line),
+        json["pipeline"]?.string == self.identity.pipeline,
+        json["org"]?.string == self.identity.org, let topic = json["topic"]?.string,
+        let lastOrdinal = json["last_ordinal"]?.integer,
+        let lastReplayID = json["last_replay_id"]?.string
+      else { continue }
+      if let known = history.topics[topic],
+        (Int64(known.epoch), known.lastOrdinal) >= (newest.epoch, lastOrdinal)
+      {
+        continue
+      }
+      history.topics[topic] = ExportHistory.Topic(
+        epoch: Int(newest.epoch), lastOrdinal: lastOrdinal, lastReplayID: lastReplayID)
+    }
+    return history
   }
 }

@@ -11,8 +11,8 @@ public import Pipeline
 /// the next one recovers.
 public final class FileSink: Sink {
   public let configuration: FileSinkConfiguration
-  /// What earlier runs of this pipeline exported here, found by `recover(from: nil)` with
-  /// `acceptsReset`; a run that begins anew takes higher epochs.
+  /// What earlier runs of this pipeline exported here, by the manifest; set by `recover`. A run that
+  /// begins anew takes higher epochs; one whose position is behind it was given old state.
   public private(set) var history = ExportHistory()
 
   private let store: SegmentStore
@@ -58,8 +58,7 @@ public final class FileSink: Sink {
     self.history = history
     guard state == nil, !history.isEmpty, !self.configuration.acceptsReset else { return }
     let topics = history.topics.sorted { $0.key < $1.key }.map { topic, exported in
-      "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch), "
-        + "\(exported.eventCount) events in \(exported.fileCount) files)"
+      "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch))"
     }
     throw FileSinkError(
       .lostState,
@@ -70,7 +69,7 @@ public final class FileSink: Sink {
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    let encoder = self.encoder(for: batch.layout)
+    let encoder = try self.encoder(for: batch.layout)
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
     var writer: SegmentWriter?
@@ -137,9 +136,10 @@ public final class FileSink: Sink {
     try self.store.append(self.lines.bytes, to: writer)
   }
 
-  private func encoder(for layout: RecordLayout) -> NDJSONEncoder {
+  private func encoder(for layout: RecordLayout) throws -> NDJSONEncoder {
     // The encoder retains its layout, so the identifier is not used again.
     if let encoder = self.encoders[ObjectIdentifier(layout)] { return encoder }
+    try self.store.describe(layout)
     let encoder = NDJSONEncoder(
       layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
     self.encoders[ObjectIdentifier(layout)] = encoder

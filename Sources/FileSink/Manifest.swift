@@ -9,6 +9,11 @@ internal import Pipeline
 struct Manifest {
   static let fileName = "_manifest.ndjson"
 
+  /// Takes a line without its line end, and the name in it.
+  typealias Visit = (
+    _ line: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>
+  ) -> Void
+
   /// Absolute.
   let path: String
   private let directory: String
@@ -36,7 +41,7 @@ struct Manifest {
   ///
   /// - Throws: `FileSinkError.inconsistent` for a line before the last that is no JSON object with
   ///   a name; whatever the file system does.
-  func read(visit: (UnsafeBufferPointer<UInt8>, _ name: String) -> Void) throws(FileSinkError) {
+  func read(visit: Visit) throws(FileSinkError) {
     do throws(FileSystemError) {
       guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
     } catch {
@@ -65,7 +70,7 @@ struct Manifest {
   /// A line is visited when the next one is found, so that the last, which alone may be torn, can
   /// be looked at more closely.
   private func scan(
-    _ file: borrowing OpenFile, visit: (UnsafeBufferPointer<UInt8>, String) -> Void
+    _ file: borrowing OpenFile, visit: Visit
   ) throws -> Int {
     let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     defer { chunk.deallocate() }
@@ -87,10 +92,12 @@ struct Manifest {
           if let line = pending {
             lineNumber += 1
             let bytes = UnsafeBufferPointer(rebasing: text[line])
-            guard let name = Self.ownName(of: bytes) ?? Self.name(of: bytes) else {
-              throw self.damaged(lineNumber)
+            if let name = Self.ownName(of: bytes) {
+              visit(bytes, name)
+            } else {
+              guard let name = Self.name(of: bytes) else { throw self.damaged(lineNumber) }
+              name.withUnsafeBufferPointer { visit(bytes, $0) }
             }
-            visit(bytes, name)
             validByteCount += line.count + 1
           }
           pending = lineStart..<end
@@ -105,12 +112,13 @@ struct Manifest {
       guard text.count <= Self.maxLineByteCount else { throw self.damaged(lineNumber + 1) }
     }
     if let line = pending {
-      text.withUnsafeBufferPointer { text in
+      try text.withUnsafeBufferPointer { text in
         let bytes = UnsafeBufferPointer(rebasing: text[line])
-        if let name = Self.name(of: bytes) {
-          visit(bytes, name)
-          validByteCount += line.count + 1
-        }
+        // Torn when it is no JSON; anything else was not written by us and is not ours to remove.
+        guard let json = try? JSONValue(parsing: Array(bytes)) else { return }
+        guard let name = json["name"]?.string else { throw self.damaged(lineNumber + 1) }
+        Array(name.utf8).withUnsafeBufferPointer { visit(bytes, $0) }
+        validByteCount += line.count + 1
       }
     }
     return validByteCount
@@ -127,20 +135,19 @@ struct Manifest {
 
   /// The name of a line as this program writes it, which needs no parser: a directory of a year may
   /// have half a million lines.
-  private static func ownName(of line: UnsafeBufferPointer<UInt8>) -> String? {
+  private static func ownName(of line: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8>? {
     let start: StaticString = "{\"name\":\""
     let prefix = UnsafeBufferPointer(start: start.utf8Start, count: start.utf8CodeUnitCount)
     guard line.starts(with: prefix), line.last == UInt8(ascii: "}") else { return nil }
     let rest = line[prefix.count...]
     guard let end = rest.firstIndex(of: UInt8(ascii: "\"")) else { return nil }
     let name = rest[..<end]
-    guard !name.contains(UInt8(ascii: "\\")) else { return nil }
-    return String(decoding: name, as: UTF8.self)
+    return name.contains(UInt8(ascii: "\\")) ? nil : UnsafeBufferPointer(rebasing: name)
   }
 
   /// The `name` of a line that is a whole JSON object, nil for anything else.
-  private static func name(of line: UnsafeBufferPointer<UInt8>) -> String? {
-    (try? JSONValue(parsing: Array(line)))?["name"]?.string
+  private static func name(of line: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    (try? JSONValue(parsing: Array(line)))?["name"]?.string.map { Array($0.utf8) }
   }
 
   private func removeUnendedLine(_ file: borrowing OpenFile) throws(FileSystemError) {

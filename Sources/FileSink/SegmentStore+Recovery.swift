@@ -5,7 +5,7 @@ internal import Pipeline
 extension SegmentStore {
   /// Finishes the files of the last checkpoint and removes what it does not know.
   ///
-  /// - Returns: what earlier runs of this pipeline exported, by the manifest; only with `state` nil.
+  /// - Returns: what earlier runs of this pipeline exported, by the manifest.
   func recover(from state: JSONValue?) throws(FileSinkError) -> ExportHistory {
     if let failure { throw failure }
     let records = try self.records(in: state)
@@ -13,21 +13,22 @@ extension SegmentStore {
       try self.fileSystem.makeDirectories(self.directory)
     }
     try self.takeLock()
-    var history = ExportHistory()
-    let wanted = Set(records.map(\.name))
-    var found: Set<String> = []
-    var known: Set<Int> = []
+    var history = ExportHistoryReader(kind: self.kind, identity: self.identity)
+    let wanted = Set(records.map { Array($0.name.utf8) })
+    var found: Set<[UInt8]> = []
+    var known = NameSet()
     try self.manifest.read { line, name in
-      known.insert(name.hashValue)
-      if wanted.contains(name) { found.insert(name) }
-      if state == nil { history.add(line, identity: self.identity) }
+      known.insert(name)
+      if !wanted.isEmpty, wanted.contains(Array(name)) { found.insert(Array(name)) }
+      history.visit(line, name: name)
     }
     for record in records {
-      try self.finish(record, isInManifest: found.contains(record.name), from: state)
-      known.insert(record.name.hashValue)
+      let name = Array(record.name.utf8)
+      try self.finish(record, isInManifest: found.contains(name), from: state)
+      name.withUnsafeBufferPointer { known.insert($0) }
     }
     try self.removeStrays(known: known)
-    return history
+    return history.history
   }
 
   private func finish(
@@ -88,22 +89,21 @@ extension SegmentStore {
 
   /// Removes files in progress that the checkpoint does not know; stops at finished files that
   /// neither it nor the manifest knows.
-  private func removeStrays(known: Set<Int>) throws(FileSinkError) {
+  private func removeStrays(known: NameSet) throws(FileSinkError) {
+    let matcher = SegmentName.Matcher(kind: self.kind, pipeline: self.identity.pipeline)
     for directory in try self.attempt({ () throws(FileSystemError) in try self.directories() }) {
       let entries = try self.attempt { () throws(FileSystemError) in
         try self.fileSystem.list(self.absolute(directory)) ?? []
       }
       for entry in entries where !entry.isDirectory {
         let name = "\(directory)/\(entry.name)"
-        switch SegmentName.ownership(
-          of: entry.name, kind: self.kind, pipeline: self.identity.pipeline)
-        {
+        switch matcher.ownership(of: entry.name) {
         case .foreign: break
         case .inProgress:
           try self.attempt { () throws(FileSystemError) in
             try self.fileSystem.remove(self.absolute(name))
           }
-        case .finished where known.contains(name.hashValue): break
+        case .finished where known.contains(name): break
         case .finished:
           throw self.fail(
             FileSinkError(
@@ -135,5 +135,25 @@ extension SegmentStore {
 
   private func subdirectories(of directory: String) throws(FileSystemError) -> [String] {
     try (self.fileSystem.list(self.absolute(directory)) ?? []).filter(\.isDirectory).map(\.name)
+  }
+}
+
+/// Names by their hashes: half a million of them in some megabytes. A name that is not in the set is
+/// taken for one that is with a probability of 2^-64 times the count, and then overlooked as a
+/// stray.
+private struct NameSet {
+  private var hashes: Set<Int> = []
+
+  mutating func insert(_ name: UnsafeBufferPointer<UInt8>) { self.hashes.insert(Self.hash(name)) }
+
+  func contains(_ name: String) -> Bool {
+    var name = name
+    return name.withUTF8 { self.hashes.contains(Self.hash($0)) }
+  }
+
+  private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> Int {
+    var hasher = Hasher()
+    hasher.combine(bytes: UnsafeRawBufferPointer(name))
+    return hasher.finalize()
   }
 }

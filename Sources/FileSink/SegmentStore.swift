@@ -130,6 +130,14 @@ final class SegmentStore {
     }
   }
 
+  /// Brings the descriptions beside the data up to date with a layout; called when it is first seen.
+  func describe(_ layout: RecordLayout) throws(FileSinkError) {
+    try self.attempt { () throws(FileSystemError) in
+      try ColumnCatalog(directory: self.directory, fileSystem: self.fileSystem).add(
+        layout, entityDirectory: SegmentName.sanitized(layout.entity))
+    }
+  }
+
   /// Makes a relative directory that is durable before a file in it is committed.
   private func makeDirectory(_ path: String) throws(FileSystemError) {
     guard !path.isEmpty, self.durableDirectories.insert(path).inserted else { return }

@@ -59,7 +59,7 @@ struct CrashTests {
     }
   }
 
-  @Test("Power cut at any call, the next run completes", arguments: 0..<6)
+  @Test("Power cut at any call, the next run completes", arguments: 0..<3)
   func powerCut(variant: Int) throws {
     for call in 1...Self.callCount {
       let fileSystem = ModelFileSystem()
@@ -71,7 +71,7 @@ struct CrashTests {
     }
   }
 
-  @Test("A second and a third crash, during recovery, change nothing", arguments: 0..<4)
+  @Test("A second and a third crash, during recovery, change nothing", arguments: 0..<2)
   func repeatedCrashes(variant: Int) throws {
     var random = SplitMix(seed: UInt64(variant))
     for call in 1...Self.callCount {
@@ -97,7 +97,6 @@ struct CrashTests {
   private static func survival(_ variant: Int, _ call: Int) -> ModelFileSystem.Survival {
     switch variant {
     case 0: .nothing
-    case 1: .everything
     default: .random(SplitMix(seed: UInt64(variant * 10_000 + call)))
     }
   }

@@ -169,14 +169,32 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A damaged line in the middle of the manifest stops the run and names the line")
-  func damagedManifest() throws {
+  @Test(
+    "A damaged line of the manifest stops the run and is named; nothing is removed",
+    arguments: [
+      ("{\"name\":\"a\"}\nx\n{\"name\":\"b\"}\n", 2), ("{\"name\":\"a\"}\n{\"b\":1}\n", 2),
+      ("[]\n{\"name\":\"b\"}\n", 1), ("\n{\"name\":\"b\"}\n", 1),
+    ])
+  func damagedManifest(text: String, line: Int) throws {
     let state = try self.killedRun()
-    self.fileSystem.put(
-      "/out/_manifest.ndjson", Array("{\"name\":\"a\"}\nx\n{\"name\":\"b\"}\n".utf8))
+    self.fileSystem.put("/out/_manifest.ndjson", Array(text.utf8))
     let error = self.failure { try self.sink().recover(from: state) }
     #expect(error?.code == .inconsistent)
-    #expect(error?.message.contains("line 2") == true)
+    #expect(error?.message.contains("line \(line) ") == true)
+    #expect(self.fileSystem.files["/out/_manifest.ndjson"] == Array(text.utf8))
+  }
+
+  @Test("Lines longer than what is read at once, and of other programs, are understood")
+  func longManifest() throws {
+    let state = try self.killedRun()
+    let filler = String(repeating: "x", count: 300_000)
+    let lines = (0..<5).map { "{ \"filler\":\"\(filler)\", \"name\":\"n\($0)\" }\n" }.joined()
+    self.fileSystem.put("/out/_manifest.ndjson", Array(lines.utf8))
+    try self.sink().recover(from: state)
+    let text = String(
+      decoding: try #require(self.fileSystem.files["/out/_manifest.ndjson"]), as: UTF8.self)
+    #expect(text.hasPrefix(lines))
+    #expect(text.dropFirst(lines.count).contains("000000000000.ndjson.zst"))
   }
 
   @Test("Without checkpoint a manifest of this pipeline and org stops the run, unless accepted")
@@ -196,7 +214,7 @@ struct RecoveryTests {
     #expect(
       accepting.history.topics == [
         "/data/OpportunityChangeEvent": .init(
-          epoch: 2, lastOrdinal: 1, lastReplayID: "7231", fileCount: 1, eventCount: 2)
+          epoch: 2, lastOrdinal: 1, lastReplayID: "7231")
       ])
     // The same events again make other files.
     try self.write([TestEvent(number: 0), TestEvent(number: 1)], to: accepting, epoch: 3)

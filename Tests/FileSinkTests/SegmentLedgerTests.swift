@@ -25,7 +25,7 @@ struct SegmentLedgerTests {
   func sabotage(_ sabotage: LedgerExplorer.Sabotage) {
     var explorer = LedgerExplorer()
     explorer.sabotage = sabotage
-    explorer.explore(depth: 4)
+    explorer.explore(depth: 3)
     #expect(!explorer.faults.isEmpty)
   }
 

@@ -32,7 +32,9 @@ package enum UTCTime {
   /// `2026-02-17T04:03:15.000Z`.
   package static func timestamp(milliseconds: Int64) -> String {
     let day = Self.day(ofMilliseconds: milliseconds)
-    let rest = milliseconds - day * 86_400_000
+    // Not by multiplication, which overflows for the earliest times.
+    let remainder = milliseconds % 86_400_000
+    let rest = remainder < 0 ? remainder + 86_400_000 : remainder
     let (hours, minutes) = (rest / 3_600_000, rest / 60_000 % 60)
     let (seconds, fraction) = (rest / 1000 % 60, rest % 1000)
     return Self.date(day: day) + "T" + Self.padded(hours, 2) + ":" + Self.padded(minutes, 2) + ":"

@@ -56,7 +56,6 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
 
   enum Survival {
     case nothing
-    case everything
     case random(SplitMix)
   }
 
@@ -67,7 +66,6 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     func survives() -> Bool {
       switch survival {
       case .nothing: false
-      case .everything: true
       case .random: random.next() % 2 == 0
       }
     }

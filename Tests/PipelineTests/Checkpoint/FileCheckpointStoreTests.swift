@@ -1,0 +1,149 @@
+import FoundationEssentials
+import Glibc
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@Suite("Checkpoint file")
+struct FileCheckpointStoreTests {
+  private let root: TemporaryDirectory
+  private var directory: String { self.root.path + "/a/state" }
+  private var path: String { self.directory + "/opps.checkpoint.json" }
+
+  init() throws { self.root = try TemporaryDirectory() }
+
+  private func store(_ pipeline: String = "opps") throws -> FileCheckpointStore {
+    try FileCheckpointStore(directory: self.directory, pipeline: pipeline)
+  }
+
+  private var document: CheckpointDocument {
+    CheckpointDocument(
+      pipeline: "opps", org: "00D000000000001",
+      topics: ["/data/B": ["resume": "00ff"], "/data/A": [:]],
+      sinks: ["files": ["files": []]], deadLetters: ["files": []])
+  }
+
+  private func failure(of body: () throws -> Void) -> CheckpointError? {
+    do {
+      try body()
+      return nil
+    } catch {
+      return error as? CheckpointError
+    }
+  }
+
+  private func put(_ text: String) throws {
+    try text.write(toFile: self.path, atomically: false, encoding: .utf8)
+  }
+
+  @Test("What was saved is loaded, by the same and by the next process")
+  func roundTrip() throws {
+    do {
+      let store = try self.store()
+      #expect(try store.load() == nil)
+      try store.save(self.document)
+      var loaded = try #require(try store.load())
+      #expect(loaded.savedAt > 1_700_000_000_000)
+      loaded.savedAt = 0
+      #expect(loaded == self.document)
+    }
+    #expect(try self.store().load()?.topics == self.document.topics)
+  }
+
+  @Test("The file is for people to read, and leaves nothing beside it")
+  func readable() throws {
+    let store = try self.store()
+    try store.save(self.document)
+    let text = try String(contentsOfFile: self.path, encoding: .utf8)
+    #expect(text.hasPrefix("{\n  \"version\": 1,\n  \"pipeline\": \"opps\",\n  \"org\": "))
+    #expect(text.contains("\"saved_at\": \"2"))
+    #expect(text.hasSuffix("}\n"))
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: self.directory).sorted()
+        == ["opps.checkpoint.json", "opps.lock"])
+  }
+
+  @Test("A second run of the pipeline is refused and told the process ID; other pipelines are not")
+  func locked() throws {
+    let first = try self.store()
+    let error = self.failure { _ = try self.store() }
+    #expect(error?.code == .alreadyRunning)
+    #expect(error?.processID == getpid())
+    #expect(error?.message.contains("pid \(getpid())") == true)
+    _ = try self.store("other")
+    withExtendedLifetime(first) {}
+  }
+
+  @Test("The lock goes with its holder, whatever ID is left in the file")
+  func lockIsFreed() throws {
+    do { _ = try self.store() }
+    _ = try self.store()
+  }
+
+  @Test(
+    "What is no checkpoint is refused, with the file and what to do",
+    arguments: [
+      "", "{", "[]", "{}", "{\"version\":2}", "\u{0}\u{0}",
+      #"{"version":1,"pipeline":"opps","org":"x","saved_at_ms":1,"topics":[],"sinks":{}}"#,
+      #"{"version":1,"pipeline":"opps","org":7,"saved_at_ms":1,"topics":{},"sinks":{}}"#,
+    ])
+  func damaged(text: String) throws {
+    let store = try self.store()
+    try self.put(text)
+    let error = self.failure { _ = try store.load() }
+    #expect(error?.code == .damaged)
+    #expect(error?.message.contains(self.path) == true)
+    #expect(error?.message.contains("restore") == true)
+  }
+
+  @Test("A checkpoint cut short at any byte is refused, never taken for another")
+  func truncated() throws {
+    let store = try self.store()
+    try store.save(self.document)
+    let text = try String(contentsOfFile: self.path, encoding: .utf8)
+    for length in 0..<(text.utf8.count - 2) {
+      try self.put(String(text.prefix(length)))
+      #expect(self.failure { _ = try store.load() }?.code == .damaged, "\(length) bytes")
+    }
+  }
+
+  @Test("The checkpoint of another pipeline is refused")
+  func mismatch() throws {
+    var document = self.document
+    document.pipeline = "other"
+    let store = try self.store()
+    try store.save(document)
+    #expect(self.failure { _ = try store.load() }?.code == .mismatch)
+  }
+
+  @Test("Names that are no file names are refused", arguments: ["", "a/b", "../x", ".x", "a\0"])
+  func names(name: String) {
+    #expect(self.failure { _ = try self.store(name) }?.code == .mismatch)
+  }
+
+  @Test("A state directory that is removed under a running process stops it")
+  func removed() throws {
+    let store = try self.store()
+    try store.save(self.document)
+    try FileManager.default.removeItem(atPath: self.directory)
+    let error = self.failure { try store.save(self.document) }
+    #expect(error?.code == .io)
+    #expect(error?.message.contains(self.directory) == true)
+    // Also when somebody else has made it again: the lock is not ours any more.
+    try FileManager.default.createDirectory(
+      atPath: self.directory, withIntermediateDirectories: true)
+    #expect(self.failure { try store.save(self.document) }?.code == .io)
+  }
+
+  @Test("A directory that cannot be made is an error that names it")
+  func noDirectory() throws {
+    let file = self.root.path + "/file"
+    try "x".write(toFile: file, atomically: false, encoding: .utf8)
+    let error = self.failure {
+      _ = try FileCheckpointStore(directory: file + "/state", pipeline: "opps")
+    }
+    #expect(error?.code == .io)
+    #expect(error?.message.contains(file) == true)
+  }
+}
