@@ -104,6 +104,9 @@ def respond(scenario, stream, connection):
         more = block(("x-flood", "a" * 8000))
         return first + b"".join(frame(CONTINUATION, 0, stream, more) for _ in range(40)) + frame(
             CONTINUATION, END_HEADERS, stream, more)
+    if name == "long_headers":
+        fields = [("x-%d" % i, "a" * 1000) for i in range(80)]
+        return frame(HEADERS, END_HEADERS, stream, OK + block(*fields))
     if name == "long_trailers":
         fields = [("grpc-status", "0")] + [("x-%d" % i, "a" * 1000) for i in range(15)]
         return head + frame(HEADERS, END_HEADERS | END_STREAM, stream, block(*fields))
@@ -150,6 +153,7 @@ class Connection:
                 pass
             return
         if scenario == "hang_up":
+            self.sock.recv(65536)
             return
         if scenario == "chatter":
             self.sock.sendall(b"220 mail.example ESMTP ready\r\n")

@@ -37,7 +37,8 @@ struct GRPCIOTests {
   }
 
   @Test func refusesAMessageAboveTheLimitAndGoesOn() async throws {
-    try await withClient(port: self.peer.port, { $0.maxMessageBytes = 1000 }) { client in
+    try await withClient(configuration(port: self.peer.port) { $0.maxMessageBytes = 1000 }) {
+      client in
       let error = try await rpcError {
         try await client.call("Unary", [UInt8](repeating: 1, count: 1001)).message
       }

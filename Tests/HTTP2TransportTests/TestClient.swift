@@ -19,19 +19,33 @@ func method(_ name: String) -> MethodDescriptor {
   MethodDescriptor(fullyQualifiedService: "test.Peer", method: name)
 }
 
-/// A client of a server on loopback, with limits and pauses short enough for tests.
-func withClient<Result: Sendable>(
+/// A client of a server on loopback, with a pause short enough for tests.
+func configuration(
   port: UInt16, host: String = "127.0.0.1",
   security: HTTP2ClientTransport.Configuration.Security = .plaintext,
-  _ change: (inout HTTP2ClientTransport.Configuration) -> Void = { _ in },
-  _ body: (TestClient) async throws -> Result
-) async throws -> Result {
+  _ change: (inout HTTP2ClientTransport.Configuration) -> Void = { _ in }
+) -> HTTP2ClientTransport.Configuration {
   var configuration = HTTP2ClientTransport.Configuration(
     host: host, port: port, security: security)
   configuration.backoff.initial = .milliseconds(50)
   change(&configuration)
+  return configuration
+}
+
+func withClient<Result: Sendable>(
+  _ configuration: HTTP2ClientTransport.Configuration,
+  _ body: (TestClient) async throws -> Result
+) async throws -> Result {
   let transport = try HTTP2ClientTransport(configuration: configuration)
   return try await withGRPCClient(transport: transport) { try await body($0) }
+}
+
+func withClient<Result: Sendable>(
+  port: UInt16, host: String = "127.0.0.1",
+  security: HTTP2ClientTransport.Configuration.Security = .plaintext,
+  _ body: (TestClient) async throws -> Result
+) async throws -> Result {
+  try await withClient(configuration(port: port, host: host, security: security), body)
 }
 
 extension GRPCClient {
