@@ -198,6 +198,10 @@ final class Connection: @unchecked Sendable {
 
   private func drain() {
     guard !self.isDraining else { return }
+    guard case .ready = self.phase else {
+      self.end(TLSError(.connectionLost, self.farewell ?? "it takes no streams"))
+      return
+    }
     self.isDraining = true
     self.channel.isDraining(self)
   }
