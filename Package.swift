@@ -66,7 +66,7 @@ let package = Package(
     target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
     target("Avro", ["JSON"]),
     // 3: how a run is conducted.
-    target("Pipeline", ["JSON", logging]),
+    target("Pipeline", ["JSON", "CSystem", logging]),
     // 4: the ends of a pipeline.
     target("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
     target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),

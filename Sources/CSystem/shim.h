@@ -1,8 +1,7 @@
 // What the Glibc module of Swift does not show.
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+// _GNU_SOURCE stays undefined: with it, types of the C library look different here than in the other
+// C modules, and the importer refuses to mix them.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>

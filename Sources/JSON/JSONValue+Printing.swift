@@ -21,10 +21,9 @@ extension JSONValue {
   private func write(to buffer: inout ByteBuffer, format: Format, level: Int) {
     switch self.content {
     case .null: buffer.append(utf8: "null" as StaticString)
-    case .boolean(let value):
-      buffer.append(utf8: value ? "true" as StaticString : "false" as StaticString)
+    case .boolean(let value): buffer.appendJSON(value)
     case .number(let text): buffer.append(utf8: text)
-    case .string(let text): Self.write(text, to: &buffer)
+    case .string(let text): buffer.appendJSONString(text)
     case .array(let values):
       buffer.append(UInt8(ascii: "["))
       for (index, value) in values.enumerated() {
@@ -39,7 +38,7 @@ extension JSONValue {
       for (index, member) in members.enumerated() {
         if index > 0 { buffer.append(UInt8(ascii: ",")) }
         Self.breakLine(&buffer, format, level + 1)
-        Self.write(member.name, to: &buffer)
+        buffer.appendJSONString(member.name)
         buffer.append(UInt8(ascii: ":"))
         if format == .pretty { buffer.append(UInt8(ascii: " ")) }
         member.value.write(to: &buffer, format: format, level: level + 1)
@@ -53,27 +52,5 @@ extension JSONValue {
     guard format == .pretty else { return }
     buffer.append(UInt8(ascii: "\n"))
     for _ in 0..<level { buffer.append(utf8: "  " as StaticString) }
-  }
-
-  private static func write(_ text: String, to buffer: inout ByteBuffer) {
-    let digits: StaticString = "0123456789abcdef"
-    buffer.append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""): buffer.append(utf8: "\\\"" as StaticString)
-      case UInt8(ascii: "\\"): buffer.append(utf8: "\\\\" as StaticString)
-      case 0x08: buffer.append(utf8: "\\b" as StaticString)
-      case 0x09: buffer.append(utf8: "\\t" as StaticString)
-      case 0x0A: buffer.append(utf8: "\\n" as StaticString)
-      case 0x0C: buffer.append(utf8: "\\f" as StaticString)
-      case 0x0D: buffer.append(utf8: "\\r" as StaticString)
-      case 0..<0x20:
-        buffer.append(utf8: "\\u00" as StaticString)
-        buffer.append(digits.utf8Start[Int(byte >> 4)])
-        buffer.append(digits.utf8Start[Int(byte & 15)])
-      default: buffer.append(byte)
-      }
-    }
-    buffer.append(UInt8(ascii: "\""))
   }
 }

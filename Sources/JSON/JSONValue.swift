@@ -26,6 +26,9 @@ public struct JSONValue: Sendable {
 
   public var content: Content
   public var position: Position
+  /// A string that took the place of a variable and nothing else: `JSONReader` takes its text for
+  /// a number or boolean too where one is expected. Does not count for equality.
+  public var isSubstituted = false
 
   public init(_ content: Content, at position: Position = Position()) {
     self.content = content

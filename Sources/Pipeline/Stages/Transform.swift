@@ -6,14 +6,19 @@ public protocol Transform {
   /// The columns that leave the stage for the columns that enter it. Called once for each layout.
   ///
   /// Throws `TransformError` for a mistake that the layout shows: two columns with one name (both
-  /// paths named), a selected column that no schema has.
+  /// paths named), a selected column that the schema does not have and must.
   func layout(for input: RecordLayout) throws -> RecordLayout
 
   /// Changes rows in place; slots belong to the decoder's layout. Stages that only arrange columns
   /// do nothing here.
+  /// The batch's layout is already the one this stage has made.
   func apply(to batch: RecordBatch) throws
+
+  /// Columns that the configuration names and no layout has had so far.
+  var unmatchedNames: [String] { get }
 }
 
 extension Transform {
   public func apply(to batch: RecordBatch) throws {}
+  public var unmatchedNames: [String] { [] }
 }

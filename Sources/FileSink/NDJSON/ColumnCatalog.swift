@@ -1,0 +1,81 @@
+internal import Glibc
+internal import JSON
+internal import Pipeline
+
+/// Keeps the descriptions that stand beside the data: `<entity>/_columns.json` with the columns of
+/// every schema seen, and `_views.sql` with a typed DuckDB view for each entity.
+///
+/// Both are made from what is on disk and the new layout, and replaced by a rename, so they survive
+/// runs, and other pipelines may share the directory: a lock on `.catalog.lock` keeps two from
+/// losing each other's columns.
+struct ColumnCatalog {
+  /// Absolute path of the sink's directory.
+  let directory: String
+  let fileSystem: any FileSystem
+
+  init(directory: String, fileSystem: any FileSystem = SystemFileSystem()) {
+    self.directory = directory
+    self.fileSystem = fileSystem
+  }
+
+  /// Adds the columns of a layout; call once for each that appears. What did not change is not
+  /// written again.
+  ///
+  /// - Parameter entityDirectory: the directory below `directory` that holds the entity's files.
+  func add(_ layout: RecordLayout, entityDirectory: String) throws(FileSystemError) {
+    try self.fileSystem.makeDirectories("\(self.directory)/\(entityDirectory)")
+    let lock = try OpenFile(
+      "\(self.directory)/.catalog.lock", [.write, .create], on: self.fileSystem)
+    _ = try lock.lock(wait: true)
+    try self.update(layout, entityDirectory)
+    // Held until here: its descriptor is closed with it.
+    _ = consume lock
+  }
+
+  private func update(
+    _ layout: RecordLayout, _ entityDirectory: String
+  ) throws(FileSystemError) {
+    let columnsPath = "\(self.directory)/\(entityDirectory)/\(Self.columnsName)"
+    // A file that is no catalogue, edited by hand perhaps, is made anew: nothing depends on it.
+    var entity =
+      try self.read(columnsPath).flatMap { EntityColumns(parsing: $0) }
+      ?? EntityColumns(entity: layout.entity)
+    entity.merge(layout)
+    try self.replace(columnsPath, with: entity.text)
+
+    var entities: [(directory: String, columns: EntityColumns)] = []
+    for entry in try self.fileSystem.list(self.directory) ?? [] where entry.isDirectory {
+      let path = "\(self.directory)/\(entry.name)/\(Self.columnsName)"
+      guard let columns = try self.read(path).flatMap({ EntityColumns(parsing: $0) }) else {
+        continue
+      }
+      entities.append((entry.name, columns))
+    }
+    entities.sort { $0.directory < $1.directory }
+    try self.replace(
+      "\(self.directory)/\(Self.viewsName)",
+      with: DuckDBViews(directory: self.directory).text(of: entities))
+  }
+
+  static let columnsName = "_columns.json"
+  static let viewsName = "_views.sql"
+
+  /// The content of a file; nil when there is none.
+  private func read(_ path: String) throws(FileSystemError) -> [UInt8]? {
+    guard let byteCount = try self.fileSystem.size(of: path) else { return nil }
+    return try OpenFile(path, [], on: self.fileSystem).content(byteCount: byteCount)
+  }
+
+  /// Replaces a file atomically and durably.
+  private func replace(_ path: String, with text: String) throws(FileSystemError) {
+    let content = Array(text.utf8)
+    if try self.read(path) == content { return }
+    let parent = self.fileSystem.parent(of: path)
+    let temporary = "\(parent)/.\(path.dropFirst(parent.count + 1)).tmp"
+    let file = try OpenFile(temporary, [.write, .create, .truncate], on: self.fileSystem)
+    try file.write(content)
+    try file.synchronize()
+    try self.fileSystem.rename(temporary, to: path)
+    try self.fileSystem.synchronizeDirectory(parent)
+  }
+}

@@ -1,0 +1,122 @@
+internal import JSON
+internal import Pipeline
+
+/// The columns of all schemas of an entity: the content of `_columns.json`.
+struct EntityColumns: Equatable {
+  struct Entry: Equatable {
+    var name: String
+    /// As `EntityColumns.typeName` writes it.
+    var type: String
+    /// `Data:Currency` and the like; nil for metadata and platform fields without.
+    var salesforceType: String?
+    /// The schema in which the column first had this type.
+    var firstSchemaID: String
+  }
+
+  var entity: String
+  /// In the order of lines. A column whose type has changed has an entry for each type.
+  var entries: [Entry] = []
+
+  init(entity: String) { self.entity = entity }
+
+  /// Adds what is new in a layout, behind the column that precedes it there.
+  mutating func merge(_ layout: RecordLayout) {
+    var place = 0
+    for column in layout.columns {
+      let type = Self.typeName(of: column.content)
+      let known = self.entries.lastIndex { $0.name == column.name && $0.type == type }
+      if let known {
+        self.entries[known].salesforceType =
+          column.salesforceType ?? self.entries[known].salesforceType
+        place = known + 1
+        continue
+      }
+      if let other = self.entries.lastIndex(where: { $0.name == column.name }) { place = other + 1 }
+      self.entries.insert(
+        Entry(
+          name: column.name, type: type, salesforceType: column.salesforceType,
+          firstSchemaID: layout.schemaID), at: place)
+      place += 1
+    }
+  }
+
+  /// Type names follow Avro; `record`, `union` and `json` are JSON of any form.
+  private static func typeName(of content: Column.Content) -> String {
+    switch content {
+    case .constant: "string"
+    case .record(_, .none, _): "record"
+    case .record: "union"
+    case .slot(_, let type): Self.typeName(of: type)
+    }
+  }
+
+  private static func typeName(of type: ColumnType) -> String {
+    switch type {
+    case .boolean: "boolean"
+    case .int32: "int"
+    case .int64: "long"
+    case .float: "float"
+    case .double: "double"
+    case .string: "string"
+    case .enumeration: "enum"
+    case .bytes: "bytes"
+    case .decimal(let precision, let scale): "decimal(\(precision),\(scale))"
+    case .uuid: "uuid"
+    case .date: "date"
+    case .time(let unit): "time-\(Self.suffix(unit))"
+    case .timestamp(let unit, let isLocal):
+      "\(isLocal ? "local-" : "")timestamp-\(Self.suffix(unit))"
+    case .duration: "duration"
+    case .stringList, .fieldSet: "array<string>"
+    case .json: "json"
+    }
+  }
+
+  private static func suffix(_ unit: ColumnType.TimeUnit) -> String {
+    switch unit {
+    case .milliseconds: "millis"
+    case .microseconds: "micros"
+    case .nanoseconds: "nanos"
+    }
+  }
+}
+
+extension EntityColumns {
+  /// - Parameter text: the content of a file; nil when it is not what `text` writes.
+  init?(parsing text: [UInt8]) {
+    guard let value = try? JSONValue(parsing: text), let entity = value["entity"]?.string,
+      let columns = value["columns"]?.array
+    else { return nil }
+    self.entity = entity
+    for column in columns {
+      guard let name = column["name"]?.string, let type = column["type"]?.string,
+        let firstSchemaID = column["first_schema_id"]?.string
+      else { return nil }
+      self.entries.append(
+        Entry(
+          name: name, type: type, salesforceType: column["salesforce_type"]?.string,
+          firstSchemaID: firstSchemaID))
+    }
+  }
+
+  /// A line for each column.
+  var text: String {
+    var buffer = ByteBuffer()
+    buffer.append(utf8: "{\n  \"entity\": ")
+    buffer.appendJSONString(self.entity)
+    buffer.append(utf8: ",\n  \"columns\": [")
+    for (index, entry) in self.entries.enumerated() {
+      buffer.append(utf8: index == 0 ? "\n    " : ",\n    ")
+      var members = [
+        JSONMember("name", .string(entry.name)), JSONMember("type", .string(entry.type)),
+      ]
+      if let type = entry.salesforceType {
+        members.append(JSONMember("salesforce_type", .string(type)))
+      }
+      members.append(JSONMember("first_schema_id", .string(entry.firstSchemaID)))
+      JSONValue(.object(members)).write(to: &buffer)
+    }
+    buffer.append(utf8: "\n  ]\n}\n")
+    return String(decoding: buffer.bytes, as: UTF8.self)
+  }
+}

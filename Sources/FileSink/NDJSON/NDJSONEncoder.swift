@@ -1,0 +1,264 @@
+public import JSON
+public import Pipeline
+
+/// Writes rows of one layout as NDJSON lines (design page, section 5).
+///
+/// Everything that depends on the layout only, names and their escapes above all, is compiled by
+/// `init`; a row costs no allocation but the growth of the output. Used by one thread at a time.
+///
+/// - Absent cells leave no key; null cells are `null`.
+/// - Records that were not flattened are objects of their present children; the scalar branch of
+///   a union of a scalar and a record stands bare under the record's name.
+/// - In lines of change events the lists of field names are always there, empty or not. They name
+///   keys of this line: slots outside the layout's columns are left out.
+/// - NaN and infinities are `null`, and `"_nonfinite":{"Amount":"NaN"}` ends the line.
+public final class NDJSONEncoder {
+  public let layout: RecordLayout
+  private let plan: NDJSONPlan
+  /// Cells of the current row that JSON cannot write; empty between rows.
+  private var nonfinite: [(name: NDJSONPlan.Text, value: NonfiniteValue)] = []
+
+  private enum NonfiniteValue { case nan, infinity, negativeInfinity }
+
+  /// What the steps of one row read.
+  private struct Row {
+    var cells: UnsafeMutablePointer<UInt64>
+    var presence: UnsafeRawPointer
+    var arena: UnsafeMutablePointer<UInt8>
+
+    @inline(__always)
+    func bytes(_ cell: UInt64) -> UnsafeBufferPointer<UInt8> {
+      let range = RecordBatch.Range(cell: cell)
+      return UnsafeBufferPointer(start: self.arena + range.offset, count: range.count)
+    }
+  }
+
+  public init(layout: RecordLayout, options: NDJSONOptions = NDJSONOptions()) {
+    self.layout = layout
+    self.plan = NDJSONPlan(layout: layout, options: options)
+  }
+
+  /// Appends the line of a row, with its line feed.
+  ///
+  /// - Parameter batch: one whose layout is the encoder's.
+  public func append(row: Int, of batch: RecordBatch, to output: inout ByteBuffer) {
+    precondition(batch.layout === self.layout, "a batch of another layout")
+    let row = Row(
+      cells: batch.cells(ofRow: row), presence: UnsafeRawPointer(batch.presence(ofRow: row)),
+      arena: batch.arenaBase)
+    self.appendObject(self.plan.line, row, to: &output)
+    if !self.nonfinite.isEmpty { self.appendNonfinite(to: &output) }
+    output.append(UInt8(ascii: "\n"))
+  }
+
+  /// Appends `{…}`. Every step writes its comma first; the first comma becomes the brace.
+  private func appendObject(_ steps: NDJSONPlan.Rows, _ row: Row, to output: inout ByteBuffer) {
+    let start = output.count
+    for index in steps.indices {
+      switch self.plan.steps[index] {
+      case .text(let text): self.append(text, to: &output)
+      case .scan(let scan): self.append(scan, row, to: &output)
+      case .fieldSet(let slot, let key):
+        self.append(key, to: &output)
+        if row.presence.load(fromByteOffset: slot, as: UInt8.self) == RecordBatch.Presence.value {
+          self.appendNames(row.bytes(row.cells[slot]), to: &output)
+        } else {
+          output.append(utf8: "[]")
+        }
+      }
+    }
+    if output.count == start { output.append(UInt8(ascii: "{")) }
+    output.base[start] = UInt8(ascii: "{")
+    output.append(UInt8(ascii: "}"))
+  }
+
+  @inline(__always)
+  private func append(_ scan: NDJSONPlan.Scan, _ row: Row, to output: inout ByteBuffer) {
+    var slots = scan.firstWord * 8
+    var entries = scan.entries
+    for mask in scan.masks.indices {
+      let presence = row.presence.loadUnaligned(fromByteOffset: slots, as: UInt64.self)
+      var present = UInt64(littleEndian: presence) & self.plan.masks[mask]
+      // One bit per cell that is not absent: bit 0 of its byte for null, bit 1 for a value.
+      while present != 0 {
+        let bit = present.trailingZeroBitCount
+        present &= present &- 1
+        let entry = entries + bit >> 3
+        if bit & 1 != 0 {
+          self.append(entry, row.cells[slots + bit >> 3], row, to: &output)
+        } else {
+          self.append(self.plan.entries[entry].key, to: &output)
+          output.append(utf8: "null")
+        }
+      }
+      slots += 8
+      entries += 8
+    }
+  }
+
+  /// Appends key and value of a cell that has one.
+  @inline(__always)
+  private func append(_ index: Int, _ cell: UInt64, _ row: Row, to output: inout ByteBuffer) {
+    let entry = self.plan.entries[index]
+    self.append(entry.key, to: &output)
+    self.appendValue(entry, cell, row, to: &output)
+  }
+
+  private func appendValue(
+    _ entry: NDJSONPlan.Entry, _ cell: UInt64, _ row: Row, to output: inout ByteBuffer
+  ) {
+    let number = Int64(bitPattern: cell)
+    switch entry.operation {
+    case .boolean: output.appendJSON(cell != 0)
+    case .integer: output.append(number)
+    case .quotedInteger: Self.quoted(&output) { $0.append(number) }
+    case .float:
+      let value = Float(bitPattern: UInt32(truncatingIfNeeded: cell))
+      if value.isFinite {
+        output.append(value)
+      } else {
+        self.appendNonfinite(Double(value), entry, to: &output)
+      }
+    case .double:
+      let value = Double(bitPattern: cell)
+      if value.isFinite {
+        output.append(value)
+      } else {
+        self.appendNonfinite(value, entry, to: &output)
+      }
+    case .string: output.appendJSONString(row.bytes(cell))
+    case .enumeration:
+      precondition(cell < UInt64(entry.count), "symbol \(cell) of an enumeration")
+      self.append(self.plan.symbols[entry.argument + Int(cell)], to: &output)
+    case .bytes: Self.quoted(&output) { $0.appendBase64(row.bytes(cell)) }
+    case .decimal:
+      Self.quoted(&output) { $0.appendDecimal(unscaled: row.bytes(cell), scale: entry.argument) }
+    case .dateOfDays:
+      Self.quoted(&output) { $0.appendDate(days: Int32(truncatingIfNeeded: number)) }
+    case .dateOfMilliseconds: Self.quoted(&output) { $0.appendDate(milliseconds: number) }
+    case .timeMilliseconds: Self.quoted(&output) { $0.appendTime(number, .milliseconds) }
+    case .timeMicroseconds: Self.quoted(&output) { $0.appendTime(number, .microseconds) }
+    case .timeNanoseconds: Self.quoted(&output) { $0.appendTime(number, .nanoseconds) }
+    case .timestampMilliseconds: Self.quoted(&output) { $0.appendTimestamp(number, .milliseconds) }
+    case .timestampMicroseconds: Self.quoted(&output) { $0.appendTimestamp(number, .microseconds) }
+    case .timestampNanoseconds: Self.quoted(&output) { $0.appendTimestamp(number, .nanoseconds) }
+    case .localMilliseconds:
+      Self.quoted(&output) { $0.appendTimestamp(number, .milliseconds, isLocal: true) }
+    case .localMicroseconds:
+      Self.quoted(&output) { $0.appendTimestamp(number, .microseconds, isLocal: true) }
+    case .localNanoseconds:
+      Self.quoted(&output) { $0.appendTimestamp(number, .nanoseconds, isLocal: true) }
+    case .duration: self.appendDuration(row.bytes(cell), to: &output)
+    case .jsonText: output.append(row.bytes(cell))
+    case .fieldSet: self.appendNames(row.bytes(cell), to: &output)
+    case .record: self.appendRecord(self.plan.records[entry.argument], row, to: &output)
+    }
+  }
+
+  @inline(__always)
+  private static func quoted(_ output: inout ByteBuffer, _ append: (inout ByteBuffer) -> Void) {
+    output.append(UInt8(ascii: "\""))
+    append(&output)
+    output.append(UInt8(ascii: "\""))
+  }
+
+  private func appendRecord(
+    _ record: NDJSONPlan.Record, _ row: Row, to output: inout ByteBuffer
+  ) {
+    if record.scalarSlot >= 0,
+      row.presence.load(fromByteOffset: record.scalarSlot, as: UInt8.self)
+        == RecordBatch.Presence.value
+    {
+      self.appendValue(record.scalar, row.cells[record.scalarSlot], row, to: &output)
+    } else {
+      self.appendObject(record.steps, row, to: &output)
+    }
+  }
+
+  private func appendDuration(
+    _ bytes: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
+  ) {
+    precondition(bytes.count == 12, "a duration of \(bytes.count) bytes")
+    let raw = UnsafeRawBufferPointer(bytes)
+    func part(_ offset: Int) -> UInt64 {
+      UInt64(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    }
+    output.append(utf8: "{\"months\":")
+    output.append(part(0))
+    output.append(utf8: ",\"days\":")
+    output.append(part(4))
+    output.append(utf8: ",\"milliseconds\":")
+    output.append(part(8))
+    output.append(UInt8(ascii: "}"))
+  }
+
+  /// Appends the names of the set bits as an array.
+  private func appendNames(
+    _ bits: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
+  ) {
+    let start = output.count
+    for scan in self.plan.nameScans {
+      var byte = scan.firstByte
+      for mask in scan.masks.indices where byte < bits.count {
+        var set = bits[byte] & self.plan.nameMasks[mask]
+        while set != 0 {
+          output.append(UInt8(ascii: ","))
+          self.append(self.plan.names[byte * 8 + set.trailingZeroBitCount], to: &output)
+          set &= set &- 1
+        }
+        byte += 1
+      }
+    }
+    if output.count == start { output.append(UInt8(ascii: "[")) }
+    output.base[start] = UInt8(ascii: "[")
+    output.append(UInt8(ascii: "]"))
+  }
+
+  // MARK: NaN and infinities
+
+  @inline(never)
+  private func appendNonfinite(
+    _ value: Double, _ entry: NDJSONPlan.Entry, to output: inout ByteBuffer
+  ) {
+    output.append(utf8: "null")
+    self.nonfinite.append(
+      (entry.name, value.isNaN ? .nan : value < 0 ? .negativeInfinity : .infinity))
+  }
+
+  /// Reopens the object and adds the member that keeps what `null` has lost.
+  @inline(never)
+  private func appendNonfinite(to output: inout ByteBuffer) {
+    output.truncate(to: output.count - 1)
+    output.append(utf8: ",\"_nonfinite\":{")
+    for (index, cell) in self.nonfinite.enumerated() {
+      if index > 0 { output.append(UInt8(ascii: ",")) }
+      self.append(cell.name, to: &output)
+      switch cell.value {
+      case .nan: output.append(utf8: ":\"NaN\"")
+      case .infinity: output.append(utf8: ":\"Infinity\"")
+      case .negativeInfinity: output.append(utf8: ":\"-Infinity\"")
+      }
+    }
+    output.append(utf8: "}}")
+    self.nonfinite.removeAll(keepingCapacity: true)
+  }
+
+  // MARK: Text of the plan
+
+  /// Copies 16 bytes at a time, beyond the end of the text, whose pool is padded.
+  @inline(__always)
+  private func append(_ text: NDJSONPlan.Text, to output: inout ByteBuffer) {
+    let count = Int(text.count)
+    let target = UnsafeMutableRawPointer(output.reserve(count + NDJSONPlanCompiler.padding))
+    // The pool has as many bytes as `text` says, and the padding.
+    let source = UnsafeRawPointer(self.plan.text.baseAddress!) + Int(text.offset)
+    var offset = 0
+    repeat {
+      target.storeBytes(
+        of: source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self),
+        toByteOffset: offset, as: SIMD16<UInt8>.self)
+      offset += 16
+    } while offset < count
+    output.commit(count)
+  }
+}

@@ -1,0 +1,125 @@
+internal import JSON
+internal import Pipeline
+
+/// What an encoder does for each row, compiled from a layout: flat tables over one pool of text in
+/// which keys, names and symbols stand ready, escaped and quoted.
+///
+/// Columns come in the order of the line, slots in that of the schema, so columns are cut into
+/// scans: runs whose slots ascend. A scan finds what is present by reading eight presence bytes at
+/// a time under a mask that leaves only its own columns.
+struct NDJSONPlan: ~Copyable {
+  /// A piece of the pool.
+  struct Text {
+    var offset: UInt32
+    var count: UInt32
+  }
+
+  /// A part of a table.
+  struct Rows {
+    var first: Int
+    var end: Int
+    var indices: Range<Int> { self.first..<self.end }
+  }
+
+  /// How a cell becomes text.
+  enum Operation: UInt8 {
+    case boolean, integer, quotedInteger, float, double, string, enumeration, bytes, decimal
+    case dateOfDays, dateOfMilliseconds
+    case timeMilliseconds, timeMicroseconds, timeNanoseconds
+    case timestampMilliseconds, timestampMicroseconds, timestampNanoseconds
+    case localMilliseconds, localMicroseconds, localNanoseconds
+    case duration, jsonText, fieldSet, record
+  }
+
+  struct Entry {
+    /// `,"Amount":`
+    var key: Text
+    /// `"Amount"`, or `"BillingAddress.City"` for the child of a record that is not flattened.
+    var name: Text
+    var operation: Operation
+    /// Scale of a decimal, first index into `symbols`, index into `records`.
+    var argument: Int
+    /// Count of symbols.
+    var count = 0
+  }
+
+  /// Columns whose slots ascend.
+  struct Scan {
+    /// In units of 8 slots.
+    var firstWord: Int
+    /// Index of the first word's mask, one mask a word.
+    var masks: Rows
+    /// Index of the entry of the first slot of the first word; one entry a slot.
+    var entries: Int
+  }
+
+  enum Step {
+    /// Constant columns.
+    case text(Text)
+    case scan(Scan)
+    /// A list of field names that stands in every line, empty when the row has none.
+    case fieldSet(slot: Int, key: Text)
+  }
+
+  struct Record {
+    var steps: Rows
+    /// The scalar branch of a union: its slot and how to write it; -1 without one.
+    var scalarSlot: Int
+    var scalar: Entry
+  }
+
+  /// Names in the order of `_changed_fields`, cut where slots do not ascend.
+  struct NameScan {
+    var firstByte: Int
+    /// Index of the first byte's mask, one mask a byte.
+    var masks: Rows
+  }
+
+  let text: UnsafeMutableBufferPointer<UInt8>
+  let entries: UnsafeMutableBufferPointer<Entry>
+  let masks: UnsafeMutableBufferPointer<UInt64>
+  let steps: UnsafeMutableBufferPointer<Step>
+  let symbols: UnsafeMutableBufferPointer<Text>
+  let records: UnsafeMutableBufferPointer<Record>
+  let nameScans: UnsafeMutableBufferPointer<NameScan>
+  let nameMasks: UnsafeMutableBufferPointer<UInt8>
+  /// One per slot; a count of 0 for slots that are in no column.
+  let names: UnsafeMutableBufferPointer<Text>
+  /// The steps of the line itself; those of records follow or precede them.
+  let line: Rows
+
+  init(layout: RecordLayout, options: NDJSONOptions) {
+    var compiler = NDJSONPlanCompiler(layout: layout, options: options)
+    self.line = compiler.compile(layout.columns, parent: [])
+    compiler.compileNameScans()
+    self.text = compiler.finishText()
+    self.entries = table(compiler.entries)
+    self.masks = table(compiler.masks)
+    self.steps = table(compiler.steps)
+    self.symbols = table(compiler.symbols)
+    self.records = table(compiler.records)
+    self.nameScans = table(compiler.nameScans)
+    self.nameMasks = table(compiler.nameMasks)
+    self.names = table(compiler.names)
+  }
+
+  deinit {
+    self.text.deallocate()
+    self.entries.deallocate()
+    self.masks.deallocate()
+    self.steps.deallocate()
+    self.symbols.deallocate()
+    self.records.deallocate()
+    self.nameScans.deallocate()
+    self.nameMasks.deallocate()
+    self.names.deallocate()
+  }
+}
+
+private func table<Element: BitwiseCopyable>(
+  _ elements: [Element]
+) -> UnsafeMutableBufferPointer<Element> {
+  let table = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+  _ = table.initialize(from: elements)
+  return table
+}

@@ -1,0 +1,224 @@
+internal import JSON
+internal import Pipeline
+
+/// Makes the tables of an `NDJSONPlan`. Runs once for each layout.
+struct NDJSONPlanCompiler: ~Copyable {
+  /// Bytes behind the text, so that keys can be copied 16 bytes at a time.
+  static let padding = 16
+  /// A scan is cut rather than stretched over more unused slots than this.
+  private static let widestGap = 64
+
+  private let layout: RecordLayout
+  private let options: NDJSONOptions
+  private var pool = ByteBuffer()
+  private(set) var entries: [NDJSONPlan.Entry] = []
+  private(set) var masks: [UInt64] = []
+  private(set) var steps: [NDJSONPlan.Step] = []
+  private(set) var symbols: [NDJSONPlan.Text] = []
+  private(set) var records: [NDJSONPlan.Record] = []
+  private(set) var nameScans: [NDJSONPlan.NameScan] = []
+  private(set) var nameMasks: [UInt8] = []
+  private(set) var names: [NDJSONPlan.Text]
+
+  init(layout: RecordLayout, options: NDJSONOptions) {
+    self.layout = layout
+    self.options = options
+    self.names = Array(repeating: .init(offset: 0, count: 0), count: layout.slotCount)
+  }
+
+  func finishText() -> UnsafeMutableBufferPointer<UInt8> {
+    let text = UnsafeMutableBufferPointer<UInt8>.allocate(
+      capacity: self.pool.count + Self.padding)
+    text.initialize(repeating: 0)
+    _ = text.update(fromContentsOf: self.pool.bytes)
+    return text
+  }
+
+  /// Compiles the columns of the line or of a record and returns their steps.
+  mutating func compile(_ columns: [Column], parent: [String]) -> NDJSONPlan.Rows {
+    var steps: [NDJSONPlan.Step] = []
+    var run: [(slot: Int, entry: NDJSONPlan.Entry)] = []
+    for column in columns {
+      switch column.content {
+      case .constant(let value):
+        self.finish(&run, into: &steps)
+        let text = self.constant(column.name, value)
+        // The pool grows at its end only: constants that follow each other are one piece.
+        if case .text(let previous) = steps.last, previous.offset + previous.count == text.offset {
+          steps[steps.count - 1] = .text(
+            .init(offset: previous.offset, count: previous.count + text.count))
+        } else {
+          steps.append(.text(text))
+        }
+        continue
+      case .slot(let slot, .fieldSet) where self.layout.family == .changeEvent:
+        self.finish(&run, into: &steps)
+        let entry = self.entry(column.name, type: .fieldSet, slot: slot, parent: parent)
+        steps.append(.fieldSet(slot: slot, key: entry.key))
+        continue
+      case .slot(let slot, let type):
+        let entry = self.entry(column.name, type: type, slot: slot, parent: parent)
+        self.add(slot, entry, to: &run, steps: &steps)
+      case .record(let slot, let scalar, let children):
+        let entry = self.record(column.name, slot, scalar, children, parent: parent)
+        self.add(slot, entry, to: &run, steps: &steps)
+      }
+    }
+    self.finish(&run, into: &steps)
+    let first = self.steps.count
+    self.steps += steps
+    return .init(first: first, end: self.steps.count)
+  }
+
+  private mutating func add(
+    _ slot: Int, _ entry: NDJSONPlan.Entry, to run: inout [(slot: Int, entry: NDJSONPlan.Entry)],
+    steps: inout [NDJSONPlan.Step]
+  ) {
+    if let last = run.last, !(last.slot + 1...last.slot + Self.widestGap).contains(slot) {
+      self.finish(&run, into: &steps)
+    }
+    run.append((slot, entry))
+  }
+
+  /// Turns a run of ascending slots into a scan.
+  private mutating func finish(
+    _ run: inout [(slot: Int, entry: NDJSONPlan.Entry)], into steps: inout [NDJSONPlan.Step]
+  ) {
+    guard let first = run.first, let last = run.last else { return }
+    let firstWord = first.slot / 8
+    let wordCount = last.slot / 8 - firstWord + 1
+    let firstMask = self.masks.count
+    let firstEntry = self.entries.count
+    self.masks += repeatElement(0, count: wordCount)
+    // Entries of slots outside the mask are never read.
+    self.entries += repeatElement(first.entry, count: wordCount * 8)
+    for (slot, entry) in run {
+      self.masks[firstMask + slot / 8 - firstWord] |= 0xFF << UInt64(slot % 8 * 8)
+      self.entries[firstEntry + slot - firstWord * 8] = entry
+    }
+    steps.append(
+      .scan(
+        .init(
+          firstWord: firstWord, masks: .init(first: firstMask, end: firstMask + wordCount),
+          entries: firstEntry)))
+    run.removeAll()
+  }
+
+  private mutating func entry(
+    _ name: String, type: ColumnType, slot: Int, parent: [String]
+  ) -> NDJSONPlan.Entry {
+    var entry = NDJSONPlan.Entry(
+      key: self.key(name), name: self.listName(name, slot: slot, parent: parent),
+      operation: self.operation(type), argument: 0)
+    switch type {
+    case .decimal(_, let scale): entry.argument = scale
+    case .enumeration(let symbols):
+      entry.argument = self.symbols.count
+      entry.count = symbols.count
+      for symbol in symbols { self.symbols.append(self.quoted(symbol)) }
+    default: break
+    }
+    return entry
+  }
+
+  private mutating func record(
+    _ name: String, _ slot: Int, _ scalar: Column.ScalarBranch?, _ children: [Column],
+    parent: [String]
+  ) -> NDJSONPlan.Entry {
+    var entry = NDJSONPlan.Entry(
+      key: self.key(name), name: self.listName(name, slot: slot, parent: parent),
+      operation: .record, argument: 0)
+    let branch = scalar.map { self.entry(name, type: $0.type, slot: $0.slot, parent: parent) }
+    let steps = self.compile(children, parent: parent + [name])
+    entry.argument = self.records.count
+    self.records.append(
+      .init(steps: steps, scalarSlot: scalar?.slot ?? -1, scalar: branch ?? entry))
+    return entry
+  }
+
+  private func operation(_ type: ColumnType) -> NDJSONPlan.Operation {
+    switch type {
+    case .boolean: .boolean
+    case .int32: .integer
+    case .int64: self.options.int64AsStrings ? .quotedInteger : .integer
+    case .float: .float
+    case .double: .double
+    case .string, .uuid: .string
+    case .enumeration: .enumeration
+    case .bytes: .bytes
+    case .decimal: .decimal
+    case .date(.days): .dateOfDays
+    case .date(.milliseconds): .dateOfMilliseconds
+    case .time(.milliseconds): .timeMilliseconds
+    case .time(.microseconds): .timeMicroseconds
+    case .time(.nanoseconds): .timeNanoseconds
+    case .timestamp(.milliseconds, let isLocal):
+      isLocal ? .localMilliseconds : .timestampMilliseconds
+    case .timestamp(.microseconds, let isLocal):
+      isLocal ? .localMicroseconds : .timestampMicroseconds
+    case .timestamp(.nanoseconds, let isLocal):
+      isLocal ? .localNanoseconds : .timestampNanoseconds
+    case .duration: .duration
+    case .stringList, .json: .jsonText
+    case .fieldSet: .fieldSet
+    }
+  }
+
+  /// Cuts the order of names into runs of ascending slots, as columns are cut into scans.
+  mutating func compileNameScans() {
+    var run: [Int] = []
+    for slot in self.layout.fieldOrder where self.names[slot].count > 0 {
+      if let last = run.last, !(last + 1...last + Self.widestGap).contains(slot) {
+        self.finishNameScan(&run)
+      }
+      run.append(slot)
+    }
+    self.finishNameScan(&run)
+  }
+
+  private mutating func finishNameScan(_ run: inout [Int]) {
+    guard let first = run.first, let last = run.last else { return }
+    let firstMask = self.nameMasks.count
+    self.nameMasks += repeatElement(0, count: last / 8 - first / 8 + 1)
+    for slot in run { self.nameMasks[firstMask + slot / 8 - first / 8] |= 1 << (slot % 8) }
+    self.nameScans.append(
+      .init(firstByte: first / 8, masks: .init(first: firstMask, end: self.nameMasks.count)))
+    run.removeAll()
+  }
+
+  // MARK: Text
+
+  private mutating func key(_ name: String) -> NDJSONPlan.Text {
+    let offset = self.pool.count
+    self.pool.append(UInt8(ascii: ","))
+    self.pool.appendJSONString(name)
+    self.pool.append(UInt8(ascii: ":"))
+    return self.text(from: offset)
+  }
+
+  private mutating func constant(_ name: String, _ value: String) -> NDJSONPlan.Text {
+    let offset = self.pool.count
+    _ = self.key(name)
+    self.pool.appendJSONString(value)
+    return self.text(from: offset)
+  }
+
+  private mutating func quoted(_ value: String) -> NDJSONPlan.Text {
+    let offset = self.pool.count
+    self.pool.appendJSONString(value)
+    return self.text(from: offset)
+  }
+
+  /// The name under which a slot stands in `_changed_fields` and `_nonfinite`.
+  private mutating func listName(
+    _ name: String, slot: Int, parent: [String]
+  ) -> NDJSONPlan.Text {
+    let text = self.quoted((parent + [name]).joined(separator: "."))
+    self.names[slot] = text
+    return text
+  }
+
+  private func text(from offset: Int) -> NDJSONPlan.Text {
+    .init(offset: UInt32(offset), count: UInt32(self.pool.count - offset))
+  }
+}

@@ -1,0 +1,43 @@
+/// Something in a JSON document that its reader does not accept.
+public struct JSONMistake: Sendable, Equatable {
+  /// Where in the document, as a JSON pointer (RFC 6901): `/sinks/0/type`; empty for the whole.
+  public var path: String
+  /// Where in the text; line 0 for a value that did not come from the text.
+  public var position: JSONValue.Position
+  /// What is wrong and what is accepted, without the path.
+  public var message: String
+
+  public init(path: String, position: JSONValue.Position, message: String) {
+    self.path = path
+    self.position = position
+    self.message = message
+  }
+}
+
+extension JSONMistake: CustomStringConvertible {
+  /// `/sinks/0/type: unknown sink 'kafka'; known: files`
+  public var description: String {
+    self.path.isEmpty ? self.message : "\(self.path): \(self.message)"
+  }
+}
+
+/// Collects the mistakes of one document, in the order in which they are found.
+public final class JSONMistakes {
+  public private(set) var all: [JSONMistake] = []
+
+  public init() {}
+
+  public var isEmpty: Bool { self.all.isEmpty }
+
+  public func append(_ mistake: JSONMistake) { self.all.append(mistake) }
+
+  /// In the order of the text, those without a place last.
+  public var inTextOrder: [JSONMistake] {
+    func key(_ mistake: JSONMistake) -> (Int, Int) {
+      let position = mistake.position
+      return (position.line == 0 ? .max : position.line, position.column)
+    }
+    // The sort of the standard library is stable.
+    return self.all.sorted { key($0) < key($1) }
+  }
+}

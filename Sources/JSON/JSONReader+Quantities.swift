@@ -1,0 +1,129 @@
+extension JSONReader {
+  /// A number of bytes: an integer, or a text of an integer and a unit (`"128MiB"`, `"64kB"`).
+  /// Units: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers of 1024).
+  public func byteCount(
+    _ name: String, in range: ClosedRange<Int> = 0 ... .max, required: Bool = false
+  ) -> Int? {
+    guard let value = self.any(name, required: required) else { return nil }
+    let expectation = "a number of bytes such as \"128MiB\""
+    let count: Int?
+    switch value.content {
+    case .number(let text): count = Int(text)
+    case .string(let text): count = Self.byteCount(text)
+    default:
+      self.expected(name, expectation, found: value)
+      return nil
+    }
+    guard let count else {
+      self.report(name, "\(expectation) is expected; units: B, kB, MB, GB, KiB, MiB, GiB")
+      return nil
+    }
+    guard range.contains(count) else {
+      let limits =
+        count < range.lowerBound
+        ? "at least \(Self.text(bytes: range.lowerBound))"
+        : "at most \(Self.text(bytes: range.upperBound))"
+      self.report(name, "must be \(limits)")
+      return nil
+    }
+    return count
+  }
+
+  /// A length of time: a text of integers with units, `"15s"`, `"500ms"`, `"1h30m"`.
+  /// Units: ms, s, m, h, d. A bare number has no unit and is refused, except 0.
+  public func duration(
+    _ name: String, in range: ClosedRange<Duration> = .zero ... .seconds(366 * 86_400),
+    required: Bool = false
+  ) -> Duration? {
+    guard let value = self.any(name, required: required) else { return nil }
+    let expectation = "a duration such as \"15s\", \"500ms\" or \"1h30m\""
+    let duration: Duration?
+    switch value.content {
+    case .string(let text): duration = Self.duration(text)
+    case .number("0"): duration = .zero
+    case .number:
+      self.report(name, "\(expectation) is expected; a number needs a unit: ms, s, m, h, d")
+      return nil
+    default:
+      self.expected(name, expectation, found: value)
+      return nil
+    }
+    guard let duration else {
+      self.report(name, "\(expectation) is expected; units: ms, s, m, h, d")
+      return nil
+    }
+    guard range.contains(duration) else {
+      let limits =
+        duration < range.lowerBound
+        ? "at least \(Self.text(duration: range.lowerBound))"
+        : "at most \(Self.text(duration: range.upperBound))"
+      self.report(name, "must be \(limits)")
+      return nil
+    }
+    return duration
+  }
+
+  /// Parses `"128MiB"`; nil when it is no number of bytes or exceeds 63 bits.
+  public static func byteCount(_ text: String) -> Int? {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    guard !digits.isEmpty, let number = Int(digits) else { return nil }
+    let factor: Int
+    switch text.dropFirst(digits.count) {
+    case "", "B": factor = 1
+    case "kB": factor = 1000
+    case "MB": factor = 1_000_000
+    case "GB": factor = 1_000_000_000
+    case "KiB": factor = 1 << 10
+    case "MiB": factor = 1 << 20
+    case "GiB": factor = 1 << 30
+    default: return nil
+    }
+    let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+    return overflow ? nil : product
+  }
+
+  /// Parses `"1h30m"`, `"500ms"`, `"0"`; larger units first, each once. Nil for anything else.
+  public static func duration(_ text: String) -> Duration? {
+    if text == "0" { return .zero }
+    let units: [(name: String, milliseconds: Int)] = [
+      ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
+    ]
+    var rest = text[...]
+    var next = 0
+    var sum = 0
+    guard !rest.isEmpty else { return nil }
+    while !rest.isEmpty {
+      let digits = rest.prefix { $0.isASCII && $0.isNumber }
+      rest = rest.dropFirst(digits.count)
+      let letters = rest.prefix { $0.isLetter }
+      rest = rest.dropFirst(letters.count)
+      guard let number = Int(digits),
+        let unit = units.indices.first(where: { $0 >= next && units[$0].name == letters })
+      else { return nil }
+      let (product, tooLarge) = number.multipliedReportingOverflow(by: units[unit].milliseconds)
+      let (total, overflow) = sum.addingReportingOverflow(product)
+      if tooLarge || overflow { return nil }
+      sum = total
+      next = unit + 1
+    }
+    return .milliseconds(sum)
+  }
+
+  private static func text(bytes: Int) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+    for (name, factor) in units where bytes >= factor && bytes % factor == 0 {
+      return "\(bytes / factor)\(name)"
+    }
+    return "\(bytes) bytes"
+  }
+
+  private static func text(duration: Duration) -> String {
+    let (seconds, attoseconds) = duration.components
+    if attoseconds != 0 { return "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000)ms" }
+    for (name, factor) in [("d", 86_400), ("h", 3600), ("m", 60)] as [(String, Int64)]
+    where seconds >= factor && seconds % factor == 0 {
+      return "\(seconds / factor)\(name)"
+    }
+    return "\(seconds)s"
+  }
+}

@@ -1,0 +1,257 @@
+/// Reads one JSON object into typed values and collects every mistake instead of stopping at one.
+///
+/// Ask for each member by name, then call `finish`, which reports the names nobody asked for:
+///
+/// ```swift
+/// let mistakes = JSONMistakes()
+/// let reader = JSONReader(document, mistakes: mistakes)
+/// let name = reader.string("name", required: true)
+/// let level = reader.integer("level", in: 1...22) ?? 1
+/// reader.finish()
+/// guard let name, mistakes.isEmpty else { … }
+/// ```
+///
+/// A getter returns nil when the member is not there and when it is not what was asked for; only
+/// the latter, or a missing member that is required, is a mistake. `null` is never accepted. Where
+/// a number or boolean is expected, the text of a substituted string
+/// (`JSONValue.isSubstituted`) is too. Members named `//` are comments.
+public final class JSONReader {
+  /// JSON pointer of the object.
+  public let path: String
+  public let value: JSONValue
+  public let mistakes: JSONMistakes
+  private let members: [JSONMember]
+  /// False when the value is no object: one mistake is enough.
+  private let isObject: Bool
+  private var known: [String] = []
+
+  /// - Parameter path: JSON pointer of `value` in its document.
+  public init(_ value: JSONValue, path: String = "", mistakes: JSONMistakes) {
+    self.value = value
+    self.path = path
+    self.mistakes = mistakes
+    self.members = value.members ?? []
+    self.isObject = value.members != nil
+    if !self.isObject {
+      mistakes.append(
+        JSONMistake(
+          path: path, position: value.position,
+          message: "an object is expected, found \(value.kind)"))
+    }
+  }
+
+  /// Reports every member that was not asked for, with the names that are known.
+  public func finish() {
+    for member in self.members where member.name != "//" && !self.known.contains(member.name) {
+      var message = "unknown key"
+      if let nearest = nearest(to: member.name, among: self.known) {
+        message += "; did you mean '\(nearest)'?"
+      }
+      message += self.known.isEmpty ? "" : "; known: \(self.known.joined(separator: ", "))"
+      self.mistakes.append(
+        JSONMistake(
+          path: self.path(of: member.name), position: member.namePosition, message: message))
+    }
+  }
+
+  /// Reports a mistake at a member, or at the object itself when the member is not there.
+  public func report(_ name: String, _ message: String) {
+    let position =
+      self.members.first { $0.name == name }?.value.position ?? self.value.position
+    self.mistakes.append(
+      JSONMistake(path: self.path(of: name), position: position, message: message))
+  }
+
+  /// JSON pointer of a member.
+  public func path(of name: String) -> String { Self.path(self.path, name) }
+
+  static func path(_ parent: String, _ name: String) -> String {
+    guard name.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
+      return "\(parent)/\(name)"
+    }
+    var escaped = ""
+    for character in name.unicodeScalars {
+      switch character {
+      case "~": escaped += "~0"
+      case "/": escaped += "~1"
+      default: escaped.unicodeScalars.append(character)
+      }
+    }
+    return "\(parent)/\(escaped)"
+  }
+
+  /// The member as it stands, of whatever kind.
+  public func any(_ name: String, required: Bool = false) -> JSONValue? {
+    if !self.known.contains(name) { self.known.append(name) }
+    if let member = self.members.first(where: { $0.name == name }) { return member.value }
+    if required, self.isObject { self.report(name, "is required") }
+    return nil
+  }
+
+  /// True when the object has the member. Does not count as asking for it.
+  public func has(_ name: String) -> Bool { self.members.contains { $0.name == name } }
+
+  func expected(_ name: String, _ what: String, found value: JSONValue) {
+    self.report(name, "\(what) is expected, found \(value.kind)")
+  }
+}
+
+extension JSONReader {
+  public func string(_ name: String, required: Bool = false) -> String? {
+    guard let value = self.any(name, required: required) else { return nil }
+    if let text = value.string { return text }
+    self.expected(name, "a string", found: value)
+    return nil
+  }
+
+  public func bool(_ name: String, required: Bool = false) -> Bool? {
+    guard let value = self.any(name, required: required) else { return nil }
+    switch value.scalar.content {
+    case .boolean(let flag): return flag
+    case .string where value.isSubstituted:
+      self.report(name, "the variable stands for a text that is neither true nor false")
+    default: self.expected(name, "true or false", found: value)
+    }
+    return nil
+  }
+
+  /// An integer without fraction or exponent.
+  public func integer(
+    _ name: String, in range: ClosedRange<Int> = .min ... .max, required: Bool = false
+  ) -> Int? {
+    guard let value = self.any(name, required: required) else { return nil }
+    let expectation = "an integer\(Self.bounds(range))"
+    switch value.scalar.content {
+    case .number(let text):
+      if let number = Int(text), range.contains(number) { return number }
+      self.report(name, "\(expectation) is expected, found \(text)")
+    case .string where value.isSubstituted:
+      self.report(name, "\(expectation) is expected, the variable stands for another text")
+    default: self.expected(name, expectation, found: value)
+    }
+    return nil
+  }
+
+  private static func bounds(_ range: ClosedRange<Int>) -> String {
+    switch (range.lowerBound, range.upperBound) {
+    case (.min, .max): ""
+    case (let low, .max): " of at least \(low)"
+    case (.min, let high): " of at most \(high)"
+    case (let low, let high): " from \(low) to \(high)"
+    }
+  }
+
+  /// One of a closed set of words.
+  public func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ name: String, of type: Choice.Type = Choice.self, called noun: String = "value",
+    required: Bool = false
+  ) -> Choice? {
+    guard let text = self.string(name, required: required) else { return nil }
+    if let choice = Choice(rawValue: text) { return choice }
+    self.reportUnknown(name, text, called: noun, known: Choice.allCases.map(\.rawValue))
+    return nil
+  }
+
+  /// Reports that a word is none of the known: `unknown sink 'kafka'; known: files`.
+  public func reportUnknown(
+    _ name: String, _ text: String, called noun: String = "value", known: [String]
+  ) {
+    var message = "unknown \(noun) '\(text)'"
+    if let nearest = nearest(to: text, among: known) { message += "; did you mean '\(nearest)'?" }
+    self.report(name, "\(message); known: \(known.joined(separator: ", "))")
+  }
+
+  /// A nested object; its own reader reports into the same mistakes.
+  public func object(_ name: String, required: Bool = false) -> JSONReader? {
+    guard let value = self.any(name, required: required) else { return nil }
+    let reader = JSONReader(value, path: self.path(of: name), mistakes: self.mistakes)
+    return reader.isObject ? reader : nil
+  }
+
+  /// The elements of an array with their paths.
+  public func elements(
+    _ name: String, required: Bool = false
+  ) -> [(path: String, value: JSONValue)]? {
+    guard let value = self.any(name, required: required) else { return nil }
+    guard let elements = value.array else {
+      self.expected(name, "an array", found: value)
+      return nil
+    }
+    let path = self.path(of: name)
+    return elements.enumerated().map { ("\(path)/\($0.offset)", $0.element) }
+  }
+
+  /// An array of objects: a reader for each; elements that are no objects are mistakes.
+  public func objects(_ name: String, required: Bool = false) -> [JSONReader]? {
+    self.elements(name, required: required)?.map {
+      JSONReader($0.value, path: $0.path, mistakes: self.mistakes)
+    }
+  }
+
+  /// An array of strings.
+  public func strings(_ name: String, required: Bool = false) -> [String]? {
+    self.elements(name, required: required)?.compactMap { element in
+      if let text = element.value.string { return text }
+      self.mistakes.append(
+        JSONMistake(
+          path: element.path, position: element.value.position,
+          message: "a string is expected, found \(element.value.kind)"))
+      return nil
+    }
+  }
+}
+
+extension JSONValue {
+  /// Word for messages.
+  public var kind: String {
+    switch self.content {
+    case .null: "null"
+    case .boolean: "a boolean"
+    case .number: "a number"
+    case .string: "a string"
+    case .array: "an array"
+    case .object: "an object"
+    }
+  }
+
+  /// The number or boolean a substituted string stands for; itself if it stands for none.
+  var scalar: JSONValue {
+    guard self.isSubstituted, let text = self.string, let value = try? JSONValue(parsing: text)
+    else { return self }
+    switch value.content {
+    case .number, .boolean: return value
+    default: return self
+    }
+  }
+}
+
+/// The known word a typing mistake most likely meant: at most a third of its letters away, at
+/// least one; nil when none is near.
+func nearest(to word: String, among known: [String]) -> String? {
+  let scored = known.map { (word: $0, distance: editDistance(word, $0)) }
+  guard let best = scored.min(by: { $0.distance < $1.distance }) else { return nil }
+  return best.distance <= max(1, best.word.count / 3) ? best.word : nil
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the
+/// other; case does not count. Words beyond 64 letters are not compared.
+private func editDistance(_ left: String, _ right: String) -> Int {
+  let left = Array(left.lowercased().unicodeScalars)
+  let right = Array(right.lowercased().unicodeScalars)
+  guard left.count <= 64, right.count <= 64 else { return .max }
+  var beforeLast: [Int] = []
+  var last = Array(0...right.count)
+  for i in left.indices {
+    var row = [i + 1]
+    for j in right.indices {
+      var distance = min(
+        last[j] + (left[i] == right[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1)
+      if i > 0, j > 0, left[i] == right[j - 1], left[i - 1] == right[j] {
+        distance = min(distance, beforeLast[j - 1] + 1)
+      }
+      row.append(distance)
+    }
+    (beforeLast, last) = (last, row)
+  }
+  return last[right.count]
+}

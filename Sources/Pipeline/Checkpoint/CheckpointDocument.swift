@@ -1,0 +1,91 @@
+public import JSON
+
+/// Everything a run needs to go on where the last one ended: the content of a checkpoint file.
+///
+/// Positions and the states of sinks are opaque here; their owners give them their shape.
+public struct CheckpointDocument: Sendable, Equatable {
+  /// The version of the format that is written.
+  public static let version: Int64 = 1
+
+  /// Name of the pipeline.
+  public var pipeline: String
+  /// ID of the org the positions belong to.
+  public var org: String
+  /// Position per topic.
+  public var topics: [String: JSONValue]
+  /// State per sink, by the sink's name.
+  public var sinks: [String: JSONValue]
+  /// State of the dead-letter file; nil when there is none.
+  public var deadLetters: JSONValue?
+  /// When it was stored, in milliseconds since 1970; set by `FileCheckpointStore.save`.
+  public var savedAt: Int64
+
+  public init(
+    pipeline: String, org: String, topics: [String: JSONValue] = [:],
+    sinks: [String: JSONValue] = [:], deadLetters: JSONValue? = nil, savedAt: Int64 = 0
+  ) {
+    self.pipeline = pipeline
+    self.org = org
+    self.topics = topics
+    self.sinks = sinks
+    self.deadLetters = deadLetters
+    self.savedAt = savedAt
+  }
+}
+
+extension CheckpointDocument {
+  /// The document as JSON: members in a fixed order, topics and sinks sorted by name.
+  public var json: JSONValue {
+    func object(_ values: [String: JSONValue]) -> JSONValue {
+      JSONValue(.object(values.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }))
+    }
+    var members = [
+      JSONMember("version", .integer(Self.version)),
+      JSONMember("pipeline", .string(self.pipeline)),
+      JSONMember("org", .string(self.org)),
+      JSONMember("saved_at", .string(UTCTime.timestamp(milliseconds: self.savedAt))),
+      JSONMember("saved_at_ms", .integer(self.savedAt)),
+      JSONMember("topics", object(self.topics)),
+      JSONMember("sinks", object(self.sinks)),
+    ]
+    if let deadLetters { members.append(JSONMember("dead_letters", deadLetters)) }
+    return JSONValue(.object(members))
+  }
+
+  /// - Throws: `CheckpointError.damaged`, naming the member that is missing or of another type.
+  public init(json: JSONValue) throws(CheckpointError) {
+    func member(_ name: String) throws(CheckpointError) -> JSONValue {
+      guard let value = json[name] else {
+        throw CheckpointError(.damaged, "'\(name)' is missing")
+      }
+      return value
+    }
+    func text(_ name: String) throws(CheckpointError) -> String {
+      guard let text = try member(name).string else {
+        throw CheckpointError(.damaged, "'\(name)' is not a string")
+      }
+      return text
+    }
+    func integer(_ name: String) throws(CheckpointError) -> Int64 {
+      guard let number = try member(name).integer else {
+        throw CheckpointError(.damaged, "'\(name)' is not an integer")
+      }
+      return number
+    }
+    func table(_ name: String) throws(CheckpointError) -> [String: JSONValue] {
+      guard let members = try member(name).members else {
+        throw CheckpointError(.damaged, "'\(name)' is not an object")
+      }
+      return Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
+    }
+    let version = try integer("version")
+    guard version == Self.version else {
+      throw CheckpointError(
+        .damaged, "its version is \(version), this program reads version \(Self.version)")
+    }
+    self.init(
+      pipeline: try text("pipeline"), org: try text("org"), topics: try table("topics"),
+      sinks: try table("sinks"), deadLetters: json["dead_letters"],
+      savedAt: try integer("saved_at_ms"))
+  }
+}

@@ -1,0 +1,137 @@
+internal import Glibc
+internal import JSON
+
+/// The checkpoint of one pipeline in a file, and the host lock that keeps a second run away.
+///
+/// The file is replaced as a whole: written beside, synchronised, renamed, and the directory
+/// synchronised. A reader sees the old checkpoint or the new one. The lock is an flock(2) of
+/// `<pipeline>.lock`, held until the object goes or the process ends in whatever way. Driven by one
+/// thread; calls block.
+public final class FileCheckpointStore {
+  /// Where the checkpoint is: `<directory>/<pipeline>.checkpoint.json`.
+  public let path: String
+  private let directory: String
+  private let pipeline: String
+  private let fileSystem: any FileSystem
+  private let clock: @Sendable () -> Int64
+  private let lock: OpenFile
+
+  /// Creates the directory when there is none, and takes the lock.
+  ///
+  /// - Parameters:
+  ///   - directory: absolute path.
+  ///   - pipeline: becomes part of a file name: not empty, without `/`, not beginning with a dot.
+  /// - Throws: `CheckpointError.alreadyRunning` with the process ID of the holder; `.io`.
+  public convenience init(directory: String, pipeline: String) throws(CheckpointError) {
+    try self.init(
+      directory: directory, pipeline: pipeline, fileSystem: SystemFileSystem(),
+      clock: UTCTime.now)
+  }
+
+  package init(
+    directory: String, pipeline: String, fileSystem: any FileSystem,
+    clock: @escaping @Sendable () -> Int64
+  ) throws(CheckpointError) {
+    precondition(directory.hasPrefix("/"), "the state directory \(directory) is not absolute")
+    guard !pipeline.isEmpty, !pipeline.hasPrefix("."), !pipeline.utf8.contains(UInt8(ascii: "/")),
+      !pipeline.utf8.contains(0)
+    else {
+      throw CheckpointError(
+        .mismatch,
+        "the pipeline's name '\(pipeline)' cannot be a file name: no '/', no leading '.', not empty"
+      )
+    }
+    self.directory = directory
+    self.pipeline = pipeline
+    self.fileSystem = fileSystem
+    self.clock = clock
+    self.path = "\(directory)/\(pipeline).checkpoint.json"
+    do throws(FileSystemError) {
+      try fileSystem.makeDirectories(directory)
+      self.lock = try OpenFile("\(directory)/\(pipeline).lock", [.write, .create], on: fileSystem)
+    } catch {
+      throw CheckpointError("cannot use the state directory of pipeline '\(pipeline)'", error)
+    }
+    try self.takeLock()
+  }
+
+  /// The stored checkpoint; nil when none was ever stored.
+  public func load() throws(CheckpointError) -> CheckpointDocument? {
+    let bytes: [UInt8]
+    do throws(FileSystemError) {
+      guard let size = try self.fileSystem.size(of: self.path) else { return nil }
+      guard size <= Self.maxByteCount else {
+        throw FileSystemError("read", self.path, code: EFBIG)
+      }
+      bytes = try OpenFile(self.path, [], on: self.fileSystem).content(byteCount: size)
+    } catch {
+      throw CheckpointError("cannot read the checkpoint of pipeline '\(self.pipeline)'", error)
+    }
+    let document: CheckpointDocument
+    do {
+      document = try CheckpointDocument(
+        json: JSONValue(parsing: bytes, limits: JSONLimits(byteCount: Self.maxByteCount)))
+    } catch {
+      throw CheckpointError(
+        .damaged,
+        "\(self.path) is not a checkpoint: \(error); put back a copy of it, or restore the "
+          + "positions from the manifest of a files sink (checkpoint restore)", cause: error)
+    }
+    guard document.pipeline == self.pipeline else {
+      throw CheckpointError(
+        .mismatch,
+        "\(self.path) belongs to pipeline '\(document.pipeline)', this one is "
+          + "'\(self.pipeline)'; give each pipeline its own name or state directory")
+    }
+    return document
+  }
+
+  /// Replaces the stored checkpoint; durable on return. Sets `savedAt`.
+  ///
+  /// After an error it is unknown whether the old or the new one is stored: the run has to end.
+  public func save(_ document: CheckpointDocument) throws(CheckpointError) {
+    var document = document
+    document.savedAt = self.clock()
+    var text = ByteBuffer(capacity: 16384)
+    document.json.write(to: &text, format: .pretty)
+    text.append(UInt8(ascii: "\n"))
+    let temporary = "\(self.directory)/.\(self.pipeline).checkpoint.json.tmp"
+    do throws(FileSystemError) {
+      guard try self.lock.hasName() else {
+        throw FileSystemError("stat", self.lock.path, code: ENOENT)
+      }
+      let file = try OpenFile(temporary, [.write, .create, .truncate], on: self.fileSystem)
+      try file.write(UnsafeRawBufferPointer(text.bytes))
+      try file.synchronize()
+      try self.fileSystem.rename(temporary, to: self.path)
+      try self.fileSystem.synchronizeDirectory(self.directory)
+    } catch {
+      throw CheckpointError("cannot store the checkpoint of pipeline '\(self.pipeline)'", error)
+    }
+  }
+
+  private func takeLock() throws(CheckpointError) {
+    let isFree: Bool
+    var holder: Int32?
+    do throws(FileSystemError) {
+      isFree = try self.lock.lock(wait: false)
+      if isFree {
+        try self.lock.truncate(to: 0)
+        try self.lock.write(Array("\(getpid())\n".utf8))
+      } else {
+        let text = try self.lock.content(byteCount: 32)
+        holder = Int32(String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self))
+      }
+    } catch {
+      throw CheckpointError("cannot lock pipeline '\(self.pipeline)'", error)
+    }
+    guard !isFree else { return }
+    throw CheckpointError(
+      .alreadyRunning,
+      "pipeline '\(self.pipeline)' is already running\(holder.map { " (pid \($0))" } ?? ""): "
+        + "\(self.lock.path) is locked; wait for that run to end, or stop it", processID: holder)
+  }
+
+  /// Far above any checkpoint: 64 open files and a few hundred topics take some 100 kB.
+  private static let maxByteCount = 64 << 20
+}

@@ -1,0 +1,88 @@
+/// The system calls that durable files are made with: the one funnel of checkpoint and files sink.
+///
+/// Tests put a file system in memory here that forgets what was not synchronised, or one that
+/// fails at the n-th call. Paths are absolute. No call is retried but those that a signal
+/// interrupted; a failed synchronisation never is.
+package protocol FileSystem: Sendable {
+  /// open(2), always with `O_CLOEXEC`.
+  func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32
+  /// close(2). Its errors are of no use: what matters was synchronised before.
+  func close(_ file: Int32)
+  /// write(2): returns how many bytes were taken, at least one.
+  func write(
+    _ bytes: UnsafeRawBufferPointer, to file: Int32, path: String
+  ) throws(FileSystemError) -> Int
+  /// pread(2): returns how many bytes were read, 0 at the end of the file.
+  func read(
+    into bytes: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int, path: String
+  ) throws(FileSystemError) -> Int
+  /// ftruncate(2).
+  func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError)
+  /// fsync(2), also of directories; fdatasync(2) with `dataOnly`.
+  func synchronize(_ file: Int32, dataOnly: Bool, path: String) throws(FileSystemError)
+  /// stat(2): the size in bytes; nil when nothing has that name.
+  func size(of path: String) throws(FileSystemError) -> Int?
+  /// rename(2).
+  func rename(_ from: String, to: String) throws(FileSystemError)
+  /// renameat2(2) with `RENAME_NOREPLACE`: fails with `EEXIST` when the new name is taken.
+  func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError)
+  /// unlink(2).
+  func remove(_ path: String) throws(FileSystemError)
+  /// mkdir(2) with mode 0750; false when the name exists.
+  func makeDirectory(_ path: String) throws(FileSystemError) -> Bool
+  /// readdir(3) without `.` and `..`, in no order; nil when there is no such directory.
+  func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]?
+  /// flock(2), exclusive. With `wait` false returns false when somebody else holds the lock.
+  func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool
+  /// fstat(2): false when the open file has lost its last name.
+  func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool
+}
+
+/// How a file is opened. Files are made with mode 0640.
+package struct OpenFlags: OptionSet, Sendable {
+  package let rawValue: Int
+  package init(rawValue: Int) { self.rawValue = rawValue }
+
+  package static let write = Self(rawValue: 1)
+  package static let create = Self(rawValue: 2)
+  /// With `create`: fails with `EEXIST` when the name exists.
+  package static let exclusive = Self(rawValue: 4)
+  package static let truncate = Self(rawValue: 8)
+  package static let append = Self(rawValue: 16)
+  package static let directory = Self(rawValue: 32)
+}
+
+package struct DirectoryEntry: Sendable, Equatable {
+  package var name: String
+  package var isDirectory: Bool
+
+  package init(name: String, isDirectory: Bool) {
+    self.name = name
+    self.isDirectory = isDirectory
+  }
+}
+
+extension FileSystem {
+  /// Makes the names inside a directory durable.
+  package func synchronizeDirectory(_ path: String) throws(FileSystemError) {
+    let directory = try self.open(path, [.directory])
+    defer { self.close(directory) }
+    try self.synchronize(directory, dataOnly: false, path: path)
+  }
+
+  /// Makes a directory and those above it; what was made is durable on return.
+  package func makeDirectories(_ path: String) throws(FileSystemError) {
+    guard try self.size(of: path) == nil else { return }
+    let parent = Self.parent(of: path)
+    if parent != path { try self.makeDirectories(parent) }
+    if try self.makeDirectory(path) { try self.synchronizeDirectory(parent) }
+  }
+
+  /// The directory that holds a path: `/a` for `/a/b`, `/` for `/a`.
+  package static func parent(of path: String) -> String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  package func parent(of path: String) -> String { Self.parent(of: path) }
+}

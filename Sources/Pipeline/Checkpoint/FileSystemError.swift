@@ -1,0 +1,43 @@
+internal import Glibc
+
+/// A system call on a file failed.
+package struct FileSystemError: Error, Sendable, CustomStringConvertible {
+  /// The name of the call, as in its manual page: `fsync`.
+  package var call: String
+  package var path: String
+  /// errno.
+  package var code: Int32
+
+  package init(_ call: String, _ path: String, code: Int32) {
+    self.call = call
+    self.path = path
+    self.code = code
+  }
+
+  package var description: String {
+    let reason = strerror(self.code).map { String(cString: $0) } ?? "error"
+    return "\(self.call) of \(self.path): \(reason) (errno \(self.code)); \(self.remedy)"
+  }
+
+  /// What the user can do about it.
+  package var remedy: String {
+    switch self.code {
+    case ENOSPC: "free space or inodes on that file system, then run again: nothing is lost"
+    case EDQUOT: "raise the disk quota or free space, then run again: nothing is lost"
+    case EMFILE: "raise the limit of open files of this user (ulimit -n, at least 256)"
+    case ENFILE: "the machine has too many open files; close some or raise fs.file-max"
+    case EROFS:
+      "the file system is read-only, perhaps after a disk error: see the kernel log, remount it"
+    case EIO:
+      "the disk reports an error: see the kernel log; what was not yet committed is read again"
+    case EACCES, EPERM: "give this user write permission there"
+    case ENOENT: "it was removed or its file system is not mounted; put it back"
+    case EEXIST: "another file has that name; move it away"
+    case ENOTDIR: "a part of that path is a file, not a directory"
+    case ENAMETOOLONG: "choose a shorter directory or pipeline name"
+    case EXDEV, EINVAL, ENOSYS, EOPNOTSUPP:
+      "the file system there does not support this call; use a local one such as ext4 or xfs"
+    default: "run again when the cause is removed: nothing is lost"
+    }
+  }
+}

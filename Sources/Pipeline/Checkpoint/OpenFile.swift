@@ -1,0 +1,81 @@
+internal import Glibc
+
+/// Owns an open file; closed when it goes.
+package struct OpenFile: ~Copyable {
+  package let path: String
+  package let descriptor: Int32
+  private let fileSystem: any FileSystem
+
+  package init(
+    _ path: String, _ flags: OpenFlags, on fileSystem: any FileSystem
+  ) throws(FileSystemError) {
+    self.descriptor = try fileSystem.open(path, flags)
+    self.path = path
+    self.fileSystem = fileSystem
+  }
+
+  deinit { self.fileSystem.close(self.descriptor) }
+
+  package borrowing func write(_ bytes: UnsafeRawBufferPointer) throws(FileSystemError) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let count = try self.fileSystem.write(rest, to: self.descriptor, path: self.path)
+      // write(2) gives 0 for nothing but an empty request; some network file systems differ.
+      guard count > 0 else { throw FileSystemError("write", self.path, code: EIO) }
+      rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+    }
+  }
+
+  package borrowing func write(_ bytes: [UInt8]) throws(FileSystemError) {
+    var failure: FileSystemError?
+    bytes.withUnsafeBytes { bytes in
+      do throws(FileSystemError) { try self.write(bytes) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Fills as much of `bytes` as the file has from `offset` on, and returns how much that is.
+  package borrowing func read(
+    into bytes: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(FileSystemError) -> Int {
+    var filled = 0
+    while filled < bytes.count {
+      let count = try self.fileSystem.read(
+        into: UnsafeMutableRawBufferPointer(rebasing: bytes[filled...]), from: self.descriptor,
+        at: offset + filled, path: self.path)
+      if count == 0 { break }
+      filled += count
+    }
+    return filled
+  }
+
+  /// The first bytes of the file, at most `byteCount`.
+  package borrowing func content(byteCount: Int) throws(FileSystemError) -> [UInt8] {
+    var failure: FileSystemError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: byteCount) { bytes, count in
+      do throws(FileSystemError) {
+        count = try self.read(into: UnsafeMutableRawBufferPointer(bytes), at: 0)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
+  package borrowing func truncate(to byteCount: Int) throws(FileSystemError) {
+    try self.fileSystem.truncate(self.descriptor, to: byteCount, path: self.path)
+  }
+
+  package borrowing func synchronize(dataOnly: Bool = false) throws(FileSystemError) {
+    try self.fileSystem.synchronize(self.descriptor, dataOnly: dataOnly, path: self.path)
+  }
+
+  package borrowing func lock(wait: Bool) throws(FileSystemError) -> Bool {
+    try self.fileSystem.lock(self.descriptor, wait: wait, path: self.path)
+  }
+
+  package borrowing func hasName() throws(FileSystemError) -> Bool {
+    try self.fileSystem.hasName(self.descriptor, path: self.path)
+  }
+}

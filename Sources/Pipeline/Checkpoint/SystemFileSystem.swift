@@ -1,0 +1,139 @@
+internal import CSystem
+internal import Glibc
+
+/// The calls of the running system.
+package struct SystemFileSystem: FileSystem {
+  package init() {}
+
+  package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
+    var bits = O_CLOEXEC | (flags.contains(.write) ? O_RDWR : O_RDONLY)
+    if flags.contains(.create) { bits |= O_CREAT }
+    if flags.contains(.exclusive) { bits |= O_EXCL }
+    if flags.contains(.truncate) { bits |= O_TRUNC }
+    if flags.contains(.append) { bits |= O_APPEND }
+    if flags.contains(.directory) { bits |= O_DIRECTORY }
+    return try Self.call("open", path) { Glibc.open(path, bits, 0o640) }
+  }
+
+  package func close(_ file: Int32) { _ = Glibc.close(file) }
+
+  package func write(
+    _ bytes: UnsafeRawBufferPointer, to file: Int32, path: String
+  ) throws(FileSystemError) -> Int {
+    try Self.call("write", path) { Glibc.write(file, bytes.baseAddress, bytes.count) }
+  }
+
+  package func read(
+    into bytes: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int, path: String
+  ) throws(FileSystemError) -> Int {
+    try Self.call("read", path) { pread(file, bytes.baseAddress, bytes.count, offset) }
+  }
+
+  package func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError) {
+    _ = try Self.call("ftruncate", path) { ftruncate(file, byteCount) }
+  }
+
+  package func synchronize(
+    _ file: Int32, dataOnly: Bool, path: String
+  ) throws(FileSystemError) {
+    if dataOnly {
+      _ = try Self.call("fdatasync", path) { fdatasync(file) }
+    } else {
+      _ = try Self.call("fsync", path) { fsync(file) }
+    }
+  }
+
+  package func size(of path: String) throws(FileSystemError) -> Int? {
+    var status = stat()
+    do {
+      _ = try Self.call("stat", path) { stat(path, &status) }
+    } catch {
+      if error.code == ENOENT { return nil }
+      throw error
+    }
+    return Int(status.st_size)
+  }
+
+  package func rename(_ from: String, to: String) throws(FileSystemError) {
+    _ = try Self.call("rename", to) { Glibc.rename(from, to) }
+  }
+
+  package func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
+    _ = try Self.call("renameat2", to) {
+      c_renameat2(AT_FDCWD, from, AT_FDCWD, to, C_RENAME_NOREPLACE)
+    }
+  }
+
+  package func remove(_ path: String) throws(FileSystemError) {
+    _ = try Self.call("unlink", path) { unlink(path) }
+  }
+
+  package func makeDirectory(_ path: String) throws(FileSystemError) -> Bool {
+    do {
+      _ = try Self.call("mkdir", path) { mkdir(path, 0o750) }
+    } catch {
+      if error.code == EEXIST { return false }
+      throw error
+    }
+    return true
+  }
+
+  package func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]? {
+    guard let stream = opendir(directory) else {
+      let code = errno
+      if code == ENOENT { return nil }
+      throw FileSystemError("opendir", directory, code: code)
+    }
+    defer { closedir(stream) }
+    var entries: [DirectoryEntry] = []
+    while true {
+      // readdir tells end and error apart by errno alone.
+      errno = 0
+      guard let entry = readdir(stream) else { break }
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { tuple in
+        tuple.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: tuple.pointee))
+        { String(cString: $0) }
+      }
+      guard name != ".", name != ".." else { continue }
+      var isDirectory = entry.pointee.d_type == UInt8(DT_DIR)
+      if [UInt8(DT_UNKNOWN), UInt8(DT_LNK)].contains(entry.pointee.d_type) {
+        // Some file systems do not tell the type of an entry; a link may lead to another disk.
+        var status = stat()
+        isDirectory = stat("\(directory)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+      }
+      entries.append(DirectoryEntry(name: name, isDirectory: isDirectory))
+    }
+    guard errno == 0 else { throw FileSystemError("readdir", directory, code: errno) }
+    return entries
+  }
+
+  package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+    do {
+      _ = try Self.call("flock", path) { flock(file, LOCK_EX | (wait ? 0 : LOCK_NB)) }
+    } catch {
+      if error.code == EWOULDBLOCK { return false }
+      throw error
+    }
+    return true
+  }
+
+  package func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
+    var status = stat()
+    _ = try Self.call("fstat", path) { fstat(file, &status) }
+    return status.st_nlink > 0
+  }
+
+  /// Makes a call again while a signal interrupts it, and turns -1 into the error.
+  private static func call<Result: SignedInteger>(
+    _ name: String, _ path: String, _ body: () -> Result
+  ) throws(FileSystemError) -> Result {
+    while true {
+      let result = body()
+      if result >= 0 { return result }
+      let code = errno
+      // fsync is not among those a signal interrupts (fsync(2)): its EINTR is a failure.
+      if code == EINTR, name != "fsync", name != "fdatasync" { continue }
+      throw FileSystemError(name, path, code: code)
+    }
+  }
+}

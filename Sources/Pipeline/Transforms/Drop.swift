@@ -1,0 +1,26 @@
+public import JSON
+
+/// Removes the columns it names, metadata too: `{"type": "drop", "columns": ["_change_origin"]}`.
+///
+/// Names are those that the stages before have given; a record that is not flattened goes as a
+/// whole.
+public final class Drop: ConfiguredTransform {
+  public static let type = "drop"
+  private let columns: ColumnNames
+
+  public init(_ columns: [String], missing: ColumnNames.Missing = .ignore) {
+    self.columns = ColumnNames(columns, missing: missing)
+  }
+
+  public init?(reading reader: JSONReader) {
+    guard let columns = ColumnNames(listIn: reader) else { return nil }
+    self.columns = columns
+  }
+
+  public var unmatchedNames: [String] { self.columns.unmatched }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.columns.match(input, stage: Self.type)
+    return input.with(columns: input.columns.filter { !self.columns.names.contains($0.name) })
+  }
+}

@@ -1,0 +1,39 @@
+public import JSON
+
+/// Puts the children of records into the line itself: `{"type": "flatten", "naming": "path"}`.
+///
+/// The children take the place of their record, in schema order. The scalar branch of a union of a
+/// scalar and a record (Account.Name) keeps the record's name and comes first. Costs nothing per
+/// row: the children's cells are where they were.
+public final class Flatten: ConfiguredTransform {
+  public static let type = "flatten"
+  private let naming: FlattenNaming
+
+  public init(naming: FlattenNaming = .path) { self.naming = naming }
+
+  public init?(reading reader: JSONReader) {
+    self.naming = reader.choice("naming", called: "naming") ?? .path
+  }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    let output = input.with(columns: input.columns.flatMap { self.flattened($0) })
+    try output.checkNames(stage: Self.type)
+    return output
+  }
+
+  private func flattened(_ column: Column) -> [Column] {
+    guard case .record(_, let scalar, let children) = column.content else { return [column] }
+    var columns: [Column] = []
+    if let scalar {
+      var branch = column
+      branch.content = .slot(scalar.slot, scalar.type)
+      columns.append(branch)
+    }
+    for child in children {
+      var child = child
+      child.name = self.naming.name(of: child.name, in: column.name)
+      columns += self.flattened(child)
+    }
+    return columns
+  }
+}

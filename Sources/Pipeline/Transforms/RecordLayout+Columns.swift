@@ -1,0 +1,33 @@
+extension RecordLayout {
+  /// The member that holds what `null` has lost of NaN and infinities.
+  private static let reservedNames: Set<String> = ["_nonfinite"]
+
+  /// Throws `TransformError` unless every column has a name of its own that no line uses otherwise.
+  ///
+  /// - Parameter stage: who has made the columns, for the message: `flatten`.
+  public func checkNames(stage: String) throws {
+    var paths: [String: [String]] = [:]
+    for column in self.columns {
+      if let other = paths.updateValue(column.path, forKey: column.name) {
+        throw TransformError(
+          .duplicateColumn,
+          "stage \(stage): \(other.dotted) and \(column.path.dotted) would both become column "
+            + "'\(column.name)' (\(self.origin)); rename or drop one of them before this stage")
+      }
+      if Self.reservedNames.contains(column.name) {
+        throw TransformError(
+          .reservedColumn,
+          "stage \(stage): \(column.path.dotted) cannot become column '\(column.name)', which is "
+            + "reserved (\(self.origin)); choose another name")
+      }
+    }
+  }
+
+  /// `topic /data/AccountChangeEvent, schema i8wg…`, for messages.
+  var origin: String { "topic \(self.topic), schema \(self.schemaID)" }
+}
+
+extension [String] {
+  /// `BillingAddress.City`
+  fileprivate var dotted: String { self.joined(separator: ".") }
+}

@@ -1,0 +1,50 @@
+public import JSON
+
+/// Gives columns other names: `{"type": "rename", "columns": {"StageName": "stage"}}`.
+///
+/// All at once, so two columns can swap names. Metadata columns can be renamed like others.
+public final class Rename: ConfiguredTransform {
+  public static let type = "rename"
+  private let newNames: [String: String]
+  private let columns: ColumnNames
+
+  /// - Parameter newNames: from present name to new name.
+  public init(_ newNames: [String: String], missing: ColumnNames.Missing = .ignore) {
+    self.newNames = newNames
+    self.columns = ColumnNames(newNames.keys, missing: missing)
+  }
+
+  public init?(reading reader: JSONReader) {
+    let missing: ColumnNames.Missing = reader.choice("missing", called: "choice") ?? .ignore
+    guard let members = reader.object("columns", required: true) else { return nil }
+    let named = (members.value.members ?? []).filter { $0.name != "//" }
+    if named.isEmpty { reader.report("columns", "names no column") }
+    var newNames: [String: String] = [:]
+    for member in named {
+      guard let newName = members.string(member.name) else { continue }
+      if newName.isEmpty {
+        members.report(member.name, "a column needs a name; to remove it, use the stage 'drop'")
+      } else if let other = newNames.first(where: { $0.value == newName })?.key {
+        members.report(member.name, "'\(other)' is renamed to '\(newName)', too")
+      }
+      newNames[member.name] = newName
+    }
+    self.newNames = newNames
+    self.columns = ColumnNames(newNames.keys, missing: missing)
+  }
+
+  public var unmatchedNames: [String] { self.columns.unmatched }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.columns.match(input, stage: Self.type)
+    let output = input.with(
+      columns: input.columns.map { column in
+        guard let newName = self.newNames[column.name] else { return column }
+        var column = column
+        column.name = newName
+        return column
+      })
+    try output.checkNames(stage: Self.type)
+    return output
+  }
+}

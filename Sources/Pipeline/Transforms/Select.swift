@@ -1,0 +1,28 @@
+public import JSON
+
+/// Keeps the fields it names, in schema order: `{"type": "select", "columns": ["Name", "Amount"]}`.
+///
+/// Metadata columns stay, since rows without their record ID and position are of little use;
+/// `drop` removes them. Names are those that the stages before have given; a record that is not
+/// flattened is kept or left as a whole.
+public final class Select: ConfiguredTransform {
+  public static let type = "select"
+  private let columns: ColumnNames
+
+  public init(_ columns: [String], missing: ColumnNames.Missing = .ignore) {
+    self.columns = ColumnNames(columns, missing: missing)
+  }
+
+  public init?(reading reader: JSONReader) {
+    guard let columns = ColumnNames(listIn: reader) else { return nil }
+    self.columns = columns
+  }
+
+  public var unmatchedNames: [String] { self.columns.unmatched }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.columns.match(input, stage: Self.type)
+    return input.with(
+      columns: input.columns.filter { $0.isMetadata || self.columns.names.contains($0.name) })
+  }
+}

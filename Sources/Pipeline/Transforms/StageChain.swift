@@ -1,0 +1,55 @@
+/// The stages of a pipeline, one after the other.
+///
+/// Layouts pass through once, when a schema is first seen; later batches find the result by the
+/// identity of their layout. Used by one thread at a time.
+public final class StageChain {
+  private struct Path {
+    /// Keeps the identity that is the key from being used again.
+    var input: RecordLayout
+    /// What each stage made of it, in order.
+    var outputs: [RecordLayout]
+  }
+
+  private let stages: [any Transform]
+  private var paths: [ObjectIdentifier: Path] = [:]
+
+  public init(_ stages: [any Transform]) { self.stages = stages }
+
+  /// The columns that leave the last stage.
+  ///
+  /// Throws what the stages throw, `TransformError` for mistakes the layout shows.
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.path(of: input).outputs.last ?? input
+  }
+
+  /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that
+  /// of each stage in turn before the stage sees the rows.
+  public func apply(to batch: RecordBatch) throws {
+    let path = try self.path(of: batch.layout)
+    for (stage, output) in zip(self.stages, path.outputs) {
+      batch.layout = output
+      try stage.apply(to: batch)
+    }
+  }
+
+  /// Names in the configuration of stages that no layout has had so far, most likely typing
+  /// mistakes; `stage` counts from 0.
+  public var unmatchedNames: [(stage: Int, names: [String])] {
+    self.stages.enumerated().compactMap { index, stage in
+      let names = stage.unmatchedNames
+      return names.isEmpty ? nil : (index, names)
+    }
+  }
+
+  private func path(of input: RecordLayout) throws -> Path {
+    if let path = self.paths[ObjectIdentifier(input)] { return path }
+    try input.checkNames(stage: "decode")
+    var outputs: [RecordLayout] = []
+    for stage in self.stages {
+      outputs.append(try stage.layout(for: outputs.last ?? input))
+    }
+    let path = Path(input: input, outputs: outputs)
+    self.paths[ObjectIdentifier(input)] = path
+    return path
+  }
+}

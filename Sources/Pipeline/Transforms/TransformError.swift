@@ -1,0 +1,28 @@
+/// A stage cannot make sense of the columns it is given.
+public struct TransformError: Error, Sendable {
+  public struct Code: Hashable, Sendable {
+    private enum Value { case duplicateColumn, reservedColumn, unknownColumn }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    /// Two columns would get one name.
+    public static var duplicateColumn: Self { Self(.duplicateColumn) }
+    /// A column would get a name that lines use for something else.
+    public static var reservedColumn: Self { Self(.reservedColumn) }
+    /// A stage with `"missing": "fail"` names a column that the schema does not have.
+    public static var unknownColumn: Self { Self(.unknownColumn) }
+  }
+
+  public var code: Code
+  /// Names stage, columns with their paths, schema and topic, and says what to do.
+  public var message: String
+  public var fileID: String
+  public var line: Int
+
+  init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
+    (self.code, self.message, self.fileID, self.line) = (code, message, fileID, line)
+  }
+}
+
+extension TransformError: CustomStringConvertible {
+  public var description: String { self.message }
+}

@@ -1,0 +1,40 @@
+public import JSON
+
+/// A stage that a pipeline file can name.
+public protocol ConfiguredTransform: Transform {
+  /// The value of `type` in the pipeline file.
+  static var type: String { get }
+
+  /// Reads the members of the stage's object but `type`. Reports what is wrong with them; nil when
+  /// no stage can be made at all. Members that nobody asked for are reported by the caller.
+  init?(reading reader: JSONReader)
+}
+
+/// The stages a pipeline file can name. To add one, add its line.
+public enum TransformRegistry {
+  private static var types: [any ConfiguredTransform.Type] {
+    [
+      Flatten.self,
+      Select.self,
+      Drop.self,
+      Rename.self,
+    ]
+  }
+
+  /// What `type` may be, for messages and for the schema of pipeline files.
+  public static var names: [String] { self.types.map { $0.type } }
+
+  /// Makes the stage that an element of `stages` describes.
+  ///
+  /// - Returns: nil when no stage can be made. A stage may come with mistakes, too: look at
+  ///   `reader.mistakes` before it is used.
+  public static func transform(reading reader: JSONReader) -> (any Transform)? {
+    guard let name = reader.string("type", required: true) else { return nil }
+    guard let type = self.types.first(where: { $0.type == name }) else {
+      reader.reportUnknown("type", name, called: "stage", known: self.names)
+      return nil
+    }
+    defer { reader.finish() }
+    return type.init(reading: reader)
+  }
+}

@@ -1,0 +1,161 @@
+import JSON
+import Testing
+
+@Suite("JSONReader")
+struct JSONReaderTests {
+  private enum Naming: String, CaseIterable { case path, sobject }
+
+  private func mistakes(
+    _ text: String, _ read: (JSONReader) -> Void
+  ) throws -> [String] {
+    let mistakes = JSONMistakes()
+    let reader = JSONReader(try JSONValue(parsing: text), mistakes: mistakes)
+    read(reader)
+    reader.finish()
+    return mistakes.inTextOrder.map {
+      "\($0.position.line):\($0.position.column) \($0)"
+    }
+  }
+
+  @Test("Members are read by type, and absent ones are nil without a mistake")
+  func values() throws {
+    let found = try self.mistakes(
+      #"""
+      {"//": "a comment", "s": "x", "b": false, "i": 7, "z": "64kB", "n": 12, "d": "1h30m",
+       "c": "sobject", "o": {"k": 1}, "a": [{"k": 2}, {"k": 3}], "l": ["p", "q"]}
+      """#
+    ) { reader in
+      #expect(reader.string("s") == "x")
+      #expect(reader.bool("b") == false)
+      #expect(reader.integer("i", in: 1...7) == 7)
+      #expect(reader.byteCount("z") == 64000)
+      #expect(reader.byteCount("n") == 12)
+      #expect(reader.duration("d") == .seconds(5400))
+      #expect(reader.choice("c", of: Naming.self) == .sobject)
+      let object = reader.object("o")
+      #expect(object?.path == "/o")
+      #expect(object?.integer("k") == 1)
+      object?.finish()
+      let objects = reader.objects("a") ?? []
+      #expect(objects.map { $0.integer("k") } == [2, 3])
+      #expect(objects.map(\.path) == ["/a/0", "/a/1"])
+      for object in objects { object.finish() }
+      #expect(reader.strings("l") == ["p", "q"])
+      #expect(reader.string("none") == nil)
+      #expect(reader.object("none") == nil)
+    }
+    #expect(found == [])
+  }
+
+  @Test("Every mistake is collected, with place, path and choices")
+  func collects() throws {
+    let found = try self.mistakes(
+      #"""
+      {
+        "nmae": "x",
+        "num": 101,
+        "flag": "yes",
+        "size": "12 MiB",
+        "wait": 15,
+        "naming": "pth",
+        "sinks": [ { "type": "kafka" }, 5 ],
+        "stages": {},
+        "a/b~c": 1,
+        "zero": "1ms",
+        "nothing": null
+      }
+      """#
+    ) { reader in
+      #expect(reader.string("name", required: true) == nil)
+      #expect(reader.integer("num", in: 1...100) == nil)
+      #expect(reader.bool("flag") == nil)
+      #expect(reader.byteCount("size") == nil)
+      #expect(reader.duration("wait") == nil)
+      #expect(reader.choice("naming", of: Naming.self, called: "naming") == nil)
+      for sink in reader.objects("sinks") ?? [] {
+        if let type = sink.string("type", required: true) {
+          sink.reportUnknown("type", type, called: "sink", known: ["files"])
+        }
+        sink.finish()
+      }
+      #expect(reader.objects("stages") == nil)
+      #expect(reader.duration("zero", in: .seconds(1) ... .seconds(90)) == nil)
+      #expect(reader.string("nothing") == nil)
+    }
+    #expect(
+      found == [
+        "1:1 /name: is required",
+        "2:3 /nmae: unknown key; did you mean 'name'?; known: name, num, flag, size, wait, naming, sinks, stages, zero, nothing",
+        "3:10 /num: an integer from 1 to 100 is expected, found 101",
+        "4:11 /flag: true or false is expected, found a string",
+        "5:11 /size: a number of bytes such as \"128MiB\" is expected; units: B, kB, MB, GB, KiB, MiB, GiB",
+        "6:11 /wait: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; a number needs a unit: ms, s, m, h, d",
+        "7:13 /naming: unknown naming 'pth'; did you mean 'path'?; known: path, sobject",
+        "8:24 /sinks/0/type: unknown sink 'kafka'; known: files",
+        "8:35 /sinks/1: an object is expected, found a number",
+        "9:13 /stages: an array is expected, found an object",
+        "10:3 /a~1b~0c: unknown key; known: name, num, flag, size, wait, naming, sinks, stages, zero, nothing",
+        "11:11 /zero: must be at least 1s",
+        "12:14 /nothing: a string is expected, found null",
+      ])
+  }
+
+  @Test("A document that is no object is one mistake, whatever is asked of it")
+  func notAnObject() throws {
+    let found = try self.mistakes("[1]") { reader in
+      #expect(reader.string("name", required: true) == nil)
+      #expect(reader.object("source", required: true) == nil)
+    }
+    #expect(found == ["1:1 an object is expected, found an array"])
+  }
+
+  @Test("A substituted string stands for a number or boolean; a written one does not")
+  func substituted() throws {
+    func value(_ text: String) -> JSONValue {
+      var value = JSONValue.string(text)
+      value.isSubstituted = true
+      return value
+    }
+    let mistakes = JSONMistakes()
+    let reader = JSONReader(
+      ["n": value("42"), "b": value("true"), "s": value("17"), "x": value("a secret"), "w": "42"],
+      mistakes: mistakes)
+    #expect(reader.integer("n") == 42)
+    #expect(reader.bool("b") == true)
+    #expect(reader.string("s") == "17")
+    #expect(mistakes.isEmpty)
+    #expect(reader.integer("x") == nil)
+    #expect(reader.bool("x") == nil)
+    #expect(reader.integer("w") == nil)
+    #expect(
+      mistakes.all.map(\.description) == [
+        "/x: an integer is expected, the variable stands for another text",
+        "/x: the variable stands for a text that is neither true nor false",
+        "/w: an integer is expected, found a string",
+      ])
+  }
+
+  @Test(
+    "Durations",
+    arguments: [
+      ("0", .zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("15s", .seconds(15)),
+      ("10m", .seconds(600)), ("1h", .seconds(3600)), ("3d", .seconds(259_200)),
+      ("1h30m", .seconds(5400)), ("1s500ms", .milliseconds(1500)), ("", nil), ("s", nil),
+      ("1", nil), ("-1s", nil), ("1 s", nil), ("1.5s", nil), ("1m1h", nil), ("1s1s", nil),
+      ("1y", nil), ("99999999999999999d", nil), ("1S", nil), ("٣s", nil),
+    ] as [(String, Duration?)])
+  func durations(text: String, expected: Duration?) {
+    #expect(JSONReader.duration(text) == expected)
+  }
+
+  @Test(
+    "Numbers of bytes",
+    arguments: [
+      ("0", 0), ("17", 17), ("17B", 17), ("1kB", 1000), ("2MB", 2_000_000), ("3KiB", 3072),
+      ("128MiB", 134_217_728), ("1GiB", 1_073_741_824), ("", nil), ("MiB", nil), ("-1", nil),
+      ("1.5MiB", nil), ("1 MiB", nil), ("1mb", nil), ("9223372036854775807GiB", nil),
+    ] as [(String, Int?)])
+  func byteCounts(text: String, expected: Int?) {
+    #expect(JSONReader.byteCount(text) == expected)
+  }
+}

@@ -1,0 +1,75 @@
+import Pipeline
+import Testing
+
+@Suite("A chain of stages")
+struct StageChainTests {
+  /// Counts layouts and marks rows.
+  private final class Probe: Transform {
+    var layoutCount = 0
+    var seenColumns: [[String]] = []
+
+    func layout(for input: RecordLayout) throws -> RecordLayout {
+      self.layoutCount += 1
+      return input.with(columns: input.columns + [Column("probe\(self.layoutCount)", 9)])
+    }
+
+    func apply(to batch: RecordBatch) throws {
+      self.seenColumns.append(batch.layout.names)
+      for row in 0..<batch.rowCount { batch.cells(ofRow: row)[9] += 1 }
+    }
+  }
+
+  private func layout() -> RecordLayout {
+    .of([Column(record: "Name", 0, children: ["FirstName"]), Column("Other", 2)], slotCount: 10)
+  }
+
+  @Test("Layouts pass every stage in order, once each; batches get the last one")
+  func onceEach() throws {
+    let probe = Probe()
+    let chain = StageChain([Flatten(naming: .sobject), probe, Rename(["FirstName": "first"])])
+    let input = self.layout()
+    let output = try chain.layout(for: input)
+    #expect(output.names == ["first", "Other", "probe1"])
+
+    let batch = RecordBatch(layout: input)
+    for round in 1...3 {
+      batch.removeAll(layout: input)
+      let row = batch.addRow()
+      batch.cells(ofRow: row)[9] = 0
+      try chain.apply(to: batch)
+      #expect(batch.layout === output)
+      #expect(batch.cells(ofRow: row)[9] == 1)
+      #expect(probe.seenColumns.count == round)
+    }
+    #expect(probe.layoutCount == 1)
+    #expect(probe.seenColumns[0] == ["FirstName", "Other", "probe1"])
+
+    _ = try chain.layout(for: self.layout())
+    #expect(probe.layoutCount == 2)
+  }
+
+  @Test("Without stages layouts stay what they are")
+  func noStages() throws {
+    let chain = StageChain([])
+    let input = self.layout()
+    #expect(try chain.layout(for: input) === input)
+    let batch = RecordBatch(layout: input)
+    try chain.apply(to: batch)
+    #expect(batch.layout === input)
+  }
+
+  @Test("Two fields of one name are an error even without stages")
+  func collisionWithoutStages() {
+    #expect(throws: TransformError.self) {
+      try StageChain([]).layout(for: .of([Column("A", 0), Column("A", 1)]))
+    }
+  }
+
+  @Test("Names that no layout had are told with their stage")
+  func unmatchedNames() throws {
+    let chain = StageChain([Flatten(), Drop(["Nmae"]), Select(["Other"])])
+    _ = try chain.layout(for: self.layout())
+    #expect(chain.unmatchedNames.map(\.stage) == [1])
+    #expect(chain.unmatchedNames.map(\.names) == [["Nmae"]])
+  }
+}
