@@ -98,10 +98,10 @@ struct PlanCompiler {
     let records = others.filter { self.isFlattened($0, depth: depth) }
     let scalars = others.filter { self.isScalar($0) }
     if others.count == 2, records.count == 1, scalars.count == 1 {
+      // The scalar's slot comes first: flattened, it is written before the record's fields.
+      let (scalarStep, scalarContent) = try self.value(field, scalars[0], path: [], depth: depth)
       let (recordStep, recordContent) = try self.value(
         field, records[0], path: path, depth: depth)
-      let (scalarStep, scalarContent) = try self.value(
-        field, scalars[0], path: [], depth: depth)
       guard case .record(let slot, _, let fields) = recordContent,
         case .value(let scalarSlot, let type) = scalarContent
       else { preconditionFailure("a record and a scalar were compiled as something else") }
