@@ -15,9 +15,6 @@ public final class AvroEventDecoder {
   private let scratch = DecodeScratch()
   private var visitor = RowVisitor()
   private var listText = ByteBuffer(capacity: 256)
-  /// Bytes of a bitset over the slots.
-  private let setByteCount: Int
-  private let platformEntity: [UInt8]
 
   /// - Throws: code `schema` for a schema that no event has.
   public init(
@@ -27,8 +24,6 @@ public final class AvroEventDecoder {
     self.compiled = try EventLayout(schema, schemaID: schemaID, topic: topic, options: options)
     self.schemaID = schemaID
     self.options = options
-    self.setByteCount = (self.compiled.layout.slotCount + 7) / 8
-    self.platformEntity = Array(self.compiled.layout.entity.utf8)
   }
 
   /// Appends the rows of one event, and its entry in `events`, to a batch.
@@ -52,7 +47,7 @@ public final class AvroEventDecoder {
       "a batch of another schema")
     let mark = (rows: batch.rowCount, arena: batch.arenaCount)
     do throws(EventDecodingError) {
-      return try self.append(eventID, replayID, payload, to: batch)
+      return try self.append(eventID, replayID, payload, to: batch, with: &self.visitor)
     } catch {
       self.visitor.end()
       batch.truncate(rows: mark.rows, arena: mark.arena)
@@ -64,7 +59,7 @@ public final class AvroEventDecoder {
 
   private func append(
     _ eventID: UnsafeBufferPointer<UInt8>, _ replayID: UnsafeBufferPointer<UInt8>,
-    _ payload: UnsafeBufferPointer<UInt8>, to batch: RecordBatch
+    _ payload: UnsafeBufferPointer<UInt8>, to batch: RecordBatch, with visitor: inout RowVisitor
   ) throws(EventDecodingError) -> Int {
     guard payload.count <= self.options.limits.byteCount else {
       throw self.error(
@@ -72,31 +67,37 @@ public final class AvroEventDecoder {
         "a payload of \(payload.count) bytes; the limit is \(self.options.limits.byteCount)")
     }
     let row = batch.addRow()
-    self.visitor.begin(batch, row: row, payload: batch.append(payload))
+    // One reservation for all that is known beforehand; what the plan makes of the payload (JSON
+    // text) comes behind it and may move the arena.
+    let room =
+      payload.count + 3 * replayID.count + eventID.count + self.compiled.metadataByteCount
+    var arena = ArenaWriter(at: batch.reserveArena(room), batch.commitArena(room))
+    let payloadRange = arena.append(payload)
+    var event = RecordBatch.Event(
+      firstRow: row, rowCount: 1, replayID: arena.append(replayID),
+      eventID: arena.append(eventID), commitTimestamp: nil, kind: .event)
+    let replayText = arena.appendHexadecimal(replayID)
+
+    visitor.begin(batch, row: row, payload: payloadRange)
     do throws(AvroError) {
-      try self.compiled.plan.decode(payload, into: &self.visitor, scratch: self.scratch)
+      try self.compiled.plan.decode(payload, into: &visitor, scratch: self.scratch)
     } catch {
       throw EventDecodingError(
         code: error.code == .limitExceeded ? .limitExceeded : .payload, reason: error.description,
         path: error.path, byteOffset: error.byteOffset, topic: self.layout.topic,
         schemaID: self.schemaID, cause: error)
     }
-    self.visitor.end()
+    visitor.end()
 
-    var event = RecordBatch.Event(
-      firstRow: row, rowCount: 1, replayID: batch.append(replayID),
-      eventID: batch.append(eventID), commitTimestamp: nil, kind: .event)
-    let cells = batch.cells(ofRow: row)
-    let presence = batch.presence(ofRow: row)
-    Self.set(MetadataSlot.replayID, to: batch.appendHexadecimal(replayID), cells, presence)
-    Self.set(MetadataSlot.eventID, to: event.eventID, cells, presence)
+    arena.move(to: batch.arenaBase)
+    let cells = RowCells(visitor)
+    cells.set(MetadataSlot.replayID, to: replayText)
+    cells.set(MetadataSlot.eventID, to: event.eventID)
     if let header = self.compiled.header {
-      try self.finish(header, &event, cells, presence, batch)
+      try self.finish(header, &event, cells, visitor, &arena, batch)
     } else {
-      let entity = self.platformEntity.withUnsafeBufferPointer { batch.append($0) }
-      Self.set(MetadataSlot.entity, to: entity, cells, presence)
-      cells[MetadataSlot.kind] = UInt64(EventKind.event.rawValue)
-      presence[MetadataSlot.kind] = RecordBatch.Presence.value
+      cells.set(MetadataSlot.entity, to: arena.append(self.compiled.entity))
+      cells.set(MetadataSlot.kind, to: UInt64(EventKind.event.rawValue))
     }
     batch.events.append(event)
     return event.rowCount
@@ -106,59 +107,54 @@ public final class AvroEventDecoder {
 
   /// Makes metadata of the header's raw values, applies the bitmaps and fans out.
   private func finish(
-    _ header: EventLayout.Header, _ event: inout RecordBatch.Event,
-    _ cells: UnsafeMutablePointer<UInt64>, _ presence: UnsafeMutablePointer<UInt8>,
-    _ batch: RecordBatch
+    _ header: EventLayout.Header, _ event: inout RecordBatch.Event, _ cells: RowCells,
+    _ visitor: borrowing RowVisitor, _ arena: inout ArenaWriter, _ batch: RecordBatch
   ) throws(EventDecodingError) {
     var isFullImage = false
     event.kind = .change
-    if presence[MetadataSlot.changeType] != RecordBatch.Presence.value {
-      // A null one, which no known schema allows: a change of unknown type.
-    } else if header.changeTypes.isEmpty {
-      let name = batch.bytes(RecordBatch.Range(cell: cells[MetadataSlot.changeType]))
-      let type = ChangeType(Array(name))
-      (event.kind, isFullImage) = (type.kind, type.isFullImage)
-    } else {
-      // The plan has checked the index.
-      let type = header.changeTypes[Int(cells[MetadataSlot.changeType])]
-      let name = type.name.withUnsafeBufferPointer { batch.append($0) }
-      cells[MetadataSlot.changeType] = name.cell
-      (event.kind, isFullImage) = (type.kind, type.isFullImage)
+    if let cell = cells.value(MetadataSlot.changeType) {
+      if header.changeTypes.isEmpty {
+        let type = ChangeType(Array(arena.bytes(RecordBatch.Range(cell: cell))))
+        (event.kind, isFullImage) = (type.kind, type.isFullImage)
+      } else {
+        // The plan has checked the index.
+        let type = header.changeTypes[Int(cell)]
+        cells.set(MetadataSlot.changeType, to: arena.append(type.name))
+        (event.kind, isFullImage) = (type.kind, type.isFullImage)
+      }
     }
-    if presence[MetadataSlot.commitNumber] == RecordBatch.Presence.value {
-      let number = Int64(bitPattern: cells[MetadataSlot.commitNumber])
-      cells[MetadataSlot.commitNumber] = batch.appendDecimal(number).cell
+    if let cell = cells.value(MetadataSlot.commitNumber) {
+      cells.set(
+        MetadataSlot.commitNumber, to: arena.appendDecimal(Int64(bitPattern: cell)))
     }
-    if presence[MetadataSlot.commitTimestamp] == RecordBatch.Presence.value {
-      event.commitTimestamp = Int64(bitPattern: cells[MetadataSlot.commitTimestamp])
+    if let cell = cells.value(MetadataSlot.commitTimestamp) {
+      event.commitTimestamp = Int64(bitPattern: cell)
     }
-    if presence[MetadataSlot.transactionKey] == RecordBatch.Presence.value {
-      event.transactionKey = RecordBatch.Range(cell: cells[MetadataSlot.transactionKey])
+    if let cell = cells.value(MetadataSlot.transactionKey) {
+      event.transactionKey = RecordBatch.Range(cell: cell)
     }
     try self.apply(
-      self.visitor.changedFields, "changedFields", MetadataSlot.changedFields,
-      marksNull: !isFullImage, header, cells, presence, batch)
+      visitor.changedFields, "changedFields", MetadataSlot.changedFields,
+      marksNull: !isFullImage, header, cells, &arena)
     try self.apply(
-      self.visitor.nulledFields, "nulledFields", MetadataSlot.nulledFields,
-      marksNull: !isFullImage, header, cells, presence, batch)
+      visitor.nulledFields, "nulledFields", MetadataSlot.nulledFields,
+      marksNull: !isFullImage, header, cells, &arena)
     try self.apply(
-      self.visitor.diffFields, "diffFields", MetadataSlot.diffFields,
-      marksNull: false, header, cells, presence, batch)
-    try self.addRecords(&event, cells, presence, batch)
+      visitor.diffFields, "diffFields", MetadataSlot.diffFields, marksNull: false, header, cells,
+      &arena)
+    try self.addRecords(visitor.recordIDs, &event, cells, arena, batch)
   }
 
   private func apply(
     _ entries: [RowVisitor.Item], _ name: StaticString, _ slot: Int, marksNull: Bool,
-    _ header: EventLayout.Header, _ cells: UnsafeMutablePointer<UInt64>,
-    _ presence: UnsafeMutablePointer<UInt8>, _ batch: RecordBatch
+    _ header: EventLayout.Header, _ cells: RowCells, _ arena: inout ArenaWriter
   ) throws(EventDecodingError) {
-    let set = batch.reserveArena(self.setByteCount)
-    set.update(repeating: 0, count: self.setByteCount)
-    Self.set(slot, to: batch.commitArena(self.setByteCount), cells, presence)
+    let (set, range) = arena.appendZeroes(self.compiled.setByteCount)
+    cells.set(slot, to: range)
     for (index, entry) in entries.enumerated() {
       do throws(ChangedFieldBitmap.Fault) {
         try header.bitmaps.apply(
-          ChangedFieldBitmap(batch.bytes(entry)), to: set, presence: presence,
+          ChangedFieldBitmap(arena.bytes(entry)), to: set, presence: cells.presence,
           marksNull: marksNull)
       } catch {
         throw self.bitmapError(error, "\(EventLayout.headerName).\(name)", index)
@@ -167,66 +163,54 @@ public final class AvroEventDecoder {
   }
 
   private func addRecords(
-    _ event: inout RecordBatch.Event, _ cells: UnsafeMutablePointer<UInt64>,
-    _ presence: UnsafeMutablePointer<UInt8>, _ batch: RecordBatch
+    _ ids: [RowVisitor.Item], _ event: inout RecordBatch.Event, _ cells: RowCells,
+    _ arena: ArenaWriter, _ batch: RecordBatch
   ) throws(EventDecodingError) {
-    let ids = self.visitor.recordIDs
     guard ids.count <= self.options.maxRecordsPerEvent else {
       throw self.error(
         .limitExceeded,
         "\(ids.count) record IDs; the limit is \(self.options.maxRecordsPerEvent)",
         path: "\(EventLayout.headerName).recordIds")
     }
-    let kind = event.kind
-    let hasWildcard = ids.contains { self.isWildcard($0, batch) }
-    if hasWildcard, kind != .overflow { event.kind = .wildcard }
+    /// `001*`: all records of an object, by key prefix (contract/cdc.md section 5).
+    func kind(_ id: RowVisitor.Item) -> EventKind {
+      kindOfEvent != .overflow && arena.bytes(id).last == UInt8(ascii: "*")
+        ? .wildcard : kindOfEvent
+    }
+    let kindOfEvent = event.kind
+    for id in ids where kind(id) == .wildcard { event.kind = .wildcard }
     // The header's presence was put here (see `EventLayout`).
-    presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
-    presence[MetadataSlot.kind] = RecordBatch.Presence.value
-    switch self.options.recordIDs {
-    case .array:
-      cells[MetadataSlot.kind] = UInt64(event.kind.rawValue)
-      Self.set(MetadataSlot.recordIDs, to: self.appendList(ids, batch), cells, presence)
-    case .rows:
-      cells[MetadataSlot.kind] = UInt64(kind.rawValue)
-      if ids.count > 1 {
-        _ = batch.addCopies(ofRow: event.firstRow, count: ids.count - 1)
-        event.rowCount = ids.count
+    cells.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
+    guard self.options.recordIDs == .rows, let first = ids.first else {
+      cells.set(MetadataSlot.kind, to: UInt64(event.kind.rawValue))
+      if self.options.recordIDs == .array {
+        cells.set(MetadataSlot.recordIDs, to: self.appendList(ids, arena, batch))
       }
-      for (index, id) in ids.enumerated() {
-        let cells = batch.cells(ofRow: event.firstRow + index)
-        let presence = batch.presence(ofRow: event.firstRow + index)
-        Self.set(MetadataSlot.recordID, to: id, cells, presence)
-        if hasWildcard, kind != .overflow, self.isWildcard(id, batch) {
-          cells[MetadataSlot.kind] = UInt64(EventKind.wildcard.rawValue)
-        }
-      }
+      return
+    }
+    cells.set(MetadataSlot.recordID, to: first)
+    cells.set(MetadataSlot.kind, to: UInt64(kind(first).rawValue))
+    guard ids.count > 1 else { return }
+    _ = batch.addCopies(ofRow: event.firstRow, count: ids.count - 1)
+    event.rowCount = ids.count
+    for (index, id) in ids.enumerated().dropFirst() {
+      let cells = RowCells(batch, row: event.firstRow + index)
+      cells.set(MetadataSlot.recordID, to: id)
+      cells.set(MetadataSlot.kind, to: UInt64(kind(id).rawValue))
     }
   }
 
-  /// `001*`: all records of an object, by key prefix (contract/cdc.md section 5).
-  private func isWildcard(_ id: RowVisitor.Item, _ batch: RecordBatch) -> Bool {
-    batch.bytes(id).last == UInt8(ascii: "*")
-  }
-
-  private func appendList(_ items: [RowVisitor.Item], _ batch: RecordBatch) -> RecordBatch.Range {
+  private func appendList(
+    _ items: [RowVisitor.Item], _ arena: ArenaWriter, _ batch: RecordBatch
+  ) -> RecordBatch.Range {
     self.listText.removeAll()
     self.listText.append(UInt8(ascii: "["))
     for (index, item) in items.enumerated() {
       if index > 0 { self.listText.append(UInt8(ascii: ",")) }
-      self.listText.appendJSONString(batch.bytes(item))
+      self.listText.appendJSONString(arena.bytes(item))
     }
     self.listText.append(UInt8(ascii: "]"))
     return batch.append(self.listText.bytes)
-  }
-
-  @inline(__always)
-  private static func set(
-    _ slot: Int, to range: RecordBatch.Range, _ cells: UnsafeMutablePointer<UInt64>,
-    _ presence: UnsafeMutablePointer<UInt8>
-  ) {
-    cells[slot] = range.cell
-    presence[slot] = RecordBatch.Presence.value
   }
 
   // MARK: Errors
@@ -251,35 +235,5 @@ public final class AvroEventDecoder {
         "field \(parent) is no compound field: is this the event's schema?"
       }
     return self.error(.bitmap, reason, path: "\(list)[\(index)]")
-  }
-}
-
-extension RecordBatch {
-  fileprivate func appendHexadecimal(_ bytes: UnsafeBufferPointer<UInt8>) -> Range {
-    let digits: StaticString = "0123456789abcdef"
-    var out = self.reserveArena(bytes.count * 2)
-    for byte in bytes {
-      out[0] = digits.utf8Start[Int(byte >> 4)]
-      out[1] = digits.utf8Start[Int(byte & 15)]
-      out += 2
-    }
-    return self.commitArena(bytes.count * 2)
-  }
-
-  fileprivate func appendDecimal(_ value: Int64) -> Range {
-    let out = self.reserveArena(20)
-    var first = 20
-    var rest = value.magnitude
-    repeat {
-      first -= 1
-      out[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-      rest /= 10
-    } while rest != 0
-    if value < 0 {
-      first -= 1
-      out[first] = UInt8(ascii: "-")
-    }
-    out.update(from: out + first, count: 20 - first)
-    return self.commitArena(20 - first)
   }
 }

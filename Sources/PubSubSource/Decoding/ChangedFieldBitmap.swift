@@ -11,7 +11,8 @@ struct ChangedFieldBitmap {
 
   /// Index of the compound field; nil for the record itself.
   let parent: Int?
-  /// Hexadecimal digits, whole bytes, big-endian.
+  /// Hexadecimal digits of one number, most significant first. The service writes whole bytes;
+  /// an odd number of digits is as clear and is read too.
   private let digits: UnsafeBufferPointer<UInt8>
 
   /// - Parameter text: must outlive the bitmap.
@@ -31,8 +32,8 @@ struct ChangedFieldBitmap {
       self.parent = nil
       index = 0
     }
-    guard text.count - index >= 4, (text.count - index) % 2 == 0,
-      text[index] == UInt8(ascii: "0"), text[index + 1] == UInt8(ascii: "x")
+    guard text.count - index >= 3, text[index] == UInt8(ascii: "0"),
+      text[index + 1] == UInt8(ascii: "x")
     else { throw .malformed }
     self.digits = UnsafeBufferPointer(rebasing: text[(index + 2)...])
     for digit in self.digits where Self.value(ofHexadecimal: digit) == nil { throw .malformed }

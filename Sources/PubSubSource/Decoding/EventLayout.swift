@@ -11,6 +11,12 @@ struct EventLayout: Sendable {
   let plan: DecodePlan
   /// Nil for platform events.
   let header: Header?
+  /// UTF-8 of the layout's entity.
+  let entity: [UInt8]
+  /// Bytes of a bitset over the slots.
+  let setByteCount: Int
+  /// Most bytes of the arena that the metadata of an event takes, IDs and payload not counted.
+  let metadataByteCount: Int
 
   struct Header: Sendable {
     let bitmaps: FieldBitmapIndex
@@ -97,6 +103,12 @@ struct EventLayout: Sendable {
         "field \(column.path.joined(separator: ".")) has the name of a column that every line "
           + "has", path: column.path.joined(separator: "."))
     }
+    self.entity = Array(entity.utf8)
+    self.setByteCount = (self.plan.slotCount + 7) / 8
+    let longestType = self.header?.changeTypes.map(\.name.count).max() ?? 0
+    self.metadataByteCount =
+      isChangeEvent
+      ? longestType + ArenaWriter.maxDecimalByteCount + 3 * self.setByteCount : self.entity.count
     self.layout = RecordLayout(
       topic: topic, schemaID: schemaID, entity: entity,
       family: isChangeEvent ? .changeEvent : .platformEvent, slotCount: self.plan.slotCount,

@@ -10,8 +10,8 @@ struct RowVisitor: FieldVisitor {
   private(set) var changedFields: [Item] = []
   private(set) var nulledFields: [Item] = []
   private(set) var diffFields: [Item] = []
-  private var cells: UnsafeMutablePointer<UInt64>
-  private var presence: UnsafeMutablePointer<UInt8>
+  private(set) var cells: UnsafeMutablePointer<UInt64>
+  private(set) var presence: UnsafeMutablePointer<UInt8>
   /// Where the arena's copy of the payload begins.
   private var payload = 0
   private var batch: RecordBatch?
@@ -28,10 +28,15 @@ struct RowVisitor: FieldVisitor {
     self.presence = batch.presence(ofRow: row)
     self.payload = payload.offset
     self.batch = batch
-    self.recordIDs.removeAll(keepingCapacity: true)
-    self.changedFields.removeAll(keepingCapacity: true)
-    self.nulledFields.removeAll(keepingCapacity: true)
-    self.diffFields.removeAll(keepingCapacity: true)
+    Self.empty(&self.recordIDs)
+    Self.empty(&self.changedFields)
+    Self.empty(&self.nulledFields)
+    Self.empty(&self.diffFields)
+  }
+
+  @inline(__always)
+  private static func empty(_ items: inout [Item]) {
+    if !items.isEmpty { items.removeAll(keepingCapacity: true) }
   }
 
   mutating func end() { self.batch = nil }

@@ -55,10 +55,11 @@ import Testing
     #expect("\(parent)-\(self.encoded(indexes))" == text)
   }
 
-  @Test func lowerCaseAndLeadingZeroBytesAreRead() throws {
+  @Test func lowerCaseLeadingZeroBytesAndOddDigitsAreRead() throws {
     #expect(try self.indexes("0x08f81000").indexes == [12, 19, 20, 21, 22, 23, 27])
     #expect(try self.indexes("0x00000000000001", below: 1).indexes == [0])
     #expect(try self.indexes("0x00").indexes == [])
+    #expect(try self.indexes("0x123").indexes == [0, 1, 5, 8])
   }
 
   @Test func randomSetsOfAnyWidthComeBack() throws {
@@ -72,8 +73,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "0", "0x", "x01", "01", "0x1", "0x123", "0xG0", "0x 1", "-0x01", "6-", "6-0x", "6-01",
-    "6--0x01", "6-0x0", "0X01", "6-6-0x01", "0x01-0x01", "a-0x01",
+    "", "0", "0x", "x01", "01", "0xG0", "0x 1", "-0x01", "6-", "6-0x", "6-01",
+    "6--0x01", "0X01", "6-6-0x01", "0x01-0x01", "a-0x01",
   ])
   func whatIsNoBitmapIsRefused(text: String) {
     #expect(throws: ChangedFieldBitmap.Fault.malformed) { try self.indexes(text) }
