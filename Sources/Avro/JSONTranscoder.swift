@@ -126,7 +126,8 @@ final class JSONTranscoder: Sendable {
       let count = try cursor.blockCount(&next)
       if count == 0 { return }
       try cursor.spend(count, of: scratch, at: next)
-      guard count.multipliedReportingOverflow(by: minimum).partialValue <= cursor.end - next else {
+      let (needed, isTooMany) = count.multipliedReportingOverflow(by: minimum)
+      guard !isTooMany, needed <= cursor.end - next else {
         throw cursor.error(
           .truncated, "a block of \(count) items, \(cursor.end - next) bytes left", at: next)
       }

@@ -168,7 +168,7 @@ import Testing
     }
     try fill()
     var isSteady = false
-    for _ in 0..<500 where !isSteady {
+    for _ in 0..<20_000 where !isSteady {
       let before = mallinfo2().uordblks
       try fill()
       isSteady = mallinfo2().uordblks == before
