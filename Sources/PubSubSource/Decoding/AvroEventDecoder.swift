@@ -151,6 +151,12 @@ public final class AvroEventDecoder {
   ) throws(EventDecodingError) {
     let (set, range) = arena.appendZeroes(self.compiled.setByteCount)
     cells.set(slot, to: range)
+    // One for the record and one per compound field; repeating them would only take time.
+    guard entries.count <= header.bitmaps.maxEntryCount else {
+      throw self.error(
+        .bitmap, "\(entries.count) bitmaps for fewer fields: is this the event's schema?",
+        path: "\(EventLayout.headerName).\(name)")
+    }
     for (index, entry) in entries.enumerated() {
       do throws(ChangedFieldBitmap.Fault) {
         try header.bitmaps.apply(

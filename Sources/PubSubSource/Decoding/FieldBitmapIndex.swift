@@ -19,6 +19,8 @@ struct FieldBitmapIndex: Sendable {
   /// Fields of the root record, then those of the records in them.
   private let nodes: [Node]
   private let fieldCount: Int
+  /// Entries that a list can have: one for the record, and one for each field that is compound.
+  var maxEntryCount: Int { self.fieldCount + 1 }
 
   /// - Parameter fields: of the root record; the first of them is the header.
   init(_ schema: Schema, fields: [DecodePlan.Field]) {

@@ -120,6 +120,17 @@ import Testing
     }
   }
 
+  @Test func moreBitmapsThanFieldsAreAnError() throws {
+    let decoder = try AvroEventDecoderTests.decoder()
+    let batch = RecordBatch(layout: decoder.layout)
+    let header = TestHeader(changed: Array(repeating: "0x10", count: 11))
+    let error = try #require(throws: EventDecodingError.self) {
+      try decoder.decode(AvroEventDecoderTests.payload(header), into: batch)
+    }
+    #expect(error.code == .bitmap)
+    #expect(error.path == "ChangeEventHeader.changedFields")
+  }
+
   @Test func manyRecordIDsAreRefusedBeforeTheyAreRows() throws {
     let decoder = try AvroEventDecoderTests.decoder(
       options: EventDecodingOptions(maxRecordsPerEvent: 1000))
