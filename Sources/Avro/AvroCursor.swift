@@ -58,7 +58,7 @@ struct AvroCursor {
     let first = next
     let value = try self.long(&next)
     guard value == Int64(Int32(truncatingIfNeeded: value)) else {
-      throw self.error(.malformed, "an int of more than 32 bits", at: first)
+      throw self.badInt(at: first)
     }
     return value
   }
@@ -87,7 +87,7 @@ struct AvroCursor {
   func boolean(_ next: inout UnsafePointer<UInt8>) throws(AvroError) -> UInt64 {
     let place = try self.take(1, &next)
     guard place[0] <= 1 else {
-      throw self.error(.malformed, "a boolean that is neither 0 nor 1", at: place)
+      throw self.badBoolean(at: place)
     }
     return UInt64(place[0])
   }
@@ -115,7 +115,7 @@ struct AvroCursor {
     let first = next
     let length = try self.long(&next)
     guard length >= 0 else {
-      throw self.error(.malformed, "a length of \(length) bytes", at: first)
+      throw self.badLength(length, at: first)
     }
     let start = try self.take(Int(length), &next)
     return UnsafeBufferPointer(start: start, count: Int(length))
@@ -127,7 +127,7 @@ struct AvroCursor {
   ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
     let bytes = try self.bytes(&next)
     guard isUTF8(bytes) else {
-      throw self.error(.malformed, "a string that is not UTF-8", at: next - bytes.count)
+      throw self.badText(at: next - bytes.count)
     }
     return bytes
   }
@@ -183,6 +183,28 @@ struct AvroCursor {
       }
     }
     return min(count, limit)
+  }
+
+  // Out of line, so that the loops around the readers stay small.
+
+  @usableFromInline @inline(never)
+  func badInt(at place: UnsafePointer<UInt8>) -> AvroError {
+    self.error(.malformed, "an int of more than 32 bits", at: place)
+  }
+
+  @usableFromInline @inline(never)
+  func badBoolean(at place: UnsafePointer<UInt8>) -> AvroError {
+    self.error(.malformed, "a boolean that is neither 0 nor 1", at: place)
+  }
+
+  @usableFromInline @inline(never)
+  func badLength(_ length: Int64, at place: UnsafePointer<UInt8>) -> AvroError {
+    self.error(.malformed, "a length of \(length) bytes", at: place)
+  }
+
+  @usableFromInline @inline(never)
+  func badText(at place: UnsafePointer<UInt8>) -> AvroError {
+    self.error(.malformed, "a string that is not UTF-8", at: place)
   }
 
   @usableFromInline @inline(never)

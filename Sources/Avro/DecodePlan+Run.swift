@@ -21,10 +21,14 @@ extension DecodePlan {
     let cursor = AvroCursor(payload, start: start)
     let next = try self.run(0, from: start, cursor, &visitor, scratch)
     guard next == cursor.end else {
-      throw cursor.error(
-        .trailing, "\(cursor.end - next) bytes after the end: written with another schema",
-        at: next)
+      throw self.trailing(cursor, at: next)
     }
+  }
+
+  @usableFromInline @inline(never)
+  func trailing(_ cursor: AvroCursor, at next: UnsafePointer<UInt8>) -> AvroError {
+    cursor.error(
+      .trailing, "\(cursor.end - next) bytes after the end: written with another schema", at: next)
   }
 
   @usableFromInline @inline(never)
