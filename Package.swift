@@ -101,7 +101,7 @@ let package = Package(
     tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem"]),
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
-    tests("PubSubETL", ["Pipeline", "JSON", "FileSink"]),
+    tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),

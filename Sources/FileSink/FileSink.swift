@@ -1,1 +1,148 @@
-// Placeholder: replaced by the first type of this module.
+public import JSON
+public import Pipeline
+
+/// Rows as zstd-compressed NDJSON files, each event in exactly one finished file whatever happens.
+///
+/// A file holds one topic, one entity and one UTC date. It is written under a name that begins with
+/// a dot, and gets its final name when it is complete; from then on it never changes. The protocol
+/// is `SegmentLedger`; the files are `SegmentStore`'s.
+///
+/// Driven by one thread, as `Sink` says. After an error every call throws: the run has to end, and
+/// the next one recovers.
+public final class FileSink: Sink {
+  public let configuration: FileSinkConfiguration
+  /// What earlier runs of this pipeline exported here, found by `recover(from: nil)` with
+  /// `acceptsReset`; a run that begins anew takes higher epochs.
+  public private(set) var history = ExportHistory()
+
+  private let store: SegmentStore
+  private let clock: SinkClock
+  private var encoders: [ObjectIdentifier: NDJSONEncoder] = [:]
+  private var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
+
+  /// Lines are compressed when so many bytes of them have come together.
+  private static let lineBufferByteCount = 1 << 16
+
+  public convenience init(_ configuration: FileSinkConfiguration) {
+    self.init(configuration, fileSystem: SystemFileSystem(), clock: .system)
+  }
+
+  init(_ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock) {
+    self.configuration = configuration
+    self.clock = clock
+    self.store = SegmentStore(
+      directory: configuration.directory, kind: .records,
+      identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),
+      level: configuration.compressionLevel, rotation: configuration.rotation,
+      fileSystem: fileSystem, clock: clock)
+  }
+
+  public var name: String { self.configuration.name }
+
+  /// Files finished since the start, those of recovery included.
+  public var finishedFileCount: Int { self.store.finishedFileCount }
+  /// Compressed bytes of those files.
+  public var finishedByteCount: Int { self.store.finishedByteCount }
+  /// Files in progress.
+  public var openFileCount: Int { self.store.openFileCount }
+  /// Memory of the compressors of open files, in bytes.
+  var memoryByteCount: Int { self.store.memoryByteCount }
+
+  /// Finishes the files that the last checkpoint knows, in progress or announced, and removes those
+  /// in progress that it does not know.
+  ///
+  /// - Throws: `FileSinkError`: `.lostState` when `state` is nil and the manifest has files of this
+  ///   pipeline and org, unless `acceptsReset`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
+  public func recover(from state: JSONValue?) throws {
+    let history = try self.store.recover(from: state)
+    self.history = history
+    guard state == nil, !history.isEmpty, !self.configuration.acceptsReset else { return }
+    let topics = history.topics.sorted { $0.key < $1.key }.map { topic, exported in
+      "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch), "
+        + "\(exported.eventCount) events in \(exported.fileCount) files)"
+    }
+    throw FileSinkError(
+      .lostState,
+      "there is no checkpoint, but \(self.store.manifest.path) says that pipeline "
+        + "'\(self.configuration.pipeline)' exported \(topics.joined(separator: ", ")): restore the "
+        + "position with 'checkpoint restore', or begin anew with --accept-reset")
+  }
+
+  public func write(_ batch: RecordBatch) throws {
+    guard !batch.events.isEmpty else { return }
+    let encoder = self.encoder(for: batch.layout)
+    let now = self.clock.monotonic()
+    let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
+    var writer: SegmentWriter?
+    /// The first event of the batch in the current file.
+    var firstEvent = 0
+    for index in batch.events.indices {
+      let event = batch.events[index]
+      // An event without rows leaves nothing in a file, not even an empty one.
+      guard event.rowCount > 0 else { continue }
+      let day = event.commitTimestamp.map(UTCTime.day(ofMilliseconds:)) ?? exportDay
+      let isExportDate = event.commitTimestamp == nil
+      if let current = writer, current.key.day != day || current.key.isExportDate != isExportDate {
+        try self.endRun(of: current, batch, firstEvent..<index)
+        writer = nil
+      }
+      let current: SegmentWriter
+      if let writer {
+        current = writer
+      } else {
+        firstEvent = index
+        current = try self.store.writer(
+          for: SegmentKey(
+            topic: batch.layout.topic, entity: batch.layout.entity, day: day,
+            isExportDate: isExportDate),
+          epoch: batch.epoch, ordinal: event.ordinal, now: now)
+        writer = current
+      }
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        encoder.append(row: row, of: batch, to: &self.lines)
+        if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: current) }
+      }
+      current.summary.count(
+        lines: event.rowCount, ordinal: event.ordinal, commitTimestamp: event.commitTimestamp)
+      if self.store.isFull(current) {
+        try self.endRun(of: current, batch, firstEvent..<index + 1)
+        try self.store.seal(current)
+        writer = nil
+      }
+    }
+    if let writer { try self.endRun(of: writer, batch, firstEvent..<batch.events.count) }
+  }
+
+  public func flush(finish: Bool) throws -> JSONValue { try self.store.flush(finish: finish) }
+
+  public func committed() throws -> Bool { try self.store.committed() }
+
+  public var isDue: Bool { self.store.isDue }
+
+  public var pendingByteCount: Int { self.store.pendingByteCount }
+
+  /// Events of a batch that went to one file one after the other.
+  private func endRun(
+    of writer: SegmentWriter, _ batch: RecordBatch, _ events: Range<Int>
+  ) throws {
+    try self.drainLines(into: writer)
+    writer.summary.note(
+      schemaID: batch.layout.schemaID,
+      firstReplayID: batch.bytes(batch.events[events.lowerBound].replayID),
+      lastReplayID: batch.bytes(batch.events[events.upperBound - 1].replayID))
+  }
+
+  private func drainLines(into writer: SegmentWriter) throws {
+    defer { self.lines.removeAll() }
+    try self.store.append(self.lines.bytes, to: writer)
+  }
+
+  private func encoder(for layout: RecordLayout) -> NDJSONEncoder {
+    // The encoder retains its layout, so the identifier is not used again.
+    if let encoder = self.encoders[ObjectIdentifier(layout)] { return encoder }
+    let encoder = NDJSONEncoder(
+      layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
+    self.encoders[ObjectIdentifier(layout)] = encoder
+    return encoder
+  }
+}

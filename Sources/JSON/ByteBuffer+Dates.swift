@@ -5,22 +5,6 @@ extension ByteBuffer {
   /// Digits of a second's fraction, which is also the unit of the value.
   public enum SecondFraction: Sendable {
     case milliseconds, microseconds, nanoseconds
-
-    var perSecond: Int64 {
-      switch self {
-      case .milliseconds: 1_000
-      case .microseconds: 1_000_000
-      case .nanoseconds: 1_000_000_000
-      }
-    }
-
-    var digits: Int {
-      switch self {
-      case .milliseconds: 3
-      case .microseconds: 6
-      case .nanoseconds: 9
-      }
-    }
   }
 
   /// `2026-02-17`. Years outside 0001–9999 in ISO 8601's expanded form: a sign and at least five
@@ -51,7 +35,14 @@ extension ByteBuffer {
       out.pointee = UInt8(ascii: "-")
       out += 1
     }
-    self.commit(writeTime(value.magnitude, fraction, to: out) - start)
+    // Constants, so that no division is one for the machine.
+    switch fraction {
+    case .milliseconds: out = writeTime(value.magnitude, perSecond: 1_000, digits: 3, to: out)
+    case .microseconds: out = writeTime(value.magnitude, perSecond: 1_000_000, digits: 6, to: out)
+    case .nanoseconds:
+      out = writeTime(value.magnitude, perSecond: 1_000_000_000, digits: 9, to: out)
+    }
+    self.commit(out - start)
   }
 
   /// `2026-02-17T04:03:15.000Z`, with 3, 6 or 9 digits; years as in `appendDate`.
@@ -63,16 +54,28 @@ extension ByteBuffer {
     _ value: Int64, _ fraction: SecondFraction, isLocal: Bool = false
   ) {
     let start = self.reserve(48)
-    let (days, time) = floorDivide(value, 86_400 * fraction.perSecond)
-    var out = writeDate(days: days, to: start)
-    out.pointee = UInt8(ascii: "T")
-    out = writeTime(UInt64(time), fraction, to: out + 1)
+    var out: UnsafeMutablePointer<UInt8>
+    switch fraction {
+    case .milliseconds: out = writeTimestamp(value, perSecond: 1_000, digits: 3, to: start)
+    case .microseconds: out = writeTimestamp(value, perSecond: 1_000_000, digits: 6, to: start)
+    case .nanoseconds: out = writeTimestamp(value, perSecond: 1_000_000_000, digits: 9, to: start)
+    }
     if !isLocal {
       out.pointee = UInt8(ascii: "Z")
       out += 1
     }
     self.commit(out - start)
   }
+}
+
+@inline(__always)
+private func writeTimestamp(
+  _ value: Int64, perSecond: Int64, digits: Int, to start: UnsafeMutablePointer<UInt8>
+) -> UnsafeMutablePointer<UInt8> {
+  let (days, time) = floorDivide(value, 86_400 * perSecond)
+  let out = writeDate(days: days, to: start)
+  out.pointee = UInt8(ascii: "T")
+  return writeTime(UInt64(time), perSecond: UInt64(perSecond), digits: digits, to: out + 1)
 }
 
 @inline(__always)
@@ -128,9 +131,9 @@ private func writeDate(
 /// Returns the end of at most 27 bytes.
 @inline(__always)
 private func writeTime(
-  _ value: UInt64, _ fraction: ByteBuffer.SecondFraction, to start: UnsafeMutablePointer<UInt8>
+  _ value: UInt64, perSecond: UInt64, digits: Int, to start: UnsafeMutablePointer<UInt8>
 ) -> UnsafeMutablePointer<UInt8> {
-  let (allSeconds, part) = value.quotientAndRemainder(dividingBy: UInt64(fraction.perSecond))
+  let (allSeconds, part) = value.quotientAndRemainder(dividingBy: perSecond)
   let (hours, secondOfHour) = allSeconds.quotientAndRemainder(dividingBy: 3600)
   var out = start
   if hours < 100 {
@@ -146,9 +149,9 @@ private func writeTime(
   out[6] = UInt8(ascii: ".")
   out += 7
   var rest = part
-  for place in stride(from: fraction.digits - 1, through: 0, by: -1) {
+  for place in stride(from: digits - 1, through: 0, by: -1) {
     out[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
     rest /= 10
   }
-  return out + fraction.digits
+  return out + digits
 }

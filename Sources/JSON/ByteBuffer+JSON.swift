@@ -5,9 +5,60 @@ extension ByteBuffer {
   ///
   /// - Parameter utf8: valid UTF-8, which is not checked. Quote, reverse solidus and U+0000–U+001F
   ///   are escaped, in the short form where JSON has one; everything else goes out as it is.
-  @inline(__always)
   public mutating func appendJSONString(_ utf8: UnsafeBufferPointer<UInt8>) {
-    self.appendJSONString(utf8, after: Self.quote)
+    let quote = UInt8(ascii: "\"")
+    let count = utf8.count
+    let start = self.reserve(count + 10)
+    start.pointee = quote
+    let out = UnsafeMutableRawPointer(start + 1)
+    guard let base = utf8.baseAddress, count > 0 else {
+      start[1] = quote
+      self.commit(2)
+      return
+    }
+    let source = UnsafeRawPointer(base)
+    var clean = 0
+    if count >= 16 {
+      // Two words at a time; the last two overlap those before, so nothing is read past the end.
+      let last = count - 16
+      while true {
+        let first = source.loadUnaligned(fromByteOffset: clean, as: UInt64.self)
+        let second = source.loadUnaligned(fromByteOffset: clean &+ 8, as: UInt64.self)
+        if (escapes(in: first) | escapes(in: second)) != 0 { break }
+        out.storeBytes(of: first, toByteOffset: clean, as: UInt64.self)
+        out.storeBytes(of: second, toByteOffset: clean &+ 8, as: UInt64.self)
+        if clean == last {
+          clean = count
+          break
+        }
+        clean = min(clean &+ 16, last)
+      }
+    } else if count >= 8 {
+      let last = count - 8
+      while true {
+        let word = source.loadUnaligned(fromByteOffset: clean, as: UInt64.self)
+        if escapes(in: word) != 0 { break }
+        out.storeBytes(of: word, toByteOffset: clean, as: UInt64.self)
+        if clean == last {
+          clean = count
+          break
+        }
+        clean = min(clean &+ 8, last)
+      }
+    } else {
+      while clean < count, !needsEscape(base[clean]) {
+        (start + 1)[clean] = base[clean]
+        clean += 1
+      }
+    }
+    guard clean == count else {
+      self.commit(1 + clean)
+      self.appendEscaped(UnsafeBufferPointer(rebasing: utf8[clean...]))
+      self.append(quote)
+      return
+    }
+    start[count + 1] = quote
+    self.commit(count + 2)
   }
 
   public mutating func appendJSONString(_ text: String) {
@@ -27,51 +78,6 @@ extension ByteBuffer {
 
   public mutating func appendJSON(_ value: Bool) {
     if value { self.append(utf8: "true") } else { self.append(utf8: "false") }
-  }
-
-  private static let quote = UInt8(ascii: "\"")
-
-  private mutating func appendJSONString(
-    _ utf8: UnsafeBufferPointer<UInt8>, after opening: UInt8
-  ) {
-    let count = utf8.count
-    let start = self.reserve(count + 10)
-    start.pointee = opening
-    let out = UnsafeMutableRawPointer(start + 1)
-    guard let base = utf8.baseAddress, count > 0 else {
-      start[1] = opening
-      self.commit(2)
-      return
-    }
-    let source = UnsafeRawPointer(base)
-    var clean = 0
-    if count >= 8 {
-      // Whole words; the last one overlaps its predecessor, so nothing is read past the end.
-      let last = count - 8
-      while true {
-        let word = source.loadUnaligned(fromByteOffset: clean, as: UInt64.self)
-        if needsEscape(word) { break }
-        out.storeBytes(of: word, toByteOffset: clean, as: UInt64.self)
-        if clean == last {
-          clean = count
-          break
-        }
-        clean = min(clean + 8, last)
-      }
-    } else {
-      while clean < count, !needsEscape(base[clean]) {
-        (start + 1)[clean] = base[clean]
-        clean += 1
-      }
-    }
-    guard clean == count else {
-      self.commit(1 + clean)
-      self.appendEscaped(UnsafeBufferPointer(rebasing: utf8[clean...]))
-      self.append(Self.quote)
-      return
-    }
-    start[count + 1] = opening
-    self.commit(count + 2)
   }
 
   /// The rest of a string in which something is to be escaped, without quotes.
@@ -119,16 +125,16 @@ private func needsEscape(_ byte: UInt8) -> Bool {
   byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
 }
 
-/// True when any of the eight bytes needs an escape; bytes from 0x80 on never do.
+/// Not zero when any of the eight bytes needs an escape; bytes from 0x80 on never do.
 ///
 /// A byte is zero or below n exactly when subtracting borrows into its top bit while that bit was
 /// clear (Mycroft's test); a borrow can spread only from a byte that is a hit itself.
 @inline(__always)
-private func needsEscape(_ word: UInt64) -> Bool {
+private func escapes(in word: UInt64) -> UInt64 {
   let ones: UInt64 = 0x0101_0101_0101_0101
   let tops: UInt64 = 0x8080_8080_8080_8080
   let quotes = word ^ (ones &* 0x22)
   let solidi = word ^ (ones &* 0x5C)
   let controls = (word &- ones &* 0x20) & ~word
-  return ((quotes &- ones) & ~quotes | (solidi &- ones) & ~solidi | controls) & tops != 0
+  return ((quotes &- ones) & ~quotes | (solidi &- ones) & ~solidi | controls) & tops
 }

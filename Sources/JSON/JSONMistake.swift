@@ -22,14 +22,20 @@ extension JSONMistake: CustomStringConvertible {
 }
 
 /// Collects the mistakes of one document, in the order in which they are found.
+///
+/// One per path: later ones at the same place mostly follow from the first (a variable that is not
+/// set leaves an empty text behind).
 public final class JSONMistakes {
   public private(set) var all: [JSONMistake] = []
+  private var paths: Set<String> = []
 
   public init() {}
 
   public var isEmpty: Bool { self.all.isEmpty }
 
-  public func append(_ mistake: JSONMistake) { self.all.append(mistake) }
+  public func append(_ mistake: JSONMistake) {
+    if self.paths.insert(mistake.path).inserted { self.all.append(mistake) }
+  }
 
   /// In the order of the text, those without a place last.
   public var inTextOrder: [JSONMistake] {

@@ -65,7 +65,8 @@ public final class JSONReader {
   /// JSON pointer of a member.
   public func path(of name: String) -> String { Self.path(self.path, name) }
 
-  static func path(_ parent: String, _ name: String) -> String {
+  /// JSON pointer of a member of the object at `parent`.
+  public static func path(_ parent: String, _ name: String) -> String {
     guard name.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") }) else {
       return "\(parent)/\(name)"
     }

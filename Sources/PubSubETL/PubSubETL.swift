@@ -1,8 +1,12 @@
 import ArgumentParser
 
 @main
-struct PubSubETL: ParsableCommand {
+struct PubSubETL: AsyncParsableCommand {
+  static let version = "0.1.0"
+
   static let configuration = CommandConfiguration(
-    commandName: "pubsub-etl", abstract: "Exports Salesforce Pub/Sub API events exactly once.",
-    version: "0.1.0")
+    commandName: "pubsub-etl",
+    abstract: "Exports Salesforce Pub/Sub API events exactly once.",
+    version: Self.version,
+    subcommands: [CheckCommand.self])
 }

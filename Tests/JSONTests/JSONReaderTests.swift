@@ -118,19 +118,22 @@ struct JSONReaderTests {
     }
     let mistakes = JSONMistakes()
     let reader = JSONReader(
-      ["n": value("42"), "b": value("true"), "s": value("17"), "x": value("a secret"), "w": "42"],
+      [
+        "n": value("42"), "b": value("true"), "s": value("17"), "x": value("a secret"),
+        "y": value("a secret"), "w": "42",
+      ],
       mistakes: mistakes)
     #expect(reader.integer("n") == 42)
     #expect(reader.bool("b") == true)
     #expect(reader.string("s") == "17")
     #expect(mistakes.isEmpty)
     #expect(reader.integer("x") == nil)
-    #expect(reader.bool("x") == nil)
+    #expect(reader.bool("y") == nil)
     #expect(reader.integer("w") == nil)
     #expect(
       mistakes.all.map(\.description) == [
         "/x: an integer is expected, the variable stands for another text",
-        "/x: the variable stands for a text that is neither true nor false",
+        "/y: the variable stands for a text that is neither true nor false",
         "/w: an integer is expected, found a string",
       ])
   }

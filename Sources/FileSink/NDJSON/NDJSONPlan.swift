@@ -34,7 +34,7 @@ struct NDJSONPlan: ~Copyable {
   struct Entry {
     /// `,"Amount":`
     var key: Text
-    /// `"Amount"`, or `"BillingAddress.City"` for the child of a record that is not flattened.
+    /// `,"Amount"`, or `,"BillingAddress.City"` for the child of a record that is not flattened.
     var name: Text
     var operation: Operation
     /// Scale of a decimal, first index into `symbols`, index into `records`.
@@ -70,8 +70,9 @@ struct NDJSONPlan: ~Copyable {
 
   /// Names in the order of `_changed_fields`, cut where slots do not ascend.
   struct NameScan {
-    var firstByte: Int
-    /// Index of the first byte's mask, one mask a byte.
+    /// In units of 64 slots.
+    var firstWord: Int
+    /// Index of the first word's mask, one mask a word.
     var masks: Rows
   }
 
@@ -82,7 +83,7 @@ struct NDJSONPlan: ~Copyable {
   let symbols: UnsafeMutableBufferPointer<Text>
   let records: UnsafeMutableBufferPointer<Record>
   let nameScans: UnsafeMutableBufferPointer<NameScan>
-  let nameMasks: UnsafeMutableBufferPointer<UInt8>
+  let nameMasks: UnsafeMutableBufferPointer<UInt64>
   /// One per slot; a count of 0 for slots that are in no column.
   let names: UnsafeMutableBufferPointer<Text>
   /// The steps of the line itself; those of records follow or precede them.

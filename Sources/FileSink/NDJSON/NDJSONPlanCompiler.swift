@@ -17,7 +17,7 @@ struct NDJSONPlanCompiler: ~Copyable {
   private(set) var symbols: [NDJSONPlan.Text] = []
   private(set) var records: [NDJSONPlan.Record] = []
   private(set) var nameScans: [NDJSONPlan.NameScan] = []
-  private(set) var nameMasks: [UInt8] = []
+  private(set) var nameMasks: [UInt64] = []
   private(set) var names: [NDJSONPlan.Text]
 
   init(layout: RecordLayout, options: NDJSONOptions) {
@@ -179,10 +179,11 @@ struct NDJSONPlanCompiler: ~Copyable {
   private mutating func finishNameScan(_ run: inout [Int]) {
     guard let first = run.first, let last = run.last else { return }
     let firstMask = self.nameMasks.count
-    self.nameMasks += repeatElement(0, count: last / 8 - first / 8 + 1)
-    for slot in run { self.nameMasks[firstMask + slot / 8 - first / 8] |= 1 << (slot % 8) }
+    let firstWord = first / 64
+    self.nameMasks += repeatElement(0, count: last / 64 - firstWord + 1)
+    for slot in run { self.nameMasks[firstMask + slot / 64 - firstWord] |= 1 << (slot % 64) }
     self.nameScans.append(
-      .init(firstByte: first / 8, masks: .init(first: firstMask, end: self.nameMasks.count)))
+      .init(firstWord: firstWord, masks: .init(first: firstMask, end: self.nameMasks.count)))
     run.removeAll()
   }
 
@@ -213,7 +214,10 @@ struct NDJSONPlanCompiler: ~Copyable {
   private mutating func listName(
     _ name: String, slot: Int, parent: [String]
   ) -> NDJSONPlan.Text {
-    let text = self.quoted((parent + [name]).joined(separator: "."))
+    let offset = self.pool.count
+    self.pool.append(UInt8(ascii: ","))
+    self.pool.appendJSONString((parent + [name]).joined(separator: "."))
+    let text = self.text(from: offset)
     self.names[slot] = text
     return text
   }

@@ -55,7 +55,7 @@ public final class FileCheckpointStore {
     try self.takeLock()
   }
 
-  /// The stored checkpoint; nil when none was ever stored.
+  /// The stored checkpoint, durable on return; nil when none was ever stored.
   public func load() throws(CheckpointError) -> CheckpointDocument? {
     let bytes: [UInt8]
     do throws(FileSystemError) {
@@ -64,6 +64,9 @@ public final class FileCheckpointStore {
         throw FileSystemError("read", self.path, code: EFBIG)
       }
       bytes = try OpenFile(self.path, [], on: self.fileSystem).content(byteCount: size)
+      // A run that was killed between rename and synchronisation left a checkpoint that a power cut
+      // would take back, while what recovery is about to do by it would stay.
+      try self.fileSystem.synchronizeDirectory(self.directory)
     } catch {
       throw CheckpointError("cannot read the checkpoint of pipeline '\(self.pipeline)'", error)
     }

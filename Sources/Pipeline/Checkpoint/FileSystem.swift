@@ -70,12 +70,26 @@ extension FileSystem {
     try self.synchronize(directory, dataOnly: false, path: path)
   }
 
-  /// Makes a directory and those above it; what was made is durable on return.
+  /// Makes a directory and those above it; all of them are durable on return.
+  ///
+  /// Also those that were there: a run that was killed may have made them a moment ago.
   package func makeDirectories(_ path: String) throws(FileSystemError) {
-    guard try self.size(of: path) == nil else { return }
     let parent = Self.parent(of: path)
-    if parent != path { try self.makeDirectories(parent) }
-    if try self.makeDirectory(path) { try self.synchronizeDirectory(parent) }
+    guard parent != path else { return }
+    try self.makeDirectories(parent)
+    var isNew = false
+    // Asked first: mkdir(2) fails in a directory that is closed to us, whatever is there.
+    if try self.size(of: path) == nil { isNew = try self.makeDirectory(path) }
+    if isNew {
+      try self.synchronizeDirectory(parent)
+    } else {
+      do throws(FileSystemError) {
+        try self.synchronizeDirectory(parent)
+      } catch {
+        // Directories far above may be closed to us; then we did not make what is in them.
+        guard FileSystemError.notOurs.contains(error.code) else { throw error }
+      }
+    }
   }
 
   /// The directory that holds a path: `/a` for `/a/b`, `/` for `/a`.

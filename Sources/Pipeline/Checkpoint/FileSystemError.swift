@@ -14,6 +14,13 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
     self.code = code
   }
 
+  /// A name that has to be free is not: `EEXIST`.
+  package static var exists: Int32 { EEXIST }
+
+  /// What synchronising a directory gives that this user may not read, or that is of a kind
+  /// without synchronisation.
+  static var notOurs: [Int32] { [EACCES, EPERM, EINVAL, EROFS] }
+
   package var description: String {
     let reason = strerror(self.code).map { String(cString: $0) } ?? "error"
     return "\(self.call) of \(self.path): \(reason) (errno \(self.code)); \(self.remedy)"

@@ -99,7 +99,8 @@ package struct SystemFileSystem: FileSystem {
       if [UInt8(DT_UNKNOWN), UInt8(DT_LNK)].contains(entry.pointee.d_type) {
         // Some file systems do not tell the type of an entry; a link may lead to another disk.
         var status = stat()
-        isDirectory = stat("\(directory)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        isDirectory =
+          stat("\(directory)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
       }
       entries.append(DirectoryEntry(name: name, isDirectory: isDirectory))
     }

@@ -1,3 +1,4 @@
+internal import CSystem
 internal import Glibc
 
 /// Dates and times in UTC, without locale or time zone data.

@@ -192,6 +192,20 @@ struct NDJSONEncoderTests {
         """)
   }
 
+  @Test("Lists are complete for every length of the bitset", arguments: [1, 8, 9, 63, 64, 65, 130])
+  func fieldNamesOfEveryLength(count: Int) {
+    let columns = (0..<count).map { Column("c\($0)", $0, .int32) }
+    let layout = RecordLayout.plain(
+      [Column("_changed", count, .fieldSet)] + columns, slotCount: count + 1,
+      family: .changeEvent)
+    let batch = RecordBatch(layout: layout)
+    batch.addRow([count: .slots(Array(0..<count))])
+    for slot in 0..<count { batch.addRow([count: .slots([slot])]) }
+    let all = (0..<count).map { "\"c\($0)\"" }
+    let lines = [all.joined(separator: ",")] + all
+    #expect(batch.lines() == lines.map { "{\"_changed\":[\($0)]}\n" }.joined())
+  }
+
   @Test("Columns out of slot order, far apart and many keep their own order")
   func columnOrder() {
     let slots = [5, 3, 200, 4, 0, 199, 64, 65, 63]

@@ -1,0 +1,39 @@
+internal import Pipeline
+
+/// Files cannot be written, or what lies in the directory does not agree with the checkpoint.
+public struct FileSinkError: Error, Sendable, CustomStringConvertible {
+  public struct Code: Hashable, Sendable {
+    private enum Value { case io, unknownFile, inconsistent, lostState, locked }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+
+    /// A system call failed. Exit code 74.
+    public static var io: Self { Self(.io) }
+    /// A finished file of this pipeline is known neither to manifest nor checkpoint. Exit code 65.
+    public static var unknownFile: Self { Self(.unknownFile) }
+    /// A file or the manifest is not what checkpoint or manifest say of it. Exit code 65.
+    public static var inconsistent: Self { Self(.inconsistent) }
+    /// The manifest has files of this pipeline and org, but there is no checkpoint. Exit code 65.
+    public static var lostState: Self { Self(.lostState) }
+    /// Another run writes files of this pipeline in the directory. Exit code 75.
+    public static var locked: Self { Self(.locked) }
+  }
+
+  public var code: Code
+  public var message: String
+  public var cause: (any Error)?
+
+  init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+    self.code = code
+    self.message = message
+    self.cause = cause
+  }
+
+  init(_ error: FileSystemError) {
+    // A name that is taken means files nobody told us of.
+    let code = error.code == FileSystemError.exists ? Code.unknownFile : .io
+    self.init(code, "files: \(error)", cause: error)
+  }
+
+  public var description: String { self.message }
+}

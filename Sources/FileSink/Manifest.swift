@@ -1,0 +1,163 @@
+internal import Glibc
+internal import JSON
+internal import Pipeline
+
+/// `_manifest.ndjson`: one line per finished file of the directory, appended when it has its name.
+///
+/// Several pipelines may share a directory, so every access holds the file's lock, briefly. A line
+/// that a crash cut short is removed: who was writing it writes it again when it recovers.
+struct Manifest {
+  static let fileName = "_manifest.ndjson"
+
+  /// Absolute.
+  let path: String
+  private let directory: String
+  private let fileSystem: any FileSystem
+
+  init(directory: String, fileSystem: any FileSystem) {
+    self.directory = directory
+    self.path = "\(directory)/\(Self.fileName)"
+    self.fileSystem = fileSystem
+  }
+
+  /// Appends a line, durable on return.
+  func append(_ line: JSONValue) throws(FileSystemError) {
+    let isNew = try self.fileSystem.size(of: self.path) == nil
+    let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
+    _ = try file.lock(wait: true)
+    try self.removeUnendedLine(file)
+    try file.write(Array((line.text(.compact) + "\n").utf8))
+    try file.synchronize()
+    if isNew { try self.fileSystem.synchronizeDirectory(self.directory) }
+  }
+
+  /// Calls `visit` with every line, without its line end, and removes a torn last line. Lines are
+  /// durable on return: a run that was killed may have left one that is not.
+  ///
+  /// - Throws: `FileSinkError.inconsistent` for a line before the last that is no JSON object with
+  ///   a name; whatever the file system does.
+  func read(visit: (UnsafeBufferPointer<UInt8>, _ name: String) -> Void) throws(FileSinkError) {
+    do throws(FileSystemError) {
+      guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
+    } catch {
+      throw FileSinkError(error)
+    }
+    do {
+      let file = try OpenFile(self.path, [.write], on: self.fileSystem)
+      _ = try file.lock(wait: true)
+      let validByteCount = try self.scan(file, visit: visit)
+      if try self.fileSystem.size(of: self.path) != validByteCount {
+        try file.truncate(to: validByteCount)
+      }
+      try file.synchronize()
+      try self.fileSystem.synchronizeDirectory(self.directory)
+    } catch let error as FileSystemError {
+      throw FileSinkError(error)
+    } catch let error as FileSinkError {
+      throw error
+    } catch {
+      preconditionFailure("neither the file system's nor this module's: \(error)")
+    }
+  }
+
+  /// Returns the bytes up to the end of the last line that is whole.
+  ///
+  /// A line is visited when the next one is found, so that the last, which alone may be torn, can
+  /// be looked at more closely.
+  private func scan(
+    _ file: borrowing OpenFile, visit: (UnsafeBufferPointer<UInt8>, String) -> Void
+  ) throws -> Int {
+    let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { chunk.deallocate() }
+    var text: [UInt8] = []
+    var pending: Range<Int>?
+    var lineStart = 0
+    var fileOffset = 0
+    var validByteCount = 0
+    var lineNumber = 0
+    while true {
+      let count = try file.read(into: chunk, at: fileOffset)
+      if count == 0 { break }
+      fileOffset += count
+      let searchStart = text.count
+      text += chunk[..<count]
+      try text.withUnsafeBufferPointer { text in
+        var search = searchStart
+        while let end = text[search...].firstIndex(of: UInt8(ascii: "\n")) {
+          if let line = pending {
+            lineNumber += 1
+            let bytes = UnsafeBufferPointer(rebasing: text[line])
+            guard let name = Self.ownName(of: bytes) ?? Self.name(of: bytes) else {
+              throw self.damaged(lineNumber)
+            }
+            visit(bytes, name)
+            validByteCount += line.count + 1
+          }
+          pending = lineStart..<end
+          lineStart = end + 1
+          search = lineStart
+        }
+      }
+      let done = pending?.lowerBound ?? lineStart
+      text.removeFirst(done)
+      lineStart -= done
+      pending = pending.map { 0..<$0.count }
+      guard text.count <= Self.maxLineByteCount else { throw self.damaged(lineNumber + 1) }
+    }
+    if let line = pending {
+      text.withUnsafeBufferPointer { text in
+        let bytes = UnsafeBufferPointer(rebasing: text[line])
+        if let name = Self.name(of: bytes) {
+          visit(bytes, name)
+          validByteCount += line.count + 1
+        }
+      }
+    }
+    return validByteCount
+  }
+
+  private static let maxLineByteCount = 16 << 20
+
+  private func damaged(_ line: Int) -> FileSinkError {
+    FileSinkError(
+      .inconsistent,
+      "\(self.path) line \(line) is not a JSON object with a name: the file was edited or the disk "
+        + "lost data; correct or restore it")
+  }
+
+  /// The name of a line as this program writes it, which needs no parser: a directory of a year may
+  /// have half a million lines.
+  private static func ownName(of line: UnsafeBufferPointer<UInt8>) -> String? {
+    let start: StaticString = "{\"name\":\""
+    let prefix = UnsafeBufferPointer(start: start.utf8Start, count: start.utf8CodeUnitCount)
+    guard line.starts(with: prefix), line.last == UInt8(ascii: "}") else { return nil }
+    let rest = line[prefix.count...]
+    guard let end = rest.firstIndex(of: UInt8(ascii: "\"")) else { return nil }
+    let name = rest[..<end]
+    guard !name.contains(UInt8(ascii: "\\")) else { return nil }
+    return String(decoding: name, as: UTF8.self)
+  }
+
+  /// The `name` of a line that is a whole JSON object, nil for anything else.
+  private static func name(of line: UnsafeBufferPointer<UInt8>) -> String? {
+    (try? JSONValue(parsing: Array(line)))?["name"]?.string
+  }
+
+  private func removeUnendedLine(_ file: borrowing OpenFile) throws(FileSystemError) {
+    guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
+    var end = size
+    let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
+    defer { chunk.deallocate() }
+    while end > 0 {
+      let start = max(0, end - chunk.count)
+      let part = UnsafeMutableRawBufferPointer(rebasing: chunk[..<(end - start)])
+      let count = try file.read(into: part, at: start)
+      if let index = part[..<count].lastIndex(of: UInt8(ascii: "\n")) {
+        end = start + index + 1
+        break
+      }
+      end = start
+    }
+    if end < size { try file.truncate(to: end) }
+  }
+}

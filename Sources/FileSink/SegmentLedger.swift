@@ -1,0 +1,210 @@
+internal import Pipeline
+
+/// The commit protocol of files in progress, as a value: what happened, and what is to be done.
+///
+/// A file goes *open → closing → finished*. It is open from its first event on. A commit makes what
+/// was appended durable and gives the record the checkpoint keeps of it (`records`). A file that
+/// takes no more events (`seal`, or `closing` in `flush`) is announced as closing by that record,
+/// and only when a checkpoint with the record is durable (`commit`) does it get its end, its final
+/// name and its line in the manifest. Whatever of this a crash cuts short, `recovery` completes from
+/// the last checkpoint.
+///
+/// Methods return steps to be performed in order. When one fails the ledger is of no more use: the
+/// run ends, and the next one recovers.
+struct SegmentLedger {
+  struct ID: Hashable { let number: Int }
+
+  enum Step: Equatable {
+    /// Make the file in progress; its name must be free.
+    case create(ID)
+    /// Write what the compressor holds back, then tell `flushed`.
+    case flush(ID)
+    /// Make the bytes of the file durable.
+    case synchronizeData(ID)
+    /// Free descriptor and compressor: no more is appended.
+    case release(ID)
+    /// Make the names in this relative directory durable.
+    case synchronizeDirectory(String)
+    /// Compare the committed bytes of the file, which is in progress or finished, with their hash.
+    case verify(SegmentRecord, isFinished: Bool)
+    /// Cut the file in progress to its committed bytes, append the end of the frame, make durable.
+    case endFrame(SegmentRecord)
+    /// Give the file its final name, which must be free.
+    case rename(SegmentRecord)
+    /// Append the line to the manifest and make it durable.
+    case appendToManifest(SegmentRecord)
+  }
+
+  private enum Phase { case open, sealed, announced }
+
+  private struct Entry {
+    let id: ID
+    var phase = Phase.open
+    /// Something was appended that the record does not cover.
+    var isDirty = true
+    /// nil before the first flush.
+    var record: SegmentRecord?
+  }
+
+  /// In the order in which they were opened.
+  private var entries: [Entry] = []
+  private var nextNumber = 0
+  /// Directories with a new name in them.
+  private var dirtyDirectories: [String] = []
+
+  /// What the checkpoint has to hold. All of it is durable once the steps of `flush` are done.
+  var records: [SegmentRecord] {
+    self.entries.map { entry in
+      guard let record = entry.record else {
+        preconditionFailure("the state was asked for before the steps of flush were performed")
+      }
+      return record
+    }
+  }
+
+  /// A first event is about to be appended to a new file in this directory.
+  mutating func open(directory: String) -> (ID, [Step]) {
+    let id = ID(number: self.nextNumber)
+    self.nextNumber += 1
+    self.entries.append(Entry(id: id))
+    if !self.dirtyDirectories.contains(directory) { self.dirtyDirectories.append(directory) }
+    return (id, [.create(id)])
+  }
+
+  /// Something was appended to an open file.
+  mutating func appended(to id: ID) {
+    let index = self.index(of: id)
+    precondition(self.entries[index].phase == .open, "appended to a file that is closing")
+    self.entries[index].isDirty = true
+  }
+
+  /// The file takes no more events. It is announced with the next commit.
+  mutating func seal(_ id: ID) -> [Step] {
+    let index = self.index(of: id)
+    precondition(self.entries[index].phase == .open, "sealed twice")
+    self.entries[index].phase = .sealed
+    return self.flushSteps(index) + [.release(id)]
+  }
+
+  /// A commit begins. `closing` says which open files are to be finished with it.
+  mutating func flush(closing: (ID) -> Bool) -> [Step] {
+    var steps: [Step] = []
+    for index in self.entries.indices {
+      let entry = self.entries[index]
+      switch entry.phase {
+      case .open where closing(entry.id):
+        self.entries[index].phase = .announced
+        steps += self.flushSteps(index) + [.release(entry.id)]
+      case .open:
+        steps += self.flushSteps(index)
+      case .sealed:
+        self.entries[index].phase = .announced
+      case .announced:
+        // Announced by a flush whose checkpoint was not stored yet: still to be finished.
+        break
+      }
+      if self.entries[index].phase == .announced { self.entries[index].record?.isClosing = true }
+    }
+    steps += self.dirtyDirectories.map { .synchronizeDirectory($0) }
+    self.dirtyDirectories = []
+    return steps
+  }
+
+  /// The step `flush(id)` was performed; `record` describes the file as it is now.
+  mutating func flushed(_ id: ID, _ record: SegmentRecord) {
+    let index = self.index(of: id)
+    var record = record
+    record.isClosing = self.entries[index].phase == .announced
+    self.entries[index].record = record
+    self.entries[index].isDirty = false
+  }
+
+  /// The checkpoint that holds `records` is durable: finishes what it announced.
+  mutating func commit() -> [Step] {
+    let announced = self.entries.filter { $0.phase == .announced }.compactMap(\.record)
+    self.entries.removeAll { $0.phase == .announced }
+    return Self.finishing(announced)
+  }
+
+  private static func finishing(_ records: [SegmentRecord]) -> [Step] {
+    var steps: [Step] = records.flatMap { [.endFrame($0), .rename($0)] }
+    var directories: [String] = []
+    for record in records where !directories.contains(record.directory) {
+      directories.append(record.directory)
+    }
+    steps += directories.map { .synchronizeDirectory($0) }
+    steps += records.map { .appendToManifest($0) }
+    return steps
+  }
+
+  private func flushSteps(_ index: Int) -> [Step] {
+    let entry = self.entries[index]
+    return entry.isDirty ? [.flush(entry.id), .synchronizeData(entry.id)] : []
+  }
+
+  private func index(of id: ID) -> Int {
+    guard let index = self.entries.firstIndex(where: { $0.id == id }) else {
+      preconditionFailure("file \(id.number) is not in progress")
+    }
+    return index
+  }
+}
+
+extension SegmentLedger {
+  /// What recovery finds of a file that the checkpoint names.
+  struct Observation: Equatable {
+    /// Size of the file in progress; nil when it is not there.
+    var partByteCount: Int?
+    /// Size of the finished file; nil when it is not there.
+    var finishedByteCount: Int?
+    var isInManifest: Bool
+  }
+
+  /// Steps that finish a file of the last checkpoint, open or closing alike: cut to what was
+  /// committed, it gets its end, its name, its line. Performing them again from any point is safe.
+  static func recovery(
+    of record: SegmentRecord, observed: Observation
+  ) throws(FileSinkError) -> [Step] {
+    let manifest: [Step] = observed.isInManifest ? [] : [.appendToManifest(record)]
+    switch (observed.partByteCount, observed.finishedByteCount) {
+    case (.some, .some):
+      throw FileSinkError(
+        .unknownFile,
+        "\(record.name) exists although the checkpoint has it still in progress as "
+          + "\(record.part): another run with this pipeline's name wrote here; move one of the "
+          + "two away, the one in progress is what the checkpoint counts on")
+    case (.some(let byteCount), nil):
+      guard byteCount >= record.committedByteCount else {
+        throw FileSinkError(
+          .inconsistent,
+          "\(record.part) has \(byteCount) bytes, \(record.committedByteCount) were committed: the "
+            + "disk lost data or the file was changed; restore it, or move it away and restore "
+            + "the positions from the manifest (checkpoint restore)")
+      }
+      return [
+        .verify(record, isFinished: false), .endFrame(record), .rename(record),
+        .synchronizeDirectory(record.directory),
+      ] + manifest
+    case (nil, .some(let byteCount)):
+      if observed.isInManifest { return [] }
+      guard byteCount == record.byteCount else {
+        throw FileSinkError(
+          .inconsistent,
+          "\(record.name) has \(byteCount) bytes, the checkpoint says \(record.byteCount): it was "
+            + "changed after it was finished; restore it, or move it away and restore the "
+            + "positions from the manifest (checkpoint restore)")
+      }
+      return [
+        .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
+      ] + manifest
+    case (nil, nil):
+      // Finished, and taken away by whoever reads the files.
+      if observed.isInManifest { return [] }
+      throw FileSinkError(
+        .inconsistent,
+        "\(record.name) is missing, in progress and finished, and not in the manifest either: was "
+          + "the directory moved, or the file taken before its line was in _manifest.ndjson? Put "
+          + "it back, or restore the positions from the manifest (checkpoint restore)")
+    }
+  }
+}

@@ -1,0 +1,55 @@
+internal import JSON
+
+/// What a checkpoint keeps of a file in progress: enough to finish it without the process that
+/// began it.
+struct SegmentRecord: Equatable {
+  /// Relative path in progress.
+  var part: String
+  /// Relative path once finished; the name in the manifest.
+  var name: String
+  /// Bytes of the finished file; all but those of `ZstdCompressor.endOfFrame` are durable.
+  var byteCount: Int
+  /// Hash of the finished file, lower-case hexadecimal.
+  var sha256: String
+  /// The line of the manifest.
+  var manifest: JSONValue
+  /// The file takes no more events.
+  var isClosing: Bool
+
+  /// Relative directory of both names.
+  var directory: String {
+    self.name.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self.name[..<$0]) } ?? ""
+  }
+
+  /// Bytes that are durable when the checkpoint with this record is.
+  var committedByteCount: Int { self.byteCount - ZstdCompressor.endOfFrame.count }
+}
+
+extension SegmentRecord {
+  var json: JSONValue {
+    [
+      "from": .string(self.part), "to": .string(self.name), "length": .integer(self.byteCount),
+      "closing": .boolean(self.isClosing), "manifest": self.manifest,
+    ]
+  }
+
+  /// - Throws: `FileSinkError.inconsistent` for anything that `json` does not give, above all
+  ///   names that lead out of the sink's directory.
+  init(json: JSONValue) throws(FileSinkError) {
+    guard let part = json["from"]?.string, let name = json["to"]?.string,
+      let length = json["length"]?.integer, let isClosing = json["closing"]?.boolean,
+      let manifest = json["manifest"], let sha256 = manifest["sha256"]?.string,
+      manifest["name"]?.string == name, length > ZstdCompressor.endOfFrame.count,
+      part == SegmentName.partPath(forFinal: name), !name.hasPrefix("/"),
+      !name.split(separator: "/").contains("..")
+    else {
+      throw FileSinkError(
+        .inconsistent,
+        "the checkpoint's entry of a file in progress is damaged: put back a copy of the "
+          + "checkpoint, or restore the positions from the manifest (checkpoint restore)")
+    }
+    self.init(
+      part: part, name: name, byteCount: Int(length), sha256: sha256, manifest: manifest,
+      isClosing: isClosing)
+  }
+}

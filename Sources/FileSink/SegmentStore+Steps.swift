@@ -1,0 +1,107 @@
+internal import Digest
+internal import Pipeline
+
+extension SegmentStore {
+  func perform(_ steps: [SegmentLedger.Step]) throws(FileSinkError) {
+    for step in steps { try self.perform(step) }
+  }
+
+  private func perform(_ step: SegmentLedger.Step) throws(FileSinkError) {
+    switch step {
+    case .create:
+      preconditionFailure("files are created where their writer is made")
+    case .flush(let id):
+      let writer = self.writer(id)
+      try self.attempt { () throws(FileSystemError) in try writer.flush(through: self.scratch) }
+      self.ledger.flushed(id, writer.record(identity: self.identity))
+    case .synchronizeData(let id):
+      let writer = self.writer(id)
+      try self.attempt { () throws(FileSystemError) in try writer.synchronize() }
+    case .release(let id):
+      self.writers[id] = nil
+    case .synchronizeDirectory(let directory):
+      try self.attempt { () throws(FileSystemError) in
+        try self.fileSystem.synchronizeDirectory(self.absolute(directory))
+      }
+    case .verify(let record, let isFinished):
+      try self.verify(record, isFinished: isFinished)
+    case .endFrame(let record):
+      try self.attempt { () throws(FileSystemError) in
+        let file = try OpenFile(
+          self.absolute(record.part), [.write, .append], on: self.fileSystem)
+        try file.truncate(to: record.committedByteCount)
+        try file.write(ZstdCompressor.endOfFrame)
+        try file.synchronize()
+      }
+    case .rename(let record):
+      try self.attempt { () throws(FileSystemError) in
+        try self.fileSystem.renameWithoutReplacing(
+          self.absolute(record.part), to: self.absolute(record.name))
+      }
+    case .appendToManifest(let record):
+      try self.attempt { () throws(FileSystemError) in
+        try self.manifest.append(record.manifest)
+      }
+      self.finishedFileCount += 1
+      self.finishedByteCount += record.byteCount
+    }
+  }
+
+  private func writer(_ id: SegmentLedger.ID) -> SegmentWriter {
+    guard let writer = self.writers[id] else {
+      preconditionFailure("file \(id.number) is not open")
+    }
+    return writer
+  }
+
+  /// Reads the committed bytes and compares them with what was written.
+  private func verify(_ record: SegmentRecord, isFinished: Bool) throws(FileSinkError) {
+    let path = self.absolute(isFinished ? record.name : record.part)
+    let byteCount = isFinished ? record.byteCount : record.committedByteCount
+    let sha256 = try self.attempt { () throws(FileSystemError) -> String in
+      let file = try OpenFile(path, [], on: self.fileSystem)
+      var hash = SHA256()
+      var offset = 0
+      while offset < byteCount {
+        let part = UnsafeMutableRawBufferPointer(
+          rebasing: self.scratch[..<min(self.scratch.count, byteCount - offset)])
+        let count = try file.read(into: part, at: offset)
+        if count == 0 { break }
+        hash.update(UnsafeRawBufferPointer(rebasing: part[..<count]))
+        offset += count
+      }
+      if !isFinished { hash.update(ZstdCompressor.endOfFrame) }
+      return hash.snapshot().hex
+    }
+    guard sha256 == record.sha256 else {
+      throw self.fail(
+        FileSinkError(
+          .inconsistent,
+          "\(path): its bytes are not those that were written (sha256 \(sha256), the checkpoint says "
+            + "\(record.sha256)): the disk lost data or the file was changed; restore it, or move "
+            + "it away and restore the positions from the manifest (checkpoint restore)"))
+    }
+  }
+
+  func absolute(_ path: String) -> String {
+    path.isEmpty ? self.directory : "\(self.directory)/\(path)"
+  }
+
+  /// Performs calls of the file system. After a failure everything else is refused.
+  @discardableResult
+  func attempt<Result>(
+    _ body: () throws(FileSystemError) -> Result
+  ) throws(FileSinkError) -> Result {
+    if let failure { throw failure }
+    do throws(FileSystemError) {
+      return try body()
+    } catch {
+      throw self.fail(FileSinkError(error))
+    }
+  }
+
+  func fail(_ error: FileSinkError) -> FileSinkError {
+    self.failure = error
+    return error
+  }
+}

@@ -1,0 +1,180 @@
+internal import Digest
+internal import JSON
+internal import Pipeline
+
+/// The files of one family below one directory: opens, writes, commits and recovers them.
+///
+/// Performs the steps of `SegmentLedger`. After an error everything else is refused with the same
+/// error: what the disk holds is then known to the next run's recovery only. Driven by one thread.
+final class SegmentStore {
+  let directory: String
+  let kind: SegmentKind
+  let identity: SegmentIdentity
+  let level: Int
+  let rotation: FileSinkConfiguration.Rotation
+  let fileSystem: any FileSystem
+  let clock: SinkClock
+  let manifest: Manifest
+  var ledger = SegmentLedger()
+  var writers: [SegmentLedger.ID: SegmentWriter] = [:]
+  /// The open file of each key.
+  private var current: [SegmentKey: SegmentWriter] = [:]
+  private var useCount = 0
+  /// Relative directories that this run has made, or seen and synchronised.
+  private var durableDirectories: Set<String> = []
+  var failure: FileSinkError?
+  var lock: OpenFile?
+  /// Uncompressed bytes written since the last flush.
+  private(set) var pendingByteCount = 0
+  /// Files finished and their compressed bytes since the start, recovered ones included.
+  var finishedFileCount = 0
+  var finishedByteCount = 0
+  let scratch = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: ZstdCompressor.outputByteCount, alignment: 16)
+
+  /// Files that are large in memory; those opened beyond get small windows.
+  private static let largeWindowCount = 8
+
+  init(
+    directory: String, kind: SegmentKind, identity: SegmentIdentity, level: Int,
+    rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem, clock: SinkClock
+  ) {
+    precondition(directory.hasPrefix("/"), "the sink's directory \(directory) is not absolute")
+    self.directory = directory
+    self.kind = kind
+    self.identity = identity
+    self.level = level
+    self.rotation = rotation
+    self.fileSystem = fileSystem
+    self.clock = clock
+    self.manifest = Manifest(directory: directory, fileSystem: fileSystem)
+  }
+
+  deinit { self.scratch.deallocate() }
+
+  var openFileCount: Int { self.writers.count }
+  var memoryByteCount: Int { self.writers.values.reduce(0) { $0 + $1.memoryByteCount } }
+
+  // MARK: Writing
+
+  /// The open file for a key; opened when there is none. `ordinal` is that of the next event.
+  func writer(
+    for key: SegmentKey, epoch: Int, ordinal: Int64, now: Duration
+  ) throws(FileSinkError) -> SegmentWriter {
+    self.useCount += 1
+    if let writer = self.current[key], writer.summary.epoch == epoch {
+      writer.lastUse = self.useCount
+      writer.lastUsedAt = now
+      return writer
+    }
+    // A file never spans two epochs: its name tells one.
+    if let writer = self.current[key] { try self.seal(writer) }
+    if self.writers.count >= self.rotation.maxOpenFileCount,
+      let oldest = self.writers.values.min(by: { $0.lastUse < $1.lastUse })
+    {
+      try self.seal(oldest)
+    }
+    let writer = try self.open(key, epoch: epoch, ordinal: ordinal, now: now)
+    writer.lastUse = self.useCount
+    self.writers[writer.id] = writer
+    self.current[key] = writer
+    return writer
+  }
+
+  /// Appends whole lines to an open file.
+  func append(
+    _ lines: UnsafeBufferPointer<UInt8>, to writer: SegmentWriter
+  ) throws(FileSinkError) {
+    try self.attempt { () throws(FileSystemError) in
+      self.pendingByteCount += lines.count
+      self.ledger.appended(to: writer.id)
+      try writer.write(lines, through: self.scratch)
+    }
+  }
+
+  /// True when the file has to be finished for its size. To be asked between events.
+  @inline(__always)
+  func isFull(_ writer: SegmentWriter) -> Bool {
+    writer.summary.eventCount >= self.rotation.maxEventCount
+      || writer.byteCount >= self.rotation.maxByteCount
+  }
+
+  /// The file takes no more events.
+  func seal(_ writer: SegmentWriter) throws(FileSinkError) {
+    self.current[writer.key] = nil
+    try self.perform(self.ledger.seal(writer.id))
+  }
+
+  private func open(
+    _ key: SegmentKey, epoch: Int, ordinal: Int64, now: Duration
+  ) throws(FileSinkError) -> SegmentWriter {
+    let name = SegmentName(
+      kind: self.kind, pipeline: self.identity.pipeline, key: key, epoch: epoch, ordinal: ordinal)
+    let (id, steps) = self.ledger.open(directory: name.directory)
+    precondition(steps == [.create(id)], "a file is opened by creating it")
+    return try self.attempt { () throws(FileSystemError) in
+      try self.makeDirectory(name.directory)
+      guard try self.fileSystem.size(of: self.absolute(name.path)) == nil else {
+        throw FileSystemError("open", self.absolute(name.path), code: FileSystemError.exists)
+      }
+      return SegmentWriter(
+        id: id, key: key, name: name,
+        file: try OpenFile(
+          self.absolute(name.partPath), [.write, .create, .exclusive], on: self.fileSystem),
+        compressor: ZstdCompressor(
+          level: self.level, isSmall: self.writers.count >= Self.largeWindowCount),
+        summary: SegmentSummary(
+          topic: key.topic, entity: self.kind == .records ? key.entity : nil, epoch: epoch,
+          firstOrdinal: ordinal),
+        now: now)
+    }
+  }
+
+  /// Makes a relative directory that is durable before a file in it is committed.
+  private func makeDirectory(_ path: String) throws(FileSystemError) {
+    guard !path.isEmpty, self.durableDirectories.insert(path).inserted else { return }
+    let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
+    try self.makeDirectory(parent)
+    _ = try self.fileSystem.makeDirectory(self.absolute(path))
+    // Also when it was there: a run that was killed may have made it a moment ago.
+    try self.fileSystem.synchronizeDirectory(self.absolute(parent))
+  }
+
+  // MARK: Committing
+
+  var isDue: Bool {
+    guard !self.writers.isEmpty else { return false }
+    let now = self.clock.monotonic()
+    return self.writers.values.contains { self.isDue($0, now) }
+  }
+
+  private func isDue(_ writer: SegmentWriter, _ now: Duration) -> Bool {
+    now - writer.openedAt >= self.rotation.maxAge
+      || now - writer.lastUsedAt >= self.rotation.maxIdle
+      || self.isFull(writer)
+  }
+
+  /// Makes everything durable and returns the state for the checkpoint.
+  func flush(finish: Bool) throws(FileSinkError) -> JSONValue {
+    if let failure { throw failure }
+    let now = self.clock.monotonic()
+    let closing = Set(self.writers.values.filter { finish || self.isDue($0, now) }.map(\.id))
+    for id in closing {
+      if let writer = self.writers[id] { self.current[writer.key] = nil }
+    }
+    try self.perform(self.ledger.flush { closing.contains($0) })
+    self.pendingByteCount = 0
+    return [
+      "directory": .string(self.directory),
+      "files": .array(self.ledger.records.map(\.json)),
+    ]
+  }
+
+  /// Finishes what the checkpoint that is now durable announced. True when there was something.
+  func committed() throws(FileSinkError) -> Bool {
+    if let failure { throw failure }
+    let steps = self.ledger.commit()
+    try self.perform(steps)
+    return !steps.isEmpty
+  }
+}

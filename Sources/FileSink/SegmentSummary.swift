@@ -1,0 +1,90 @@
+internal import JSON
+internal import Pipeline
+
+/// What the manifest says of a file's content, counted while events are written.
+struct SegmentSummary {
+  let topic: String
+  /// nil for dead letters.
+  let entity: String?
+  let epoch: Int
+  let firstOrdinal: Int64
+  private(set) var lastOrdinal: Int64
+  private(set) var eventCount = 0
+  private(set) var lineCount = 0
+  private(set) var schemaIDs: [String] = []
+  private(set) var firstReplayID: [UInt8]?
+  private(set) var lastReplayID: [UInt8] = []
+  private var oldestCommit = Int64.max
+  private var newestCommit = Int64.min
+
+  init(topic: String, entity: String?, epoch: Int, firstOrdinal: Int64) {
+    self.topic = topic
+    self.entity = entity
+    self.epoch = epoch
+    self.firstOrdinal = firstOrdinal
+    self.lastOrdinal = firstOrdinal
+  }
+
+  /// Counts one event; called for each.
+  @inline(__always)
+  mutating func count(lines: Int, ordinal: Int64, commitTimestamp: Int64?) {
+    self.eventCount += 1
+    self.lineCount += lines
+    self.lastOrdinal = ordinal
+    if let commitTimestamp {
+      self.oldestCommit = min(self.oldestCommit, commitTimestamp)
+      self.newestCommit = max(self.newestCommit, commitTimestamp)
+    }
+  }
+
+  /// Called for each run of events of one batch.
+  mutating func note(
+    schemaID: String, firstReplayID: UnsafeBufferPointer<UInt8>,
+    lastReplayID: UnsafeBufferPointer<UInt8>
+  ) {
+    if self.schemaIDs.last != schemaID, !self.schemaIDs.contains(schemaID) {
+      self.schemaIDs.append(schemaID)
+    }
+    if self.firstReplayID == nil { self.firstReplayID = Array(firstReplayID) }
+    self.lastReplayID = Array(lastReplayID)
+  }
+
+  /// The line of the manifest (design page, section 5), and beside it who wrote the file: so that
+  /// a lost checkpoint is noticed and can be restored.
+  func manifest(
+    name: SegmentName, identity: SegmentIdentity, byteCount: Int, uncompressedByteCount: Int,
+    sha256: String
+  ) -> JSONValue {
+    func time(_ milliseconds: Int64) -> JSONValue {
+      self.newestCommit >= self.oldestCommit
+        ? .string(UTCTime.timestamp(milliseconds: milliseconds)) : nil
+    }
+    return [
+      "name": .string(name.path),
+      "pipeline": .string(identity.pipeline),
+      "org": .string(identity.org),
+      "topic": .string(self.topic),
+      "entity": self.entity.map { .string($0) } ?? nil,
+      "events": .integer(self.eventCount),
+      "lines": .integer(self.lineCount),
+      "bytes": .integer(byteCount),
+      "uncompressed_bytes": .integer(uncompressedByteCount),
+      "first_replay_id": .string(ReplayID(self.firstReplayID ?? []).hex),
+      "last_replay_id": .string(ReplayID(self.lastReplayID).hex),
+      "epoch": .integer(self.epoch),
+      "first_ordinal": .integer(self.firstOrdinal),
+      "last_ordinal": .integer(self.lastOrdinal),
+      "schema_ids": .array(self.schemaIDs.map { .string($0) }),
+      "first_commit_timestamp": time(self.oldestCommit),
+      "last_commit_timestamp": time(self.newestCommit),
+      "sha256": .string(sha256),
+      "replaces": [],
+    ]
+  }
+}
+
+/// Who writes files: what tells a pipeline's files from others'.
+struct SegmentIdentity: Equatable {
+  var pipeline: String
+  var org: String
+}

@@ -1,0 +1,81 @@
+internal import Digest
+internal import Pipeline
+
+/// A file in progress: one zstd stream into one descriptor, hashed on its way.
+///
+/// What is written is in the file's pages at the latest after `flush`, and durable after
+/// `synchronize`. Freed with its descriptor and compressor.
+final class SegmentWriter {
+  let id: SegmentLedger.ID
+  let key: SegmentKey
+  let name: SegmentName
+  /// On the sink's monotonic clock.
+  let openedAt: Duration
+  var lastUsedAt: Duration
+  /// Grows with every use of any file: the least is the one used longest ago.
+  var lastUse = 0
+  var summary: SegmentSummary
+  /// Compressed bytes in the file.
+  private(set) var byteCount = 0
+  private(set) var uncompressedByteCount = 0
+  private let file: OpenFile
+  private var compressor: ZstdCompressor
+  private var hash = SHA256()
+
+  init(
+    id: SegmentLedger.ID, key: SegmentKey, name: SegmentName, file: consuming OpenFile,
+    compressor: consuming ZstdCompressor, summary: SegmentSummary, now: Duration
+  ) {
+    self.id = id
+    self.key = key
+    self.name = name
+    self.file = file
+    self.compressor = compressor
+    self.summary = summary
+    self.openedAt = now
+    self.lastUsedAt = now
+  }
+
+  var memoryByteCount: Int { self.compressor.memoryByteCount }
+
+  /// Compresses bytes into the file. `buffer` is scratch.
+  func write(
+    _ bytes: UnsafeBufferPointer<UInt8>, through buffer: UnsafeMutableRawBufferPointer
+  ) throws(FileSystemError) {
+    self.uncompressedByteCount += bytes.count
+    try self.compress(bytes, flushing: false, through: buffer)
+  }
+
+  /// Writes all that the compressor holds back.
+  func flush(through buffer: UnsafeMutableRawBufferPointer) throws(FileSystemError) {
+    try self.compress(UnsafeBufferPointer(start: nil, count: 0), flushing: true, through: buffer)
+  }
+
+  func synchronize() throws(FileSystemError) { try self.file.synchronize(dataOnly: true) }
+
+  private func compress(
+    _ bytes: UnsafeBufferPointer<UInt8>, flushing: Bool,
+    through buffer: UnsafeMutableRawBufferPointer
+  ) throws(FileSystemError) {
+    try self.compressor.compress(bytes, flushing: flushing, through: buffer) {
+      output throws(FileSystemError) in
+      try self.file.write(output)
+      self.hash.update(output)
+      self.byteCount += output.count
+    }
+  }
+
+  /// The record of the file as it is after a flush.
+  func record(identity: SegmentIdentity) -> SegmentRecord {
+    var finished = self.hash.copy()
+    finished.update(ZstdCompressor.endOfFrame)
+    let sha256 = finished.snapshot().hex
+    let byteCount = self.byteCount + ZstdCompressor.endOfFrame.count
+    return SegmentRecord(
+      part: self.name.partPath, name: self.name.path, byteCount: byteCount, sha256: sha256,
+      manifest: self.summary.manifest(
+        name: self.name, identity: identity, byteCount: byteCount,
+        uncompressedByteCount: self.uncompressedByteCount, sha256: sha256),
+      isClosing: false)
+  }
+}

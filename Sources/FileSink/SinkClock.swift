@@ -1,0 +1,18 @@
+internal import Glibc
+internal import Pipeline
+
+/// The clocks of a sink; tests put their own here.
+struct SinkClock: Sendable {
+  /// Never goes back; for ages.
+  var monotonic: @Sendable () -> Duration
+  /// Milliseconds since 1970, for export dates.
+  var utcMilliseconds: @Sendable () -> Int64
+
+  static let system = SinkClock(
+    monotonic: {
+      var time = timespec()
+      clock_gettime(CLOCK_MONOTONIC, &time)
+      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    },
+    utcMilliseconds: { UTCTime.now() })
+}

@@ -1,0 +1,56 @@
+public import JSON
+
+/// An event that could not be decoded or written, kept so that it is not lost.
+public struct DeadLetter: Sendable, Equatable {
+  public var topic: String
+  public var replayID: ReplayID
+  public var eventID: String
+  public var schemaID: String
+  /// The event's payload as received.
+  public var payload: [UInt8]
+  /// Why, without values of the payload.
+  public var reason: String
+  /// Where in the schema: `Account.BillingAddress.City`; nil when unknown.
+  public var fieldPath: String?
+  /// Where in the payload, in bytes; nil when unknown.
+  public var byteOffset: Int?
+  public var epoch: Int
+  public var ordinal: Int64
+
+  public init(
+    topic: String, replayID: ReplayID, eventID: String, schemaID: String, payload: [UInt8],
+    reason: String, fieldPath: String? = nil, byteOffset: Int? = nil, epoch: Int, ordinal: Int64
+  ) {
+    self.topic = topic
+    self.replayID = replayID
+    self.eventID = eventID
+    self.schemaID = schemaID
+    self.payload = payload
+    self.reason = reason
+    self.fieldPath = fieldPath
+    self.byteOffset = byteOffset
+    self.epoch = epoch
+    self.ordinal = ordinal
+  }
+}
+
+/// Where dead letters go. Takes part in commits as a `Sink` does: what `flush` returns is stored in
+/// the checkpoint (`CheckpointDocument.deadLetters`), then `committed` is called.
+public protocol DeadLetterStore: AnyObject {
+  /// Letters taken since the start of the run.
+  var count: Int { get }
+
+  func recover(from state: JSONValue?) throws
+
+  /// Takes a letter. Not durable yet.
+  func append(_ letter: DeadLetter) throws
+
+  func flush(finish: Bool) throws -> JSONValue
+
+  func committed() throws -> Bool
+
+  var isDue: Bool { get }
+
+  /// Output bytes taken since the last `flush`, before compression.
+  var pendingByteCount: Int { get }
+}

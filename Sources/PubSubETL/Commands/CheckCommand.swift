@@ -1,0 +1,44 @@
+import ArgumentParser
+
+/// `pubsub-etl check FILE`: every mistake of a pipeline file, without running it.
+struct CheckCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Reports every mistake of a pipeline file; nothing is exported.",
+    discussion: """
+      Prints what the file means, with absolute paths.
+      Exit codes: 0 the file is in order, 64 command line, 78 mistakes in the file; with \
+      --connect also 69 service unavailable, 77 login or topic refused.
+      """)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Flag(help: "Also log in and ask for every topic.")
+  var connect = false
+
+  func validate() throws {
+    if self.connect, ConnectionCheck.live == nil {
+      throw ValidationError("--connect is not available in this version")
+    }
+  }
+
+  func run() async throws {
+    let configuration: PipelineConfiguration
+    do {
+      configuration = try self.options.load()
+    } catch let error as ConfigurationError {
+      StandardStream.error.write(ConfigurationSummary.mistakes(error))
+      throw ExitCode.configuration.error
+    }
+    StandardStream.output.write(ConfigurationSummary.text(configuration))
+    guard self.connect, let connection = ConnectionCheck.live else { return }
+    do throws(ConnectionCheck.Failure) {
+      for line in try await connection.run(configuration) {
+        StandardStream.output.write("\(line)\n")
+      }
+    } catch {
+      StandardStream.error.write("\(error.message)\n")
+      throw error.exitCode.error
+    }
+  }
+}

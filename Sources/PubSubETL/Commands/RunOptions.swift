@@ -1,0 +1,117 @@
+import ArgumentParser
+import JSON
+import Logging
+
+/// Which pipeline: the options of every command that reads a pipeline file.
+struct PipelineOptions: ParsableArguments {
+  @Argument(help: "Pipeline file, for example pipelines/opps.json.", completion: .file())
+  var pipeline: String
+
+  @Option(
+    name: .customLong("set"),
+    help: ArgumentHelp(
+      "Replace a value of the file, for example source.topic=/event/X__e. JSON if it is JSON, else a text. May be given several times.",
+      valueName: "path=value"))
+  var sets: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Directory for relative paths in the file, instead of the file's own. Also PUBSUB_ETL_ROOT.",
+      valueName: "dir"),
+    completion: .directory)
+  var root: String?
+
+  func validate() throws { _ = try self.overrides() }
+
+  /// Read here and not by a `transform`, whose errors repeat the argument, secrets included.
+  private func overrides() throws -> [ConfigurationOverride] {
+    try self.sets.map { argument in
+      do throws(ConfigurationOverride.ParseError) {
+        return try ConfigurationOverride(argument)
+      } catch {
+        throw ValidationError("\(error)")
+      }
+    }
+  }
+
+  /// The pipeline as it is meant. Throws `ConfigurationError`, or `ValidationError` for a `--set`
+  /// that `validate` has not seen.
+  func load(environment: Environment = .process) throws -> PipelineConfiguration {
+    try PipelineConfiguration.load(
+      file: self.pipeline, root: self.root, overrides: self.overrides(), environment: environment)
+  }
+}
+
+/// What is logged and how.
+struct LogOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Least severe messages shown: trace, debug, info, notice, warning, error, critical. Without it warnings and errors, with --follow also what happens.",
+      valueName: "level"),
+    transform: {
+      guard let level = Logger.Level(rawValue: $0) else {
+        let known = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+        throw ValidationError("unknown level '\($0)'; known: \(known)")
+      }
+      return level
+    })
+  var logLevel: Logger.Level?
+
+  @Option(help: "Form of log lines: text or json.")
+  var logFormat: LogFormat = .text
+}
+
+extension LogFormat: ExpressibleByArgument {}
+
+/// The options of `run`: what the file says is overridden or limited.
+struct RunOptions: ParsableArguments {
+  @OptionGroup var pipeline: PipelineOptions
+  @OptionGroup var log: LogOptions
+
+  @Flag(help: "Export what there is, then end, whatever run.until says.")
+  var untilCaughtUp = false
+
+  @Flag(help: "Go on until stopped by a signal, whatever run.until says.")
+  var follow = false
+
+  @Option(
+    help: ArgumentHelp("End after that many events, beside run.until.", valueName: "count"))
+  var maxEvents: Int?
+
+  @Option(
+    help: ArgumentHelp(
+      "End after that time, for example 10m, beside run.until.", valueName: "time"),
+    transform: {
+      guard let duration = JSONReader.duration($0), duration > .zero else {
+        throw ValidationError("a time such as 90s, 10m or 1h30m is expected")
+      }
+      return duration
+    })
+  var maxDuration: Duration?
+
+  @Option(
+    help: ArgumentHelp(
+      "Write a report of the run as JSON to a file, or to standard output with -.",
+      valueName: "file"),
+    completion: .file())
+  var report: String?
+
+  func validate() throws {
+    if self.follow, self.untilCaughtUp {
+      throw ValidationError("--follow and --until-caught-up exclude each other")
+    }
+    if let maxEvents, maxEvents < 1 {
+      throw ValidationError("--max-events must be at least 1")
+    }
+  }
+
+  /// When the run ends, by the flags or else by the file.
+  func until(_ configuration: RunConfiguration) -> RunConfiguration.Until {
+    if self.follow { return .forever }
+    return self.untilCaughtUp ? .caughtUp : configuration.until
+  }
+
+  /// The level of the log: warnings and errors alone unless asked for more, so that cron has
+  /// nothing to mail after a success.
+  var effectiveLogLevel: Logger.Level { self.log.logLevel ?? (self.follow ? .info : .warning) }
+}

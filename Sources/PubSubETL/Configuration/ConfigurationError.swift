@@ -1,0 +1,29 @@
+import JSON
+
+/// A mistake in the pipeline file, in the file of its org, or in a `--set`.
+struct ConfigurationMistake: Sendable, Equatable, CustomStringConvertible {
+  /// Absolute path of the file.
+  var file: String
+  var mistake: JSONMistake
+
+  /// `/etc/etl/opps.json:12:15: /sinks/0/type: unknown sink 'kafka'; known: files`
+  var description: String {
+    let position = self.mistake.position
+    let place = position.line == 0 ? " (--set)" : ":\(position.line):\(position.column)"
+    return "\(self.file)\(position == .unknown ? "" : place): \(self.mistake)"
+  }
+}
+
+/// Everything that is wrong with a pipeline's configuration.
+struct ConfigurationError: Error, CustomStringConvertible {
+  /// At least one, in the order of the text.
+  var mistakes: [ConfigurationMistake]
+
+  /// A line per mistake.
+  var description: String { self.mistakes.map(\.description).joined(separator: "\n") }
+}
+
+extension JSONValue.Position {
+  /// Of a mistake that concerns a file as a whole.
+  static let unknown = JSONValue.Position(line: -1, column: 0)
+}

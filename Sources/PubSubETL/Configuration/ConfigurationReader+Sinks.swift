@@ -1,0 +1,65 @@
+import JSON
+
+extension ConfigurationReader {
+  /// Empty when there is none or one is not usable.
+  func sinks(_ reader: JSONReader) -> [SinkConfiguration] {
+    guard let readers = reader.objects("sinks", required: true) else { return [] }
+    if readers.isEmpty { reader.report("sinks", "at least one sink is expected") }
+    var sinks: [SinkConfiguration] = []
+    for sinkReader in readers {
+      guard let sink = self.sink(sinkReader) else { continue }
+      if sinks.contains(where: { $0.name == sink.name }) {
+        sinkReader.report(
+          "name",
+          "two sinks have the name '\(sink.name)', which is their identity; give one another \"name\""
+        )
+      }
+      if case .files(let files) = sink,
+        sinks.contains(where: {
+          if case .files(let other) = $0 { other.directory == files.directory } else { false }
+        })
+      {
+        sinkReader.report("directory", "another sink writes to \(files.directory)")
+      }
+      sinks.append(sink)
+    }
+    return sinks
+  }
+
+  private func sink(_ reader: JSONReader) -> SinkConfiguration? {
+    guard let type = reader.string("type", required: true) else { return nil }
+    switch type {
+    case "files": return self.filesSink(reader).map { .files($0) }
+    case "postgres":
+      reader.report("type", "sink 'postgres' is not available in this version; available: files")
+      return nil
+    default:
+      reader.reportUnknown("type", type, called: "sink", known: ["files"])
+      return nil
+    }
+  }
+
+  private func filesSink(_ reader: JSONReader) -> FilesSinkConfiguration? {
+    let name = self.identifier(reader, "name")
+    let directory = self.path(reader, "directory", required: true)
+    var sink = FilesSinkConfiguration(name: name ?? "files", directory: directory ?? "")
+    sink.int64 = reader.choice("int64", called: "form") ?? sink.int64
+    if let compression = reader.object("compression") {
+      enum Kind: String, CaseIterable { case zstd }
+      _ = compression.choice("type", of: Kind.self, called: "compression")
+      sink.compressionLevel = compression.integer("level", in: 1...19) ?? sink.compressionLevel
+      compression.finish()
+    }
+    if let rotate = reader.object("rotate") {
+      let day = Duration.seconds(86_400)
+      sink.rotateBytes =
+        rotate.byteCount("max_bytes", in: 64 << 10...1 << 40) ?? sink.rotateBytes
+      sink.rotateEvents = rotate.integer("max_events", in: 1 ... .max) ?? sink.rotateEvents
+      sink.rotateAge = rotate.duration("max_age", in: .seconds(1)...day * 7) ?? sink.rotateAge
+      sink.rotateIdle = rotate.duration("max_idle", in: .seconds(1)...day * 7) ?? sink.rotateIdle
+      rotate.finish()
+    }
+    reader.finish()
+    return directory == nil ? nil : sink
+  }
+}

@@ -1,0 +1,210 @@
+import JSON
+import Pipeline
+
+extension ConfigurationReader {
+  func source(_ reader: JSONReader) -> SourceConfiguration? {
+    enum Kind: String, CaseIterable { case salesforce }
+    _ = reader.choice("type", of: Kind.self, called: "source", required: true)
+    let start = self.start(reader)
+    let topics = self.topics(reader, start: start)
+    let org = self.org(in: reader)
+    let numRequested = reader.integer("num_requested", in: 1...100)
+    let onInvalidReplay: SourceConfiguration.InvalidReplayPolicy? = reader.choice(
+      "on_invalid_replay", called: "policy")
+    let recordIDs: SourceConfiguration.RecordIDs? = reader.choice("record_ids", called: "form")
+    reader.finish()
+    guard let org, !topics.isEmpty else { return nil }
+    var source = SourceConfiguration(org: org, topics: topics)
+    source.numRequested = numRequested ?? source.numRequested
+    source.onInvalidReplay = onInvalidReplay ?? source.onInvalidReplay
+    source.recordIDs = recordIDs ?? source.recordIDs
+    return source
+  }
+
+  private func topics(
+    _ reader: JSONReader, start: StartPosition?
+  ) -> [SourceConfiguration.Topic] {
+    guard let value = reader.any("topic", required: true) else { return [] }
+    var topics: [SourceConfiguration.Topic] = []
+    func add(_ name: String, _ start: StartPosition?, _ path: String, _ value: JSONValue) {
+      var message: String?
+      if !Self.isTopicName(name) {
+        message = "a topic is expected: /data/<Entity>ChangeEvent, /data/ChangeEvents, "
+        message? += "/data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn"
+      } else if topics.contains(where: { $0.name == name }) {
+        message = "the topic \(name) stands twice"
+      }
+      if let message {
+        reader.mistakes.append(
+          JSONMistake(path: path, position: value.position, message: message))
+      } else {
+        topics.append(SourceConfiguration.Topic(name: name, start: start))
+      }
+    }
+    let path = reader.path(of: "topic")
+    switch value.content {
+    case .string(let name): add(name, start, path, value)
+    case .array(let elements):
+      if elements.isEmpty { reader.report("topic", "at least one topic is expected") }
+      for (path, element) in reader.elements("topic") ?? [] {
+        switch element.content {
+        case .string(let name): add(name, start, path, element)
+        case .object:
+          let topic = JSONReader(element, path: path, mistakes: reader.mistakes)
+          let own = self.start(topic)
+          if let name = topic.string("topic", required: true) {
+            add(name, own ?? start, topic.path(of: "topic"), topic.any("topic") ?? element)
+          }
+          topic.finish()
+        default:
+          reader.mistakes.append(
+            JSONMistake(
+              path: path, position: element.position,
+              message: "a topic or an object with \"topic\" is expected, found \(element.kind)"))
+        }
+      }
+    default: reader.report("topic", "a topic or a list of topics is expected, found \(value.kind)")
+    }
+    return topics
+  }
+
+  private static func isTopicName(_ name: String) -> Bool {
+    guard let prefix = ["/data/", "/event/"].first(where: name.hasPrefix) else { return false }
+    let rest = name.utf8.dropFirst(prefix.utf8.count)
+    return !rest.isEmpty && rest.count <= 200
+      && rest.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+
+  private func start(_ reader: JSONReader) -> StartPosition? {
+    enum Preset: String, CaseIterable { case earliest, latest }
+    guard let value = reader.any("start") else { return nil }
+    switch value.content {
+    case .string:
+      return switch reader.choice("start", of: Preset.self) {
+      case .earliest: .earliest
+      case .latest: .latest
+      case nil: nil
+      }
+    case .object:
+      guard let position = reader.object("start") else { return nil }
+      defer { position.finish() }
+      guard let hex = position.string("replay_id", required: true) else { return nil }
+      guard let id = ReplayID(hex: hex) else {
+        position.report("replay_id", "an even number of hexadecimal digits is expected")
+        return nil
+      }
+      return .replayID(id)
+    default:
+      reader.report(
+        "start",
+        "\"earliest\", \"latest\" or {\"replay_id\": \"<hex>\"} is expected, found \(value.kind)")
+      return nil
+    }
+  }
+
+  // MARK: - Org
+
+  private func org(in reader: JSONReader) -> OrgConfiguration? {
+    guard let value = reader.any("org", required: true) else { return nil }
+    switch value.content {
+    case .object: return reader.object("org").flatMap(self.organization)
+    case .string:
+      guard let file = self.path(reader, "org"), let shared = self.otherDocument(file) else {
+        return nil
+      }
+      _ = shared.string("$schema")
+      let org = self.organization(shared)
+      self.addMistakes(of: shared, file: file)
+      return org
+    default:
+      reader.report(
+        "org", "an object or the path of a file with one is expected, found \(value.kind)")
+      return nil
+    }
+  }
+
+  private func organization(_ reader: JSONReader) -> OrgConfiguration? {
+    let endpoint = self.address(
+      reader, "endpoint", reader.string("endpoint") ?? OrgConfiguration.defaultEndpoint)
+    let caFile = reader.object("tls").flatMap(self.caFile)
+    let orgID = self.text(reader, "org_id")
+    if let orgID, ![15, 18].contains(orgID.utf8.count) || !orgID.hasPrefix("00D") {
+      reader.report("org_id", "an organization ID is expected: 15 or 18 characters, 00D first")
+    }
+    let auth = reader.object("auth", required: true).flatMap(self.auth)
+    reader.finish()
+    guard let endpoint, let auth else { return nil }
+    return OrgConfiguration(endpoint: endpoint, caFile: caFile, orgID: orgID, auth: auth)
+  }
+
+  /// Empty means unset, so that `${PUBSUB_CA_FILE:-}` can stand in every pipeline.
+  private func caFile(_ reader: JSONReader) -> String? {
+    defer { reader.finish() }
+    guard let text = reader.string("ca_file"), !text.isEmpty else { return nil }
+    guard let file = self.path(reader, "ca_file") else { return nil }
+    if !FilePath.isReadable(file) {
+      reader.report("ca_file", "the file \(file) does not exist or cannot be read")
+    }
+    return file
+  }
+
+  private func auth(_ reader: JSONReader) -> AuthConfiguration? {
+    enum Kind: String, CaseIterable {
+      case clientCredentials = "client_credentials"
+      case token
+      case jwtBearer = "jwt_bearer"
+      case refreshToken = "refresh_token"
+      case sfCLI = "sf_cli"
+    }
+    switch reader.choice("type", of: Kind.self, called: "login", required: true) {
+    case .clientCredentials: return self.clientCredentials(reader)
+    case .token: return self.token(reader)
+    case .jwtBearer, .refreshToken, .sfCLI:
+      reader.report(
+        "type", "is not available in this version; available: client_credentials, token")
+      return nil
+    case nil: return nil
+    }
+  }
+
+  private func clientCredentials(_ reader: JSONReader) -> AuthConfiguration? {
+    let loginURL = self.text(reader, "login_url", required: true).flatMap {
+      self.address(reader, "login_url", $0)
+    }
+    // contract/auth.md: these hosts answer `invalid_grant`.
+    if let host = loginURL?.host, ["login.salesforce.com", "test.salesforce.com"].contains(host) {
+      reader.report(
+        "login_url",
+        "client credentials are accepted by the org's My Domain only: https://<name>.my.salesforce.com"
+      )
+    }
+    let clientID = self.text(reader, "client_id", required: true)
+    let clientSecret = self.text(reader, "client_secret", required: true)
+    reader.finish()
+    guard let loginURL, let clientID, let clientSecret else { return nil }
+    return .clientCredentials(
+      loginURL: loginURL, clientID: clientID, clientSecret: Secret(clientSecret))
+  }
+
+  private func token(_ reader: JSONReader) -> AuthConfiguration? {
+    let instanceURL = self.text(reader, "instance_url", required: true).flatMap {
+      self.address(reader, "instance_url", $0)
+    }
+    let value = self.text(reader, "access_token")
+    let file = self.path(reader, "access_token_file")
+    if reader.has("access_token") == reader.has("access_token_file") {
+      reader.report("access_token", "either access_token or access_token_file is required")
+    }
+    reader.finish()
+    guard let instanceURL else { return nil }
+    if let file { return .token(.file(file), instanceURL: instanceURL) }
+    return value.map { .token(.value(Secret($0)), instanceURL: instanceURL) }
+  }
+}

@@ -1,0 +1,215 @@
+import JSON
+import Pipeline
+
+/// Reads the parts of a pipeline document. Every function returns nil when a part could not be
+/// made; what was wrong has been reported then.
+final class ConfigurationReader {
+  let file: String
+  let base: String
+  let environment: Environment
+  private(set) var mistakesOfOtherFiles: [ConfigurationMistake] = []
+
+  init(file: String, base: String, environment: Environment) {
+    self.file = file
+    self.base = base
+    self.environment = environment
+  }
+
+  func pipeline(_ reader: JSONReader) -> PipelineConfiguration? {
+    _ = reader.string("$schema")
+    if let version = reader.integer("version", required: true), version != 1 {
+      reader.report("version", "unknown version \(version); known: 1")
+    }
+    let name = self.identifier(reader, "name", required: true)
+    let source = reader.object("source", required: true).flatMap(self.source)
+    let stages = self.stages(reader)
+    let sinks = self.sinks(reader)
+    let commit = self.commit(reader.object("commit"))
+    let checkpoint = reader.object("checkpoint", required: true).flatMap(self.checkpoint)
+    let deadLetter = self.deadLetter(reader.object("dead_letter"), checkpoint: checkpoint)
+    let run = self.run(reader.object("run"))
+    reader.finish()
+    guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
+    return PipelineConfiguration(
+      file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
+      commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run)
+  }
+
+  private func stages(_ reader: JSONReader) -> [StageConfiguration] {
+    (reader.elements("stages") ?? []).map { path, value in
+      // Made once to find its mistakes; the run makes its own.
+      _ = TransformRegistry.transform(
+        reading: JSONReader(value, path: path, mistakes: reader.mistakes))
+      return StageConfiguration(path: path, value: value)
+    }
+  }
+
+  private func commit(_ reader: JSONReader?) -> CommitConfiguration {
+    var commit = CommitConfiguration()
+    guard let reader else { return commit }
+    commit.maxEvents = reader.integer("max_events", in: 1...1_000_000) ?? commit.maxEvents
+    commit.maxBytes = reader.byteCount("max_bytes", in: 1 << 10...1 << 30) ?? commit.maxBytes
+    commit.maxDelay =
+      reader.duration("max_delay", in: .milliseconds(1) ... .seconds(600)) ?? commit.maxDelay
+    reader.finish()
+    return commit
+  }
+
+  private func checkpoint(_ reader: JSONReader) -> CheckpointConfiguration? {
+    enum Kind: String, CaseIterable { case file }
+    _ = reader.choice("type", of: Kind.self, called: "checkpoint", required: true)
+    let directory = self.path(reader, "directory", required: true)
+    // Retention is 72 h: renewing later than half of it would come too late after one miss.
+    let renewAfter = reader.duration("renew_after", in: .seconds(60) ... .seconds(36 * 3600))
+    reader.finish()
+    guard let directory else { return nil }
+    var checkpoint = CheckpointConfiguration(directory: directory)
+    checkpoint.renewAfter = renewAfter ?? checkpoint.renewAfter
+    return checkpoint
+  }
+
+  private func deadLetter(
+    _ reader: JSONReader?, checkpoint: CheckpointConfiguration?
+  ) -> DeadLetterConfiguration? {
+    let directory = reader.flatMap { self.path($0, "directory") }
+    let max = reader?.integer("max", in: 0 ... .max)
+    reader?.finish()
+    guard let directory = directory ?? checkpoint.map({ "\($0.directory)/dead" }) else {
+      return nil
+    }
+    var deadLetter = DeadLetterConfiguration(directory: directory)
+    deadLetter.max = max ?? deadLetter.max
+    return deadLetter
+  }
+
+  private func run(_ reader: JSONReader?) -> RunConfiguration {
+    var run = RunConfiguration()
+    guard let reader else { return run }
+    run.until = self.until(reader) ?? run.until
+    run.quiet = reader.duration("quiet", in: .seconds(1) ... .seconds(3600)) ?? run.quiet
+    run.ifRunning = reader.choice("if_running") ?? run.ifRunning
+    if let kinds = reader.elements("fail_on") {
+      let known = RunConfiguration.Attention.allCases.map(\.rawValue)
+      for kind in kinds {
+        if let attention = kind.value.string.flatMap(RunConfiguration.Attention.init) {
+          run.failOn.insert(attention)
+        } else {
+          let found = kind.value.string.map { "'\($0)'" } ?? kind.value.kind
+          reader.mistakes.append(
+            JSONMistake(
+              path: kind.path, position: kind.value.position,
+              message: "unknown kind \(found); known: \(known.joined(separator: ", "))"))
+        }
+      }
+    }
+    reader.finish()
+    return run
+  }
+
+  private func until(_ reader: JSONReader) -> RunConfiguration.Until? {
+    enum Word: String, CaseIterable {
+      case forever
+      case caughtUp = "caught_up"
+    }
+    guard let value = reader.any("until") else { return nil }
+    switch value.content {
+    case .string:
+      return switch reader.choice("until", of: Word.self) {
+      case .caughtUp: .caughtUp
+      case .forever: .forever
+      case nil: nil
+      }
+    case .object:
+      guard let limit = reader.object("until") else { return nil }
+      let events = limit.integer("events", in: 1 ... .max)
+      let duration = limit.duration("duration", in: .seconds(1) ... .seconds(366 * 86_400))
+      limit.finish()
+      if limit.has("events") == limit.has("duration") {
+        reader.report("until", "either \"events\" or \"duration\" is expected")
+      }
+      return events.map { .events($0) } ?? duration.map { .duration($0) }
+    default:
+      reader.report(
+        "until",
+        "\"caught_up\", \"forever\", {\"events\": N} or {\"duration\": \"10m\"} is expected, found \(value.kind)"
+      )
+      return nil
+    }
+  }
+
+  // MARK: - Values that occur in several parts
+
+  /// A name that goes into file names: letters, digits, `-`, `_` and `.`, at most 64, the first a
+  /// letter or digit.
+  func identifier(_ reader: JSONReader, _ key: String, required: Bool = false) -> String? {
+    guard let name = reader.string(key, required: required) else { return nil }
+    let isValid =
+      (1...64).contains(name.utf8.count)
+      && name.utf8.enumerated().allSatisfy { index, byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): index > 0
+        default: false
+        }
+      }
+    guard isValid else {
+      reader.report(
+        key,
+        "a name of 1 to 64 letters, digits, '-', '_' and '.' is expected, beginning with a letter or digit"
+      )
+      return nil
+    }
+    return name
+  }
+
+  /// An absolute path, from one that may be relative to the base.
+  func path(_ reader: JSONReader, _ key: String, required: Bool = false) -> String? {
+    guard let path = reader.string(key, required: required) else { return nil }
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      reader.report(key, "a path is expected, found an empty text")
+      return nil
+    }
+    return FilePath.resolve(path, base: self.base)
+  }
+
+  func address(_ reader: JSONReader, _ key: String, _ text: String) -> ServiceAddress? {
+    do throws(ServiceAddress.ParseError) {
+      return try ServiceAddress(parsing: text)
+    } catch {
+      reader.report(key, "\(error)")
+      return nil
+    }
+  }
+
+  /// A text that is not empty.
+  func text(_ reader: JSONReader, _ key: String, required: Bool = false) -> String? {
+    guard let text = reader.string(key, required: required) else { return nil }
+    guard !text.isEmpty else {
+      reader.report(key, "must not be empty")
+      return nil
+    }
+    return text
+  }
+
+  /// The document of another file and where its mistakes go; nil when it cannot be read.
+  func otherDocument(_ file: String) -> JSONReader? {
+    do throws(ConfigurationError) {
+      let document = try PipelineConfiguration.document(file)
+      let mistakes = JSONMistakes()
+      let interpolation = Interpolation(
+        environment: self.environment, base: self.base, mistakes: mistakes)
+      return JSONReader(interpolation.interpolate(document), mistakes: mistakes)
+    } catch {
+      self.mistakesOfOtherFiles += error.mistakes
+      return nil
+    }
+  }
+
+  func addMistakes(of reader: JSONReader, file: String) {
+    self.mistakesOfOtherFiles += reader.mistakes.inTextOrder.map {
+      ConfigurationMistake(file: file, mistake: $0)
+    }
+  }
+}

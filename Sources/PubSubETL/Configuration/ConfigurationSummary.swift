@@ -1,0 +1,62 @@
+import JSON
+
+/// What a pipeline file means, in words, for `check`.
+enum ConfigurationSummary {
+  /// Lines of a label and a value, each ended. Paths are absolute, secrets do not occur.
+  static func text(_ configuration: PipelineConfiguration) -> String {
+    var lines: [(label: String, value: String)] = [
+      ("pipeline", "\(configuration.name) (\(configuration.file))"),
+      ("endpoint", configuration.source.org.endpoint.url),
+    ]
+    if let file = configuration.source.org.caFile { lines.append(("trusts", file)) }
+    lines.append(("login", Self.login(configuration.source.org.auth)))
+    for topic in configuration.source.topics {
+      lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
+    }
+    let stages = configuration.stages.compactMap { $0.value["type"]?.string }
+    if !stages.isEmpty { lines.append(("stages", stages.joined(separator: ", "))) }
+    for sink in configuration.sinks {
+      switch sink {
+      case .files(let files): lines.append(("sink", "\(files.name): files in \(files.directory)"))
+      }
+    }
+    lines.append(("checkpoint", configuration.checkpoint.directory))
+    lines.append(("dead letters", configuration.deadLetter.directory))
+    lines.append(("until", Self.until(configuration.run.until)))
+    return lines.map { label, value in
+      label + String(repeating: " ", count: max(1, 14 - label.count)) + value + "\n"
+    }.joined()
+  }
+
+  /// A line per mistake and one with their number.
+  static func mistakes(_ error: ConfigurationError) -> String {
+    let count = error.mistakes.count
+    return "\(error)\n\(count) \(count == 1 ? "mistake" : "mistakes")\n"
+  }
+
+  private static func login(_ auth: AuthConfiguration) -> String {
+    switch auth {
+    case .clientCredentials(let loginURL, _, _): "client credentials at \(loginURL.url)"
+    case .token(.value, let instanceURL): "token for \(instanceURL.url)"
+    case .token(.file(let file), let instanceURL): "token in \(file) for \(instanceURL.url)"
+    }
+  }
+
+  private static func start(_ start: StartPosition?) -> String {
+    switch start {
+    case .earliest: "first run from the earliest event kept"
+    case .latest: "first run from now on"
+    case .replayID(let id): "first run after \(id)"
+    case nil: "without \"start\": a first run is refused"
+    }
+  }
+
+  private static func until(_ until: RunConfiguration.Until) -> String {
+    switch until {
+    case .caughtUp: "caught up"
+    case .forever: "stopped by a signal"
+    case .events(let count): "\(count) events"
+    case .duration(let duration): "\(duration.components.seconds) s"
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import Glibc
+
+/// What configuration takes from around the process; replaced in tests.
+struct Environment: Sendable {
+  /// The value of an environment variable, nil when it is not set.
+  var variable: @Sendable (String) -> String?
+
+  static let process = Environment { name in
+    getenv(name).map { String(cString: $0) }
+  }
+
+  init(variable: @escaping @Sendable (String) -> String?) { self.variable = variable }
+
+  init(_ variables: [String: String]) { self.init { variables[$0] } }
+}
+
+/// Paths as configuration sees them: absolute, without `.` and `..`.
+enum FilePath {
+  /// - Parameter base: an absolute path, taken for relative `path`s.
+  static func resolve(_ path: String, base: String) -> String {
+    Self.normalize(path.hasPrefix("/") ? path : "\(base)/\(path)")
+  }
+
+  /// The working directory.
+  static var workingDirectory: String {
+    guard let path = getcwd(nil, 0) else { return "/" }
+    defer { free(path) }
+    return String(cString: path)
+  }
+
+  /// The directory a file is in.
+  static func directory(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// The path with symbolic links resolved; nil when it does not exist.
+  static func real(_ path: String) -> String? {
+    guard let real = realpath(path, nil) else { return nil }
+    defer { free(real) }
+    return String(cString: real)
+  }
+
+  static func isReadable(_ path: String) -> Bool { access(path, R_OK) == 0 }
+
+  private static func normalize(_ path: String) -> String {
+    var parts: [Substring] = []
+    for part in path.split(separator: "/") where part != "." {
+      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    }
+    return "/" + parts.joined(separator: "/")
+  }
+}
+
+/// A small file read as a whole.
+enum TextFile {
+  struct ReadError: Error, CustomStringConvertible {
+    /// `cannot be read: No such file or directory`
+    var description: String
+  }
+
+  static func read(_ path: String, limit: Int = 4 << 20) throws(ReadError) -> [UInt8] {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw Self.error(errno) }
+    defer { close(file) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = Glibc.read(file, &chunk, chunk.count)
+      if count == 0 { return bytes }
+      if count < 0 {
+        let code = errno
+        if code == EINTR { continue }
+        throw Self.error(code)
+      }
+      bytes += chunk[..<count]
+      guard bytes.count <= limit else {
+        throw ReadError(description: "cannot be read: it has more than \(limit >> 20) MiB")
+      }
+    }
+  }
+
+  private static func error(_ code: Int32) -> ReadError {
+    ReadError(description: "cannot be read: \(String(cString: strerror(code)))")
+  }
+}

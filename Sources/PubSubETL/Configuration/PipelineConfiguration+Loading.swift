@@ -1,0 +1,53 @@
+import JSON
+
+extension PipelineConfiguration {
+  /// Reads, overrides, interpolates and checks a pipeline file.
+  ///
+  /// - Parameters:
+  ///   - file: path of the file, relative to the working directory.
+  ///   - root: directory for relative paths in the file instead of the file's own; nil for the
+  ///     environment variable `PUBSUB_ETL_ROOT`, if it is set.
+  /// - Throws: `ConfigurationError` with every mistake.
+  static func load(
+    file: String, root: String? = nil, overrides: [ConfigurationOverride] = [],
+    environment: Environment = .process
+  ) throws(ConfigurationError) -> PipelineConfiguration {
+    let workingDirectory = FilePath.workingDirectory
+    let file = FilePath.resolve(file, base: workingDirectory)
+    let directory = FilePath.directory(of: file)
+    let base =
+      if let root = root ?? environment.variable("PUBSUB_ETL_ROOT"), !root.isEmpty {
+        FilePath.resolve(root, base: workingDirectory)
+      } else {
+        // `..` of a relative path means the parent of the real directory.
+        FilePath.real(directory) ?? directory
+      }
+    var document = try Self.document(file)
+    let mistakes = JSONMistakes()
+    for override in overrides { override.apply(to: &document, mistakes: mistakes) }
+    let interpolation = Interpolation(environment: environment, base: base, mistakes: mistakes)
+    document = interpolation.interpolate(document)
+    let loading = ConfigurationReader(file: file, base: base, environment: environment)
+    let configuration = loading.pipeline(JSONReader(document, mistakes: mistakes))
+    let all =
+      mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
+      + loading.mistakesOfOtherFiles
+    guard let configuration, all.isEmpty else { throw ConfigurationError(mistakes: all) }
+    return configuration
+  }
+
+  static func document(_ file: String) throws(ConfigurationError) -> JSONValue {
+    let mistake: JSONMistake
+    do throws(TextFile.ReadError) {
+      let text = try TextFile.read(file)
+      do throws(JSONError) {
+        return try JSONValue(parsing: text)
+      } catch {
+        mistake = JSONMistake(path: "", position: error.position, message: error.message)
+      }
+    } catch {
+      mistake = JSONMistake(path: "", position: .unknown, message: "\(error)")
+    }
+    throw ConfigurationError(mistakes: [ConfigurationMistake(file: file, mistake: mistake)])
+  }
+}

@@ -1,0 +1,172 @@
+import JSON
+import Pipeline
+
+/// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
+///
+/// Defaults stand here, at the properties, and nowhere else.
+struct PipelineConfiguration: Sendable {
+  /// Absolute path of the pipeline file.
+  var file: String
+  /// Absolute directory that relative paths of the file are relative to.
+  var base: String
+  /// Identity of the pipeline in file names and checkpoints.
+  var name: String
+  var source: SourceConfiguration
+  var stages: [StageConfiguration] = []
+  /// At least one.
+  var sinks: [SinkConfiguration]
+  var commit = CommitConfiguration()
+  var checkpoint: CheckpointConfiguration
+  var deadLetter: DeadLetterConfiguration
+  var run = RunConfiguration()
+}
+
+/// Where a topic is read from when no position of it is stored.
+enum StartPosition: Sendable, Equatable {
+  case earliest
+  case latest
+  /// The events after this one.
+  case replayID(ReplayID)
+}
+
+struct SourceConfiguration: Sendable {
+  struct Topic: Sendable, Equatable {
+    var name: String
+    /// Nil: a first run is an error, which the runner raises.
+    var start: StartPosition?
+  }
+
+  enum InvalidReplayPolicy: String, CaseIterable, Sendable { case fail, earliest, latest }
+
+  enum RecordIDs: String, CaseIterable, Sendable {
+    /// A change of several records is one row per record.
+    case rows
+    /// It is one row with all of them.
+    case array
+  }
+
+  var org: OrgConfiguration
+  /// At least one, no name twice.
+  var topics: [Topic]
+  /// Events outstanding per stream, 1…100.
+  var numRequested = 100
+  var onInvalidReplay = InvalidReplayPolicy.fail
+  var recordIDs = RecordIDs.rows
+}
+
+struct OrgConfiguration: Sendable {
+  var endpoint: ServiceAddress
+  /// PEM file with the certificates to trust; nil for those of the system.
+  var caFile: String?
+  /// Organization ID of 15 or 18 characters; nil to take it from the login.
+  var orgID: String?
+  var auth: AuthConfiguration
+
+  static let defaultEndpoint = "https://api.pubsub.salesforce.com:7443"
+}
+
+/// How an access token is obtained (contract/auth.md).
+enum AuthConfiguration: Sendable {
+  /// The org's My Domain, and an app with a run-as user.
+  case clientCredentials(loginURL: ServiceAddress, clientID: String, clientSecret: Secret)
+  /// A token that somebody else obtains and renews.
+  case token(TokenSource, instanceURL: ServiceAddress)
+
+  enum TokenSource: Sendable, Equatable {
+    case value(Secret)
+    /// Absolute path; read again when the service refuses the token.
+    case file(String)
+  }
+}
+
+/// A stage as its object in the file, which `TransformRegistry` has accepted.
+struct StageConfiguration: Sendable {
+  /// JSON pointer in the pipeline file.
+  var path: String
+  var value: JSONValue
+
+  /// The stage, new for each run.
+  func transform() -> any Transform {
+    let reader = JSONReader(self.value, path: self.path, mistakes: JSONMistakes())
+    guard let transform = TransformRegistry.transform(reading: reader) else {
+      preconditionFailure("\(self.path) was accepted when the file was loaded")
+    }
+    return transform
+  }
+}
+
+enum SinkConfiguration: Sendable {
+  case files(FilesSinkConfiguration)
+
+  var name: String {
+    switch self {
+    case .files(let files): files.name
+    }
+  }
+}
+
+struct FilesSinkConfiguration: Sendable, Equatable {
+  enum Int64Form: String, CaseIterable, Sendable {
+    case number
+    /// Every `long` column as text, for readers whose numbers are doubles.
+    case string
+  }
+
+  var name: String
+  /// Absolute.
+  var directory: String
+  /// Of zstd, 1…19.
+  var compressionLevel = 1
+  var int64 = Int64Form.number
+  /// Bytes of a finished file, compressed.
+  var rotateBytes = 128 << 20
+  var rotateEvents = 1_000_000
+  var rotateAge = Duration.seconds(3600)
+  var rotateIdle = Duration.seconds(300)
+}
+
+/// When the events that have arrived are made durable together.
+struct CommitConfiguration: Sendable, Equatable {
+  var maxEvents = 2000
+  /// Of encoded output.
+  var maxBytes = 16 << 20
+  var maxDelay = Duration.seconds(1)
+}
+
+struct CheckpointConfiguration: Sendable, Equatable {
+  /// Absolute.
+  var directory: String
+  /// A position not confirmed for that long is renewed before a run ends as caught up.
+  var renewAfter = Duration.seconds(12 * 3600)
+}
+
+struct DeadLetterConfiguration: Sendable, Equatable {
+  /// Absolute; `dead` in the checkpoint's directory unless said otherwise.
+  var directory: String
+  /// Dead letters a run may write and still succeed.
+  var max = 0
+}
+
+struct RunConfiguration: Sendable, Equatable {
+  enum Until: Sendable, Equatable {
+    case caughtUp
+    case forever
+    case events(Int)
+    case duration(Duration)
+  }
+
+  enum IfRunning: String, CaseIterable, Sendable { case fail, skip, wait }
+
+  /// Kinds of `attention` in the report.
+  enum Attention: String, CaseIterable, Sendable {
+    case gaps, holes
+    case deadLetters = "dead_letters"
+  }
+
+  var until = Until.caughtUp
+  /// Silence after which a topic counts as caught up.
+  var quiet = Duration.seconds(15)
+  var ifRunning = IfRunning.fail
+  /// Kinds that end the run with exit code 65.
+  var failOn: Set<Attention> = []
+}

@@ -1,0 +1,20 @@
+/// A text that must not appear in logs, messages or reports: every way of printing it gives
+/// `<redacted>`.
+struct Secret: Sendable, Equatable {
+  /// The text itself, for the one request that needs it.
+  let value: String
+
+  init(_ value: String) { self.value = value }
+
+  /// Keys of the pipeline file whose values are secrets. They come from the environment or a
+  /// file, never from the command line, which other users of the machine can read.
+  static let keys: Set<String> = [
+    "client_secret", "access_token", "refresh_token", "private_key", "password",
+  ]
+}
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  var description: String { "<redacted>" }
+  var debugDescription: String { "<redacted>" }
+  var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,91 @@
+/// What a run has done so far.
+struct ProgressSnapshot: Sendable, Equatable {
+  var events: Int64 = 0
+  /// Bytes written to sinks, compressed.
+  var bytes: Int64 = 0
+  /// Files finished.
+  var files: Int = 0
+  /// Newest commit time seen, in milliseconds since 1970; nil before the first change event.
+  var newestCommit: Int64?
+}
+
+/// The live line of a run on a terminal: events, rate, lag, bytes, files. A value without clock
+/// and output: give it snapshots, show what it returns.
+struct ProgressLine {
+  /// Shortest time between two drawings.
+  static let interval = Duration.milliseconds(200)
+  /// The rate is that of the last seconds.
+  private static let window = Duration.seconds(5)
+
+  private var samples: [(time: Duration, events: Int64)] = []
+  private var lastDrawn: Duration?
+
+  /// The line to show; nil while the last one is too young.
+  ///
+  /// - Parameters:
+  ///   - time: since the run began, by a monotonic clock.
+  ///   - wallTime: milliseconds since 1970, for the lag.
+  ///   - columns: width of the terminal; a longer line is cut, since it could not be erased.
+  mutating func update(
+    _ snapshot: ProgressSnapshot, at time: Duration, wallTime: Int64, columns: Int
+  ) -> String? {
+    if let last = self.lastDrawn, time - last < Self.interval { return nil }
+    self.lastDrawn = time
+    self.samples.append((time, snapshot.events))
+    while self.samples.count > 2, time - self.samples[1].time >= Self.window {
+      self.samples.removeFirst()
+    }
+    var parts = [
+      "\(Self.grouped(snapshot.events)) events", "\(Self.grouped(self.rate))/s",
+    ]
+    if let newest = snapshot.newestCommit {
+      parts.append("lag \(Self.age(milliseconds: max(0, wallTime - newest)))")
+    }
+    parts.append(Self.size(snapshot.bytes))
+    parts.append("\(snapshot.files) \(snapshot.files == 1 ? "file" : "files")")
+    return String(parts.joined(separator: "  ").prefix(max(0, columns - 1)))
+  }
+
+  private var rate: Int64 {
+    guard let first = self.samples.first, let last = self.samples.last,
+      last.time > first.time
+    else { return 0 }
+    let seconds = (last.time - first.time) / .seconds(1)
+    return Int64((Double(last.events - first.events) / seconds).rounded())
+  }
+
+  /// `1,234,567`; of a number that is not negative.
+  static func grouped(_ number: Int64) -> String {
+    let digits = String(number)
+    var result = ""
+    for (index, digit) in digits.enumerated() {
+      if index > 0, (digits.count - index) % 3 == 0 { result += "," }
+      result.append(digit)
+    }
+    return result
+  }
+
+  /// Two units at most: `350 ms`, `12 s`, `3 min 05 s`, `2 h 04 min`, `3 d 07 h`.
+  static func age(milliseconds: Int64) -> String {
+    func padded(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    let seconds = milliseconds / 1000
+    switch seconds {
+    case 0: return "\(milliseconds) ms"
+    case ..<60: return "\(seconds) s"
+    case ..<3600: return "\(seconds / 60) min \(padded(seconds % 60)) s"
+    case ..<86_400: return "\(seconds / 3600) h \(padded(seconds / 60 % 60)) min"
+    default: return "\(seconds / 86_400) d \(padded(seconds / 3600 % 24)) h"
+    }
+  }
+
+  /// `17 B`, `12.3 MiB`.
+  static func size(_ bytes: Int64) -> String {
+    guard bytes >= 1024 else { return "\(bytes) B" }
+    var tenths = bytes * 10 / 1024
+    for unit in ["KiB", "MiB", "GiB"] {
+      if tenths < 10_240 { return "\(tenths / 10).\(tenths % 10) \(unit)" }
+      tenths /= 1024
+    }
+    return "\(tenths / 10).\(tenths % 10) TiB"
+  }
+}

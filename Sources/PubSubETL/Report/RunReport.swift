@@ -1,0 +1,128 @@
+import JSON
+import Pipeline
+
+/// What a run did, for the people and programs that watch it (`--report`).
+struct RunReport: Sendable {
+  struct Topic: Sendable, Equatable {
+    /// The rule that said the topic is caught up (design page, section 4).
+    enum CaughtUpRule: String, Sendable {
+      case emptyResponse = "empty_response"
+      case newerCommit = "newer_commit"
+      case quiet
+      case supply
+    }
+
+    var topic: String
+    /// Events made durable by this run.
+    var events: Int64 = 0
+    /// Lines or rows they made.
+    var rows: Int64 = 0
+    /// Events the service delivered; they count against the org's allowance.
+    var delivered: Int64 = 0
+    /// Delivered events that were exported.
+    var exported: Int64 = 0
+    var firstReplayID: ReplayID?
+    var lastReplayID: ReplayID?
+    /// Milliseconds since 1970; nil unless caught up.
+    var completeThrough: Int64?
+    var caughtUpBy: CaughtUpRule?
+
+    init(topic: String) { self.topic = topic }
+  }
+
+  struct Sink: Sendable, Equatable {
+    var name: String
+    var type: String
+    /// Absolute directory or name of the database.
+    var target: String
+    var rows: Int64 = 0
+    /// Bytes written, compressed.
+    var bytes: Int64 = 0
+    /// Files finished.
+    var files = 0
+  }
+
+  /// Something a successful run wants somebody to look at.
+  struct Attention: Sendable, Equatable {
+    var kind: RunConfiguration.Attention
+    var topic: String?
+    /// What it is and what to do.
+    var message: String
+  }
+
+  var pipeline: String
+  /// Absolute path of the pipeline file.
+  var file: String
+  /// Milliseconds since 1970.
+  var startedAt: Int64
+  var finishedAt: Int64
+  var exitCode: ExitCode
+  /// Why the run ended, in one stable word: `caught_up`, `signal`, `quota`, …
+  var reason: String
+  /// The error in words; nil after a success.
+  var message: String?
+  var topics: [Topic] = []
+  var sinks: [Sink] = []
+  var deadLetters: Int64 = 0
+  var deadLetterDirectory: String?
+  var gaps: Int64 = 0
+  var attention: [Attention] = []
+
+  /// The exit code that `run.fail_on` asks for: a success with something of these kinds to look
+  /// at becomes `data`.
+  func exitCode(failingOn kinds: Set<RunConfiguration.Attention>) -> ExitCode {
+    let fails = self.attention.contains { kinds.contains($0.kind) }
+    return self.exitCode == .success && fails ? .data : self.exitCode
+  }
+
+  /// All members in a fixed order; what is not known is null.
+  var json: JSONValue {
+    func time(_ milliseconds: Int64?) -> JSONValue {
+      milliseconds.map { .string(UTCTime.timestamp(milliseconds: $0)) } ?? nil
+    }
+    func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? nil }
+    let topics = self.topics.map { topic -> JSONValue in
+      [
+        "topic": .string(topic.topic),
+        "events": .integer(topic.events),
+        "rows": .integer(topic.rows),
+        "delivered": .integer(topic.delivered),
+        "exported": .integer(topic.exported),
+        "first_replay_id": text(topic.firstReplayID?.hex),
+        "last_replay_id": text(topic.lastReplayID?.hex),
+        "complete_through": time(topic.completeThrough),
+        "caught_up_by": text(topic.caughtUpBy?.rawValue),
+      ]
+    }
+    let sinks = self.sinks.map { sink -> JSONValue in
+      [
+        "name": .string(sink.name), "type": .string(sink.type), "target": .string(sink.target),
+        "rows": .integer(sink.rows), "bytes": .integer(sink.bytes),
+        "files": .integer(sink.files),
+      ]
+    }
+    let attention = self.attention.map { attention -> JSONValue in
+      [
+        "kind": .string(attention.kind.rawValue), "topic": text(attention.topic),
+        "message": .string(attention.message),
+      ]
+    }
+    return [
+      "pipeline": .string(self.pipeline),
+      "file": .string(self.file),
+      "version": .string(PubSubETL.version),
+      "started_at": time(self.startedAt),
+      "finished_at": time(self.finishedAt),
+      "exit_code": .integer(self.exitCode.rawValue),
+      "reason": .string(self.reason),
+      "message": text(self.message),
+      "topics": .array(topics),
+      "sinks": .array(sinks),
+      "dead_letters": [
+        "count": .integer(self.deadLetters), "directory": text(self.deadLetterDirectory),
+      ],
+      "gaps": .integer(self.gaps),
+      "attention": .array(attention),
+    ]
+  }
+}

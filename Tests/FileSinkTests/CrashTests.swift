@@ -1,0 +1,115 @@
+import Pipeline
+import Testing
+
+@testable import FileSink
+
+/// The whole of checkpoint, files sink and dead letters on a file system in memory, ended at every
+/// call.
+@Suite("Crash at every call")
+struct CrashTests {
+  /// Two entities, two dates, a platform event, dead letters, a fan-out, rotation by events and by
+  /// the number of open files.
+  static let script = ScriptedRun(
+    events: (0..<9).map { number in
+      var event = TestEvent(number: number)
+      if number == 2 || number == 5 {
+        event.entity = "Account"
+        event.rowCount = 3
+      }
+      if number == 3 { event.isUndecodable = true }
+      if number == 4 {
+        event.topic = "/event/Order__e"
+        event.entity = "Order__e"
+        event.commitTimestamp = nil
+      }
+      if number > 6 { event.commitTimestamp = 1_771_372_800_000 }
+      return event
+    },
+    rotation: .init(maxEventCount: 2, maxOpenFileCount: 2))
+
+  static let callCount: Int = {
+    let fileSystem = ModelFileSystem()
+    try? Self.script.run(on: fileSystem)
+    return fileSystem.callCount
+  }()
+
+  @Test("Without a crash every event stands once")
+  func noCrash() throws {
+    let fileSystem = ModelFileSystem()
+    try Self.script.run(on: fileSystem)
+    #expect(try Self.script.faults(in: fileSystem.files) == [])
+    #expect(fileSystem.violations == [])
+    #expect(Self.callCount > 100)
+    // Nothing more to do: another run changes nothing.
+    let before = fileSystem.files.filter { ModelFileSystem.isFinal($0.key) }
+    fileSystem.kill()
+    try Self.script.run(on: fileSystem)
+    #expect(fileSystem.files.filter { ModelFileSystem.isFinal($0.key) } == before)
+  }
+
+  @Test("Killed at any call, the next run completes", arguments: [false, true])
+  func kill(tearing: Bool) throws {
+    for call in 1...Self.callCount {
+      let fileSystem = ModelFileSystem()
+      fileSystem.diesAtCall = call
+      fileSystem.tearsLastWrite = tearing
+      #expect(throws: (any Error).self) { try Self.script.run(on: fileSystem) }
+      fileSystem.kill()
+      try self.complete(fileSystem, "killed at call \(call)")
+    }
+  }
+
+  @Test("Power cut at any call, the next run completes", arguments: 0..<6)
+  func powerCut(variant: Int) throws {
+    for call in 1...Self.callCount {
+      let fileSystem = ModelFileSystem()
+      fileSystem.diesAtCall = call
+      fileSystem.tearsLastWrite = variant % 2 == 1
+      #expect(throws: (any Error).self) { try Self.script.run(on: fileSystem) }
+      fileSystem.powerCut(Self.survival(variant, call))
+      try self.complete(fileSystem, "cut at call \(call), variant \(variant)")
+    }
+  }
+
+  @Test("A second and a third crash, during recovery, change nothing", arguments: 0..<4)
+  func repeatedCrashes(variant: Int) throws {
+    var random = SplitMix(seed: UInt64(variant))
+    for call in 1...Self.callCount {
+      let fileSystem = ModelFileSystem()
+      var calls = [call]
+      fileSystem.diesAtCall = call
+      #expect(throws: (any Error).self) { try Self.script.run(on: fileSystem) }
+      for round in 0..<3 {
+        if (call + round) % 2 == 0 {
+          fileSystem.kill()
+        } else {
+          fileSystem.powerCut(Self.survival(variant + round, call))
+        }
+        calls.append(Int.random(in: 1...60, using: &random))
+        fileSystem.diesAtCall = calls[round + 1]
+        try? Self.script.run(on: fileSystem)
+      }
+      fileSystem.powerCut(.nothing)
+      try self.complete(fileSystem, "crashes at calls \(calls), variant \(variant)")
+    }
+  }
+
+  private static func survival(_ variant: Int, _ call: Int) -> ModelFileSystem.Survival {
+    switch variant {
+    case 0: .nothing
+    case 1: .everything
+    default: .random(SplitMix(seed: UInt64(variant * 10_000 + call)))
+    }
+  }
+
+  private func complete(_ fileSystem: ModelFileSystem, _ what: String) throws {
+    do {
+      try Self.script.run(on: fileSystem)
+    } catch {
+      Issue.record("\(what): \(error)")
+      return
+    }
+    let faults = try Self.script.faults(in: fileSystem.files) + fileSystem.violations
+    #expect(faults == [], "\(what)")
+  }
+}

@@ -1,0 +1,238 @@
+import JSON
+import Pipeline
+import Testing
+
+@testable import FileSink
+
+/// What recovery does with files that are not as they should be.
+@Suite("Recovery")
+struct RecoveryTests {
+  private let fileSystem = ModelFileSystem()
+  private let clock = TestClock()
+  private let batches = TestBatches()
+  private static let part =
+    "/out/Opportunity/commit_date=2026-02-17/.opps-OpportunityChangeEvent-e1-000000000000.ndjson.zst.part"
+  private static let final =
+    "/out/Opportunity/commit_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000000.ndjson.zst"
+
+  private func sink(
+    pipeline: String = "opps", directory: String = "/out", acceptsReset: Bool = false
+  ) -> FileSink {
+    FileSink(
+      FileSinkConfiguration(
+        directory: directory, pipeline: pipeline, org: "00D", acceptsReset: acceptsReset),
+      fileSystem: self.fileSystem, clock: self.clock.sinkClock)
+  }
+
+  private func write(_ events: [TestEvent], to sink: FileSink, epoch: Int = 1) throws {
+    for batch in self.batches.batches(events[...], epoch: epoch) { try sink.write(batch) }
+  }
+
+  /// A run that committed two events, wrote a third and was killed.
+  private func killedRun() throws -> JSONValue {
+    let sink = self.sink()
+    try sink.recover(from: nil)
+    try self.write([TestEvent(number: 0), TestEvent(number: 1)], to: sink)
+    let state = try sink.flush(finish: false)
+    #expect(try sink.committed() == false)
+    try self.write([TestEvent(number: 2)], to: sink)
+    _ = try sink.flush(finish: false)
+    self.fileSystem.kill()
+    return state
+  }
+
+  private func failure(of body: () throws -> Void) -> FileSinkError? {
+    do {
+      try body()
+      return nil
+    } catch {
+      return error as? FileSinkError
+    }
+  }
+
+  @Test("A file in progress is cut to what was committed, ended and finished")
+  func cut() throws {
+    let state = try self.killedRun()
+    let sink = self.sink()
+    try sink.recover(from: state)
+    let content = try #require(self.fileSystem.files[Self.final])
+    #expect(content.suffix(3) == [1, 0, 0])
+    #expect(try Decompression.lines(of: content).count == 2)
+    #expect(self.fileSystem.files[Self.part] == nil)
+    #expect(sink.finishedFileCount == 1)
+    #expect(try sink.flush(finish: false)["files"] == [])
+  }
+
+  @Test("A file in progress that the checkpoint does not know is removed")
+  func unknownPart() throws {
+    _ = try self.killedRun()
+    try self.sink().recover(from: nil)
+    #expect(self.fileSystem.files[Self.part] == nil)
+    #expect(self.fileSystem.files[Self.final] == nil)
+  }
+
+  @Test("Files of other pipelines are left alone, also when one name begins like the other")
+  func otherPipelines() throws {
+    _ = try self.killedRun()
+    let foreign = Self.final.replacing("opps-", with: "opps-2-")
+    self.fileSystem.put(foreign, [1])
+    try self.sink(pipeline: "opps-2-x").recover(from: nil)
+    #expect(self.fileSystem.files[Self.part] != nil)
+    self.fileSystem.kill()
+    try self.sink().recover(from: nil)
+    #expect(self.fileSystem.files[foreign] == [1])
+  }
+
+  @Test("A finished file known neither to checkpoint nor manifest stops the run and stays")
+  func unknownFinal() throws {
+    _ = try self.killedRun()
+    self.fileSystem.put(Self.final, [1, 2, 3])
+    let error = self.failure { try self.sink().recover(from: nil) }
+    #expect(error?.code == .unknownFile)
+    #expect(error?.message.contains(Self.final) == true)
+    #expect(self.fileSystem.files[Self.final] == [1, 2, 3])
+  }
+
+  @Test("A finished file beside the same one in progress stops the run")
+  func conflict() throws {
+    let state = try self.killedRun()
+    self.fileSystem.put(Self.final, [1, 2, 3])
+    #expect(self.failure { try self.sink().recover(from: state) }?.code == .unknownFile)
+    #expect(self.fileSystem.files[Self.final] == [1, 2, 3])
+    #expect(self.fileSystem.files[Self.part] != nil)
+  }
+
+  @Test("A file in progress with other bytes than were committed stops the run")
+  func changedPart() throws {
+    let state = try self.killedRun()
+    let content = try #require(self.fileSystem.files[Self.part])
+    var changed = content
+    changed[10] ^= 1
+    self.fileSystem.put(Self.part, changed)
+    let error = self.failure { try self.sink().recover(from: state) }
+    #expect(error?.code == .inconsistent)
+    #expect(error?.message.contains("sha256") == true)
+    #expect(self.fileSystem.files[Self.part] == changed)
+
+    self.fileSystem.kill()
+    self.fileSystem.put(Self.part, Array(content.prefix(20)))
+    #expect(self.failure { try self.sink().recover(from: state) }?.code == .inconsistent)
+  }
+
+  @Test("A file that is gone stops the run, and the message names both directories")
+  func missing() throws {
+    let state = try self.killedRun()
+    let error = self.failure { try self.sink(directory: "/other").recover(from: state) }
+    #expect(error?.code == .inconsistent)
+    #expect(error?.message.contains("/out") == true && error?.message.contains("/other") == true)
+  }
+
+  @Test("A finished file that was taken away after its manifest line is no fault")
+  func takenAway() throws {
+    let sink = self.sink()
+    try sink.recover(from: nil)
+    try self.write([TestEvent(number: 0)], to: sink)
+    let state = try sink.flush(finish: true)
+    #expect(try sink.committed())
+    self.fileSystem.kill()
+    self.fileSystem.delete(Self.final)
+    try self.sink().recover(from: state)
+    #expect(self.fileSystem.files[Self.final] == nil)
+  }
+
+  @Test("A torn last line of the manifest is repaired wherever it is torn")
+  func tornManifest() throws {
+    let sink = self.sink()
+    try sink.recover(from: nil)
+    var first = TestEvent(number: 0)
+    first.entity = "Account"
+    try self.write([first, TestEvent(number: 1)], to: sink)
+    let state = try sink.flush(finish: true)
+    #expect(try sink.committed())
+    self.fileSystem.kill()
+    let whole = try #require(self.fileSystem.files["/out/_manifest.ndjson"])
+    let firstEnd = try #require(whole.firstIndex(of: UInt8(ascii: "\n"))) + 1
+    for length in 0...whole.count {
+      // The rest missing, and the rest as zeros, as a file system may leave it.
+      for filled in [false, true] {
+        let rest = filled ? [UInt8](repeating: 0, count: whole.count - length) : []
+        if filled, length < firstEnd { continue }
+        self.fileSystem.put("/out/_manifest.ndjson", whole[..<length] + rest)
+        try self.sink().recover(from: state)
+        self.fileSystem.kill()
+        let lines = String(
+          decoding: try #require(self.fileSystem.files["/out/_manifest.ndjson"]), as: UTF8.self
+        ).split(separator: "\n")
+        let expected = String(decoding: whole, as: UTF8.self).split(separator: "\n")
+        #expect(lines.sorted() == expected.sorted(), "torn at \(length)")
+      }
+    }
+  }
+
+  @Test("A damaged line in the middle of the manifest stops the run and names the line")
+  func damagedManifest() throws {
+    let state = try self.killedRun()
+    self.fileSystem.put(
+      "/out/_manifest.ndjson", Array("{\"name\":\"a\"}\nx\n{\"name\":\"b\"}\n".utf8))
+    let error = self.failure { try self.sink().recover(from: state) }
+    #expect(error?.code == .inconsistent)
+    #expect(error?.message.contains("line 2") == true)
+  }
+
+  @Test("Without checkpoint a manifest of this pipeline and org stops the run, unless accepted")
+  func lostState() throws {
+    let sink = self.sink()
+    try sink.recover(from: nil)
+    try self.write([TestEvent(number: 0), TestEvent(number: 1)], to: sink, epoch: 2)
+    _ = try sink.flush(finish: true)
+    _ = try sink.committed()
+    self.fileSystem.kill()
+    let error = self.failure { try self.sink().recover(from: nil) }
+    #expect(error?.code == .lostState)
+    #expect(error?.message.contains("7231") == true)
+    self.fileSystem.kill()
+    let accepting = self.sink(acceptsReset: true)
+    try accepting.recover(from: nil)
+    #expect(
+      accepting.history.topics == [
+        "/data/OpportunityChangeEvent": .init(
+          epoch: 2, lastOrdinal: 1, lastReplayID: "7231", fileCount: 1, eventCount: 2)
+      ])
+    // The same events again make other files.
+    try self.write([TestEvent(number: 0), TestEvent(number: 1)], to: accepting, epoch: 3)
+    _ = try accepting.flush(finish: true)
+    #expect(try accepting.committed())
+    #expect(self.fileSystem.files.keys.filter(ModelFileSystem.isFinal).count == 2)
+  }
+
+  @Test("Two sinks of one pipeline cannot share a directory")
+  func shared() throws {
+    let first = self.sink()
+    try first.recover(from: nil)
+    #expect(self.failure { try self.sink().recover(from: nil) }?.code == .locked)
+    withExtendedLifetime(first) {}
+  }
+
+  @Test("A damaged state, or one whose names lead out of the directory, is refused")
+  func damagedState() throws {
+    let state = try self.killedRun()
+    let file = try #require(state["files"]?.array?.first)
+    let members = try #require(file.members)
+    for member in members {
+      let less = JSONValue(.object(members.filter { $0.name != member.name }))
+      #expect(
+        self.failure { try self.sink().recover(from: ["files": [less]]) }?.code == .inconsistent)
+      self.fileSystem.kill()
+    }
+    for name in ["../x.ndjson.zst", "/x.ndjson.zst", "a/../../x.ndjson.zst"] {
+      let escaped: JSONValue = [
+        "from": .string(SegmentName.partPath(forFinal: name)), "to": .string(name), "length": 99,
+        "closing": false, "manifest": ["name": .string(name), "sha256": ""],
+      ]
+      #expect(
+        self.failure { try self.sink().recover(from: ["files": [escaped]]) }?.code == .inconsistent)
+      self.fileSystem.kill()
+    }
+    #expect(self.failure { try self.sink().recover(from: [:]) }?.code == .inconsistent)
+  }
+}

@@ -1,0 +1,229 @@
+import JSON
+
+@testable import FileSink
+
+/// Performs the ledger's steps on a `LedgerDisk`, in all orders of operations, and crashes at each.
+struct LedgerExplorer {
+  enum Operation: CaseIterable {
+    case appendA, appendB, sealA, commit, commitClosingA, finish
+  }
+
+  /// Steps to leave out.
+  enum Sabotage: CaseIterable {
+    case synchronizeData, synchronizeDirectory, endFrameCut, manifest, checkpointBeforeFinish
+  }
+
+  /// A run: the ledger and what its writers know.
+  private struct Run {
+    var ledger = SegmentLedger()
+    var open: [String: SegmentLedger.ID] = [:]
+    var parts: [SegmentLedger.ID: (name: String, file: Int)] = [:]
+    var position: Int
+  }
+
+  var sabotage: Sabotage?
+  private(set) var faults: Set<String> = []
+  private(set) var operationCount = 0
+  private(set) var crashCount = 0
+  private(set) var recoveryCount = 0
+  /// States of the disk after crashes: all that were met, and those still to be recovered from.
+  private var met: Set<LedgerDisk> = []
+  private var crashed: [LedgerDisk] = []
+
+  /// An event's bytes in a file; never those of an end of frame.
+  static func byte(_ event: Int) -> UInt8 { UInt8(event) + 10 }
+
+  static func record(part: String, name: String, content: [UInt8]) -> SegmentRecord {
+    SegmentRecord(
+      part: part, name: name, byteCount: content.count + 3, sha256: "\(content + [1, 0, 0])",
+      manifest: ["name": .string(name)], isClosing: false)
+  }
+
+  mutating func explore(depth: Int) {
+    self.explore(Run(position: 0), LedgerDisk(), depth: depth)
+    while let disk = self.crashed.popLast(), self.faults.count < 20 { self.recover(disk) }
+  }
+
+  private mutating func explore(_ run: Run, _ disk: LedgerDisk, depth: Int) {
+    guard depth > 0, self.faults.count < 20 else { return }
+    for operation in Operation.allCases {
+      var run = run
+      var disk = disk
+      if operation == .sealA, run.open["a"] == nil { continue }
+      self.operationCount += 1
+      self.perform(operation, &run, &disk)
+      self.explore(run, disk, depth: depth - 1)
+    }
+  }
+
+  private mutating func perform(
+    _ operation: Operation, _ run: inout Run, _ disk: inout LedgerDisk
+  ) {
+    switch operation {
+    case .appendA: self.append("a", &run, &disk)
+    case .appendB: self.append("b", &run, &disk)
+    case .sealA:
+      guard let id = run.open.removeValue(forKey: "a") else { return }
+      self.perform(run.ledger.seal(id), &run, &disk)
+    case .commit: self.commit(closing: [], &run, &disk)
+    case .commitClosingA: self.commit(closing: ["a"], &run, &disk)
+    case .finish: self.commit(closing: ["a", "b"], &run, &disk)
+    }
+  }
+
+  private mutating func append(_ key: String, _ run: inout Run, _ disk: inout LedgerDisk) {
+    let id: SegmentLedger.ID
+    if let known = run.open[key] {
+      id = known
+      run.ledger.appended(to: id)
+    } else {
+      let (new, steps) = run.ledger.open(directory: "")
+      id = new
+      run.open[key] = id
+      run.parts[id] = ("\(key)\(run.position)", disk.nextFile)
+      self.perform(steps, &run, &disk)
+    }
+    // A compressor may write at once what it gets: it does here.
+    guard let file = run.parts[id]?.file else { return }
+    disk.files[file]?.content.append(Self.byte(run.position))
+    run.position += 1
+    self.crash(disk)
+  }
+
+  private mutating func commit(
+    closing keys: [String], _ run: inout Run, _ disk: inout LedgerDisk
+  ) {
+    let ids = keys.compactMap { run.open.removeValue(forKey: $0) }
+    self.perform(run.ledger.flush { ids.contains($0) }, &run, &disk)
+    if self.sabotage == .checkpointBeforeFinish {
+      // The intent is not stored before it is carried out.
+      self.perform(run.ledger.commit(), &run, &disk)
+    }
+    disk.checkpoint = LedgerDisk.Checkpoint(
+      position: run.position,
+      files: run.ledger.records.map {
+        LedgerDisk.Stored(
+          part: $0.part, name: $0.name, byteCount: $0.byteCount, sha256: $0.sha256,
+          isClosing: $0.isClosing)
+      })
+    self.crash(disk)
+    self.perform(run.ledger.commit(), &run, &disk)
+  }
+
+  private mutating func perform(
+    _ steps: [SegmentLedger.Step], _ run: inout Run, _ disk: inout LedgerDisk
+  ) {
+    for step in steps {
+      self.perform(step, &run, &disk)
+      self.crash(disk)
+    }
+  }
+
+  private mutating func perform(
+    _ step: SegmentLedger.Step, _ run: inout Run, _ disk: inout LedgerDisk
+  ) {
+    switch step {
+    case .create(let id):
+      guard let part = run.parts[id] else { return }
+      disk.files[part.file] = LedgerDisk.File()
+      disk.nextFile += 1
+      disk.change([".\(part.name).part": part.file])
+    case .flush(let id):
+      guard let part = run.parts[id], let file = disk.files[part.file] else { return }
+      run.ledger.flushed(
+        id, Self.record(part: ".\(part.name).part", name: part.name, content: file.content))
+    case .synchronizeData(let id):
+      guard let part = run.parts[id], self.sabotage != .synchronizeData else { return }
+      disk.edit(part.file) { $0.durable = $0.content }
+    case .release(let id):
+      run.parts[id] = nil
+    default:
+      self.finish(step, &disk)
+    }
+  }
+
+  /// The steps that recovery has as well.
+  private mutating func finish(_ step: SegmentLedger.Step, _ disk: inout LedgerDisk) {
+    switch step {
+    case .synchronizeDirectory:
+      if self.sabotage != .synchronizeDirectory { disk.synchronizeNames() }
+    case .verify(let record, let isFinished):
+      let content = disk.names[isFinished ? record.name : record.part].flatMap { disk.files[$0] }
+      let committed = content?.content.prefix(record.committedByteCount) ?? []
+      if "\(committed + [1, 0, 0])" != record.sha256 { self.faults.insert("\(record.name): hash") }
+    case .endFrame(let record):
+      guard let file = disk.names[record.part] else {
+        self.faults.insert("\(record.part) is gone")
+        return
+      }
+      if self.sabotage != .endFrameCut {
+        disk.edit(file) { $0.content = Array($0.content.prefix(record.committedByteCount)) }
+        self.crash(disk)
+      }
+      disk.files[file]?.content += [1, 0]
+      self.crash(disk)
+      disk.files[file]?.content += [0]
+      self.crash(disk)
+      disk.edit(file) { $0.durable = $0.content }
+    case .rename(let record):
+      guard let file = disk.names[record.part], disk.names[record.name] == nil else {
+        self.faults.insert("\(record.part) cannot be renamed")
+        return
+      }
+      disk.change([record.part: nil, record.name: file])
+    case .appendToManifest(let record):
+      guard self.sabotage != .manifest else { return }
+      disk.manifest.append(record.name)
+      self.crash(disk)
+      disk.durableManifest = disk.manifest
+    case .create, .flush, .synchronizeData, .release:
+      preconditionFailure("\(step) in a recovery")
+    }
+  }
+
+  // MARK: Crashes
+
+  private mutating func crash(_ disk: LedgerDisk) {
+    self.crashCount += 1
+    for outcome in [disk] + disk.afterPowerCut() where self.met.insert(outcome).inserted {
+      self.crashed.append(outcome)
+    }
+  }
+
+  /// Recovers, crashing in turn at every step; each state of the disk once.
+  private mutating func recover(_ before: LedgerDisk) {
+    self.recoveryCount += 1
+    var disk = before
+    disk.durableManifest = disk.manifest
+    for stored in disk.checkpoint.files {
+      let record = SegmentRecord(
+        part: stored.part, name: stored.name, byteCount: stored.byteCount, sha256: stored.sha256,
+        manifest: ["name": .string(stored.name)], isClosing: stored.isClosing)
+      do {
+        let steps = try SegmentLedger.recovery(
+          of: record,
+          observed: .init(
+            partByteCount: disk.names[record.part].flatMap { disk.files[$0]?.content.count },
+            finishedByteCount: disk.names[record.name].flatMap { disk.files[$0]?.content.count },
+            isInManifest: disk.manifest.contains(record.name)))
+        for step in steps {
+          self.finish(step, &disk)
+          self.crash(disk)
+        }
+      } catch {
+        self.faults.insert("\(error)")
+        return
+      }
+    }
+    let known = Set(disk.checkpoint.files.map(\.name) + disk.manifest)
+    for name in disk.names.keys.sorted() {
+      if name.hasPrefix(".") {
+        disk.change([name: nil])
+        self.crash(disk)
+      } else if !known.contains(name) {
+        self.faults.insert("\(name) is unknown")
+      }
+    }
+    self.faults.formUnion(disk.faults)
+  }
+}

@@ -1,0 +1,317 @@
+import Glibc
+import Pipeline
+
+/// A file system in memory that knows what a power cut would leave, and can end the process at any
+/// call.
+///
+/// File data is durable after a synchronisation of the file, a name after one of its directory.
+/// `powerCut` keeps a random part of everything else, names in any order. Whatever touches a file
+/// under a final name is noted as a violation.
+final class ModelFileSystem: FileSystem, @unchecked Sendable {
+  // Not guarded: each test uses its own from one thread.
+  private final class Node {
+    let isDirectory: Bool
+    var content: [UInt8] = []
+    var durable: [UInt8] = []
+    var lockHolder: Int32?
+    init(isDirectory: Bool) { self.isDirectory = isDirectory }
+  }
+
+  private struct NameChange {
+    var directory: String
+    /// A rename changes two names at once.
+    var names: [(path: String, node: Node?)]
+  }
+
+  private var names: [String: Node] = [:]
+  private var durableNames: [String: Node] = [:]
+  private var pending: [NameChange] = []
+  private var open: [Int32: (node: Node, path: String, appends: Bool, offset: Int)] = [:]
+  private var nextDescriptor: Int32 = 3
+  private(set) var callCount = 0
+  /// From this call on nothing works any more: the process was killed.
+  var diesAtCall = Int.max
+  /// The call at which it dies, when a write, still takes half of the bytes.
+  var tearsLastWrite = false
+  /// Broken promises, in words.
+  private(set) var violations: [String] = []
+  /// Every finished file ever seen: its content must stay what it was.
+  private var seen: [String: [UInt8]] = [:]
+
+  init() {
+    let root = Node(isDirectory: true)
+    self.names["/"] = root
+    self.durableNames["/"] = root
+  }
+
+  // MARK: What tests do to it
+
+  /// The process is gone: descriptors and locks with it, what was written stays.
+  func kill() {
+    self.open = [:]
+    for node in self.names.values { node.lockHolder = nil }
+    self.diesAtCall = .max
+    self.callCount = 0
+  }
+
+  enum Survival {
+    case nothing
+    case everything
+    case random(SplitMix)
+  }
+
+  /// The machine is gone: what was not synchronised survives or not.
+  func powerCut(_ survival: Survival) {
+    var random = SplitMix(seed: 0)
+    if case .random(let source) = survival { random = source }
+    func survives() -> Bool {
+      switch survival {
+      case .nothing: false
+      case .everything: true
+      case .random: random.next() % 2 == 0
+      }
+    }
+    for change in self.pending where survives() { self.apply(change) }
+    self.pending = []
+    self.durableNames = self.durableNames.filter { path, _ in
+      var parent = path
+      while parent != "/" {
+        parent = Self.parent(of: parent)
+        if self.durableNames[parent] == nil { return false }
+      }
+      return true
+    }
+    self.names = self.durableNames
+    for node in Set(self.names.values.map(ObjectIdentifier.init)).compactMap({ id in
+      self.names.values.first { ObjectIdentifier($0) == id }
+    }) where node.content != node.durable {
+      if !survives() {
+        node.content = node.durable
+      } else if survives() {
+        // The size reached the disk, the data did not.
+        let common = min(node.durable.count, node.content.count)
+        node.content =
+          Array(node.durable[..<common])
+          + [UInt8](repeating: 0, count: node.content.count - common)
+      }
+      node.durable = node.content
+    }
+    for (path, content) in self.files where Self.isFinal(path) {
+      if let before = self.seen[path], before != content {
+        self.violations.append("\(path) was seen and differs after a power cut")
+      }
+    }
+    self.kill()
+  }
+
+  var files: [String: [UInt8]] {
+    self.names.filter { !$0.value.isDirectory }.mapValues(\.content)
+  }
+
+  func put(_ path: String, _ content: [UInt8]) {
+    let node = self.names[path] ?? Node(isDirectory: false)
+    node.content = content
+    node.durable = content
+    self.names[path] = node
+    self.durableNames[path] = node
+  }
+
+  func delete(_ path: String) {
+    self.names[path] = nil
+    self.durableNames[path] = nil
+  }
+
+  // MARK: Calls
+
+  private func enter(_ call: String, _ path: String) throws(FileSystemError) {
+    self.callCount += 1
+    guard self.callCount <= self.diesAtCall - 1 || self.diesAtCall == .max else {
+      throw FileSystemError(call, path, code: EIO)
+    }
+  }
+
+  func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
+    try self.enter("open", path)
+    var node = self.names[path]
+    if node == nil, flags.contains(.create) {
+      guard self.names[Self.parent(of: path)] != nil else {
+        throw FileSystemError("open", path, code: ENOENT)
+      }
+      let made = Node(isDirectory: false)
+      node = made
+      self.change(Self.parent(of: path), [(path, made)])
+    } else if flags.contains(.exclusive) {
+      throw FileSystemError("open", path, code: EEXIST)
+    }
+    guard let node else { throw FileSystemError("open", path, code: ENOENT) }
+    guard node.isDirectory == flags.contains(.directory) else {
+      throw FileSystemError("open", path, code: ENOTDIR)
+    }
+    if flags.contains(.truncate) {
+      self.touch(path)
+      node.content = []
+    }
+    let descriptor = self.nextDescriptor
+    self.nextDescriptor += 1
+    self.open[descriptor] = (node, path, flags.contains(.append), 0)
+    return descriptor
+  }
+
+  func close(_ file: Int32) {
+    guard let entry = self.open.removeValue(forKey: file) else { return }
+    if entry.node.lockHolder == file { entry.node.lockHolder = nil }
+  }
+
+  func write(
+    _ bytes: UnsafeRawBufferPointer, to file: Int32, path: String
+  ) throws(FileSystemError) -> Int {
+    let isLast = self.callCount + 1 == self.diesAtCall
+    do throws(FileSystemError) {
+      try self.enter("write", path)
+    } catch {
+      if isLast, self.tearsLastWrite { self.take(bytes.prefix(bytes.count / 2), file) }
+      throw error
+    }
+    self.take(bytes.prefix(bytes.count), file)
+    return bytes.count
+  }
+
+  private func take(_ bytes: Slice<UnsafeRawBufferPointer>, _ file: Int32) {
+    guard let entry = self.open[file] else { return }
+    self.touch(self.name(of: entry.node) ?? entry.path)
+    let offset = entry.appends ? entry.node.content.count : entry.offset
+    let end = offset + bytes.count
+    if entry.node.content.count < end {
+      entry.node.content += [UInt8](repeating: 0, count: end - entry.node.content.count)
+    }
+    entry.node.content.replaceSubrange(offset..<end, with: bytes)
+    self.open[file]?.offset = end
+  }
+
+  func read(
+    into bytes: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int, path: String
+  ) throws(FileSystemError) -> Int {
+    try self.enter("read", path)
+    guard let entry = self.open[file] else { throw FileSystemError("read", path, code: EBADF) }
+    let count = min(bytes.count, max(0, entry.node.content.count - offset))
+    if count > 0 { bytes.copyBytes(from: entry.node.content[offset..<offset + count]) }
+    return count
+  }
+
+  func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError) {
+    try self.enter("ftruncate", path)
+    guard let entry = self.open[file] else { throw FileSystemError("ftruncate", path, code: EBADF) }
+    guard entry.node.content.count != byteCount else { return }
+    self.touch(self.name(of: entry.node) ?? path)
+    entry.node.content =
+      Array(entry.node.content.prefix(byteCount))
+      + [UInt8](repeating: 0, count: max(0, byteCount - entry.node.content.count))
+  }
+
+  func synchronize(_ file: Int32, dataOnly: Bool, path: String) throws(FileSystemError) {
+    try self.enter("fsync", path)
+    guard let entry = self.open[file] else { throw FileSystemError("fsync", path, code: EBADF) }
+    guard entry.node.isDirectory else {
+      entry.node.durable = entry.node.content
+      return
+    }
+    for change in self.pending where change.directory == entry.path { self.apply(change) }
+    self.pending.removeAll { $0.directory == entry.path }
+  }
+
+  func size(of path: String) throws(FileSystemError) -> Int? {
+    try self.enter("stat", path)
+    return self.names[path]?.content.count
+  }
+
+  func rename(_ from: String, to: String) throws(FileSystemError) {
+    try self.enter("rename", to)
+    guard let node = self.names[from] else { throw FileSystemError("rename", from, code: ENOENT) }
+    self.touch(from)
+    self.touch(to)
+    self.change(Self.parent(of: to), [(from, nil), (to, node)])
+  }
+
+  func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
+    try self.enter("renameat2", to)
+    guard let node = self.names[from] else { throw FileSystemError("rename", from, code: ENOENT) }
+    guard self.names[to] == nil else { throw FileSystemError("renameat2", to, code: EEXIST) }
+    self.touch(from)
+    self.change(Self.parent(of: to), [(from, nil), (to, node)])
+    if let before = self.seen[to], before != node.content {
+      self.violations.append("\(to) was seen with other content before")
+    }
+    self.seen[to] = node.content
+  }
+
+  func remove(_ path: String) throws(FileSystemError) {
+    try self.enter("unlink", path)
+    self.touch(path)
+    self.change(Self.parent(of: path), [(path, nil)])
+  }
+
+  func makeDirectory(_ path: String) throws(FileSystemError) -> Bool {
+    try self.enter("mkdir", path)
+    guard self.names[path] == nil else { return false }
+    self.change(Self.parent(of: path), [(path, Node(isDirectory: true))])
+    return true
+  }
+
+  func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]? {
+    try self.enter("opendir", directory)
+    guard self.names[directory] != nil else { return nil }
+    return self.names.filter { $0.key != "/" && Self.parent(of: $0.key) == directory }.map {
+      DirectoryEntry(
+        name: String($0.key.split(separator: "/").last ?? ""), isDirectory: $0.value.isDirectory)
+    }
+  }
+
+  func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+    try self.enter("flock", path)
+    guard let entry = self.open[file] else { throw FileSystemError("flock", path, code: EBADF) }
+    if let holder = entry.node.lockHolder, holder != file { return false }
+    entry.node.lockHolder = file
+    return true
+  }
+
+  func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
+    try self.enter("fstat", path)
+    return self.open[file].map { self.name(of: $0.node) != nil } ?? false
+  }
+
+  // MARK: Names
+
+  static func isFinal(_ path: String) -> Bool {
+    let name = path.split(separator: "/").last ?? ""
+    return name.hasSuffix(".ndjson.zst") && !name.hasPrefix(".")
+  }
+
+  private func touch(_ path: String) {
+    if Self.isFinal(path), self.names[path] != nil { self.violations.append("\(path) was changed") }
+  }
+
+  private func name(of node: Node) -> String? { self.names.first { $0.value === node }?.key }
+
+  private func change(_ directory: String, _ names: [(path: String, node: Node?)]) {
+    for (path, node) in names { self.names[path] = node }
+    self.pending.append(NameChange(directory: directory, names: names))
+  }
+
+  private func apply(_ change: NameChange) {
+    for (path, node) in change.names { self.durableNames[path] = node }
+  }
+}
+
+/// A small reproducible source of random numbers (Steele, Lea, Flood 2014).
+struct SplitMix: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { self.state = seed }
+
+  mutating func next() -> UInt64 {
+    self.state &+= 0x9E37_79B9_7F4A_7C15
+    var word = self.state
+    word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+    return word ^ (word >> 31)
+  }
+}

@@ -1,0 +1,5 @@
+import Digest
+
+enum SHA256Hex {
+  static func of(_ bytes: [UInt8]) -> String { SHA256.hash(of: bytes).hex }
+}

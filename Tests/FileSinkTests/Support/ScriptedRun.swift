@@ -1,0 +1,117 @@
+import JSON
+import Pipeline
+
+@testable import FileSink
+
+/// Runs the commit cycle as the runner does, over events from a list, with checkpoint, files sink
+/// and dead-letter file on one file system.
+struct ScriptedRun {
+  static let directory = "/data/out"
+  static let deadDirectory = "/data/state/dead"
+  static let stateDirectory = "/data/state"
+  static let checkpointPath = "/data/state/opps.checkpoint.json"
+
+  var events: [TestEvent]
+  var eventsPerCommit = 2
+  var rotation = FileSinkConfiguration.Rotation()
+  var root = ""
+
+  /// Reads on from the checkpoint to the end of the list and finishes.
+  func run(on fileSystem: any FileSystem, clock: TestClock = TestClock()) throws {
+    let store = try FileCheckpointStore(
+      directory: self.root + Self.stateDirectory, pipeline: "opps", fileSystem: fileSystem,
+      clock: { clock.utcMilliseconds })
+    let sink = FileSink(
+      FileSinkConfiguration(
+        directory: self.root + Self.directory, rotation: self.rotation, pipeline: "opps",
+        org: "00D000000000001"),
+      fileSystem: fileSystem, clock: clock.sinkClock)
+    let dead = DeadLetterFile(
+      directory: self.root + Self.deadDirectory, pipeline: "opps", org: "00D000000000001",
+      fileSystem: fileSystem, clock: clock.sinkClock)
+    let document = try store.load()
+    var next = Int(document?.topics["topic"]?["next"]?.integer ?? 0)
+    try sink.recover(from: document?.sinks["files"])
+    try dead.recover(from: document?.deadLetters)
+
+    func commit(finish: Bool) throws -> Bool {
+      var document = CheckpointDocument(pipeline: "opps", org: "00D000000000001")
+      document.topics["topic"] = ["next": .integer(next)]
+      document.sinks["files"] = try sink.flush(finish: finish)
+      document.deadLetters = try dead.flush(finish: finish)
+      try store.save(document)
+      let sinkChanged = try sink.committed()
+      let deadChanged = try dead.committed()
+      return sinkChanged || deadChanged
+    }
+
+    let batches = TestBatches()
+    while next < self.events.count {
+      let end = min(next + self.eventsPerCommit, self.events.count)
+      let events = self.events[next..<end]
+      for batch in batches.batches(events.filter { !$0.isUndecodable }[...]) {
+        try sink.write(batch)
+      }
+      for event in events where event.isUndecodable { try dead.append(Self.letter(event)) }
+      next = end
+      _ = try commit(finish: false)
+    }
+    if try commit(finish: true) { _ = try commit(finish: true) }
+  }
+
+  static func letter(_ event: TestEvent) -> DeadLetter {
+    DeadLetter(
+      topic: event.topic, replayID: ReplayID(Array("r\(event.number)".utf8)),
+      eventID: "e\(event.number)", schemaID: "schema", payload: [1, 2, 3],
+      reason: "Amount: string of 90 bytes, 14 left", fieldPath: "Amount", byteOffset: 7, epoch: 1,
+      ordinal: Int64(event.number))
+  }
+
+  /// What is wrong with the files of a finished run; empty when every event stands exactly once.
+  func faults(in files: [String: [UInt8]]) throws -> [String] {
+    var faults: [String] = []
+    for (directory, isDead) in [(Self.directory, false), (Self.deadDirectory, true)] {
+      let directory = self.root + directory
+      let own = files.filter { $0.key.hasPrefix(directory + "/") }
+      let finals = own.filter { ModelFileSystem.isFinal($0.key) }
+      faults += own.keys.filter { $0.hasSuffix(".part") }.map { "\($0) is left" }
+      var manifest: [String: JSONValue] = [:]
+      for line in String(decoding: own["\(directory)/_manifest.ndjson"] ?? [], as: UTF8.self)
+        .split(separator: "\n")
+      {
+        let json = try JSONValue(parsing: String(line))
+        let name = json["name"]?.string ?? ""
+        if manifest[name] != nil { faults.append("\(name) is twice in the manifest") }
+        manifest[name] = json
+      }
+      if Set(manifest.keys.map { "\(directory)/\($0)" }) != Set(finals.keys) {
+        faults.append("manifest \(manifest.keys.sorted()), files \(finals.keys.sorted())")
+      }
+      var found: [String: Int] = [:]
+      for (path, content) in finals.sorted(by: { $0.key < $1.key }) {
+        let json = manifest[String(path.dropFirst(directory.utf8.count + 1))]
+        let ids = try Decompression.lines(of: content).map { line in
+          let json = try JSONValue(parsing: line)
+          return json[isDead ? "event_id" : "_event_id"]?.string ?? "?"
+        }
+        let numbers = ids.compactMap { Int($0.dropFirst()) }
+        if numbers != numbers.sorted() { faults.append("\(path) is out of order: \(ids)") }
+        for id in ids { found[id, default: 0] += 1 }
+        if json?["sha256"]?.string != SHA256Hex.of(content)
+          || json?["bytes"]?.integer != Int64(content.count)
+          || json?["lines"]?.integer != Int64(ids.count)
+          || json?["events"]?.integer != Int64(Set(ids).count)
+        {
+          faults.append("\(path) is not what its manifest line says")
+        }
+      }
+      let wanted = self.events.filter { $0.isUndecodable == isDead && $0.rowCount > 0 }
+      for event in wanted {
+        let count = found.removeValue(forKey: "e\(event.number)") ?? 0
+        if count != event.rowCount { faults.append("e\(event.number) stands \(count) times") }
+      }
+      faults += found.keys.map { "\($0) was never sent" }
+    }
+    return faults
+  }
+}

@@ -1,0 +1,87 @@
+import JSON
+import Pipeline
+
+@testable import FileSink
+
+/// An event of the tests: what it is and where it belongs.
+struct TestEvent: Equatable {
+  var number: Int
+  var topic = "/data/OpportunityChangeEvent"
+  var entity = "Opportunity"
+  /// nil for a platform event.
+  var commitTimestamp: Int64? = 1_771_300_995_000  // 2026-02-17T04:03:15Z
+  var rowCount = 1
+  var text = ""
+  var isUndecodable = false
+}
+
+/// Layouts and batches for `TestEvent`s.
+final class TestBatches {
+  private var layouts: [String: RecordLayout] = [:]
+
+  static let textSlot = MetadataSlot.count
+
+  func layout(topic: String, entity: String) -> RecordLayout {
+    if let layout = self.layouts[topic + entity] { return layout }
+    let layout = RecordLayout(
+      topic: topic, schemaID: "schema-\(entity)", entity: entity,
+      family: topic.hasPrefix("/event/") ? .platformEvent : .changeEvent,
+      slotCount: MetadataSlot.count + 1, fieldOrder: [Self.textSlot],
+      columns: [
+        Column(
+          name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string),
+          isMetadata: true),
+        Column(name: "text", path: ["text"], content: .slot(Self.textSlot, .string)),
+      ])
+    self.layouts[topic + entity] = layout
+    return layout
+  }
+
+  /// Batches in stream order: a new one where topic or entity changes.
+  func batches(_ events: ArraySlice<TestEvent>, epoch: Int = 1) -> [RecordBatch] {
+    var batches: [RecordBatch] = []
+    for event in events {
+      let layout = self.layout(topic: event.topic, entity: event.entity)
+      if batches.last?.layout !== layout { batches.append(RecordBatch(layout: layout)) }
+      guard let batch = batches.last else { continue }
+      batch.epoch = epoch
+      self.append(event, to: batch)
+    }
+    return batches
+  }
+
+  private func append(_ event: TestEvent, to batch: RecordBatch) {
+    let eventID = self.bytes("e\(event.number)", batch)
+    let text = self.bytes(event.text, batch)
+    let replayID = self.bytes("r\(event.number)", batch)
+    let firstRow = batch.rowCount
+    for _ in 0..<event.rowCount {
+      let row = batch.addRow()
+      batch.cells(ofRow: row)[MetadataSlot.eventID] = eventID.cell
+      batch.presence(ofRow: row)[MetadataSlot.eventID] = RecordBatch.Presence.value
+      batch.cells(ofRow: row)[Self.textSlot] = text.cell
+      batch.presence(ofRow: row)[Self.textSlot] = RecordBatch.Presence.value
+    }
+    batch.events.append(
+      RecordBatch.Event(
+        firstRow: firstRow, rowCount: event.rowCount, replayID: replayID, eventID: eventID,
+        commitTimestamp: event.commitTimestamp,
+        kind: event.commitTimestamp == nil ? .event : .change, ordinal: Int64(event.number)))
+  }
+
+  private func bytes(_ text: String, _ batch: RecordBatch) -> RecordBatch.Range {
+    var text = text
+    return text.withUTF8 { batch.append($0) }
+  }
+}
+
+/// A clock that tests move.
+final class TestClock: @unchecked Sendable {
+  // Not guarded: each test uses its own from one thread.
+  var elapsed = Duration.zero
+  var utcMilliseconds: Int64 = 1_771_300_995_000
+
+  var sinkClock: SinkClock {
+    SinkClock(monotonic: { self.elapsed }, utcMilliseconds: { self.utcMilliseconds })
+  }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import Logging
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Command line")
+struct RunOptionsTests {
+  private func refusal(_ arguments: [String]) -> String? {
+    do {
+      _ = try RunOptions.parse(arguments)
+      return nil
+    } catch {
+      #expect(RunOptions.exitCode(for: error).rawValue == ExitCode.usage.rawValue)
+      return RunOptions.fullMessage(for: error)
+    }
+  }
+
+  @Test("The flags of run are read")
+  func flags() throws {
+    let options = try RunOptions.parse([
+      "p.json", "--set", "name=a", "--set", "run.quiet=5s", "--root", "/srv", "--follow",
+      "--max-events", "10", "--max-duration", "1h30m", "--report", "-", "--log-format", "json",
+    ])
+    #expect(options.pipeline.pipeline == "p.json")
+    #expect(options.pipeline.sets == ["name=a", "run.quiet=5s"])
+    #expect(options.pipeline.root == "/srv")
+    #expect(options.maxEvents == 10)
+    #expect(options.maxDuration == .seconds(5400))
+    #expect(options.report == "-")
+    #expect(options.log.logFormat == .json)
+  }
+
+  @Test("Flags override the file's condition, the level follows them")
+  func effects() throws {
+    let file = RunConfiguration(until: .events(5))
+    let plain = try RunOptions.parse(["p"])
+    #expect(plain.until(file) == .events(5))
+    #expect(plain.effectiveLogLevel == .warning)
+    let follow = try RunOptions.parse(["p", "--follow"])
+    #expect(follow.until(file) == .forever)
+    #expect(follow.effectiveLogLevel == .info)
+    let once = try RunOptions.parse(["p", "--until-caught-up", "--log-level", "debug"])
+    #expect(once.until(file) == .caughtUp)
+    #expect(once.effectiveLogLevel == .debug)
+  }
+
+  @Test(
+    "What makes no sense is refused with exit code 64",
+    arguments: [
+      ["p", "--follow", "--until-caught-up"], ["p", "--max-events", "0"],
+      ["p", "--max-duration", "10"], ["p", "--log-level", "loud"], ["p", "--log-format", "xml"],
+      ["p", "--set", "name"], ["p", "--unknown"], ["p", "q"], [],
+    ])
+  func refused(arguments: [String]) {
+    #expect(self.refusal(arguments) != nil)
+  }
+
+  @Test("A secret on the command line is not repeated by its refusal")
+  func secret() throws {
+    let message = try #require(
+      self.refusal(["p", "--set", "source.org.auth.client_secret=hidden"]))
+    #expect(message.contains("client_secret is not accepted by --set"))
+    #expect(!message.contains("hidden"))
+  }
+
+  @Test("Exit codes are those of the design page")
+  func exitCodes() {
+    #expect(
+      ExitCode.allCases.map(\.rawValue) == [0, 64, 65, 69, 70, 74, 75, 77, 78, 130, 143])
+  }
+}

@@ -1,0 +1,266 @@
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Pipeline configuration")
+struct PipelineConfigurationTests {
+  @Test("A minimal file gets the documented defaults")
+  func defaults() throws {
+    let sample = try SamplePipeline()
+    let configuration = try sample.load()
+    #expect(configuration.name == "opps")
+    #expect(configuration.base == sample.base)
+    let source = configuration.source
+    #expect(source.topics == [.init(name: "/data/OpportunityChangeEvent", start: nil)])
+    #expect(source.numRequested == 100)
+    #expect(source.onInvalidReplay == .fail)
+    #expect(source.recordIDs == .rows)
+    #expect(source.org.endpoint.url == "https://api.pubsub.salesforce.com:7443")
+    #expect(source.org.caFile == nil)
+    guard case .clientCredentials(let loginURL, "id", let secret) = source.org.auth else {
+      Issue.record("wrong login: \(source.org.auth)")
+      return
+    }
+    #expect(loginURL.url == "https://acme.my.salesforce.com")
+    #expect(secret == Secret("s3cret"))
+    #expect(configuration.stages.isEmpty)
+    guard case .files(let files) = configuration.sinks.first else { return }
+    #expect(files == FilesSinkConfiguration(name: "files", directory: "\(sample.base)/out"))
+    #expect(files.rotateBytes == 134_217_728)
+    #expect(configuration.commit == CommitConfiguration())
+    #expect(configuration.commit.maxEvents == 2000)
+    #expect(configuration.checkpoint.directory == "\(sample.base)/state")
+    #expect(configuration.deadLetter.directory == "\(sample.base)/state/dead")
+    #expect(configuration.deadLetter.max == 0)
+    #expect(configuration.run == RunConfiguration())
+  }
+
+  @Test("Every mistake is reported at once, with file, place, path and choices")
+  func everyMistake() throws {
+    let sample = try SamplePipeline()
+    let mistakes = try sample.mistakes(
+      #"""
+      {
+        "version": 2,
+        "name": "../opps",
+        "sorce": {},
+        "source": {
+          "type": "kafka",
+          "topic": [ "/data/A", "opps", { "topic": "/data/A" }, { "start": "first" }, 7 ],
+          "num_requested": 101,
+          "start": { "replay_id": "123" },
+          "on_invalid_replay": "ignore",
+          "record_ids": true,
+          "org": {
+            "endpoint": "http://api.pubsub.salesforce.com",
+            "tls": { "ca_file": "none.pem", "verify": false },
+            "org_id": "42",
+            "auth": { "type": "client_credentials", "login_url": "https://login.salesforce.com",
+              "client_id": "", "client_secret": "${NO_SECRET}" }
+          }
+        },
+        "stages": [ { "type": "flaten" }, { "type": "flatten", "naming": "dots" } ],
+        "sinks": [
+          { "type": "files", "directory": "out", "compression": { "type": "gzip", "level": 23 } },
+          { "type": "files", "directory": "./out", "rotate": { "max_bytes": "1KiB", "max_age": 5 } },
+          { "type": "postgres", "url": "x" },
+          { "type": "kafka" }
+        ],
+        "commit": { "max_events": 0, "max_delay": "1 s" },
+        "checkpoint": { "type": "redis" },
+        "dead_letter": { "max": -1 },
+        "run": { "until": { "events": 1, "duration": "1m" }, "quiet": "0s", "if_running": "kill",
+          "fail_on": [ "gaps", "all" ] }
+      }
+      """#)
+    let expected = [
+      "2:14: /version: unknown version 2; known: 1",
+      "3:11: /name: a name of 1 to 64 letters, digits, '-', '_' and '.' is expected, beginning with a letter or digit",
+      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run",
+      "6:13: /source/type: unknown source 'kafka'; known: salesforce",
+      "7:27: /source/topic/1: a topic is expected: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
+      "7:46: /source/topic/2/topic: the topic /data/A stands twice",
+      "7:59: /source/topic/3/topic: is required",
+      "7:70: /source/topic/3/start: unknown value 'first'; known: earliest, latest",
+      "7:81: /source/topic/4: a topic or an object with \"topic\" is expected, found a number",
+      "8:22: /source/num_requested: an integer from 1 to 100 is expected, found 101",
+      "9:29: /source/start/replay_id: an even number of hexadecimal digits is expected",
+      "10:26: /source/on_invalid_replay: unknown policy 'ignore'; known: fail, earliest, latest",
+      "11:19: /source/record_ids: a string is expected, found a boolean",
+      "13:19: /source/org/endpoint: http:// is accepted for loopback addresses only, since secrets would travel in plain text; use https://",
+      "14:27: /source/org/tls/ca_file: the file \(sample.base)/none.pem does not exist or cannot be read",
+      "14:39: /source/org/tls/verify: unknown key; known: ca_file",
+      "15:17: /source/org/org_id: an organization ID is expected: 15 or 18 characters, 00D first",
+      "16:60: /source/org/auth/login_url: client credentials are accepted by the org's My Domain only: https://<name>.my.salesforce.com",
+      "17:22: /source/org/auth/client_id: must not be empty",
+      "17:43: /source/org/auth/client_secret: the environment variable NO_SECRET is not set",
+      "20:25: /stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: flatten, select, drop, rename",
+      "22:69: /sinks/0/compression/type: unknown compression 'gzip'; known: zstd",
+      "22:86: /sinks/0/compression/level: an integer from 1 to 19 is expected, found 23",
+      "23:5: /sinks/1/name: two sinks have the name 'files', which is their identity; give one another \"name\"",
+      "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out",
+      "23:71: /sinks/1/rotate/max_bytes: must be at least 64KiB",
+      "23:90: /sinks/1/rotate/max_age: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; a number needs a unit: ms, s, m, h, d",
+      "24:15: /sinks/2/type: sink 'postgres' is not available in this version; available: files",
+      "25:15: /sinks/3/type: unknown sink 'kafka'; known: files",
+      "27:29: /commit/max_events: an integer from 1 to 1000000 is expected, found 0",
+      "27:45: /commit/max_delay: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; units: ms, s, m, h, d",
+      "28:17: /checkpoint/directory: is required",
+      "28:27: /checkpoint/type: unknown checkpoint 'redis'; known: file",
+      "29:27: /dead_letter/max: an integer of at least 0 is expected, found -1",
+      "30:21: /run/until: either \"events\" or \"duration\" is expected",
+      "30:65: /run/quiet: must be at least 1s",
+      "30:85: /run/if_running: unknown value 'kill'; known: fail, skip, wait",
+      "31:26: /run/fail_on/1: unknown kind 'all'; known: gaps, holes, dead_letters",
+    ].map { "pipeline.json:\($0)" }
+    // The wording of a stage's own members is its registry's business.
+    let own = mistakes.filter { !$0.contains("/stages/1/") }
+    #expect(own == expected)
+    #expect(mistakes.count == own.count + 1)
+  }
+
+  @Test("A file that is no JSON is one mistake with its place")
+  func syntax() throws {
+    let sample = try SamplePipeline()
+    #expect(
+      try sample.mistakes("{\n  \"version\": 1,\n}") == [
+        "pipeline.json:3:1: a name in double quotes is expected after ',', found '}'"
+      ])
+    let error = #expect(throws: ConfigurationError.self) {
+      try PipelineConfiguration.load(file: "/nowhere/p.json", environment: Environment([:]))
+    }
+    #expect(
+      error?.description == "/nowhere/p.json: cannot be read: No such file or directory")
+  }
+
+  @Test("The parts of an empty file that are required are all named")
+  func required() throws {
+    #expect(
+      try SamplePipeline().mistakes("{}") == [
+        "pipeline.json:1:1: /version: is required", "pipeline.json:1:1: /name: is required",
+        "pipeline.json:1:1: /source: is required", "pipeline.json:1:1: /sinks: is required",
+        "pipeline.json:1:1: /checkpoint: is required",
+      ])
+  }
+
+  @Test("An org of its own file is shared, and its mistakes name that file")
+  func sharedOrg() throws {
+    let sample = try SamplePipeline()
+    let text = SamplePipeline.minimal.replacing(
+      #/"org": \{[\s\S]*?\}\s*\}/#, with: #""org": "org.json""#)
+    try sample.write(
+      #"""
+      { "endpoint": "https://localhost:7443",
+        "auth": { "type": "token", "access_token": "${TOKEN}", "instance_url": "https://a.b" } }
+      """#, to: "org.json")
+    let configuration = try sample.load(text, environment: ["TOKEN": "t0ken"])
+    guard case .token(.value(let token), let instanceURL) = configuration.source.org.auth else {
+      Issue.record("wrong login: \(configuration.source.org.auth)")
+      return
+    }
+    #expect(token == Secret("t0ken"))
+    #expect(instanceURL.host == "a.b")
+    try sample.write(
+      #"""
+      { "auth": { "type": "jwt_bearer" },
+        "endpont": "" }
+      """#, to: "org.json")
+    #expect(
+      try sample.mistakes(text).map { $0.replacing(sample.base + "/", with: "") } == [
+        "org.json:1:21: /auth/type: is not available in this version; available: client_credentials, token",
+        "org.json:2:3: /endpont: unknown key; did you mean 'endpoint'?; known: $schema, endpoint, tls, org_id, auth",
+      ])
+    let missing = text.replacing("org.json", with: "gone.json")
+    #expect(
+      try sample.mistakes(missing).map { $0.replacing(sample.base + "/", with: "") } == [
+        "gone.json: cannot be read: No such file or directory"
+      ])
+  }
+
+  @Test("A token comes from the file or from another, not from both")
+  func token() throws {
+    let sample = try SamplePipeline()
+    let auth = #""source.org.auth={"type":"token","instance_url":"https://a.b""#.dropFirst()
+    let configuration = try sample.load(sets: [auth + #","access_token_file":"t"}"#])
+    guard case .token(.file(let file), _) = configuration.source.org.auth else {
+      Issue.record("wrong login: \(configuration.source.org.auth)")
+      return
+    }
+    #expect(file == "\(sample.base)/t")
+    #expect(
+      try sample.mistakes(sets: [auth + "}"]) == [
+        "pipeline.json (--set): /source/org/auth/access_token: either access_token or access_token_file is required"
+      ])
+  }
+
+  @Test("Relative paths are relative to the file, to --root or to PUBSUB_ETL_ROOT, in that order")
+  func paths() throws {
+    let sample = try SamplePipeline()
+    let sets = ["sinks.0.directory=../out/./x", "checkpoint.directory=/var/state"]
+    func directories(_ configuration: PipelineConfiguration) -> [String] {
+      guard case .files(let files) = configuration.sinks.first else { return [] }
+      return [
+        files.directory, configuration.checkpoint.directory, configuration.deadLetter.directory,
+      ]
+    }
+    let parent = FilePath.directory(of: sample.base)
+    #expect(
+      directories(try sample.load(sets: sets))
+        == ["\(parent == "/" ? "" : parent)/out/x", "/var/state", "/var/state/dead"])
+    #expect(directories(try sample.load(sets: sets, root: "/srv/etl"))[0] == "/srv/out/x")
+    let environment = ["PUBSUB_ETL_ROOT": "/opt/etl"]
+    #expect(
+      directories(try sample.load(sets: sets, environment: environment))[0] == "/opt/out/x")
+    #expect(
+      directories(try sample.load(sets: sets, environment: environment, root: "/srv/etl"))[0]
+        == "/srv/out/x")
+  }
+
+  @Test("Times, sizes and conditions of the run are read")
+  func run() throws {
+    let sample = try SamplePipeline()
+    func run(_ text: String) throws -> RunConfiguration {
+      try sample.load(sets: ["run=\(text)"]).run
+    }
+    #expect(try run(#"{"until":"forever"}"#).until == .forever)
+    #expect(try run(#"{"until":"caught_up","quiet":"1m30s"}"#).quiet == .seconds(90))
+    #expect(try run(#"{"until":{"events":5}}"#).until == .events(5))
+    #expect(try run(#"{"until":{"duration":"10m"}}"#).until == .duration(.seconds(600)))
+    #expect(try run(#"{"fail_on":["gaps","dead_letters"]}"#).failOn == [.gaps, .deadLetters])
+    #expect(try run(#"{"if_running":"wait"}"#).ifRunning == .wait)
+    #expect(
+      try sample.load(sets: [#"source.start={"replay_id":"00AB"}"#]).source.topics[0].start
+        == .replayID(ReplayID([0x00, 0xAB])))
+  }
+
+  @Test("Secrets are printed by nothing")
+  func secrets() throws {
+    let configuration = try SamplePipeline().load()
+    var dumped = ""
+    dump(configuration, to: &dumped)
+    for text in [dumped, "\(configuration)", String(reflecting: configuration)] {
+      #expect(!text.contains("s3cret"))
+    }
+    #expect("\(Secret("s3cret"))" == "<redacted>")
+  }
+
+  @Test(
+    "The pipelines that come with the program are in order",
+    arguments: ["opps", "all-changes", "order-events"])
+  func shipped(name: String) throws {
+    let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+    let environment = Environment([
+      "SF_LOGIN_URL": "https://acme.my.salesforce.com", "SF_CLIENT_ID": "i",
+      "SF_CLIENT_SECRET": "s",
+    ])
+    let configuration = try PipelineConfiguration.load(
+      file: "/\(root)/pipelines/\(name).json", environment: environment)
+    #expect(configuration.name == name)
+    #expect(configuration.source.topics.allSatisfy { $0.start != nil })
+    #expect(configuration.checkpoint.directory == "/\(root)/state")
+    #expect(configuration.stages.map { $0.transform() }.count == 1)
+  }
+}

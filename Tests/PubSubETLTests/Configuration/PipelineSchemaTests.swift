@@ -1,0 +1,94 @@
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+/// Editors take names and defaults from `pipelines/pipeline.schema.json`; the program takes them
+/// from its reader. Here the two are held together.
+@Suite("pipeline.schema.json")
+struct PipelineSchemaTests {
+  private let schema: JSONValue
+
+  init() throws {
+    let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+    self.schema = try PipelineConfiguration.document("/\(root)/pipelines/pipeline.schema.json")
+  }
+
+  /// Follows references, and of alternatives takes the last, which is the object.
+  private func resolve(_ schema: JSONValue) -> JSONValue {
+    if let reference = schema["$ref"]?.string,
+      let definition = self.schema["definitions"]?[String(reference.split(separator: "/")[2])]
+    {
+      return self.resolve(definition)
+    }
+    if let alternative = schema["oneOf"]?.array?.last { return self.resolve(alternative) }
+    return schema
+  }
+
+  private func part(_ path: [String]) throws -> JSONValue {
+    var part = self.schema
+    for name in path {
+      let next = name == "[]" ? part["items"] : part["properties"]?[name]
+      part = self.resolve(try #require(next, "\(path)"))
+    }
+    return part
+  }
+
+  @Test(
+    "Each object has the keys that the reader knows, and no others",
+    arguments: [
+      ("x", [], []), ("source.x", ["source"], []), ("source.org.x", ["source", "org"], []),
+      ("source.org.tls.x", ["source", "org", "tls"], []), ("sinks.0.x", ["sinks", "[]"], []),
+      ("sinks.0.compression.x", ["sinks", "[]", "compression"], []),
+      ("sinks.0.rotate.x", ["sinks", "[]", "rotate"], []), ("commit.x", ["commit"], []),
+      ("checkpoint.x", ["checkpoint"], []), ("dead_letter.x", ["dead_letter"], []),
+      ("run.x", ["run"], []),
+      (
+        "source.org.auth.x", ["source", "org", "auth"],
+        [
+          "source.org.auth={\"type\":\"token\",\"instance_url\":\"https://a\",\"access_token_file\":\"t\"}"
+        ]
+      ),
+    ])
+  func keys(unknown: String, path: [String], sets: [String]) throws {
+    let sample = try SamplePipeline()
+    // A key that nobody knows makes the reader list those it knows.
+    let mistakes = try sample.mistakes(sets: sets + ["\(unknown)=1"])
+    let known = try #require(mistakes.first?.split(separator: "known: ").last)
+    let names = try #require(self.part(path)["properties"]?.members).map(\.name)
+    #expect(
+      Set(known.split(separator: ", ").map(String.init)).subtracting(["$schema"])
+        == Set(names).subtracting(["//", "$schema"]), "\(unknown)")
+  }
+
+  @Test("The stages are those of the registry")
+  func stages() throws {
+    let names = try self.part(["stages", "[]"])["properties"]?["type"]?["enum"]?.array
+    #expect(names?.compactMap(\.string) == TransformRegistry.names)
+  }
+
+  @Test("Defaults are those of the program: naming them changes nothing")
+  func defaults() throws {
+    let sample = try SamplePipeline()
+    func sets(_ path: [String], _ prefix: String) throws -> [String] {
+      try #require(self.part(path)["properties"]?.members).compactMap { member in
+        member.value["default"].map { "\(prefix)\(member.name)=\($0.text())" }
+      }
+    }
+    let all =
+      try sets(["source"], "source.") + sets(["source", "org"], "source.org.")
+      + sets(["sinks", "[]"], "sinks.0.") + sets(["sinks", "[]", "rotate"], "sinks.0.rotate.")
+      + sets(["sinks", "[]", "compression"], "sinks.0.compression.") + sets(["commit"], "commit.")
+      + sets(["checkpoint"], "checkpoint.") + sets(["dead_letter"], "dead_letter.")
+      + sets(["run"], "run.")
+    #expect(all.count == 19)
+    func text(_ configuration: PipelineConfiguration) -> String {
+      var text = ""
+      dump(configuration, to: &text)
+      return text
+    }
+    #expect(text(try sample.load(sets: all)) == text(try sample.load()))
+  }
+}

@@ -1,0 +1,75 @@
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Run report")
+struct RunReportTests {
+  private var report: RunReport {
+    var topic = RunReport.Topic(topic: "/data/A")
+    topic.events = 2
+    topic.rows = 3
+    topic.delivered = 2
+    topic.exported = 2
+    topic.firstReplayID = ReplayID([0, 1])
+    topic.lastReplayID = ReplayID([0, 2])
+    topic.completeThrough = 1_771_300_990_000
+    topic.caughtUpBy = .emptyResponse
+    var report = RunReport(
+      pipeline: "opps", file: "/etc/opps.json", startedAt: 1_771_300_000_000,
+      finishedAt: 1_771_300_995_000, exitCode: .success, reason: "caught_up")
+    report.topics = [topic, RunReport.Topic(topic: "/data/B")]
+    report.sinks = [
+      RunReport.Sink(name: "files", type: "files", target: "/out", rows: 3, bytes: 99, files: 1)
+    ]
+    report.gaps = 1
+    report.attention = [
+      RunReport.Attention(kind: .gaps, topic: "/data/A", message: "read the record again")
+    ]
+    return report
+  }
+
+  @Test("The report is JSON with all members in a fixed order")
+  func json() {
+    #expect(
+      self.report.json.text() == """
+        {"pipeline":"opps","file":"/etc/opps.json","version":"\(PubSubETL.version)",\
+        "started_at":"2026-02-17T03:46:40.000Z","finished_at":"2026-02-17T04:03:15.000Z",\
+        "exit_code":0,"reason":"caught_up","message":null,"topics":[{"topic":"/data/A","events":2,\
+        "rows":3,"delivered":2,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\
+        "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"empty_response"},\
+        {"topic":"/data/B","events":0,"rows":0,"delivered":0,"exported":0,"first_replay_id":null,\
+        "last_replay_id":null,"complete_through":null,"caught_up_by":null}],"sinks":[{"name":"files",\
+        "type":"files","target":"/out","rows":3,"bytes":99,"files":1}],"dead_letters":{"count":0,\
+        "directory":null},"gaps":1,"attention":[{"kind":"gaps","topic":"/data/A","message":\
+        "read the record again"}]}
+        """)
+  }
+
+  @Test("fail_on turns a success into 65, and nothing else")
+  func failOn() {
+    var report = self.report
+    #expect(report.exitCode(failingOn: []) == .success)
+    #expect(report.exitCode(failingOn: [.holes, .deadLetters]) == .success)
+    #expect(report.exitCode(failingOn: [.gaps]) == .data)
+    report.exitCode = .tryAgain
+    #expect(report.exitCode(failingOn: [.gaps]) == .tryAgain)
+  }
+
+  @Test("A report file is replaced as a whole; a directory that is missing is an error")
+  func writing() throws {
+    let directory = try TemporaryDirectory()
+    let file = "\(directory.path)/report.json"
+    var report = self.report
+    try report.write(to: file)
+    report.reason = "signal"
+    try report.write(to: file)
+    #expect(try JSONValue(parsing: TextFile.read(file)) == report.json)
+    let error = #expect(throws: RunReport.WriteError.self) {
+      try report.write(to: "\(directory.path)/none/report.json")
+    }
+    #expect(error?.description.hasSuffix("No such file or directory") == true)
+  }
+}
