@@ -98,7 +98,7 @@ let package = Package(
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON"]),
     tests("Pipeline", ["JSON"]),
-    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON"]),
+    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem"]),
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
     tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),

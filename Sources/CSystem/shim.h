@@ -3,6 +3,7 @@
 // _GNU_SOURCE stays undefined: with it, types of the C library look different here than in the other
 // C modules, and the importer refuses to mix them.
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,0 +1,83 @@
+internal import JSON
+
+extension AvroCursor {
+  @usableFromInline
+  func offset(of bytes: UnsafeBufferPointer<UInt8>) -> Int {
+    bytes.baseAddress.map { $0 - self.start } ?? 0
+  }
+
+  /// Takes items from the payload's allowance before they are read.
+  @usableFromInline
+  func spend(
+    _ count: Int, of scratch: DecodeScratch, at place: UnsafePointer<UInt8>
+  ) throws(AvroError) {
+    guard count <= scratch.itemBudget else {
+      throw self.error(
+        .limitExceeded,
+        "\(count) more items; \(scratch.itemBudget) are left of what one payload may have",
+        at: place)
+    }
+    scratch.itemBudget -= count
+  }
+
+  /// A decimal without redundant leading bytes; one beyond its precision is refused by its
+  /// length, because text of it takes time in proportion to the square.
+  @usableFromInline
+  func decimal(
+    _ bytes: UnsafeBufferPointer<UInt8>, maxBytes: Int
+  ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
+    var bytes = bytes
+    while bytes.count > 1 {
+      let isNegative = bytes[1] >= 0x80
+      guard bytes[0] == (isNegative ? 0xFF : 0) else { break }
+      bytes = UnsafeBufferPointer(rebasing: bytes[1...])
+    }
+    guard bytes.count <= maxBytes else {
+      throw AvroError(
+        .malformed, "a decimal of \(bytes.count) bytes, beyond its precision",
+        byteOffset: self.offset(of: bytes))
+    }
+    return bytes
+  }
+
+  /// A string that must be a UUID (RFC 9562 section 4): 36 characters, `8-4-4-4-12` hex digits.
+  @usableFromInline
+  func uuid(
+    _ next: inout UnsafePointer<UInt8>
+  ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
+    let bytes = try self.bytes(&next)
+    var isValid = bytes.count == 36
+    if isValid {
+      for (index, byte) in bytes.enumerated() {
+        switch (index, byte) {
+        case (8, UInt8(ascii: "-")), (13, UInt8(ascii: "-")), (18, UInt8(ascii: "-")),
+          (23, UInt8(ascii: "-")):
+          break
+        case (8, _), (13, _), (18, _), (23, _):
+          isValid = false
+        case (_, UInt8(ascii: "0")...UInt8(ascii: "9")),
+          (_, UInt8(ascii: "a")...UInt8(ascii: "f")), (_, UInt8(ascii: "A")...UInt8(ascii: "F")):
+          break
+        default:
+          isValid = false
+        }
+      }
+    }
+    guard isValid else {
+      throw self.error(.malformed, "a uuid that is none", at: next - bytes.count)
+    }
+    return bytes
+  }
+}
+
+extension ByteBuffer {
+  /// The 36 characters of a UUID that is encoded as 16 bytes, lower case.
+  mutating func appendUUID(_ bytes: UnsafePointer<UInt8>) {
+    let digits: StaticString = "0123456789abcdef"
+    for index in 0..<16 {
+      if index == 4 || index == 6 || index == 8 || index == 10 { self.append(UInt8(ascii: "-")) }
+      self.append(digits.utf8Start[Int(bytes[index] >> 4)])
+      self.append(digits.utf8Start[Int(bytes[index] & 15)])
+    }
+  }
+}

@@ -1,0 +1,162 @@
+internal import JSON
+
+/// How payloads of one schema are decoded: compiled once, then only executed.
+///
+/// The root record is flattened: every field that holds one value, also in nested records, has a
+/// slot of its own. Unions of null and one type, and of a scalar and one record, are part of the
+/// flattening; arrays, maps, recursive records and all other unions become JSON text.
+public final class DecodePlan: Sendable {
+  public struct Options: Sendable {
+    /// First of the slots that are given in order.
+    public var firstSlot: Int
+    /// Slots given by path instead of in order. They may be below `firstSlot`, and shared by
+    /// fields of which only one is looked at.
+    public var slots: [[String]: Int]
+    /// Paths of arrays of strings to deliver item by item.
+    public var lists: Set<[String]>
+    /// What a field of type long without a logical type means, from its name and `doc`; nil for
+    /// a plain number.
+    public var interpretation: @Sendable (Schema.Field) -> ValueType?
+    /// Records inside records; deeper ones become JSON text.
+    public var flattenDepth: Int
+    /// Most slots a plan may have.
+    public var maxSlots: Int
+
+    public init(
+      firstSlot: Int = 0, slots: [[String]: Int] = [:], lists: Set<[String]> = [],
+      flattenDepth: Int = 16, maxSlots: Int = 20_000,
+      interpretation: @escaping @Sendable (Schema.Field) -> ValueType? = { _ in nil }
+    ) {
+      self.firstSlot = firstSlot
+      self.slots = slots
+      self.lists = lists
+      self.flattenDepth = flattenDepth
+      self.maxSlots = maxSlots
+      self.interpretation = interpretation
+    }
+  }
+
+  /// A field of the root record or of a flattened record.
+  public struct Field: Sendable {
+    public var name: String
+    /// Names from the root record down to this field.
+    public var path: [String]
+    public var doc: String?
+    public var content: Content
+
+    public indirect enum Content: Sendable {
+      case value(slot: Int, ValueType)
+      /// `slot` is visited when the record is there. `scalar` is the other branch of a union of
+      /// a scalar and a record.
+      case record(slot: Int, scalar: Scalar?, fields: [Field])
+      /// An array of strings, delivered item by item.
+      case list(slot: Int)
+    }
+
+    public struct Scalar: Sendable {
+      public var slot: Int
+      public var type: ValueType
+    }
+  }
+
+  /// Fields of the root record, in schema order. A root that is no record is one field without a
+  /// name.
+  public let fields: [Field]
+  /// One more than the highest slot given in order.
+  public let slotCount: Int
+  public let limits: DecodeLimits
+
+  /// Steps of all programs, one program after the other.
+  @usableFromInline nonisolated(unsafe) let steps: UnsafePointer<Step>
+  // Guard: written by `init` before anybody else sees the plan, and never again.
+  /// First step of each program, and after the last one the number of steps.
+  @usableFromInline nonisolated(unsafe) let bounds: UnsafePointer<Int32>
+  // Guard: as for `steps`.
+  /// Field names by step, for errors.
+  private let names: [String]
+  let transcoder: JSONTranscoder
+
+  public init(
+    _ schema: Schema, options: Options = Options(), limits: DecodeLimits = DecodeLimits()
+  ) throws(AvroError) {
+    var compiler = PlanCompiler(schema, options: options)
+    self.fields = try compiler.compileRoot()
+    self.slotCount = compiler.nextSlot
+    self.limits = limits
+    self.transcoder = JSONTranscoder(schema, interpretation: options.interpretation)
+    let steps = compiler.programs.flatMap { $0.map(\.step) }
+    self.names = compiler.programs.flatMap { $0.map(\.name) }
+    let stepStorage = UnsafeMutablePointer<Step>.allocate(capacity: max(steps.count, 1))
+    _ = UnsafeMutableBufferPointer(start: stepStorage, count: steps.count).initialize(from: steps)
+    self.steps = UnsafePointer(stepStorage)
+    var bounds: [Int32] = [0]
+    for program in compiler.programs {
+      bounds.append(bounds[bounds.count - 1] + Int32(program.count))
+    }
+    let boundStorage = UnsafeMutablePointer<Int32>.allocate(capacity: bounds.count)
+    _ = UnsafeMutableBufferPointer(start: boundStorage, count: bounds.count)
+      .initialize(from: bounds)
+    self.bounds = UnsafePointer(boundStorage)
+  }
+
+  deinit {
+    self.steps.deallocate()
+    self.bounds.deallocate()
+  }
+
+  @usableFromInline @inline(never)
+  func locate(_ error: AvroError, at step: Int) -> AvroError {
+    let name = self.names[step]
+    return name.isEmpty ? error : error.inside(name)
+  }
+}
+
+/// One field of a program, 16 bytes.
+@frozen @usableFromInline
+struct Step: Sendable {
+  @usableFromInline
+  enum Operation: UInt8, Sendable {
+    /// The type null: no bytes, no visit.
+    case nothing
+    case boolean, int, long, float, double, enumeration
+    /// Strings, also with a logical type that does not restrict them.
+    case string
+    case uuidString
+    case uuidFixed
+    case bytes
+    case decimalBytes
+    case decimalFixed
+    case fixed
+    /// `argument`: program of the record's fields.
+    case record
+    /// `argument`: program with one step per branch.
+    case union
+    /// Array of strings, item by item.
+    case list
+    /// `argument`: type in the schema's table.
+    case json
+  }
+
+  @usableFromInline
+  enum NullBranch: UInt8, Sendable { case none, first, second }
+
+  @usableFromInline var operation: Operation
+  /// Place of null in a union of null and one type.
+  @usableFromInline var nullBranch: NullBranch
+  /// This and the following fields of which a zero byte says that they are null.
+  @usableFromInline var nullRun: UInt16
+  @usableFromInline var slot: Int32
+  /// Symbols of an enum, size of a fixed, most bytes of a decimal; or see the operation.
+  @usableFromInline var argument: Int32
+  /// Size of a decimal fixed.
+  @usableFromInline var size: Int32
+}
+
+/// Memory that decoding uses and keeps between payloads. One thread at a time.
+public final class DecodeScratch {
+  /// Items still allowed in this payload.
+  @usableFromInline var itemBudget = 0
+  var text = ByteBuffer()
+
+  public init() {}
+}

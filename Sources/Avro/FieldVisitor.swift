@@ -1,0 +1,19 @@
+/// Takes the values of one payload as a `DecodePlan` comes upon them, in the order of the payload.
+///
+/// Slots for which nothing is called hold null. Implemented by structs and called through generic
+/// specialisation: nothing here may cost more than a store.
+public protocol FieldVisitor {
+  /// A boolean (0 or 1), int or long (sign-extended), index of an enum, or the bit pattern of a
+  /// float (low 32 bits) or double.
+  mutating func scalar(_ slot: Int, _ bits: UInt64)
+  /// A string (valid UTF-8), bytes or fixed that stands in the payload.
+  mutating func bytes(_ slot: Int, offset: Int, count: Int)
+  /// A flattened record that is there. Its fields follow.
+  mutating func record(_ slot: Int)
+  /// One item, valid UTF-8, of an array of strings that the plan delivers item by item. An empty
+  /// array makes no call.
+  mutating func item(_ slot: Int, offset: Int, count: Int)
+  /// Text made from the payload: JSON, or a UUID that is encoded as 16 bytes. Valid during the
+  /// call.
+  mutating func text(_ slot: Int, _ utf8: UnsafeBufferPointer<UInt8>)
+}

@@ -1,0 +1,245 @@
+public import Avro
+internal import JSON
+public import Pipeline
+
+/// Decodes the events of one schema on one topic into the rows of a batch.
+///
+/// Made once per schema ID. An event allocates nothing once batch and decoder have grown to the
+/// size of what they see. Used by one thread at a time.
+public final class AvroEventDecoder {
+  /// Columns and slots of the rows. A batch for this decoder is made or emptied with it.
+  public var layout: RecordLayout { self.compiled.layout }
+  public let schemaID: String
+  private let compiled: EventLayout
+  private let options: EventDecodingOptions
+  private let scratch = DecodeScratch()
+  private var visitor = RowVisitor()
+  private var listText = ByteBuffer(capacity: 256)
+
+  /// - Throws: code `schema` for a schema that no event has.
+  public init(
+    schema: Schema, schemaID: String, topic: String,
+    options: EventDecodingOptions = EventDecodingOptions()
+  ) throws(EventDecodingError) {
+    self.compiled = try EventLayout(schema, schemaID: schemaID, topic: topic, options: options)
+    self.schemaID = schemaID
+    self.options = options
+  }
+
+  /// Appends the rows of one event, and its entry in `events`, to a batch.
+  ///
+  /// An event makes at least one row: without record IDs it has none in `_record_id`.
+  ///
+  /// - Parameters:
+  ///   - eventID: `ProducerEvent.id`, valid UTF-8.
+  ///   - replayID: raw bytes.
+  ///   - payload: Avro binary of one record of the schema, without compression.
+  ///   - batch: of a layout that comes from this decoder's. Left as it was when an error is thrown.
+  /// - Returns: how many rows were added.
+  /// - Throws: `EventDecodingError`; the event belongs into the dead letter.
+  @discardableResult
+  public func decode(
+    eventID: UnsafeBufferPointer<UInt8>, replayID: UnsafeBufferPointer<UInt8>,
+    payload: UnsafeBufferPointer<UInt8>, into batch: RecordBatch
+  ) throws(EventDecodingError) -> Int {
+    precondition(
+      batch.layout.slotCount == self.layout.slotCount && batch.layout.schemaID == self.schemaID,
+      "a batch of another schema")
+    let mark = (rows: batch.rowCount, arena: batch.arenaCount)
+    do throws(EventDecodingError) {
+      return try self.append(eventID, replayID, payload, to: batch, with: &self.visitor)
+    } catch {
+      self.visitor.end()
+      batch.truncate(rows: mark.rows, arena: mark.arena)
+      var error = error
+      error.eventID = String(decoding: eventID, as: UTF8.self)
+      throw error
+    }
+  }
+
+  private func append(
+    _ eventID: UnsafeBufferPointer<UInt8>, _ replayID: UnsafeBufferPointer<UInt8>,
+    _ payload: UnsafeBufferPointer<UInt8>, to batch: RecordBatch, with visitor: inout RowVisitor
+  ) throws(EventDecodingError) -> Int {
+    guard payload.count <= self.options.limits.byteCount else {
+      throw self.error(
+        .limitExceeded,
+        "a payload of \(payload.count) bytes; the limit is \(self.options.limits.byteCount)")
+    }
+    let row = batch.addRow()
+    // One reservation for all that is known beforehand; what the plan makes of the payload (JSON
+    // text) comes behind it and may move the arena.
+    let room =
+      payload.count + 3 * replayID.count + eventID.count + self.compiled.metadataByteCount
+    var arena = ArenaWriter(at: batch.reserveArena(room), batch.commitArena(room))
+    let payloadRange = arena.append(payload)
+    var event = RecordBatch.Event(
+      firstRow: row, rowCount: 1, replayID: arena.append(replayID),
+      eventID: arena.append(eventID), commitTimestamp: nil, kind: .event)
+    let replayText = arena.appendHexadecimal(replayID)
+
+    visitor.begin(batch, row: row, payload: payloadRange)
+    do throws(AvroError) {
+      try self.compiled.plan.decode(payload, into: &visitor, scratch: self.scratch)
+    } catch {
+      throw EventDecodingError(
+        code: error.code == .limitExceeded ? .limitExceeded : .payload, reason: error.description,
+        path: error.path, byteOffset: error.byteOffset, topic: self.layout.topic,
+        schemaID: self.schemaID, cause: error)
+    }
+    visitor.end()
+
+    arena.move(to: batch.arenaBase)
+    let cells = RowCells(visitor)
+    cells.set(MetadataSlot.replayID, to: replayText)
+    cells.set(MetadataSlot.eventID, to: event.eventID)
+    if let header = self.compiled.header {
+      try self.finish(header, &event, cells, visitor, &arena, batch)
+    } else {
+      cells.set(MetadataSlot.entity, to: arena.append(self.compiled.entity))
+      cells.set(MetadataSlot.kind, to: UInt64(EventKind.event.rawValue))
+    }
+    batch.events.append(event)
+    return event.rowCount
+  }
+
+  // MARK: Change events
+
+  /// Makes metadata of the header's raw values, applies the bitmaps and fans out.
+  private func finish(
+    _ header: EventLayout.Header, _ event: inout RecordBatch.Event, _ cells: RowCells,
+    _ visitor: borrowing RowVisitor, _ arena: inout ArenaWriter, _ batch: RecordBatch
+  ) throws(EventDecodingError) {
+    var isFullImage = false
+    event.kind = .change
+    if let cell = cells.value(MetadataSlot.changeType) {
+      if header.changeTypes.isEmpty {
+        let type = ChangeType(Array(arena.bytes(RecordBatch.Range(cell: cell))))
+        (event.kind, isFullImage) = (type.kind, type.isFullImage)
+      } else {
+        // The plan has checked the index.
+        let type = header.changeTypes[Int(cell)]
+        cells.set(MetadataSlot.changeType, to: arena.append(type.name))
+        (event.kind, isFullImage) = (type.kind, type.isFullImage)
+      }
+    }
+    if let cell = cells.value(MetadataSlot.commitNumber) {
+      cells.set(
+        MetadataSlot.commitNumber, to: arena.appendDecimal(Int64(bitPattern: cell)))
+    }
+    if let cell = cells.value(MetadataSlot.commitTimestamp) {
+      event.commitTimestamp = Int64(bitPattern: cell)
+    }
+    if let cell = cells.value(MetadataSlot.transactionKey) {
+      event.transactionKey = RecordBatch.Range(cell: cell)
+    }
+    try self.apply(
+      visitor.changedFields, "changedFields", MetadataSlot.changedFields,
+      marksNull: !isFullImage, header, cells, &arena)
+    try self.apply(
+      visitor.nulledFields, "nulledFields", MetadataSlot.nulledFields,
+      marksNull: !isFullImage, header, cells, &arena)
+    try self.apply(
+      visitor.diffFields, "diffFields", MetadataSlot.diffFields, marksNull: false, header, cells,
+      &arena)
+    try self.addRecords(visitor.recordIDs, &event, cells, arena, batch)
+  }
+
+  private func apply(
+    _ entries: [RowVisitor.Item], _ name: StaticString, _ slot: Int, marksNull: Bool,
+    _ header: EventLayout.Header, _ cells: RowCells, _ arena: inout ArenaWriter
+  ) throws(EventDecodingError) {
+    let (set, range) = arena.appendZeroes(self.compiled.setByteCount)
+    cells.set(slot, to: range)
+    // One for the record and one per compound field; repeating them would only take time.
+    guard entries.count <= header.bitmaps.maxEntryCount else {
+      throw self.error(
+        .bitmap, "\(entries.count) bitmaps for fewer fields: is this the event's schema?",
+        path: "\(EventLayout.headerName).\(name)")
+    }
+    for (index, entry) in entries.enumerated() {
+      do throws(ChangedFieldBitmap.Fault) {
+        try header.bitmaps.apply(
+          ChangedFieldBitmap(arena.bytes(entry)), to: set, presence: cells.presence,
+          marksNull: marksNull)
+      } catch {
+        throw self.bitmapError(error, "\(EventLayout.headerName).\(name)", index)
+      }
+    }
+  }
+
+  private func addRecords(
+    _ ids: [RowVisitor.Item], _ event: inout RecordBatch.Event, _ cells: RowCells,
+    _ arena: ArenaWriter, _ batch: RecordBatch
+  ) throws(EventDecodingError) {
+    guard ids.count <= self.options.maxRecordsPerEvent else {
+      throw self.error(
+        .limitExceeded,
+        "\(ids.count) record IDs; the limit is \(self.options.maxRecordsPerEvent)",
+        path: "\(EventLayout.headerName).recordIds")
+    }
+    /// `001*`: all records of an object, by key prefix (contract/cdc.md section 5).
+    func kind(_ id: RowVisitor.Item) -> EventKind {
+      kindOfEvent != .overflow && arena.bytes(id).last == UInt8(ascii: "*")
+        ? .wildcard : kindOfEvent
+    }
+    let kindOfEvent = event.kind
+    for id in ids where kind(id) == .wildcard { event.kind = .wildcard }
+    // The header's presence was put here (see `EventLayout`).
+    cells.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
+    guard self.options.recordIDs == .rows, let first = ids.first else {
+      cells.set(MetadataSlot.kind, to: UInt64(event.kind.rawValue))
+      if self.options.recordIDs == .array {
+        cells.set(MetadataSlot.recordIDs, to: self.appendList(ids, arena, batch))
+      }
+      return
+    }
+    cells.set(MetadataSlot.recordID, to: first)
+    cells.set(MetadataSlot.kind, to: UInt64(kind(first).rawValue))
+    guard ids.count > 1 else { return }
+    _ = batch.addCopies(ofRow: event.firstRow, count: ids.count - 1)
+    event.rowCount = ids.count
+    for (index, id) in ids.enumerated().dropFirst() {
+      let cells = RowCells(batch, row: event.firstRow + index)
+      cells.set(MetadataSlot.recordID, to: id)
+      cells.set(MetadataSlot.kind, to: UInt64(kind(id).rawValue))
+    }
+  }
+
+  private func appendList(
+    _ items: [RowVisitor.Item], _ arena: ArenaWriter, _ batch: RecordBatch
+  ) -> RecordBatch.Range {
+    self.listText.removeAll()
+    self.listText.append(UInt8(ascii: "["))
+    for (index, item) in items.enumerated() {
+      if index > 0 { self.listText.append(UInt8(ascii: ",")) }
+      self.listText.appendJSONString(arena.bytes(item))
+    }
+    self.listText.append(UInt8(ascii: "]"))
+    return batch.append(self.listText.bytes)
+  }
+
+  // MARK: Errors
+
+  private func error(
+    _ code: EventDecodingError.Code, _ reason: String, path: String = ""
+  ) -> EventDecodingError {
+    EventDecodingError(
+      code: code, reason: path.isEmpty ? reason : "\(path): \(reason)", path: path,
+      topic: self.layout.topic, schemaID: self.schemaID)
+  }
+
+  private func bitmapError(
+    _ fault: ChangedFieldBitmap.Fault, _ list: String, _ index: Int
+  ) -> EventDecodingError {
+    let reason =
+      switch fault {
+      case .malformed: "not a bitmap"
+      case .index(let index, let fieldCount):
+        "names field \(index), but there are \(fieldCount) fields: is this the event's schema?"
+      case .parent(let parent):
+        "field \(parent) is no compound field: is this the event's schema?"
+      }
+    return self.error(.bitmap, reason, path: "\(list)[\(index)]")
+  }
+}

@@ -1,0 +1,79 @@
+/// One entry of `changedFields`, `nulledFields` or `diffFields` (contract/cdc.md section 3):
+/// `0x…` over the fields of the record, or `<parent>-0x…` over the fields of a compound field.
+struct ChangedFieldBitmap {
+  enum Fault: Error, Equatable {
+    case malformed
+    /// A bit is set that stands for no field.
+    case index(Int, fieldCount: Int)
+    /// The parent is beyond the schema or no record.
+    case parent(Int)
+  }
+
+  /// Index of the compound field; nil for the record itself.
+  let parent: Int?
+  /// Hexadecimal digits of one number, most significant first. The service writes whole bytes;
+  /// an odd number of digits is as clear and is read too.
+  private let digits: UnsafeBufferPointer<UInt8>
+
+  /// - Parameter text: must outlive the bitmap.
+  init(_ text: UnsafeBufferPointer<UInt8>) throws(Fault) {
+    var index = 0
+    var parent = 0
+    while index < text.count, let digit = Self.decimalDigits.firstOffset(of: text[index]) {
+      parent = parent * 10 + digit
+      index += 1
+      // No schema has so many fields; and no overflow.
+      guard parent < 1 << 32 else { throw .parent(parent) }
+    }
+    if index > 0, index < text.count, text[index] == UInt8(ascii: "-") {
+      self.parent = parent
+      index += 1
+    } else {
+      self.parent = nil
+      index = 0
+    }
+    guard text.count - index >= 3, text[index] == UInt8(ascii: "0"),
+      text[index + 1] == UInt8(ascii: "x")
+    else { throw .malformed }
+    self.digits = UnsafeBufferPointer(rebasing: text[(index + 2)...])
+    for digit in self.digits where Self.value(ofHexadecimal: digit) == nil { throw .malformed }
+  }
+
+  /// Calls `body` for every set index, ascending.
+  ///
+  /// - Throws: `index` for one that is not below `fieldCount`; `body` was called for those before.
+  @inline(__always)
+  func forEachIndex(below fieldCount: Int, _ body: (Int) -> Void) throws(Fault) {
+    var base = 0
+    for digit in self.digits.reversed() {
+      // Checked by `init`.
+      var bits = Self.value(ofHexadecimal: digit) ?? 0
+      while bits != 0 {
+        let index = base + bits.trailingZeroBitCount
+        guard index < fieldCount else { throw .index(index, fieldCount: fieldCount) }
+        body(index)
+        bits &= bits &- 1
+      }
+      base += 4
+    }
+  }
+
+  private static let decimalDigits = UInt8(ascii: "0")...UInt8(ascii: "9")
+
+  @inline(__always)
+  private static func value(ofHexadecimal byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    default: nil
+    }
+  }
+}
+
+extension ClosedRange<UInt8> {
+  @inline(__always)
+  fileprivate func firstOffset(of byte: UInt8) -> Int? {
+    self.contains(byte) ? Int(byte - self.lowerBound) : nil
+  }
+}

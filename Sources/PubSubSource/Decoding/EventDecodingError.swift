@@ -1,0 +1,38 @@
+/// Why an event, or every event of a schema, cannot be decoded. Goes into the dead letter.
+///
+/// Holds no value of the payload.
+public struct EventDecodingError: Error, Sendable {
+  public struct Code: Hashable, Sendable {
+    private enum Value { case schema, payload, bitmap, limitExceeded }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    /// The schema is not that of an event. No event of it can be decoded.
+    public static var schema: Self { Self(.schema) }
+    /// The payload is no record of the schema: damaged, or written with another schema.
+    public static var payload: Self { Self(.payload) }
+    /// A bitmap of the header does not fit the schema: a wrong schema, never to be guessed around.
+    public static var bitmap: Self { Self(.bitmap) }
+    /// The event asks for more memory than the limits allow.
+    public static var limitExceeded: Self { Self(.limitExceeded) }
+  }
+
+  public var code: Code
+  /// What is wrong and where: `BillingAddress.City at byte 212: a value of 90 bytes, 14 left`.
+  public var reason: String
+  /// Field names joined by dots; empty when no field is to blame.
+  public var path: String
+  /// Where in the payload; nil when no single place is to blame.
+  public var byteOffset: Int?
+  public var topic: String
+  public var schemaID: String
+  /// `ProducerEvent.id`; nil for an error of the schema.
+  public var eventID: String?
+  public var cause: (any Error)?
+}
+
+extension EventDecodingError: CustomStringConvertible {
+  public var description: String {
+    let event = self.eventID.map { "event \($0)" } ?? "schema"
+    return "\(self.topic): \(event) (schema ID \(self.schemaID)): \(self.reason)"
+  }
+}

@@ -1,0 +1,251 @@
+internal import Avro
+internal import Pipeline
+
+/// What is known of the events of one schema before the first is decoded: columns, slots, and the
+/// plan that fills them.
+struct EventLayout: Sendable {
+  /// Name of the header, which is field 0 of every change event (contract/cdc.md section 1).
+  static let headerName = "ChangeEventHeader"
+
+  let layout: RecordLayout
+  let plan: DecodePlan
+  /// Nil for platform events.
+  let header: Header?
+  /// UTF-8 of the layout's entity.
+  let entity: [UInt8]
+  /// Bytes of a bitset over the slots.
+  let setByteCount: Int
+  /// Most bytes of the arena that the metadata of an event takes, IDs and payload not counted.
+  let metadataByteCount: Int
+
+  struct Header: Sendable {
+    let bitmaps: FieldBitmapIndex
+    /// By index of the writer schema's enum; empty when the change type is a string.
+    let changeTypes: [ChangeType]
+  }
+
+  init(
+    _ schema: Schema, schemaID: String, topic: String, options: EventDecodingOptions
+  ) throws(EventDecodingError) {
+    func mistake(
+      _ reason: String, path: String = "", cause: (any Error)? = nil
+    )
+      -> EventDecodingError
+    {
+      EventDecodingError(
+        code: .schema, reason: reason, path: path, topic: topic, schemaID: schemaID, cause: cause)
+    }
+    guard case .record(let fields) = schema[schema.root].kind,
+      let name = schema[schema.root].name?.name
+    else { throw mistake("the schema of an event is a record, this one is none") }
+
+    let isChangeEvent = fields.first.map { Self.isHeader($0, in: schema) } ?? false
+    var planOptions = DecodePlan.Options(firstSlot: MetadataSlot.count) { field in
+      SalesforceFieldType(doc: field.doc)?.meaningOfLong
+    }
+    if isChangeEvent {
+      // The record's presence says nothing; its slot is filled after the body has been decoded.
+      planOptions.slots[[Self.headerName]] = MetadataSlot.recordID
+      for field in HeaderField.all {
+        let path = [Self.headerName, field.name]
+        planOptions.slots[path] = field.slot
+        if field.isList { planOptions.lists.insert(path) }
+      }
+    }
+    do {
+      self.plan = try DecodePlan(schema, options: planOptions, limits: options.limits)
+    } catch {
+      throw mistake(error.description, path: error.path, cause: error)
+    }
+
+    var columns = [
+      Column(name: "_topic", path: ["_topic"], content: .constant(topic), isMetadata: true),
+      Self.metadata("_replay_id", MetadataSlot.replayID, .string),
+      Self.metadata("_event_id", MetadataSlot.eventID, .string),
+      Column(
+        name: "_schema_id", path: ["_schema_id"], content: .constant(schemaID), isMetadata: true),
+      Self.metadata(
+        "_kind", MetadataSlot.kind, .enumeration(EventKind.allCases.map(\.name))),
+      Self.metadata("_entity", MetadataSlot.entity, .string),
+    ]
+    var body = self.plan.fields[...]
+    var entity = name
+    if isChangeEvent, let header = body.popFirst() {
+      guard case .record(_, _, let headerFields) = header.content else {
+        throw mistake("\(Self.headerName) cannot be flattened", path: Self.headerName)
+      }
+      if let field = headerFields.first(where: { !HeaderField.isAsExpected($0) }) {
+        let path = field.path.joined(separator: ".")
+        throw mistake("\(path) is not of the type that change events have there", path: path)
+      }
+      for required in ["recordIds", "changeType"]
+      where !headerFields.contains(where: { $0.name == required }) {
+        throw mistake("\(Self.headerName) has no field \(required)", path: Self.headerName)
+      }
+      columns += Self.headerColumns(headerFields, recordIDs: options.recordIDs)
+      entity = Self.entity(ofChangeEvent: name)
+      self.header = Header(
+        bitmaps: FieldBitmapIndex(schema, fields: self.plan.fields),
+        changeTypes: headerFields.lazy.compactMap { field in
+          if case .value(_, .enumeration(let symbols)) = field.content {
+            symbols.map { ChangeType(Array($0.utf8)) }
+          } else {
+            nil
+          }
+        }.first ?? [])
+    } else {
+      self.header = nil
+    }
+    columns += body.map { Self.column($0) }
+    var names: Set<String> = []
+    for column in columns where !names.insert(column.name).inserted {
+      throw mistake(
+        "field \(column.path.joined(separator: ".")) has the name of a column that every line "
+          + "has", path: column.path.joined(separator: "."))
+    }
+    self.entity = Array(entity.utf8)
+    self.setByteCount = (self.plan.slotCount + 7) / 8
+    let longestType = self.header?.changeTypes.map(\.name.count).max() ?? 0
+    self.metadataByteCount =
+      isChangeEvent
+      ? longestType + ArenaWriter.maxDecimalByteCount + 3 * self.setByteCount : self.entity.count
+    self.layout = RecordLayout(
+      topic: topic, schemaID: schemaID, entity: entity,
+      family: isChangeEvent ? .changeEvent : .platformEvent, slotCount: self.plan.slotCount,
+      fieldOrder: Self.fieldOrder(Array(body)), columns: columns)
+  }
+
+  private static func isHeader(_ field: Schema.Field, in schema: Schema) -> Bool {
+    guard field.name == Self.headerName, case .record = schema[field.type].kind else {
+      return false
+    }
+    return true
+  }
+
+  /// `OpportunityChangeEvent` is of `Opportunity`, `Foo__ChangeEvent` of `Foo__c`.
+  static func entity(ofChangeEvent name: String) -> String {
+    let suffix = "ChangeEvent"
+    guard name.hasSuffix(suffix), name.count > suffix.count else { return name }
+    let stem = name.dropLast(suffix.count)
+    return stem.hasSuffix("__") ? stem + "c" : String(stem)
+  }
+
+  // MARK: Columns
+
+  private static func metadata(_ name: String, _ slot: Int, _ type: ColumnType) -> Column {
+    Column(name: name, path: [name], content: .slot(slot, type), isMetadata: true)
+  }
+
+  private static func headerColumns(
+    _ fields: [DecodePlan.Field], recordIDs: EventDecodingOptions.RecordIDs
+  ) -> [Column] {
+    var columns = [Self.metadata("_change_type", MetadataSlot.changeType, .string)]
+    switch recordIDs {
+    case .rows: columns.append(Self.metadata("_record_id", MetadataSlot.recordID, .string))
+    case .array:
+      columns.append(Self.metadata("_record_ids", MetadataSlot.recordIDs, .stringList))
+    }
+    columns += [
+      Self.metadata(
+        "_commit_timestamp", MetadataSlot.commitTimestamp,
+        .timestamp(.milliseconds, isLocal: false)),
+      Self.metadata("_commit_number", MetadataSlot.commitNumber, .string),
+      Self.metadata("_commit_user", MetadataSlot.commitUser, .string),
+      Self.metadata("_transaction_key", MetadataSlot.transactionKey, .string),
+      Self.metadata("_sequence_number", MetadataSlot.sequenceNumber, .int32),
+      Self.metadata("_change_origin", MetadataSlot.changeOrigin, .string),
+      Self.metadata("_changed_fields", MetadataSlot.changedFields, .fieldSet),
+      Self.metadata("_nulled_fields", MetadataSlot.nulledFields, .fieldSet),
+      Self.metadata("_diff_fields", MetadataSlot.diffFields, .fieldSet),
+    ]
+    // A header of the future: what is not known here is exported, not dropped.
+    for field in fields where HeaderField.named(field.name) == nil {
+      var column = Self.column(field)
+      column.name = "_" + Self.snakeCase(field.name)
+      column.isMetadata = true
+      columns.append(column)
+    }
+    return columns
+  }
+
+  /// `newFieldID` → `new_field_id`.
+  private static func snakeCase(_ name: String) -> String {
+    var result = ""
+    var wasLower = false
+    for character in name {
+      if character.isUppercase, wasLower { result += "_" }
+      wasLower = !character.isUppercase
+      result += character.lowercased()
+    }
+    return result
+  }
+
+  private static func column(_ field: DecodePlan.Field) -> Column {
+    let content: Column.Content =
+      switch field.content {
+      case .value(let slot, let type): .slot(slot, ColumnType(type))
+      case .list(let slot): .slot(slot, .stringList)
+      case .record(let slot, let scalar, let fields):
+        .record(
+          slot: slot,
+          scalar: scalar.map { Column.ScalarBranch(slot: $0.slot, type: ColumnType($0.type)) },
+          children: fields.map { Self.column($0) })
+      }
+    return Column(
+      name: field.name, path: field.path, content: content,
+      salesforceType: SalesforceFieldType(doc: field.doc)?.name)
+  }
+
+  /// Level by level: fields of the event, then those of its records, each in schema order.
+  private static func fieldOrder(_ fields: [DecodePlan.Field]) -> [Int] {
+    var order: [Int] = []
+    var level = fields
+    while !level.isEmpty {
+      var next: [DecodePlan.Field] = []
+      for field in level {
+        switch field.content {
+        case .value(let slot, _), .list(let slot): order.append(slot)
+        case .record(_, let scalar, let children):
+          if let scalar { order.append(scalar.slot) }
+          next += children
+        }
+      }
+      level = next
+    }
+    return order
+  }
+}
+
+extension ColumnType {
+  init(_ type: ValueType) {
+    switch type {
+    case .boolean: self = .boolean
+    case .int: self = .int32
+    case .long: self = .int64
+    case .float: self = .float
+    case .double: self = .double
+    case .enumeration(let symbols): self = .enumeration(symbols)
+    case .date: self = .date(.days)
+    case .dateInMilliseconds: self = .date(.milliseconds)
+    case .time(let unit): self = .time(TimeUnit(unit))
+    case .timestamp(let unit, let isLocal): self = .timestamp(TimeUnit(unit), isLocal: isLocal)
+    case .string: self = .string
+    case .bytes: self = .bytes
+    case .decimal(let precision, let scale): self = .decimal(precision: precision, scale: scale)
+    case .duration: self = .duration
+    case .uuid: self = .uuid
+    case .stringList: self = .stringList
+    case .json: self = .json
+    }
+  }
+}
+
+extension ColumnType.TimeUnit {
+  fileprivate init(_ unit: LogicalType.TimeUnit) {
+    switch unit {
+    case .milliseconds: self = .milliseconds
+    case .microseconds: self = .microseconds
+    case .nanoseconds: self = .nanoseconds
+    }
+  }
+}

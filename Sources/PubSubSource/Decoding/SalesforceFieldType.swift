@@ -1,0 +1,40 @@
+internal import Avro
+
+/// What a field's `doc` says: `Data:Currency:00N…`, role, type and the custom field's ID
+/// (contract/cdc.md section 8).
+struct SalesforceFieldType {
+  var role: Substring
+  var type: Substring
+
+  /// Nil for a `doc` that is prose, or missing.
+  init?(doc: String?) {
+    guard let parts = doc?.split(separator: ":", omittingEmptySubsequences: false),
+      (2...3).contains(parts.count),
+      parts.allSatisfy({ part in !part.isEmpty && part.utf8.allSatisfy(Self.isWordCharacter) })
+    else { return nil }
+    self.role = parts[0]
+    self.type = parts[1]
+  }
+
+  /// Role and type without the custom field's ID.
+  var name: String { "\(self.role):\(self.type)" }
+
+  /// What a long holds; nil for a plain number. Avro's type is the same for all of them.
+  var meaningOfLong: ValueType? {
+    switch self.type {
+    case "DateTime": .timestamp(.milliseconds, isLocal: false)
+    case "DateOnly", "Birthday": .dateInMilliseconds
+    case "TimeOnly": .time(.milliseconds)
+    default: nil
+    }
+  }
+
+  private static func isWordCharacter(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+}
