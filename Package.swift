@@ -88,7 +88,9 @@ let package = Package(
       swiftSettings: swiftSettings
     ),
     // Tests.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    .target(
+      name: "TestSupport", dependencies: [grpcCore], path: "Tests/TestSupport",
+      swiftSettings: swiftSettings),
     tests("JSON"),
     tests("Digest"),
     tests("TLSStream"),
@@ -98,7 +100,7 @@ let package = Package(
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON"]),
     tests("Pipeline", ["JSON"]),
-    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON"]),
+    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", grpcCore]),
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
     tests("PubSubETL", ["Pipeline", "JSON", "FileSink"]),
