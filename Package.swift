@@ -62,7 +62,9 @@ let package = Package(
     target("HTTPClient", ["CCurl"]),
     target("HTTP2Transport", ["CNGHTTP2", "TLSStream", grpcCore]),
     // 2: the service, the login, the format.
-    target("PubSubAPI", [grpcCore, grpcProtobuf, swiftProtobuf]),
+    .target(
+      name: "PubSubAPI", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
+      exclude: ["Protos"], swiftSettings: swiftSettings),
     target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
     target("Avro", ["JSON"]),
     // 3: how a run is conducted.
@@ -88,7 +90,9 @@ let package = Package(
       swiftSettings: swiftSettings
     ),
     // Tests.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: swiftSettings),
+    .target(
+      name: "TestSupport", dependencies: [grpcCore], path: "Tests/TestSupport",
+      swiftSettings: swiftSettings),
     tests("JSON"),
     tests("Digest"),
     tests("TLSStream"),
@@ -98,7 +102,7 @@ let package = Package(
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON"]),
     tests("Pipeline", ["JSON"]),
-    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem"]),
+    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem", grpcCore]),
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
     tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),

@@ -1,0 +1,53 @@
+internal import GRPCCore
+
+/// What every call has to prove: who asks, where that was granted, and for which org.
+///
+/// Prints without the token.
+public struct Credentials: Sendable, Hashable {
+  public var accessToken: String
+  /// Scheme and host, such as `https://example.my.salesforce.com`, without a trailing slash.
+  public var instanceURL: String
+  /// ID of the org, 15 or 18 characters.
+  public var tenantID: String
+
+  public init(accessToken: String, instanceURL: String, tenantID: String) {
+    self.accessToken = accessToken
+    self.instanceURL = instanceURL
+    self.tenantID = tenantID
+  }
+
+  /// Lower-case keys, no `Bearer` (contract/semantics.md section 1).
+  var metadata: Metadata {
+    [
+      "accesstoken": .string(self.accessToken),
+      "instanceurl": .string(self.instanceURL),
+      "tenantid": .string(self.tenantID),
+    ]
+  }
+}
+
+extension Credentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String {
+    "Credentials(accessToken: <redacted>, instanceURL: \(self.instanceURL), tenantID: \(self.tenantID))"
+  }
+  public var debugDescription: String { self.description }
+  public var customMirror: Mirror {
+    Mirror(
+      self,
+      children: [
+        "accessToken": "<redacted>", "instanceURL": self.instanceURL, "tenantID": self.tenantID,
+      ])
+  }
+}
+
+/// Where calls get their credentials from. Shared by all streams of a run.
+public protocol CredentialsSource: Sendable {
+  /// The current credentials, obtained if there are none. Concurrent callers share one login.
+  ///
+  /// Throws `PubSubError` with code `credentials` or `credentialsRetryable`.
+  func credentials() async throws -> Credentials
+
+  /// These credentials were refused: the next call of `credentials()` obtains others, unless
+  /// somebody has done so already.
+  func invalidate(_ credentials: Credentials) async
+}

@@ -1,0 +1,105 @@
+/// A received `FetchResponse`: its bytes and where in them each event stands.
+///
+/// Reads what SwiftProtobuf reads and refuses what it refuses (fields in any order, the last of a
+/// repeated singular field counts, repeated sub-messages merge, unknown fields and groups are
+/// skipped, strings are valid UTF-8), but copies nothing out: strings and payloads stay ranges of
+/// `bytes`. Field numbers: contract/wire.md.
+public struct FetchResponseView: Sendable {
+  /// A field of type string or bytes: a range of `bytes`; empty when the field was not there.
+  public struct Field: Sendable, Hashable {
+    // 32 bits: a message is shorter than 4 GiB, and events are kept by the hundred.
+    private var start: UInt32 = 0
+    private var length: UInt32 = 0
+
+    init() {}
+
+    init(_ range: Range<Int>) {
+      self.start = UInt32(truncatingIfNeeded: range.lowerBound)
+      self.length = UInt32(truncatingIfNeeded: range.count)
+    }
+
+    public var offset: Int { Int(self.start) }
+    public var count: Int { Int(self.length) }
+    public var range: Range<Int> { self.offset..<self.offset + self.count }
+    public var isEmpty: Bool { self.length == 0 }
+  }
+
+  public struct Event: Sendable, Hashable {
+    /// `ProducerEvent.id`, valid UTF-8.
+    public internal(set) var eventID = Field()
+    /// ID of the schema the payload was written with, valid UTF-8.
+    public internal(set) var schemaID = Field()
+    /// Avro binary of one record.
+    public internal(set) var payload = Field()
+    public internal(set) var replayID = Field()
+  }
+
+  /// The whole message as it was received.
+  public let bytes: [UInt8]
+  /// In the order of the stream; empty in a keepalive.
+  public let events: [Event]
+  public let latestReplayID: Field
+  /// Valid UTF-8; quoted to the service's support.
+  public let rpcID: Field
+  /// Credit still open after this response, as the service counts it.
+  public let pendingCredit: Int
+
+  /// - Parameters:
+  ///   - bytes: one message without its gRPC prefix.
+  ///   - maxEvents: more are refused, so that a small message cannot ask for much memory. A stream
+  ///     never has more than 100 events outstanding, and groups of equal replay IDs are short.
+  public init(parsing bytes: [UInt8], maxEvents: Int = 16_384) throws(FetchResponseError) {
+    var parser = FetchResponseParser(maxEvents: maxEvents)
+    guard bytes.count < Int(Int32.max) else {
+      throw FetchResponseError(.limitExceeded, at: 0, "a message of \(bytes.count) bytes")
+    }
+    try parser.readResponse(bytes.span)
+    self.bytes = bytes
+    self.events = parser.events
+    self.latestReplayID = parser.latestReplayID
+    self.rpcID = parser.rpcID
+    self.pendingCredit = Int(parser.pendingCredit)
+  }
+
+  /// True when the response only says that the stream lives and where it stands.
+  public var isKeepalive: Bool { self.events.isEmpty }
+
+  public func string(_ field: Field) -> String {
+    String(decoding: self.bytes[field.range], as: UTF8.self)
+  }
+
+  public subscript(_ field: Field) -> ArraySlice<UInt8> { self.bytes[field.range] }
+}
+
+/// A `FetchResponse` that is no protobuf message.
+public struct FetchResponseError: Error, Sendable, Hashable {
+  public struct Code: Hashable, Sendable {
+    private enum Value { case truncated, malformed, invalidUTF8, limitExceeded }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    /// The message ended inside a field.
+    public static var truncated: Self { Self(.truncated) }
+    /// A tag, varint or group that protobuf does not allow.
+    public static var malformed: Self { Self(.malformed) }
+    /// A string field that is not valid UTF-8.
+    public static var invalidUTF8: Self { Self(.invalidUTF8) }
+    /// More events or deeper groups than are read.
+    public static var limitExceeded: Self { Self(.limitExceeded) }
+  }
+  public var code: Code
+  /// In bytes from the start of the message.
+  public var offset: Int
+  public var message: String
+
+  init(_ code: Code, at offset: Int, _ message: String) {
+    self.code = code
+    self.offset = offset
+    self.message = message
+  }
+}
+
+extension FetchResponseError: CustomStringConvertible {
+  public var description: String {
+    "FetchResponse unreadable at byte \(self.offset): \(self.message)"
+  }
+}

@@ -1,0 +1,47 @@
+/// Whether a subscription is still alive, from the times of its messages.
+///
+/// With credit open the service sends something at least every 270 s; without credit it sends
+/// nothing and ends the call after 60 s (contract/semantics.md sections 3 and 4).
+public struct Liveness: Sendable {
+  /// 270 s and slack.
+  public static let idleLimit = Duration.seconds(300)
+  /// Less than the 60 s of the service, so that a request in time arrives in time.
+  public static let creditLimit = Duration.seconds(45)
+
+  private var lastMessage: ContinuousClock.Instant
+  private var isPendingZero = false
+
+  /// The first request is on its way.
+  public init(openedAt now: ContinuousClock.Instant) { self.lastMessage = now }
+
+  /// - Parameter pending: `pending_num_requested` of the response.
+  public mutating func received(pending: Int, at now: ContinuousClock.Instant) {
+    self.lastMessage = now
+    self.isPendingZero = pending <= 0
+  }
+
+  /// The consumer had the stream wait: silence counts from here.
+  public mutating func resumed(at now: ContinuousClock.Instant) { self.lastMessage = now }
+
+  /// Credit was given because `check` asked for it.
+  public mutating func creditGiven() { self.isPendingZero = false }
+
+  public enum OnCheck: Equatable, Sendable {
+    /// Nothing is due before `until`.
+    case alive(until: ContinuousClock.Instant)
+    /// By the service's books no credit is open; it must be given now or the service ends the call.
+    case giveCredit
+    /// Silent for too long: tear down and open again.
+    case idle
+  }
+
+  public func check(at now: ContinuousClock.Instant) -> OnCheck {
+    let idle = self.lastMessage + Self.idleLimit
+    if now >= idle { return .idle }
+    let credit = self.lastMessage + Self.creditLimit
+    if self.isPendingZero {
+      return now >= credit ? .giveCredit : .alive(until: credit)
+    }
+    return .alive(until: idle)
+  }
+}

@@ -1,0 +1,173 @@
+internal import FoundationEssentials
+public import GRPCCore
+internal import GRPCProtobuf
+internal import SwiftProtobuf
+
+/// The calls of the Pub/Sub API that an exporter makes. The owner of the `GRPCClient` runs it and
+/// shuts it down.
+public struct PubSubClient<Transport: ClientTransport>: Sendable {
+  private let client: GRPCClient<Transport>
+  /// For calls with one answer; a subscription has no deadline.
+  private let unaryTimeout: Duration
+
+  public init(_ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30)) {
+    self.client = client
+    self.unaryTimeout = unaryTimeout
+  }
+
+  /// What the service knows of a topic. Throws `PubSubError`.
+  public func topic(
+    named name: String, credentials: Credentials
+  ) async throws -> TopicInformation {
+    let info: Eventbus_V1_TopicInfo = try await self.unary(
+      Eventbus_V1_TopicRequest.with { $0.topicName = name },
+      Eventbus_V1_PubSub.Method.GetTopic.descriptor, credentials, "GetTopic \(name)")
+    return TopicInformation(
+      name: info.topicName, tenantGUID: info.tenantGuid, canPublish: info.canPublish,
+      canSubscribe: info.canSubscribe, schemaID: info.schemaID, rpcID: info.rpcID)
+  }
+
+  /// The schema of an event, by the ID that the event names. Throws `PubSubError`.
+  public func schema(
+    id: String, credentials: Credentials
+  ) async throws -> SchemaInformation {
+    let info: Eventbus_V1_SchemaInfo = try await self.unary(
+      Eventbus_V1_SchemaRequest.with { $0.schemaID = id },
+      Eventbus_V1_PubSub.Method.GetSchema.descriptor, credentials, "GetSchema \(id)")
+    return SchemaInformation(id: info.schemaID, json: info.schemaJson, rpcID: info.rpcID)
+  }
+
+  /// Runs one subscription until the service or the caller ends it.
+  ///
+  /// The request side stays open as long as the call. Returns when the service ended the call
+  /// with status OK or `onResponse` returned false; throws `PubSubError` when it ended otherwise,
+  /// and what `onResponse` throws. Cancelling the task resets the stream.
+  ///
+  /// - Parameters:
+  ///   - credit: what is to be asked for after the first request.
+  ///   - onResponse: called for each response in order; the next is read when it has returned.
+  ///     False ends the call.
+  public func subscribe(
+    _ start: Subscription, credentials: Credentials, credit: CreditQueue,
+    onResponse: @Sendable @escaping (FetchResponseView) async throws -> Bool
+  ) async throws {
+    let operation = "Subscribe to \(start.topic)"
+    let first = start.firstRequest
+    let request = StreamingClientRequest<Eventbus_V1_FetchRequest>(
+      metadata: credentials.metadata
+    ) { writer in
+      try await writer.write(first)
+      while let count = await credit.next() {
+        try await writer.write(.with { $0.numRequested = Int32(count) })
+      }
+    }
+    // Whoever waits for more credit has to go when the call is over.
+    defer { credit.finish() }
+    let ending: Ending
+    do {
+      ending = try await self.client.bidirectionalStreaming(
+        request: request, descriptor: Eventbus_V1_PubSub.Method.Subscribe.descriptor,
+        serializer: ProtobufSerializer<Eventbus_V1_FetchRequest>(),
+        deserializer: FetchResponseDeserializer(), options: .defaults
+      ) { response in
+        defer { credit.finish() }
+        let contents = try response.accepted.get()
+        for try await part in contents.bodyParts {
+          switch part {
+          case .message(let view):
+            do {
+              guard try await onResponse(view) else { return .left }
+            } catch {
+              return .failed(error)
+            }
+          case .trailingMetadata:
+            return .ended
+          }
+        }
+        try Task.checkCancellation()
+        throw RPCError(code: .unavailable, message: "the stream broke off without a status")
+      }
+    } catch {
+      throw PubSubError(error, operation: operation)
+    }
+    if case .failed(let error) = ending { throw error }
+  }
+
+  private enum Ending: Sendable {
+    case ended, left
+    case failed(any Error)
+  }
+
+  private func unary<Request: Message, Response: Message>(
+    _ message: Request, _ method: MethodDescriptor, _ credentials: Credentials,
+    _ operation: String
+  ) async throws -> Response {
+    var options = CallOptions.defaults
+    options.timeout = self.unaryTimeout
+    do {
+      return try await self.client.unary(
+        request: ClientRequest(message: message, metadata: credentials.metadata),
+        descriptor: method, serializer: ProtobufSerializer<Request>(),
+        deserializer: ProtobufDeserializer<Response>(), options: options
+      ) { try $0.message }
+    } catch {
+      throw PubSubError(error, operation: operation)
+    }
+  }
+}
+
+/// Answer of `GetTopic`.
+public struct TopicInformation: Sendable, Hashable {
+  public var name: String
+  public var tenantGUID: String
+  public var canPublish: Bool
+  public var canSubscribe: Bool
+  /// Blank for channels, whose events have schemas of their own.
+  public var schemaID: String
+  public var rpcID: String
+}
+
+/// Answer of `GetSchema`.
+public struct SchemaInformation: Sendable, Hashable {
+  public var id: String
+  /// The Avro schema.
+  public var json: String
+  public var rpcID: String
+}
+
+/// What a call of `Subscribe` begins with.
+public struct Subscription: Sendable, Hashable {
+  public enum Position: Sendable, Hashable {
+    /// What is published once the subscription stands.
+    case latest
+    /// The oldest event the service keeps.
+    case earliest
+    /// The event after this replay ID.
+    case after([UInt8])
+  }
+
+  public var topic: String
+  public var position: Position
+  /// 1...100.
+  public var credit: Int
+
+  public init(topic: String, position: Position, credit: Int) {
+    self.topic = topic
+    self.position = position
+    self.credit = credit
+  }
+
+  var firstRequest: Eventbus_V1_FetchRequest {
+    .with {
+      $0.topicName = self.topic
+      $0.numRequested = Int32(self.credit)
+      switch self.position {
+      case .latest: $0.replayPreset = .latest
+      case .earliest: $0.replayPreset = .earliest
+      case .after(let replayID):
+        $0.replayPreset = .custom
+        $0.replayID = .init(replayID)
+      }
+    }
+  }
+}

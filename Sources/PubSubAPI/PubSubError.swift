@@ -1,0 +1,97 @@
+public import GRPCCore
+
+/// A call of the service that failed, with what the service said about it.
+public struct PubSubError: Error, Sendable {
+  public struct Code: Hashable, Sendable {
+    private enum Value {
+      case service, endOfStream, idle, malformedResponse, credentials, credentialsRetryable
+    }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    /// The service or the transport ended the call with a status: see `status`, `serviceCode`.
+    public static var service: Self { Self(.service) }
+    /// The service ended a subscription with status OK. Normal for long-lived calls.
+    public static var endOfStream: Self { Self(.endOfStream) }
+    /// Credit was open, and neither event nor keepalive came: the connection is half-open.
+    public static var idle: Self { Self(.idle) }
+    /// A message that is no protobuf message of the expected type.
+    public static var malformedResponse: Self { Self(.malformedResponse) }
+    /// No access token could be had, and asking again will not help.
+    public static var credentials: Self { Self(.credentials) }
+    /// No access token could be had for now: network or login service.
+    public static var credentialsRetryable: Self { Self(.credentialsRetryable) }
+  }
+
+  public var code: Code
+  /// Status of the call; `.ok` for `endOfStream`, `.unauthenticated` for credentials.
+  public var status: Status.Code
+  /// From the `error-code` trailer, else from the message.
+  public var serviceCode: ServiceErrorCode?
+  /// Names the operation and its object, then what the service said.
+  public var message: String
+  /// To quote to the service's support.
+  public var rpcID: String?
+  public var cause: (any Error)?
+  public var fileID: String, line: Int
+
+  public init(
+    _ code: Code, status: Status.Code, serviceCode: ServiceErrorCode? = nil, _ message: String,
+    rpcID: String? = nil, cause: (any Error)? = nil, fileID: String = #fileID, line: Int = #line
+  ) {
+    self.code = code
+    self.status = status
+    self.serviceCode = serviceCode
+    self.message = message
+    self.rpcID = rpcID
+    self.cause = cause
+    self.fileID = fileID
+    self.line = line
+  }
+
+  /// What a call ended with.
+  ///
+  /// - Parameter operation: what failed and on which thing, such as `Subscribe to /event/A__e`.
+  public init(
+    _ error: any Error, operation: String, fileID: String = #fileID, line: Int = #line
+  ) {
+    if let error = error as? PubSubError {
+      self = error
+      return
+    }
+    guard let rpcError = error as? RPCError else {
+      self.init(
+        .service, status: .unknown, "\(operation): \(error)", cause: error, fileID: fileID,
+        line: line)
+      return
+    }
+    let malformed = rpcError.cause as? FetchResponseError
+    let serviceCode =
+      malformed != nil
+      ? nil
+      : rpcError.metadata[stringValues: "error-code"].lazy
+        .compactMap { ServiceErrorCode(trailer: $0) }.first
+        ?? ServiceErrorCode(message: rpcError.message)
+    let status = Status.Code(rpcError.code)
+    self.init(
+      malformed == nil ? .service : .malformedResponse, status: status, serviceCode: serviceCode,
+      "\(operation): \(status) \(serviceCode.map { "(\($0.rawValue)) " } ?? "")\(rpcError.message)",
+      rpcID: Self.rpcID(in: rpcError), cause: rpcError.cause, fileID: fileID, line: line)
+  }
+
+  /// The service ends its messages with `rpcId: <uuid>`; the name of the trailer that repeats it
+  /// is not documented, so any trailer whose name has `rpc` in it will do.
+  private static func rpcID(in error: RPCError) -> String? {
+    if let label = error.message.firstRange(of: "rpcId: ") {
+      let id = error.message[label.upperBound...].prefix { !$0.isWhitespace }
+      if !id.isEmpty { return String(id) }
+    }
+    for (key, value) in error.metadata where key.contains("rpc") && !key.hasSuffix("-bin") {
+      if case .string(let text) = value { return text }
+    }
+    return nil
+  }
+}
+
+extension PubSubError: CustomStringConvertible {
+  public var description: String { self.message }
+}

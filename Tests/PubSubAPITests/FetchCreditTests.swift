@@ -1,0 +1,120 @@
+import Testing
+
+@testable import PubSubAPI
+
+@Suite struct FetchCreditTests {
+  let start = ContinuousClock.now
+
+  func at(_ seconds: Int) -> ContinuousClock.Instant { self.start + .seconds(seconds) }
+
+  @Test(
+    "The window is between 1 and 100", arguments: [(-1, 1), (0, 1), (1, 1), (100, 100), (500, 100)])
+  func window(asked: Int, window: Int) {
+    var credit = FetchCredit(window: asked)
+    #expect(credit.begin(at: self.start) == window)
+  }
+
+  @Test("What a response took is given back")
+  func givesBack() {
+    var credit = FetchCredit(window: 100)
+    _ = credit.begin(at: self.start)
+    #expect(credit.received(eventCount: 10, pending: 90, at: self.at(1)) == 10)
+    #expect(credit.open == 100)
+  }
+
+  @Test("Requests on their way are not asked for twice")
+  func countsOutstandingRequests() {
+    var credit = FetchCredit(window: 100)
+    _ = credit.begin(at: self.start)
+    #expect(credit.received(eventCount: 10, pending: 90, at: self.at(1)) == 10)
+    // Sent before the service saw the 10.
+    #expect(credit.received(eventCount: 30, pending: 60, at: self.at(1)) == 30)
+    #expect(credit.received(eventCount: 60, pending: 0, at: self.at(1)) == 60)
+    #expect(credit.open == 100)
+  }
+
+  @Test("A keepalive with the whole window open asks for nothing")
+  func keepalive() {
+    var credit = FetchCredit(window: 5)
+    _ = credit.begin(at: self.start)
+    #expect(credit.received(eventCount: 0, pending: 5, at: self.at(60)) == nil)
+  }
+
+  @Test("When nothing can be on its way, the service's count stands")
+  func settles() {
+    var credit = FetchCredit(window: 100)
+    _ = credit.begin(at: self.start)
+    #expect(credit.received(eventCount: 0, pending: 40, at: self.at(9)) == nil)
+    #expect(credit.received(eventCount: 0, pending: 40, at: self.at(10)) == 60)
+  }
+
+  @Test(
+    "A service that says more is open is not asked for more",
+    arguments: [100, 5000, Int(Int32.max)])
+  func pendingTooHigh(pending: Int) {
+    var credit = FetchCredit(window: 100)
+    _ = credit.begin(at: self.start)
+    #expect(credit.received(eventCount: 50, pending: pending, at: self.at(1)) == nil)
+    #expect(credit.open == 100)
+  }
+
+  @Test(
+    "More events than asked for, and a negative count, leave no more than the window to ask for")
+  func hostileCounts() {
+    var credit = FetchCredit(window: 10)
+    _ = credit.begin(at: self.start)
+    #expect(credit.received(eventCount: 5000, pending: -7, at: self.at(1)) == 10)
+    #expect(credit.received(eventCount: 0, pending: -7, at: self.at(20)) == 10)
+  }
+
+  @Test("After a stop nothing is given back, and what is open is counted down")
+  func stops() {
+    var credit = FetchCredit(window: 10)
+    _ = credit.begin(at: self.start)
+    credit.stop()
+    #expect(credit.received(eventCount: 4, pending: 6, at: self.at(1)) == nil)
+    #expect(credit.open == 6)
+    #expect(credit.restart(at: self.at(2)) == nil)
+  }
+
+  @Test("Requests that got lost are made again")
+  func restarts() {
+    var credit = FetchCredit(window: 10)
+    _ = credit.begin(at: self.start)
+    #expect(credit.restart(at: self.at(45)) == 10)
+  }
+}
+
+@Suite struct LivenessTests {
+  let start = ContinuousClock.now
+
+  func at(_ seconds: Int) -> ContinuousClock.Instant { self.start + .seconds(seconds) }
+
+  @Test("300 s without a message is too long, one message starts the time again")
+  func idle() {
+    var liveness = Liveness(openedAt: self.start)
+    #expect(liveness.check(at: self.at(299)) == .alive(until: self.at(300)))
+    #expect(liveness.check(at: self.at(300)) == .idle)
+    liveness.received(pending: 3, at: self.at(299))
+    #expect(liveness.check(at: self.at(598)) == .alive(until: self.at(599)))
+    #expect(liveness.check(at: self.at(599)) == .idle)
+  }
+
+  @Test("Without credit on the service's side, credit is due before its 60 s are over")
+  func creditDue() {
+    var liveness = Liveness(openedAt: self.start)
+    liveness.received(pending: 0, at: self.at(10))
+    #expect(liveness.check(at: self.at(54)) == .alive(until: self.at(55)))
+    #expect(liveness.check(at: self.at(55)) == .giveCredit)
+    liveness.creditGiven()
+    #expect(liveness.check(at: self.at(55)) == .alive(until: self.at(310)))
+  }
+
+  @Test("Time for which the consumer let the stream wait is no silence")
+  func consumerWaits() {
+    var liveness = Liveness(openedAt: self.start)
+    liveness.received(pending: 3, at: self.at(1))
+    liveness.resumed(at: self.at(1000))
+    #expect(liveness.check(at: self.at(1299)) == .alive(until: self.at(1300)))
+  }
+}

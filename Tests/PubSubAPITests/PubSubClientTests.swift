@@ -1,0 +1,155 @@
+import FoundationEssentials
+import GRPCCore
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+@testable import PubSubAPI
+
+@Suite struct PubSubClientTests {
+  static let credentials = Credentials(
+    accessToken: "t", instanceURL: "https://org.example", tenantID: "00D000000000001")
+
+  /// Runs `body` with a client of a server that answers as `serve` says.
+  static func withClient<Result: Sendable>(
+    serve: @Sendable @escaping (ServerCall) async -> Void,
+    _ body: @Sendable (PubSubClient<ScriptedTransport>) async throws -> Result
+  ) async throws -> Result {
+    try await withGRPCClient(transport: ScriptedTransport(serve: serve)) {
+      try await body(PubSubClient($0))
+    }
+  }
+
+  @Test("Calls carry the three headers and give the answer")
+  func unary() async throws {
+    let info = try await Self.withClient { call in
+      let metadata = await call.nextMetadata()
+      let request = await call.nextMessage().flatMap {
+        try? Eventbus_V1_TopicRequest(serializedBytes: $0)
+      }
+      #expect(call.method == "GetTopic")
+      #expect(metadata?[stringValues: "accesstoken"].first(where: { _ in true }) == "t")
+      #expect(
+        metadata?[stringValues: "instanceurl"].first(where: { _ in true }) == "https://org.example")
+      #expect(metadata?[stringValues: "tenantid"].first(where: { _ in true }) == "00D000000000001")
+      call.sendHeaders()
+      let answer = Eventbus_V1_TopicInfo.with {
+        $0.topicName = request?.topicName ?? ""
+        $0.canSubscribe = true
+        $0.schemaID = "S"
+      }
+      call.send((try? answer.serializedBytes()) ?? [])
+      call.end(.ok)
+    } _: {
+      try await $0.topic(named: "/event/A__e", credentials: Self.credentials)
+    }
+    #expect(info.name == "/event/A__e")
+    #expect(info.canSubscribe && !info.canPublish)
+    #expect(info.schemaID == "S")
+  }
+
+  @Test("A refused call names operation and code")
+  func refused() async throws {
+    let error = await #expect(throws: PubSubError.self) {
+      try await Self.withClient { call in
+        call.end(
+          .unauthenticated, "An authentication exception occurred. rpcId: 5",
+          trailers: ["error-code": "sfdc.platform.eventbus.grpc.service.auth.error"])
+      } _: {
+        try await $0.schema(id: "S1", credentials: Self.credentials)
+      }
+    }
+    #expect(error?.serviceCode == .authError)
+    #expect(error?.status == .unauthenticated)
+    #expect(error?.message.hasPrefix("GetSchema S1: ") == true)
+  }
+
+  @Test("A subscription asks first, tops up, and hands on every response")
+  func subscribe() async throws {
+    let received = Lock<[FetchResponseView]>([])
+    try await Self.withClient { call in
+      _ = await call.nextMetadata()
+      let first = await call.nextMessage()
+      #expect(
+        first == Bytes(hex: "0a0f2f6576656e742f4f726465725f5f6510021a0a000000000017905000002019"))
+      call.sendHeaders()
+      call.send(Bytes(hex: "0a1a0a0c0a03652d311201531a020102120a0000000000000007000020 18"))
+      #expect(await call.nextMessage() == Bytes(hex: "2001"))
+      call.send(Bytes(hex: "120a000000000017905e00001a03722d312064"))
+      call.end(.ok)
+    } _: { client in
+      let credit = CreditQueue()
+      try await client.subscribe(
+        Subscription(
+          topic: "/event/Order__e", position: .after(Bytes(hex: "00000000001790500000")), credit: 25
+        ),
+        credentials: Self.credentials, credit: credit
+      ) { view in
+        if !view.isKeepalive { credit.add(view.events.count) }
+        received.withLock { $0.append(view) }
+        return true
+      }
+    }
+    #expect(received.withLock { $0.map(\.events.count) } == [1, 0])
+    #expect(received.withLock { $0.map(\.pendingCredit) } == [24, 100])
+  }
+
+  @Test("A caller that has enough ends the call")
+  func leaves() async throws {
+    try await Self.withClient { call in
+      _ = await call.nextMetadata()
+      _ = await call.nextMessage()
+      call.sendHeaders()
+      call.send(Bytes(hex: "2001"))
+      #expect(await call.nextMessage() == nil)
+    } _: { client in
+      try await client.subscribe(
+        Subscription(topic: "/event/A__e", position: .latest, credit: 1),
+        credentials: Self.credentials, credit: CreditQueue()
+      ) { _ in false }
+    }
+  }
+
+  @Test("A message that is no protobuf says so")
+  func malformed() async throws {
+    let error = await #expect(throws: PubSubError.self) {
+      try await Self.withClient { call in
+        call.sendHeaders()
+        call.send([0x0a, 0x05])
+        call.end(.ok)
+      } _: { client in
+        try await client.subscribe(
+          Subscription(topic: "/event/A__e", position: .latest, credit: 1),
+          credentials: Self.credentials, credit: CreditQueue()
+        ) { _ in true }
+      }
+    }
+    #expect(error?.code == .malformedResponse)
+  }
+
+  @Test("A stream that breaks off without a status is an error")
+  func brokenOff() async throws {
+    let error = await #expect(throws: PubSubError.self) {
+      try await Self.withClient { call in
+        call.sendHeaders()
+      } _: { client in
+        try await client.subscribe(
+          Subscription(topic: "/event/A__e", position: .latest, credit: 1),
+          credentials: Self.credentials, credit: CreditQueue()
+        ) { _ in true }
+      }
+    }
+    #expect(error?.status == .unavailable)
+  }
+
+  @Test("Credit that is added while the writer is busy goes out as one number")
+  func creditCoalesces() async {
+    let queue = CreditQueue()
+    queue.add(3)
+    queue.add(4)
+    #expect(await queue.next() == 7)
+    queue.add(1)
+    queue.finish()
+    #expect(await queue.next() == nil)
+  }
+}

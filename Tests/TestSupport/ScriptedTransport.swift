@@ -1,0 +1,101 @@
+public import GRPCCore
+
+/// A client transport whose server is a closure: for tests of what is above the transport.
+public final class ScriptedTransport: ClientTransport {
+  public typealias Bytes = [UInt8]
+
+  private let serve: @Sendable (ServerCall) async -> Void
+  private let shutdown = AsyncStream<Never>.makeStream()
+
+  /// - Parameter serve: answers one call; cancelled when the client has left the call.
+  public init(serve: @Sendable @escaping (ServerCall) async -> Void) { self.serve = serve }
+
+  public var retryThrottle: RetryThrottle? { nil }
+
+  public func config(forMethod descriptor: MethodDescriptor) -> MethodConfig? { nil }
+
+  public func connect() async throws {
+    for await _ in self.shutdown.stream {}
+  }
+
+  public func beginGracefulShutdown() { self.shutdown.continuation.finish() }
+
+  public func withStream<T: Sendable>(
+    descriptor: MethodDescriptor, options: CallOptions,
+    _ closure: (_ stream: RPCStream<Inbound, Outbound>, _ context: ClientContext) async throws -> T
+  ) async throws -> T {
+    let requests = AsyncStream<RPCRequestPart<[UInt8]>>.makeStream()
+    let responses = AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.makeStream()
+    let call = ServerCall(
+      method: descriptor.method, requests: requests.stream, responses: responses.continuation)
+    let stream = RPCStream(
+      descriptor: descriptor,
+      inbound: RPCAsyncSequence(wrapping: responses.stream),
+      outbound: RPCWriter.Closable(wrapping: RequestWriter(continuation: requests.continuation)))
+    let context = ClientContext(
+      descriptor: descriptor, remotePeer: "in-process:server", localPeer: "in-process:client")
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        await self.serve(call)
+        responses.continuation.finish()
+      }
+      defer {
+        requests.continuation.finish()
+        group.cancelAll()
+      }
+      return try await closure(stream, context)
+    }
+  }
+
+  private struct RequestWriter: ClosableRPCWriterProtocol {
+    var continuation: AsyncStream<RPCRequestPart<[UInt8]>>.Continuation
+
+    func write(_ element: RPCRequestPart<[UInt8]>) async throws {
+      self.continuation.yield(element)
+    }
+    func write(contentsOf elements: some Sequence<RPCRequestPart<[UInt8]>>) async throws {
+      for element in elements { self.continuation.yield(element) }
+    }
+    func finish() async { self.continuation.finish() }
+    func finish(throwing error: any Error) async { self.continuation.finish() }
+  }
+}
+
+/// The server's side of one call. Used by one task.
+public final class ServerCall: @unchecked Sendable {
+  // Guard: only the task that serves the call touches `iterator`.
+  public let method: String
+  private var iterator: AsyncStream<RPCRequestPart<[UInt8]>>.Iterator
+  private let responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation
+
+  init(
+    method: String, requests: AsyncStream<RPCRequestPart<[UInt8]>>,
+    responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation
+  ) {
+    self.method = method
+    self.iterator = requests.makeAsyncIterator()
+    self.responses = responses
+  }
+
+  /// The next thing the client wrote; nil when it closed its side or left.
+  public func nextPart() async -> RPCRequestPart<[UInt8]>? { await self.iterator.next() }
+
+  public func nextMetadata() async -> Metadata? {
+    if case .metadata(let metadata) = await self.nextPart() { metadata } else { nil }
+  }
+
+  public func nextMessage() async -> [UInt8]? {
+    if case .message(let bytes) = await self.nextPart() { bytes } else { nil }
+  }
+
+  public func sendHeaders(_ metadata: Metadata = [:]) { self.responses.yield(.metadata(metadata)) }
+
+  public func send(_ message: [UInt8]) { self.responses.yield(.message(message)) }
+
+  public func end(_ code: Status.Code, _ message: String = "", trailers: Metadata = [:]) {
+    self.responses.yield(.status(Status(code: code, message: message), trailers))
+  }
+
+  /// The connection breaks.
+  public func fail(_ error: RPCError) { self.responses.finish(throwing: error) }
+}
