@@ -60,7 +60,9 @@ let package = Package(
     target("HTTPClient", ["CCurl"]),
     target("HTTP2Transport", ["CNGHTTP2", "TLSStream", grpcCore]),
     // 2: the service, the login, the format.
-    target("PubSubAPI", [grpcCore, grpcProtobuf, swiftProtobuf]),
+    .target(
+      name: "PubSubAPI", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
+      exclude: ["Protos"], swiftSettings: swiftSettings),
     target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
     target("Avro", ["JSON"]),
     // 3: how a run is conducted.
