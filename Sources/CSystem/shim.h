@@ -1,15 +1,16 @@
 // What the Glibc module of Swift does not show.
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+// _GNU_SOURCE stays undefined: with it, types of the C library look different here than in the other
+// C modules, and the importer refuses to mix them.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,3 +20,9 @@ static inline int c_renameat2(int from_dir, const char *from, int to_dir, const 
   return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 static const unsigned int C_RENAME_NOREPLACE = 1;
+
+// accept4 and pthread_setname_np are hidden likewise.
+static inline int c_accept(int listener) {
+  return (int)syscall(SYS_accept4, listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+static inline void c_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

@@ -1,0 +1,83 @@
+import CSystem
+import Glibc
+
+/// One thread that waits for sockets, timers and work from other threads.
+///
+/// Everything given to it (handlers, timers, work, jobs of tasks that prefer it) runs on that
+/// thread, one after the other: state used only there needs no lock. None of it may block.
+/// The thread ends when the object is released; handlers and timers that refer back to the object
+/// are dropped by `stop`.
+public final class EventLoop: TaskExecutor {
+  /// What a socket is ready for. An error or hang-up of the peer shows as both.
+  public struct Readiness: OptionSet, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    public static let readable = Readiness(rawValue: 1)
+    public static let writable = Readiness(rawValue: 2)
+  }
+
+  /// Names a scheduled timer.
+  public struct TimerID: Hashable, Sendable {
+    fileprivate let value: UInt64
+  }
+
+  private let core: EventLoopCore
+
+  /// - Parameter name: of the thread, for debuggers; at most 15 bytes are kept.
+  public init(name: String) throws(TLSError) {
+    Self.ignoreBrokenPipes()
+    let core = try EventLoopCore()
+    self.core = core
+    Thread.detach(name: name) { core.run() }
+  }
+
+  deinit { self.core.post(.end) }
+
+  /// Makes a write to a closed socket an error of that call instead of the end of the process.
+  public static func ignoreBrokenPipes() { _ = Self.brokenPipesIgnored }
+  private static let brokenPipesIgnored: Void = { signal(SIGPIPE, SIG_IGN) }()
+
+  /// Whether the caller runs on the loop's thread.
+  public var isCurrent: Bool { self.core.isCurrent }
+
+  /// Runs `work` on the loop, after everything that was given before. From any thread.
+  public func execute(_ work: @escaping @Sendable () -> Void) { self.core.post(.work(work)) }
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    self.core.post(.job(UnownedJob(job), self.asUnownedTaskExecutor()))
+  }
+
+  /// Drops all handlers and timers. Work and jobs are still run, so that no task is left hanging.
+  public func stop() {
+    self.execute { [core] in core.dropAll() }
+  }
+
+  // Only on the loop's thread:
+
+  /// Calls `handler` whenever the socket is ready for what `interest` names, until `deregister`.
+  /// An empty interest keeps the registration without waiting.
+  public func register(
+    _ descriptor: Int32, interest: Readiness, handler: @escaping (Readiness) -> Void
+  ) throws(TLSError) {
+    try self.core.register(descriptor, interest: interest, handler: handler)
+  }
+
+  /// Changes what the handler of `descriptor` waits for.
+  public func update(_ descriptor: Int32, interest: Readiness) throws(TLSError) {
+    try self.core.update(descriptor, interest: interest)
+  }
+
+  /// Ends the registration; to be called before the socket is closed.
+  public func deregister(_ descriptor: Int32) { self.core.deregister(descriptor) }
+
+  /// Runs `work` once, at or after `deadline`.
+  @discardableResult
+  public func schedule(
+    at deadline: ContinuousClock.Instant, _ work: @escaping () -> Void
+  ) -> TimerID {
+    TimerID(value: self.core.schedule(at: deadline, work))
+  }
+
+  /// Cancels a timer; one that has run is ignored.
+  public func cancel(_ timer: TimerID) { self.core.cancel(timer.value) }
+}

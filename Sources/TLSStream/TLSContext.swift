@@ -1,0 +1,132 @@
+import COpenSSL
+import Glibc
+
+/// Settings shared by TLS connections: whom to trust, or who we are. TLS 1.2 and newer only.
+/// Immutable after creation, usable from every thread.
+public final class TLSContext: @unchecked Sendable {
+  // Guard: `context` is changed only by the initialisers; OpenSSL counts references atomically.
+  private let context: OpaquePointer  // SSL_CTX *
+  /// The protocols of ALPN in wire form (RFC 7301 section 3.1); memory that callbacks point into.
+  private let protocols: UnsafeMutableBufferPointer<UInt8>
+
+  /// Whom a client trusts to name a server.
+  public enum Trust: Sendable, Hashable {
+    /// The authorities of the system: `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set, else
+    /// the hashed directory of OpenSSL, else a bundle file of the distribution.
+    case system
+    /// Exactly the certificates of this PEM file.
+    case file(String)
+  }
+
+  /// Who a server is.
+  public enum Identity: Sendable {
+    /// PEM files: the chain beginning with the server's own certificate, and its key.
+    case files(certificateChain: String, privateKey: String)
+    /// The same as PEM texts.
+    case pem(certificateChain: [UInt8], privateKey: [UInt8])
+  }
+
+  private init(method: OpaquePointer?, applicationProtocols: [String]) throws(TLSError) {
+    ERR_clear_error()
+    guard let context = SSL_CTX_new(method) else {
+      throw TLSError(.system, "no TLS context: \(OpenSSLErrors.drain())")
+    }
+    self.context = context
+    var wire: [UInt8] = []
+    for name in applicationProtocols {
+      let name = Array(name.utf8)
+      precondition((1...255).contains(name.count), "an ALPN name has 1 to 255 bytes")
+      wire.append(UInt8(name.count))
+      wire += name
+    }
+    self.protocols = .allocate(capacity: wire.count)
+    _ = self.protocols.initialize(from: wire)
+    guard c_SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1,
+      // Of TLS 1.2 only what HTTP/2 allows (RFC 9113 section 9.2.2).
+      SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
+    else { throw TLSError(.system, "TLS 1.2 is not available: \(OpenSSLErrors.drain())") }
+    SSL_CTX_set_options(context, C_SSL_OP_NO_RENEGOTIATION)
+    // The unsent bytes of a write may move in memory between two attempts.
+    _ = c_SSL_CTX_set_mode(context, C_SSL_MODE_STREAMING)
+    // Several records per system call.
+    _ = c_SSL_CTX_set_read_ahead(context, 1)
+    SSL_CTX_set_default_read_buffer_len(context, 128 * 1024)
+  }
+
+  deinit {
+    SSL_CTX_free(self.context)
+    self.protocols.deallocate()
+  }
+
+  /// A client that accepts a server only when its chain leads to `trust` and its certificate
+  /// names the host.
+  /// - Throws: `badConfiguration` when the trusted certificates cannot be read.
+  public static func client(
+    trust: Trust = .system, applicationProtocols: [String] = []
+  ) throws(TLSError) -> TLSContext {
+    let context = try TLSContext(
+      method: TLS_client_method(), applicationProtocols: applicationProtocols)
+    SSL_CTX_set_verify(context.context, SSL_VERIFY_PEER, nil)
+    try TrustStore.load(trust, into: context.context)
+    if !applicationProtocols.isEmpty {
+      let wire = context.protocols
+      // This function, unlike the others, returns 0 for success.
+      guard SSL_CTX_set_alpn_protos(context.context, wire.baseAddress, UInt32(wire.count)) == 0
+      else { throw TLSError(.system, "ALPN: \(OpenSSLErrors.drain())") }
+    }
+    return context
+  }
+
+  /// A server that shows `identity` and asks its clients for no certificate. A client that offers
+  /// protocols of which none is in `applicationProtocols` is refused; one that offers none is not.
+  /// - Throws: `badConfiguration` when certificates or key cannot be read or do not belong together.
+  public static func server(
+    identity: Identity, applicationProtocols: [String] = []
+  ) throws(TLSError) -> TLSContext {
+    let context = try TLSContext(
+      method: TLS_server_method(), applicationProtocols: applicationProtocols)
+    try ServerIdentity.load(identity, into: context.context)
+    if !applicationProtocols.isEmpty {
+      // Unretained: every SSL * is owned by a TLSConnection, which retains this object.
+      SSL_CTX_set_alpn_select_cb(
+        context.context, selectApplicationProtocol,
+        Unmanaged.passUnretained(context).toOpaque())
+    }
+    return context
+  }
+
+  /// A new `SSL *`, owned by the caller, who must retain this object as long.
+  func makeSSL() throws(TLSError) -> OpaquePointer {
+    ERR_clear_error()
+    guard let ssl = SSL_new(self.context) else {
+      throw TLSError(.system, "no TLS connection: \(OpenSSLErrors.drain())")
+    }
+    return ssl
+  }
+
+  /// Whether clients offer protocols, so that an answer without one is an error.
+  var requiresApplicationProtocol: Bool { !self.protocols.isEmpty }
+
+  fileprivate func select(
+    _ out: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ outLength: UnsafeMutablePointer<UInt8>?,
+    from offered: UnsafePointer<UInt8>?, _ offeredLength: UInt32
+  ) -> Int32 {
+    var selected: UnsafeMutablePointer<UInt8>?
+    let code = SSL_select_next_proto(
+      &selected, outLength, self.protocols.baseAddress, UInt32(self.protocols.count), offered,
+      offeredLength)
+    guard code == OPENSSL_NPN_NEGOTIATED, let selected else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+    out?.pointee = UnsafePointer(selected)
+    return SSL_TLSEXT_ERR_OK
+  }
+}
+
+private func selectApplicationProtocol(
+  _ ssl: OpaquePointer?, _ out: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
+  _ outLength: UnsafeMutablePointer<UInt8>?, _ offered: UnsafePointer<UInt8>?,
+  _ offeredLength: UInt32, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+  guard let argument else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+  let context = Unmanaged<TLSContext>.fromOpaque(argument).takeUnretainedValue()
+  return context.select(out, outLength, from: offered, offeredLength)
+}

@@ -1,0 +1,76 @@
+import Glibc
+
+/// What went wrong on a socket, in TLS, or with the material TLS is set up from.
+public struct TLSError: Error, Sendable, CustomStringConvertible {
+  public struct Code: Hashable, Sendable, CustomStringConvertible {
+    private enum Value: String {
+      case untrustedCertificate, hostNameMismatch, certificateExpired, badConfiguration
+      case applicationProtocolMissing, handshakeFailed
+      case addressNotFound, connectFailed, connectionLost, timedOut, system
+    }
+
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    public var description: String { self.value.rawValue }
+
+    /// The chain of the peer does not lead to a trusted authority, or is malformed or too weak.
+    public static var untrustedCertificate: Self { Self(.untrustedCertificate) }
+    /// The certificate is good, but for another host name or address.
+    public static var hostNameMismatch: Self { Self(.hostNameMismatch) }
+    /// A certificate of the chain is past its end or before its beginning.
+    public static var certificateExpired: Self { Self(.certificateExpired) }
+    /// Certificates or keys given to us cannot be read or do not fit together.
+    public static var badConfiguration: Self { Self(.badConfiguration) }
+    /// The peer agreed to none of the application protocols asked for (ALPN, RFC 7301).
+    public static var applicationProtocolMissing: Self { Self(.applicationProtocolMissing) }
+    /// The handshake failed for a reason other than the identity of the peer.
+    public static var handshakeFailed: Self { Self(.handshakeFailed) }
+    /// The host name has no address, or name service did not answer.
+    public static var addressNotFound: Self { Self(.addressNotFound) }
+    /// No TCP connection came about: refused, unreachable.
+    public static var connectFailed: Self { Self(.connectFailed) }
+    /// An established connection broke.
+    public static var connectionLost: Self { Self(.connectionLost) }
+    /// A deadline passed while connecting.
+    public static var timedOut: Self { Self(.timedOut) }
+    /// Another call of the operating system failed.
+    public static var system: Self { Self(.system) }
+  }
+
+  public var code: Code
+  public var message: String
+  public var fileID: String
+  public var line: Int
+
+  public init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
+    self.code = code
+    self.message = message
+    self.fileID = fileID
+    self.line = line
+  }
+
+  /// Whether the peer could not prove that it is who we asked for. Trying again does not help
+  /// until a certificate or the trust settings change.
+  public var isIdentityError: Bool {
+    self.code == .untrustedCertificate || self.code == .hostNameMismatch
+      || self.code == .certificateExpired
+  }
+
+  public var description: String { "\(self.code): \(self.message)" }
+
+  /// The failure of the system call `call`, with the text of `errno`.
+  static func system(
+    _ call: String, _ number: Int32 = errno, code: Code = .system, fileID: String = #fileID,
+    line: Int = #line
+  ) -> TLSError {
+    TLSError(code, "\(call): \(errnoText(number))", fileID: fileID, line: line)
+  }
+}
+
+/// The system's sentence for an error number.
+func errnoText(_ number: Int32) -> String {
+  var text = [CChar](repeating: 0, count: 256)
+  // Glibc fills the buffer for every number, known or not (XSI strerror_r).
+  guard strerror_r(number, &text, text.count) == 0 else { return "error \(number)" }
+  return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -1,0 +1,235 @@
+import Glibc
+import TLSStream
+import TestSupport
+import Testing
+
+/// Both ends in one thread, over a socket pair, stepped in turn.
+struct TLSConnectionTests {
+  let authority: TestAuthority
+  init() throws { self.authority = try TestAuthority() }
+
+  func connect(
+    trust: TLSContext.Trust? = nil, hostName: String = "localhost",
+    server: TestAuthority.Server? = nil, clientProtocols: [String] = ["h2"],
+    serverProtocols: [String] = ["h2"]
+  ) throws -> (client: TLSConnection, server: TLSConnection) {
+    let server = try server ?? self.authority.issue()
+    let clientContext = try TLSContext.client(
+      trust: trust ?? .file(self.authority.certificateFile), applicationProtocols: clientProtocols)
+    let serverContext = try TLSContext.server(
+      identity: .files(certificateChain: server.certificateFile, privateKey: server.keyFile),
+      applicationProtocols: serverProtocols)
+    return try Socket.pair().take { first, second in
+      (
+        try .client(context: clientContext, socket: first, hostName: hostName),
+        try .server(context: serverContext, socket: second)
+      )
+    }
+  }
+
+  /// Steps both handshakes; the client's error counts, the server's is its echo.
+  func handshake(_ pair: (client: TLSConnection, server: TLSConnection)) throws {
+    var (client, server) = (StreamStep.wantsWrite, StreamStep.wantsRead)
+    for _ in 0..<20 {
+      if client != .done(byteCount: 0) { client = try pair.client.handshake() }
+      if server != .done(byteCount: 0) {
+        do { server = try pair.server.handshake() } catch { _ = try pair.client.handshake() }
+      }
+      if client == .done(byteCount: 0), server == client { return }
+    }
+    Issue.record("handshake did not end: \(client), \(server)")
+  }
+
+  func handshakeError(_ pair: (client: TLSConnection, server: TLSConnection)) throws -> TLSError {
+    try #require(throws: TLSError.self) { try self.handshake(pair) }
+  }
+
+  func write(_ bytes: [UInt8], to stream: some ByteStream) throws -> StreamStep {
+    try bytes.withUnsafeBytes { try stream.write($0) }
+  }
+
+  func read(_ stream: some ByteStream, count: Int = 100) throws -> ([UInt8], StreamStep) {
+    var buffer = [UInt8](repeating: 0, count: count)
+    let step = try buffer.withUnsafeMutableBytes { try stream.read(into: $0) }
+    if case .done(let byteCount) = step { return (Array(buffer.prefix(byteCount)), step) }
+    return ([], step)
+  }
+
+  @Test func carriesBytesBothWaysAndAgreesOnAProtocol() throws {
+    let pair = try self.connect()
+    #expect(pair.client.applicationProtocol == nil)
+    try self.handshake(pair)
+    #expect(pair.client.applicationProtocol == "h2")
+    #expect(pair.server.applicationProtocol == "h2")
+    #expect(try self.write([1, 2, 3], to: pair.client) == .done(byteCount: 3))
+    #expect(try self.read(pair.server).0 == [1, 2, 3])
+    #expect(try self.read(pair.server).1 == .wantsRead)
+    #expect(try self.write([4], to: pair.server) == .done(byteCount: 1))
+    #expect(try self.read(pair.client).0 == [4])
+  }
+
+  @Test func keepsWhatABufferWasTooSmallFor() throws {
+    let pair = try self.connect()
+    try self.handshake(pair)
+    _ = try self.write([1, 2, 3], to: pair.server)
+    #expect(try self.read(pair.client, count: 2).0 == [1, 2])
+    #expect(pair.client.hasBufferedInput)
+    #expect(try self.read(pair.client, count: 2).0 == [3])
+    #expect(!pair.client.hasBufferedInput)
+  }
+
+  @Test func writesUntilTheSocketIsFullThenGoesOn() throws {
+    let pair = try self.connect()
+    try self.handshake(pair)
+    let chunk = [UInt8](repeating: 7, count: 100_000)
+    var (sent, received) = (0, 0)
+    while case .done(let count) = try self.write(chunk, to: pair.client) { sent += count }
+    #expect(try self.write(chunk, to: pair.client) == .wantsWrite)
+    while case (let bytes, .done) = try self.read(pair.server, count: 65_536) {
+      received += bytes.count
+    }
+    // The record that did not fit is finished by the next write, whose buffer may lie elsewhere.
+    let again = [UInt8](repeating: 7, count: 100_000)
+    if case .done(let count) = try self.write(again, to: pair.client) { sent += count }
+    while case (let bytes, .done) = try self.read(pair.server, count: 65_536) {
+      received += bytes.count
+    }
+    #expect(sent == received)
+  }
+
+  @Test func aFarewellClosesTheOtherDirectionOnly() throws {
+    let pair = try self.connect()
+    try self.handshake(pair)
+    #expect(try pair.server.shutdown() == .done(byteCount: 0))
+    #expect(try self.read(pair.client).1 == .closed)
+    #expect(try self.write([1], to: pair.client) == .done(byteCount: 1))
+    #expect(try self.read(pair.server).0 == [1])
+  }
+
+  @Test func anEndWithoutFarewellIsClosedToo() throws {
+    let server = try self.authority.issue()
+    let clientContext = try TLSContext.client(trust: .file(self.authority.certificateFile))
+    let serverContext = try TLSContext.server(
+      identity: .files(certificateChain: server.certificateFile, privateKey: server.keyFile))
+    var ends: (TLSConnection, TLSConnection)? = try Socket.pair().take { first, second in
+      (
+        try .client(context: clientContext, socket: first, hostName: "localhost"),
+        try .server(context: serverContext, socket: second)
+      )
+    }
+    let client = try #require(ends).0
+    try self.handshake(try #require(ends))
+    ends = nil
+    #expect(try self.read(client).1 == .closed)
+  }
+
+  @Test func readsIdentityFromMemory() throws {
+    let server = try self.authority.issue()
+    let context = try TLSContext.server(
+      identity: .pem(
+        certificateChain: try contents(server.certificateFile)
+          + contents(authority.certificateFile),
+        privateKey: try contents(server.keyFile)), applicationProtocols: ["h2"])
+    let clientContext = try TLSContext.client(
+      trust: .file(self.authority.certificateFile), applicationProtocols: ["h2"])
+    try self.handshake(
+      try Socket.pair().take { first, second in
+        (
+          try .client(context: clientContext, socket: first, hostName: "localhost"),
+          try .server(context: context, socket: second)
+        )
+      })
+  }
+
+  @Test(arguments: ["127.0.0.1", "localhost", "localhost."])
+  func acceptsNamesAndAddressesOfTheCertificate(hostName: String) throws {
+    try self.handshake(try self.connect(hostName: hostName))
+  }
+
+  @Test func refusesAnAuthorityItDoesNotKnow() throws {
+    let other = try TestAuthority()
+    let error = try self.handshakeError(
+      try self.connect(trust: .file(other.certificateFile)))
+    #expect(error.code == .untrustedCertificate)
+    #expect(error.isIdentityError)
+    #expect(error.message.contains("issuer certificate") || error.message.contains("signature"))
+  }
+
+  @Test(arguments: ["example.com", "127.0.0.2", "localhost.example.com"])
+  func refusesAnotherHost(hostName: String) throws {
+    let error = try self.handshakeError(try self.connect(hostName: hostName))
+    #expect(error.code == .hostNameMismatch)
+    #expect(error.message.contains("mismatch"))
+    #expect(error.message.contains(hostName))
+  }
+
+  @Test func refusesAnExpiredCertificate() throws {
+    let server = try self.authority.issue(days: -1)
+    let error = try self.handshakeError(try self.connect(server: server))
+    #expect(error.code == .certificateExpired)
+    #expect(error.message.contains("expired"))
+  }
+
+  @Test func refusesAServerWithoutTheApplicationProtocol() throws {
+    let silent = try self.handshakeError(try self.connect(serverProtocols: []))
+    #expect(silent.code == .applicationProtocolMissing)
+    let other = try self.handshakeError(try self.connect(serverProtocols: ["http/1.1"]))
+    #expect(other.code == .handshakeFailed || other.code == .applicationProtocolMissing)
+    #expect(!other.isIdentityError)
+  }
+
+  @Test func refusesAPeerThatDoesNotSpeakTLS() throws {
+    let context = try TLSContext.client(trust: .file(self.authority.certificateFile))
+    let (client, plain) = try Socket.pair().take { first, second in
+      (
+        try TLSConnection.client(context: context, socket: first, hostName: "localhost"),
+        PlaintextConnection(socket: second)
+      )
+    }
+    #expect(try client.handshake() == .wantsRead)
+    _ = try self.write(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), to: plain)
+    let error = try #require(throws: TLSError.self) { try client.handshake() }
+    #expect(error.code == .handshakeFailed)
+    #expect(error.message.contains("wrong version number") || error.message.contains("record"))
+  }
+
+  @Test func namesTheFileThatCannotBeRead() throws {
+    let missing = try #require(throws: TLSError.self) {
+      try TLSContext.client(trust: .file("/nowhere/ca.pem"))
+    }
+    #expect(missing.code == .badConfiguration)
+    #expect(missing.message.contains("/nowhere/ca.pem"))
+    #expect(missing.message.contains("No such file"))
+    let (first, second) = (try self.authority.issue(), try self.authority.issue())
+    let mismatch = try #require(throws: TLSError.self) {
+      try TLSContext.server(
+        identity: .files(certificateChain: first.certificateFile, privateKey: second.keyFile))
+    }
+    #expect(mismatch.code == .badConfiguration)
+  }
+
+  @Test func trustsTheSystemStore() throws {
+    let error = try self.handshakeError(try self.connect(trust: .system))
+    #expect(error.code == .untrustedCertificate)
+  }
+
+  @Test func plaintextHasTheSameShape() throws {
+    let (first, second) = try Socket.pair().take {
+      (PlaintextConnection(socket: $0), PlaintextConnection(socket: $1))
+    }
+    #expect(try first.handshake() == .done(byteCount: 0))
+    #expect(try self.write([1, 2], to: first) == .done(byteCount: 2))
+    #expect(try self.read(second).0 == [1, 2])
+    #expect(try self.read(second).1 == .wantsRead)
+    _ = try first.shutdown()
+    #expect(try self.read(second).1 == .closed)
+  }
+}
+
+func contents(_ path: String) throws -> [UInt8] {
+  let file = try #require(fopen(path, "r"))
+  defer { fclose(file) }
+  var buffer = [UInt8](repeating: 0, count: 65_536)
+  let count = fread(&buffer, 1, buffer.count, file)
+  return Array(buffer.prefix(count))
+}

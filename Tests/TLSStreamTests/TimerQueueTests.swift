@@ -1,0 +1,38 @@
+import Testing
+
+@testable import TLSStream
+
+struct TimerQueueTests {
+  let start = ContinuousClock.now
+
+  @Test func popsInOrderOfDeadlinesAndOnlyWhatIsDue() {
+    var queue = TimerQueue<Int>()
+    var generator = SystemRandomNumberGenerator()
+    for value in (0..<500).shuffled(using: &generator) {
+      _ = queue.add(value, at: self.start + .milliseconds(value))
+    }
+    var popped: [Int] = []
+    while let value = queue.popDue(now: self.start + .milliseconds(249)) { popped.append(value) }
+    #expect(popped == Array(0..<250))
+    #expect(queue.nextDeadline() == self.start + .milliseconds(250))
+  }
+
+  @Test func equalDeadlinesKeepTheirOrder() {
+    var queue = TimerQueue<Int>()
+    for value in 0..<20 { _ = queue.add(value, at: self.start) }
+    var popped: [Int] = []
+    while let value = queue.popDue(now: self.start) { popped.append(value) }
+    #expect(popped == Array(0..<20))
+    #expect(queue.isEmpty)
+  }
+
+  @Test func forgetsCancelledTimersAmongManyOthers() {
+    var queue = TimerQueue<Int>()
+    let ids = (0..<1000).map { queue.add($0, at: self.start + .seconds($0)) }
+    for id in ids where id % 10 != 1 { queue.cancel(id) }
+    queue.cancel(ids[0])
+    var popped: [Int] = []
+    while let value = queue.popDue(now: self.start + .seconds(2000)) { popped.append(value) }
+    #expect(popped == stride(from: 0, to: 1000, by: 10).map { $0 }.filter { $0 != 0 })
+  }
+}

@@ -1,0 +1,72 @@
+import FoundationEssentials
+import Glibc
+
+/// A certificate authority made for one test by the `openssl` program, and what it signs.
+public final class TestAuthority: Sendable {
+  private let directory: TemporaryDirectory
+
+  /// PEM file of the authority's certificate.
+  public var certificateFile: String { "\(self.directory.path)/ca.pem" }
+
+  /// PEM files of a server.
+  public struct Server: Sendable {
+    public var certificateFile: String
+    public var keyFile: String
+  }
+
+  public init() throws {
+    self.directory = try TemporaryDirectory()
+    let path = self.directory.path
+    try runProgram(
+      "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+      "-keyout", "\(path)/ca.key", "-out", "\(path)/ca.pem", "-days", "2", "-subj", "/CN=Test CA")
+  }
+
+  /// Makes a key and a certificate.
+  /// - Parameters:
+  ///   - names: subject alternative names in OpenSSL's form, such as `DNS:localhost,IP:127.0.0.1`.
+  ///   - days: from now on; negative for a certificate that has expired.
+  public func issue(
+    _ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2
+  ) throws -> Server {
+    let base = "\(self.directory.path)/\(UInt64.random(in: 0 ... .max))"
+    try Data("subjectAltName=\(names)\nbasicConstraints=critical,CA:FALSE\n".utf8)
+      .write(to: URL(filePath: "\(base).ext"))
+    try runProgram(
+      "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+      "-keyout", "\(base).key", "-out", "\(base).csr", "-subj", "/CN=test server")
+    let ca = "\(self.directory.path)/ca"
+    try runProgram(
+      "openssl", "x509", "-req", "-in", "\(base).csr", "-CA", "\(ca).pem", "-CAkey", "\(ca).key",
+      "-set_serial", "\(UInt32.random(in: 1 ... .max))", "-days", "\(days)", "-extfile",
+      "\(base).ext", "-out", "\(base).pem")
+    return Server(certificateFile: "\(base).pem", keyFile: "\(base).key")
+  }
+}
+
+public struct ProgramFailure: Error {
+  public var message: String
+}
+
+/// Runs a program found in `PATH` to its end, its output thrown away.
+public func runProgram(_ arguments: String...) throws {
+  var actions = posix_spawn_file_actions_t()
+  posix_spawn_file_actions_init(&actions)
+  defer { posix_spawn_file_actions_destroy(&actions) }
+  for descriptor: Int32 in 0...2 {
+    posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+  }
+  var pointers = arguments.map { strdup($0) }
+  defer { for pointer in pointers { free(pointer) } }
+  pointers.append(nil)
+  var pid: pid_t = 0
+  let code = posix_spawnp(&pid, arguments[0], &actions, nil, pointers, environ)
+  guard code == 0 else {
+    throw ProgramFailure(message: "\(arguments[0]): posix_spawn failed with \(code)")
+  }
+  var status: Int32 = 0
+  while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
+  guard status == 0 else {
+    throw ProgramFailure(message: "\(arguments.joined(separator: " ")): wait status \(status)")
+  }
+}
