@@ -47,6 +47,11 @@ final class EventPublisher {
     self.generator.newSchemaShare = share
   }
 
+  /// The version that `GetTopic` names.
+  func currentSchema(of model: EntityModel) -> EventSchema? {
+    self.generator.newSchemaShare > 0 ? model.versions.last : model.versions.first
+  }
+
   /// Publishes one generated event.
   ///
   /// - Parameters:

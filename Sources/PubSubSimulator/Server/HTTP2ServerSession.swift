@@ -136,6 +136,17 @@ final class HTTP2ServerSession {
     nghttp2_session_resume_data(self.session, stream)
   }
 
+  /// Ends the stream with these bytes and without trailers, in place of what its source would say.
+  func interrupt(_ stream: Int32, bytes: [UInt8]) {
+    guard let output = self.outputs[stream] else {
+      self.reset(stream, code: UInt32(NGHTTP2_INTERNAL_ERROR.rawValue))
+      return
+    }
+    output.bytes += bytes
+    output.last = .endWithoutTrailers
+    self.resume(stream)
+  }
+
   func reset(_ stream: Int32, code: UInt32) {
     nghttp2_submit_rst_stream(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code)
   }
