@@ -19,7 +19,8 @@ struct CallContext {
   let rpcID: String
   let method: String
   let client: String
-  unowned let connection: ServerConnection
+  /// Refers back to the call; `ServerConnection.close` parts them.
+  let connection: ServerConnection
   unowned let org: Org
 
   var now: Int64 { self.org.clock.now }

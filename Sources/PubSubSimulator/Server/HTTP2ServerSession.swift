@@ -51,6 +51,8 @@ final class HTTP2ServerSession {
   private var events: [Event] = []
   private var headers: [Int32: [HTTP2Header]] = [:]
   private var outputs: [Int32: Output] = [:]
+  /// Streams whose last frame has just been sent.
+  private var ended: [Int32] = []
 
   init(maxConcurrentStreams: UInt32) throws {
     var callbacks: OpaquePointer?  // nghttp2_session_callbacks *
@@ -98,12 +100,28 @@ final class HTTP2ServerSession {
     while bytes.count < limit {
       var data: UnsafePointer<UInt8>?
       let count = nghttp2_session_mem_send(self.session, &data)
-      guard count > 0, let data else { break }
-      bytes.append(contentsOf: UnsafeBufferPointer(start: data, count: count))
+      if count > 0, let data {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: data, count: count))
+      }
+      // the library reports a frame as sent in the call after the one that gave it out
+      if !self.resetEnded(), count <= 0 { break }
     }
     // sending the last frame of a stream closes it
     defer { self.events.removeAll() }
     return self.events
+  }
+
+  /// A response that ended before the request is followed by RST_STREAM with NO_ERROR, as RFC 9113 section 8.1
+  /// allows: otherwise the stream stays open until the client ends its side.
+  /// Returns whether there is something new to send.
+  private func resetEnded() -> Bool {
+    if self.ended.isEmpty { return false }
+    for stream in self.ended
+    where nghttp2_session_get_stream_remote_close(self.session, stream) == 0 {
+      self.reset(stream, code: UInt32(NGHTTP2_NO_ERROR.rawValue))
+    }
+    self.ended.removeAll()
+    return true
   }
 
   /// Headers, then the messages of `source`, then trailers.
@@ -145,6 +163,11 @@ final class HTTP2ServerSession {
     output.bytes += bytes
     output.last = .endWithoutTrailers
     self.resume(stream)
+  }
+
+  /// Lets go of what the responses come from; nothing can be sent after it.
+  func removeSources() {
+    self.outputs.removeAll()
   }
 
   func reset(_ stream: Int32, code: UInt32) {
@@ -233,6 +256,16 @@ final class HTTP2ServerSession {
       guard let frame, let user else { return 0 }
       Unmanaged<HTTP2ServerSession>.fromOpaque(user).takeUnretainedValue().received(
         frame.pointee.hd)
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
+      guard let header = frame?.pointee.hd, let user,
+        UInt32(header.type) == NGHTTP2_HEADERS.rawValue
+          || UInt32(header.type) == NGHTTP2_DATA.rawValue,
+        UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+      else { return 0 }
+      Unmanaged<HTTP2ServerSession>.fromOpaque(user).takeUnretainedValue().ended.append(
+        header.stream_id)
       return 0
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {

@@ -171,6 +171,7 @@ final class ServerConnection {
     self.isClosed = true
     for open in self.calls.values { open.call.closed() }
     self.calls.removeAll()
+    self.session.removeSources()
     self.loop.deregister(self.stream.descriptor)
     _ = try? self.stream.shutdown()
     self.onClose(self)

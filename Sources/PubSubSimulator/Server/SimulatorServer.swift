@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Glibc
 internal import TLSStream
 
@@ -9,12 +10,23 @@ public final class SimulatorServer: @unchecked Sendable {
   public struct Addresses: Sendable {
     /// `https://localhost:PORT`, or `http://127.0.0.1:PORT` in plaintext.
     public var endpoint: String
+    /// PEM file of the authority to trust; nil in plaintext.
+    public var caFile: String?
+    /// `https://localhost:PORT`, or `http://127.0.0.1:PORT` in plaintext.
+    public var loginURL: String
+    /// `http://127.0.0.1:PORT`
+    public var controlURL: String
   }
 
   let loop: EventLoop
   let clock: SimulatorClock
   let tokens: TokenRegistry
-  private let org: Org
+  let org: Org
+  private let httpServers = Lock<[LoopbackHTTPServer]>([])
+  private var loginFront: TLSFront?
+  /// Where the CA is.
+  private let directory: String
+  private let isDirectoryOurs: Bool
   private var listeners: [Listener] = []
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
   private var livePublished = 0
@@ -31,20 +43,64 @@ public final class SimulatorServer: @unchecked Sendable {
     configuration: SimulatorConfiguration, onFailure: @escaping @Sendable (any Error) -> Void
   ) throws {
     self.onFailure = onFailure
+    if let directory = configuration.stateDirectory {
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: true)
+      self.directory = directory
+      self.isDirectoryOurs = false
+    } else {
+      self.directory = try Self.temporaryDirectory()
+      self.isDirectoryOurs = true
+    }
     self.org = try Org(
-      configuration: configuration, epoch: configuration.epoch ?? SimulatorClock.wallTime,
-      onFailure: onFailure)
+      configuration: configuration,
+      epoch: try Self.epoch(configuration, directory: self.directory), onFailure: onFailure)
     self.loop = try EventLoop(name: "simulator")
     self.clock = self.org.clock
     self.tokens = self.org.tokens
   }
 
-  /// Begins to serve gRPC.
-  ///
-  /// - Parameter tls: nil for plaintext.
+  /// Begins to serve gRPC, login and control.
   public func start() async throws -> Addresses {
-    let port = try await self.onLoop { server in try server.listen(tls: nil) }
-    return Addresses(endpoint: "http://127.0.0.1:\(port)")
+    let configuration = self.org.configuration
+    let authority =
+      try configuration.isPlaintext
+      ? nil : CertificateAuthority(directory: self.directory)
+    func context(_ protocols: [String]) throws -> TLSContext? {
+      try authority.map {
+        try TLSContext.server(
+          identity: .files(
+            certificateChain: $0.serverCertificatePath, privateKey: $0.serverKeyPath),
+          applicationProtocols: protocols)
+      }
+    }
+    let control = ControlEndpoint(server: self)
+    let controlServer = try await LoopbackHTTPServer(port: configuration.controlPort) {
+      await control.respond(to: $0)
+    }
+    let instanceURL = Lock("")
+    let login = LoginEndpoint(server: self) { instanceURL.withLock { $0 } }
+    let loginServer = try await LoopbackHTTPServer(
+      port: authority == nil ? configuration.loginPort : 0
+    ) { await login.respond(to: $0) }
+    self.httpServers.withLock { $0 = [controlServer, loginServer] }
+    var loginURL = "http://127.0.0.1:\(loginServer.port)"
+    if let tls = try context(["http/1.1"]) {
+      let port = try await self.onLoop { server in
+        let front = try TLSFront(
+          loop: server.loop, context: tls, backendPort: loginServer.port)
+        server.loginFront = front
+        return try front.listen(port: configuration.loginPort)
+      }
+      loginURL = "https://localhost:\(port)"
+    }
+    instanceURL.withLock { [loginURL] in $0 = loginURL }
+    let tls = try context(["h2"])
+    let port = try await self.onLoop { server in try server.listen(tls: tls) }
+    return Addresses(
+      endpoint: tls == nil ? "http://127.0.0.1:\(port)" : "https://localhost:\(port)",
+      caFile: authority?.certificatePath, loginURL: loginURL,
+      controlURL: "http://127.0.0.1:\(controlServer.port)")
   }
 
   /// Closes all connections.
@@ -53,8 +109,41 @@ public final class SimulatorServer: @unchecked Sendable {
       for listener in server.listeners { listener.close() }
       server.listeners.removeAll()
       for connection in Array(server.connections.values) { connection.close() }
+      server.loginFront?.close()
     }
+    for server in self.httpServers.withLock({ $0 }) { await server.stop() }
     self.loop.stop()
+    if self.isDirectoryOurs { try? FileManager.default.removeItem(atPath: self.directory) }
+  }
+
+  private static func temporaryDirectory() throws -> String {
+    var path = Array("/tmp/pubsub-simulator-XXXXXX".utf8CString)
+    guard mkdtemp(&path) != nil else { throw SimulatorError.system("mkdtemp") }
+    return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Kept in the directory, so that a restart gives the same times.
+  private static func epoch(
+    _ configuration: SimulatorConfiguration, directory: String
+  ) throws -> Int64 {
+    if let epoch = configuration.epoch { return epoch }
+    let path = "\(directory)/epoch"
+    if let text = try? String(contentsOfFile: path, encoding: .utf8) {
+      guard let epoch = Int64(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+        throw SimulatorError(
+          .configuration, "\(path) does not hold epoch milliseconds; remove it, or use --epoch")
+      }
+      return epoch
+    }
+    let epoch = SimulatorClock.wallTime
+    try "\(epoch)\n".write(toFile: path, atomically: true, encoding: .utf8)
+    return epoch
+  }
+
+  var connectionCount: Int { self.connections.count }
+
+  func tickConnections() {
+    for connection in Array(self.connections.values) { connection.tick(at: self.clock.now) }
   }
 
   private func listen(tls: TLSContext?) throws -> UInt16 {
@@ -93,7 +182,7 @@ public final class SimulatorServer: @unchecked Sendable {
 
   /// Looks after keepalives and credit.
   private func tick() {
-    for connection in Array(self.connections.values) { connection.tick(at: self.clock.now) }
+    self.tickConnections()
     self.loop.schedule(at: .now + .milliseconds(200)) { [weak self] in self?.tick() }
   }
 
@@ -129,7 +218,7 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   /// Events that are published in one turn of the loop.
-  private static let slice = 1000
+  static let slice = 1000
 
   // MARK: Control
 
@@ -144,44 +233,8 @@ public final class SimulatorServer: @unchecked Sendable {
     }
   }
 
-  /// Publishes generated events now, in slices, and returns when all are in the log and the truth.
-  ///
-  /// - Parameter topic: only for objects of this topic.
-  public func publish(_ count: Int, topic: String? = nil) async throws {
-    var left = count
-    while left > 0 {
-      let slice = min(left, Self.slice)
-      try await self.onLoop { server in
-        if let topic, server.org.log.topics[topic] == nil {
-          throw SimulatorError(.configuration, "unknown topic '\(topic)'")
-        }
-        try server.org.publish(slice, topic: topic)
-      }
-      left -= slice
-    }
-  }
-
-  /// Moves the clock; keepalives, the 60 s rule and retention see it at once.
-  public func advanceClock(byMilliseconds milliseconds: Int64) async throws {
-    try await self.onLoop { server in
-      server.clock.advance(byMilliseconds: milliseconds)
-      for connection in Array(server.connections.values) { connection.tick(at: server.clock.now) }
-    }
-  }
-
-  public func add(_ fault: Fault) async throws {
-    try await self.onLoop { $0.org.faults.add(fault) }
-  }
-
-  /// From now on, new events use the newest versions of the schemas.
-  public func changeSchemas() async throws {
-    try await self.onLoop { $0.org.publisher.useNewSchemas(share: 1) }
-  }
-
-  /// `{"total":N,"clients":[…]}`, see README.
-  public func deliveredJSON() async throws -> String {
-    try await self.onLoop { $0.org.deliveries.json }
-  }
+  /// What can be served.
+  public static var topicNames: [String] { Topic.all.map(\.name) }
 
   public var organizationID: String { self.tokens.organizationID }
 
