@@ -1,0 +1,87 @@
+public import GRPCCore
+public import TLSStream
+
+/// gRPC over HTTP/2 to one server: libnghttp2 for the frames, OpenSSL for TLS.
+///
+/// All streams share one connection, which is made when the first stream asks for it and made again
+/// after it was lost. Open streams of a lost connection fail with `unavailable`; what the server has
+/// certainly not looked at is sent again. Errors are `RPCError`; when no connection comes about, the
+/// `cause` is a `TLSError`, whose `isIdentityError` tells that trying again will not help.
+///
+/// Messages are `[UInt8]` of exactly their size, which a deserializer may keep without a copy.
+public final class HTTP2ClientTransport: ClientTransport {
+  public typealias Bytes = [UInt8]
+
+  private struct State {
+    var isShutDown = false
+    var nextKey: ReceiveWindows.Key = 0
+  }
+
+  private let channel: Channel
+  private let state = Lock(State())
+
+  public let retryThrottle: RetryThrottle? = nil
+
+  /// - Throws: `TLSError` with the code `badConfiguration` when the trusted certificates cannot be
+  ///   read. Nothing is connected yet.
+  public init(configuration: Configuration) throws(TLSError) {
+    self.channel = try Channel(configuration: configuration)
+  }
+
+  /// The thread that moves the bytes, as an executor: a task that prefers it reads its responses
+  /// without a change of thread. For work that never blocks.
+  public var executor: any TaskExecutor { self.channel.loop }
+
+  /// Serves streams until `beginGracefulShutdown` and the end of all streams, or until the task is
+  /// cancelled, which breaks streams off. To be called once.
+  public func connect() async throws {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { (runner: CheckedContinuation<Void, Never>) in
+        self.channel.post { $0.run(runner) }
+      }
+    } onCancel: {
+      self.state.withLock { $0.isShutDown = true }
+      self.channel.post { $0.kill() }
+    }
+  }
+
+  public func beginGracefulShutdown() {
+    let wasShutDown = self.state.withLock { state in
+      defer { state.isShutDown = true }
+      return state.isShutDown
+    }
+    if !wasShutDown { self.channel.post { $0.shutDown() } }
+  }
+
+  /// The stream is opened when its metadata is written; without a connection it waits for one, or
+  /// for `connect()` to be called. Its failure to open is thrown where its response is read.
+  public func withStream<Result: Sendable>(
+    descriptor: MethodDescriptor, options: CallOptions,
+    _ closure: (_ stream: RPCStream<Inbound, Outbound>, _ context: ClientContext) async throws ->
+      Result
+  ) async throws -> Result {
+    let configuration = self.channel.configuration
+    // Posted inside the lock: a shutdown that comes later finds the stream counted.
+    let key: ReceiveWindows.Key? = self.state.withLock { state in
+      guard !state.isShutDown else { return nil }
+      state.nextKey += 1
+      self.channel.post { $0.streamBegan() }
+      return state.nextKey
+    }
+    guard let key else { throw RPCError.shutDown() }
+    let stream = ClientStream(
+      key: key, path: "/\(descriptor.fullyQualifiedMethod)", options: options,
+      maxMessageBytes: configuration.maxMessageBytes, channel: self.channel)
+    defer { stream.release() }
+    return try await closure(
+      RPCStream(
+        descriptor: descriptor,
+        inbound: RPCAsyncSequence(wrapping: ResponseParts(stream: stream)),
+        outbound: RPCWriter.Closable(wrapping: RequestWriter(stream: stream))),
+      ClientContext(
+        descriptor: descriptor, remotePeer: configuration.endpoint, localPeer: "client"))
+  }
+
+  /// None: options come from the caller.
+  public func config(forMethod descriptor: MethodDescriptor) -> MethodConfig? { nil }
+}

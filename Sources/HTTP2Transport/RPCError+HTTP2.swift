@@ -1,0 +1,94 @@
+internal import GRPCCore
+internal import TLSStream
+
+extension RPCError {
+  /// The server reset the stream before it had sent a status (gRPC over HTTP/2, "Errors").
+  /// - Parameter code: of RST_STREAM (RFC 9113 section 7).
+  init(streamResetWith code: UInt32) {
+    let (mapped, name): (RPCError.Code, String) =
+      switch code {
+      case 0x0: (.internalError, "NO_ERROR")
+      case 0x1: (.internalError, "PROTOCOL_ERROR")
+      case 0x2: (.internalError, "INTERNAL_ERROR")
+      case 0x3: (.internalError, "FLOW_CONTROL_ERROR")
+      case 0x4: (.internalError, "SETTINGS_TIMEOUT")
+      case 0x5: (.unknown, "STREAM_CLOSED")
+      case 0x6: (.internalError, "FRAME_SIZE_ERROR")
+      case 0x7: (.unavailable, "REFUSED_STREAM")
+      case 0x8: (.cancelled, "CANCEL")
+      case 0x9: (.internalError, "COMPRESSION_ERROR")
+      case 0xa: (.internalError, "CONNECT_ERROR")
+      case 0xb: (.resourceExhausted, "ENHANCE_YOUR_CALM")
+      case 0xc: (.permissionDenied, "INADEQUATE_SECURITY")
+      case 0xd: (.unknown, "HTTP_1_1_REQUIRED")
+      default: (.unknown, "code \(code)")
+      }
+    self.init(
+      code: mapped, message: "The stream was reset with \(name) before the server sent a status.")
+  }
+
+  /// No connection came about. An identity error of TLS is found again as `cause`.
+  static func connectFailed(_ endpoint: String, _ error: TLSError) -> RPCError {
+    RPCError(
+      code: .unavailable, message: "Cannot connect to \(endpoint): \(error.message)", cause: error)
+  }
+
+  /// The connection ended under a stream that was open.
+  static func connectionLost(_ endpoint: String, _ error: TLSError) -> RPCError {
+    RPCError(
+      code: .unavailable, message: "The connection to \(endpoint) was lost: \(error.message)",
+      cause: error)
+  }
+
+  static func cancelled() -> RPCError {
+    RPCError(code: .cancelled, message: "The RPC was cancelled.", cause: CancellationError())
+  }
+
+  static func shutDown() -> RPCError {
+    RPCError(code: .failedPrecondition, message: "The transport is shutting down.")
+  }
+}
+
+extension Status {
+  /// Reads `grpc-status` and `grpc-message`; nil when the first is missing.
+  init?(fields: [HeaderField]) {
+    guard let text = fields.first(where: { $0.name == "grpc-status" })?.value else { return nil }
+    let encoded = fields.first { $0.name == "grpc-message" }?.value ?? ""
+    let message = Self.percentDecoded(encoded)
+    // A number that the specification does not name counts as unknown, as it prescribes.
+    guard let number = Int(text), let code = Code(rawValue: number) else {
+      self.init(code: .unknown, message: message.isEmpty ? "grpc-status \(text)" : message)
+      return
+    }
+    self.init(code: code, message: message)
+  }
+
+  /// Undoes the percent-encoding of a status message. What is not a valid escape stays as it is:
+  /// the specification forbids to drop or refuse a message because of one.
+  static func percentDecoded(_ text: String) -> String {
+    guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
+    var bytes: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"), rest.count >= 2,
+        let high = Self.hexDigit(rest[rest.startIndex]),
+        let low = Self.hexDigit(rest[rest.startIndex + 1])
+      {
+        bytes.append(high << 4 | low)
+        rest.removeFirst(2)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func hexDigit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,72 @@
+internal import GRPCCore
+
+/// The response of an RPC as a sequence with one reader.
+struct ResponseParts: AsyncSequence, Sendable {
+  typealias Element = ResponsePart
+  typealias Failure = any Error
+
+  let stream: ClientStream
+
+  func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream: self.stream) }
+
+  struct AsyncIterator: AsyncIteratorProtocol {
+    let stream: ClientStream
+    /// Handed over and not returned yet, last first.
+    private var parts: [ResponsePart] = []
+    /// Returned, but the stream does not know yet.
+    private var takenByteCount = 0
+
+    init(stream: ClientStream) { self.stream = stream }
+
+    mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async throws(any Error) -> ResponsePart? {
+      if self.parts.isEmpty {
+        self.giveCredit()
+        guard let parts = try await self.stream.nextParts(isolation: actor) else { return nil }
+        self.parts = parts
+      }
+      let part = self.parts.removeLast()  // `nextParts` never returns an empty array.
+      if case .message(let bytes) = part {
+        self.takenByteCount += MessageDeframer.prefixByteCount + bytes.count
+        if ClientStream.mustCredit(self.takenByteCount) { self.giveCredit() }
+      }
+      return part
+    }
+
+    mutating func next() async throws -> ResponsePart? { try await self.next(isolation: nil) }
+
+    private mutating func giveCredit() {
+      guard self.takenByteCount > 0 else { return }
+      self.stream.taken(self.takenByteCount)
+      self.takenByteCount = 0
+    }
+  }
+}
+
+/// The request of an RPC: metadata, messages, then `finish`.
+struct RequestWriter: ClosableRPCWriterProtocol {
+  typealias Element = RPCRequestPart<[UInt8]>
+
+  let stream: ClientStream
+
+  func write(_ element: Element) async throws {
+    switch element {
+    case .metadata(let metadata): try self.stream.open(metadata)
+    case .message(let bytes): try await self.stream.write(bytes)
+    }
+  }
+
+  func write(contentsOf elements: some Sequence<Element>) async throws {
+    for element in elements { try await self.write(element) }
+  }
+
+  func finish() async { self.stream.finishWriting() }
+
+  func finish(throwing error: any Error) async {
+    let error =
+      error as? RPCError
+      ?? RPCError(code: .cancelled, message: "The request was broken off.", cause: error)
+    self.stream.cancel(error)
+  }
+}

@@ -1,0 +1,208 @@
+"""A peer that writes HTTP/2 frames by hand, to say what no correct server would.
+
+Usage: raw_peer.py SCENARIO. Prints its port; ends with the end of its standard input.
+"""
+
+import os
+import socket
+import struct
+import sys
+import threading
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+connections = 0
+requests = 0
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def length(value):
+    """An HPACK integer with a prefix of seven bits."""
+    if value < 127:
+        return bytes([value])
+    out, value = bytes([127]), value - 127
+    while value >= 128:
+        out += bytes([value % 128 + 128])
+        value //= 128
+    return out + bytes([value])
+
+
+def block(*fields):
+    """HPACK: literal fields without indexing and without Huffman code."""
+    out = b""
+    for name, value in fields:
+        name, value = name.encode(), value.encode("latin-1")
+        out += b"\x00" + length(len(name)) + name + length(len(value)) + value
+    return out
+
+
+def message(payload, flag=0):
+    return bytes([flag]) + struct.pack(">I", len(payload)) + payload
+
+
+OK = block((":status", "200"), ("content-type", "application/grpc"))
+STATUS_OK = block(("grpc-status", "0"))
+
+
+def answer(stream, text):
+    return (
+        frame(HEADERS, END_HEADERS, stream, OK)
+        + frame(DATA, 0, stream, message(text))
+        + frame(HEADERS, END_HEADERS | END_STREAM, stream, STATUS_OK)
+    )
+
+
+def respond(scenario, stream, connection):
+    """Bytes to send for a request; None closes the connection."""
+    head = frame(HEADERS, END_HEADERS, stream, OK)
+    name, _, argument = scenario.partition(":")
+    if name == "no_trailers":
+        return head + frame(DATA, END_STREAM, stream, message(b"one"))
+    if name == "no_trailers_empty_data":
+        return head + frame(DATA, 0, stream, message(b"one")) + frame(DATA, END_STREAM, stream)
+    if name == "inside_message":
+        return head + frame(DATA, END_STREAM, stream, message(b"one")[:-1])
+    if name == "status_inside_message":
+        return (head + frame(DATA, 0, stream, message(b"one")[:-1])
+                + frame(HEADERS, END_HEADERS | END_STREAM, stream, STATUS_OK))
+    if name == "http_status":
+        return frame(HEADERS, END_HEADERS | END_STREAM, stream,
+                     block((":status", argument), ("content-type", "text/html")))
+    if name == "html":
+        return (frame(HEADERS, END_HEADERS, stream, block((":status", "200"), ("content-type", "text/html")))
+                + frame(DATA, END_STREAM, stream, b"<html>"))
+    if name == "trailers_only":
+        return frame(HEADERS, END_HEADERS | END_STREAM, stream,
+                     block((":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "5"),
+                           ("grpc-message", "%C3%A4 100%25 %zz%"), ("x-detail-bin", "AQI, AwQ=")))
+    if name == "rst":
+        return head + frame(RST, 0, stream, struct.pack(">I", int(argument)))
+    if name == "refuse_once":
+        if requests == 1:
+            return frame(RST, 0, stream, struct.pack(">I", 7))
+        return answer(stream, b"served on connection %d" % connection)
+    if name == "refuse_always":
+        return frame(RST, 0, stream, struct.pack(">I", 7))
+    if name == "goaway_once":
+        if connection == 1:
+            return frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0))
+        return answer(stream, b"served on connection %d" % connection)
+    if name == "goaway_finishing":
+        if connection == 1:
+            return frame(GOAWAY, 0, 0, struct.pack(">II", stream, 0)) + answer(stream, b"finished on connection 1")
+        return answer(stream, b"served on connection %d" % connection)
+    if name == "die":
+        return head + frame(DATA, 0, stream, message(b"one")), None
+    if name == "mute":
+        return head
+    if name == "header_flood":
+        first = frame(HEADERS, 0, stream, OK)
+        more = block(("x-flood", "a" * 8000))
+        return first + b"".join(frame(CONTINUATION, 0, stream, more) for _ in range(40)) + frame(
+            CONTINUATION, END_HEADERS, stream, more)
+    if name == "long_headers":
+        fields = [("x-%d" % i, "a" * 1000) for i in range(80)]
+        return frame(HEADERS, END_HEADERS, stream, OK + block(*fields))
+    if name == "long_trailers":
+        fields = [("grpc-status", "0")] + [("x-%d" % i, "a" * 1000) for i in range(15)]
+        return head + frame(HEADERS, END_HEADERS | END_STREAM, stream, block(*fields))
+    if name == "oversized":
+        return head + frame(DATA, 0, stream, b"\x00\x7f\xff\xff\xff" + b"x" * 100)
+    if name == "compressed":
+        return head + frame(DATA, 0, stream, message(b"one", flag=1))
+    if name == "data_first":
+        return frame(DATA, 0, stream, message(b"one"))
+    if name == "garbage":
+        return head + b"\xff" * 400
+    if name == "padded":
+        padded = lambda payload, flags: frame(DATA, flags | 8, stream, bytes([200]) + payload + bytes(200))
+        body = b"".join(message(bytes(10)) for _ in range(1000))
+        chunks = [body[i:i + 10] for i in range(0, len(body), 10)]
+        return (head + b"".join(padded(c, 0) for c in chunks)
+                + frame(HEADERS, END_HEADERS | END_STREAM, stream, STATUS_OK))
+    return answer(stream, b"fine")
+
+
+class Connection:
+    def __init__(self, sock, number):
+        self.sock, self.number, self.buffer = sock, number, b""
+
+    def read(self, count):
+        while len(self.buffer) < count:
+            chunk = self.sock.recv(65536)
+            if not chunk:
+                raise EOFError
+            self.buffer += chunk
+        out, self.buffer = self.buffer[:count], self.buffer[count:]
+        return out
+
+    def serve(self, scenario):
+        global requests
+        if scenario == "silent":
+            while self.sock.recv(65536):
+                pass
+            return
+        if scenario == "http1":
+            self.sock.recv(65536)
+            self.sock.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            while self.sock.recv(65536):
+                pass
+            return
+        if scenario == "hang_up":
+            self.sock.recv(65536)
+            return
+        if scenario == "chatter":
+            self.sock.sendall(b"220 mail.example ESMTP ready\r\n")
+            while self.sock.recv(65536):
+                pass
+            return
+        assert self.read(len(PREFACE)) == PREFACE
+        self.sock.sendall(frame(SETTINGS, 0, 0))
+        while True:
+            head = self.read(9)
+            size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+            stream = int.from_bytes(head[5:], "big")
+            payload = self.read(size)
+            if kind == SETTINGS and not flags & ACK:
+                self.sock.sendall(frame(SETTINGS, ACK, 0))
+            elif kind == PING and not flags & ACK and scenario != "mute":
+                self.sock.sendall(frame(PING, ACK, 0, payload))
+            elif kind == HEADERS:
+                requests += 1
+                out = respond(scenario, stream, self.number)
+                if isinstance(out, tuple):
+                    self.sock.sendall(out[0])
+                    return
+                self.sock.sendall(out)
+
+
+def run(sock, number, scenario):
+    try:
+        Connection(sock, number).serve(scenario)
+    except (EOFError, OSError):
+        pass
+    finally:
+        sock.close()
+
+
+def main():
+    global connections
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+
+    def end_with_input():
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_input, daemon=True).start()
+    while True:
+        sock, _ = listener.accept()
+        connections += 1
+        threading.Thread(target=run, args=(sock, connections, sys.argv[1]), daemon=True).start()
+
+
+main()

@@ -1,0 +1,163 @@
+import GRPCCore
+import HTTP2Transport
+import TLSStream
+import TestSupport
+import Testing
+
+/// Connections that come and go under the streams.
+struct LifecycleTests {
+  @Test func streamsAskedForBeforeConnectWait() async throws {
+    let peer = try PythonPeer("grpcio_peer.py")
+    let transport = try HTTP2ClientTransport(
+      configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
+    try await transport.withStream(descriptor: method("Bidi"), options: .defaults) { stream, _ in
+      try await stream.outbound.write(.metadata([:]))
+      try await stream.outbound.write(.message([1, 2]))
+      let connecting = Task { try await transport.connect() }
+      var parts = stream.inbound.makeAsyncIterator()
+      guard case .metadata = try await parts.next() else { throw PythonPeerError(message: "part") }
+      guard case .message([1, 2]) = try await parts.next() else {
+        throw PythonPeerError(message: "part")
+      }
+      await stream.outbound.finish()
+      guard case .status(let status, _) = try await parts.next() else {
+        throw PythonPeerError(message: "part")
+      }
+      #expect(status.code == .ok)
+      let end = try await parts.next()
+      #expect(end == nil)
+      transport.beginGracefulShutdown()
+      // The stream is open until the closure returns, so `connect` is too.
+      connecting.cancel()
+      try await connecting.value
+    }
+    let error = await #expect(throws: RPCError.self) {
+      try await transport.withStream(descriptor: method("Bidi"), options: .defaults) { _, _ in }
+    }
+    #expect(error?.code == .failedPrecondition)
+  }
+
+  @Test func gracefulShutdownLetsStreamsFinish() async throws {
+    let peer = try PythonPeer("grpcio_peer.py")
+    try await withClient(port: peer.port) { client in
+      let count = try await client.stream("Blast", #"{"count": 1000, "size": 10000}"#) {
+        response in
+        var count = 0
+        for try await _ in response.messages {
+          if count == 0 { client.beginGracefulShutdown() }
+          count += 1
+        }
+        return count
+      }
+      #expect(count == 1000)
+      await #expect(throws: (any Error).self) { _ = try await client.text("Unary") }
+    }
+  }
+
+  @Test func cancellingConnectBreaksStreamsOff() async throws {
+    let peer = try PythonPeer("grpcio_peer.py")
+    let transport = try HTTP2ClientTransport(
+      configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
+    let client = GRPCClient(transport: transport)
+    let running = Task { try await client.runConnections() }
+    let error = try await rpcError {
+      try await client.stream("Wait") { response in
+        for try await _ in response.messages { running.cancel() }
+      }
+    }
+    #expect(error.code == .cancelled)
+    try? await running.value
+  }
+
+  @Test func aKilledServerFailsItsStreamsAndTheNextConnects() async throws {
+    let peer = try PythonPeer("grpcio_peer.py")
+    try await withClient(port: peer.port) { client in
+      let error = try await rpcError {
+        try await client.stream("Wait") { response in
+          for try await _ in response.messages { peer.kill() }
+        }
+      }
+      #expect(error.code == .unavailable)
+      #expect(error.message.contains("lost"))
+      let refused = try await rpcError { try await client.text("Unary") }
+      #expect(refused.code == .unavailable)
+      let successor = try PythonPeer("grpcio_peer.py", ["--port", "\(peer.port)"])
+      #expect(successor.port == peer.port)
+      let echoed = try await client.text("Unary", "again")
+      #expect(echoed == "again")
+    }
+  }
+
+  @Test func aStreamThatWaitsForReadyOutlivesFailures() async throws {
+    let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
+    try await withClient(configuration(port: port) { $0.backoff.maximum = .milliseconds(50) }) {
+      client in
+      async let echoed = {
+        var options = CallOptions.defaults
+        options.waitForReady = true
+        return try await client.call("Unary", [9], options: options).message
+      }()
+      let refused = try await rpcError { try await client.text("Unary") }
+      #expect(refused.code == .unavailable)
+      let peer = try PythonPeer("grpcio_peer.py", ["--port", "\(port)"])
+      let message = try await echoed
+      #expect(message == [9])
+      _ = peer
+    }
+  }
+
+  @Test func aServerThatStopsGracefullyFinishesItsStreams() async throws {
+    let peer = try PythonPeer("grpcio_peer.py")
+    try await withClient(port: peer.port) { client in
+      let (echoes, gate) = AsyncStream<Void>.makeStream()
+      let count = try await client.bidirectionalStreaming(
+        request: StreamingClientRequest { writer in
+          try await writer.write([1])
+          var iterator = echoes.makeAsyncIterator()
+          _ = await iterator.next()
+          for _ in 0..<100 { try await writer.write([2]) }
+        }, descriptor: method("Bidi"), serializer: IdentitySerializer(),
+        deserializer: IdentityDeserializer(), options: .defaults
+      ) { response in
+        var count = 0
+        for try await _ in response.messages {
+          if count == 0 {
+            try peer.tell("stop 10")
+            gate.yield()
+          }
+          count += 1
+        }
+        return count
+      }
+      #expect(count == 101)
+    }
+  }
+
+  @Test func streamsAboveTheServersLimitWaitForTheirTurn() async throws {
+    let peer = try PythonPeer("grpcio_peer.py", ["--max-streams", "2"])
+    try await withClient(port: peer.port) { client in
+      try await withThrowingTaskGroup(of: String.self) { group in
+        for index in 0..<50 { group.addTask { try await client.text("Unary", "\(index)") } }
+        let echoed = try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        #expect(echoed.count == 50)
+      }
+    }
+  }
+
+  @Test func aFailingRequestProducerEndsTheRPC() async throws {
+    struct ProducerError: Error {}
+    let peer = try PythonPeer("grpcio_peer.py")
+    try await withClient(port: peer.port) { client in
+      let error = try await rpcError {
+        try await client.clientStreaming(
+          request: StreamingClientRequest<[UInt8]> { writer in
+            try await writer.write([1])
+            throw ProducerError()
+          }, descriptor: method("Collect"), serializer: IdentitySerializer(),
+          deserializer: IdentityDeserializer(), options: .defaults
+        ) { try $0.message }
+      }
+      #expect(error.cause is ProducerError)
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import GRPCCore
+import HTTP2Transport
+import TLSStream
+import TestSupport
+import Testing
+
+struct TLSTests {
+  let authority: TestAuthority
+
+  init() throws { self.authority = try TestAuthority() }
+
+  func peer(names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2) throws -> PythonPeer {
+    let server = try self.authority.issue(names, days: days)
+    return try PythonPeer(
+      "grpcio_peer.py", ["--certificate", server.certificateFile, "--key", server.keyFile])
+  }
+
+  @Test(arguments: ["localhost", "127.0.0.1"])
+  func echoesOverTLSByNameAndByAddress(host: String) async throws {
+    let peer = try self.peer()
+    try await withClient(
+      port: peer.port, host: host, security: .tls(caFile: self.authority.certificateFile)
+    ) { client in
+      let large = [UInt8](repeating: 3, count: 15 << 20)
+      let echoed = try await client.call("Unary", large).message
+      #expect(echoed == large)
+      let count = try await client.stream("Blast", #"{"count": 300, "size": 40000}"#) { response in
+        try await response.messages.reduce(into: 0) { count, _ in count += 1 }
+      }
+      #expect(count == 300)
+    }
+  }
+
+  /// Also waiting streams fail: trying again would not help.
+  @Test func anIdentityErrorIsRecognisable() async throws {
+    let other = try TestAuthority()
+    let trusted = self.authority.certificateFile
+    let cases: [(PythonPeer, String, TLSError.Code)] = [
+      (try self.peer(), other.certificateFile, .untrustedCertificate),
+      (try self.peer(names: "DNS:elsewhere.example"), trusted, .hostNameMismatch),
+      (try self.peer(days: -1), trusted, .certificateExpired),
+    ]
+    for (peer, caFile, code) in cases {
+      try await withClient(port: peer.port, security: .tls(caFile: caFile)) { client in
+        var options = CallOptions.defaults
+        options.waitForReady = true
+        let error = try await rpcError { try await client.call("Unary", options: options).message }
+        let cause = try #require(error.cause as? TLSError)
+        #expect(error.code == .unavailable)
+        #expect(cause.code == code)
+        #expect(cause.isIdentityError)
+        #expect(error.message.contains("certificate"))
+      }
+    }
+  }
+
+  @Test func plaintextToATLSServerIsNamed() async throws {
+    let peer = try self.peer()
+    try await withClient(port: peer.port) { client in
+      let error = try await rpcError { try await client.text("Unary") }
+      #expect(error.code == .unavailable)
+    }
+  }
+
+  @Test func aMissingAuthorityFileIsReportedAtOnce() {
+    let error = #expect(throws: TLSError.self) {
+      try HTTP2ClientTransport(
+        configuration: .init(host: "localhost", port: 1, security: .tls(caFile: "/no/ca.pem")))
+    }
+    #expect(error?.code == .badConfiguration)
+  }
+}
