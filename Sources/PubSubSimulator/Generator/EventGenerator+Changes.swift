@@ -75,21 +75,17 @@ extension EventGenerator {
   private mutating func newRecord(_ model: Int) -> Int {
     let record = self.pools[model].create(
       seed: self.seed, at: self.transaction.commitTimestamp, by: self.transaction.user)
-    let entity = self.models[model]
     let isPerson = self.pools[model].records[record].isPerson
-    for (index, slot) in entity.slots.enumerated() {
-      if !isPerson, RecordPool.isOfPersons(slot) { continue }
-      if let parent = slot.parent {
+    let plan = self.plans[model]
+    for (index, creation) in plan.creations.enumerated() {
+      if creation.isOfPersons, !isPerson { continue }
+      if let parent = creation.parent {
         guard self.pools[model][record, parent] != 0 else { continue }
-        if entity.slots[parent].name == "Name", entity.entity == "Account", !isPerson { continue }
-        if slot.name == "LastName" || self.random.chance(0.8) {
-          self.pools[model][record, index] = self.newVersion(slot.kind)
-        }
-      } else if slot.name == "Name" || slot.name == "StageName" || slot.name == "OwnerId"
-        || self.random.chance(0.45)
-      {
-        var version = self.newVersion(slot.kind)
-        if slot.kind?.isLongText ?? false, self.random.chance(0.04) {
+        if plan.hasPersons, parent == plan.name, !isPerson { continue }
+      }
+      if creation.isAlways || self.random.chance(creation.parent == nil ? 0.45 : 0.8) {
+        var version = self.newVersion(plan.kinds[index])
+        if plan.kinds[index]?.isLongText ?? false, self.random.chance(0.04) {
           version |= ValueSource.Version.long
         }
         self.pools[model][record, index] = version
@@ -100,37 +96,42 @@ extension EventGenerator {
 
   /// Puts all values of the record into the image.
   private func fill(_ model: Int, _ record: Int, into image: inout EventImage) {
-    for slot in self.models[model].slots.indices where image.schema.positions[slot] != nil {
+    let schema = image.schema
+    for slot in schema.positions.indices where schema.positions[slot] != nil {
       self.setCell(model, record, slot, into: &image)
     }
   }
 
   /// Sets one cell to the record's current value.
   func setCell(_ model: Int, _ record: Int, _ slot: Int, into image: inout EventImage) {
-    let state = self.pools[model].records[record]
-    switch self.models[model].slots[slot].kind {
-    case .createdDate: image.cells[slot] = .long(state.createdAt)
-    case .createdBy: image.cells[slot] = image.text(self.users[state.createdBy])
-    case .modifiedDate: image.cells[slot] = .long(state.modifiedAt)
-    case .modifiedBy: image.cells[slot] = image.text(self.users[state.modifiedBy])
+    switch self.plans[model].kinds[slot] {
+    case .createdDate:
+      image.cells[slot] = .long(self.pools[model].records[record].createdAt)
+    case .createdBy:
+      image.cells[slot] = image.text(self.users[self.pools[model].records[record].createdBy])
+    case .modifiedDate:
+      image.cells[slot] = .long(self.pools[model].records[record].modifiedAt)
+    case .modifiedBy:
+      image.cells[slot] = image.text(self.users[self.pools[model].records[record].modifiedBy])
     case let kind:
       let version = self.pools[model][record, slot]
       guard version != 0 else {
         image.cells[slot] = .null
         return
       }
+      let hash = self.pools[model].records[record].hash
       guard let kind else {
         let isPlainName =
-          self.models[model].entity == "Account" && slot == self.plans[model].name
-          && !state.isPerson
+          self.plans[model].hasPersons && slot == self.plans[model].name
+          && !self.pools[model].records[record].isPerson
         image.cells[slot] =
           isPlainName
-          ? self.values.cell(.text, record: state.hash, slot: slot, version: version, into: &image)
+          ? self.values.cell(.text, record: hash, slot: slot, version: version, into: &image)
           : .record
         return
       }
       image.cells[slot] = self.values.cell(
-        kind, record: state.hash, slot: slot, version: version, into: &image)
+        kind, record: hash, slot: slot, version: version, into: &image)
     }
   }
 
@@ -165,14 +166,15 @@ extension EventGenerator {
     let candidates = self.plans[model].candidates
     for _ in 0...self.random.below(4) {
       let slot = candidates[self.random.below(candidates.count)]
-      let isPersonOnly = RecordPool.isOfPersons(self.models[model].slots[slot])
-      guard image.schema.positions[slot] != nil, isPerson || !isPersonOnly,
+      let plan = self.plans[model]
+      guard image.schema.positions[slot] != nil,
+        isPerson || !plan.creations[slot].isOfPersons,
         !image.header.changed.contains(where: {
-          $0 == slot || self.models[model].slots[$0].parent == slot
+          $0 == slot || plan.creations[$0].parent == slot
         })
       else { continue }
       if let children = self.models[model].firstChild[slot],
-        self.models[model].entity != "Account" || slot != self.plans[model].name || isPerson
+        !self.plans[model].hasPersons || slot != self.plans[model].name || isPerson
       {
         self.changeCompound(model, record, slot, children, into: &image)
       } else {
@@ -186,14 +188,14 @@ extension EventGenerator {
   private mutating func changeScalar(
     _ model: Int, _ record: Int, _ slot: Int, into image: inout EventImage
   ) {
-    let description = self.models[model].slots[slot]
     image.header.changed.append(slot)
-    let isRequired = description.name == "Name" || description.name == "LastName"
-    if !isRequired, self.pools[model][record, slot] != 0, self.random.chance(self.mix.nulls) {
+    if !self.plans[model].creations[slot].isAlways, self.pools[model][record, slot] != 0,
+      self.random.chance(self.mix.nulls)
+    {
       self.pools[model][record, slot] = 0
       image.header.nulled.append(slot)
     } else {
-      self.pools[model][record, slot] = self.newVersion(description.kind)
+      self.pools[model][record, slot] = self.newVersion(self.plans[model].kinds[slot])
       self.setCell(model, record, slot, into: &image)
     }
   }
@@ -354,13 +356,5 @@ extension EventGenerator {
       records = self.someLive(model, upTo: 1 + self.random.below(3))
     }
     return records
-  }
-}
-
-extension RecordPool {
-  /// Only person accounts have values in these fields.
-  static func isOfPersons(_ slot: EntityModel.Slot) -> Bool {
-    slot.path.hasSuffix("__pc")
-      || (slot.path.hasPrefix("Person") && slot.path != "PersonName")
   }
 }

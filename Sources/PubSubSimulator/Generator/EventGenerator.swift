@@ -25,46 +25,11 @@ struct EventGenerator {
     var origin = 0
   }
 
-  /// What the changes of a model may touch, found once.
-  struct Plan {
-    /// Top-level slots that an update may change.
-    var candidates: [Int] = []
-    var longTexts: [Int] = []
-    var addresses: [Int] = []
-    /// Plain scalar slots, which several records may change alike.
-    var mergeable: [Int] = []
-    var modifiedDate: Int?
-    var modifiedBy: Int?
-    var name: Int?
-
-    init(_ model: EntityModel) {
-      for (index, slot) in model.slots.enumerated() where slot.parent == nil {
-        if slot.name == "Name" { self.name = index }
-        switch slot.kind {
-        case .modifiedDate: self.modifiedDate = index
-        case .modifiedBy: self.modifiedBy = index
-        case .createdDate, .createdBy: break
-        case .longText, .richText:
-          self.longTexts.append(index)
-          self.candidates.append(index)
-        case nil:
-          self.candidates.append(index)
-          if slot.name.hasSuffix("Address"), !RecordPool.isOfPersons(slot) {
-            self.addresses.append(index)
-          }
-        default:
-          self.candidates.append(index)
-          if slot.name != "Name", !RecordPool.isOfPersons(slot) { self.mergeable.append(index) }
-        }
-      }
-    }
-  }
-
   let models: [EntityModel]
   let mix: GeneratorMix
   let values: ValueSource
   let seed: UInt64
-  let plans: [Plan]
+  let plans: [ChangePlan]
   let users: [[UInt8]]
   let origins: [[UInt8]]
   /// Share of events that are written with the newest schema version, 0…1.
@@ -82,7 +47,7 @@ struct EventGenerator {
     self.values = ValueSource(mix: mix)
     self.seed = seed
     self.random = RandomStream(seed: RandomStream.mix(seed &+ 1))
-    self.plans = models.map(Plan.init)
+    self.plans = models.map(ChangePlan.init)
     self.pools = models.map(RecordPool.init)
     self.objects = models.indices.filter { models[$0].category == .changeEvent }
     self.platformEvents = models.indices.filter { models[$0].category == .platformEvent }

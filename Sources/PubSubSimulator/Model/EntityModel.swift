@@ -61,6 +61,7 @@ final class EntityModel: Sendable {
   let category: Category
   /// API name of the object (`Account`, `Foo__c`) or of the platform event.
   let entity: String
+  let entityBytes: [UInt8]
   /// Name of the Avro record: `AccountChangeEvent`, `Foo__ChangeEvent`, `Order_Event__e`.
   let recordName: String
   let keyPrefix: String
@@ -81,6 +82,7 @@ final class EntityModel: Sendable {
   ) {
     self.category = category
     self.entity = entity
+    self.entityBytes = Array(entity.utf8)
     self.recordName = recordName
     self.keyPrefix = keyPrefix
     var slots: [Slot] = []

@@ -111,7 +111,7 @@ extension EventImage {
   }
 
   private func encodeHeader(to bytes: inout [UInt8]) {
-    AvroWriter.appendString(Array(self.entity.entity.utf8), to: &bytes)
+    AvroWriter.appendString(self.entity.entityBytes, to: &bytes)
     AvroWriter.appendStringArray(self.header.recordIDs, to: &bytes)
     AvroWriter.appendLong(Int64(self.header.changeType.rawValue), to: &bytes)
     AvroWriter.appendString(self.header.changeOrigin, to: &bytes)

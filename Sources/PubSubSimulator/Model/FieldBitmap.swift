@@ -17,20 +17,19 @@ enum FieldBitmap {
 
   static func entries(of positions: [EventSchema.Position]) -> [[UInt8]] {
     var top: [Int] = []
-    var nested: [Int: [Int]] = [:]
+    var parents: [Int] = []
     for position in positions {
-      if let child = position.child {
-        nested[position.field, default: []].append(child)
-      } else {
+      if position.child == nil {
         top.append(position.field)
+      } else if !parents.contains(position.field) {
+        parents.append(position.field)
       }
     }
     var entries: [[UInt8]] = []
     if !top.isEmpty { entries.append(Self.text(of: top)) }
-    if !nested.isEmpty {
-      for parent in nested.keys.sorted() {
-        entries.append(Array("\(parent)-".utf8) + Self.text(of: nested[parent, default: []]))
-      }
+    for parent in parents.sorted() {
+      let children = positions.compactMap { $0.field == parent ? $0.child : nil }
+      entries.append(Array("\(parent)-".utf8) + Self.text(of: children))
     }
     return entries
   }
