@@ -10,7 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,8 +20,9 @@ static inline int c_renameat2(int from_dir, const char *from, int to_dir, const 
 }
 static const unsigned int C_RENAME_NOREPLACE = 1;
 
-// accept4 and pthread_setname_np are hidden likewise.
-static inline int c_accept(int listener) {
-  return (int)syscall(SYS_accept4, listener, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
+// accept4 and pthread_setname_np are hidden likewise. sys/socket.h is not included on purpose: its
+// types would then belong to this module in some builds and to Glibc's in others.
+static inline int c_accept4(int listener, int flags) {
+  return (int)syscall(SYS_accept4, listener, 0, 0, flags);
 }
 static inline void c_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

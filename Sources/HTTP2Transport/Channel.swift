@@ -5,6 +5,9 @@ internal import TLSStream
 /// when needed, and ends. Lives on the loop.
 final class Channel: @unchecked Sendable {
   // Guard: apart from the constants, everything is touched on the loop's thread only.
+  /// How often a request that the peer did not look at is sent again.
+  private static let maxReplays = 3
+
   let loop: EventLoop
   let configuration: HTTP2ClientTransport.Configuration
   let tls: TLSContext?
@@ -116,10 +119,10 @@ final class Channel: @unchecked Sendable {
 
   /// A stream whose request the peer has not looked at wants another connection.
   /// - Parameter error: what it gets when that cannot be done.
-  func replay(_ stream: ClientStream, wasSent: Bool, error: RPCError) {
+  func replay(_ stream: ClientStream, error: RPCError) {
     let previous = stream.connection
-    if wasSent { stream.replays += 1 }
-    guard stream.replays <= 2, !self.isKilled, stream.rewind() else {
+    stream.replays += 1
+    guard stream.replays <= Self.maxReplays, !self.isKilled, stream.rewind() else {
       stream.fail(error)
       return
     }
@@ -188,15 +191,15 @@ final class Channel: @unchecked Sendable {
     guard connection === self.current else { return }
     self.current = nil
     self.draining.append(connection)
-    self.machine.connectionGone(now: .now, jitter: .random(in: -1...1), isOrderly: true)
+    self.machine.connectionGone(now: .now, jitter: .random(in: -1...1))
     self.serveWaiting()
   }
 
-  func closed(_ connection: Connection, isOrderly: Bool) {
+  func closed(_ connection: Connection) {
     self.draining.removeAll { $0 === connection }
     guard connection === self.current else { return }
     self.current = nil
-    self.machine.connectionGone(now: .now, jitter: .random(in: -1...1), isOrderly: isOrderly)
+    self.machine.connectionGone(now: .now, jitter: .random(in: -1...1))
     self.serveWaiting()
   }
 }

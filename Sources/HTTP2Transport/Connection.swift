@@ -150,7 +150,7 @@ final class Connection: @unchecked Sendable {
   }
 
   /// The connection, or the attempt to make it, is over.
-  private func end(_ error: TLSError, isOrderly: Bool = false) {
+  private func end(_ error: TLSError) {
     let isReady = if case .ready = self.phase { true } else { false }
     if case .closed = self.phase { return }
     let streams = self.takeStreams()
@@ -159,7 +159,7 @@ final class Connection: @unchecked Sendable {
       self.channel.connectFailed(self, error)
       return
     }
-    self.channel.closed(self, isOrderly: isOrderly)
+    self.channel.closed(self)
     var error = error
     if let farewell = self.farewell { error.message = "\(farewell); \(error.message)" }
     let failure = RPCError.connectionLost(self.configuration.endpoint, error)
@@ -171,7 +171,7 @@ final class Connection: @unchecked Sendable {
         }
         stream.undelivered.removeAll()
       } else {
-        self.channel.replay(stream, wasSent: false, error: failure)
+        self.channel.replay(stream, error: failure)
       }
     }
   }
@@ -198,6 +198,10 @@ final class Connection: @unchecked Sendable {
 
   private func drain() {
     guard !self.isDraining else { return }
+    guard case .ready = self.phase else {
+      self.end(TLSError(.connectionLost, self.farewell ?? "it takes no streams"))
+      return
+    }
     self.isDraining = true
     self.channel.isDraining(self)
   }
@@ -229,7 +233,7 @@ final class Connection: @unchecked Sendable {
       // No identifier is left on this connection.
       self.drain()
       self.channel.replay(
-        stream, wasSent: false, error: RPCError(code: .unavailable, message: error.message))
+        stream, error: RPCError(code: .unavailable, message: error.message))
     }
   }
 
@@ -305,7 +309,7 @@ final class Connection: @unchecked Sendable {
         self.received(UnsafeRawBufferPointer(rebasing: self.input[..<filled]))
       }
       if isClosed {
-        self.end(TLSError(.connectionLost, "the peer closed it"), isOrderly: self.streams.isEmpty)
+        self.end(TLSError(.connectionLost, "the peer closed it"))
         return
       }
       guard filled == self.input.count else { return }
@@ -337,11 +341,10 @@ final class Connection: @unchecked Sendable {
     if session.isOver {
       self.end(
         TLSError(
-          .connectionLost, self.farewell == nil ? "it broke the rules of HTTP/2" : "it left"),
-        isOrderly: self.farewell != nil)
+          .connectionLost, self.farewell == nil ? "it broke the rules of HTTP/2" : "it left"))
     } else if self.isDraining, self.streams.isEmpty {
       self.close()
-      self.channel.closed(self, isOrderly: true)
+      self.channel.closed(self)
     }
   }
 
@@ -443,7 +446,12 @@ extension Connection {
     case .requestNotSent(let id):
       guard let stream = self.streams[id] else { return }
       self.remove(stream, id)
-      self.channel.replay(stream, wasSent: false, error: RPCError(streamResetWith: 7))
+      let reason = self.farewell.map { ": \($0)" } ?? ""
+      self.channel.replay(
+        stream,
+        error: RPCError(
+          code: .unavailable,
+          message: "\(self.configuration.endpoint) takes no more streams\(reason)."))
     case .settings: self.becameReady()
     case .pingAcknowledged: self.keepalive?.pingAcknowledged()
     case .goAway(let errorCode, let debugText):
@@ -471,7 +479,7 @@ extension Connection {
     let error = RPCError(streamResetWith: errorCode)
     if errorCode == 7, !stream.machine.hasResponded {  // REFUSED_STREAM: nothing was processed
       self.remove(stream, id)
-      self.channel.replay(stream, wasSent: stream.isSent, error: error)
+      self.channel.replay(stream, error: error)
     } else {
       self.perform(stream.machine.closed(error), on: stream, id)
       self.finished.remove(id)

@@ -70,11 +70,11 @@ struct ConnectionStateMachine {
   }
 
   /// The connection takes no more streams: it is lost, or the peer asked to leave.
-  mutating func connectionGone(now: Instant, jitter: Double, isOrderly: Bool) {
+  mutating func connectionGone(now: Instant, jitter: Double) {
     guard case .ready(let hasAnswered) = self.state else {
       preconditionFailure("gone in \(self.state)")
     }
-    if hasAnswered || isOrderly {
+    if hasAnswered {
       self.state = .idle
     } else {
       self.backOff(now: now, jitter: jitter)

@@ -73,7 +73,8 @@ public struct Socket: ~Copyable, Sendable {
   /// up before it was accepted is skipped.
   public func accept() throws(TLSError) -> Socket? {
     while true {
-      let descriptor = c_accept(self.descriptor)
+      let descriptor = c_accept4(
+        self.descriptor, Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue))
       if descriptor >= 0 {
         let socket = Socket(takingOwnership: descriptor)
         socket.disableDelay()

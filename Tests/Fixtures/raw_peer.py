@@ -162,6 +162,8 @@ class Connection:
             return
         assert self.read(len(PREFACE)) == PREFACE
         self.sock.sendall(frame(SETTINGS, 0, 0))
+        if scenario == "goodbye_at_once":
+            self.sock.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0) + b"go away"))
         while True:
             head = self.read(9)
             size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]

@@ -55,7 +55,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: later) == .connect)
     machine.connected()
     machine.answered()
-    machine.connectionGone(now: later, jitter: 0, isOrderly: false)
+    machine.connectionGone(now: later, jitter: 0)
     #expect(machine.streamWanted(now: later) == .connect)
     machine.connectFailed(now: later, jitter: 0)
     #expect(machine.streamWanted(now: later) == .waitUntil(later + .seconds(1)))
@@ -65,17 +65,17 @@ struct ConnectionStateTests {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connected()
-    machine.connectionGone(now: self.start, jitter: 0, isOrderly: false)
+    machine.connectionGone(now: self.start, jitter: 0)
     #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
   }
 
-  @Test func aGoodbyeIsNoFailure() {
+  @Test func anAnswerOfAConnectionThatLeavesIsTooLate() {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connected()
-    machine.connectionGone(now: self.start, jitter: 0, isOrderly: true)
+    machine.connectionGone(now: self.start, jitter: 0)
     machine.answered()
-    #expect(machine.streamWanted(now: self.start) == .connect)
+    #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
   }
 
   @Test func keepalivePingsOnlyASilentPeerWithStreams() {

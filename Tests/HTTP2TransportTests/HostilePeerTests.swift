@@ -52,7 +52,8 @@ struct HostilePeerTests {
     ("http_status:429", .unavailable), ("http_status:502", .unavailable),
     ("http_status:503", .unavailable), ("http_status:504", .unavailable),
     ("http_status:500", .unknown), ("html", .unknown), ("data_first", .unavailable),
-    ("header_flood", .unavailable), ("long_headers", .resourceExhausted),
+    ("header_flood", .unavailable), ("goodbye_at_once", .unavailable),
+    ("long_headers", .resourceExhausted),
     ("refuse_always", .unavailable),
   ])
   func anAnswerThatIsNotGRPCIsAnError(scenario: String, code: RPCError.Code) async throws {
