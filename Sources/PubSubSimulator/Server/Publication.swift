@@ -63,8 +63,7 @@ enum Publication {
     }
     let payload = Array(event.payload)
     let image = try PublishedPayload.image(payload, model: model, schema: schema)
-    return try context.org.publisher.publish(
-      image, payload: payload, id: Array(id.utf8), topic: topic.name, at: context.now)
+    return try context.org.publish(image, payload: payload, id: id, topic: topic.name)
   }
 }
 

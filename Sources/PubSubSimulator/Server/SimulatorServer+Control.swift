@@ -20,7 +20,7 @@ extension SimulatorServer {
   /// Moves the clock; keepalives, the 60 s rule and retention see it at once.
   public func advanceClock(byMilliseconds milliseconds: Int64) async throws {
     try await self.onLoop { server in
-      server.clock.advance(byMilliseconds: milliseconds)
+      try server.org.advanceClock(byMilliseconds: milliseconds)
       server.tickConnections()
     }
   }
@@ -36,7 +36,7 @@ extension SimulatorServer {
 
   /// From now on, new events use the newest versions of the schemas.
   public func changeSchemas() async throws {
-    try await self.onLoop { $0.org.publisher.useNewSchemas(share: 1) }
+    try await self.onLoop { try $0.org.changeSchemas() }
   }
 
   /// `{"total":N,"clients":[{"client":…,"topic":…,"events":N,"responses":N}]}`; a client is its

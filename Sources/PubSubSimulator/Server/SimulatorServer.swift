@@ -29,7 +29,8 @@ public final class SimulatorServer: @unchecked Sendable {
   private let isDirectoryOurs: Bool
   private var listeners: [Listener] = []
   private var connections: [ObjectIdentifier: ServerConnection] = [:]
-  private var livePublished = 0
+  /// Live events published before this start.
+  private var liveBase = 0
   private var liveStart: Int64 = 0
   private var isNotifying = false
 
@@ -158,6 +159,7 @@ public final class SimulatorServer: @unchecked Sendable {
     }
     self.tick()
     self.liveStart = SimulatorClock.wallTime
+    self.liveBase = self.org.livePublished
     if self.org.configuration.liveRate > 0 { self.publishLive() }
     return port
   }
@@ -200,19 +202,18 @@ public final class SimulatorServer: @unchecked Sendable {
   private func publishLive() {
     let configuration = self.org.configuration
     let passed = Double(SimulatorClock.wallTime - self.liveStart) / 1000
-    var due = Int(passed * configuration.liveRate)
+    var due = Int(passed * configuration.liveRate) + self.liveBase
     if let most = configuration.liveCount { due = min(due, most) }
-    let count = min(due - self.livePublished, Self.slice)
+    let count = min(due - self.org.livePublished, Self.slice)
     if count > 0 {
       do {
-        try self.org.publish(count, topic: nil)
+        try self.org.publish(count, topic: nil, isLive: true)
       } catch {
         self.onFailure(error)
         return
       }
-      self.livePublished += count
     }
-    if let most = configuration.liveCount, self.livePublished >= most { return }
+    if let most = configuration.liveCount, self.org.livePublished >= most { return }
     let pause = count == Self.slice ? 0 : max(5, min(1000, Int(1000 / configuration.liveRate)))
     self.loop.schedule(at: .now + .milliseconds(pause)) { [weak self] in self?.publishLive() }
   }

@@ -154,7 +154,7 @@ final class SubscribeCall: Call, ResponseSource {
       }
     } else if self.keepaliveIsDue {
       self.keepaliveIsDue = false
-      let latest = org.log.keepalivePosition(self.topic, at: self.context.now)
+      let latest = org.keepalivePosition(self.topic)
       self.builder.appendKeepalive(
         latest: latest, rpcID: rpcID, pending: self.credit.pending, to: &bytes)
       self.credit.responded(0, at: self.context.now)
