@@ -22,22 +22,29 @@ struct ControlEndpoint: Sendable {
   struct FaultDescription: Decodable {
     var action: String?
     var status: Int?
-    var error_code: String?
+    var errorCode: String?
     var message: String?
-    var http2_code: UInt32?
+    var http2Code: UInt32?
     var method: String?
     var topic: String?
-    var after_events: Int?
+    var afterEvents: Int?
     var times: Int?
+
+    enum CodingKeys: String, CodingKey {
+      case action, status, message, method, topic, times
+      case errorCode = "error_code"
+      case http2Code = "http2_code"
+      case afterEvents = "after_events"
+    }
 
     func fault() throws -> Fault {
       let action: Fault.Action =
         switch self.action ?? "status" {
         case "status":
           .status(
-            self.status ?? 14, code: self.error_code,
+            self.status ?? 14, code: self.errorCode,
             message: self.message ?? "The service is unavailable. Try again later.")
-        case "reset": .reset(self.http2_code ?? 2)
+        case "reset": .reset(self.http2Code ?? 2)
         case "goaway": .goAway
         case "drop": .drop
         case "no_trailers": .endWithoutTrailers
@@ -51,7 +58,7 @@ struct ControlEndpoint: Sendable {
         }
       return Fault(
         action, method: self.method ?? "Subscribe", topic: self.topic,
-        afterEvents: self.after_events ?? 0, times: self.times ?? 1)
+        afterEvents: self.afterEvents ?? 0, times: self.times ?? 1)
     }
   }
 
