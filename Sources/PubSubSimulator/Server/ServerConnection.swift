@@ -39,11 +39,13 @@ final class ServerConnection {
     self.onClose = onClose
     self.session = try HTTP2ServerSession(
       maxConcurrentStreams: org.configuration.maxConcurrentStreams)
-    try loop.register(stream.descriptor, interest: .readable) { [weak self] readiness in
+  }
+
+  /// Begins to serve.
+  func start() throws {
+    try self.loop.register(self.stream.descriptor, interest: .readable) { [weak self] readiness in
       self?.ready(readiness)
     }
-    // a client that has spoken already is not announced again
-    self.ready(.readable)
   }
 
   // MARK: Socket

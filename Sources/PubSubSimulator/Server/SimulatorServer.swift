@@ -175,6 +175,7 @@ public final class SimulatorServer: @unchecked Sendable {
       let connection = try ServerConnection(stream: stream, loop: self.loop, org: self.org) {
         [unowned self] in self.connections[ObjectIdentifier($0)] = nil
       }
+      try connection.start()
       self.connections[ObjectIdentifier(connection)] = connection
     } catch {
       // the client sees a closed connection; there is nobody else to tell

@@ -359,6 +359,45 @@ def large_responses():
     raise AssertionError("no large events")
 
 
+def noise_is_survived():
+    """Bytes that are not HTTP/2, broken frames, clients that vanish: the server goes on and forgets them."""
+    import random
+    import socket
+    import struct
+    port = int(ENV["PUBSUB_ENDPOINT"].split(":")[-1])
+    # clients of earlier checks may still be connected
+    before = control("GET", "/control/stats")["connections"]
+    numbers = random.Random(1)
+    for round in range(60):
+        peer = socket.create_connection(("127.0.0.1", port), timeout=5)
+        try:
+            if round % 3 == 0:
+                peer.sendall(numbers.randbytes(200))
+            else:
+                peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+                for _ in range(5):
+                    count = numbers.randrange(60)
+                    kind, flags, stream = numbers.randrange(12), numbers.randrange(256), numbers.randrange(9)
+                    peer.sendall(struct.pack(">I", count)[1:] + bytes([kind, flags]) + struct.pack(">I", stream)
+                                 + numbers.randbytes(count))
+            if round % 2:
+                peer.shutdown(socket.SHUT_WR)
+                while peer.recv(65536):
+                    pass
+        except OSError:
+            pass
+        peer.close()
+    if not ENV["PUBSUB_CA_FILE"]:
+        peer = socket.create_connection(("127.0.0.1", port), timeout=5)
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert peer.recv(100).startswith(b"HTTP/1.1 415 ")
+        peer.close()
+    for _ in range(2000):
+        if control("GET", "/control/stats")["connections"] <= before:
+            return
+    raise AssertionError("connections are left")
+
+
 for name in sys.argv[1:]:
     globals()[name]()
     print("ok", name, flush=True)

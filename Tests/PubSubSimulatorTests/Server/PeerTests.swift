@@ -12,6 +12,7 @@ struct PeerTests {
     "logins", "topics_and_schemas", "wrong_credentials", "all_events_equal_truth",
     "diffs_rebuild_to_their_hash", "credit_rules", "positions", "publishing", "faults", "counts",
     "keepalives_and_retention",
+    "noise_is_survived",
   ]
 
   @Test("sees the service as documented, over TLS")
@@ -21,7 +22,7 @@ struct PeerTests {
 
   @Test("sees the same in plaintext")
   func plaintext() async throws {
-    try await self.run(["logins", "credit_rules", "positions"]) {
+    try await self.run(["logins", "credit_rules", "positions", "noise_is_survived"]) {
       $0.events = 1000
       $0.isPlaintext = true
     }
