@@ -16,6 +16,7 @@ let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
+let flyingSocks = Target.Dependency.product(name: "FlyingSocks", package: "FlyingFox")
 
 func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
@@ -74,7 +75,7 @@ let package = Package(
     target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
     target(
       "PubSubSimulator",
-      ["CNGHTTP2", "COpenSSL", "CSystem", "TLSStream", "PubSubAPI", "Digest", flyingFox]),
+      ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", flyingFox, flyingSocks, swiftProtobuf]),
     // 5: the programs.
     .executableTarget(
       name: "PubSubETL",

@@ -1,0 +1,57 @@
+/// What the changes of a model may touch, found once: names are not compared per event.
+struct ChangePlan: Sendable {
+  /// How a slot is filled when a record is created.
+  struct Creation: Sendable {
+    var parent: Int?
+    var isOfPersons: Bool
+    /// Never null, neither at first nor later.
+    var isAlways: Bool
+  }
+
+  /// Per slot; nil for compound fields.
+  private(set) var kinds: [ValueKind?] = []
+  /// Per slot.
+  private(set) var creations: [Creation] = []
+  /// Top-level slots that an update may change.
+  private(set) var candidates: [Int] = []
+  private(set) var longTexts: [Int] = []
+  private(set) var addresses: [Int] = []
+  /// Plain scalar slots, which several records may change alike.
+  private(set) var mergeable: [Int] = []
+  private(set) var modifiedDate: Int?
+  private(set) var modifiedBy: Int?
+  private(set) var name: Int?
+  /// Whether records are person accounts or business accounts.
+  let hasPersons: Bool
+
+  init(_ model: EntityModel) {
+    self.hasPersons = model.entity == "Account"
+    for (index, slot) in model.slots.enumerated() {
+      self.kinds.append(slot.kind)
+      let isOfPersons =
+        slot.path.hasSuffix("__pc") || (self.hasPersons && slot.path.hasPrefix("Person"))
+      self.creations.append(
+        Creation(
+          parent: slot.parent, isOfPersons: isOfPersons,
+          isAlways: ["Name", "LastName", "StageName", "OwnerId"].contains(slot.name)))
+      guard slot.parent == nil else { continue }
+      if slot.name == "Name" { self.name = index }
+      switch slot.kind {
+      case .modifiedDate: self.modifiedDate = index
+      case .modifiedBy: self.modifiedBy = index
+      case .createdDate, .createdBy: break
+      case .longText, .richText:
+        self.longTexts.append(index)
+        self.candidates.append(index)
+      case nil:
+        self.candidates.append(index)
+        if slot.name.hasSuffix("Address"), !isOfPersons { self.addresses.append(index) }
+      default:
+        self.candidates.append(index)
+        if slot.name != "Name", slot.name != "StageName", slot.name != "OwnerId", !isOfPersons {
+          self.mergeable.append(index)
+        }
+      }
+    }
+  }
+}

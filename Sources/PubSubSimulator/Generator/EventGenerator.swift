@@ -1,0 +1,138 @@
+/// Makes a deterministic sequence of events for a set of objects and platform events.
+///
+/// Equal seed, mix, models and times give equal events. Nothing is kept per event, and the number of live
+/// records is bounded.
+struct EventGenerator {
+  /// What an event is besides its values.
+  struct Event {
+    /// Index in `models`.
+    var model: Int
+    /// A UUID, 36 bytes.
+    var id: [UInt8]
+    /// Indexes of the pool's records, in the order of `recordIDs`; empty where no record is meant, and for
+    /// events without a body that could be enriched.
+    var records: [Int]
+  }
+
+  /// What the events of one transaction have in common.
+  struct Transaction {
+    var key: [UInt8] = []
+    var remaining = 0
+    var sequenceNumber: Int32 = 0
+    var commitTimestamp: Int64 = 0
+    var commitNumber: Int64 = 1_709_303_151_782_928_388
+    var user = 0
+    var origin = 0
+  }
+
+  let models: [EntityModel]
+  let mix: GeneratorMix
+  let values: ValueSource
+  let seed: UInt64
+  let plans: [ChangePlan]
+  let users: [[UInt8]]
+  let origins: [[UInt8]]
+  /// Share of events that are written with the newest schema version, 0…1.
+  var newSchemaShare = 0.0
+  var random: RandomStream
+  var pools: [RecordPool]
+  var transaction = Transaction()
+  private let objects: [Int]
+  private let platformEvents: [Int]
+
+  /// `models` must not be empty.
+  init(models: [EntityModel], seed: UInt64, mix: GeneratorMix) {
+    self.models = models
+    self.mix = mix
+    self.values = ValueSource(mix: mix)
+    self.seed = seed
+    self.random = RandomStream(seed: RandomStream.mix(seed &+ 1))
+    self.plans = models.map(ChangePlan.init)
+    self.pools = models.map(RecordPool.init)
+    self.objects = models.indices.filter { models[$0].category == .changeEvent }
+    self.platformEvents = models.indices.filter { models[$0].category == .platformEvent }
+    self.users = (0..<12).map { RecordID.bytes(prefix: "005", number: 2000 + $0) }
+    self.origins = [
+      "com/salesforce/api/soap/61.0;client=SfdcInternalAPI/",
+      "com/salesforce/api/rest/62.0;client=Astro", "com/salesforce/api/bulk/60.0", "",
+    ].map { Array($0.utf8) }
+  }
+
+  /// Makes one event.
+  ///
+  /// - Parameters:
+  ///   - time: epoch milliseconds at which it is published; must not decrease.
+  ///   - model: index of the model it is for; by default chosen at random.
+  ///   - image: gets the values.
+  mutating func next(
+    at time: Int64, model wanted: Int? = nil, into image: inout EventImage
+  ) -> Event {
+    let model = wanted ?? self.chooseModel()
+    let id = RecordID.uuid(&self.random)
+    let versions = self.models[model].versions
+    let isNew = self.random.chance(self.newSchemaShare)
+    image.reset(entity: self.models[model], schema: versions[isNew ? versions.count - 1 : 0])
+    if self.models[model].category == .platformEvent {
+      self.makePlatformEvent(model, at: time, into: &image)
+      return Event(model: model, id: id, records: [])
+    }
+    self.continueTransaction(at: time, into: &image)
+    let records = self.makeChange(model, into: &image)
+    for record in records { image.header.recordIDs.append(self.pools[model].records[record].id) }
+    return Event(model: model, id: id, records: records)
+  }
+
+  private mutating func chooseModel() -> Int {
+    let isPlatformEvent =
+      self.objects.isEmpty
+      || (!self.platformEvents.isEmpty && self.random.chance(self.mix.platformEvents))
+    let list = isPlatformEvent ? self.platformEvents : self.objects
+    // the lower of two: the first objects are the busiest
+    return list[min(self.random.below(list.count), self.random.below(list.count))]
+  }
+
+  private mutating func continueTransaction(at time: Int64, into image: inout EventImage) {
+    if self.transaction.remaining == 0 || self.transaction.commitTimestamp + 1000 < time {
+      self.transaction.key = RecordID.uuid(&self.random)
+      self.transaction.sequenceNumber = 0
+      self.transaction.remaining =
+        switch self.random.below(100) {
+        case 0..<65: 1
+        case 65..<88: 2 + self.random.below(2)
+        case 88..<99: 4 + self.random.below(7)
+        default: 11 + self.random.below(190)
+        }
+      self.transaction.commitTimestamp = time - time % 1000
+      self.transaction.commitNumber += Int64(1 + self.random.below(5000))
+      self.transaction.user = self.random.below(self.users.count)
+      self.transaction.origin = self.random.below(self.origins.count)
+    }
+    self.transaction.remaining -= 1
+    // a hole where another, unselected object took a number
+    self.transaction.sequenceNumber += self.random.chance(0.03) ? 2 : 1
+    image.header.transactionKey = self.transaction.key
+    image.header.sequenceNumber = self.transaction.sequenceNumber
+    image.header.commitTimestamp = self.transaction.commitTimestamp
+    image.header.commitNumber = self.transaction.commitNumber
+    image.header.commitUser = self.users[self.transaction.user]
+    image.header.changeOrigin = self.origins[self.transaction.origin]
+  }
+
+  private mutating func makePlatformEvent(
+    _ model: Int, at time: Int64, into image: inout EventImage
+  ) {
+    let hash = self.random.next()
+    for (index, slot) in self.models[model].slots.enumerated() {
+      guard image.schema.positions[index] != nil, let kind = slot.kind else { continue }
+      switch kind {
+      case .createdDate: image.cells[index] = .long(time)
+      case .createdBy:
+        image.cells[index] = image.text(self.users[self.random.below(self.users.count)])
+      case _ where self.random.chance(self.mix.nulls): break
+      default:
+        image.cells[index] = self.values.cell(
+          kind, record: hash, slot: index, version: 1, into: &image)
+      }
+    }
+  }
+}

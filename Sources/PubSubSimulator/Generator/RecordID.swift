@@ -1,0 +1,51 @@
+/// 18-character record IDs: prefix, instance, number, check characters.
+enum RecordID {
+  private static let base62 = Array(
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+  private static let checkAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ012345".utf8)
+
+  static func bytes(prefix: String, number: UInt64) -> [UInt8] {
+    var id = Array(prefix.utf8) + Array("Dp000".utf8)
+    var digits: [UInt8] = []
+    var rest = number
+    for _ in 0..<7 {
+      digits.append(Self.base62[Int(rest % 62)])
+      rest /= 62
+    }
+    id += digits.reversed()
+    return Self.lengthened(id)
+  }
+
+  /// 15 → 18 characters, `contract/auth.md` "Org id".
+  static func lengthened(_ id: [UInt8]) -> [UInt8] {
+    precondition(id.count == 15, "a short record ID has 15 characters")
+    var result = id
+    for group in 0..<3 {
+      var bits = 0
+      for position in 0..<5 where (0x41...0x5a).contains(id[group * 5 + position]) {
+        bits |= 1 << position
+      }
+      result.append(Self.checkAlphabet[bits])
+    }
+    return result
+  }
+
+  private static let hex = Array("0123456789abcdef".utf8)
+
+  /// A version 4 UUID in text form, 36 bytes.
+  static func uuid(_ random: inout RandomStream) -> [UInt8] {
+    let high = random.next() & 0xffff_ffff_ffff_0fff | 0x4000
+    let low = random.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
+    return [UInt8](unsafeUninitializedCapacity: 36) { output, count in
+      for digit in 0..<32 {
+        if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
+          output[count] = UInt8(ascii: "-")
+          count += 1
+        }
+        let word = digit < 16 ? high : low
+        output[count] = Self.hex[Int(word >> (60 - 4 * UInt64(digit % 16)) & 15)]
+        count += 1
+      }
+    }
+  }
+}

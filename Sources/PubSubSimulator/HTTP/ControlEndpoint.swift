@@ -1,0 +1,122 @@
+internal import FlyingFox
+internal import Foundation
+
+/// The switches of the simulator, over HTTP on loopback:
+///
+///     POST /control/clock?advance=72h            ms, s, m, h, d
+///     POST /control/publish?count=100&topic=…    topic is optional
+///     POST /control/schemas                      new events use the newest schema versions
+///     POST /control/tokens/revoke                all access tokens stop working
+///     POST /control/faults                       body: FaultDescription or an array of them
+///     DELETE /control/faults                     forgets those that wait
+///     GET  /control/stats
+///     GET  /control/delivered
+struct ControlEndpoint: Sendable {
+  let server: SimulatorServer
+
+  /// One fault as JSON: `{"action":"status","status":14,"error_code":"service.unavailable",
+  /// "message":"…","method":"Subscribe","topic":"/data/…","after_events":10,"times":1}`.
+  ///
+  /// `action`: `status` (default), `reset` (with `http2_code`), `goaway`, `drop`, `no_trailers`, `stall`,
+  /// `truncate`. `method` also `Login`, where `status` is an HTTP status. All keys but `action` are optional.
+  struct FaultDescription: Decodable {
+    var action: String?
+    var status: Int?
+    var errorCode: String?
+    var message: String?
+    var http2Code: UInt32?
+    var method: String?
+    var topic: String?
+    var afterEvents: Int?
+    var times: Int?
+
+    enum CodingKeys: String, CodingKey {
+      case action, status, message, method, topic, times
+      case errorCode = "error_code"
+      case http2Code = "http2_code"
+      case afterEvents = "after_events"
+    }
+
+    func fault() throws -> Fault {
+      let action: Fault.Action =
+        switch self.action ?? "status" {
+        case "status":
+          .status(
+            self.status ?? 14, code: self.errorCode,
+            message: self.message ?? "The service is unavailable. Try again later.")
+        case "reset": .reset(self.http2Code ?? 2)
+        case "goaway": .goAway
+        case "drop": .drop
+        case "no_trailers": .endWithoutTrailers
+        case "stall": .stall
+        case "truncate": .truncate
+        case let other:
+          throw SimulatorError(
+            .configuration,
+            "unknown action '\(other)'; known: status, reset, goaway, drop, no_trailers, stall, truncate"
+          )
+        }
+      return Fault(
+        action, method: self.method ?? "Subscribe", topic: self.topic,
+        afterEvents: self.afterEvents ?? 0, times: self.times ?? 1)
+    }
+  }
+
+  func respond(to request: HTTPRequest) async -> HTTPResponse {
+    do {
+      return try await self.answer(request)
+    } catch {
+      return .json("{\"error\":\(JSONText.string("\(error)"))}\n", status: .badRequest)
+    }
+  }
+
+  private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+    switch (request.method, request.path) {
+    case (.POST, "/control/clock"):
+      guard let text = request.query["advance"], let amount = Self.milliseconds(text) else {
+        throw SimulatorError(.configuration, "advance=<number><ms|s|m|h|d> is needed")
+      }
+      try await self.server.advanceClock(byMilliseconds: amount)
+      return .json("{\"now\":\(self.server.clock.now)}\n")
+    case (.POST, "/control/publish"):
+      guard let count = Int(request.query["count"] ?? "1"), count >= 0 else {
+        throw SimulatorError(.configuration, "count must be a number")
+      }
+      try await self.server.publish(count, topic: request.query["topic"])
+      return .json("{\"published\":\(count)}\n")
+    case (.POST, "/control/schemas"):
+      try await self.server.changeSchemas()
+      return .json("{}\n")
+    case (.POST, "/control/tokens/revoke"):
+      self.server.tokens.revokeAll()
+      return .json("{}\n")
+    case (.POST, "/control/faults"):
+      let body = try await request.bodyData
+      let list =
+        try (try? JSONDecoder().decode([FaultDescription].self, from: body))
+        ?? [JSONDecoder().decode(FaultDescription.self, from: body)]
+      for description in list { try await self.server.add(description.fault()) }
+      return .json("{\"added\":\(list.count)}\n")
+    case (.DELETE, "/control/faults"):
+      try await self.server.removeFaults()
+      return .json("{}\n")
+    case (.GET, "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
+    case (.GET, "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")
+    default:
+      return .json("{\"error\":\"no such control; see README\"}\n", status: .notFound)
+    }
+  }
+
+  /// `72h` → milliseconds.
+  static func milliseconds(_ text: String) -> Int64? {
+    let digits = text.prefix { $0.isNumber }
+    guard let number = Int64(digits), number >= 0 else { return nil }
+    let units: [Substring: Int64] = [
+      "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000,
+    ]
+    return units[text.dropFirst(digits.count)].flatMap {
+      let (product, overflow) = number.multipliedReportingOverflow(by: $0)
+      return overflow ? nil : product
+    }
+  }
+}

@@ -1,0 +1,116 @@
+internal import FlyingFox
+internal import Foundation
+
+/// `POST /services/oauth2/token` (client credentials) and `GET /services/oauth2/userinfo`.
+///
+/// Source: `contract/auth.md`.
+struct LoginEndpoint: Sendable {
+  let server: SimulatorServer
+  /// `instance_url` of the answers; known once the endpoint listens.
+  let instanceURL: @Sendable () -> String
+
+  func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let now = self.server.clock.now
+    switch (request.method, request.path) {
+    case (.POST, "/services/oauth2/token"):
+      let body = (try? await request.bodyData) ?? Data()
+      if let fault = await self.server.takeFault(method: "Login") {
+        return Self.failure(fault, at: now)
+      }
+      return self.token(
+        form: Self.form(body), authorization: request.headers[HTTPHeader("Authorization")], at: now)
+    case (_, "/services/oauth2/userinfo"):
+      return self.userInfo(request.headers[HTTPHeader("Authorization")], at: now)
+    default:
+      return .text("<html><body>Not Found</body></html>", status: .notFound)
+    }
+  }
+
+  private func token(
+    form: [String: String], authorization: String?, at now: Int64
+  ) -> HTTPResponse {
+    let tokens = self.server.tokens
+    guard let grant = form["grant_type"], !grant.isEmpty else {
+      return self.refuse("invalid_request", "missing required parameter: grant_type", at: now)
+    }
+    guard grant == "client_credentials" else {
+      return self.refuse("unsupported_grant_type", "grant type not supported", at: now)
+    }
+    var id = form["client_id"]
+    var secret = form["client_secret"]
+    if id == nil, let basic = Self.basicCredentials(authorization) { (id, secret) = basic }
+    guard id == tokens.clientID else {
+      return self.refuse("invalid_client_id", "client identifier invalid", at: now)
+    }
+    guard secret == tokens.clientSecret else {
+      return self.refuse("invalid_client", "invalid client credentials", at: now)
+    }
+    let url = self.instanceURL()
+    let identity = "\(url)/id/\(tokens.organizationID)/\(tokens.userID)"
+    let issuedAt = String(now)
+    let signature = Data(
+      MessageDigest.sha256Hex(Array((identity + issuedAt + tokens.clientSecret).utf8)[...])
+        .prefix(32)
+    ).base64EncodedString()
+    return .json(
+      "{\"access_token\":\(JSONText.string(tokens.issue(at: now))),"
+        + "\"signature\":\"\(signature)\",\"scope\":\"api\","
+        + "\"instance_url\":\(JSONText.string(url)),\"id\":\(JSONText.string(identity)),"
+        + "\"token_type\":\"Bearer\",\"issued_at\":\"\(issuedAt)\"}", date: now)
+  }
+
+  private func refuse(_ error: String, _ description: String, at now: Int64) -> HTTPResponse {
+    self.server.tokens.refused()
+    return .json(
+      "{\"error\":\"\(error)\",\"error_description\":\"\(description)\"}", status: .badRequest,
+      date: now)
+  }
+
+  /// A fault for `Login`: the status is that of HTTP; 5xx come as pages of HTML, as in maintenance.
+  private static func failure(_ fault: Fault, at now: Int64) -> HTTPResponse {
+    guard case .status(let status, let code, let message) = fault.action else {
+      return .text("<html><body>Down for Maintenance</body></html>", status: .serviceUnavailable)
+    }
+    let answer = HTTPStatusCode(status, phrase: "Fault")
+    if status >= 500 { return .text("<html><body>\(message)</body></html>", status: answer) }
+    return .json(
+      "{\"error\":\(JSONText.string(code ?? "invalid_grant")),"
+        + "\"error_description\":\(JSONText.string(message))}", status: answer, date: now)
+  }
+
+  private func userInfo(_ authorization: String?, at now: Int64) -> HTTPResponse {
+    let tokens = self.server.tokens
+    guard let authorization, authorization.hasPrefix("Bearer ") else {
+      return .text("Missing_OAuth_Token", status: .forbidden)
+    }
+    guard tokens.isValid(String(authorization.dropFirst(7)), at: now) else {
+      return .text("Bad_OAuth_Token", status: .forbidden)
+    }
+    let url = self.instanceURL()
+    return .json(
+      "{\"sub\":\"\(url)/id/\(tokens.organizationID)/\(tokens.userID)\","
+        + "\"user_id\":\"\(tokens.userID)\",\"organization_id\":\"\(tokens.organizationID)\","
+        + "\"preferred_username\":\"integration@example.com\","
+        + "\"name\":\"Integration User\",\"email\":\"integration@example.com\"}", date: now)
+  }
+
+  /// The fields of an `application/x-www-form-urlencoded` body.
+  static func form(_ body: Data) -> [String: String] {
+    var fields: [String: String] = [:]
+    for pair in String(decoding: body, as: UTF8.self).split(separator: "&") {
+      let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        .map { $0.replacing("+", with: " ").removingPercentEncoding ?? "" }
+      fields[parts[0]] = parts.count > 1 ? parts[1] : ""
+    }
+    return fields
+  }
+
+  private static func basicCredentials(_ header: String?) -> (String, String)? {
+    guard let header, header.hasPrefix("Basic "),
+      let data = Data(base64Encoded: String(header.dropFirst(6))),
+      let parts = String(data: data, encoding: .utf8)?.split(
+        separator: ":", maxSplits: 1, omittingEmptySubsequences: false), parts.count == 2
+    else { return nil }
+    return (String(parts[0]), String(parts[1]))
+  }
+}

@@ -1,0 +1,55 @@
+/// Writes FetchResponse messages, framed, straight from the stored bytes.
+///
+/// Source: `contract/wire.md`: events = 1, latest_replay_id = 2, rpc_id = 3, pending_num_requested = 4;
+/// ConsumerEvent: event = 1, replay_id = 2.
+struct FetchResponseBuilder {
+  /// No response is larger, unless a single event is: `contract/semantics.md` section 14.
+  static let maxBytes = 3_000_000
+  private static let replayFieldBytes = 2 + ReplayPosition.byteCount
+
+  private var bytes: [UInt8] = []
+
+  /// Appends one response with up to `limit` events from `index` on. Returns how many it holds.
+  mutating func append(
+    from log: TopicLog, index: Int, limit: Int, in store: EventLog, rpcID: [UInt8], pending: Int,
+    to output: inout [UInt8]
+  ) -> Int {
+    self.bytes.removeAll(keepingCapacity: true)
+    var count = 0
+    while count < limit, index + count < log.entries.count {
+      let entry = log.entries[index + count]
+      let size = Int(entry.byteCount) + Self.replayFieldBytes
+      if count > 0, self.bytes.count + size + 10 > Self.maxBytes { break }
+      WireWriter.appendLength(field: 1, count: size, to: &self.bytes)
+      self.bytes.append(contentsOf: store.bytes(of: entry))
+      WireWriter.appendLength(field: 2, count: ReplayPosition.byteCount, to: &self.bytes)
+      ReplayPosition.append(entry.replayNumber, to: &self.bytes)
+      count += 1
+    }
+    self.finish(
+      latest: log.entries[index + count - 1].replayNumber, rpcID: rpcID, pending: pending - count,
+      to: &output)
+    return count
+  }
+
+  /// Appends an empty response.
+  mutating func appendKeepalive(
+    latest: UInt64, rpcID: [UInt8], pending: Int, to output: inout [UInt8]
+  ) {
+    self.bytes.removeAll(keepingCapacity: true)
+    self.finish(latest: latest, rpcID: rpcID, pending: pending, to: &output)
+  }
+
+  private mutating func finish(
+    latest: UInt64, rpcID: [UInt8], pending: Int, to output: inout [UInt8]
+  ) {
+    WireWriter.appendLength(field: 2, count: ReplayPosition.byteCount, to: &self.bytes)
+    ReplayPosition.append(latest, to: &self.bytes)
+    WireWriter.appendField(3, rpcID, to: &self.bytes)
+    if pending > 0 {
+      self.bytes.append(4 << 3)
+      WireWriter.appendVarint(UInt64(pending), to: &self.bytes)
+    }
+    MessageDeframer.frame(self.bytes, to: &output)
+  }
+}

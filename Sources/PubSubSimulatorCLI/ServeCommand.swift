@@ -1,0 +1,143 @@
+import ArgumentParser
+import Foundation
+import PubSubSimulator
+
+struct ServeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve", abstract: "Serves until SIGINT or SIGTERM.",
+    discussion: """
+      Prints one line on standard output when it is ready:
+      ready endpoint=URL login=URL control=URL ca=FILE
+      """)
+
+  @Option(help: "Port of the Pub/Sub API; 0: chosen by the system.")
+  var port: UInt16 = 0
+  @Option(help: "Port of the login endpoint; 0: chosen by the system.")
+  var loginPort: UInt16 = 0
+  @Option(help: "Port of the control interface; 0: chosen by the system.")
+  var controlPort: UInt16 = 0
+  @Flag(help: "No TLS: http:// for API and login.")
+  var plaintext = false
+  @Option(help: "Equal seeds give equal events.")
+  var seed: UInt64 = 1
+  @Option(help: "Events published before the start.")
+  var events = 0
+  @Option(
+    help:
+      "Where those events end, epoch milliseconds; default: the first start with this state, or now."
+  )
+  var epoch: Int64?
+  @Option(help: "Over how many hours they are spread.")
+  var spanHours = 24.0
+  @Option(help: "Events per second after the start.")
+  var liveRate = 0.0
+  @Option(help: "How many of them; default: without end.")
+  var liveCount: Int?
+  @Option(
+    parsing: .upToNextOption,
+    help: "Topics that exist, and whose events are made; default: all (see 'topics').")
+  var topics: [String] = []
+  @Option(help: "Writes what was published, NDJSON.")
+  var truth: String?
+  @Option(
+    help: "Writes shell 'export' lines for a pipeline; the server is ready when the file exists.")
+  var env: String?
+  @Option(
+    name: [.customLong("state-dir"), .customLong("ca-dir")], help: "Keeps the CA and the epoch.")
+  var stateDir: String?
+  @Option(help: "Seconds of silence after which an empty response is sent.")
+  var keepaliveInterval = 90.0
+  @Option(help: "Events per response at most; default: natural sizes.")
+  var maxResponseEvents: Int?
+  @Option(help: "Milliseconds between the first request and the first event.")
+  var subscribeDelay = 20
+  @Option(help: "Seconds for which an access token works; default: until revoked.")
+  var tokenLifetime: Double?
+  @Option(help: "Writes counts of delivered events at the end and on SIGUSR1, JSON.")
+  var delivered: String?
+  @OptionGroup(title: "Shares of special events and values, 0...1")
+  var mix: MixOptions
+
+  func validate() throws {
+    if self.events < 0 { throw ValidationError("--events must not be negative") }
+    if self.liveRate < 0 { throw ValidationError("--live-rate must not be negative") }
+    guard (0...71).contains(self.spanHours) else {
+      throw ValidationError("--span-hours must be within the retention, 0 to 71")
+    }
+    guard (0.1...270).contains(self.keepaliveInterval) else {
+      throw ValidationError("--keepalive-interval must be 0.1 to 270 seconds")
+    }
+    if let most = self.maxResponseEvents, !(1...100).contains(most) {
+      throw ValidationError("--max-response-events must be 1 to 100")
+    }
+    if !(0...10_000).contains(self.subscribeDelay) {
+      throw ValidationError("--subscribe-delay must be 0 to 10000 ms")
+    }
+  }
+
+  func run() async throws {
+    let signals = SignalQueue()
+    let server = try SimulatorServer(configuration: self.simulator()) { error in
+      FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
+      Foundation.exit(74)
+    }
+    let addresses = try await server.start()
+    if let env = self.env {
+      try self.environment(addresses, server).write(toFile: env, atomically: true, encoding: .utf8)
+    }
+    let line =
+      "ready endpoint=\(addresses.endpoint) login=\(addresses.loginURL) "
+      + "control=\(addresses.controlURL) ca=\(addresses.caFile ?? "-")\n"
+    FileHandle.standardOutput.write(Data(line.utf8))
+    for await signal in signals.stream {
+      try await self.writeDelivered(server)
+      if signal != SIGUSR1 { break }
+    }
+    await server.stop()
+  }
+
+  private func writeDelivered(_ server: SimulatorServer) async throws {
+    guard let path = self.delivered else { return }
+    try (await server.deliveredJSON() + "\n").write(
+      toFile: path, atomically: true, encoding: .utf8)
+  }
+
+  private func simulator() -> SimulatorConfiguration {
+    var configuration = SimulatorConfiguration()
+    configuration.seed = self.seed
+    configuration.events = self.events
+    configuration.epoch = self.epoch
+    configuration.span = Int64(self.spanHours * 3_600_000)
+    configuration.topics = self.topics.flatMap { $0.split(separator: ",").map(String.init) }
+    configuration.mix = self.mix.mix
+    configuration.liveRate = self.liveRate
+    configuration.liveCount = self.liveCount
+    configuration.truthPath = self.truth
+    configuration.stateDirectory = self.stateDir
+    configuration.isPlaintext = self.plaintext
+    configuration.port = self.port
+    configuration.loginPort = self.loginPort
+    configuration.controlPort = self.controlPort
+    configuration.tokenLifetime = self.tokenLifetime.map { Int64($0 * 1000) }
+    configuration.keepaliveInterval = Int64(self.keepaliveInterval * 1000)
+    configuration.subscribeDelay = self.subscribeDelay
+    configuration.maxResponseEvents = self.maxResponseEvents
+    return configuration
+  }
+
+  private func environment(
+    _ addresses: SimulatorServer.Addresses, _ server: SimulatorServer
+  ) -> String {
+    let configuration = SimulatorConfiguration()
+    let variables = [
+      ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
+      ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),
+      ("SF_CLIENT_SECRET", configuration.clientSecret),
+      ("SF_ACCESS_TOKEN", server.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
+      ("SF_ORG_ID", server.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
+    ]
+    return variables.map { name, value in
+      "export \(name)='\(value.replacingOccurrences(of: "'", with: "'\\''"))'\n"
+    }.joined()
+  }
+}

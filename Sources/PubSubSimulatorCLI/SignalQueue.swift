@@ -1,0 +1,21 @@
+import Dispatch
+import Glibc
+
+/// SIGINT, SIGTERM and SIGUSR1, in the order in which they come.
+struct SignalQueue {
+  let stream: AsyncStream<Int32>
+  private let sources: [any DispatchSourceSignal]
+
+  /// From now on these signals end nothing by themselves.
+  init() {
+    let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
+    self.stream = stream
+    self.sources = [SIGINT, SIGTERM, SIGUSR1].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number)
+      source.setEventHandler { continuation.yield(number) }
+      source.resume()
+      return source
+    }
+  }
+}
