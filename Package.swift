@@ -81,7 +81,7 @@ let package = Package(
       name: "PubSubETL",
       dependencies: [
         "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "PubSubSource",
-        "FileSink", "JSON", "CSystem", grpcCore, argumentParser, logging,
+        "FileSink", "JSON", "CSystem", "TLSStream", grpcCore, argumentParser, logging,
       ],
       swiftSettings: swiftSettings
     ),

@@ -38,7 +38,7 @@ public struct FetchResponseView: Sendable {
   public let bytes: [UInt8]
   /// In the order of the stream; empty in a keepalive.
   public let events: [Event]
-  public let latestReplayID: Field
+  public let latestReplayIDField: Field
   /// Valid UTF-8; quoted to the service's support.
   public let rpcID: Field
   /// Credit still open after this response, as the service counts it.
@@ -56,7 +56,7 @@ public struct FetchResponseView: Sendable {
     try parser.readResponse(bytes.span)
     self.bytes = bytes
     self.events = parser.events
-    self.latestReplayID = parser.latestReplayID
+    self.latestReplayIDField = parser.latestReplayID
     self.rpcID = parser.rpcID
     self.pendingCredit = Int(parser.pendingCredit)
   }

@@ -45,10 +45,12 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ///
   /// - Parameters:
   ///   - credit: what is to be asked for after the first request.
+  ///   - onOpen: called when the first request has gone out on a live connection.
   ///   - onResponse: called for each response in order; the next is read when it has returned.
   ///     False ends the call.
   public func subscribe(
     _ start: Subscription, credentials: Credentials, credit: CreditQueue,
+    onOpen: @Sendable @escaping () async -> Void = {},
     onResponse: @Sendable @escaping (FetchResponseView) async throws -> Bool
   ) async throws {
     let operation = "Subscribe to \(start.topic)"
@@ -57,6 +59,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
       metadata: credentials.metadata
     ) { writer in
       try await writer.write(first)
+      await onOpen()
       while let count = await credit.next() {
         try await writer.write(.with { $0.numRequested = Int32(count) })
       }

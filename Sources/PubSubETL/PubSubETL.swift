@@ -8,5 +8,5 @@ struct PubSubETL: AsyncParsableCommand {
     commandName: "pubsub-etl",
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
     version: Self.version,
-    subcommands: [CheckCommand.self])
+    subcommands: [RunCommand.self, CheckCommand.self])
 }

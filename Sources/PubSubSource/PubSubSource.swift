@@ -1,1 +1,213 @@
-// Placeholder: replaced by the first type of this module.
+internal import Avro
+internal import Digest
+public import GRPCCore
+public import Pipeline
+public import PubSubAPI
+
+extension FetchResponseView: SourceResponse {
+  public var eventCount: Int { self.events.count }
+  // The view has a field of that name, a range of its bytes.
+  public var latestReplayID: ReplayID { ReplayID(Array(self[self.latestReplayIDField])) }
+}
+
+/// The topics of one org as a `Source`: a stream per topic over one connection, schemas by the
+/// event's own schema ID.
+public final class PubSubSource<Transport: ClientTransport>: Source {
+  public typealias Response = FetchResponseView
+
+  public let topics: [SourceTopic]
+  private let client: PubSubClient<Transport>
+  private let credentials: any CredentialsSource
+  private let options: PubSubSourceOptions
+  private let channel = SignalChannel<SourceSignal<FetchResponseView>>(limit: 8 << 20)
+  private let streams: [TopicStream<Transport>]
+  private let starts: AsyncStream<Int>
+  private let startSink: AsyncStream<Int>.Continuation
+  private var decoders: [TopicDecoders]
+  private var schemas: [String: Result<Schema, UndecodableEvent>] = [:]
+
+  public init(
+    topics: [SourceTopic], client: PubSubClient<Transport>, credentials: any CredentialsSource,
+    options: PubSubSourceOptions
+  ) {
+    self.topics = topics
+    self.client = client
+    self.credentials = credentials
+    self.options = options
+    self.decoders = topics.map { _ in TopicDecoders() }
+    self.streams = topics.enumerated().map { [channel] index, topic in
+      TopicStream(
+        index: index, topic: topic.name, client: client, credentials: credentials,
+        options: options, channel: channel)
+    }
+    (self.starts, self.startSink) = AsyncStream.makeStream()
+    for index in topics.indices { self.startSink.yield(index) }
+  }
+
+  /// What runs the streams; to be run beside the runner and cancelled after it.
+  public var background: @Sendable () async -> Void {
+    { [streams, starts] in
+      await withTaskGroup(of: Void.self) { group in
+        for await index in starts { group.addTask { await streams[index].run() } }
+        group.cancelAll()
+      }
+    }
+  }
+
+  /// Asks the runner for a clean stop. From any thread.
+  public var interrupt: @Sendable () -> Void {
+    { [channel] in channel.post(.interrupted) }
+  }
+
+  public func next(
+    until deadline: ContinuousClock.Instant
+  ) async -> SourceSignal<FetchResponseView>? {
+    await self.channel.receive(until: deadline)
+  }
+
+  public func stop() {
+    for stream in self.streams { stream.stop() }
+  }
+
+  public func reopen(topic: Int) { self.startSink.yield(topic) }
+
+  public func prepare(
+    _ response: FetchResponseView, topic: Int
+  ) async throws(SourceFailure) {
+    for event in response.events
+    where self.decoders[topic].find(response.bytes, event.schemaID.range) == nil {
+      let id = response.string(event.schemaID)
+      let schema = try await self.schema(id, topic: topic)
+      let decoder = schema.flatMap { schema -> Result<AvroEventDecoder, UndecodableEvent> in
+        do throws(EventDecodingError) {
+          return .success(
+            try AvroEventDecoder(
+              schema: schema, schemaID: id, topic: self.topics[topic].name,
+              options: EventDecodingOptions(recordIDs: self.options.recordIDs)))
+        } catch {
+          return .failure(UndecodableEvent(error))
+        }
+      }
+      self.decoders[topic].add(Array(id.utf8), decoder)
+    }
+  }
+
+  public func layout(
+    ofEvent index: Int, of response: FetchResponseView, topic: Int
+  ) throws(UndecodableEvent) -> RecordLayout {
+    try self.decoder(response, index, topic).layout
+  }
+
+  public func decode(
+    event index: Int, of response: FetchResponseView, topic: Int, into batch: RecordBatch
+  ) throws(UndecodableEvent) {
+    let decoder = try self.decoder(response, index, topic)
+    let event = response.events[index]
+    do {
+      try response.bytes.withUnsafeBufferPointer { bytes in
+        _ = try decoder.decode(
+          eventID: UnsafeBufferPointer(rebasing: bytes[event.eventID.range]),
+          replayID: UnsafeBufferPointer(rebasing: bytes[event.replayID.range]),
+          payload: UnsafeBufferPointer(rebasing: bytes[event.payload.range]), into: batch)
+      }
+    } catch let error as EventDecodingError {
+      throw UndecodableEvent(error)
+    } catch {
+      preconditionFailure("decode throws nothing but EventDecodingError: \(error)")
+    }
+  }
+
+  public func rawEvent(_ index: Int, of response: FetchResponseView) -> RawEvent {
+    let event = response.events[index]
+    return RawEvent(
+      replayID: Array(response[event.replayID]), eventID: Array(response[event.eventID]),
+      schemaID: response.string(event.schemaID), payload: Array(response[event.payload]))
+  }
+
+  private func decoder(
+    _ response: FetchResponseView, _ index: Int, _ topic: Int
+  ) throws(UndecodableEvent) -> AvroEventDecoder {
+    let range = response.events[index].schemaID.range
+    guard let found = self.decoders[topic].find(response.bytes, range) else {
+      preconditionFailure("prepare was not called for a response of \(self.topics[topic].name)")
+    }
+    return try found.get()
+  }
+
+  /// The schema of that ID; fetched once per run, since an ID never changes its meaning.
+  private func schema(
+    _ id: String, topic: Int
+  ) async throws(SourceFailure) -> Result<Schema, UndecodableEvent> {
+    if let known = self.schemas[id] { return known }
+    guard !id.isEmpty else {
+      return .failure(UndecodableEvent(reason: "the event names no schema"))
+    }
+    let json = try await self.schemaText(id, topic: topic)
+    let schema: Result<Schema, UndecodableEvent>
+    do {
+      let parsed = try Schema(parsing: Array(json.utf8))
+      schema = .success(parsed)
+      if let digest = try? MD5.hash(of: Array(parsed.canonicalForm.utf8)),
+        digest.bytes.base64URL != id
+      {
+        self.options.onUnexpectedSchemaID(id)
+      }
+    } catch {
+      schema = .failure(UndecodableEvent(reason: "schema \(id): \(error)"))
+    }
+    self.schemas[id] = schema
+    return schema
+  }
+
+  /// Asks until there is an answer: an event without its schema must not be skipped.
+  private func schemaText(_ id: String, topic: Int) async throws(SourceFailure) -> String {
+    var retries = RetryPolicy(limit: self.options.maxRetries)
+    var reauthentications = 0
+    while true {
+      var used: Credentials?
+      do {
+        let credentials = try await self.credentials.credentials()
+        used = credentials
+        return try await self.client.schema(id: id, credentials: credentials).json
+      } catch {
+        let error = PubSubError(error, operation: "GetSchema \(id)")
+        var minimum = Duration.zero
+        switch error.disposition(sentReplayID: false) {
+        case .retry(let delay): minimum = delay
+        case .reauthenticate where reauthentications < 2:
+          reauthentications += 1
+          if let used { await self.credentials.invalidate(used) }
+        case .quota: throw error.failure(.quota, options: self.options)
+        case .bug: throw error.failure(.bug, options: self.options)
+        default: throw error.failure(.refused, options: self.options)
+        }
+        let failure = error.failure(.unavailable, options: self.options)
+        guard let delay = retries.failed(minimum: minimum, random: .random(in: 0..<1)) else {
+          throw failure
+        }
+        self.channel.post(.retrying(topic: topic, failure, delay: delay))
+        try? await ContinuousClock().sleep(for: delay)
+      }
+    }
+  }
+}
+
+extension UndecodableEvent {
+  fileprivate init(_ error: EventDecodingError) {
+    self.init(reason: error.reason, fieldPath: error.path, offset: error.byteOffset)
+  }
+}
+
+extension [UInt8] {
+  /// RFC 4648 section 5, without padding.
+  fileprivate var base64URL: String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    var text: [UInt8] = []
+    for start in stride(from: 0, to: self.count, by: 3) {
+      let group = self[start..<Swift.min(start + 3, self.count)]
+      let bits = group.enumerated().reduce(0) { $0 | Int($1.element) << (16 - 8 * $1.offset) }
+      for index in 0...group.count { text.append(alphabet[bits >> (18 - 6 * index) & 63]) }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -24,7 +24,7 @@ import Testing
           eventID: view.string($0.eventID), schemaID: view.string($0.schemaID),
           payload: Bytes(view[$0.payload]), replayID: Bytes(view[$0.replayID]))
       }
-      self.latestReplayID = Bytes(view[view.latestReplayID])
+      self.latestReplayID = Bytes(view[view.latestReplayIDField])
       self.rpcID = view.string(view.rpcID)
       self.pendingCredit = view.pendingCredit
     }

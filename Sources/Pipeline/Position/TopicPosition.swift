@@ -23,6 +23,16 @@ public struct TopicPosition: Sendable, Equatable {
   package var recent: [RecentEvent]
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
   public var confirmedAt: Int64?
+
+  /// False for an epoch that has only begun: where it starts is up to the pipeline file.
+  public var isResumable: Bool { self.resume != nil || self.openGroup != nil }
+}
+
+extension TopicPosition {
+  /// The start of an epoch after others whose files are kept.
+  public init(beginningEpoch epoch: Int) {
+    self.init(epoch: epoch, nextOrdinal: 0, recent: [])
+  }
 }
 
 /// A checkpoint that does not say what it should. Nothing is guessed: the run stops.

@@ -3,9 +3,11 @@ import JSON
 /// Committing: every sink durable, then one checkpoint that says so.
 extension PipelineRunner {
   func commitIfDue(now: Instant) throws {
-    let pending = self.sinks.reduce(0) { max($0, $1.pendingByteCount) }
+    let pending = self.sinks.reduce(self.deadLetters.pendingByteCount) {
+      max($0, $1.pendingByteCount)
+    }
     let isDue = self.policy.isDue(pendingBytes: pending, at: now)
-    guard isDue || self.sinks.contains(where: \.isDue) else { return }
+    guard isDue || self.deadLetters.isDue || self.sinks.contains(where: \.isDue) else { return }
     try self.commit(finish: false)
   }
 

@@ -119,15 +119,22 @@ extension PipelineRunner {
       return
     }
     let name = self.source.topics[topic].name
-    try self.deadLetters.append(DeadLetter(topic: name, event: event, cause: cause))
-    event.replayID.withUnsafeBufferPointer { replayID in
+    let epoch = self.positions[topic].epoch
+    let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
-        _ = self.positions[topic].take(
-          replayID: replayID, eventID: eventID, recordIDs: { [] })
         self.previousReplayID.replace(with: replayID)
         self.previousEventID.replace(with: eventID)
+        return self.positions[topic].take(
+          replayID: replayID, eventID: eventID, recordIDs: { [] })
       }
     }
+    try self.deadLetters.append(
+      DeadLetter(
+        topic: name, replayID: ReplayID(event.replayID),
+        eventID: String(decoding: event.eventID, as: UTF8.self), schemaID: event.schemaID,
+        payload: event.payload, reason: cause.reason,
+        fieldPath: cause.fieldPath.isEmpty ? nil : cause.fieldPath, byteOffset: cause.offset,
+        epoch: epoch, ordinal: ordinal))
     self.taken[topic] += 1
     self.policy.took(events: 1, at: receivedAt)
     self.statistics.topics[topic].deadLetters += 1

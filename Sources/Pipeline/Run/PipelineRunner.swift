@@ -16,8 +16,8 @@ public final class PipelineRunner<S: Source> {
   let source: S
   let stages: StageChain
   let sinks: [any Sink]
-  let deadLetters: any DeadLetterSink
-  let configuration: RunConfiguration
+  let deadLetters: any DeadLetterStore
+  let configuration: RunnerConfiguration
   let saveCheckpoint: SaveCheckpoint
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
@@ -54,8 +54,8 @@ public final class PipelineRunner<S: Source> {
   /// - Parameter stored: positions of an earlier run by topic name.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
   public init(
-    source: S, stages: StageChain, sinks: [any Sink], deadLetters: any DeadLetterSink,
-    configuration: RunConfiguration, stored: [String: TopicPosition],
+    source: S, stages: StageChain, sinks: [any Sink], deadLetters: any DeadLetterStore,
+    configuration: RunnerConfiguration, stored: [String: TopicPosition],
     wallClock: @escaping () -> Int64, saveCheckpoint: @escaping SaveCheckpoint
   ) throws {
     self.source = source
@@ -65,7 +65,7 @@ public final class PipelineRunner<S: Source> {
     self.configuration = configuration
     self.wallClock = wallClock
     self.saveCheckpoint = saveCheckpoint
-    for topic in source.topics where topic.start == nil && stored[topic.name] == nil {
+    for topic in source.topics where topic.start == nil && stored[topic.name]?.isResumable != true {
       throw SourceFailure(
         .configuration, reason: "no_start",
         "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
@@ -158,7 +158,7 @@ public final class PipelineRunner<S: Source> {
     if let failure { self.decide(.failed(failure)) }
   }
 
-  private func replacement(for policy: RunConfiguration.InvalidReplayPolicy) -> StartPoint? {
+  private func replacement(for policy: RunnerConfiguration.InvalidReplayPolicy) -> StartPoint? {
     switch policy {
     case .fail: nil
     case .earliest: .earliest

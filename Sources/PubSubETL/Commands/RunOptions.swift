@@ -96,6 +96,12 @@ struct RunOptions: ParsableArguments {
     completion: .file())
   var report: String?
 
+  @Flag(
+    help:
+      "Begin a new epoch although files show that an earlier run exported here and its checkpoint is lost."
+  )
+  var acceptReset = false
+
   func validate() throws {
     if self.follow, self.untilCaughtUp {
       throw ValidationError("--follow and --until-caught-up exclude each other")

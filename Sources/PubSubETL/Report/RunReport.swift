@@ -6,10 +6,10 @@ struct RunReport: Sendable {
   struct Topic: Sendable, Equatable {
     /// The rule that said the topic is caught up (design page, section 4).
     enum CaughtUpRule: String, Sendable {
-      case emptyResponse = "empty_response"
-      case newerCommit = "newer_commit"
+      case keepalive
+      case committedAfterStart = "committed_after_start"
       case quiet
-      case supply
+      case supplyLimited = "supply_limited"
     }
 
     var topic: String

@@ -84,13 +84,16 @@ final class MemorySink: Sink {
   var pendingByteCount: Int { 0 }
 }
 
-final class MemoryDeadLetters: DeadLetterSink {
+final class MemoryDeadLetters: DeadLetterStore {
   private(set) var letters: [String] = []
+  var count: Int { self.letters.count }
+  var isDue: Bool { false }
+  var pendingByteCount: Int { 0 }
   func recover(from state: JSONValue?) throws {
     self.letters = state?.array?.compactMap(\.string) ?? []
   }
   func append(_ letter: DeadLetter) throws {
-    self.letters.append("\(String(decoding: letter.event.eventID, as: UTF8.self))")
+    self.letters.append(letter.eventID)
   }
   func flush(finish: Bool) throws -> JSONValue { .array(self.letters.map { .string($0) }) }
   func committed() throws -> Bool { false }

@@ -7,7 +7,7 @@ import Testing
   /// A pipeline over a store, run as often as wanted.
   final class Harness {
     let store = MemoryStore()
-    var configuration = RunConfiguration()
+    var configuration = RunnerConfiguration()
     var letters = MemoryDeadLetters()
     var sink = MemorySink(name: "a", crash: CrashPoint(after: .max))
     var statistics: RunStatistics?

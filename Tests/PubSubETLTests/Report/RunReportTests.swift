@@ -16,7 +16,7 @@ struct RunReportTests {
     topic.firstReplayID = ReplayID([0, 1])
     topic.lastReplayID = ReplayID([0, 2])
     topic.completeThrough = 1_771_300_990_000
-    topic.caughtUpBy = .emptyResponse
+    topic.caughtUpBy = .keepalive
     var report = RunReport(
       pipeline: "opps", file: "/etc/opps.json", startedAt: 1_771_300_000_000,
       finishedAt: 1_771_300_995_000, exitCode: .success, reason: "caught_up")
@@ -39,7 +39,7 @@ struct RunReportTests {
         "started_at":"2026-02-17T03:46:40.000Z","finished_at":"2026-02-17T04:03:15.000Z",\
         "exit_code":0,"reason":"caught_up","message":null,"topics":[{"topic":"/data/A","events":2,\
         "rows":3,"delivered":2,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\
-        "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"empty_response"},\
+        "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"keepalive"},\
         {"topic":"/data/B","events":0,"rows":0,"delivered":0,"exported":0,"first_replay_id":null,\
         "last_replay_id":null,"complete_through":null,"caught_up_by":null}],"sinks":[{"name":"files",\
         "type":"files","target":"/out","rows":3,"bytes":99,"files":1}],"dead_letters":{"count":0,\

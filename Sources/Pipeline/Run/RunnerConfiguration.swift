@@ -1,5 +1,5 @@
 /// How a run is conducted; the meaning of the `run`, `commit` and `source` keys of a pipeline.
-public struct RunConfiguration: Sendable {
+public struct RunnerConfiguration: Sendable {
   public enum Until: Sendable, Equatable {
     case caughtUp
     case forever

@@ -1,0 +1,50 @@
+import ArgumentParser
+import Logging
+import TLSStream
+
+/// `pubsub-etl run`: exports what the pipeline file says.
+struct RunCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run", abstract: "Run a pipeline: export events until caught up, or follow.")
+
+  @OptionGroup var options: RunOptions
+
+  func run() async throws {
+    let configuration: PipelineConfiguration
+    do {
+      configuration = try self.options.pipeline.load()
+    } catch let error as ConfigurationError {
+      StandardStream.error.write(ConfigurationSummary.mistakes(error))
+      throw ExitCode.configuration.error
+    }
+    // Sinks block: they get a thread that nobody else waits for.
+    let worker = try EventLoop(name: "pipeline")
+    let options = self.options
+    let code = await withTaskExecutorPreference(worker) {
+      await Self.execute(configuration, options)
+    }
+    if code != .success { throw code.error }
+  }
+
+  private static func execute(
+    _ configuration: PipelineConfiguration, _ options: RunOptions
+  ) async -> ExitCode {
+    let console = ErrorConsole()
+    let logger = Logger.console(
+      console, level: options.effectiveLogLevel, format: options.log.logFormat)
+    let run = PipelineRun(
+      configuration, options: options, logger: logger, progress: LiveProgress(console: console))
+    await run.execute()
+    var report = run.report
+    report.exitCode = report.exitCode(failingOn: configuration.run.failOn)
+    if let file = options.report {
+      do throws(RunReport.WriteError) {
+        try report.write(to: file)
+      } catch {
+        logger.error("\(error)")
+        return report.exitCode == .success ? .output : report.exitCode
+      }
+    }
+    return report.exitCode
+  }
+}

@@ -1,0 +1,92 @@
+import FileSink
+import GRPCCore
+import HTTP2Transport
+import Pipeline
+import PubSubAPI
+import PubSubSource
+import TLSStream
+
+/// Makes the parts of a run from its configuration: the only place that knows the real ones.
+struct PipelineAssembly {
+  let configuration: PipelineConfiguration
+
+  func transport() throws -> HTTP2ClientTransport {
+    let endpoint = self.configuration.source.org.endpoint
+    let security: HTTP2ClientTransport.Configuration.Security =
+      endpoint.isSecure ? .tls(caFile: self.configuration.source.org.caFile) : .plaintext
+    return try HTTP2ClientTransport(
+      configuration: HTTP2ClientTransport.Configuration(
+        host: endpoint.host, port: endpoint.port, security: security))
+  }
+
+  func sinks(org: String, acceptsReset: Bool) throws -> [FileSink] {
+    try self.configuration.sinks.map { sink in
+      switch sink {
+      case .files(let files):
+        try FileSink(
+          FileSinkConfiguration(
+            name: files.name, directory: files.directory,
+            compressionLevel: files.compressionLevel,
+            rotation: FileSinkConfiguration.Rotation(
+              maxByteCount: files.rotateBytes, maxEventCount: files.rotateEvents,
+              maxAge: files.rotateAge, maxIdle: files.rotateIdle),
+            pipeline: self.configuration.name, org: org, int64AsStrings: files.int64 == .string,
+            acceptsReset: acceptsReset))
+      }
+    }
+  }
+
+  func stages() -> StageChain { StageChain(self.configuration.stages.map { $0.transform() }) }
+
+  func topics() -> [SourceTopic] {
+    self.configuration.source.topics.map { topic in
+      let start: StartPoint? =
+        switch topic.start {
+        case .earliest: .earliest
+        case .latest: .latest
+        case .replayID(let id): .after(id)
+        case nil: nil
+        }
+      return SourceTopic(name: topic.name, isChannel: topic.isChannel, start: start)
+    }
+  }
+
+  func sourceOptions(follows: Bool) -> PubSubSourceOptions {
+    PubSubSourceOptions(
+      window: self.configuration.source.numRequested, maxRetries: follows ? nil : 8,
+      recordIDs: self.configuration.source.recordIDs == .array ? .array : .rows,
+      isIdentityError: { ($0 as? TLSError)?.isIdentityError == true })
+  }
+
+  func runner(_ options: RunOptions) -> RunnerConfiguration {
+    var runner = RunnerConfiguration()
+    switch options.until(self.configuration.run) {
+    case .caughtUp: runner.until = .caughtUp
+    case .forever: runner.until = .forever
+    case .events(let count): runner.until = .events(count)
+    case .duration(let length): runner.until = .duration(length)
+    }
+    runner.quiet = self.configuration.run.quiet
+    runner.maxEvents = options.maxEvents
+    runner.maxDuration = options.maxDuration
+    switch self.configuration.source.onInvalidReplay {
+    case .fail: runner.onInvalidReplay = .fail
+    case .earliest: runner.onInvalidReplay = .earliest
+    case .latest: runner.onInvalidReplay = .latest
+    }
+    runner.maxDeadLetters = self.configuration.deadLetter.max
+    runner.window = self.configuration.source.numRequested
+    runner.commitMaxEvents = self.configuration.commit.maxEvents
+    runner.commitMaxBytes = self.configuration.commit.maxBytes
+    runner.commitMaxDelay = self.configuration.commit.maxDelay
+    runner.renewAfter = self.configuration.checkpoint.renewAfter
+    return runner
+  }
+}
+
+extension SourceConfiguration.Topic {
+  /// Several entities share the stream (contract/semantics.md section 2).
+  fileprivate var isChannel: Bool {
+    self.name == "/data/ChangeEvents" || self.name.hasSuffix("__chn")
+  }
+}

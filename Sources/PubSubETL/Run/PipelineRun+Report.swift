@@ -1,0 +1,89 @@
+import FileSink
+import Pipeline
+
+extension PipelineRun {
+  func fill(statistics: RunStatistics, sinks: [FileSink]) {
+    self.report.topics = statistics.topics.map { topic in
+      var entry = RunReport.Topic(topic: topic.name)
+      entry.events = Int64(topic.exported)
+      entry.rows = Int64(topic.rows)
+      entry.delivered = Int64(topic.delivered)
+      entry.exported = Int64(topic.exported)
+      entry.firstReplayID = topic.firstReplayID
+      entry.lastReplayID = topic.lastReplayID
+      if let rule = topic.caughtUpBy {
+        entry.caughtUpBy = RunReport.Topic.CaughtUpRule(rawValue: rule)
+        // The service's clock is exact to a second, and changes are delivered a little later.
+        entry.completeThrough = topic.newestCommit.map { $0 - 5000 }
+      }
+      return entry
+    }
+    self.report.sinks = zip(self.configuration.sinks, sinks).map { configured, sink in
+      switch configured {
+      case .files(let files):
+        var entry = RunReport.Sink(name: files.name, type: "files", target: files.directory)
+        entry.rows = Int64(statistics.rows)
+        entry.bytes = Int64(sink.finishedByteCount)
+        entry.files = sink.finishedFileCount
+        return entry
+      }
+    }
+    self.report.deadLetters = Int64(statistics.deadLetters)
+    for topic in statistics.topics { self.attend(to: topic) }
+  }
+
+  private func attend(to topic: RunStatistics.Topic) {
+    for (key, count) in topic.attention.sorted(by: { $0.key.entity < $1.key.entity }) {
+      self.report.gaps += Int64(count)
+      self.report.attention.append(
+        RunReport.Attention(
+          kind: .gaps, topic: topic.name,
+          message: "\(key.entity): \(count) \(key.kind.name) events; their records have to be "
+            + "read again over REST"))
+    }
+    if topic.holes > 0 {
+      self.report.attention.append(
+        RunReport.Attention(
+          kind: .holes, topic: topic.name,
+          message: "the stored replay ID was not usable: events may be missing before epoch "
+            + "\(topic.epoch)"))
+    }
+    if topic.deadLetters > 0 {
+      self.report.attention.append(
+        RunReport.Attention(
+          kind: .deadLetters, topic: topic.name,
+          message: "\(topic.deadLetters) events could not be decoded and are in the dead letters"))
+    }
+  }
+
+  /// Exit code and reason of a run that came to its end.
+  func conclude(_ outcome: RunOutcome, statistics: RunStatistics) throws {
+    func end(_ code: ExitCode, _ reason: String, _ message: String? = nil) {
+      self.report.exitCode = code
+      self.report.reason = reason
+      self.report.message = message
+    }
+    switch outcome {
+    case .caughtUp: end(.success, "caught_up")
+    case .eventsReached: end(.success, "events_reached")
+    case .durationReached: end(.success, "duration_reached")
+    case .outOfTime:
+      end(.tryAgain, "max_duration", "the time limit came before the end of the stream")
+    case .interrupted(let following):
+      end(
+        following ? .success : .tryAgain, "signal",
+        following ? nil : "stopped by a signal before the end of the stream; run again to go on")
+    case .noPosition:
+      end(
+        .tryAgain, "no_position",
+        "nothing came that could be stored as a first position; run again, or with --follow")
+    case .deadLetterLimit(let topic):
+      end(
+        .data, "dead_letter_limit",
+        "\(topic): \(statistics.deadLetters) events could not be decoded; they are stored in "
+          + "\(self.configuration.deadLetter.directory) and the position is after them. Run "
+          + "again to go on, or raise dead_letter.max")
+    case .failed(let failure): throw failure
+    }
+  }
+}

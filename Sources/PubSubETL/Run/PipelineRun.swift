@@ -1,0 +1,200 @@
+import FileSink
+import GRPCCore
+import HTTP2Transport
+import JSON
+import Logging
+import Pipeline
+import PubSubAPI
+import PubSubSource
+import SalesforceAuth
+import TLSStream
+
+/// One run from lock to report. Everything but the streams happens on one thread of its own, since
+/// sinks block.
+final class PipelineRun {
+  let configuration: PipelineConfiguration
+  private let options: RunOptions
+  private let logger: Logger
+  private let progress: LiveProgress?
+  private let assembly: PipelineAssembly
+  var report: RunReport
+
+  init(
+    _ configuration: PipelineConfiguration, options: RunOptions, logger: Logger,
+    progress: LiveProgress?
+  ) {
+    self.configuration = configuration
+    self.options = options
+    self.logger = logger
+    self.progress = progress
+    self.assembly = PipelineAssembly(configuration: configuration)
+    let now = UTCTime.now()
+    self.report = RunReport(
+      pipeline: configuration.name, file: configuration.file, startedAt: now, finishedAt: now,
+      exitCode: .internal, reason: "internal")
+    self.report.deadLetterDirectory = configuration.deadLetter.directory
+  }
+
+  /// Runs and leaves the outcome in `report`.
+  func execute() async {
+    do {
+      try await self.run()
+    } catch {
+      let failure = RunFailure(error)
+      self.report.exitCode = failure.exitCode
+      self.report.reason = failure.reason
+      self.report.message = failure.message
+      if failure.reason == "already_running", self.configuration.run.ifRunning == .skip {
+        self.report.exitCode = .success
+      }
+    }
+    self.progress?.finish()
+    self.report.finishedAt = UTCTime.now()
+    if let message = self.report.message, self.report.exitCode != .success {
+      self.logger.error("\(message)")
+    }
+  }
+
+  private func run() async throws {
+    let store = try await self.lockedStore()
+    let document = try store.load()
+    let credentials = OrgCredentials(self.configuration.source.org)
+    let org = try await self.login(credentials)
+    try self.checkIdentity(document, org: org)
+    let (sinks, deadLetters) = try self.recoveredSinks(document, org: org)
+    let stored = try self.positions(document, sinks: sinks)
+
+    let follows = self.assembly.runner(self.options).until == .forever
+    let transport = try self.assembly.transport()
+    let client = GRPCClient(transport: transport)
+    let source = PubSubSource(
+      topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
+      options: self.assembly.sourceOptions(follows: follows))
+    let watcher = try SignalWatcher(onFirst: source.interrupt)
+    defer { withExtendedLifetime((watcher, store)) {} }
+
+    let runner = try PipelineRunner(
+      source: source, stages: self.assembly.stages(), sinks: sinks, deadLetters: deadLetters,
+      configuration: self.assembly.runner(self.options), stored: stored,
+      wallClock: UTCTime.now,
+      saveCheckpoint: { topics, states, letters in
+        try store.save(
+          CheckpointDocument(
+            pipeline: self.configuration.name, org: org, topics: topics, sinks: states,
+            deadLetters: letters))
+      })
+    runner.onRetry = { [logger] topic, failure, delay in
+      logger.log(
+        level: follows ? .warning : .notice, "\(failure.description); again in \(delay)",
+        metadata: ["topic": "\(topic)"])
+    }
+    runner.onProgress = { [progress] statistics in
+      progress?.update(
+        ProgressSnapshot(
+          events: Int64(statistics.exported),
+          bytes: Int64(sinks.reduce(0) { $0 + $1.finishedByteCount }),
+          files: sinks.reduce(0) { $0 + $1.finishedFileCount },
+          newestCommit: statistics.newestCommit))
+    }
+    // The connection and the streams run beside the runner and end with it.
+    let connections = Task { try await client.runConnections() }
+    let streams = Task { await source.background() }
+    let result: Result<RunOutcome, any Error>
+    do { result = .success(try await runner.run()) } catch { result = .failure(error) }
+    streams.cancel()
+    connections.cancel()
+    await streams.value
+    _ = await connections.result
+    self.fill(statistics: runner.statistics, sinks: sinks)
+    try self.conclude(result.get(), statistics: runner.statistics)
+  }
+
+  /// Takes the host lock; with `if_running: wait`, as soon as it is free.
+  private func lockedStore() async throws -> FileCheckpointStore {
+    while true {
+      do {
+        return try FileCheckpointStore(
+          directory: self.configuration.checkpoint.directory, pipeline: self.configuration.name)
+      } catch let error as CheckpointError {
+        guard error.code == .alreadyRunning, self.configuration.run.ifRunning == .wait else {
+          throw error
+        }
+        try await Task.sleep(for: .milliseconds(500))
+      }
+    }
+  }
+
+  /// - Returns: the org's ID.
+  private func login(_ credentials: OrgCredentials) async throws -> String {
+    var delay = Duration.seconds(1)
+    while true {
+      do {
+        return try await credentials.provider.token().organizationID
+      } catch let error as AuthError {
+        guard error.code == .unavailable, delay < .seconds(60) else { throw error }
+        self.logger.notice("\(error); again in \(delay)")
+        try await Task.sleep(for: delay)
+        delay = delay * 2
+      }
+    }
+  }
+
+  private func checkIdentity(_ document: CheckpointDocument?, org: String) throws {
+    guard let document else { return }
+    guard document.org == org else {
+      throw RunFailure(
+        .configuration, reason: "other_org",
+        "the checkpoint of pipeline '\(self.configuration.name)' belongs to org \(document.org), "
+          + "the login is for \(org): give the pipeline another name, or check the login")
+    }
+    let known = Set(document.sinks.keys)
+    let wanted = Set(self.configuration.sinks.map(\.name))
+    guard known == wanted else {
+      throw RunFailure(
+        .configuration, reason: "other_sinks",
+        "the checkpoint of pipeline '\(self.configuration.name)' knows the sinks "
+          + "\(known.sorted()), the pipeline file has \(wanted.sorted()): use the old names, or "
+          + "another pipeline name")
+    }
+  }
+
+  private func recoveredSinks(
+    _ document: CheckpointDocument?, org: String
+  ) throws -> ([FileSink], DeadLetterFile) {
+    let sinks = try self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
+    for sink in sinks { try sink.recover(from: document?.sinks[sink.name]) }
+    let deadLetters = try DeadLetterFile(
+      directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
+      org: org)
+    try deadLetters.recover(from: document?.deadLetters)
+    return (sinks, deadLetters)
+  }
+
+  /// Stored positions; for a topic whose files an accepted reset leaves in place, a new epoch.
+  private func positions(
+    _ document: CheckpointDocument?, sinks: [FileSink]
+  ) throws -> [String: TopicPosition] {
+    var positions: [String: TopicPosition] = [:]
+    for topic in self.configuration.source.topics {
+      if let json = document?.topics[topic.name] {
+        positions[topic.name] = try TopicPosition(json: json, topic: topic.name)
+      }
+      let exported = sinks.compactMap { $0.history.topics[topic.name] }
+      guard let newest = exported.max(by: { ($0.epoch, $0.lastOrdinal) < ($1.epoch, $1.lastOrdinal) })
+      else { continue }
+      if let known = positions[topic.name],
+        (known.epoch, known.nextOrdinal) > (newest.epoch, newest.lastOrdinal)
+      {
+        continue
+      }
+      guard self.options.acceptReset else {
+        throw RunFailure(
+          .data, reason: "lost_state",
+          "\(topic.name): the files go up to replay ID \(newest.lastReplayID) but the checkpoint "
+            + "is older: put back the newest checkpoint, or begin a new epoch with --accept-reset")
+      }
+      positions[topic.name] = TopicPosition(beginningEpoch: newest.epoch + 1)
+    }
+    return positions
+  }
+}

@@ -1,0 +1,75 @@
+import FileSink
+import GRPCCore
+import Pipeline
+import SalesforceAuth
+import TLSStream
+
+/// Why a run failed, as the outside sees it.
+struct RunFailure: Error {
+  var exitCode: ExitCode
+  /// One stable word for reports.
+  var reason: String
+  /// What failed, on which thing, what to do.
+  var message: String
+
+  init(_ exitCode: ExitCode, reason: String, _ message: String) {
+    self.exitCode = exitCode
+    self.reason = reason
+    self.message = message
+  }
+
+  /// The failure that an error of any part means.
+  init(_ error: any Error) {
+    switch error {
+    case let failure as RunFailure: self = failure
+    case let failure as SourceFailure: self.init(failure)
+    case let error as FileSinkError:
+      let (code, reason): (ExitCode, String) =
+        switch error.code {
+        case .io: (.output, "sink_io")
+        case .locked: (.tryAgain, "already_running")
+        case .lostState: (.data, "lost_state")
+        case .unknownFile: (.data, "unknown_file")
+        default: (.data, "inconsistent_output")
+        }
+      self.init(code, reason: reason, error.message)
+    case let error as CheckpointError:
+      let (code, reason): (ExitCode, String) =
+        switch error.code {
+        case .alreadyRunning: (.tryAgain, "already_running")
+        case .damaged: (.data, "damaged_checkpoint")
+        case .mismatch: (.configuration, "other_checkpoint")
+        default: (.output, "checkpoint_io")
+        }
+      self.init(code, reason: reason, error.message)
+    case let error as TopicPositionError:
+      self.init(.data, reason: "damaged_checkpoint", error.description)
+    case let error as TransformError:
+      self.init(.configuration, reason: "stages", "\(error)")
+    case let error as AuthError:
+      let code: ExitCode =
+        switch error.code {
+        case .untrusted, .configuration: .configuration
+        case .unavailable: .unavailable
+        default: .refused
+        }
+      self.init(code, reason: "login", "\(error)")
+    case let error as TLSError: self.init(.configuration, reason: "tls", "\(error)")
+    case let error as RPCError: self.init(.unavailable, reason: "connection", error.message)
+    default: self.init(.internal, reason: "internal", "\(error)")
+    }
+  }
+
+  private init(_ failure: SourceFailure) {
+    let code: ExitCode =
+      switch failure.disposition {
+      case .unavailable: .unavailable
+      case .refused: .refused
+      case .invalidReplay: .data
+      case .quota: .tryAgain
+      case .bug: .internal
+      case .configuration: .configuration
+      }
+    self.init(code, reason: failure.reason, failure.description)
+  }
+}

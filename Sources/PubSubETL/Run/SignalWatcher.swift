@@ -1,0 +1,45 @@
+import Glibc
+import TLSStream
+
+/// Write end of the pipe that signal handlers report to.
+// Guard: set once, before the handlers that read it are installed.
+nonisolated(unsafe) private var signalPipe: Int32 = -1
+
+/// Turns the first SIGINT or SIGTERM into a clean stop; the second ends the process at once.
+///
+/// Handlers only write a byte to a pipe, which an event loop of its own reads, so that the second
+/// signal is seen whatever the rest of the program is waiting for.
+final class SignalWatcher {
+  private let loop: EventLoop
+
+  /// - Parameter onFirst: called once, on the watcher's thread.
+  init(onFirst: @escaping @Sendable () -> Void) throws {
+    self.loop = try EventLoop(name: "signals")
+    var ends: [Int32] = [-1, -1]
+    guard pipe2(&ends, O_CLOEXEC | O_NONBLOCK) == 0 else {
+      throw RunFailure(.internal, reason: "signals", "pipe2: \(String(cString: strerror(errno)))")
+    }
+    let read = ends[0]
+    signalPipe = ends[1]
+    self.loop.execute { [unowned loop] in
+      var hasStopped = false
+      // A new pipe, not registered before: cannot fail but for want of memory.
+      try? loop.register(read, interest: .readable) { _ in
+        var number: UInt8 = 0
+        while Glibc.read(read, &number, 1) == 1 {
+          if hasStopped { _exit(128 + Int32(number)) }
+          hasStopped = true
+          onFirst()
+        }
+      }
+    }
+    for number in [SIGINT, SIGTERM] {
+      signal(number) { number in
+        var byte = UInt8(truncatingIfNeeded: number)
+        let saved = errno
+        _ = write(signalPipe, &byte, 1)
+        errno = saved
+      }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+internal import GRPCCore
+package import PubSubAPI
+
+extension PubSubError {
+  /// What to do about a failed call (contract/errors.md, decision classes).
+  package enum Disposition: Equatable, Sendable {
+    /// Open again, not before `minimumDelay`.
+    case retry(minimumDelay: Duration)
+    case reauthenticate
+    /// The replay ID cannot be used: a policy decides.
+    case replay
+    /// The delivery allowance is used up.
+    case quota
+    /// Configuration or permission: somebody has to change something.
+    case stop
+    /// We broke the protocol.
+    case bug
+  }
+
+  /// - Parameter sentReplayID: whether the call began at a replay ID of ours.
+  package func disposition(sentReplayID: Bool) -> Disposition {
+    switch self.code {
+    case .endOfStream, .idle, .credentialsRetryable: return .retry(minimumDelay: .zero)
+    case .credentials: return .stop
+    case .malformedResponse: return .retry(minimumDelay: .zero)
+    default: break
+    }
+    if let code = self.serviceCode, let known = Self.byCode(code, sentReplayID: sentReplayID) {
+      return known
+    }
+    switch self.status {
+    case .unauthenticated: return .reauthenticate
+    case .permissionDenied, .notFound, .unimplemented, .failedPrecondition: return .stop
+    case .invalidArgument, .outOfRange: return .bug
+    case .resourceExhausted: return .bug
+    default: return .retry(minimumDelay: .zero)
+    }
+  }
+
+  private static func byCode(_ code: ServiceErrorCode, sentReplayID: Bool) -> Disposition? {
+    switch code {
+    case .serviceUnavailable, .topicUnavailable, .schemaUnavailable, .replayRepeated,
+      .fetchOverflow, .internalError:
+      return .retry(minimumDelay: .zero)
+    case .protectionTriggered, .protectionStreamLimitTriggered, .concurrentClientLimitExceeded:
+      return .retry(minimumDelay: .seconds(30))
+    case .authError, .authHeadersInvalid, .authRefreshInvalid: return .reauthenticate
+    case .tenantLicense, .topicNotFound, .topicMetaPermission, .schemaMetaPermission,
+      .cannotSubscribe:
+      return .stop
+    case .replayIDCorrupted: return .replay
+    case .replayIDValidationFailed: return sentReplayID ? .replay : .bug
+    case .limitExceeded: return .quota
+    case .topicEmpty, .schemaValidationFailed, .requestedEventsInvalid, .topicMismatch,
+      .fetchRequestInvalid:
+      return .bug
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,57 @@
+internal import Pipeline
+internal import PubSubAPI
+
+/// How topics are subscribed to.
+public struct PubSubSourceOptions: Sendable {
+  /// Events outstanding per stream, 1…100.
+  public var window: Int
+  /// Attempts in a row without a useful response before giving up; nil: never (following).
+  public var maxRetries: Int?
+  public var recordIDs: EventDecodingOptions.RecordIDs
+  /// Whether a failed call failed because the peer could not prove who it is.
+  public var isIdentityError: @Sendable (any Error) -> Bool
+  /// Told about a schema whose ID is not the fingerprint of its text; it is used all the same.
+  public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
+
+  public init(
+    window: Int = 100, maxRetries: Int? = 8, recordIDs: EventDecodingOptions.RecordIDs = .rows,
+    isIdentityError: @escaping @Sendable (any Error) -> Bool = { _ in false },
+    onUnexpectedSchemaID: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
+    self.window = window
+    self.maxRetries = maxRetries
+    self.recordIDs = recordIDs
+    self.isIdentityError = isIdentityError
+    self.onUnexpectedSchemaID = onUnexpectedSchemaID
+  }
+}
+
+extension PubSubError {
+  func failure(
+    _ disposition: SourceFailure.Disposition, options: PubSubSourceOptions
+  ) -> SourceFailure {
+    let reason = (self.serviceCode?.rawValue ?? "status_\(self.status)")
+      .split(whereSeparator: { !$0.isLetter && !$0.isNumber }).joined(separator: "_")
+    if let cause = self.cause, options.isIdentityError(cause) {
+      return SourceFailure(.configuration, reason: "untrusted_peer", self.message)
+    }
+    return SourceFailure(disposition, reason: reason.lowercased(), self.message + self.advice)
+  }
+
+  private var advice: String {
+    switch self.serviceCode {
+    case ServiceErrorCode.topicNotFound:
+      "; check the spelling (topics are case sensitive) and that the entity is selected for "
+        + "Change Data Capture"
+    case ServiceErrorCode.cannotSubscribe:
+      "; the run-as user needs View All on the object"
+    case ServiceErrorCode.replayIDCorrupted, ServiceErrorCode.replayIDValidationFailed:
+      "; the stored position is older than the 72 h the service keeps, or belongs to another "
+        + "org. Events may have been lost: re-read the objects, then run with "
+        + "--set source.on_invalid_replay=earliest"
+    case ServiceErrorCode.limitExceeded:
+      "; the org's event delivery allowance of 24 h is used up, the position is kept"
+    default: ""
+    }
+  }
+}

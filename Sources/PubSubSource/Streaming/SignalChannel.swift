@@ -1,0 +1,122 @@
+internal import PubSubAPI
+
+/// Signals on their way from the streams of all topics to the one runner, in order of arrival.
+///
+/// Bounded by weight: a sender whose element takes the total above the limit is suspended until
+/// enough has been received, so at most one element per sender exceeds it.
+final class SignalChannel<Element: Sendable>: Sendable {
+  private struct Sender {
+    var id: Int
+    var continuation: CheckedContinuation<Void, Never>
+  }
+
+  private struct State {
+    var queue: [(element: Element, weight: Int)] = []
+    /// Elements before it have been received; the array is cut when it is empty or half used.
+    var head = 0
+    var weight = 0
+    var receiver: (id: Int, continuation: CheckedContinuation<Element?, Never>)?
+    var senders: [Sender] = []
+    var nextID = 0
+  }
+
+  private let limit: Int
+  private let state = Lock(State())
+
+  /// - Parameter limit: sum of the weights above which senders wait.
+  init(limit: Int) { self.limit = limit }
+
+  /// Queues an element without waiting, whatever the weight.
+  func post(_ element: Element, weight: Int = 0) {
+    let receiver = self.state.withLock { state -> CheckedContinuation<Element?, Never>? in
+      if let receiver = state.receiver {
+        state.receiver = nil
+        return receiver.continuation
+      }
+      state.queue.append((element, weight))
+      state.weight += weight
+      return nil
+    }
+    receiver?.resume(returning: element)
+  }
+
+  /// Queues an element; returns when the total is within the limit or the task is cancelled.
+  func send(_ element: Element, weight: Int) async {
+    self.post(element, weight: weight)
+    let id = self.state.withLock { state in
+      state.nextID += 1
+      return state.nextID
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let passes = self.state.withLock { state in
+          if state.weight <= self.limit || Task.isCancelled { return true }
+          state.senders.append(Sender(id: id, continuation: continuation))
+          return false
+        }
+        if passes { continuation.resume() }
+      }
+    } onCancel: {
+      let sender = self.state.withLock { state -> Sender? in
+        guard let index = state.senders.firstIndex(where: { $0.id == id }) else { return nil }
+        return state.senders.remove(at: index)
+      }
+      sender?.continuation.resume()
+    }
+  }
+
+  /// The oldest element; nil when none has come until `deadline`. One receiver at a time.
+  func receive(until deadline: ContinuousClock.Instant) async -> Element? {
+    if let element = self.take() { return element }
+    let id = self.state.withLock { state in
+      state.nextID += 1
+      return state.nextID
+    }
+    let timer = Task { [weak self] in
+      try? await ContinuousClock().sleep(until: deadline)
+      self?.giveUp(id)
+    }
+    defer { timer.cancel() }
+    return await withCheckedContinuation { continuation in
+      let (element, isReady) = self.state.withLock { state -> (Element?, Bool) in
+        if let element = Self.pop(&state) { return (element, true) }
+        precondition(state.receiver == nil, "two receivers")
+        state.receiver = (id, continuation)
+        return (nil, false)
+      }
+      if isReady { continuation.resume(returning: element) }
+    }
+  }
+
+  private func giveUp(_ id: Int) {
+    let receiver = self.state.withLock { state -> CheckedContinuation<Element?, Never>? in
+      guard let receiver = state.receiver, receiver.id == id else { return nil }
+      state.receiver = nil
+      return receiver.continuation
+    }
+    receiver?.resume(returning: nil)
+  }
+
+  private func take() -> Element? {
+    let (element, senders) = self.state.withLock { state -> (Element?, [Sender]) in
+      let element = Self.pop(&state)
+      guard state.weight <= self.limit, !state.senders.isEmpty else { return (element, []) }
+      defer { state.senders.removeAll() }
+      return (element, state.senders)
+    }
+    for sender in senders { sender.continuation.resume() }
+    return element
+  }
+
+  private static func pop(_ state: inout State) -> Element? {
+    guard state.head < state.queue.count else { return nil }
+    let (element, weight) = state.queue[state.head]
+    state.head += 1
+    state.weight -= weight
+    if state.head == state.queue.count || state.head >= 64 {
+      state.queue.removeFirst(state.head)
+      state.head = 0
+    }
+    return element
+  }
+}

@@ -1,0 +1,248 @@
+internal import GRPCCore
+internal import Pipeline
+internal import PubSubAPI
+
+/// Keeps the subscription to one topic: opens it where the runner says, gives credit back before a
+/// response is handed on, and opens it again when it breaks.
+final class TopicStream<Transport: ClientTransport>: Sendable {
+  typealias Signal = SourceSignal<FetchResponseView>
+
+  private struct State {
+    var credit: FetchCredit
+    var liveness: Liveness
+    var queue: CreditQueue?
+    var stopAt: ContinuousClock.Instant?
+    var retries: RetryPolicy
+    var reauthentications = 0
+  }
+
+  private enum Ending: Sendable {
+    case call(PubSubError)
+    case idle
+    case stopped
+  }
+
+  private let index: Int
+  private let topic: String
+  private let client: PubSubClient<Transport>
+  private let credentials: any CredentialsSource
+  private let options: PubSubSourceOptions
+  private let channel: SignalChannel<Signal>
+  private let clock = ContinuousClock()
+  private let state: Lock<State>
+
+  /// What still arrives for so long after a stop is handed on.
+  private static var drainTime: Duration { .seconds(2) }
+
+  init(
+    index: Int, topic: String, client: PubSubClient<Transport>,
+    credentials: any CredentialsSource, options: PubSubSourceOptions,
+    channel: SignalChannel<Signal>
+  ) {
+    self.index = index
+    self.topic = topic
+    self.client = client
+    self.credentials = credentials
+    self.options = options
+    self.channel = channel
+    self.state = Lock(
+      State(
+        credit: FetchCredit(window: options.window), liveness: Liveness(openedAt: .now),
+        retries: RetryPolicy(limit: options.maxRetries)))
+  }
+
+  /// No credit from now on; the stream ends after the drain time.
+  func stop() {
+    self.state.withLock {
+      $0.credit.stop()
+      $0.stopAt = $0.stopAt ?? self.clock.now + Self.drainTime
+    }
+  }
+
+  /// Runs until the stream has ended for good and says so with `ended`.
+  func run() async {
+    while true {
+      guard let start = await self.startPoint(), !Task.isCancelled else { break }
+      let sentReplayID = if case .after = start { true } else { false }
+      switch await self.open(at: start) {
+      case .stopped: return self.end(nil)
+      case .idle:
+        let silent = PubSubError(
+          .idle, status: .unavailable,
+          "Subscribe to \(self.topic): nothing came for 300 s though events were asked for")
+        guard await self.wait(after: silent, minimum: .zero) else { return }
+      case .call(let error):
+        guard await self.handle(error, sentReplayID: sentReplayID) else { return }
+      }
+    }
+    self.end(nil)
+  }
+
+  private func end(_ failure: SourceFailure?) {
+    self.channel.post(.ended(topic: self.index, failure))
+  }
+
+  private func startPoint() async -> StartPoint? {
+    await withCheckedContinuation { continuation in
+      self.channel.post(
+        .opening(topic: self.index, reply: { continuation.resume(returning: $0) }))
+    }
+  }
+
+  private func open(at start: StartPoint) async -> Ending {
+    let credentials: Credentials
+    do {
+      credentials = try await self.credentials.credentials()
+    } catch {
+      return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
+    }
+    let queue = CreditQueue()
+    let window = self.state.withLock { state in
+      // A stop may have come in the meantime: then the first request must not go out.
+      guard state.stopAt == nil else { return 0 }
+      state.credit = FetchCredit(window: self.options.window)
+      state.liveness = Liveness(openedAt: self.clock.now)
+      state.queue = queue
+      return state.credit.begin(at: self.clock.now)
+    }
+    guard window > 0 else { return .stopped }
+    let subscription = Subscription(topic: self.topic, position: start.position, credit: window)
+    let ending = await withTaskGroup(of: Ending.self) { group in
+      group.addTask { await self.subscribe(subscription, credentials, queue) }
+      group.addTask { await self.watch() }
+      let first = await group.next() ?? .stopped
+      group.cancelAll()
+      return first
+    }
+    if case .call(let error) = ending, self.isStopping, error.status == .cancelled {
+      return .stopped
+    }
+    if case .call(let error) = ending,
+      error.disposition(sentReplayID: false) == .reauthenticate
+    {
+      await self.credentials.invalidate(credentials)
+    }
+    return ending
+  }
+
+  private var isStopping: Bool { self.state.withLock { $0.stopAt != nil } }
+
+  private func subscribe(
+    _ subscription: Subscription, _ credentials: Credentials, _ queue: CreditQueue
+  ) async -> Ending {
+    do {
+      try await self.client.subscribe(
+        subscription, credentials: credentials, credit: queue,
+        onOpen: { self.channel.post(.opened(topic: self.index)) },
+        onResponse: { await self.hand(on: $0, queue) })
+    } catch {
+      return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
+    }
+    return .call(
+      PubSubError(
+        .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
+  }
+
+  /// Credit goes back before the response is decoded, so that the next events are on their way.
+  private func hand(on view: FetchResponseView, _ queue: CreditQueue) async -> Bool {
+    let now = self.clock.now
+    let credit = self.state.withLock { state in
+      state.retries.succeeded()
+      state.reauthentications = 0
+      state.liveness.received(pending: view.pendingCredit, at: now)
+      return state.credit.received(
+        eventCount: view.events.count, pending: view.pendingCredit, at: now)
+    }
+    if let credit { queue.add(credit) }
+    await self.channel.send(
+      .response(topic: self.index, view, receivedAt: now), weight: view.bytes.count + 256)
+    self.state.withLock { $0.liveness.resumed(at: self.clock.now) }
+    return true
+  }
+
+  /// Returns when the stream has been silent for too long or the time to drain is over.
+  private func watch() async -> Ending {
+    while !Task.isCancelled {
+      let now = self.clock.now
+      let (check, stopAt) = self.state.withLock { ($0.liveness.check(at: now), $0.stopAt) }
+      if let stopAt, now >= stopAt { return .stopped }
+      switch check {
+      case .idle: return .idle
+      case .giveCredit:
+        let (credit, queue) = self.state.withLock { state -> (Int?, CreditQueue?) in
+          state.liveness.creditGiven()
+          return (state.credit.restart(at: now), state.queue)
+        }
+        if let credit { queue?.add(credit) }
+      case .alive: break
+      }
+      try? await self.clock.sleep(for: .milliseconds(stopAt == nil ? 250 : 50))
+    }
+    return .stopped
+  }
+
+  /// False when the stream has ended for good.
+  private func handle(_ error: PubSubError, sentReplayID: Bool) async -> Bool {
+    if self.isStopping {
+      self.end(nil)
+      return false
+    }
+    switch error.disposition(sentReplayID: sentReplayID) {
+    case .retry(let minimum): return await self.wait(after: error, minimum: minimum)
+    case .reauthenticate:
+      let attempts = self.state.withLock { state in
+        state.reauthentications += 1
+        return state.reauthentications
+      }
+      // A fresh token that is refused, too, is no matter of age.
+      if attempts <= 2 { return await self.wait(after: error, minimum: .zero) }
+      self.end(error.failure(.refused, options: self.options))
+    case .replay: self.end(error.failure(.invalidReplay, options: self.options))
+    case .quota:
+      if self.options.maxRetries == nil {
+        return await self.wait(after: error, minimum: .seconds(300))
+      }
+      self.end(error.failure(.quota, options: self.options))
+    case .stop: self.end(error.failure(.refused, options: self.options))
+    case .bug: self.end(error.failure(.bug, options: self.options))
+    }
+    return false
+  }
+
+  private func wait(after error: PubSubError, minimum: Duration) async -> Bool {
+    let failure = error.failure(.unavailable, options: self.options)
+    // A peer that cannot prove who it is will not do so in a minute.
+    if failure.disposition == .configuration {
+      self.end(failure)
+      return false
+    }
+    let delay = self.state.withLock { state -> Duration? in
+      // The service ends long-lived streams now and then: open again at once, the first time.
+      if error.code == .endOfStream, state.retries.failures == 0 {
+        _ = state.retries.failed(minimum: .zero, random: 0)
+        return .zero
+      }
+      return state.retries.failed(minimum: minimum, random: .random(in: 0..<1))
+    }
+    guard let delay else {
+      self.end(failure)
+      return false
+    }
+    self.channel.post(.retrying(topic: self.index, failure, delay: delay))
+    let until = self.clock.now + delay
+    while self.clock.now < until, !self.isStopping, !Task.isCancelled {
+      try? await self.clock.sleep(until: min(until, self.clock.now + .milliseconds(100)))
+    }
+    return true
+  }
+}
+
+extension StartPoint {
+  fileprivate var position: Subscription.Position {
+    switch self {
+    case .earliest: .earliest
+    case .latest: .latest
+    case .after(let id): .after(id.bytes)
+    }
+  }
+}
