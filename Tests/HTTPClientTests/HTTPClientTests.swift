@@ -1,1 +1,162 @@
-// Placeholder: replaced by the first test of this module.
+import TestSupport
+import Testing
+
+@testable import HTTPClient
+
+struct HTTPClientTests {
+  let peer: PythonServer
+  init() throws { self.peer = try PythonServer("http_peer.py") }
+
+  func url(_ path: String) -> String { "http://127.0.0.1:\(self.peer.port)\(path)" }
+
+  func error(
+    of request: HTTPRequest, _ configuration: HTTPClient.Configuration = .init()
+  ) async throws -> HTTPError {
+    try await #require(throws: HTTPError.self) {
+      _ = try await HTTPClient(configuration).send(request)
+    }
+  }
+
+  @Test func postsAFormAndReturnsTheAnswer() async throws {
+    let response = try await HTTPClient().send(
+      .form(self.url("/form"), fields: [("a b", "c&d=é+"), ("empty", "")]))
+    #expect(response.status == 200)
+    let text = String(decoding: response.body, as: UTF8.self)
+    #expect(text.contains(#""body": "a%20b=c%26d%3D%C3%A9%2B&empty=""#))
+    #expect(text.contains(#""content-type": "application/x-www-form-urlencoded""#))
+    #expect(!text.contains(#""expect""#))
+    #expect(response.header("x-padded") == "padded")
+    let date = try #require(response.date)
+    #expect(date > 1_700_000_000)
+  }
+
+  @Test func sendsHeadersWithAndWithoutValue() async throws {
+    let response = try await HTTPClient().send(
+      HTTPRequest(.get, self.url("/"), headers: [("X-One", "1"), ("X-None", "")]))
+    let text = String(decoding: response.body, as: UTF8.self)
+    #expect(text.contains(#""x-one": "1""#))
+    #expect(text.contains(#""x-none": """#))
+  }
+
+  @Test func postsAnEmptyBody() async throws {
+    let response = try await HTTPClient().send(HTTPRequest(.post, self.url("/")))
+    #expect(String(decoding: response.body, as: UTF8.self).contains(#""content-length": "0""#))
+  }
+
+  @Test(arguments: [204, 301, 302, 400, 401, 404, 500, 503])
+  func returnsAnyStatusAndFollowsNoRedirect(status: Int) async throws {
+    let response = try await HTTPClient().send(HTTPRequest(.get, self.url("/status/\(status)")))
+    #expect(response.status == status)
+  }
+
+  @Test func readsNoMoreThanItsLimitAfterDecompression() async throws {
+    let configuration = HTTPClient.Configuration(maxBodyBytes: 100_000)
+    let fits = try await HTTPClient(configuration).send(
+      HTTPRequest(.get, self.url("/bytes/100000")))
+    #expect(fits.body.count == 100_000)
+    let error = try await self.error(
+      of: HTTPRequest(.get, self.url("/bytes/100001")), configuration)
+    #expect(error.code == .limitExceeded)
+  }
+
+  @Test func aSilentServerIsATimeout() async throws {
+    let error = try await self.error(
+      of: HTTPRequest(.get, self.url("/hang")), .init(timeout: .milliseconds(200)))
+    #expect(error.code == .timeout)
+    #expect(error.isTransient)
+  }
+
+  @Test func aCancelledTaskEndsItsRequest() async throws {
+    let request = HTTPRequest(.get, self.url("/hang"))
+    let task = Task { try await HTTPClient().send(request) }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await task.value }
+  }
+
+  @Test func aBodyCutShortIsAConnectionError() async throws {
+    let error = try await self.error(of: HTTPRequest(.get, self.url("/cut")))
+    #expect(error.code == .connection)
+  }
+
+  @Test(arguments: [
+    "http://example.com/", "http://127.0.0.1.example.com/", "http://10.0.0.1/", "ftp://localhost/",
+    "file:///etc/passwd", "", "no url", "//localhost/", "https://user:hidden@localhost/",
+    "https://user:hid/den@localhost/", "http://[::2]/", "http://localhost.example.com/",
+    "https://local\u{0}host/", "https://localhost/ x",
+  ])
+  func refusesURL(_ url: String) async throws {
+    let error = try await self.error(of: HTTPRequest(.get, url))
+    #expect(error.code == .invalidRequest)
+    #expect(!error.message.contains("hid"))
+  }
+
+  @Test(arguments: ["http://127.0.0.1:1/", "http://localhost/", "http://[::1]:80/x", "https://a.b"])
+  func acceptsURL(_ url: String) throws {
+    try HTTPRequest(.get, url).checkURL()
+  }
+
+  @Test func refusesHeadersWithLineEnds() async throws {
+    for value in ["a\r\nX: y", "a\nb", "a\u{0}b"] {
+      let error = try await self.error(
+        of: HTTPRequest(.get, self.url("/"), headers: [("X-One", value)]))
+      #expect(error.code == .invalidRequest)
+    }
+  }
+
+  @Test func printsNeitherQueryNorHeadersNorBody() async throws {
+    let request = HTTPRequest(
+      .post, self.url("/status/x?q=hidden"), headers: [("Authorization", "hidden")],
+      body: Array("hidden".utf8))
+    var dumped = ""
+    dump(request, to: &dumped)
+    let response = HTTPResponse(status: 200, headers: [("a", "hidden")], body: [104, 105])
+    dump(response, to: &dumped)
+    #expect(!"\(request) \(String(reflecting: request)) \(response) \(dumped)".contains("hidden"))
+  }
+}
+
+struct HTTPClientTLSTests {
+  let authority: TestAuthority
+  init() throws { self.authority = try TestAuthority() }
+
+  func send(
+    _ server: TestAuthority.Server, caFile: String?, host: String = "localhost"
+  ) async throws -> HTTPResponse {
+    let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])
+    return try await HTTPClient(.init(caFile: caFile)).send(
+      HTTPRequest(.get, "https://\(host):\(peer.port)/"))
+  }
+
+  @Test func talksToAServerOfATrustedAuthority() async throws {
+    let response = try await self.send(
+      try self.authority.issue(), caFile: self.authority.certificateFile)
+    #expect(response.status == 200)
+  }
+
+  @Test func doesNotTrustAnotherAuthority() async throws {
+    let other = try TestAuthority()
+    for caFile in [nil, other.certificateFile] {
+      let error = try await #require(throws: HTTPError.self) {
+        _ = try await self.send(try self.authority.issue(), caFile: caFile)
+      }
+      #expect(error.code == .untrusted)
+      #expect(!error.isTransient)
+    }
+  }
+
+  @Test(arguments: [("DNS:other.example", 2), ("DNS:localhost", -1)])
+  func doesNotTrustAnotherNameOrAnExpiredCertificate(names: String, days: Int) async throws {
+    let error = try await #require(throws: HTTPError.self) {
+      _ = try await self.send(
+        try self.authority.issue(names, days: days), caFile: self.authority.certificateFile)
+    }
+    #expect(error.code == .untrusted)
+  }
+
+  @Test func saysThatATrustFileIsMissing() async throws {
+    let error = try await #require(throws: HTTPError.self) {
+      _ = try await self.send(try self.authority.issue(), caFile: "/nonexistent/ca.pem")
+    }
+    #expect(error.code == .trustStore)
+  }
+}

@@ -1,0 +1,202 @@
+internal import CCurl
+internal import Glibc
+
+/// One request on its way through libcurl. `perform` runs once, on a thread of its own.
+final class CurlTransfer: @unchecked Sendable {
+  // Guard: only the thread of `perform` touches what it collects; `cancelled` has `mutex`.
+  private let request: HTTPRequest
+  private let url: HTTPURL
+  private let configuration: HTTPClient.Configuration
+  private let trust: TrustStore
+
+  private var headers: [(name: String, value: String)] = []
+  private var headerByteCount = 0
+  private var body: [UInt8] = []
+  private var exceeded: String?
+
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private var cancelled = false
+
+  private static let maxHeaderBytes = 256 << 10
+  private static let globalInit: CURLcode = curl_global_init(ccurl_global_all)
+
+  init(
+    request: HTTPRequest, url: HTTPURL, configuration: HTTPClient.Configuration, trust: TrustStore
+  ) {
+    self.request = request
+    self.url = url
+    self.configuration = configuration
+    self.trust = trust
+    self.mutex = .allocate(capacity: 1)
+    pthread_mutex_init(self.mutex, nil)
+  }
+
+  deinit {
+    pthread_mutex_destroy(self.mutex)
+    self.mutex.deallocate()
+  }
+
+  /// Ends the transfer at curl's next progress call, at most a second away. Any thread.
+  func cancel() {
+    pthread_mutex_lock(self.mutex)
+    self.cancelled = true
+    pthread_mutex_unlock(self.mutex)
+  }
+
+  private var isCancelled: Bool {
+    pthread_mutex_lock(self.mutex)
+    defer { pthread_mutex_unlock(self.mutex) }
+    return self.cancelled
+  }
+
+  func perform() throws -> HTTPResponse {
+    precondition(Self.globalInit == CURLE_OK, "curl_global_init: \(Self.globalInit)")
+    guard let handle = curl_easy_init() else { preconditionFailure("curl: out of memory") }
+    defer { curl_easy_cleanup(handle) }
+    let detail = UnsafeMutablePointer<CChar>.allocate(capacity: ccurl_error_size)
+    defer { detail.deallocate() }
+    detail.initialize(repeating: 0, count: ccurl_error_size)
+    try self.check(ccurl_set_pointer(handle, CURLOPT_ERRORBUFFER, detail))
+    try self.setOptions(handle)
+    let headerList = try self.makeHeaderList()
+    defer { curl_slist_free_all(headerList) }
+    try self.check(ccurl_set_list(handle, CURLOPT_HTTPHEADER, headerList))
+    self.setCallbacks(handle)
+
+    let result = curl_easy_perform(handle)
+    if let exceeded = self.exceeded {
+      throw HTTPError(.limitExceeded, "\(self.request): \(exceeded)")
+    }
+    if result == CURLE_ABORTED_BY_CALLBACK { throw CancellationError() }
+    guard result == CURLE_OK else {
+      throw HTTPError(curl: result, detail: String(cString: detail), request: self.request)
+    }
+    var status = 0
+    try self.check(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status))
+    return HTTPResponse(status: status, headers: self.headers, body: self.body)
+  }
+
+  private func check(_ result: CURLcode) throws(HTTPError) {
+    guard result == CURLE_OK else {
+      throw HTTPError(curl: result, detail: "", request: self.request)
+    }
+  }
+
+  private func setOptions(_ handle: UnsafeMutableRawPointer) throws(HTTPError) {
+    try self.check(ccurl_set_http_only(handle))
+    try self.check(ccurl_set_string(handle, CURLOPT_URL, self.request.url))
+    try self.check(ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0))
+    // Time-outs of name resolution use signals otherwise, which belong to the whole process.
+    try self.check(ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1))
+    try self.check(ccurl_set_long(handle, CURLOPT_SSLVERSION, ccurl_tls_1_2))
+    try self.check(
+      ccurl_set_long(
+        handle, CURLOPT_CONNECTTIMEOUT_MS, self.configuration.connectTimeout.inMilliseconds))
+    try self.check(
+      ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, self.configuration.timeout.inMilliseconds))
+    try self.check(ccurl_set_string(handle, CURLOPT_USERAGENT, self.configuration.userAgent))
+    // Empty: every encoding this curl can undo.
+    try self.check(ccurl_set_string(handle, CURLOPT_ACCEPT_ENCODING, ""))
+    try self.check(ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
+    if !self.url.isSecure {
+      // A proxy would read what was to stay on this machine.
+      try self.check(ccurl_set_string(handle, CURLOPT_PROXY, ""))
+    }
+    if !self.trust.isCurlDefault {
+      // Nil takes the built-in default away.
+      try self.check(ccurl_set_string(handle, CURLOPT_CAINFO, self.trust.file))
+      try self.check(ccurl_set_string(handle, CURLOPT_CAPATH, self.trust.directory))
+    }
+    if self.request.method == .post {
+      try self.check(ccurl_set_long(handle, CURLOPT_POST, 1))
+      try self.check(
+        ccurl_set_offset(
+          handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(self.request.body.count)))
+      var body = self.request.body
+      let result = body.withUnsafeMutableBytes { bytes in
+        // An empty array may have no address, and curl takes null for "read from a callback".
+        bytes.isEmpty
+          ? ccurl_set_string(handle, CURLOPT_COPYPOSTFIELDS, "")
+          : ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress)
+      }
+      try self.check(result)
+    }
+  }
+
+  /// - Returns: a list to be freed by the caller.
+  private func makeHeaderList() throws(HTTPError) -> UnsafeMutablePointer<curl_slist>? {
+    // curl asks before it sends a larger body unless told not to; servers answer slowly to that.
+    var list = curl_slist_append(nil, "Expect:")
+    for (name, value) in self.request.headers {
+      let line = "\(name): \(value)"
+      guard !line.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }), !name.isEmpty else {
+        curl_slist_free_all(list)
+        throw HTTPError(
+          .invalidRequest,
+          "\(self.request): header \(name.prefix(40).debugDescription) holds a line end")
+      }
+      // curl takes "Name:" for "do not send", "Name;" for an empty value.
+      list = curl_slist_append(list, value.isEmpty ? "\(name);" : line)
+    }
+    return list
+  }
+
+  private func setCallbacks(_ handle: UnsafeMutableRawPointer) {
+    // The transfer outlives the handle: `perform` is one of its methods.
+    let me = Unmanaged.passUnretained(self).toOpaque()
+    ccurl_set_pointer(handle, CURLOPT_WRITEDATA, me)
+    ccurl_set_pointer(handle, CURLOPT_HEADERDATA, me)
+    ccurl_set_pointer(handle, CURLOPT_XFERINFODATA, me)
+    ccurl_set_write(handle, CURLOPT_WRITEFUNCTION) { data, size, count, me in
+      guard let data, let me else { return 0 }
+      let transfer = Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue()
+      let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
+      return transfer.take(body: bytes) ? bytes.count : 0
+    }
+    ccurl_set_write(handle, CURLOPT_HEADERFUNCTION) { data, size, count, me in
+      guard let data, let me else { return 0 }
+      let transfer = Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue()
+      let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
+      return transfer.take(header: bytes) ? bytes.count : 0
+    }
+    ccurl_set_progress(handle) { me, _, _, _, _ in
+      guard let me else { return 0 }
+      return Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue().isCancelled ? 1 : 0
+    }
+    ccurl_set_long(handle, CURLOPT_NOPROGRESS, 0)
+  }
+
+  private func take(body bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count <= self.configuration.maxBodyBytes - self.body.count else {
+      self.exceeded = "an answer of more than \(self.configuration.maxBodyBytes) bytes"
+      return false
+    }
+    self.body.append(contentsOf: bytes)
+    return true
+  }
+
+  private func take(header bytes: UnsafeRawBufferPointer) -> Bool {
+    self.headerByteCount += bytes.count
+    guard self.headerByteCount <= Self.maxHeaderBytes else {
+      self.exceeded = "more than \(Self.maxHeaderBytes) bytes of headers"
+      return false
+    }
+    let line = String(decoding: bytes, as: UTF8.self)
+    if line.hasPrefix("HTTP/") {
+      // A new answer begins; what came before was an interim one (100 Continue).
+      self.headers.removeAll()
+    } else if let colon = line.firstIndex(of: ":") {
+      let value = line[line.index(after: colon)...].drop { $0.isWhitespace }
+      let trimmed = value.reversed().drop { $0.isWhitespace }.reversed()
+      self.headers.append((String(line[..<colon]), String(trimmed)))
+    }
+    return true
+  }
+}
+
+extension Duration {
+  fileprivate var inMilliseconds: Int {
+    let (seconds, attoseconds) = self.components
+    return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
+  }
+}

@@ -1,0 +1,66 @@
+internal import CCurl
+
+/// A request that got no answer.
+public struct HTTPError: Error, Sendable {
+  public struct Code: Hashable, Sendable {
+    private enum Value {
+      case invalidRequest, untrusted, trustStore, resolution, connection, timeout, limitExceeded
+    }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    /// A URL or header that is not sent: malformed, or plain `http` to another machine.
+    public static var invalidRequest: Self { Self(.invalidRequest) }
+    /// The peer could not prove who it is: unknown issuer, other host name, expired certificate.
+    public static var untrusted: Self { Self(.untrusted) }
+    /// The file or directory of trusted certificates cannot be used.
+    public static var trustStore: Self { Self(.trustStore) }
+    /// A host name, the proxy's or the server's, has no address.
+    public static var resolution: Self { Self(.resolution) }
+    /// No connection, or one that broke, or a peer that speaks something else.
+    public static var connection: Self { Self(.connection) }
+    /// No complete answer in time.
+    public static var timeout: Self { Self(.timeout) }
+    /// An answer larger than is read.
+    public static var limitExceeded: Self { Self(.limitExceeded) }
+  }
+
+  public var code: Code
+  /// Names method and URL without its query, never header values or bodies.
+  public var message: String
+  public var fileID: String, line: Int
+
+  init(_ code: Code, _ message: String, fileID: String = #fileID, line: Int = #line) {
+    (self.code, self.message, self.fileID, self.line) = (code, message, fileID, line)
+  }
+
+  /// The same request may succeed later.
+  public var isTransient: Bool { [.resolution, .connection, .timeout].contains(self.code) }
+
+  /// - Parameter detail: the text curl put into its error buffer; names hosts and certificates.
+  init(
+    curl result: CURLcode, detail: String, request: HTTPRequest, fileID: String = #fileID,
+    line: Int = #line
+  ) {
+    let code: Code
+    let advice: String
+    switch result {
+    case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
+      code = .untrusted
+      advice = "; check the host name, or name the issuer's certificate as tls.ca_file"
+    case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE:
+      code = .trustStore
+      advice = "; check tls.ca_file"
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+      (code, advice) = (.resolution, "")
+    case CURLE_OPERATION_TIMEDOUT: (code, advice) = (.timeout, "")
+    case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: (code, advice) = (.invalidRequest, "")
+    default: (code, advice) = (.connection, "")
+    }
+    let text = detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail
+    self.init(code, "\(request): \(text)\(advice)", fileID: fileID, line: line)
+  }
+}
+
+extension HTTPError: CustomStringConvertible {
+  public var description: String { self.message }
+}

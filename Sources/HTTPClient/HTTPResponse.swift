@@ -1,0 +1,43 @@
+internal import CCurl
+
+/// An answer with any status: those that report errors are answers too.
+///
+/// Prints without headers and body, which may hold secrets.
+public struct HTTPResponse: Sendable {
+  public var status: Int
+  /// In the order received, names as sent.
+  public var headers: [(name: String, value: String)]
+  /// Decompressed.
+  public var body: [UInt8]
+
+  public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// The first value of a header, whose name is compared without case.
+  public func header(_ name: String) -> String? {
+    self.headers.first { Self.isSameName($0.name, name) }?.value
+  }
+
+  /// The server's clock by its `Date` header, in seconds since 1970 (RFC 9110 section 6.6.1).
+  public var date: Int64? {
+    guard let text = self.header("Date") else { return nil }
+    let seconds = curl_getdate(text, nil)
+    return seconds < 0 ? nil : Int64(seconds)
+  }
+
+  private static func isSameName(_ left: String, _ right: String) -> Bool {
+    func lower(_ byte: UInt8) -> UInt8 {
+      (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+    }
+    return left.utf8.elementsEqual(right.utf8) { lower($0) == lower($1) }
+  }
+}
+
+extension HTTPResponse: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String { "HTTP \(self.status), \(self.body.count) bytes" }
+  public var debugDescription: String { self.description }
+  public var customMirror: Mirror { Mirror(self, children: ["response": self.description]) }
+}
