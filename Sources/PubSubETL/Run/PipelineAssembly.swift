@@ -16,14 +16,15 @@ struct PipelineAssembly {
       endpoint.isSecure ? .tls(caFile: self.configuration.source.org.caFile) : .plaintext
     return try HTTP2ClientTransport(
       configuration: HTTP2ClientTransport.Configuration(
-        host: endpoint.host, port: endpoint.port, security: security))
+        // From 1 to 65535, or the pipeline file would have been refused.
+        host: endpoint.host, port: UInt16(endpoint.port), security: security))
   }
 
-  func sinks(org: String, acceptsReset: Bool) throws -> [FileSink] {
-    try self.configuration.sinks.map { sink in
+  func sinks(org: String, acceptsReset: Bool) -> [FileSink] {
+    self.configuration.sinks.map { sink in
       switch sink {
       case .files(let files):
-        try FileSink(
+        FileSink(
           FileSinkConfiguration(
             name: files.name, directory: files.directory,
             compressionLevel: files.compressionLevel,

@@ -98,7 +98,7 @@ final class PipelineRun {
     }
     // The connection and the streams run beside the runner and end with it.
     let connections = Task { try await client.runConnections() }
-    let streams = Task { await source.background() }
+    let streams = Task(operation: source.background)
     let result: Result<RunOutcome, any Error>
     do { result = .success(try await runner.run()) } catch { result = .failure(error) }
     streams.cancel()
@@ -112,10 +112,10 @@ final class PipelineRun {
   /// Takes the host lock; with `if_running: wait`, as soon as it is free.
   private func lockedStore() async throws -> FileCheckpointStore {
     while true {
-      do {
+      do throws(CheckpointError) {
         return try FileCheckpointStore(
           directory: self.configuration.checkpoint.directory, pipeline: self.configuration.name)
-      } catch let error as CheckpointError {
+      } catch {
         guard error.code == .alreadyRunning, self.configuration.run.ifRunning == .wait else {
           throw error
         }
@@ -161,9 +161,9 @@ final class PipelineRun {
   private func recoveredSinks(
     _ document: CheckpointDocument?, org: String
   ) throws -> ([FileSink], DeadLetterFile) {
-    let sinks = try self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
+    let sinks = self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
     for sink in sinks { try sink.recover(from: document?.sinks[sink.name]) }
-    let deadLetters = try DeadLetterFile(
+    let deadLetters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
       org: org)
     try deadLetters.recover(from: document?.deadLetters)

@@ -16,8 +16,12 @@ final class SignalWatcher {
   init(onFirst: @escaping @Sendable () -> Void) throws {
     self.loop = try EventLoop(name: "signals")
     var ends: [Int32] = [-1, -1]
-    guard pipe2(&ends, O_CLOEXEC | O_NONBLOCK) == 0 else {
-      throw RunFailure(.internal, reason: "signals", "pipe2: \(String(cString: strerror(errno)))")
+    guard pipe(&ends) == 0 else {
+      throw RunFailure(.internal, reason: "signals", "pipe: \(String(cString: strerror(errno)))")
+    }
+    for end in ends {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
     let read = ends[0]
     signalPipe = ends[1]
