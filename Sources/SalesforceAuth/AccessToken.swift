@@ -1,0 +1,45 @@
+internal import HTTPClient
+
+/// What the Pub/Sub API is called with. Prints without its value.
+public struct AccessToken: Sendable, Hashable {
+  /// The secret itself: visible ASCII, never empty.
+  public let value: String
+  /// Origin of the org, such as `https://acme.my.salesforce.com`, without a slash at its end.
+  public let instanceURL: String
+  /// 18 characters, case-insensitive by their last three.
+  public let organizationID: String
+
+  /// Throws `AuthError` of code `unavailable` for an empty or unusable value, of code
+  /// `configuration` when the instance URL is not usable.
+  init(value: String, instanceURL: String, organizationID: OrganizationID) throws(AuthError) {
+    guard !value.isEmpty, value.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+      throw AuthError(
+        .unavailable, "the login gave no usable access token (empty, or not visible ASCII)")
+    }
+    guard !instanceURL.isEmpty else {
+      throw AuthError(.unavailable, "the login gave no instance URL")
+    }
+    do {
+      try HTTPRequest(.get, instanceURL).checkURL()
+    } catch {
+      throw AuthError(.configuration, "the instance URL cannot be used: \(error.message)")
+    }
+    self.value = value
+    self.instanceURL = instanceURL.withoutTrailingSlashes
+    self.organizationID = organizationID.text
+  }
+}
+
+extension AccessToken: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String { "access token of \(self.organizationID) (redacted)" }
+  public var debugDescription: String { self.description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension String {
+  var withoutTrailingSlashes: String {
+    var text = self[...]
+    while text.last == "/" { text = text.dropLast() }
+    return String(text)
+  }
+}

@@ -1,0 +1,15 @@
+/// One way to get an access token.
+public protocol AccessTokenFlow: Sendable {
+  /// Asks once, without retries. Throws `AuthError`, or `CancellationError`.
+  /// - Returns: `serverDate` is the server's clock by the answer's `Date` header, in seconds since
+  ///   1970; nil when there is none.
+  func obtain() async throws -> (token: AccessToken, serverDate: Int64?)
+
+  /// True when somebody else renews the token, so that to obtain one that was rejected before means
+  /// that it was not renewed. False by default: a login service may well repeat a token.
+  var isRenewedElsewhere: Bool { get }
+}
+
+extension AccessTokenFlow {
+  public var isRenewedElsewhere: Bool { false }
+}

@@ -1,0 +1,110 @@
+/// The access token shared by all streams: obtained once, kept until it is invalidated.
+///
+/// However many ask at once, one login runs. After three refusals in a row none is tried any more,
+/// since the service locks users out.
+public actor AccessTokenProvider {
+  private static let maxRefusals = 3
+
+  private let flow: any AccessTokenFlow
+  private var cached: AccessToken?
+  private var rejected: AccessToken?
+  private var refusals = 0
+  private var lastRefusal = ""
+
+  private var login: Task<Void, Never>?
+  private var waiters: [Int: CheckedContinuation<AccessToken, any Error>] = [:]
+  private var nextWaiter = 0
+
+  /// The server's clock at the latest login, in seconds since 1970; nil before it, or when the flow
+  /// asks no server.
+  public private(set) var serverDate: Int64?
+
+  public init(_ flow: any AccessTokenFlow) {
+    self.flow = flow
+  }
+
+  /// The token of the latest login, or of a new one.
+  ///
+  /// Throws `AuthError`, `CancellationError` when the calling task is cancelled, and what a given
+  /// token's reader throws. Does not retry: the caller backs off on `unavailable`.
+  public func token() async throws -> AccessToken {
+    if let cached = self.cached { return cached }
+    guard self.refusals < Self.maxRefusals else {
+      throw AuthError(
+        .refused,
+        "\(Self.maxRefusals) logins in a row were refused, no more are tried; the last: "
+          + self.lastRefusal)
+    }
+    let waiter = self.nextWaiter
+    self.nextWaiter += 1
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        // The handler may have come and gone before this.
+        guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+        self.waiters[waiter] = continuation
+        self.startLogin()
+      }
+    } onCancel: {
+      Task { await self.abandon(waiter) }
+    }
+  }
+
+  /// Says that the service has rejected a token, so that the next `token()` obtains another. Does
+  /// nothing when the token has been replaced meanwhile.
+  public func invalidate(_ token: AccessToken) {
+    guard let cached = self.cached, cached.value == token.value else { return }
+    self.rejected = cached
+    self.cached = nil
+  }
+
+  private func startLogin() {
+    guard self.login == nil else { return }
+    self.login = Task {
+      do {
+        let (token, serverDate) = try await self.flow.obtain()
+        self.finishLogin(try self.checked(token), serverDate: serverDate)
+      } catch {
+        self.failLogin(error)
+      }
+    }
+  }
+
+  private func checked(_ token: AccessToken) throws(AuthError) -> AccessToken {
+    guard self.flow.isRenewedElsewhere, token.value == self.rejected?.value else { return token }
+    throw AuthError(
+      .refused,
+      "the service has rejected the given access_token, and its place holds the same one still; "
+        + "renew it")
+  }
+
+  private func finishLogin(_ token: AccessToken, serverDate: Int64?) {
+    self.cached = token
+    self.refusals = 0
+    self.serverDate = serverDate ?? self.serverDate
+    self.endLogin(.success(token))
+  }
+
+  private func failLogin(_ error: any Error) {
+    if let error = error as? AuthError, error.code == .refused {
+      self.refusals += 1
+      self.lastRefusal = error.message
+    }
+    self.endLogin(.failure(error))
+  }
+
+  private func endLogin(_ result: Result<AccessToken, any Error>) {
+    self.login = nil
+    let waiters = self.waiters
+    self.waiters = [:]
+    for continuation in waiters.values { continuation.resume(with: result) }
+  }
+
+  /// A caller was cancelled. The login goes on: others may join it, and its answer is kept.
+  private func abandon(_ waiter: Int) {
+    self.waiters.removeValue(forKey: waiter)?.resume(throwing: CancellationError())
+  }
+}
+
+extension AccessTokenProvider: CustomReflectable {
+  public nonisolated var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,37 @@
+internal import HTTPClient
+
+/// A login that gave no access token. Its text never holds a secret.
+public struct AuthError: Error, Sendable, CustomStringConvertible {
+  public struct Code: Hashable, Sendable {
+    private enum Value { case refused, unavailable, untrusted, configuration }
+    private var value: Value
+    private init(_ value: Value) { self.value = value }
+    /// The login service said no; asking again gives the same answer and may lock the user out.
+    public static var refused: Self { Self(.refused) }
+    /// No answer, or one that says nothing about the login: ask again later, with back-off.
+    public static var unavailable: Self { Self(.unavailable) }
+    /// The login host could not prove who it is.
+    public static var untrusted: Self { Self(.untrusted) }
+    /// The settings cannot be used as they are.
+    public static var configuration: Self { Self(.configuration) }
+  }
+
+  public var code: Code
+  /// What happened, on which host, what to do.
+  public var message: String
+  public var description: String { self.message }
+
+  public init(_ code: Code, _ message: String) {
+    (self.code, self.message) = (code, message)
+  }
+
+  init(_ error: HTTPError) {
+    let code: Code =
+      switch error.code {
+      case .untrusted: .untrusted
+      case .invalidRequest, .trustStore: .configuration
+      default: .unavailable
+      }
+    self.init(code, "login: \(error.message)")
+  }
+}

@@ -1,0 +1,34 @@
+internal import HTTPClient
+internal import JSON
+
+/// What the token endpoint says when it gives a token.
+struct LoginAnswer {
+  var accessToken: String
+  var instanceURL: String
+  /// `https://<host>/id/<org id>/<user id>`.
+  var identityURL: String?
+
+  /// Throws `AuthError` for any other answer.
+  /// - Parameter secrets: texts of the request that a server might repeat.
+  init(
+    _ response: HTTPResponse, from request: HTTPRequest, secrets: [String]
+  ) throws(AuthError) {
+    let json = try? JSONValue(parsing: response.body)
+    guard (200..<300).contains(response.status) else {
+      throw LoginRefusal(response, json, request: request, secrets: secrets).error
+    }
+    guard let json, json.members != nil else {
+      throw AuthError(
+        .unavailable, "\(request): the answer is not JSON; a proxy or a maintenance page?")
+    }
+    guard let accessToken = json["access_token"]?.string, !accessToken.isEmpty else {
+      throw AuthError(.unavailable, "\(request): the answer holds no access_token")
+    }
+    guard let instanceURL = json["instance_url"]?.string, !instanceURL.isEmpty else {
+      throw AuthError(.unavailable, "\(request): the answer holds no instance_url")
+    }
+    self.accessToken = accessToken
+    self.instanceURL = instanceURL
+    self.identityURL = json["id"]?.string
+  }
+}

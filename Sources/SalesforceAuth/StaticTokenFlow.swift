@@ -1,0 +1,43 @@
+/// A token that another program obtains and renews.
+public struct StaticTokenFlow: AccessTokenFlow {
+  private let token: @Sendable () throws -> String
+  private let instanceURL: String
+  private let organizationID: String?
+
+  /// - Parameters:
+  ///   - token: reads the token from its place, each time anew; white space around it is dropped.
+  ///     What it throws is thrown by `obtain`.
+  ///   - organizationID: 15 or 18 characters; nil to take it from the token.
+  public init(
+    token: @escaping @Sendable () throws -> String, instanceURL: String, organizationID: String?
+  ) {
+    self.token = token
+    self.instanceURL = instanceURL
+    self.organizationID = organizationID
+  }
+
+  public var isRenewedElsewhere: Bool { true }
+
+  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+    let text = try self.token()
+    let value = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+    guard !value.isEmpty else {
+      throw AuthError(.configuration, "access_token is empty; give a token, or its renewed file")
+    }
+    guard !self.instanceURL.isEmpty else {
+      throw AuthError(.configuration, "a given access_token needs an instance_url")
+    }
+    let organizationID = try OrganizationID.choose(
+      configured: self.organizationID, identityURL: nil, accessToken: value)
+    let token = try AccessToken(
+      value: value, instanceURL: self.instanceURL, organizationID: organizationID)
+    return (token, nil)
+  }
+}
+
+extension StaticTokenFlow: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
+{
+  public var description: String { "given access token (redacted)" }
+  public var debugDescription: String { self.description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
