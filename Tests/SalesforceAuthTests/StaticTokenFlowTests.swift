@@ -43,8 +43,8 @@ struct StaticTokenFlowTests {
     #expect(try await provider.token().value == "001Dp00000JJkkH!new")
   }
 
-  @Test(arguments: ["", " \n"])
-  func anEmptyTokenIsNotKept(_ text: String) async throws {
+  @Test(arguments: ["", " \n", "00D a", "{\n}", "00DXX0000000001!é"])
+  func anUnusableTokenIsNotKept(_ text: String) async throws {
     try self.write(text)
     let provider = AccessTokenProvider(self.flow())
     let error = try await #require(throws: AuthError.self) { _ = try await provider.token() }
