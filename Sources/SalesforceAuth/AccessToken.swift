@@ -12,7 +12,7 @@ public struct AccessToken: Sendable, Hashable {
   /// Throws `AuthError` of code `unavailable` for an empty or unusable value, of code
   /// `configuration` when the instance URL is not usable.
   init(value: String, instanceURL: String, organizationID: OrganizationID) throws(AuthError) {
-    guard !value.isEmpty, value.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+    guard Self.isUsable(value) else {
       throw AuthError(
         .unavailable, "the login gave no usable access token (empty, or not visible ASCII)")
     }
@@ -27,6 +27,11 @@ public struct AccessToken: Sendable, Hashable {
     self.value = value
     self.instanceURL = instanceURL.withoutTrailingSlashes
     self.organizationID = organizationID.text
+  }
+
+  /// Whether a text can be sent as a header's value and is one word.
+  static func isUsable(_ value: String) -> Bool {
+    !value.isEmpty && value.utf8.allSatisfy { (0x21...0x7e).contains($0) }
   }
 }
 

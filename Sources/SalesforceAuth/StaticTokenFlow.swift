@@ -24,6 +24,10 @@ public struct StaticTokenFlow: AccessTokenFlow {
     guard !value.isEmpty else {
       throw AuthError(.configuration, "access_token is empty; give a token, or its renewed file")
     }
+    guard AccessToken.isUsable(value) else {
+      throw AuthError(
+        .configuration, "access_token is not one word of visible ASCII; give the token alone")
+    }
     guard !self.instanceURL.isEmpty else {
       throw AuthError(.configuration, "a given access_token needs an instance_url")
     }

@@ -180,8 +180,10 @@ final class PipelineRun {
         positions[topic.name] = try TopicPosition(json: json, topic: topic.name)
       }
       let exported = sinks.compactMap { $0.history.topics[topic.name] }
-      guard let newest = exported.max(by: { ($0.epoch, $0.lastOrdinal) < ($1.epoch, $1.lastOrdinal) })
-      else { continue }
+      let newest = exported.max {
+        ($0.epoch, $0.lastOrdinal) < ($1.epoch, $1.lastOrdinal)
+      }
+      guard let newest else { continue }
       if let known = positions[topic.name],
         (known.epoch, known.nextOrdinal) > (newest.epoch, newest.lastOrdinal)
       {

@@ -1,0 +1,88 @@
+import Testing
+
+@testable import SalesforceAuth
+
+struct AccessTokenProviderTests {
+  let refusal = AuthError(.refused, "no such client")
+  let outage = AuthError(.unavailable, "maintenance")
+
+  func error(_ provider: AccessTokenProvider) async throws -> AuthError {
+    try await #require(throws: AuthError.self) { _ = try await provider.token() }
+  }
+
+  @Test func manyCallersShareOneLogin() async throws {
+    let flow = ScriptedFlow([.success("one")], isOpen: false)
+    let provider = AccessTokenProvider(flow)
+    let values = try await withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<50 { group.addTask { try await provider.token().value } }
+      await flow.arrival()
+      await flow.open()
+      return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+    }
+    #expect(values == ["one"])
+    #expect(await flow.callCount == 1)
+    #expect(await provider.serverDate == 1)
+  }
+
+  @Test func keepsATokenUntilItIsInvalidated() async throws {
+    let flow = ScriptedFlow([.success("one"), .success("two")])
+    let provider = AccessTokenProvider(flow)
+    #expect(await provider.serverDate == nil)
+    let first = try await provider.token()
+    #expect(try await provider.token() == first)
+    await provider.invalidate(first)
+    #expect(try await provider.token().value == "two")
+    // A latecomer who still holds the first one.
+    await provider.invalidate(first)
+    #expect(try await provider.token().value == "two")
+    #expect(await flow.callCount == 2)
+    #expect(await provider.serverDate == 2)
+  }
+
+  @Test func aLoginServiceMayRepeatAToken() async throws {
+    let provider = AccessTokenProvider(ScriptedFlow([.success("one"), .success("one")]))
+    await provider.invalidate(try await provider.token())
+    #expect(try await provider.token().value == "one")
+  }
+
+  @Test func asksNoMoreAfterThreeRefusals() async throws {
+    let flow = ScriptedFlow(Array(repeating: .failure(self.refusal), count: 3))
+    let provider = AccessTokenProvider(flow)
+    for _ in 0..<3 { #expect(try await self.error(provider).message == "no such client") }
+    for _ in 0..<3 {
+      let error = try await self.error(provider)
+      #expect(error.code == .refused)
+      #expect(error.message.contains("no more are tried"))
+      #expect(error.message.contains("no such client"))
+    }
+    #expect(await flow.callCount == 3)
+  }
+
+  @Test func outagesAreNoRefusalsAndASuccessForgivesThem() async throws {
+    let flow = ScriptedFlow([
+      .failure(self.refusal), .failure(self.refusal), .failure(self.outage), .success("one"),
+      .failure(self.refusal), .failure(self.refusal), .failure(self.outage), .success("two"),
+    ])
+    let provider = AccessTokenProvider(flow)
+    for _ in 0..<2 {
+      #expect(try await self.error(provider).code == .refused)
+      #expect(try await self.error(provider).code == .refused)
+      #expect(try await self.error(provider).code == .unavailable)
+      await provider.invalidate(try await provider.token())
+    }
+    #expect(await flow.callCount == 8)
+  }
+
+  @Test func aCancelledCallerLeavesTheLoginToTheOthers() async throws {
+    let flow = ScriptedFlow([.success("one")], isOpen: false)
+    let provider = AccessTokenProvider(flow)
+    let leaving = Task { try await provider.token() }
+    await flow.arrival()
+    let staying = Task { try await provider.token() }
+    leaving.cancel()
+    await #expect(throws: CancellationError.self) { _ = try await leaving.value }
+    await flow.open()
+    #expect(try await staying.value.value == "one")
+    #expect(await flow.callCount == 1)
+  }
+}

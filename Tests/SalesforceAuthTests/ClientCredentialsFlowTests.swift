@@ -1,0 +1,140 @@
+import HTTPClient
+import TestSupport
+import Testing
+
+@testable import SalesforceAuth
+
+struct ClientCredentialsFlowTests {
+  static let secret = "s3cretWord&=+ é%"
+  let peer: PythonServer
+  init() throws { self.peer = try PythonServer("login_peer.py", [Self.secret]) }
+
+  var url: String { "http://127.0.0.1:\(self.peer.port)" }
+
+  func flow(
+    _ loginURL: String? = nil, secret: String = Self.secret, organizationID: String? = nil
+  ) -> ClientCredentialsFlow {
+    ClientCredentialsFlow(
+      loginURL: loginURL ?? self.url, clientID: "app", clientSecret: secret,
+      organizationID: organizationID, client: HTTPClient())
+  }
+
+  /// The error of a login whose answer is this one.
+  func error(_ status: Int, _ body: String) async throws -> AuthError {
+    let escaped = body.utf8.map { byte in
+      let digits = String(byte, radix: 16)
+      return "%" + (digits.count < 2 ? "0" : "") + digits
+    }.joined()
+    let flow = self.flow("\(self.url)/answer/\(status)/-\(escaped)")
+    return try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+  }
+
+  @Test func obtainsATokenAndTheServersClock() async throws {
+    let (token, date) = try await self.flow().obtain()
+    #expect(token.value == "001Dp00000JJkkH!secret.1_x")
+    #expect(token.instanceURL == self.url)
+    #expect(token.organizationID == "00DXX0000000001AAA")
+    #expect(date == 784_111_777)
+  }
+
+  @Test func aSlashAtTheEndOfTheHostIsDropped() async throws {
+    let (token, _) = try await self.flow("\(self.url)/").obtain()
+    #expect(!token.value.isEmpty)
+  }
+
+  @Test func aConfiguredOrganizationWins() async throws {
+    let (token, _) = try await self.flow(organizationID: "001Dp00000JJkkH").obtain()
+    #expect(token.organizationID == "001Dp00000JJkkHIAT")
+  }
+
+  @Test(arguments: ["wr0ngSecret/ä", "a", "%%%", "+"])
+  func aWrongSecretIsRefusedAndNotRepeated(_ secret: String) async throws {
+    let flow = self.flow(secret: secret)
+    let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+    #expect(error.code == .refused)
+    #expect(error.message.contains("check client_id and client_secret"))
+    #expect(!error.message.contains("wr0ngSecret"))
+  }
+
+  @Test(arguments: [
+    ("invalid_grant", "request not supported on this domain", "My Domain"),
+    ("invalid_grant", "no client credentials user enabled", "run-as user"),
+    ("invalid_grant", "user hasn't approved this consumer", "pre-authorise"),
+    ("invalid_grant", "ip restricted", "IP addresses"),
+    ("invalid_grant", "authentication failure", "check the credentials"),
+    ("invalid_grant", "audience is invalid", "clock"),
+    ("invalid_client_id", "client identifier invalid", "ten minutes"),
+    ("unsupported_grant_type", "grant type not supported", "enable"),
+    ("inactive_user", "user is inactive", "inactive"),
+    ("inactive_org", "organization is inactive", "inactive"),
+    ("something_new", "unheard of", "settings"),
+  ])
+  func aRefusalSaysWhatToDo(name: String, detail: String, advice: String) async throws {
+    for status in [400, 401, 403] {
+      let error = try await self.error(
+        status, #"{"error":"\#(name)","error_description":"\#(detail)"}"#)
+      #expect(error.code == .refused)
+      #expect(error.message.contains(name))
+      #expect(error.message.contains(detail))
+      #expect(error.message.contains(advice))
+    }
+  }
+
+  @Test(arguments: [
+    (400, #"{"error":"rate_limit_exceeded","error_description":"login rate exceeded"}"#),
+    (429, #"{"error":"invalid_client"}"#), (500, #"{"error":"invalid_client"}"#),
+    (503, "<html>maintenance</html>"), (500, ""), (404, "<html></html>"), (403, ""),
+    (302, ""), (400, "{}"), (400, #"{"error":7}"#), (400, "[]"),
+    (200, ""), (200, "<html>maintenance</html>"), (200, "[]"), (200, "{}"),
+    (200, #"{"access_token":"","instance_url":"https://a.b"}"#),
+    (200, #"{"access_token":"00DXX0000000001!x","instance_url":""}"#),
+    (200, #"{"access_token":"00DXX0000000001!x"}"#),
+    (200, #"{"access_token":7,"instance_url":"https://a.b"}"#),
+    (200, #"{"access_token":"00DXX0000000001!x\r\ny","instance_url":"https://a.b"}"#),
+    (200, #"{"access_token":"00DXX0000000001!x","instance_url":"https://a.b""#),
+  ])
+  func isUnavailableAfter(status: Int, body: String) async throws {
+    let error = try await self.error(status, body)
+    #expect(error.code == .unavailable)
+    #expect(!error.message.contains("!x"))
+  }
+
+  @Test func aMovedHostOrAPlainInstanceIsAMatterOfConfiguration() async throws {
+    #expect(try await self.error(301, "").code == .configuration)
+    let answer = #"{"access_token":"00DXX0000000001!x","instance_url":"http://example.com"}"#
+    #expect(try await self.error(200, answer).code == .configuration)
+  }
+
+  @Test func aServersTextIsShownInOneLineAndShort() async throws {
+    let detail = #"a\n\u001b[31m"# + String(repeating: "b", count: 5000)
+    let error = try await self.error(
+      400, #"{"error":"invalid_grant","error_description":"\#(detail)"}"#)
+    let answer = try #require(error.message.firstRange(of: "HTTP 400"))
+    #expect(error.message[answer.lowerBound...].utf8.count < 600)
+    #expect(error.message.utf8.allSatisfy { (0x20...0x7e).contains($0) })
+  }
+
+  @Test func noAnswerIsUnavailable() async throws {
+    // Nobody listens on port 1.
+    let flow = self.flow("http://127.0.0.1:1")
+    let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+    #expect(error.code == .unavailable)
+  }
+
+  @Test(arguments: ["http://example.com", "", "login.salesforce.com", "https://a:hidden@b.c"])
+  func refusesLoginURL(_ url: String) async throws {
+    let flow = self.flow(url)
+    let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+    #expect(error.code == .configuration)
+    #expect(!error.message.contains("hidden"))
+  }
+
+  @Test func aPeerWithoutTrustIsUntrusted() async throws {
+    let authority = try TestAuthority()
+    let server = try authority.issue()
+    let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])
+    let flow = self.flow("https://localhost:\(peer.port)")
+    let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+    #expect(error.code == .untrusted)
+  }
+}

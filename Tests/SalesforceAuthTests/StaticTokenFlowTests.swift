@@ -1,0 +1,77 @@
+import FoundationEssentials
+import TestSupport
+import Testing
+
+@testable import SalesforceAuth
+
+struct StaticTokenFlowTests {
+  let directory: TemporaryDirectory
+  let file: String
+  init() throws {
+    self.directory = try TemporaryDirectory()
+    self.file = "\(self.directory.path)/token"
+  }
+
+  func write(_ text: String) throws { try Data(text.utf8).write(to: URL(filePath: self.file)) }
+
+  func flow(
+    instanceURL: String = "https://a.example/", organizationID: String? = nil
+  ) -> StaticTokenFlow {
+    let file = self.file
+    return StaticTokenFlow(
+      token: { String(decoding: try Data(contentsOf: URL(filePath: file)), as: UTF8.self) },
+      instanceURL: instanceURL, organizationID: organizationID)
+  }
+
+  @Test func readsTheTokenWithoutItsLineEnd() async throws {
+    try self.write(" 001Dp00000JJkkH!abc\r\n")
+    let (token, date) = try await self.flow().obtain()
+    #expect(token.value == "001Dp00000JJkkH!abc")
+    #expect(token.instanceURL == "https://a.example")
+    #expect(token.organizationID == "001Dp00000JJkkHIAT")
+    #expect(date == nil)
+  }
+
+  @Test func aRejectedTokenMustBeRenewed() async throws {
+    try self.write("001Dp00000JJkkH!old")
+    let provider = AccessTokenProvider(self.flow())
+    await provider.invalidate(try await provider.token())
+    let error = try await #require(throws: AuthError.self) { _ = try await provider.token() }
+    #expect(error.code == .refused)
+    #expect(error.message.contains("renew it"))
+    try self.write("001Dp00000JJkkH!new")
+    #expect(try await provider.token().value == "001Dp00000JJkkH!new")
+  }
+
+  @Test(arguments: ["", " \n", "00D a", "{\n}", "00DXX0000000001!é"])
+  func anUnusableTokenIsNotKept(_ text: String) async throws {
+    try self.write(text)
+    let provider = AccessTokenProvider(self.flow())
+    let error = try await #require(throws: AuthError.self) { _ = try await provider.token() }
+    #expect(error.code == .configuration)
+    try self.write("001Dp00000JJkkH!abc")
+    #expect(try await provider.token().value == "001Dp00000JJkkH!abc")
+  }
+
+  @Test func aTokenWithoutOrganizationNeedsOne() async throws {
+    try self.write("aaa.bbb.ccc")
+    let error = try await #require(throws: AuthError.self) { _ = try await self.flow().obtain() }
+    #expect(error.code == .configuration)
+    #expect(error.message.contains("org_id"))
+    let (token, _) = try await self.flow(organizationID: "001Dp00000JJkkHIAT").obtain()
+    #expect(token.organizationID == "001Dp00000JJkkHIAT")
+  }
+
+  @Test(arguments: ["", "a.example", "http://a.example", "ftp://a.example"])
+  func refusesInstanceURL(_ url: String) async throws {
+    try self.write("001Dp00000JJkkH!abc")
+    let flow = self.flow(instanceURL: url)
+    let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+    #expect(error.code == .configuration)
+  }
+
+  @Test func aMissingFileIsReportedAsTheReaderSaysIt() async throws {
+    let provider = AccessTokenProvider(self.flow())
+    await #expect(throws: CocoaError.self) { _ = try await provider.token() }
+  }
+}
