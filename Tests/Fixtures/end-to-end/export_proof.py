@@ -1,0 +1,136 @@
+"""Runs the real exporter against the real simulator and compares the files with the truth.
+
+    export_proof.py --programs DIR --work DIR [--events N] [--kills N] [--seed S]
+
+With --kills the exporter is ended by SIGKILL that many times at random moments and started again.
+Several topics, a channel with mixed schemas and one with groups of equal replay IDs are exported by
+one pipeline each. Prints one JSON line; exits 1 on any difference, torn file or wrong exit code.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+PIPELINES = {
+    "single": ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent", "/event/Order_Event__e"],
+    "channel": ["/data/ChangeEvents"],
+    "enriched": ["/data/Sales__chn"],
+}
+
+
+def pipeline(name, topics):
+    return {
+        "version": 1,
+        "name": name,
+        "source": {
+            "type": "salesforce",
+            "topic": topics,
+            "start": "earliest",
+            "org": {
+                "endpoint": "${PUBSUB_ENDPOINT}",
+                "tls": {"ca_file": "${PUBSUB_CA_FILE:-}"},
+                "auth": {
+                    "type": "client_credentials",
+                    "login_url": "${SF_LOGIN_URL}",
+                    "client_id": "${SF_CLIENT_ID}",
+                    "client_secret": "${SF_CLIENT_SECRET}",
+                },
+            },
+        },
+        "stages": [{"type": "flatten", "naming": "path"}],
+        "sinks": [
+            {"type": "files", "directory": "out/" + name, "rotate": {"max_events": 3000}}
+        ],
+        "commit": {"max_events": 200},
+        "checkpoint": {"type": "file", "directory": "state"},
+        "run": {"until": "caught_up", "quiet": "1s"},
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--events", type=int, default=20000)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    chance = random.Random(arguments.seed)
+    truth, env_file = work + "/truth.ndjson", work + "/env"
+    simulator = subprocess.Popen(
+        [
+            arguments.programs + "/pubsub-simulator",
+            "--events", str(arguments.events), "--seed", str(arguments.seed),
+            "--truth", truth, "--env", env_file, "--nonfinite", "0.001",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        if not simulator.stdout.readline().startswith(b"ready"):
+            sys.exit("the simulator did not become ready")
+        with open(env_file, encoding="utf-8") as file:
+            environment = dict(os.environ)
+            environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        results = {}
+        for name, topics in PIPELINES.items():
+            results[name] = export(arguments, work, environment, chance, name, topics, truth)
+        print(json.dumps(results))
+    finally:
+        simulator.send_signal(signal.SIGTERM)
+        simulator.wait()
+
+
+def export(arguments, work, environment, chance, name, topics, truth):
+    path = "%s/%s.json" % (work, name)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(pipeline(name, topics), file)
+    report = "%s/%s.report.json" % (work, name)
+    command = [arguments.programs + "/pubsub-etl", "run", path, "--report", report]
+    kills = 0
+    for _ in range(arguments.kills):
+        process = subprocess.Popen(command, env=environment)
+        try:
+            process.wait(timeout=chance.uniform(0.03, 0.5))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            kills += 1
+        process.wait()
+    started = time.monotonic()
+    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, timeout=900)
+    seconds = time.monotonic() - started
+    if done.returncode != 0 or done.stderr:
+        sys.exit("%s: exit code %d: %s" % (name, done.returncode, done.stderr.decode()))
+    output = "%s/out/%s" % (work, name)
+    files = subprocess.run(
+        ["find", output, "-name", "*.zst", "-print0"], stdout=subprocess.PIPE, check=True
+    ).stdout.split(b"\0")[:-1]
+    subprocess.run(["zstd", "-tq"] + files, check=True)
+    compare = [sys.executable, HERE + "/compare_truth.py", "--truth", truth, "--output", output]
+    for topic in topics:
+        compare += ["--topic", topic]
+    compared = subprocess.run(compare, env=environment, stdout=subprocess.PIPE)
+    result = json.loads(compared.stdout)
+    result["kills"] = kills
+    result["seconds_of_last_run"] = round(seconds, 1)
+    with open(report, encoding="utf-8") as file:
+        written = json.load(file)
+    if any(topic["delivered"] != topic["exported"] for topic in written["topics"]) and not kills:
+        sys.exit("%s: delivered and exported differ" % name)
+    if compared.returncode:
+        print(json.dumps(result))
+        sys.exit(name + ": the export differs from the truth")
+    return result
+
+
+if __name__ == "__main__":
+    main()
