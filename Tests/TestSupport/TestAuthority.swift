@@ -50,10 +50,16 @@ public struct ProgramFailure: Error {
 
 /// Runs a program found in `PATH` to its end, its output thrown away.
 public func runProgram(_ arguments: String...) throws {
+  try runProgram(arguments, showsErrors: false)
+}
+
+/// Runs a program found in `PATH` to its end.
+/// - Parameter showsErrors: lets it write to the standard error of the tests.
+public func runProgram(_ arguments: [String], showsErrors: Bool) throws {
   var actions = posix_spawn_file_actions_t()
   posix_spawn_file_actions_init(&actions)
   defer { posix_spawn_file_actions_destroy(&actions) }
-  for descriptor: Int32 in 0...2 {
+  for descriptor: Int32 in showsErrors ? 0...1 : 0...2 {
     posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
   }
   var pointers = arguments.map { strdup($0) }

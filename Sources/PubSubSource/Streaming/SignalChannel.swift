@@ -17,6 +17,8 @@ final class SignalChannel<Element: Sendable>: Sendable {
     var weight = 0
     var receiver: (id: Int, continuation: CheckedContinuation<Element?, Never>)?
     var senders: [Sender] = []
+    /// The call of `receive` whose time is over, perhaps before it began to wait.
+    var expired = 0
     var nextID = 0
   }
 
@@ -80,6 +82,7 @@ final class SignalChannel<Element: Sendable>: Sendable {
     return await withCheckedContinuation { continuation in
       let (element, isReady) = self.state.withLock { state -> (Element?, Bool) in
         if let element = Self.pop(&state) { return (element, true) }
+        if state.expired == id { return (nil, true) }
         precondition(state.receiver == nil, "two receivers")
         state.receiver = (id, continuation)
         return (nil, false)
@@ -90,6 +93,7 @@ final class SignalChannel<Element: Sendable>: Sendable {
 
   private func giveUp(_ id: Int) {
     let receiver = self.state.withLock { state -> CheckedContinuation<Element?, Never>? in
+      state.expired = id
       guard let receiver = state.receiver, receiver.id == id else { return nil }
       state.receiver = nil
       return receiver.continuation
