@@ -16,12 +16,6 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Also log in and ask for every topic.")
   var connect = false
 
-  func validate() throws {
-    if self.connect, ConnectionCheck.live == nil {
-      throw ValidationError("--connect is not available in this version")
-    }
-  }
-
   func run() async throws {
     let configuration: PipelineConfiguration
     do {
@@ -31,9 +25,9 @@ struct CheckCommand: AsyncParsableCommand {
       throw ExitCode.configuration.error
     }
     StandardStream.output.write(ConfigurationSummary.text(configuration))
-    guard self.connect, let connection = ConnectionCheck.live else { return }
+    guard self.connect else { return }
     do throws(ConnectionCheck.Failure) {
-      for line in try await connection.run(configuration) {
+      for line in try await ConnectionCheck.askService(configuration) {
         StandardStream.output.write("\(line)\n")
       }
     } catch {
