@@ -103,7 +103,9 @@ let package = Package(
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON"]),
     tests("Pipeline", ["JSON"]),
-    tests("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem", grpcCore]),
+    tests(
+      "PubSubSource",
+      ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem", grpcCore, swiftProtobuf]),
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
     tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),

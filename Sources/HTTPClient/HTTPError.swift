@@ -53,7 +53,9 @@ public struct HTTPError: Error, Sendable {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
       (code, advice) = (.resolution, "")
     case CURLE_OPERATION_TIMEDOUT: (code, advice) = (.timeout, "")
-    case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: (code, advice) = (.invalidRequest, "")
+    // CURLE_UNSUPPORTED_PROTOCOL is not among them: the URL was checked before, so it tells of a
+    // peer that does not answer in HTTP.
+    case CURLE_URL_MALFORMAT: (code, advice) = (.invalidRequest, "")
     default: (code, advice) = (.connection, "")
     }
     let text = detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail

@@ -10,18 +10,26 @@ public struct Liveness: Sendable {
 
   private var lastMessage: ContinuousClock.Instant
   private var isPendingZero = false
+  /// The consumer has a response; what came after it waits unread, so silence means nothing.
+  private var isConsumerBusy = false
 
   /// The first request is on its way.
   public init(openedAt now: ContinuousClock.Instant) { self.lastMessage = now }
 
+  /// A response came and is handed on; `resumed` has to follow.
+  ///
   /// - Parameter pending: `pending_num_requested` of the response.
   public mutating func received(pending: Int, at now: ContinuousClock.Instant) {
     self.lastMessage = now
+    self.isConsumerBusy = true
     self.isPendingZero = pending <= 0
   }
 
-  /// The consumer had the stream wait: silence counts from here.
-  public mutating func resumed(at now: ContinuousClock.Instant) { self.lastMessage = now }
+  /// The consumer has taken the response: silence counts from here.
+  public mutating func resumed(at now: ContinuousClock.Instant) {
+    self.lastMessage = now
+    self.isConsumerBusy = false
+  }
 
   /// Credit was given because `check` asked for it.
   public mutating func creditGiven() { self.isPendingZero = false }
@@ -36,6 +44,7 @@ public struct Liveness: Sendable {
   }
 
   public func check(at now: ContinuousClock.Instant) -> OnCheck {
+    if self.isConsumerBusy { return .alive(until: now + Self.creditLimit) }
     let idle = self.lastMessage + Self.idleLimit
     if now >= idle { return .idle }
     let credit = self.lastMessage + Self.creditLimit

@@ -4,6 +4,7 @@ GET  /status/<code>   that status
 GET  /bytes/<count>   a body of that many bytes, gzip-compressed
 GET  /hang            no answer at all
 GET  /cut             a body shorter than announced
+GET  /garbage         bytes that are no HTTP
 ANY  other            method, headers and body of the request as JSON
 """
 
@@ -43,6 +44,9 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "10")
             self.end_headers()
             self.wfile.write(b"12345")
+            self.close_connection = True
+        elif kind == "garbage":
+            self.wfile.write(b"\x00\x01 no HTTP\r\n\r\n")
             self.close_connection = True
         else:
             self.echo()

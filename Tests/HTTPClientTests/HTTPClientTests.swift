@@ -73,9 +73,11 @@ struct HTTPClientTests {
     await #expect(throws: CancellationError.self) { _ = try await task.value }
   }
 
-  @Test func aBodyCutShortIsAConnectionError() async throws {
-    let error = try await self.error(of: HTTPRequest(.get, self.url("/cut")))
+  @Test(arguments: ["/cut", "/garbage"])
+  func anAnswerCutShortOrNotInHTTPIsAConnectionError(path: String) async throws {
+    let error = try await self.error(of: HTTPRequest(.get, self.url(path)))
     #expect(error.code == .connection)
+    #expect(error.isTransient)
   }
 
   @Test(arguments: [

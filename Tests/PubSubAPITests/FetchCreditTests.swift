@@ -95,7 +95,8 @@ import Testing
     var liveness = Liveness(openedAt: self.start)
     #expect(liveness.check(at: self.at(299)) == .alive(until: self.at(300)))
     #expect(liveness.check(at: self.at(300)) == .idle)
-    liveness.received(pending: 3, at: self.at(299))
+    liveness.received(pending: 3, at: self.at(298))
+    liveness.resumed(at: self.at(299))
     #expect(liveness.check(at: self.at(598)) == .alive(until: self.at(599)))
     #expect(liveness.check(at: self.at(599)) == .idle)
   }
@@ -103,7 +104,8 @@ import Testing
   @Test("Without credit on the service's side, credit is due before its 60 s are over")
   func creditDue() {
     var liveness = Liveness(openedAt: self.start)
-    liveness.received(pending: 0, at: self.at(10))
+    liveness.received(pending: 0, at: self.at(9))
+    liveness.resumed(at: self.at(10))
     #expect(liveness.check(at: self.at(54)) == .alive(until: self.at(55)))
     #expect(liveness.check(at: self.at(55)) == .giveCredit)
     liveness.creditGiven()
@@ -113,8 +115,12 @@ import Testing
   @Test("Time for which the consumer let the stream wait is no silence")
   func consumerWaits() {
     var liveness = Liveness(openedAt: self.start)
-    liveness.received(pending: 3, at: self.at(1))
+    liveness.received(pending: 0, at: self.at(1))
+    #expect(liveness.check(at: self.at(999)) == .alive(until: self.at(1044)))
     liveness.resumed(at: self.at(1000))
+    #expect(liveness.check(at: self.at(1044)) == .alive(until: self.at(1045)))
+    #expect(liveness.check(at: self.at(1045)) == .giveCredit)
+    liveness.creditGiven()
     #expect(liveness.check(at: self.at(1299)) == .alive(until: self.at(1300)))
   }
 }

@@ -8,8 +8,11 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   typealias Signal = SourceSignal<FetchResponseView>
 
   private struct State {
+    /// Events to keep outstanding; less than asked for once the service said it is too much.
+    var window: Int
     var credit: FetchCredit
     var liveness: Liveness
+    var openedAt: ContinuousClock.Instant
     var queue: CreditQueue?
     var stopAt: ContinuousClock.Instant?
     var retries: RetryPolicy
@@ -28,16 +31,18 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private let credentials: any CredentialsSource
   private let options: PubSubSourceOptions
   private let channel: SignalChannel<Signal>
-  private let clock = ContinuousClock()
+  private let clock: StreamClock
   private let state: Lock<State>
 
   /// What still arrives for so long after a stop is handed on.
   private static var drainTime: Duration { .seconds(2) }
+  /// A stream that the service ended after less is not opened again at once.
+  private static var normalLife: Duration { .seconds(10) }
 
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
     credentials: any CredentialsSource, options: PubSubSourceOptions,
-    channel: SignalChannel<Signal>
+    channel: SignalChannel<Signal>, clock: StreamClock = .continuous
   ) {
     self.index = index
     self.topic = topic
@@ -45,9 +50,11 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     self.credentials = credentials
     self.options = options
     self.channel = channel
+    self.clock = clock
     self.state = Lock(
       State(
-        credit: FetchCredit(window: options.window), liveness: Liveness(openedAt: .now),
+        window: options.window, credit: FetchCredit(window: options.window),
+        liveness: Liveness(openedAt: clock.now()), openedAt: clock.now(),
         retries: RetryPolicy(limit: options.maxRetries)))
   }
 
@@ -55,7 +62,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   func stop() {
     self.state.withLock {
       $0.credit.stop()
-      $0.stopAt = $0.stopAt ?? self.clock.now + Self.drainTime
+      $0.stopAt = $0.stopAt ?? self.clock.now() + Self.drainTime
     }
   }
 
@@ -83,10 +90,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   }
 
   private func startPoint() async -> StartPoint? {
-    await withCheckedContinuation { continuation in
-      self.channel.post(
-        .opening(topic: self.index, reply: { continuation.resume(returning: $0) }))
-    }
+    let answer = StartAnswer()
+    self.channel.post(.opening(topic: self.index, reply: { answer.give($0) }))
+    return await answer.wait()
   }
 
   private func open(at start: StartPoint) async -> Ending {
@@ -100,10 +106,12 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     let window = self.state.withLock { state in
       // A stop may have come in the meantime: then the first request must not go out.
       guard state.stopAt == nil else { return 0 }
-      state.credit = FetchCredit(window: self.options.window)
-      state.liveness = Liveness(openedAt: self.clock.now)
+      let now = self.clock.now()
+      state.credit = FetchCredit(window: state.window)
+      state.liveness = Liveness(openedAt: now)
+      state.openedAt = now
       state.queue = queue
-      return state.credit.begin(at: self.clock.now)
+      return state.credit.begin(at: now)
     }
     guard window > 0 else { return .stopped }
     let subscription = Subscription(topic: self.topic, position: start.position, credit: window)
@@ -145,7 +153,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   /// Credit goes back before the response is decoded, so that the next events are on their way.
   private func hand(on view: FetchResponseView, _ queue: CreditQueue) async -> Bool {
-    let now = self.clock.now
+    let now = self.clock.now()
     let credit = self.state.withLock { state in
       state.retries.succeeded()
       state.reauthentications = 0
@@ -156,14 +164,17 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     if let credit { queue.add(credit) }
     await self.channel.send(
       .response(topic: self.index, view, receivedAt: now), weight: view.bytes.count + 256)
-    self.state.withLock { $0.liveness.resumed(at: self.clock.now) }
-    return true
+    return self.state.withLock { state in
+      state.liveness.resumed(at: self.clock.now())
+      // After a stop, when all that was asked for has come, nothing else will.
+      return !(state.credit.isStopped && state.credit.open == 0)
+    }
   }
 
   /// Returns when the stream has been silent for too long or the time to drain is over.
   private func watch() async -> Ending {
     while !Task.isCancelled {
-      let now = self.clock.now
+      let now = self.clock.now()
       let (check, stopAt) = self.state.withLock { ($0.liveness.check(at: now), $0.stopAt) }
       if let stopAt, now >= stopAt { return .stopped }
       switch check {
@@ -176,7 +187,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         if let credit { queue?.add(credit) }
       case .alive: break
       }
-      try? await self.clock.sleep(for: .milliseconds(stopAt == nil ? 250 : 50))
+      await self.clock.sleep(now + .milliseconds(stopAt == nil ? 250 : 50))
     }
     return .stopped
   }
@@ -186,6 +197,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     if self.isStopping {
       self.end(nil)
       return false
+    }
+    if error.serviceCode == .fetchOverflow {
+      self.state.withLock { $0.window = max($0.window / 2, 1) }
     }
     switch error.disposition(sentReplayID: sentReplayID) {
     case .retry(let minimum): return await self.wait(after: error, minimum: minimum)
@@ -216,9 +230,12 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       self.end(failure)
       return false
     }
+    let now = self.clock.now()
     let delay = self.state.withLock { state -> Duration? in
       // The service ends long-lived streams now and then: open again at once, the first time.
-      if error.code == .endOfStream, state.retries.failures == 0 {
+      if error.code == .endOfStream, state.retries.failures == 0,
+        now - state.openedAt >= Self.normalLife
+      {
         _ = state.retries.failed(minimum: .zero, random: 0)
         return .zero
       }
@@ -229,9 +246,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       return false
     }
     self.channel.post(.retrying(topic: self.index, failure, delay: delay))
-    let until = self.clock.now + delay
-    while self.clock.now < until, !self.isStopping, !Task.isCancelled {
-      try? await self.clock.sleep(until: min(until, self.clock.now + .milliseconds(100)))
+    let until = now + delay
+    while case let now = self.clock.now(), now < until, !self.isStopping, !Task.isCancelled {
+      await self.clock.sleep(min(until, now + .milliseconds(100)))
     }
     return true
   }

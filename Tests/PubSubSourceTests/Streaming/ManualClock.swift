@@ -1,0 +1,70 @@
+import PubSubAPI
+
+@testable import PubSubSource
+
+/// A clock that a test advances.
+final class ManualClock: Sendable {
+  private struct Sleeper {
+    var deadline: ContinuousClock.Instant
+    var continuation: CheckedContinuation<Void, Never>
+  }
+  private struct State {
+    var now = ContinuousClock.now
+    var sleepers: [Int: Sleeper] = [:]
+    var nextID = 0
+    /// Waits for somebody to sleep.
+    var observer: CheckedContinuation<Void, Never>?
+  }
+  private let state = Lock(State())
+
+  var clock: StreamClock {
+    StreamClock(
+      now: { self.state.withLock { $0.now } },
+      sleep: { await self.sleep(until: $0) })
+  }
+
+  func advance(by duration: Duration) {
+    let due = self.state.withLock { state -> [Sleeper] in
+      state.now += duration
+      let due = state.sleepers.filter { $0.value.deadline <= state.now }
+      for id in due.keys { state.sleepers[id] = nil }
+      return Array(due.values)
+    }
+    for sleeper in due { sleeper.continuation.resume() }
+  }
+
+  /// Returns when somebody sleeps: whoever does has seen the time as it is.
+  func someoneSleeps() async {
+    await withCheckedContinuation { continuation in
+      let isAsleep = self.state.withLock { state in
+        if !state.sleepers.isEmpty { return true }
+        state.observer = continuation
+        return false
+      }
+      if isAsleep { continuation.resume() }
+    }
+  }
+
+  private func sleep(until deadline: ContinuousClock.Instant) async {
+    let id = self.state.withLock { state in
+      state.nextID += 1
+      return state.nextID
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let (isDue, observer) = self.state.withLock { state in
+          if deadline <= state.now || Task.isCancelled {
+            return (true, nil as CheckedContinuation<Void, Never>?)
+          }
+          state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation)
+          return (false, state.observer.take())
+        }
+        observer?.resume()
+        if isDue { continuation.resume() }
+      }
+    } onCancel: {
+      let sleeper = self.state.withLock { $0.sleepers.removeValue(forKey: id) }
+      sleeper?.continuation.resume()
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import FoundationEssentials
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+@testable import PubSubSource
+
+/// A `TopicStream` between a test that plays the service and the runner.
+final class StreamHarness: Sendable {
+  typealias Signal = SourceSignal<FetchResponseView>
+
+  static let topic = "/event/A__e"
+
+  let clock = ManualClock()
+  let logins = ScriptedCredentials()
+  let channel: SignalChannel<Signal>
+  let stream: TopicStream<ScriptedTransport>
+  private let calls: AsyncStream<ServerCall>
+  private let client: GRPCClient<ScriptedTransport>
+
+  init(window: Int = 100, maxRetries: Int? = 3, channelLimit: Int = 1 << 20) {
+    let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
+    self.calls = calls
+    self.client = GRPCClient(
+      transport: ScriptedTransport { call in
+        inbox.yield(call)
+        // The test answers; the call lives until the client leaves it.
+        for await _ in AsyncStream<Never>.makeStream().stream {}
+      })
+    self.channel = SignalChannel(limit: channelLimit)
+    self.stream = TopicStream(
+      index: 0, topic: Self.topic, client: PubSubClient(self.client), credentials: self.logins,
+      options: PubSubSourceOptions(window: window, maxRetries: maxRetries), channel: self.channel,
+      clock: self.clock.clock)
+  }
+
+  /// Runs the stream while `body` plays the other parts.
+  static func run(
+    _ harness: StreamHarness, _ body: @Sendable (StreamHarness) async throws -> Void
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await harness.client.runConnections() }
+      group.addTask { await harness.stream.run() }
+      try await body(harness)
+      group.cancelAll()
+      while let result = await group.nextResult() { _ = result }
+    }
+  }
+
+  /// The stream's next signal; the deadline only keeps a failing test from hanging.
+  func signal() async throws -> Signal {
+    try #require(await self.channel.receive(until: .now + .seconds(20)), "no signal came")
+  }
+
+  /// Answers the question where to begin.
+  func begin(at start: StartPoint?) async throws {
+    guard case .opening(0, let reply) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "opening")
+    }
+    reply(start)
+  }
+
+  /// Answers where to begin and takes the call with its first request.
+  func open(
+    at start: StartPoint = .earliest
+  ) async throws -> (ServerCall, Eventbus_V1_FetchRequest) {
+    try await self.begin(at: start)
+    let call = try await self.call()
+    let first = try await call.request()
+    guard case .opened(0) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "opened")
+    }
+    return (call, first)
+  }
+
+  /// The next call of the client, after its metadata.
+  func call() async throws -> ServerCall {
+    var iterator = self.calls.makeAsyncIterator()
+    let call = try #require(await iterator.next())
+    self.logins.sawCall(with: await call.nextMetadata())
+    call.sendHeaders()
+    return call
+  }
+
+  func response() async throws -> FetchResponseView {
+    guard case .response(0, let view, _) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "response")
+    }
+    return view
+  }
+
+  func retry() async throws -> (SourceFailure, Duration) {
+    guard case .retrying(0, let failure, let delay) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "retrying")
+    }
+    return (failure, delay)
+  }
+
+  /// The reason for which the stream ended; nil for a clean end.
+  func ending() async throws -> SourceFailure? {
+    guard case .ended(0, let failure) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "ended")
+    }
+    return failure
+  }
+
+  struct UnexpectedSignal: Error { var expected: String }
+}
+
+extension ServerCall {
+  func request() async throws -> Eventbus_V1_FetchRequest {
+    let bytes = try #require(await self.nextMessage())
+    return try Eventbus_V1_FetchRequest(serializedBytes: bytes)
+  }
+
+  /// Sends a response of `events` events, or a keepalive.
+  func respond(events: Int, pending: Int) throws {
+    let response = Eventbus_V1_FetchResponse.with {
+      for number in 0..<events {
+        let event = Eventbus_V1_ConsumerEvent.with {
+          $0.event.id = "e-\(number)"
+          $0.replayID = Data([0, UInt8(number)])
+        }
+        $0.events.append(event)
+      }
+      $0.latestReplayID = Data([0, 9])
+      $0.pendingNumRequested = Int32(pending)
+    }
+    self.send(try response.serializedBytes())
+  }
+
+  func refuse(_ status: Status.Code, _ code: ServiceErrorCode) {
+    self.end(
+      status, "refused. rpcId: r-1",
+      trailers: ["error-code": .string("sfdc.platform.eventbus.grpc." + code.rawValue)])
+  }
+}
+
+/// Tokens `t1`, `t2`, … of which a new one comes after each `invalidate`.
+final class ScriptedCredentials: CredentialsSource {
+  private struct State {
+    var number = 1
+    var used: [String] = []
+    var failure: PubSubError?
+  }
+  private let state = Lock(State())
+
+  /// Tokens of the calls made so far.
+  var used: [String] { self.state.withLock { $0.used } }
+
+  func fail(with error: PubSubError?) { self.state.withLock { $0.failure = error } }
+
+  func sawCall(with metadata: Metadata?) {
+    for token in metadata?[stringValues: "accesstoken"] ?? Metadata()[stringValues: ""] {
+      self.state.withLock { $0.used.append(token) }
+    }
+  }
+
+  func credentials() async throws -> Credentials {
+    try self.state.withLock { state in
+      if let failure = state.failure { throw failure }
+      return Credentials(
+        accessToken: "t\(state.number)", instanceURL: "https://org.example", tenantID: "00D")
+    }
+  }
+
+  func invalidate(_ credentials: Credentials) async {
+    self.state.withLock { state in
+      if credentials.accessToken == "t\(state.number)" { state.number += 1 }
+    }
+  }
+}

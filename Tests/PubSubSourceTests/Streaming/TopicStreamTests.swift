@@ -1,0 +1,292 @@
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import TestSupport
+import Testing
+
+@testable import PubSubSource
+
+@Suite struct TopicStreamTests {
+  @Test("A call begins where the runner says, with the whole window")
+  func begins() async throws {
+    try await StreamHarness.run(StreamHarness(window: 40)) { harness in
+      let (_, first) = try await harness.open(at: .after(ReplayID([1, 2, 3])))
+      #expect(first.topicName == StreamHarness.topic)
+      #expect(first.replayPreset == .custom)
+      #expect(Array(first.replayID) == [1, 2, 3])
+      #expect(first.numRequested == 40)
+    }
+  }
+
+  @Test("Without a place to begin nothing is asked for")
+  func noStart() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      try await harness.begin(at: nil)
+      #expect(try await harness.ending() == nil)
+      #expect(harness.logins.used.isEmpty)
+    }
+  }
+
+  @Test("Credit goes back before anybody has taken the response, and while a consumer is slow")
+  func creditFirst() async throws {
+    try await StreamHarness.run(StreamHarness(channelLimit: 0)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 30, pending: 70)
+      #expect(try await call.request().numRequested == 30)
+      #expect(try await harness.response().events.count == 30)
+    }
+  }
+
+  @Test("A consumer that takes nothing keeps the next response from being read")
+  func backpressure() async throws {
+    try await StreamHarness.run(StreamHarness(channelLimit: 0)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 1, pending: 99)
+      try call.respond(events: 2, pending: 97)
+      #expect(try await call.request().numRequested == 1)
+      // The second response is credited only once the first has been taken.
+      #expect(try await harness.response().events.count == 1)
+      #expect(try await call.request().numRequested == 2)
+    }
+  }
+
+  @Test("A broken connection is opened again after 1, 2, 4 s, then given up")
+  func retries() async throws {
+    try await StreamHarness.run(StreamHarness(maxRetries: 3)) { harness in
+      for seconds in [1.0, 2.0, 4.0] {
+        let (call, _) = try await harness.open()
+        call.fail(RPCError(code: .unavailable, message: "connection reset"))
+        let (failure, delay) = try await harness.retry()
+        #expect(failure.disposition == .unavailable)
+        #expect(delay >= .seconds(seconds * 0.8) && delay <= .seconds(seconds * 1.2))
+        harness.clock.advance(by: delay)
+      }
+      let (call, _) = try await harness.open()
+      call.fail(RPCError(code: .unavailable, message: "connection reset"))
+      let failure = try #require(try await harness.ending())
+      #expect(failure.disposition == .unavailable)
+      #expect(failure.description.contains(StreamHarness.topic))
+    }
+  }
+
+  @Test("A useful response starts the retries afresh, an opened call does not")
+  func resets() async throws {
+    try await StreamHarness.run(StreamHarness(maxRetries: 2)) { harness in
+      for _ in 0..<5 {
+        let (call, _) = try await harness.open()
+        try call.respond(events: 0, pending: 100)
+        #expect(try await harness.response().isKeepalive)
+        call.end(.unavailable, "restarting")
+        let (_, delay) = try await harness.retry()
+        #expect(delay <= .seconds(1.2))
+        harness.clock.advance(by: delay)
+      }
+    }
+  }
+
+  @Test("A long-lived call that the service ended is opened again at once")
+  func rotation() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 0, pending: 100)
+      _ = try await harness.response()
+      harness.clock.advance(by: .seconds(20))
+      call.end(.ok)
+      #expect(try await harness.retry().1 == .zero)
+      _ = try await harness.open()
+    }
+  }
+
+  @Test("Calls that the service ends right after a response are not opened in a tight loop")
+  func rotationLoop() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 0, pending: 100)
+      _ = try await harness.response()
+      call.end(.ok)
+      #expect(try await harness.retry().1 >= .milliseconds(800))
+    }
+  }
+
+  @Test("A refused token is replaced, and after two fresh ones were refused the stream ends")
+  func reauthenticates() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      for _ in 0..<2 {
+        let (call, _) = try await harness.open()
+        call.refuse(.unauthenticated, .authError)
+        harness.clock.advance(by: try await harness.retry().1)
+      }
+      let (call, _) = try await harness.open()
+      call.refuse(.unauthenticated, .authError)
+      #expect(try await harness.ending()?.disposition == .refused)
+      #expect(harness.logins.used == ["t1", "t2", "t3"])
+    }
+  }
+
+  @Test("A login service that is down is retried, a login that is refused ends the stream")
+  func loginFails() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      harness.logins.fail(
+        with: PubSubError(.credentialsRetryable, status: .unauthenticated, "login is down"))
+      try await harness.begin(at: .latest)
+      let (failure, delay) = try await harness.retry()
+      #expect(failure.description.contains("login is down"))
+      harness.logins.fail(
+        with: PubSubError(.credentials, status: .unauthenticated, "login is refused"))
+      harness.clock.advance(by: delay)
+      try await harness.begin(at: .latest)
+      #expect(try await harness.ending()?.disposition == .refused)
+      #expect(harness.logins.used.isEmpty)
+    }
+  }
+
+  @Test(
+    "Errors that waiting does not mend end the stream with their reason",
+    arguments: [
+      (Status.Code.notFound, ServiceErrorCode.topicNotFound, SourceFailure.Disposition.refused),
+      (.permissionDenied, .cannotSubscribe, .refused),
+      (.invalidArgument, .replayIDCorrupted, .invalidReplay),
+      (.resourceExhausted, .limitExceeded, .quota),
+      (.invalidArgument, .requestedEventsInvalid, .bug),
+    ])
+  func final(
+    status: Status.Code, code: ServiceErrorCode, disposition: SourceFailure.Disposition
+  ) async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      let (call, _) = try await harness.open(at: .after(ReplayID([1])))
+      call.refuse(status, code)
+      let failure = try #require(try await harness.ending())
+      #expect(failure.disposition == disposition)
+      #expect(failure.reason == code.rawValue.split(separator: ".").joined(separator: "_"))
+    }
+  }
+
+  @Test("A service that protects itself is left alone for 30 s")
+  func protection() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      let (call, _) = try await harness.open()
+      call.refuse(.resourceExhausted, .protectionTriggered)
+      #expect(try await harness.retry().1 >= .seconds(30))
+    }
+  }
+
+  @Test("A service that finds the window too large is asked for half of it")
+  func overflow() async throws {
+    try await StreamHarness.run(StreamHarness(window: 100)) { harness in
+      let (call, _) = try await harness.open()
+      call.refuse(.resourceExhausted, .fetchOverflow)
+      harness.clock.advance(by: try await harness.retry().1)
+      #expect(try await harness.open().1.numRequested == 50)
+    }
+  }
+
+  @Test("A stream that is silent for 300 s with credit open is opened again")
+  func idle() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      _ = try await harness.open()
+      harness.clock.advance(by: .seconds(300))
+      let (failure, delay) = try await harness.retry()
+      #expect(failure.description.contains("300 s"))
+      harness.clock.advance(by: delay)
+      _ = try await harness.open()
+    }
+  }
+
+  @Test("Silence while the consumer is busy does not count")
+  func busyConsumer() async throws {
+    try await StreamHarness.run(StreamHarness(channelLimit: 0)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 1, pending: 99)
+      // The response waits in the channel once its credit has come back.
+      #expect(try await call.request().numRequested == 1)
+      harness.clock.advance(by: .seconds(400))
+      #expect(try await harness.response().events.count == 1)
+      try call.respond(events: 2, pending: 98)
+      #expect(try await harness.response().events.count == 2)
+    }
+  }
+
+  @Test("Credit that the service does not know of is given again before its 60 s are over")
+  func lostCredit() async throws {
+    try await StreamHarness.run(StreamHarness(window: 10)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 10, pending: 0)
+      #expect(try await call.request().numRequested == 10)
+      _ = try await harness.response()
+      async let again = call.request()
+      // In steps that the stream sees one by one, from whenever it has handed the response on.
+      let steps = Task {
+        while !Task.isCancelled {
+          await harness.clock.someoneSleeps()
+          harness.clock.advance(by: .seconds(5))
+        }
+      }
+      #expect(try await again.numRequested == 10)
+      steps.cancel()
+      await steps.value
+    }
+  }
+
+  @Test("After a stop no credit is given, and what comes within 2 s is handed on")
+  func stops() async throws {
+    try await StreamHarness.run(StreamHarness(window: 10)) { harness in
+      let (call, _) = try await harness.open()
+      harness.stream.stop()
+      try call.respond(events: 3, pending: 7)
+      #expect(try await harness.response().events.count == 3)
+      harness.clock.advance(by: .seconds(2))
+      #expect(try await harness.ending() == nil)
+      #expect(await call.nextMessage() == nil)
+    }
+  }
+
+  @Test("After a stop the stream ends with the last event that was asked for")
+  func stopsDrained() async throws {
+    try await StreamHarness.run(StreamHarness(window: 2)) { harness in
+      let (call, _) = try await harness.open()
+      harness.stream.stop()
+      try call.respond(events: 2, pending: 0)
+      #expect(try await harness.response().events.count == 2)
+      #expect(try await harness.ending() == nil)
+    }
+  }
+
+  @Test("A response that waits for the consumer when the drain time is over is not lost")
+  func stopsBusy() async throws {
+    try await StreamHarness.run(StreamHarness(window: 10, channelLimit: 0)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 3, pending: 7)
+      #expect(try await call.request().numRequested == 3)
+      harness.stream.stop()
+      harness.clock.advance(by: .seconds(3))
+      #expect(try await harness.response().events.count == 3)
+      #expect(try await harness.ending() == nil)
+    }
+  }
+
+  @Test("A stop during a back-off ends it")
+  func stopsBackOff() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      let (call, _) = try await harness.open()
+      call.fail(RPCError(code: .unavailable, message: "reset"))
+      _ = try await harness.retry()
+      harness.stream.stop()
+      harness.clock.advance(by: .milliseconds(100))
+      try await harness.begin(at: .earliest)
+      #expect(try await harness.ending() == nil)
+      #expect(harness.logins.used.count == 1)
+    }
+  }
+
+  @Test("A stream whose runner has gone ends when it is cancelled")
+  func cancelledWhileAsking() async throws {
+    let harness = StreamHarness()
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await harness.stream.run() }
+      // Asks where to begin, and nobody answers.
+      _ = await harness.channel.receive(until: .now + .seconds(20))
+      group.cancelAll()
+      await group.waitForAll()
+    }
+  }
+}
