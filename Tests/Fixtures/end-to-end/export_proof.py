@@ -1,10 +1,13 @@
 """Runs the real exporter against the real simulator and compares the files with the truth.
 
     export_proof.py --programs DIR --work DIR [--events N] [--kills N] [--seed S]
+        [--measure] [--simulator-options "--large 0.001"]
 
 With --kills the exporter is ended by SIGKILL that many times at random moments and started again.
 Several topics, a channel with mixed schemas and one with groups of equal replay IDs are exported by
-one pipeline each. Prints one JSON line; exits 1 on any difference, torn file or wrong exit code.
+one pipeline each; with --measure one pipeline exports six topics with the default commits and
+rotation instead. Prints one JSON line with the CPU seconds and the peak memory of each exporter's
+last run; exits 1 on any difference, torn file or wrong exit code.
 """
 
 import argparse
@@ -24,10 +27,21 @@ PIPELINES = {
     "channel": ["/data/ChangeEvents"],
     "enriched": ["/data/Sales__chn"],
 }
+MEASURED = {
+    "mixed": [
+        "/data/OpportunityChangeEvent",
+        "/data/AccountChangeEvent",
+        "/data/ContactChangeEvent",
+        "/data/Station__ChangeEvent",
+        "/event/Order_Event__e",
+        "/event/CM_Test_Event_Two__e",
+    ]
+}
 
 
-def pipeline(name, topics):
-    return {
+def pipeline(name, topics, measure):
+    sink = {"type": "files", "directory": "out/" + name}
+    document = {
         "version": 1,
         "name": name,
         "source": {
@@ -46,13 +60,14 @@ def pipeline(name, topics):
             },
         },
         "stages": [{"type": "flatten", "naming": "path"}],
-        "sinks": [
-            {"type": "files", "directory": "out/" + name, "rotate": {"max_events": 3000}}
-        ],
-        "commit": {"max_events": 200},
+        "sinks": [sink],
         "checkpoint": {"type": "file", "directory": "state"},
         "run": {"until": "caught_up", "quiet": "1s"},
     }
+    if not measure:
+        sink["rotate"] = {"max_events": 3000}
+        document["commit"] = {"max_events": 200}
+    return document
 
 
 def main():
@@ -62,6 +77,8 @@ def main():
     parser.add_argument("--events", type=int, default=20000)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--simulator-options", default="--nonfinite 0.001")
     arguments = parser.parse_args()
     work = os.path.abspath(arguments.work)
     os.makedirs(work, exist_ok=True)
@@ -71,8 +88,9 @@ def main():
         [
             arguments.programs + "/pubsub-simulator",
             "--events", str(arguments.events), "--seed", str(arguments.seed),
-            "--truth", truth, "--env", env_file, "--nonfinite", "0.001",
-        ],
+            "--truth", truth, "--env", env_file,
+        ]
+        + arguments.simulator_options.split(),
         stdout=subprocess.PIPE,
     )
     try:
@@ -82,7 +100,7 @@ def main():
             environment = dict(os.environ)
             environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
         results = {}
-        for name, topics in PIPELINES.items():
+        for name, topics in (MEASURED if arguments.measure else PIPELINES).items():
             results[name] = export(arguments, work, environment, chance, name, topics, truth)
         print(json.dumps(results))
     finally:
@@ -93,7 +111,7 @@ def main():
 def export(arguments, work, environment, chance, name, topics, truth):
     path = "%s/%s.json" % (work, name)
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(pipeline(name, topics), file)
+        json.dump(pipeline(name, topics, arguments.measure), file)
     report = "%s/%s.report.json" % (work, name)
     command = [arguments.programs + "/pubsub-etl", "run", path, "--report", report]
     kills = 0
@@ -106,10 +124,14 @@ def export(arguments, work, environment, chance, name, topics, truth):
             kills += 1
         process.wait()
     started = time.monotonic()
-    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, timeout=900)
+    with open(work + "/stderr", "wb") as errors:
+        process = subprocess.Popen(command, env=environment, stderr=errors)
+    _, status, usage = os.wait4(process.pid, 0)
     seconds = time.monotonic() - started
-    if done.returncode != 0 or done.stderr:
-        sys.exit("%s: exit code %d: %s" % (name, done.returncode, done.stderr.decode()))
+    with open(work + "/stderr", encoding="utf-8") as file:
+        errors = file.read()
+    if status != 0 or errors:
+        sys.exit("%s: wait status %d: %s" % (name, status, errors))
     output = "%s/out/%s" % (work, name)
     files = subprocess.run(
         ["find", output, "-name", "*.zst", "-print0"], stdout=subprocess.PIPE, check=True
@@ -122,6 +144,8 @@ def export(arguments, work, environment, chance, name, topics, truth):
     result = json.loads(compared.stdout)
     result["kills"] = kills
     result["seconds_of_last_run"] = round(seconds, 1)
+    result["cpu_seconds_of_last_run"] = round(usage.ru_utime + usage.ru_stime, 2)
+    result["peak_mib_of_last_run"] = round(usage.ru_maxrss / 1024, 1)
     with open(report, encoding="utf-8") as file:
         written = json.load(file)
     if any(topic["delivered"] != topic["exported"] for topic in written["topics"]) and not kills:
