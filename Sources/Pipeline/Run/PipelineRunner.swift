@@ -75,7 +75,8 @@ public final class PipelineRunner<S: Source> {
       StreamPosition(isChannel: $0.isChannel, stored: stored[$0.name])
     }
     let rules = CaughtUp.Configuration(
-      quiet: configuration.quiet, window: configuration.window, runStart: wallClock())
+      quiet: configuration.quiet, window: configuration.window,
+      runStart: configuration.serviceStart ?? wallClock())
     self.caughtUp = source.topics.map { _ in CaughtUp(rules) }
     self.policy = CommitPolicy(
       .init(

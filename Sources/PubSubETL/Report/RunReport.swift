@@ -30,6 +30,12 @@ struct RunReport: Sendable {
     init(topic: String) { self.topic = topic }
   }
 
+  enum StartClock: String, Sendable {
+    /// The `Date` header of the login's answer.
+    case service
+    case own
+  }
+
   struct Sink: Sendable, Equatable {
     var name: String
     var type: String
@@ -61,6 +67,8 @@ struct RunReport: Sendable {
   var reason: String
   /// The error in words; nil after a success.
   var message: String?
+  /// Whose clock told when the run began, for `committed_after_start`.
+  var startClock = StartClock.own
   var topics: [Topic] = []
   var sinks: [Sink] = []
   var deadLetters: Int64 = 0
@@ -116,6 +124,7 @@ struct RunReport: Sendable {
       "exit_code": .integer(self.exitCode.rawValue),
       "reason": .string(self.reason),
       "message": text(self.message),
+      "start_clock": .string(self.startClock.rawValue),
       "topics": .array(topics),
       "sinks": .array(sinks),
       "dead_letters": [

@@ -1,6 +1,7 @@
 import FileSink
 import GRPCCore
 import HTTP2Transport
+import Logging
 import Pipeline
 import PubSubAPI
 import PubSubSource
@@ -52,11 +53,14 @@ struct PipelineAssembly {
     }
   }
 
-  func sourceOptions(follows: Bool) -> PubSubSourceOptions {
+  func sourceOptions(follows: Bool, logger: Logger) -> PubSubSourceOptions {
     PubSubSourceOptions(
       window: self.configuration.source.numRequested, maxRetries: follows ? nil : 8,
       recordIDs: self.configuration.source.recordIDs == .array ? .array : .rows,
-      isIdentityError: { ($0 as? TLSError)?.isIdentityError == true })
+      isIdentityError: { ($0 as? TLSError)?.isIdentityError == true },
+      onUnexpectedSchemaID: { id in
+        logger.notice("schema \(id): the ID is not the fingerprint of the schema the service gave")
+      })
   }
 
   func runner(_ options: RunOptions) -> RunnerConfiguration {

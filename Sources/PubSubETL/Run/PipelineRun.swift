@@ -64,31 +64,34 @@ final class PipelineRun {
     let (sinks, deadLetters) = try self.recoveredSinks(document, org: org)
     let stored = try self.positions(document, sinks: sinks)
 
-    let follows = self.assembly.runner(self.options).until == .forever
+    var runner = self.assembly.runner(self.options)
+    runner.serviceStart = await credentials.provider.serverDate.map { $0 * 1000 }
+    if runner.serviceStart != nil { self.report.startClock = .service }
+    let follows = runner.until == .forever
     let transport = try self.assembly.transport()
     let client = GRPCClient(transport: transport)
     let source = PubSubSource(
       topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
-      options: self.assembly.sourceOptions(follows: follows))
+      options: self.assembly.sourceOptions(follows: follows, logger: self.logger))
     let watcher = try SignalWatcher(onFirst: source.interrupt)
     defer { withExtendedLifetime((watcher, store)) {} }
 
-    let runner = try PipelineRunner(
-      source: source, stages: self.assembly.stages(), sinks: sinks, deadLetters: deadLetters,
-      configuration: self.assembly.runner(self.options), stored: stored,
-      wallClock: UTCTime.now,
+    let stages = self.assembly.stages()
+    let pipeline = try PipelineRunner(
+      source: source, stages: stages, sinks: sinks, deadLetters: deadLetters,
+      configuration: runner, stored: stored, wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
         try store.save(
           CheckpointDocument(
             pipeline: self.configuration.name, org: org, topics: topics, sinks: states,
             deadLetters: letters))
       })
-    runner.onRetry = { [logger] topic, failure, delay in
+    pipeline.onRetry = { [logger] topic, failure, delay in
       logger.log(
         level: follows ? .warning : .notice, "\(failure.description); again in \(delay)",
         metadata: ["topic": "\(topic)"])
     }
-    runner.onProgress = { [progress] statistics in
+    pipeline.onProgress = { [progress] statistics in
       progress?.update(
         ProgressSnapshot(
           events: Int64(statistics.exported),
@@ -100,13 +103,18 @@ final class PipelineRun {
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
     let result: Result<RunOutcome, any Error>
-    do { result = .success(try await runner.run()) } catch { result = .failure(error) }
+    do { result = .success(try await pipeline.run()) } catch { result = .failure(error) }
     streams.cancel()
     connections.cancel()
     await streams.value
     _ = await connections.result
-    self.fill(statistics: runner.statistics, sinks: sinks)
-    try self.conclude(result.get(), statistics: runner.statistics)
+    self.fill(statistics: pipeline.statistics, sinks: sinks)
+    for (stage, names) in stages.unmatchedNames {
+      self.logger.notice(
+        "stages[\(stage)]: no event of this run has a column \(names.map { "'\($0)'" }.joined(separator: ", "))"
+      )
+    }
+    try self.conclude(result.get(), statistics: pipeline.statistics)
   }
 
   /// Takes the host lock; with `if_running: wait`, as soon as it is free.

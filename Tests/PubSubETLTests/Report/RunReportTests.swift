@@ -37,8 +37,8 @@ struct RunReportTests {
       self.report.json.text() == """
         {"pipeline":"opps","file":"/etc/opps.json","version":"\(PubSubETL.version)",\
         "started_at":"2026-02-17T03:46:40.000Z","finished_at":"2026-02-17T04:03:15.000Z",\
-        "exit_code":0,"reason":"caught_up","message":null,"topics":[{"topic":"/data/A","events":2,\
-        "rows":3,"delivered":2,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\
+        "exit_code":0,"reason":"caught_up","message":null,"start_clock":"own",\
+        "topics":[{"topic":"/data/A","events":2,"rows":3,"delivered":2,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\
         "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"keepalive"},\
         {"topic":"/data/B","events":0,"rows":0,"delivered":0,"exported":0,"first_replay_id":null,\
         "last_replay_id":null,"complete_through":null,"caught_up_by":null}],"sinks":[{"name":"files",\
