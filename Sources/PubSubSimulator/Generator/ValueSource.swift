@@ -219,5 +219,11 @@ struct ValueSource: Sendable {
       bytes.append(10)
     }
     bytes.removeLast(bytes.count - end)
+    // The cut may have gone through a character: spaces for the bytes that are left of it.
+    var cut = end
+    while bytes[cut - 1] & 0xC0 == 0x80 { cut -= 1 }
+    if bytes[cut - 1] >= 0xC0 {
+      bytes.replaceSubrange((cut - 1)..., with: repeatElement(0x20, count: end - cut + 1))
+    }
   }
 }
