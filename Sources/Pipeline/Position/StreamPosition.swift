@@ -6,6 +6,8 @@
 ///   On channels a group is closed when another ID or an empty response follows; until then the
 ///   rows of the group are remembered and skipped after a resume. On single-entity topics the end
 ///   of a response closes its last ID.
+/// - A group that is open before any ID was closed has nothing to resume from but the earliest
+///   event: what comes before the group is dropped.
 /// - Events sent again after a resume are recognised by (replay ID, event ID) among the last 128
 ///   and dropped, as long as the stream has brought nothing new.
 package struct StreamPosition: Sendable {
@@ -42,6 +44,8 @@ package struct StreamPosition: Sendable {
   /// Rows of the group that was open when the stream was (re)opened.
   private var skip: Group?
   private var mayRepeat = false
+  /// The stream began at the earliest event, only to find the open group again.
+  private var seeksGroup = false
 
   /// - Parameter isChannel: several entities share the stream, so groups of equal IDs occur.
   package init(isChannel: Bool, stored: TopicPosition? = nil) {
@@ -65,7 +69,8 @@ package struct StreamPosition: Sendable {
   package mutating func reopen() -> StartPoint? {
     self.skip = self.open
     self.mayRepeat = true
-    return self.resume.map { .after($0) }
+    self.seeksGroup = self.resume == nil && self.open != nil
+    return self.resume.map { .after($0) } ?? (self.seeksGroup ? .earliest : nil)
   }
 
   /// The stored position cannot be used any more: what follows is a new epoch.
@@ -75,6 +80,7 @@ package struct StreamPosition: Sendable {
     self.resume = nil
     self.open = nil
     self.skip = nil
+    self.seeksGroup = false
     self.lastEvent = nil
     self.recent = RecentEvents()
   }
@@ -85,6 +91,12 @@ package struct StreamPosition: Sendable {
     recordIDs: () -> [UInt8]
   ) -> Verdict {
     guard self.mayRepeat else { return .new }
+    if self.seeksGroup, let skip = self.skip {
+      // An event not certainly before the group ends the search: the group itself may be too old
+      // to come again, and what follows it must not be dropped.
+      if ReplayID(replayID).isCertainlyBefore(ReplayID(skip.replayID)) { return .repeated }
+      self.seeksGroup = false
+    }
     if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
       let key = RowKey(eventID: Array(eventID), recordIDs: recordIDs())
       return skip.rows.contains(key) ? .repeated : .new

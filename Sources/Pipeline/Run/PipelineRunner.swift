@@ -211,9 +211,9 @@ public final class PipelineRunner<S: Source> {
       let position = self.positions[topic]
       let waited = self.openedAt[topic].map { now - $0 >= self.configuration.keepaliveWait }
       let gaveUp = waited ?? false
-      guard position.resume != nil || position.lastEvent != nil else {
+      guard position.resume != nil else {
         if !gaveUp { return nil }
-        withoutPosition = true
+        withoutPosition = withoutPosition || position.lastEvent == nil
         continue
       }
       if !gaveUp, self.isStale(position) { return nil }

@@ -34,6 +34,12 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var refusals = 0
   /// Ends the stream after so many responses, as a broken connection would.
   var breakAfter: Int?
+  /// Places in the log before which a response ends; nil: by size.
+  var cuts: Set<Int>?
+  /// Places in the log where an empty response comes.
+  var keepalives: Set<Int> = []
+  /// Events of the log that are older than a start at the latest.
+  var tip = Int.max
   private var queue: [SourceSignal<ScriptedResponse>] = []
   private var isStopped = false
   private var hasEnded = false
@@ -77,14 +83,15 @@ final class ScriptedSource: Source, @unchecked Sendable {
     var rest: ArraySlice<ScriptedEvent>
     switch start {
     case .earliest: rest = self.log[...]
-    case .latest: rest = []
+    case .latest: rest = self.log.dropFirst(self.tip)
     case .after(let id):
       let last = self.log.lastIndex { $0.replayID == id }
       rest = self.log[(last.map { $0 + 1 } ?? 0)...]
     }
     let now = ContinuousClock.now
     while !rest.isEmpty {
-      let events = Array(rest.prefix(self.responseSize))
+      self.sendKeepalive(before: rest.startIndex, at: now)
+      let events = Array(rest.prefix(self.sizeOfResponse(at: rest.startIndex)))
       rest = rest.dropFirst(events.count)
       if let left = self.breakAfter {
         self.breakAfter = left > 0 ? left - 1 : nil
@@ -97,6 +104,18 @@ final class ScriptedSource: Source, @unchecked Sendable {
       let response = ScriptedResponse(events: events, latest: events.last?.replay ?? 0)
       self.queue.append(.response(topic: 0, response, receivedAt: now))
     }
+    self.sendKeepalive(before: self.log.count, at: now)
+  }
+
+  private func sizeOfResponse(at index: Int) -> Int {
+    guard let cuts = self.cuts else { return self.responseSize }
+    return (cuts.filter { $0 > index }.min() ?? self.log.count) - index
+  }
+
+  private func sendKeepalive(before index: Int, at now: ContinuousClock.Instant) {
+    guard self.keepalives.contains(index), index > 0 else { return }
+    let empty = ScriptedResponse(events: [], latest: self.log[index - 1].replay)
+    self.queue.append(.response(topic: 0, empty, receivedAt: now))
   }
 
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<ScriptedResponse>? {

@@ -1,0 +1,102 @@
+import Testing
+
+@testable import Pipeline
+
+/// Walks through every way a short log can come: cut into responses anywhere, empty responses at
+/// any border of a group, a start at the earliest event or at any later one, two sinks, and a crash
+/// at every call, in the first run and in the one after it. What is explored is the production
+/// runner with its positions; sinks and checkpoint are memory.
+@Suite struct RunExplorerTests {
+  struct Way {
+    var cuts: Set<Int>
+    var keepalives: Set<Int>
+    /// Events older than the start.
+    var tip: Int
+  }
+
+  /// A log of runs of equal replay IDs.
+  private static func log(_ groups: [Int]) -> [ScriptedEvent] {
+    groups.enumerated().flatMap { replay, size in
+      (1...size).map {
+        ScriptedEvent(replay: replay + 1, event: "e\(replay + 1)", record: "r\($0)")
+      }
+    }
+  }
+
+  private static func subsets(_ elements: [Int]) -> [Set<Int>] {
+    elements.reduce([[]]) { sets, element in sets + sets.map { $0.union([element]) } }
+  }
+
+  private static func ways(_ log: [ScriptedEvent]) -> [Way] {
+    // An empty response follows a closed group only.
+    let borders = (1...log.count).filter { $0 == log.count || log[$0].replay != log[$0 - 1].replay }
+    return Self.subsets(Array(1..<log.count)).flatMap { cuts in
+      Self.subsets(borders.filter { cuts.contains($0) || $0 == log.count }).flatMap { keepalives in
+        ([0] + borders.dropLast()).map { Way(cuts: cuts, keepalives: keepalives, tip: $0) }
+      }
+    }
+  }
+
+  private static func source(_ log: [ScriptedEvent], _ way: Way) -> ScriptedSource {
+    let source = ScriptedSource(
+      log, isChannel: true, start: way.tip == 0 ? .earliest : .latest)
+    source.cuts = way.cuts
+    source.keepalives = way.keepalives
+    source.tip = way.tip
+    return source
+  }
+
+  /// - Returns: whether the run came to its end.
+  private static func run(
+    _ harness: PipelineRunnerTests.Harness, _ source: ScriptedSource, crashAfter calls: Int
+  ) async throws -> Bool {
+    do {
+      try await harness.run(source, crashAfter: calls)
+      return true
+    } catch is CrashPoint.Crash {
+      return false
+    }
+  }
+
+  @Test(
+    "Nothing is lost, repeated or stuck, however the log comes and wherever runs crash",
+    arguments: [[1, 1, 1], [3], [2, 1], [1, 3], [2, 2], [1, 2, 1]])
+  func explore(groups: [Int]) async throws {
+    let log = Self.log(groups)
+    var explored = 0
+    for way in Self.ways(log) {
+      var first = 0
+      var hasEnded = false
+      while !hasEnded {
+        var second = 0
+        var hasEndedAgain = false
+        while !hasEndedAgain {
+          let harness = PipelineRunnerTests.Harness()
+          harness.configuration.commitMaxEvents = 1
+          hasEnded = try await Self.run(harness, Self.source(log, way), crashAfter: first)
+          // A start at the latest stands where the tip is: nothing before a position exists.
+          var next = way
+          if harness.store.topics.isEmpty { next.tip = way.tip } else { next.tip = log.count }
+          if way.tip == 0 { next.tip = 0 }
+          hasEndedAgain = try await Self.run(harness, Self.source(log, next), crashAfter: second)
+          if harness.store.topics.isEmpty {
+            next.tip = way.tip
+          } else if way.tip > 0 {
+            next.tip = log.count
+          }
+          _ = try await Self.run(harness, Self.source(log, next), crashAfter: .max)
+          let expected = log.dropFirst(way.tip).map(\.line)
+          for sink in ["a", "b"] where harness.store.lines(of: sink) != expected {
+            Issue.record(
+              "\(way), crashes at \(first) and \(second): \(harness.store.lines(of: sink))")
+            return
+          }
+          explored += 1
+          second += 1
+        }
+        first += 1
+      }
+    }
+    #expect(explored > 100)
+  }
+}
