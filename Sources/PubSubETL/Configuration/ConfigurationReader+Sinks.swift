@@ -59,6 +59,7 @@ extension ConfigurationReader {
       sink.rotateIdle = rotate.duration("max_idle", in: .seconds(1)...day * 7) ?? sink.rotateIdle
       rotate.finish()
     }
+    sink.stages = self.stages(reader)
     reader.finish()
     return directory == nil ? nil : sink
   }

@@ -35,7 +35,8 @@ final class ConfigurationReader {
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run)
   }
 
-  private func stages(_ reader: JSONReader) -> [StageConfiguration] {
+  /// Of the pipeline or of a sink.
+  func stages(_ reader: JSONReader) -> [StageConfiguration] {
     (reader.elements("stages") ?? []).map { path, value in
       // Made once to find its mistakes; the run makes its own.
       _ = TransformRegistry.transform(

@@ -13,11 +13,17 @@ enum ConfigurationSummary {
     for topic in configuration.source.topics {
       lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
     }
-    let stages = configuration.stages.compactMap { $0.value["type"]?.string }
-    if !stages.isEmpty { lines.append(("stages", stages.joined(separator: ", "))) }
+    let stages = Self.stages(configuration.stages)
+    if !stages.isEmpty { lines.append(("stages", stages)) }
     for sink in configuration.sinks {
       switch sink {
-      case .files(let files): lines.append(("sink", "\(files.name): files in \(files.directory)"))
+      case .files(let files):
+        let stages = Self.stages(files.stages)
+        lines.append(
+          (
+            "sink",
+            "\(files.name): \(stages.isEmpty ? "" : stages + " to ")files in \(files.directory)"
+          ))
       }
     }
     lines.append(("checkpoint", configuration.checkpoint.directory))
@@ -32,6 +38,10 @@ enum ConfigurationSummary {
   static func mistakes(_ error: ConfigurationError) -> String {
     let count = error.mistakes.count
     return "\(error)\n\(count) \(count == 1 ? "mistake" : "mistakes")\n"
+  }
+
+  private static func stages(_ stages: [StageConfiguration]) -> String {
+    stages.compactMap { $0.value["type"]?.string }.joined(separator: ", ")
   }
 
   private static func login(_ auth: AuthConfiguration) -> String {

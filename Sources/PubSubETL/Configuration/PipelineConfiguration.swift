@@ -80,7 +80,7 @@ enum AuthConfiguration: Sendable {
 }
 
 /// A stage as its object in the file, which `TransformRegistry` has accepted.
-struct StageConfiguration: Sendable {
+struct StageConfiguration: Sendable, Equatable {
   /// JSON pointer in the pipeline file.
   var path: String
   var value: JSONValue
@@ -123,6 +123,8 @@ struct FilesSinkConfiguration: Sendable, Equatable {
   var rotateEvents = 1_000_000
   var rotateAge = Duration.seconds(3600)
   var rotateIdle = Duration.seconds(300)
+  /// After those of the pipeline, for this sink only.
+  var stages: [StageConfiguration] = []
 }
 
 /// When the events that have arrived are made durable together.

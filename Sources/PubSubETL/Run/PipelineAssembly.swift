@@ -40,6 +40,17 @@ struct PipelineAssembly {
 
   func stages() -> StageChain { StageChain(self.configuration.stages.map { $0.transform() }) }
 
+  /// The sinks as the runner sees them, behind stages of their own where there are any.
+  func staged(_ sinks: [FileSink]) -> [any Sink] {
+    zip(self.configuration.sinks, sinks).map { configured, sink in
+      switch configured {
+      case .files(let files):
+        files.stages.isEmpty
+          ? sink : StagedSink(sink, stages: StageChain(files.stages.map { $0.transform() }))
+      }
+    }
+  }
+
   func topics() -> [SourceTopic] {
     self.configuration.source.topics.map { topic in
       let start: StartPoint? =

@@ -78,7 +78,7 @@ final class PipelineRun {
 
     let stages = self.assembly.stages()
     let pipeline = try PipelineRunner(
-      source: source, stages: stages, sinks: sinks, deadLetters: deadLetters,
+      source: source, stages: stages, sinks: self.assembly.staged(sinks), deadLetters: deadLetters,
       configuration: runner, stored: stored, wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
         try store.save(

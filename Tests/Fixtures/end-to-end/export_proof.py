@@ -11,6 +11,7 @@ last run; exits 1 on any difference, torn file or wrong exit code.
 """
 
 import argparse
+import glob
 import json
 import os
 import random
@@ -20,6 +21,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+
+import zstandard
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -38,6 +41,10 @@ MEASURED = {
         "/event/CM_Test_Event_Two__e",
     ]
 }
+
+
+# Columns that a second sink of each pipeline selects.
+NARROW = ["Name", "Amount", "StageName"]
 
 
 def pipeline(name, topics, measure):
@@ -68,7 +75,34 @@ def pipeline(name, topics, measure):
     if not measure:
         sink["rotate"] = {"max_events": 3000}
         document["commit"] = {"max_events": 200}
+        narrow = dict(sink, name="narrow", directory="out-narrow/" + name)
+        narrow["stages"] = [{"type": "select", "columns": NARROW}]
+        document["sinks"].append(narrow)
     return document
+
+
+def lines_by_file_order(directory):
+    """(topic, event ID, record ID) in the order of each topic and entity, and all column names."""
+    keys, columns = {}, set()
+    for path in sorted(glob.glob(directory + "/**/*.zst", recursive=True)):
+        with open(path, "rb") as file:
+            text = zstandard.ZstdDecompressor().stream_reader(file).read().decode()
+        for line in text.rstrip("\n").split("\n"):
+            row = json.loads(line)
+            columns.update(row)
+            keys.setdefault((row["_topic"], row["_entity"]), []).append(
+                (row["_event_id"], row.get("_record_id"))
+            )
+    return keys, {name for name in columns if not name.startswith("_")}
+
+
+def compare_narrow(full, narrow):
+    full_keys, _ = lines_by_file_order(full)
+    narrow_keys, columns = lines_by_file_order(narrow)
+    if full_keys != narrow_keys:
+        sys.exit("%s does not hold the rows of %s" % (narrow, full))
+    if not columns <= set(NARROW):
+        sys.exit("%s has columns that were not selected: %s" % (narrow, columns))
 
 
 def main():
@@ -142,6 +176,8 @@ def export(arguments, work, environment, chance, name, topics, truth):
         ["find", output, "-name", "*.zst", "-print0"], stdout=subprocess.PIPE, check=True
     ).stdout.split(b"\0")[:-1]
     subprocess.run(["zstd", "-tq"] + files, check=True)
+    if not arguments.measure:
+        compare_narrow(output, "%s/out-narrow/%s" % (work, name))
     compare = [sys.executable, HERE + "/compare_truth.py", "--truth", truth, "--output", output]
     for topic in topics:
         compare += ["--topic", topic]

@@ -64,7 +64,7 @@ struct PipelineConfigurationTests {
         },
         "stages": [ { "type": "flaten" }, { "type": "flatten", "naming": "dots" } ],
         "sinks": [
-          { "type": "files", "directory": "out", "compression": { "type": "gzip", "level": 23 } },
+          { "type": "files", "directory": "out", "compression": { "type": "gzip", "level": 23 }, "stages": [{ "type": "selekt" }] },
           { "type": "files", "directory": "./out", "rotate": { "max_bytes": "1KiB", "max_age": 5 } },
           { "type": "postgres", "url": "x" },
           { "type": "kafka" }
@@ -100,6 +100,7 @@ struct PipelineConfigurationTests {
       "20:25: /stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: flatten, select, drop, rename",
       "22:69: /sinks/0/compression/type: unknown compression 'gzip'; known: zstd",
       "22:86: /sinks/0/compression/level: an integer from 1 to 19 is expected, found 23",
+      "22:113: /sinks/0/stages/0/type: unknown stage 'selekt'; did you mean 'select'?; known: flatten, select, drop, rename",
       "23:5: /sinks/1/name: two sinks have the name 'files', which is their identity; give one another \"name\"",
       "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out",
       "23:71: /sinks/1/rotate/max_bytes: must be at least 64KiB",
