@@ -43,6 +43,10 @@ public final class FileSink: Sink {
   public var finishedFileCount: Int { self.store.finishedFileCount }
   /// Compressed bytes of those files.
   public var finishedByteCount: Int { self.store.finishedByteCount }
+  /// Compressed bytes of those files and of the ones in progress.
+  public var writtenByteCount: Int {
+    self.store.writers.values.reduce(self.store.finishedByteCount) { $0 + $1.byteCount }
+  }
   /// Files in progress.
   public var openFileCount: Int { self.store.openFileCount }
   /// Memory of the compressors of open files, in bytes.

@@ -103,6 +103,7 @@ public final class PipelineRunner<S: Source> {
       case .opening(let topic, let reply): reply(self.startPoint(of: topic))
       case .opened(let topic):
         self.openedAt[topic] = now
+        self.statistics.topics[topic].lastFailure = nil
         self.caughtUp[topic].opened(at: now)
       case .response(let topic, let response, let receivedAt):
         try await self.take(response, topic: topic, receivedAt: receivedAt)
@@ -110,6 +111,7 @@ public final class PipelineRunner<S: Source> {
         self.caughtUp[topic].closed()
         self.openedAt[topic] = nil
         self.statistics.topics[topic].retries += 1
+        self.statistics.topics[topic].lastFailure = failure
         self.onRetry?(self.source.topics[topic].name, failure, delay)
       case .ended(let topic, let failure):
         self.caughtUp[topic].closed()

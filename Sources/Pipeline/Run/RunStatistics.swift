@@ -17,6 +17,8 @@ public struct RunStatistics: Sendable {
     /// Milliseconds since 1970.
     public var newestCommit: Int64?
     public var retries = 0
+    /// Why the stream is not open; nil while it is.
+    public var lastFailure: SourceFailure?
     /// Times the stored position was unusable and another one was taken by policy.
     public var holes = 0
     public var caughtUpBy: String?

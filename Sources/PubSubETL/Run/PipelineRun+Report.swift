@@ -68,7 +68,12 @@ extension PipelineRun {
     case .eventsReached: end(.success, "events_reached")
     case .durationReached: end(.success, "duration_reached")
     case .outOfTime:
-      end(.tryAgain, "max_duration", "the time limit came before the end of the stream")
+      let failures = statistics.topics.compactMap { topic in
+        topic.lastFailure.map { "; \(topic.name): \($0)" }
+      }
+      end(
+        .tryAgain, "max_duration",
+        "the time limit came before the end of the stream" + failures.joined())
     case .interrupted(let following):
       end(
         following ? .success : .tryAgain, "signal",

@@ -95,7 +95,7 @@ final class PipelineRun {
       progress?.update(
         ProgressSnapshot(
           events: Int64(statistics.exported),
-          bytes: Int64(sinks.reduce(0) { $0 + $1.finishedByteCount }),
+          bytes: Int64(sinks.reduce(0) { $0 + $1.writtenByteCount }),
           files: sinks.reduce(0) { $0 + $1.finishedFileCount },
           newestCommit: statistics.newestCommit))
     }

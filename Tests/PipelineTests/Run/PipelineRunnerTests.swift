@@ -101,6 +101,19 @@ import Testing
     try await harness.run(source)
     #expect(harness.store.lines(of: "a") == Self.grouped.map(\.line))
     #expect(source.starts.count == 2)
+    #expect(harness.statistics?.topics[0].retries == 1)
+    #expect(harness.statistics?.topics[0].lastFailure?.reason == nil)
+  }
+
+  @Test("A run that ends while its stream is broken tells why the stream is not open")
+  func lastFailure() async throws {
+    let harness = Harness()
+    harness.configuration.maxDuration = .zero
+    let source = ScriptedSource(Self.events(3), responseSize: 3)
+    source.breakAfter = 0
+    let outcome = try await harness.run(source)
+    guard case .outOfTime = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(harness.statistics?.topics[0].lastFailure?.reason == "unavailable")
   }
 
   @Test("Commits end where the transaction changes")
