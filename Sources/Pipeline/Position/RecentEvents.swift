@@ -41,10 +41,3 @@ package struct RecentEvents: Sendable {
     (self.slots[self.next...] + self.slots[..<self.next]).map { ($0.replayID, $0.eventID) }
   }
 }
-
-extension [UInt8] {
-  fileprivate mutating func replaceAll(with bytes: UnsafeBufferPointer<UInt8>) {
-    self.removeAll(keepingCapacity: true)
-    self.append(contentsOf: bytes)
-  }
-}

@@ -28,6 +28,12 @@ package struct StreamPosition: Sendable {
     package var eventID: [UInt8]
     /// Record IDs of the event, joined; empty for platform events.
     package var recordIDs: [UInt8]
+
+    fileprivate func isOf(
+      _ eventID: UnsafeBufferPointer<UInt8>, _ recordIDs: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+      self.eventID.elementsEqual(eventID) && self.recordIDs.elementsEqual(recordIDs)
+    }
   }
 
   package let closesAtResponseEnd: Bool
@@ -39,7 +45,7 @@ package struct StreamPosition: Sendable {
   package private(set) var lastEvent: TopicPosition.LastEvent?
   /// Milliseconds since 1970 of the last proof that the position is alive.
   package private(set) var confirmedAt: Int64?
-  private var open: Group?
+  private var open = OpenGroup()
   private var recent = RecentEvents()
   /// Rows of the group that was open when the stream was (re)opened.
   private var skip: Group?
@@ -55,7 +61,7 @@ package struct StreamPosition: Sendable {
     self.resume = stored?.resume
     self.lastEvent = stored?.lastEvent
     self.confirmedAt = stored?.confirmedAt
-    self.open = stored?.openGroup
+    if let group = stored?.openGroup { self.open = OpenGroup(group) }
     for entry in stored?.recent ?? [] {
       entry.replayID.withUnsafeBufferPointer { replayID in
         entry.eventID.withUnsafeBufferPointer { eventID in
@@ -67,9 +73,9 @@ package struct StreamPosition: Sendable {
 
   /// The stream is about to be opened: the point to start from, nil when there is none yet.
   package mutating func reopen() -> StartPoint? {
-    self.skip = self.open
+    self.skip = self.open.group
     self.mayRepeat = true
-    self.seeksGroup = self.resume == nil && self.open != nil
+    self.seeksGroup = self.resume == nil && self.skip != nil
     return self.resume.map { .after($0) } ?? (self.seeksGroup ? .earliest : nil)
   }
 
@@ -78,7 +84,7 @@ package struct StreamPosition: Sendable {
     self.epoch += 1
     self.ordinal = 0
     self.resume = nil
-    self.open = nil
+    self.open.removeAll()
     self.skip = nil
     self.seeksGroup = false
     self.lastEvent = nil
@@ -86,9 +92,11 @@ package struct StreamPosition: Sendable {
   }
 
   /// Judges the next event of the stream. Call `take` for it if it is new.
+  ///
+  /// - Parameter recordIDs: of the event, joined; needed on channels only.
   package mutating func judge(
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
-    recordIDs: () -> [UInt8]
+    recordIDs: UnsafeBufferPointer<UInt8>
   ) -> Verdict {
     guard self.mayRepeat else { return .new }
     if self.seeksGroup, let skip = self.skip {
@@ -98,8 +106,7 @@ package struct StreamPosition: Sendable {
       self.seeksGroup = false
     }
     if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
-      let key = RowKey(eventID: Array(eventID), recordIDs: recordIDs())
-      return skip.rows.contains(key) ? .repeated : .new
+      return skip.rows.contains { $0.isOf(eventID, recordIDs) } ? .repeated : .new
     }
     if self.recent.contains(replayID: replayID, eventID: eventID) { return .repeated }
     self.mayRepeat = false
@@ -110,16 +117,16 @@ package struct StreamPosition: Sendable {
   /// Counts an event as taken and returns its ordinal.
   package mutating func take(
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
-    recordIDs: () -> [UInt8]
+    recordIDs: UnsafeBufferPointer<UInt8>
   ) -> Int64 {
     if self.closesAtResponseEnd {
       self.recent.append(replayID: replayID, eventID: eventID)
     } else {
-      if self.open?.replayID.elementsEqual(replayID) != true {
+      if !self.open.isOf(replayID) {
         self.closeGroup()
-        self.open = Group(replayID: Array(replayID), rows: [])
+        self.open.begin(replayID)
       }
-      self.open?.rows.append(RowKey(eventID: Array(eventID), recordIDs: recordIDs()))
+      self.open.append(eventID: eventID, recordIDs: recordIDs)
     }
     defer { self.ordinal += 1 }
     return self.ordinal
@@ -150,21 +157,17 @@ package struct StreamPosition: Sendable {
   package var stored: TopicPosition {
     TopicPosition(
       epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
-      lastEvent: self.lastEvent, openGroup: self.open,
+      lastEvent: self.lastEvent, openGroup: self.open.group,
       recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
       confirmedAt: self.confirmedAt)
   }
 
   private mutating func closeGroup() {
-    guard let group = self.open else { return }
-    self.resume = ReplayID(group.replayID)
-    group.replayID.withUnsafeBufferPointer { replayID in
-      for row in group.rows {
-        row.eventID.withUnsafeBufferPointer { eventID in
-          self.recent.append(replayID: replayID, eventID: eventID)
-        }
-      }
+    guard !self.open.isEmpty else { return }
+    self.resume = self.open.replayID
+    self.open.forEachEvent { replayID, eventID in
+      self.recent.append(replayID: replayID, eventID: eventID)
     }
-    self.open = nil
+    self.open.removeAll()
   }
 }

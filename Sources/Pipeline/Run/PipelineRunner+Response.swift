@@ -69,9 +69,19 @@ extension PipelineRunner {
     eventAt index: Int, of batch: RecordBatch, topic: Int
   ) -> StreamPosition.Verdict {
     let event = batch.events[index]
-    return self.positions[topic].judge(
-      replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID),
-      recordIDs: { batch.recordIDs(of: event) })
+    self.noteRecordIDs(of: event, in: batch, topic: topic)
+    return self.recordIDs.withUnsafeBufferPointer {
+      self.positions[topic].judge(
+        replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID), recordIDs: $0)
+    }
+  }
+
+  /// Record IDs of the event's rows, joined: its name among events with one replay ID, which occur
+  /// on channels only.
+  private func noteRecordIDs(of event: RecordBatch.Event, in batch: RecordBatch, topic: Int) {
+    self.recordIDs.removeAll(keepingCapacity: true)
+    if self.positions[topic].closesAtResponseEnd { return }
+    batch.appendRecordIDs(of: event, to: &self.recordIDs)
   }
 
   /// A batch prefers to end where the transaction changes, and never ends between equal IDs.
@@ -85,11 +95,13 @@ extension PipelineRunner {
     let event = batch.events[index]
     let replayID = batch.bytes(event.replayID)
     let eventID = batch.bytes(event.eventID)
-    batch.events[index].ordinal = self.positions[topic].take(
-      replayID: replayID, eventID: eventID, recordIDs: { batch.recordIDs(of: event) })
-    self.previousReplayID.replace(with: replayID)
-    self.previousEventID.replace(with: eventID)
-    self.previousKey.replace(with: batch.bytes(event.transactionKey))
+    self.noteRecordIDs(of: event, in: batch, topic: topic)
+    batch.events[index].ordinal = self.recordIDs.withUnsafeBufferPointer {
+      self.positions[topic].take(replayID: replayID, eventID: eventID, recordIDs: $0)
+    }
+    self.previousReplayID.replaceAll(with: replayID)
+    self.previousEventID.replaceAll(with: eventID)
+    self.previousKey.replaceAll(with: batch.bytes(event.transactionKey))
     self.taken[topic] += 1
     if self.statistics.topics[topic].firstReplayID == nil {
       self.statistics.topics[topic].firstReplayID = ReplayID(replayID)
@@ -111,7 +123,9 @@ extension PipelineRunner {
   ) throws {
     let verdict = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
-        self.positions[topic].judge(replayID: replayID, eventID: eventID, recordIDs: { [] })
+        self.positions[topic].judge(
+          replayID: replayID, eventID: eventID, recordIDs: UnsafeBufferPointer(start: nil, count: 0)
+        )
       }
     }
     if verdict == .repeated {
@@ -122,10 +136,11 @@ extension PipelineRunner {
     let epoch = self.positions[topic].epoch
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
-        self.previousReplayID.replace(with: replayID)
-        self.previousEventID.replace(with: eventID)
+        self.previousReplayID.replaceAll(with: replayID)
+        self.previousEventID.replaceAll(with: eventID)
         return self.positions[topic].take(
-          replayID: replayID, eventID: eventID, recordIDs: { [] })
+          replayID: replayID, eventID: eventID, recordIDs: UnsafeBufferPointer(start: nil, count: 0)
+        )
       }
     }
     try self.deadLetters.append(
@@ -182,28 +197,18 @@ extension PipelineRunner {
 }
 
 extension RecordBatch {
-  /// Record IDs of an event's rows, joined: its name among events with one replay ID.
-  fileprivate func recordIDs(of event: Event) -> [UInt8] {
-    var joined: [UInt8] = []
+  fileprivate func appendRecordIDs(of event: Event, to joined: inout [UInt8]) {
     for row in event.firstRow..<event.firstRow + event.rowCount {
-      for slot in [MetadataSlot.recordID, MetadataSlot.recordIDs]
+      for slot in MetadataSlot.recordID...MetadataSlot.recordIDs
       where slot < self.layout.slotCount && self.presence(ofRow: row)[slot] == Presence.value {
         if !joined.isEmpty { joined.append(UInt8(ascii: ",")) }
         joined.append(contentsOf: self.bytes(Range(cell: self.cells(ofRow: row)[slot])))
       }
     }
-    return joined
   }
 
   fileprivate func removeLastEvent(rows: Int, arena: Int) {
     self.events.removeLast()
     self.truncate(rows: rows, arena: arena)
-  }
-}
-
-extension [UInt8] {
-  fileprivate mutating func replace(with bytes: UnsafeBufferPointer<UInt8>) {
-    self.removeAll(keepingCapacity: true)
-    self.append(contentsOf: bytes)
   }
 }

@@ -44,6 +44,8 @@ public final class PipelineRunner<S: Source> {
   var previousReplayID: [UInt8] = []
   var previousEventID: [UInt8] = []
   var previousKey: [UInt8] = []
+  /// Record IDs of the event at hand, joined; only of channels.
+  var recordIDs: [UInt8] = []
   /// Newest commit time of the response in hand, milliseconds since 1970.
   var responseNewestCommit: Int64?
   /// Events written per topic, committed or not.

@@ -117,12 +117,14 @@ private struct Stream {
         let event = Array("event-\(number)".utf8)
         replay.withUnsafeBufferPointer { replayID in
           event.withUnsafeBufferPointer { eventID in
-            let key = { Array(record.utf8) }
-            let verdict = self.position.judge(
-              replayID: replayID, eventID: eventID, recordIDs: key)
-            verdicts.append(verdict)
-            guard verdict == .new else { return }
-            _ = self.position.take(replayID: replayID, eventID: eventID, recordIDs: key)
+            Array(record.utf8).withUnsafeBufferPointer { key in
+              let verdict = self.position.judge(
+                replayID: replayID, eventID: eventID, recordIDs: key)
+              verdicts.append(verdict)
+              guard verdict == .new else { return }
+              _ = self.position.take(replayID: replayID, eventID: eventID, recordIDs: key)
+            }
+            guard verdicts.last == .new else { return }
             self.position.endResponse(replayID: id(number), eventID: event, now: 1)
           }
         }
