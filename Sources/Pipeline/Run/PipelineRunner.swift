@@ -211,7 +211,8 @@ public final class PipelineRunner<S: Source> {
       let position = self.positions[topic]
       let waited = self.openedAt[topic].map { now - $0 >= self.configuration.keepaliveWait }
       let gaveUp = waited ?? false
-      guard position.resume != nil || position.lastEvent != nil else {
+      // The open group of a channel alone is nothing to resume from: `start` would apply again.
+      guard position.resume != nil else {
         if !gaveUp { return nil }
         withoutPosition = true
         continue
@@ -223,7 +224,9 @@ public final class PipelineRunner<S: Source> {
 
   private func isStale(_ position: StreamPosition) -> Bool {
     guard let confirmed = position.confirmedAt else { return true }
-    return Duration.milliseconds(self.wallClock() - confirmed) >= self.configuration.renewAfter
+    let age = Duration.milliseconds(self.wallClock() - confirmed)
+    // A time to come was stored while the clock was wrong and proves nothing; small steps do no harm.
+    return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
   private func publishProgress() {
