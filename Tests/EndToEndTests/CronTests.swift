@@ -7,6 +7,6 @@ import Testing
     .enabled(if: ProofScript.programs != nil))
   func runAfterRun() throws {
     try ProofScript("cron_proof.py").run(
-      "--runs", "14", "--silent-steps", "3", "--silent-step-hours", "30")
+      "--runs", "14", "--silent-steps", "2", "--silent-step-hours", "40")
   }
 }

@@ -200,14 +200,21 @@ class Proof:
         """The state directory vanishes, an old copy is put back, then the newest one."""
         newest = self.work + "/state.newest"
         os.rename(self.state, newest)
-        self.finish(self.start(), "without state", 65, "checkpoint")
+        self.refused("without state")
         shutil.rmtree(self.state, ignore_errors=True)
         shutil.copytree(old, self.state)
-        self.finish(self.start(), "with old state", 65, "checkpoint")
+        self.refused("with old state")
         shutil.rmtree(self.state)
         os.rename(newest, self.state)
         self.run("with the newest state put back")
         self.figures["state_lost"] += 1
+
+    def refused(self, moment):
+        self.finish(self.start("--report", self.report), moment, 65, "checkpoint")
+        with open(self.report, encoding="utf-8") as file:
+            reason = json.load(file)["reason"]
+        if reason != "lost_state":
+            sys.exit("%s: the reason is %s" % (moment, reason))
 
     def be_silent(self):
         """Days without an event, longer than retention, with a run every few hours."""

@@ -96,12 +96,14 @@ class Export:
                 self.simulator.post("publish?count=%d&topic=%s" % (200, topic))
         if sum(self.kills.values()) < self.arguments.kills:
             sys.exit("%s: only %s kills" % (self.name, self.kills))
+        files = len(self.inventory.files)
         seconds, usage = self.run()
         self.inventory.check(self.name + ", last run")
         self.inventory.check_manifest()
         self.check_report()
         result = harness.compare(self.simulator, self.output, self.topics)
         result["kills"] = self.kills
+        result["files_before_last_run"] = files
         result["seconds_of_last_run"] = round(seconds, 1)
         result["cpu_seconds_of_last_run"] = round(usage.ru_utime + usage.ru_stime, 2)
         result["peak_mib_of_last_run"] = round(usage.ru_maxrss / 1024, 1)
@@ -109,20 +111,25 @@ class Export:
 
     def kill(self, kind):
         """Starts the exporter and ends it, if it has not ended before its moment comes."""
-        progress = {
-            "random": lambda: None,
-            "rename": lambda: len(harness.data_files(self.output)),
-            "manifest": self.manifest_size,
-        }[kind]
+        progress = self.manifest_size
+        if kind == "rename":
+            progress = lambda: len(harness.data_files(self.output))
+        before = progress()
         # The first files or lines of a run may be those that recovery finishes.
-        moment = time.monotonic() + self.chance.uniform(0.03, 0.6)
-        before, left = progress(), self.chance.randint(1, 6)
+        left = self.chance.randint(1, 6)
+        # Half of the random moments count from the start, half from the first file.
+        moment = None
+        wait = self.chance.uniform(0.03, 0.6)
         process = subprocess.Popen(self.command, env=self.simulator.environment)
+        if kind == "random" and self.chance.random() < 0.5:
+            moment = time.monotonic() + wait
         while process.poll() is None:
             now = progress()
             if now != before:
                 before, left = now, left - 1
-            if left == 0 or (kind == "random" and time.monotonic() >= moment):
+                if kind == "random":
+                    moment = moment or time.monotonic() + wait
+            if time.monotonic() >= moment if moment else kind != "random" and left <= 0:
                 process.kill()
                 self.kills[kind] += process.wait() < 0
                 return
