@@ -18,9 +18,18 @@ struct DuckDBViews {
     -- difference matters: list_contains(_nulled_fields, 'Amount') is true when the field was
     -- cleared; otherwise NULL means that the event did not touch it. In a CREATE or UNDELETE NULL
     -- means null.
+    -- _file is the line's file, _epoch and _first_ordinal are the place in the stream of that file's
+    -- first event: files of a topic in that order, and the lines of each, are the stream.
     -- A view cannot be made before its first file is finished.
 
     """
+
+  /// Columns made from the name of the file (`SegmentName`).
+  private static let placeNames = ["_file", "_epoch", "_first_ordinal"]
+  private static let place = [(1, "_epoch"), (2, "_first_ordinal")].map { group, name in
+    ",\n  try_cast(regexp_extract(_file, '-e([0-9]+)-([0-9]+)[.]ndjson[.]zst$', \(group)) AS BIGINT)"
+      + " AS \(name)"
+  }.joined()
 
   private func view(of columns: EntityColumns, in entityDirectory: String) -> String {
     var types: [(name: String, type: String)] = []
@@ -53,9 +62,14 @@ struct DuckDBViews {
       let replacements = decoded.map { "from_base64(\($0)) AS \($0)" }
       text += " REPLACE (\(replacements.joined(separator: ", ")))"
     }
+    // A stage may have given one of these names to a column.
+    let hasPlace = Self.placeNames.allSatisfy { seen[$0] == nil }
+    if hasPlace { text += Self.place }
     let glob = "\(self.directory)/\(entityDirectory)/*/*.ndjson.zst"
     text += "\nFROM read_json(\(Self.literal(glob)),\n  format = 'newline_delimited',"
-    text += "\n  hive_partitioning = true,\n  columns = {\n"
+    text += "\n  hive_partitioning = true,\n"
+    if hasPlace { text += "  filename = '_file',\n" }
+    text += "  columns = {\n"
     text += types.map { "    \(Self.literal($0.name)): \(Self.literal($0.type))" }
       .joined(separator: ",\n")
     text += "\n  });\n"

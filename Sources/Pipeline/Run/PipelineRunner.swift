@@ -215,6 +215,7 @@ public final class PipelineRunner<S: Source> {
       let position = self.positions[topic]
       let waited = self.openedAt[topic].map { now - $0 >= self.configuration.keepaliveWait }
       let gaveUp = waited ?? false
+      // The open group of a channel alone could be found again only from the earliest event.
       guard position.resume != nil else {
         if !gaveUp { return nil }
         withoutPosition = withoutPosition || position.lastEvent == nil
@@ -227,7 +228,9 @@ public final class PipelineRunner<S: Source> {
 
   private func isStale(_ position: StreamPosition) -> Bool {
     guard let confirmed = position.confirmedAt else { return true }
-    return Duration.milliseconds(self.wallClock() - confirmed) >= self.configuration.renewAfter
+    let age = Duration.milliseconds(self.wallClock() - confirmed)
+    // A time to come was stored while the clock was wrong and proves nothing; small steps do no harm.
+    return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
   private func publishProgress() {

@@ -176,17 +176,23 @@ struct ColumnCatalogTests {
         .split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) }
       let described = (lines[0].array ?? []).map { $0.array?.last?.string ?? "" }
       #expect(
-        described == ["VARCHAR"] + types.map(\.type) + ["JSON", "JSON", "DATE"])
+        described == ["VARCHAR"] + types.map(\.type) + [
+          "JSON", "JSON", "VARCHAR", "DATE", "BIGINT", "BIGINT",
+        ])
       let rows = lines.dropFirst().map { ($0.array ?? []).map { $0.string } }
       #expect(rows.count == 2)
       #expect(
         rows.contains(
           ["/data/OpportunityChangeEvent"] + types.map(\.value) + [
-            #"{"First":"Ada"}"#, nil, "2026-02-17",
+            #"{"First":"Ada"}"#, nil,
+            "\(self.directory.path)/Opportunity/commit_date=2026-02-17/\(Self.fileName)",
+            "2026-02-17", "2", "42",
           ]))
       #expect(rows.contains { $0.contains("\"Acme\"") })
     }
   }
+
+  private static let fileName = "opps-OpportunityChangeEvent-e2-000000000042.ndjson.zst"
 
   /// Puts a compressed file under a final name.
   private func finish(_ lines: String, in partition: String) throws {
@@ -195,7 +201,9 @@ struct ColumnCatalogTests {
     try lines.write(toFile: "\(path)/data", atomically: false, encoding: .utf8)
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["zstd", "-q", "-f", "--rm", "\(path)/data", "-o", "\(path)/a.ndjson.zst"]
+    process.arguments = [
+      "zstd", "-q", "-f", "--rm", "\(path)/data", "-o", "\(path)/\(Self.fileName)",
+    ]
     try process.run()
     process.waitUntilExit()
     try #require(process.terminationStatus == 0)

@@ -1,30 +1,28 @@
 """Runs the real exporter against the real simulator and compares the files with the truth.
 
-    export_proof.py --programs DIR --work DIR [--events N] [--kills N] [--seed S]
+    export_proof.py --programs DIR --work DIR [--events N] [--seed S]
+        [--kills N [--kill-on random|rename|manifest|mixed]]
         [--measure] [--simulator-options "--large 0.001"]
 
-With --kills the exporter is ended by SIGKILL that many times at random moments and started again.
 Several topics, a channel with mixed schemas and one with groups of equal replay IDs are exported by
 one pipeline each; with --measure one pipeline exports six topics with the default commits and
-rotation instead. Prints one JSON line with the CPU seconds and the peak memory of each exporter's
+rotation instead. With --kills each exporter is ended by SIGKILL that many times and started again,
+with new events each time: at random moments, when a file gets its final name, when the manifest
+grows, or (mixed) a third by the latter two. After each kill no file under a final name may have been
+changed or removed. Prints one JSON line with the CPU seconds and the peak memory of each exporter's
 last run; exits 1 on any difference, torn file or wrong exit code.
 """
 
 import argparse
-import glob
 import json
 import os
 import random
-import re
-import signal
 import subprocess
 import sys
 import time
-import urllib.request
 
+import harness
 import zstandard
-
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 PIPELINES = {
     "single": ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent", "/event/Order_Event__e"],
@@ -41,50 +39,147 @@ MEASURED = {
         "/event/CM_Test_Event_Two__e",
     ]
 }
-
-
 # Columns that a second sink of each pipeline selects.
 NARROW = ["Name", "Amount", "StageName"]
+MIXED_KILLS = ["rename", "random", "random", "manifest", "random", "random"]
 
 
-def pipeline(name, topics, measure):
-    sink = {"type": "files", "directory": "out/" + name}
-    document = {
-        "version": 1,
-        "name": name,
-        "source": {
-            "type": "salesforce",
-            "topic": topics,
-            "start": "earliest",
-            "org": {
-                "endpoint": "${PUBSUB_ENDPOINT}",
-                "tls": {"ca_file": "${PUBSUB_CA_FILE:-}"},
-                "auth": {
-                    "type": "client_credentials",
-                    "login_url": "${SF_LOGIN_URL}",
-                    "client_id": "${SF_CLIENT_ID}",
-                    "client_secret": "${SF_CLIENT_SECRET}",
-                },
-            },
-        },
-        "stages": [{"type": "flatten", "naming": "path"}],
-        "sinks": [sink],
-        "checkpoint": {"type": "file", "directory": "state"},
-        "run": {"until": "caught_up", "quiet": "1s"},
-    }
-    if not measure:
-        sink["rotate"] = {"max_events": 3000}
-        document["commit"] = {"max_events": 200}
-        narrow = dict(sink, name="narrow", directory="out-narrow/" + name)
-        narrow["stages"] = [{"type": "select", "columns": NARROW}]
-        document["sinks"].append(narrow)
-    return document
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--events", type=int, default=20000)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--kill-on", default="mixed", choices=["random", "rename", "manifest", "mixed"])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--simulator-options", default="--nonfinite 0.001")
+    arguments = parser.parse_args()
+    work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    with harness.Simulator(
+        arguments.programs, work, "--events", str(arguments.events),
+        "--seed", str(arguments.seed), *arguments.simulator_options.split(),
+    ) as simulator:
+        # An org whose clock is ahead of ours: only its own says what was committed after the start.
+        simulator.post("clock?advance=1h")
+        simulator.post("publish?count=50&topic=/data/OpportunityChangeEvent")
+        results = {}
+        for name, topics in (MEASURED if arguments.measure else PIPELINES).items():
+            results[name] = Export(arguments, work, simulator, name, topics).prove()
+        print(json.dumps(results))
 
 
-def lines_by_file_order(directory):
-    """(topic, event ID, record ID) in the order of each topic and entity, and all column names."""
+class Export:
+    def __init__(self, arguments, work, simulator, name, topics):
+        self.arguments, self.simulator = arguments, simulator
+        self.name, self.topics = name, topics
+        self.chance = random.Random("%d %s" % (arguments.seed, name))
+        self.output = "%s/out/%s" % (work, name)
+        self.narrow = "%s/out-narrow/%s" % (work, name)
+        self.errors = work + "/stderr"
+        self.report = "%s/%s.report.json" % (work, name)
+        document = harness.pipeline(name, topics)
+        if not arguments.measure:
+            document["sinks"][0]["rotate"] = {"max_events": 60 if arguments.kills else 3000}
+            narrow = dict(document["sinks"][0], name="narrow", directory="out-narrow/" + name)
+            narrow["stages"] = [{"type": "select", "columns": NARROW}]
+            document["sinks"].append(narrow)
+            document["commit"] = {"max_events": 20 if arguments.kills else 200}
+        path = "%s/%s.json" % (work, name)
+        harness.write_json(path, document)
+        self.command = [arguments.programs + "/pubsub-etl", "run", path, "--report", self.report]
+        self.inventory = harness.Inventory(self.output)
+        self.kills = dict.fromkeys(["random", "rename", "manifest"], 0)
+
+    def prove(self):
+        for number in range(3 * self.arguments.kills):
+            if sum(self.kills.values()) == self.arguments.kills:
+                break
+            kind = self.arguments.kill_on
+            self.kill(MIXED_KILLS[sum(self.kills.values()) % 6] if kind == "mixed" else kind)
+            self.inventory.check("%s, start %d" % (self.name, number))
+            for topic in self.topics:
+                self.simulator.post("publish?count=%d&topic=%s" % (200, topic))
+        if sum(self.kills.values()) < self.arguments.kills:
+            sys.exit("%s: only %s kills" % (self.name, self.kills))
+        files = len(self.inventory.files)
+        seconds, usage = self.run()
+        self.inventory.check(self.name + ", last run")
+        self.inventory.check_manifest()
+        self.check_report()
+        if not self.arguments.measure:
+            compare_narrow(self.output, self.narrow)
+        result = harness.compare(self.simulator, self.output, self.topics)
+        result["kills"] = self.kills
+        result["files_before_last_run"] = files
+        result["seconds_of_last_run"] = round(seconds, 1)
+        result["cpu_seconds_of_last_run"] = round(usage.ru_utime + usage.ru_stime, 2)
+        result["peak_mib_of_last_run"] = round(usage.ru_maxrss / 1024, 1)
+        return result
+
+    def kill(self, kind):
+        """Starts the exporter and ends it, if it has not ended before its moment comes."""
+        progress = self.manifest_size
+        if kind == "rename":
+            progress = lambda: len(harness.data_files(self.output))
+        before = progress()
+        # The first files or lines of a run may be those that recovery finishes.
+        left = self.chance.randint(1, 6)
+        # Half of the random moments count from the start, half from the first file.
+        moment = None
+        wait = self.chance.uniform(0.03, 0.6)
+        process = subprocess.Popen(self.command, env=self.simulator.environment)
+        if kind == "random" and self.chance.random() < 0.5:
+            moment = time.monotonic() + wait
+        while process.poll() is None:
+            now = progress()
+            if now != before:
+                before, left = now, left - 1
+                if kind == "random":
+                    moment = moment or time.monotonic() + wait
+            if time.monotonic() >= moment if moment else kind != "random" and left <= 0:
+                process.kill()
+                self.kills[kind] += process.wait() < 0
+                return
+            time.sleep(0.001)
+
+    def manifest_size(self):
+        try:
+            return os.stat(self.output + "/_manifest.ndjson").st_size
+        except FileNotFoundError:
+            return 0
+
+    def run(self):
+        started = time.monotonic()
+        with open(self.errors, "wb") as errors:
+            process = subprocess.Popen(
+                self.command, env=self.simulator.environment, stderr=errors
+            )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - started
+        with open(self.errors, encoding="utf-8") as file:
+            errors = file.read()
+        if status != 0 or errors:
+            sys.exit("%s: wait status %d: %s" % (self.name, status, errors))
+        return seconds, usage
+
+    def check_report(self):
+        with open(self.report, encoding="utf-8") as file:
+            report = json.load(file)
+        for topic in report["topics"]:
+            if topic["delivered"] != topic["exported"] and not self.arguments.kills:
+                sys.exit("%s: delivered and exported differ: %s" % (self.name, topic))
+            if topic["caught_up_by"] == "committed_after_start":
+                sys.exit("%s: nothing was committed after the start" % self.name)
+        if report["start_clock"] != "service":
+            sys.exit("%s: the service's clock was not used" % self.name)
+
+
+def keys_and_columns(directory):
+    """(event ID, record ID) of each topic and entity, and the names of all columns."""
     keys, columns = {}, set()
-    for path in sorted(glob.glob(directory + "/**/*.zst", recursive=True)):
+    for path in sorted(harness.data_files(directory)):
         with open(path, "rb") as file:
             text = zstandard.ZstdDecompressor().stream_reader(file).read().decode()
         for line in text.rstrip("\n").split("\n"):
@@ -97,108 +192,14 @@ def lines_by_file_order(directory):
 
 
 def compare_narrow(full, narrow):
-    full_keys, _ = lines_by_file_order(full)
-    narrow_keys, columns = lines_by_file_order(narrow)
-    if full_keys != narrow_keys:
+    full_keys, _ = keys_and_columns(full)
+    narrow_keys, columns = keys_and_columns(narrow)
+    if {key: sorted(rows) for key, rows in full_keys.items()} != {
+        key: sorted(rows) for key, rows in narrow_keys.items()
+    }:
         sys.exit("%s does not hold the rows of %s" % (narrow, full))
     if not columns <= set(NARROW):
         sys.exit("%s has columns that were not selected: %s" % (narrow, columns))
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--programs", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--events", type=int, default=20000)
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--simulator-options", default="--nonfinite 0.001")
-    arguments = parser.parse_args()
-    work = os.path.abspath(arguments.work)
-    os.makedirs(work, exist_ok=True)
-    chance = random.Random(arguments.seed)
-    truth, env_file = work + "/truth.ndjson", work + "/env"
-    simulator = subprocess.Popen(
-        [
-            arguments.programs + "/pubsub-simulator",
-            "--events", str(arguments.events), "--seed", str(arguments.seed),
-            "--truth", truth, "--env", env_file,
-        ]
-        + arguments.simulator_options.split(),
-        stdout=subprocess.PIPE,
-    )
-    try:
-        if not simulator.stdout.readline().startswith(b"ready"):
-            sys.exit("the simulator did not become ready")
-        with open(env_file, encoding="utf-8") as file:
-            environment = dict(os.environ)
-            environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
-        # An org whose clock is ahead of ours: only its own says what was committed after the start.
-        for request in ("clock?advance=1h", "publish?count=50&topic=/data/OpportunityChangeEvent"):
-            url = environment["SIMULATOR_CONTROL_URL"] + "/control/" + request
-            urllib.request.urlopen(urllib.request.Request(url, method="POST")).read()
-        results = {}
-        for name, topics in (MEASURED if arguments.measure else PIPELINES).items():
-            results[name] = export(arguments, work, environment, chance, name, topics, truth)
-        print(json.dumps(results))
-    finally:
-        simulator.send_signal(signal.SIGTERM)
-        simulator.wait()
-
-
-def export(arguments, work, environment, chance, name, topics, truth):
-    path = "%s/%s.json" % (work, name)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(pipeline(name, topics, arguments.measure), file)
-    report = "%s/%s.report.json" % (work, name)
-    command = [arguments.programs + "/pubsub-etl", "run", path, "--report", report]
-    kills = 0
-    for _ in range(arguments.kills):
-        process = subprocess.Popen(command, env=environment)
-        try:
-            process.wait(timeout=chance.uniform(0.03, 0.5))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            kills += 1
-        process.wait()
-    started = time.monotonic()
-    with open(work + "/stderr", "wb") as errors:
-        process = subprocess.Popen(command, env=environment, stderr=errors)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - started
-    with open(work + "/stderr", encoding="utf-8") as file:
-        errors = file.read()
-    if status != 0 or errors:
-        sys.exit("%s: wait status %d: %s" % (name, status, errors))
-    output = "%s/out/%s" % (work, name)
-    files = subprocess.run(
-        ["find", output, "-name", "*.zst", "-print0"], stdout=subprocess.PIPE, check=True
-    ).stdout.split(b"\0")[:-1]
-    subprocess.run(["zstd", "-tq"] + files, check=True)
-    if not arguments.measure:
-        compare_narrow(output, "%s/out-narrow/%s" % (work, name))
-    compare = [sys.executable, HERE + "/compare_truth.py", "--truth", truth, "--output", output]
-    for topic in topics:
-        compare += ["--topic", topic]
-    compared = subprocess.run(compare, env=environment, stdout=subprocess.PIPE)
-    result = json.loads(compared.stdout)
-    result["kills"] = kills
-    result["seconds_of_last_run"] = round(seconds, 1)
-    result["cpu_seconds_of_last_run"] = round(usage.ru_utime + usage.ru_stime, 2)
-    result["peak_mib_of_last_run"] = round(usage.ru_maxrss / 1024, 1)
-    with open(report, encoding="utf-8") as file:
-        written = json.load(file)
-    if any(topic["delivered"] != topic["exported"] for topic in written["topics"]) and not kills:
-        sys.exit("%s: delivered and exported differ" % name)
-    if written["start_clock"] != "service" or any(
-        topic["caught_up_by"] == "committed_after_start" for topic in written["topics"]
-    ):
-        sys.exit("%s: nothing was committed after the start" % name)
-    if compared.returncode:
-        print(json.dumps(result))
-        sys.exit(name + ": the export differs from the truth")
-    return result
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import Testing
     var letters = MemoryDeadLetters()
     var sink = MemorySink(name: "a", crash: CrashPoint(after: .max))
     var statistics: RunStatistics?
+    var wallClock: Int64 = 1_000_000
 
     init() {
       self.configuration.quiet = .zero
@@ -29,7 +30,7 @@ import Testing
       let runner = try PipelineRunner(
         source: source, stages: StageChain([]), sinks: [self.sink, second],
         deadLetters: self.letters, configuration: self.configuration,
-        stored: self.store.positions(), wallClock: { 1_000_000 },
+        stored: self.store.positions(), wallClock: { [wallClock] in wallClock },
         saveCheckpoint: { [store] topics, sinks, letters in
           try crash.pass()
           (store.topics, store.sinks, store.deadLetters) = (topics, sinks, letters)
@@ -172,5 +173,34 @@ import Testing
     let harness = Harness()
     let outcome = try await harness.run(ScriptedSource([], start: .latest))
     guard case .noPosition = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
+  @Test("A channel of which only one ID has been seen does not claim a position")
+  func openGroupIsNoPosition() async throws {
+    let harness = Harness()
+    let source = ScriptedSource(Self.events(1), isChannel: true)
+    let outcome = try await harness.run(source)
+    guard case .noPosition = outcome else { return #expect(Bool(false), "\(outcome)") }
+    try await harness.run(ScriptedSource(Self.events(3), isChannel: true))
+    #expect(harness.store.lines(of: "a") == Self.events(3).map(\.line))
+  }
+
+  @Test(
+    "A quiet position is renewed by a keepalive when its confirmation is old, or in a far future",
+    arguments: [
+      (hours: 1, waits: false), (hours: 13, waits: true), (hours: -1, waits: false),
+      (hours: -13, waits: true),
+    ])
+  func renews(_ later: (hours: Int64, waits: Bool)) async throws {
+    let harness = Harness()
+    harness.wallClock = 100 * 3_600_000
+    try await harness.run(ScriptedSource(Self.events(3)))
+    harness.wallClock += later.hours * 3_600_000
+    harness.configuration.keepaliveWait = .seconds(60)
+    let source = ScriptedSource(Self.events(3))
+    source.keepalive = 9
+    try await harness.run(source)
+    let position = try #require(try harness.store.positions()["/data/T"])
+    #expect((position.resume == ScriptedEvent(replay: 9, event: "").replayID) == later.waits)
   }
 }

@@ -40,6 +40,9 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var keepalives: Set<Int> = []
   /// Events of the log that are older than a start at the latest.
   var tip = Int.max
+  /// The ID of an empty response that comes when the runner has been told of silence and stays.
+  var keepalive: Int?
+  private var silences = 0
   private var queue: [SourceSignal<ScriptedResponse>] = []
   private var isStopped = false
   private var hasEnded = false
@@ -120,7 +123,13 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<ScriptedResponse>? {
     if !self.queue.isEmpty { return self.queue.removeFirst() }
-    guard self.isStopped, !self.hasEnded else { return nil }
+    if !self.isStopped {
+      self.silences += 1
+      guard let keepalive = self.keepalive, self.silences == 2 else { return nil }
+      let response = ScriptedResponse(events: [], latest: keepalive)
+      return .response(topic: 0, response, receivedAt: .now)
+    }
+    guard !self.hasEnded else { return nil }
     self.hasEnded = true
     return .ended(topic: 0, nil)
   }

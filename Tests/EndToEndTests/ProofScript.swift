@@ -1,0 +1,26 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A script that runs the real programs against each other and fails at the first difference.
+///
+/// `scripts/test` builds the programs and names their directory in `PUBSUB_TEST_PROGRAMS`.
+struct ProofScript {
+  static let programs = ProcessInfo.processInfo.environment["PUBSUB_TEST_PROGRAMS"]
+
+  private let path: String
+
+  init(_ name: String) {
+    self.path =
+      URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Fixtures/end-to-end/\(name)").path
+  }
+
+  func run(_ arguments: String...) throws {
+    let programs = try #require(Self.programs)
+    let directory = try TemporaryDirectory()
+    try runProgram(
+      ["python3", self.path, "--programs", programs, "--work", directory.path] + arguments,
+      showsErrors: true)
+  }
+}

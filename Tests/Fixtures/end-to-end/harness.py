@@ -1,0 +1,149 @@
+"""What the proofs have in common: the simulator, the pipeline file, the inventory of files."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Simulator:
+    """A simulator that is ready, and the environment that pipelines need. A context manager."""
+
+    def __init__(self, programs, work, *options):
+        self.truth = work + "/truth.ndjson"
+        path = work + "/env"
+        command = [programs + "/pubsub-simulator", "--truth", self.truth, "--env", path]
+        self.process = subprocess.Popen(command + list(options), stdout=subprocess.PIPE)
+        if not self.process.stdout.readline().startswith(b"ready"):
+            sys.exit("the simulator did not become ready")
+        with open(path, encoding="utf-8") as file:
+            self.environment = dict(os.environ)
+            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        self.control = self.environment["SIMULATOR_CONTROL_URL"] + "/control/"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def post(self, request):
+        urllib.request.urlopen(urllib.request.Request(self.control + request, method="POST")).read()
+
+    def get(self, request):
+        with urllib.request.urlopen(self.control + request) as answer:
+            return json.load(answer)
+
+
+def pipeline(name, topics):
+    return {
+        "version": 1,
+        "name": name,
+        "source": {
+            "type": "salesforce",
+            "topic": topics,
+            "start": "earliest",
+            "org": {
+                "endpoint": "${PUBSUB_ENDPOINT}",
+                "tls": {"ca_file": "${PUBSUB_CA_FILE:-}"},
+                "auth": {
+                    "type": "client_credentials",
+                    "login_url": "${SF_LOGIN_URL}",
+                    "client_id": "${SF_CLIENT_ID}",
+                    "client_secret": "${SF_CLIENT_SECRET}",
+                },
+            },
+        },
+        "stages": [{"type": "flatten", "naming": "path"}],
+        "sinks": [{"type": "files", "directory": "out/" + name}],
+        "checkpoint": {"type": "file", "directory": "state"},
+        "run": {"until": "caught_up", "quiet": "1s"},
+    }
+
+
+def write_json(path, document):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+
+
+def data_files(output):
+    """Paths of the files under their final names."""
+    return [
+        os.path.join(directory, name)
+        for directory, _, names in os.walk(output)
+        for name in names
+        if name.endswith(".ndjson.zst") and not name.startswith(".")
+    ]
+
+
+class Inventory:
+    """Remembers every file under its final name and the manifest, and exits when one of the files
+    was changed, replaced or removed, or the manifest anything but extended by whole lines."""
+
+    def __init__(self, output):
+        self.output = output
+        self.files = {}
+        self.manifest = b""
+
+    def check(self, moment):
+        found = {path: self.describe(path) for path in data_files(self.output)}
+        for path, known in self.files.items():
+            if path not in found:
+                sys.exit("%s: %s was removed" % (moment, path))
+            if found[path] != known:
+                sys.exit("%s: %s was changed: %s, now %s" % (moment, path, known, found[path]))
+        self.files = found
+        path = self.output + "/_manifest.ndjson"
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                manifest = file.read()
+            # What a kill has torn is a last line without its end; the next run mends it.
+            whole = manifest[: manifest.rfind(b"\n") + 1]
+            if not whole.startswith(self.manifest):
+                sys.exit(moment + ": lines of the manifest were changed or removed")
+            self.manifest = whole
+
+    @staticmethod
+    def describe(path):
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            digest = hashlib.sha256(file.read()).hexdigest()
+        return digest, status.st_mtime_ns, status.st_ino, status.st_size
+
+    def check_manifest(self):
+        """After a whole run: a line for each file, with its size and digest."""
+        listed = {}
+        for text in self.manifest.splitlines():
+            line = json.loads(text)
+            if line["name"] in listed:
+                sys.exit("%s stands twice in the manifest" % line["name"])
+            listed[line["name"]] = (line["sha256"], line["bytes"])
+        found = {
+            os.path.relpath(path, self.output): (known[0], known[3])
+            for path, known in self.files.items()
+        }
+        if listed != found:
+            wrong = sorted(set(listed.items()) ^ set(found.items()))[:3]
+            sys.exit("the manifest and the files differ: %s" % wrong)
+
+
+def compare(simulator, output, topics):
+    """Ends with an error unless the files equal the truth; returns the counts."""
+    files = data_files(output)
+    for start in range(0, len(files), 1000):
+        subprocess.run(["zstd", "-tq"] + files[start : start + 1000], check=True)
+    command = [sys.executable, HERE + "/compare_truth.py"]
+    command += ["--truth", simulator.truth, "--output", output]
+    for topic in topics:
+        command += ["--topic", topic]
+    compared = subprocess.run(command, env=simulator.environment, stdout=subprocess.PIPE)
+    if compared.returncode:
+        sys.exit("%s differs from the truth: %s" % (output, compared.stdout.decode()))
+    return json.loads(compared.stdout)
