@@ -37,6 +37,10 @@ package struct StreamPosition: Sendable {
   package private(set) var lastEvent: TopicPosition.LastEvent?
   /// Milliseconds since 1970 of the last proof that the position is alive.
   package private(set) var confirmedAt: Int64?
+  /// Epochs begun by an unusable replay ID.
+  private var holes = 0
+  /// Where this epoch begins by decision of the user, until it has a place to resume from.
+  private var start: TopicPosition.Start?
   private var open: Group?
   private var recent = RecentEvents()
   /// Rows of the group that was open when the stream was (re)opened.
@@ -52,6 +56,8 @@ package struct StreamPosition: Sendable {
     self.lastEvent = stored?.lastEvent
     self.confirmedAt = stored?.confirmedAt
     self.open = stored?.openGroup
+    self.holes = stored?.holes ?? 0
+    self.start = stored?.start
     for entry in stored?.recent ?? [] {
       entry.replayID.withUnsafeBufferPointer { replayID in
         entry.eventID.withUnsafeBufferPointer { eventID in
@@ -65,12 +71,19 @@ package struct StreamPosition: Sendable {
   package mutating func reopen() -> StartPoint? {
     self.skip = self.open
     self.mayRepeat = true
-    return self.resume.map { .after($0) }
+    if let resume { return .after(resume) }
+    return switch self.start {
+    case .earliest: .earliest
+    case .latest: .latest
+    case nil: nil
+    }
   }
 
   /// The stored position cannot be used any more: what follows is a new epoch.
   package mutating func beginEpoch() {
     self.epoch += 1
+    self.holes += 1
+    self.start = nil
     self.ordinal = 0
     self.resume = nil
     self.open = nil
@@ -140,7 +153,8 @@ package struct StreamPosition: Sendable {
       epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
       lastEvent: self.lastEvent, openGroup: self.open,
       recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
-      confirmedAt: self.confirmedAt)
+      confirmedAt: self.confirmedAt, holes: self.holes,
+      start: self.resume == nil ? self.start : nil)
   }
 
   private mutating func closeGroup() {
