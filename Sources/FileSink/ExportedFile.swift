@@ -21,6 +21,26 @@ public struct ExportedFile: Sendable, Equatable {
   /// Newest commit time in it, `2026-02-17T04:03:15.000Z`; nil without change events.
   public var lastCommitTimestamp: String?
 
+  /// Where the stream stood after the last event; nil for dead letters and for files of versions
+  /// that did not write it.
+  public var tail: Tail?
+
+  public struct Tail: Sendable, Equatable {
+    public struct Row: Sendable, Equatable {
+      public var eventID: String
+      /// Joined.
+      public var recordIDs: String
+    }
+
+    /// Of the last event.
+    public var ordinal: Int64
+    /// Hexadecimal replay ID of the last event before those with the last ID, and its ordinal.
+    public var after: String?
+    public var afterOrdinal: Int64?
+    /// The events with the last ID, as far as the run that wrote the file knew them.
+    public var group: [Row]
+  }
+
   init?(json: JSONValue) {
     guard let name = json["name"]?.string, let org = json["org"]?.string,
       let topic = json["topic"]?.string, let events = json["events"]?.integer,
@@ -41,6 +61,7 @@ public struct ExportedFile: Sendable, Equatable {
     self.firstReplayID = firstReplayID
     self.lastReplayID = lastReplayID
     self.lastCommitTimestamp = json["last_commit_timestamp"]?.string
+    self.tail = json["resume"].flatMap(Tail.init)
   }
 
   /// Visits the finished files of one pipeline in a directory, in the order of the manifest. Takes
@@ -62,6 +83,24 @@ public struct ExportedFile: Sendable, Equatable {
         let file = ExportedFile(json: json)
       else { return }
       body(file)
+    }
+  }
+}
+
+extension ExportedFile.Tail {
+  fileprivate init?(json: JSONValue) {
+    guard let ordinal = json["ordinal"]?.integer, let group = json["group"]?.array else {
+      return nil
+    }
+    self.ordinal = ordinal
+    self.after = json["after"]?.string
+    self.afterOrdinal = json["after_ordinal"]?.integer
+    self.group = []
+    for row in group {
+      guard let pair = row.array, pair.count == 2, let event = pair[0].string,
+        let records = pair[1].string
+      else { return nil }
+      self.group.append(Row(eventID: event, recordIDs: records))
     }
   }
 }

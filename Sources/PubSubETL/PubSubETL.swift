@@ -9,6 +9,6 @@ struct PubSubETL: AsyncParsableCommand {
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
     version: Self.version,
     subcommands: [
-      RunCommand.self, CheckCommand.self, StatusCommand.self,
+      RunCommand.self, CheckCommand.self, StatusCommand.self, CheckpointCommand.self,
     ])
 }

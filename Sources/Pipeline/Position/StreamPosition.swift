@@ -26,6 +26,11 @@ package struct StreamPosition: Sendable {
     package var eventID: [UInt8]
     /// Record IDs of the event, joined; empty for platform events.
     package var recordIDs: [UInt8]
+
+    package init(eventID: [UInt8], recordIDs: [UInt8]) {
+      self.eventID = eventID
+      self.recordIDs = recordIDs
+    }
   }
 
   package let closesAtResponseEnd: Bool

@@ -4,7 +4,13 @@ public import JSON
 public struct TopicPosition: Sendable, Equatable {
   public struct LastEvent: Sendable, Equatable {
     public var replayID: ReplayID
+    /// Empty when it is not known.
     public var eventID: [UInt8]
+
+    public init(replayID: ReplayID, eventID: [UInt8]) {
+      self.replayID = replayID
+      self.eventID = eventID
+    }
   }
 
   package struct RecentEvent: Sendable, Equatable {
@@ -54,6 +60,23 @@ extension TopicPosition {
   ) {
     self.init(
       epoch: epoch, nextOrdinal: 0, resume: resume, recent: [], holes: holes, start: start)
+  }
+
+  /// A position found again, by what the files say: everything before `nextOrdinal` is in them.
+  ///
+  /// - Parameters:
+  ///   - resume: a closed ID.
+  ///   - group: the (event ID, record IDs) that the files hold after it, all with the ID of
+  ///     `lastEvent`.
+  package init(
+    restoring epoch: Int, nextOrdinal: Int64, resume: ReplayID, lastEvent: LastEvent,
+    group: [StreamPosition.RowKey] = []
+  ) {
+    self.init(
+      epoch: epoch, nextOrdinal: nextOrdinal, resume: resume, lastEvent: lastEvent,
+      openGroup: group.isEmpty
+        ? nil : StreamPosition.Group(replayID: lastEvent.replayID.bytes, rows: group),
+      recent: [])
   }
 }
 

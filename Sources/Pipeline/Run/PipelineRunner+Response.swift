@@ -182,19 +182,6 @@ extension PipelineRunner {
 }
 
 extension RecordBatch {
-  /// Record IDs of an event's rows, joined: its name among events with one replay ID.
-  fileprivate func recordIDs(of event: Event) -> [UInt8] {
-    var joined: [UInt8] = []
-    for row in event.firstRow..<event.firstRow + event.rowCount {
-      for slot in [MetadataSlot.recordID, MetadataSlot.recordIDs]
-      where slot < self.layout.slotCount && self.presence(ofRow: row)[slot] == Presence.value {
-        if !joined.isEmpty { joined.append(UInt8(ascii: ",")) }
-        joined.append(contentsOf: self.bytes(Range(cell: self.cells(ofRow: row)[slot])))
-      }
-    }
-    return joined
-  }
-
   fileprivate func removeLastEvent(rows: Int, arena: Int) {
     self.events.removeLast()
     self.truncate(rows: rows, arena: arena)

@@ -206,7 +206,9 @@ final class PipelineRun {
         throw RunFailure(
           .data, reason: "lost_state",
           "\(topic.name): the files go up to replay ID \(newest.lastReplayID) but the checkpoint "
-            + "is older: put back the newest checkpoint, or begin a new epoch with --accept-reset")
+            + "is older: put back the newest checkpoint; or move it away and run 'pubsub-etl "
+            + "checkpoint restore \(self.configuration.file) --from-manifest'; or begin a new epoch "
+            + "with 'run --accept-reset'")
       }
       positions[topic.name] = TopicPosition(beginningEpoch: newest.epoch + 1)
     }
