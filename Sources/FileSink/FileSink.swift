@@ -18,6 +18,8 @@ public final class FileSink: Sink {
   private let store: SegmentStore
   private let clock: SinkClock
   private var encoders: [ObjectIdentifier: NDJSONEncoder] = [:]
+  /// By topic.
+  private var tails: [String: StreamTail] = [:]
   private var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
 
   /// Lines are compressed when so many bytes of them have come together.
@@ -68,7 +70,8 @@ public final class FileSink: Sink {
       .lostState,
       "there is no checkpoint, but \(self.store.manifest.path) says that pipeline "
         + "'\(self.configuration.pipeline)' exported \(topics.joined(separator: ", ")): restore the "
-        + "position with 'checkpoint restore', or begin anew with --accept-reset")
+        + "positions with 'checkpoint restore --from-manifest', or begin a new epoch with 'run "
+        + "--accept-reset'")
   }
 
   public func write(_ batch: RecordBatch) throws {
@@ -114,6 +117,8 @@ public final class FileSink: Sink {
       }
     }
     if let writer { try self.endRun(of: writer, batch, firstEvent..<batch.events.count) }
+    let topic = batch.layout.topic
+    self.tails[topic] = StreamTail(self.tails[topic], batch, count: batch.events.count)
   }
 
   public func flush(finish: Bool) throws -> JSONValue { try self.store.flush(finish: finish) }
@@ -133,6 +138,8 @@ public final class FileSink: Sink {
       schemaID: batch.layout.schemaID,
       firstReplayID: batch.bytes(batch.events[events.lowerBound].replayID),
       lastReplayID: batch.bytes(batch.events[events.upperBound - 1].replayID))
+    writer.summary.tail = StreamTail(
+      self.tails[batch.layout.topic], batch, count: events.upperBound)
   }
 
   private func drainLines(into writer: SegmentWriter) throws {

@@ -65,6 +65,21 @@ struct Manifest {
     }
   }
 
+  /// Calls `visit` with every whole line there is at this moment. Takes no lock and writes nothing:
+  /// for looking at the manifest beside a run, which may just be writing the last line.
+  func peek(visit: Visit) throws(FileSinkError) {
+    do {
+      guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
+      _ = try self.scan(OpenFile(self.path, [], on: self.fileSystem), visit: visit)
+    } catch let error as FileSystemError {
+      throw FileSinkError(error)
+    } catch let error as FileSinkError {
+      throw error
+    } catch {
+      preconditionFailure("neither the file system's nor this module's: \(error)")
+    }
+  }
+
   /// Returns the bytes up to the end of the last line that is whole.
   ///
   /// A line is visited when the next one is found, so that the last, which alone may be torn, can

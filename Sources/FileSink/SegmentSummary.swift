@@ -14,6 +14,8 @@ struct SegmentSummary {
   private(set) var schemaIDs: [String] = []
   private(set) var firstReplayID: [UInt8]?
   private(set) var lastReplayID: [UInt8] = []
+  /// Where the stream stood after the last event; nil for dead letters.
+  var tail: StreamTail?
   private var oldestCommit = Int64.max
   private var newestCommit = Int64.min
 
@@ -79,6 +81,7 @@ struct SegmentSummary {
       "last_commit_timestamp": time(self.newestCommit),
       "sha256": .string(sha256),
       "replaces": [],
+      "resume": self.tail.map(\.json) ?? nil,
     ]
   }
 }

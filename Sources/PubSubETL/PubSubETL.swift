@@ -8,5 +8,7 @@ struct PubSubETL: AsyncParsableCommand {
     commandName: "pubsub-etl",
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
     version: Self.version,
-    subcommands: [RunCommand.self, CheckCommand.self])
+    subcommands: [
+      RunCommand.self, CheckCommand.self, StatusCommand.self, CheckpointCommand.self,
+    ])
 }

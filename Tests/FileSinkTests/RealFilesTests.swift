@@ -73,6 +73,7 @@ struct RealFilesTests {
       "first_commit_timestamp": "2026-02-18T00:00:00.000Z",
       "last_commit_timestamp": "2026-02-18T00:00:00.000Z", "sha256": .string(SHA256Hex.of(file)),
       "replaces": [],
+      "resume": ["ordinal": 8, "after": "7237", "after_ordinal": 7, "group": [["e8", ""]]],
     ]
     #expect(try JSONValue(parsing: String(line)) == expected)
   }

@@ -45,10 +45,11 @@ public final class FileCheckpointStore {
     self.pipeline = pipeline
     self.fileSystem = fileSystem
     self.clock = clock
-    self.path = "\(directory)/\(pipeline).checkpoint.json"
+    let paths = StatePaths(directory: directory, pipeline: pipeline)
+    self.path = paths.checkpoint
     do throws(FileSystemError) {
       try fileSystem.makeDirectories(directory)
-      self.lock = try OpenFile("\(directory)/\(pipeline).lock", [.write, .create], on: fileSystem)
+      self.lock = try OpenFile(paths.lock, [.write, .create], on: fileSystem)
     } catch {
       throw CheckpointError("cannot use the state directory of pipeline '\(pipeline)'", error)
     }
@@ -57,18 +58,31 @@ public final class FileCheckpointStore {
 
   /// The stored checkpoint, durable on return; nil when none was ever stored.
   public func load() throws(CheckpointError) -> CheckpointDocument? {
+    try Self.load(
+      StatePaths(directory: self.directory, pipeline: self.pipeline), on: self.fileSystem,
+      isOwner: true)
+  }
+
+  /// The stored checkpoint as it is at this moment, without the lock: for looking at it beside a
+  /// run. Nothing is written.
+  public static func peek(_ paths: StatePaths) throws(CheckpointError) -> CheckpointDocument? {
+    try Self.load(paths, on: SystemFileSystem(), isOwner: false)
+  }
+
+  private static func load(
+    _ paths: StatePaths, on fileSystem: any FileSystem, isOwner: Bool
+  ) throws(CheckpointError) -> CheckpointDocument? {
+    let path = paths.checkpoint
     let bytes: [UInt8]
     do throws(FileSystemError) {
-      guard let size = try self.fileSystem.size(of: self.path) else { return nil }
-      guard size <= Self.maxByteCount else {
-        throw FileSystemError("read", self.path, code: EFBIG)
-      }
-      bytes = try OpenFile(self.path, [], on: self.fileSystem).content(byteCount: size)
+      guard let size = try fileSystem.size(of: path) else { return nil }
+      guard size <= Self.maxByteCount else { throw FileSystemError("read", path, code: EFBIG) }
+      bytes = try Self.content(of: path, size: size, isOwner: isOwner, on: fileSystem)
       // A run that was killed between rename and synchronisation left a checkpoint that a power cut
       // would take back, while what recovery is about to do by it would stay.
-      try self.fileSystem.synchronizeDirectory(self.directory)
+      if isOwner { try fileSystem.synchronizeDirectory(paths.directory) }
     } catch {
-      throw CheckpointError("cannot read the checkpoint of pipeline '\(self.pipeline)'", error)
+      throw CheckpointError("cannot read the checkpoint of pipeline '\(paths.pipeline)'", error)
     }
     let document: CheckpointDocument
     do {
@@ -77,16 +91,35 @@ public final class FileCheckpointStore {
     } catch {
       throw CheckpointError(
         .damaged,
-        "\(self.path) is not a checkpoint: \(error); put back a copy of it, or restore the "
-          + "positions from the manifest of a files sink (checkpoint restore)", cause: error)
+        "\(path) is not a checkpoint: \(error); put back a copy of it, or move it away and restore "
+          + "the positions from the manifest of a files sink (checkpoint restore --from-manifest)",
+        cause: error)
     }
-    guard document.pipeline == self.pipeline else {
+    guard document.pipeline == paths.pipeline else {
       throw CheckpointError(
         .mismatch,
-        "\(self.path) belongs to pipeline '\(document.pipeline)', this one is "
-          + "'\(self.pipeline)'; give each pipeline its own name or state directory")
+        "\(path) belongs to pipeline '\(document.pipeline)', this one is "
+          + "'\(paths.pipeline)'; give each pipeline its own name or state directory")
     }
     return document
+  }
+
+  /// Without the lock the file may be replaced by one of another size between the calls: what is
+  /// opened then is read to its end.
+  private static func content(
+    of path: String, size: Int, isOwner: Bool, on fileSystem: any FileSystem
+  ) throws(FileSystemError) -> [UInt8] {
+    let file = try OpenFile(path, [], on: fileSystem)
+    guard !isOwner else { return try file.content(byteCount: size) }
+    var byteCount = size + 4096
+    while true {
+      let bytes = try file.content(byteCount: byteCount)
+      if bytes.count < byteCount { return bytes }
+      byteCount *= 2
+      guard byteCount <= Self.maxByteCount * 2 else {
+        throw FileSystemError("read", path, code: EFBIG)
+      }
+    }
   }
 
   /// Replaces the stored checkpoint; durable on return. Sets `savedAt`.

@@ -29,6 +29,11 @@ package struct StreamPosition: Sendable {
     /// Record IDs of the event, joined; empty for platform events.
     package var recordIDs: [UInt8]
 
+    package init(eventID: [UInt8], recordIDs: [UInt8]) {
+      self.eventID = eventID
+      self.recordIDs = recordIDs
+    }
+
     fileprivate func isOf(
       _ eventID: UnsafeBufferPointer<UInt8>, _ recordIDs: UnsafeBufferPointer<UInt8>
     ) -> Bool {
@@ -45,6 +50,10 @@ package struct StreamPosition: Sendable {
   package private(set) var lastEvent: TopicPosition.LastEvent?
   /// Milliseconds since 1970 of the last proof that the position is alive.
   package private(set) var confirmedAt: Int64?
+  /// Epochs begun by an unusable replay ID.
+  private var holes = 0
+  /// Where this epoch begins by decision of the user, until it has a place to resume from.
+  private var start: TopicPosition.Start?
   private var open = OpenGroup()
   private var recent = RecentEvents()
   /// Rows of the group that was open when the stream was (re)opened.
@@ -62,6 +71,8 @@ package struct StreamPosition: Sendable {
     self.lastEvent = stored?.lastEvent
     self.confirmedAt = stored?.confirmedAt
     if let group = stored?.openGroup { self.open = OpenGroup(group) }
+    self.holes = stored?.holes ?? 0
+    self.start = stored?.start
     for entry in stored?.recent ?? [] {
       entry.replayID.withUnsafeBufferPointer { replayID in
         entry.eventID.withUnsafeBufferPointer { eventID in
@@ -76,12 +87,20 @@ package struct StreamPosition: Sendable {
     self.skip = self.open.group
     self.mayRepeat = true
     self.seeksGroup = self.resume == nil && self.skip != nil
-    return self.resume.map { .after($0) } ?? (self.seeksGroup ? .earliest : nil)
+    if let resume { return .after(resume) }
+    if self.seeksGroup { return .earliest }
+    return switch self.start {
+    case .earliest: .earliest
+    case .latest: .latest
+    case nil: nil
+    }
   }
 
   /// The stored position cannot be used any more: what follows is a new epoch.
   package mutating func beginEpoch() {
     self.epoch += 1
+    self.holes += 1
+    self.start = nil
     self.ordinal = 0
     self.resume = nil
     self.open.removeAll()
@@ -159,7 +178,8 @@ package struct StreamPosition: Sendable {
       epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
       lastEvent: self.lastEvent, openGroup: self.open.group,
       recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
-      confirmedAt: self.confirmedAt)
+      confirmedAt: self.confirmedAt, holes: self.holes,
+      start: self.resume == nil ? self.start : nil)
   }
 
   private mutating func closeGroup() {

@@ -4,7 +4,13 @@ public import JSON
 public struct TopicPosition: Sendable, Equatable {
   public struct LastEvent: Sendable, Equatable {
     public var replayID: ReplayID
+    /// Empty when it is not known.
     public var eventID: [UInt8]
+
+    public init(replayID: ReplayID, eventID: [UInt8]) {
+      self.replayID = replayID
+      self.eventID = eventID
+    }
   }
 
   package struct RecentEvent: Sendable, Equatable {
@@ -24,14 +30,53 @@ public struct TopicPosition: Sendable, Equatable {
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
   public var confirmedAt: Int64?
 
+  /// Epochs that began because the stored replay ID was not usable: events may be missing before
+  /// them.
+  public var holes = 0
+  /// Where the stream of this epoch begins while it has no position of its own; nil to do as the
+  /// pipeline file says.
+  public var start: Start?
+
+  /// A beginning chosen by hand.
+  public enum Start: String, Sendable, CaseIterable { case earliest, latest }
+
   /// False for an epoch that has only begun: where it starts is up to the pipeline file.
-  public var isResumable: Bool { self.resume != nil || self.openGroup != nil }
+  public var isResumable: Bool {
+    self.resume != nil || self.openGroup != nil || self.start != nil
+  }
+  /// Events with the last replay ID have been taken, and more of them may follow.
+  public var hasOpenGroup: Bool { self.openGroup != nil }
 }
 
 extension TopicPosition {
   /// The start of an epoch after others whose files are kept.
-  public init(beginningEpoch epoch: Int) {
-    self.init(epoch: epoch, nextOrdinal: 0, recent: [])
+  ///
+  /// - Parameters:
+  ///   - resume: a closed ID to go on after.
+  ///   - start: where to begin without one; nil for what the pipeline file says.
+  ///   - holes: of the epochs before.
+  public init(
+    beginningEpoch epoch: Int, after resume: ReplayID? = nil, start: Start? = nil, holes: Int = 0
+  ) {
+    self.init(
+      epoch: epoch, nextOrdinal: 0, resume: resume, recent: [], holes: holes, start: start)
+  }
+
+  /// A position found again, by what the files say: everything before `nextOrdinal` is in them.
+  ///
+  /// - Parameters:
+  ///   - resume: a closed ID.
+  ///   - group: the (event ID, record IDs) that the files hold after it, all with the ID of
+  ///     `lastEvent`.
+  package init(
+    restoring epoch: Int, nextOrdinal: Int64, resume: ReplayID, lastEvent: LastEvent,
+    group: [StreamPosition.RowKey] = []
+  ) {
+    self.init(
+      epoch: epoch, nextOrdinal: nextOrdinal, resume: resume, lastEvent: lastEvent,
+      openGroup: group.isEmpty
+        ? nil : StreamPosition.Group(replayID: lastEvent.replayID.bytes, rows: group),
+      recent: [])
   }
 }
 
@@ -72,6 +117,8 @@ extension TopicPosition {
     if let confirmed = self.confirmedAt {
       members.append(JSONMember("confirmed_at_ms", .integer(confirmed)))
     }
+    if self.holes > 0 { members.append(JSONMember("holes", .integer(self.holes))) }
+    if let start { members.append(JSONMember("start", .string(start.rawValue))) }
     return JSONValue(.object(members))
   }
 
@@ -117,6 +164,14 @@ extension TopicPosition {
         replayID: try replayID(pair[0], "recent").bytes, eventID: Array(event.utf8))
     }
     self.confirmedAt = json["confirmed_at_ms"]?.integer
+    if let holes = json["holes"] {
+      guard let count = holes.integer, count >= 0 else { throw wrong("holes") }
+      self.holes = Int(count)
+    }
+    if let start = json["start"] {
+      guard let start = start.string.flatMap(Start.init) else { throw wrong("start") }
+      self.start = start
+    }
   }
 }
 

@@ -197,16 +197,6 @@ extension PipelineRunner {
 }
 
 extension RecordBatch {
-  fileprivate func appendRecordIDs(of event: Event, to joined: inout [UInt8]) {
-    for row in event.firstRow..<event.firstRow + event.rowCount {
-      for slot in MetadataSlot.recordID...MetadataSlot.recordIDs
-      where slot < self.layout.slotCount && self.presence(ofRow: row)[slot] == Presence.value {
-        if !joined.isEmpty { joined.append(UInt8(ascii: ",")) }
-        joined.append(contentsOf: self.bytes(Range(cell: self.cells(ofRow: row)[slot])))
-      }
-    }
-  }
-
   fileprivate func removeLastEvent(rows: Int, arena: Int) {
     self.events.removeLast()
     self.truncate(rows: rows, arena: arena)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Logging
 import TLSStream
 
@@ -37,6 +38,14 @@ struct RunCommand: AsyncParsableCommand {
     await run.execute()
     var report = run.report
     report.exitCode = report.exitCode(failingOn: configuration.run.failOn)
+    // One that was turned away is no run of the pipeline: the record is that of the other.
+    if report.reason != "already_running" {
+      do {
+        try LastRun.store(report, processID: getpid(), in: configuration.statePaths)
+      } catch {
+        logger.warning("the record of this run for 'status' is missing: \(error)")
+      }
+    }
     if let file = options.report {
       do throws(RunReport.WriteError) {
         try report.write(to: file)

@@ -41,6 +41,8 @@ enum FilePath {
     return String(cString: real)
   }
 
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
   static func isReadable(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
   private static func normalize(_ path: String) -> String {

@@ -102,7 +102,7 @@ struct PipelineAssembly {
 
 extension SourceConfiguration.Topic {
   /// Several entities share the stream (contract/semantics.md section 2).
-  fileprivate var isChannel: Bool {
+  var isChannel: Bool {
     self.name == "/data/ChangeEvents" || self.name.hasSuffix("__chn")
   }
 }

@@ -77,13 +77,18 @@ final class PipelineRun {
     defer { withExtendedLifetime((watcher, store)) {} }
 
     let stages = self.assembly.stages()
+    // Of topics that the pipeline file does not have now: one that was misspelt must not cost the
+    // position of the other.
+    let ownTopics = Set(self.configuration.source.topics.map(\.name))
+    let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let pipeline = try PipelineRunner(
       source: source, stages: stages, sinks: self.assembly.staged(sinks), deadLetters: deadLetters,
       configuration: runner, stored: stored, wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
         try store.save(
           CheckpointDocument(
-            pipeline: self.configuration.name, org: org, topics: topics, sinks: states,
+            pipeline: self.configuration.name, org: org,
+            topics: topics.merging(otherTopics) { own, _ in own }, sinks: states,
             deadLetters: letters))
       })
     pipeline.onRetry = { [logger] topic, failure, delay in
@@ -201,7 +206,9 @@ final class PipelineRun {
         throw RunFailure(
           .data, reason: "lost_state",
           "\(topic.name): the files go up to replay ID \(newest.lastReplayID) but the checkpoint "
-            + "is older: put back the newest checkpoint, or begin a new epoch with --accept-reset")
+            + "is older: put back the newest checkpoint; or move it away and run 'pubsub-etl "
+            + "checkpoint restore \(self.configuration.file) --from-manifest'; or begin a new epoch "
+            + "with 'run --accept-reset'")
       }
       positions[topic.name] = TopicPosition(beginningEpoch: newest.epoch + 1)
     }

@@ -13,6 +13,8 @@ struct TestEvent: Equatable {
   var rowCount = 1
   var text = ""
   var isUndecodable = false
+  /// Number of the replay ID, when other events share it.
+  var replay: Int?
 }
 
 /// Layouts and batches for `TestEvent`s.
@@ -53,7 +55,7 @@ final class TestBatches {
   private func append(_ event: TestEvent, to batch: RecordBatch) {
     let eventID = self.bytes("e\(event.number)", batch)
     let text = self.bytes(event.text, batch)
-    let replayID = self.bytes("r\(event.number)", batch)
+    let replayID = self.bytes("r\(event.replay ?? event.number)", batch)
     let firstRow = batch.rowCount
     for _ in 0..<event.rowCount {
       let row = batch.addRow()

@@ -94,6 +94,23 @@ import Testing
       #expect(throws: TopicPositionError.self) { try TopicPosition(json: damaged, topic: "/t") }
     }
   }
+
+  @Test("A start chosen by hand is stored until there is a place to resume from")
+  func chosenStart() throws {
+    let json = TopicPosition(beginningEpoch: 4, start: .earliest, holes: 2).json
+    let stored = try TopicPosition(json: json, topic: "/t")
+    #expect(stored.isResumable)
+    var position = StreamPosition(isChannel: false, stored: stored)
+    #expect(position.reopen() == .earliest)
+    #expect(position.stored.start == .earliest)
+    position.keepalive(ReplayID([1]), now: 5)
+    #expect(position.reopen() == .after(ReplayID([1])))
+    #expect(position.stored.start == nil)
+    #expect(position.stored.holes == 2)
+    position.beginEpoch()
+    #expect(position.stored.holes == 3)
+    #expect(position.reopen() == nil)
+  }
 }
 
 private func id(_ number: Int) -> ReplayID {

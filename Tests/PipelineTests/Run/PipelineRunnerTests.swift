@@ -175,14 +175,27 @@ import Testing
     guard case .noPosition = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test("A channel of which only one ID has been seen does not claim a position")
-  func openGroupIsNoPosition() async throws {
+  @Test("A channel of which only one ID has been seen waits for a keepalive to close it")
+  func openGroupWaits() async throws {
     let harness = Harness()
-    let source = ScriptedSource(Self.events(1), isChannel: true)
-    let outcome = try await harness.run(source)
-    guard case .noPosition = outcome else { return #expect(Bool(false), "\(outcome)") }
-    try await harness.run(ScriptedSource(Self.events(3), isChannel: true))
-    #expect(harness.store.lines(of: "a") == Self.events(3).map(\.line))
+    harness.configuration.keepaliveWait = .seconds(60)
+    let source = ScriptedSource(Self.events(1), isChannel: true, start: .earliest)
+    source.keepalive = 9
+    try await harness.run(source)
+    let position = try #require(try harness.store.positions()["/data/T"])
+    #expect(position.resume == ScriptedEvent(replay: 9, event: "").replayID)
+  }
+
+  @Test("Without a keepalive the group is found again from the earliest event")
+  func openGroupIsFoundAgain() async throws {
+    let harness = Harness()
+    let source = ScriptedSource(Self.events(4), isChannel: true, start: .latest)
+    source.tip = 3
+    try await harness.run(source)
+    let again = ScriptedSource(Self.events(6), isChannel: true, start: .latest)
+    try await harness.run(again)
+    #expect(again.starts == [.earliest])
+    #expect(harness.store.lines(of: "a") == Self.events(6).dropFirst(3).map(\.line))
   }
 
   @Test(

@@ -1,0 +1,106 @@
+internal import JSON
+internal import Pipeline
+
+/// A finished file as its line in the manifest tells of it.
+public struct ExportedFile: Sendable, Equatable {
+  public enum Kind: Sendable { case records, deadLetters }
+
+  /// Relative to the sink's directory.
+  public var name: String
+  public var org: String
+  public var topic: String
+  public var events: Int64
+  /// Compressed.
+  public var bytes: Int64
+  public var epoch: Int
+  public var firstOrdinal: Int64
+  public var lastOrdinal: Int64
+  /// Hexadecimal.
+  public var firstReplayID: String
+  public var lastReplayID: String
+  /// Newest commit time in it, `2026-02-17T04:03:15.000Z`; nil without change events.
+  public var lastCommitTimestamp: String?
+
+  /// Where the stream stood after the last event; nil for dead letters and for files of versions
+  /// that did not write it.
+  public var tail: Tail?
+
+  public struct Tail: Sendable, Equatable {
+    public struct Row: Sendable, Equatable {
+      public var eventID: String
+      /// Joined.
+      public var recordIDs: String
+    }
+
+    /// Of the last event.
+    public var ordinal: Int64
+    /// Hexadecimal replay ID of the last event before those with the last ID, and its ordinal.
+    public var after: String?
+    public var afterOrdinal: Int64?
+    /// The events with the last ID, as far as the run that wrote the file knew them.
+    public var group: [Row]
+  }
+
+  init?(json: JSONValue) {
+    guard let name = json["name"]?.string, let org = json["org"]?.string,
+      let topic = json["topic"]?.string, let events = json["events"]?.integer,
+      let bytes = json["bytes"]?.integer, let epoch = json["epoch"]?.integer,
+      let firstOrdinal = json["first_ordinal"]?.integer,
+      let lastOrdinal = json["last_ordinal"]?.integer,
+      let firstReplayID = json["first_replay_id"]?.string,
+      let lastReplayID = json["last_replay_id"]?.string
+    else { return nil }
+    self.name = name
+    self.org = org
+    self.topic = topic
+    self.events = events
+    self.bytes = bytes
+    self.epoch = Int(epoch)
+    self.firstOrdinal = firstOrdinal
+    self.lastOrdinal = lastOrdinal
+    self.firstReplayID = firstReplayID
+    self.lastReplayID = lastReplayID
+    self.lastCommitTimestamp = json["last_commit_timestamp"]?.string
+    self.tail = json["resume"].flatMap(Tail.init)
+  }
+
+  /// Visits the finished files of one pipeline in a directory, in the order of the manifest. Takes
+  /// no lock and writes nothing, so it may be used beside a run.
+  ///
+  /// - Parameter directory: of a sink or of the dead letters, absolute; one without a manifest has
+  ///   no files.
+  /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
+  public static func visit(
+    _ kind: Kind, in directory: String, pipeline: String, _ body: (ExportedFile) -> Void
+  ) throws(FileSinkError) {
+    let matcher = SegmentName.Matcher(
+      kind: kind == .records ? .records : .deadLetters, pipeline: pipeline)
+    let manifest = Manifest(directory: directory, fileSystem: SystemFileSystem())
+    try manifest.peek { line, name in
+      let start = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+      guard matcher.parse(UnsafeBufferPointer(rebasing: name[start...])) != nil,
+        let json = try? JSONValue(parsing: Array(line)), json["pipeline"]?.string == pipeline,
+        let file = ExportedFile(json: json)
+      else { return }
+      body(file)
+    }
+  }
+}
+
+extension ExportedFile.Tail {
+  fileprivate init?(json: JSONValue) {
+    guard let ordinal = json["ordinal"]?.integer, let group = json["group"]?.array else {
+      return nil
+    }
+    self.ordinal = ordinal
+    self.after = json["after"]?.string
+    self.afterOrdinal = json["after_ordinal"]?.integer
+    self.group = []
+    for row in group {
+      guard let pair = row.array, pair.count == 2, let event = pair[0].string,
+        let records = pair[1].string
+      else { return nil }
+      self.group.append(Row(eventID: event, recordIDs: records))
+    }
+  }
+}

@@ -1,0 +1,63 @@
+internal import Glibc
+
+/// Whether a run holds the lock of a pipeline, found without touching the lock: taking it, even for
+/// a moment and shared, would turn away a run that begins in that moment.
+public struct RunLockState: Sendable, Equatable {
+  /// nil when the system does not tell.
+  public var isHeld: Bool?
+  /// The process that took the lock last.
+  public var processID: Int32?
+  /// When that was, in milliseconds since 1970; nil when there has never been a lock.
+  public var takenAt: Int64?
+
+  /// - Parameter path: `StatePaths.lock`.
+  public static func read(_ path: String) -> RunLockState {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return RunLockState(isHeld: false) }
+    var state = RunLockState()
+    state.takenAt =
+      Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
+    if let text = Self.content(of: path, limit: 32) {
+      state.processID = Int32(text.prefix { $0 != "\n" })
+    }
+    if let locks = Self.content(of: "/proc/locks", limit: 16 << 20) {
+      state.isHeld = Self.isHeld(inode: UInt64(status.st_ino), locks: locks, by: state.processID)
+    }
+    return state
+  }
+
+  /// Looks for an flock(2) in the text of `/proc/locks` (proc_locks(5)):
+  /// `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234567 0 EOF`.
+  ///
+  /// The device is not compared, since some file systems show another one there than stat(2); the
+  /// process is, where the system tells it (0 for one of another container).
+  static func isHeld(inode: UInt64, locks: String, by processID: Int32?) -> Bool {
+    for line in locks.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      // A waiting lock has `->` before its kind.
+      guard fields.count >= 6, fields[1] == "FLOCK", let holder = Int32(fields[4]),
+        let number = fields[5].split(separator: ":").last, UInt64(number) == inode
+      else { continue }
+      if holder <= 0 || processID == nil || holder == processID { return true }
+    }
+    return false
+  }
+
+  private static func content(of path: String, limit: Int) -> String? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 16384)
+    while bytes.count < limit {
+      let count = Glibc.read(file, &chunk, chunk.count)
+      if count < 0 {
+        if errno == EINTR { continue }
+        return nil
+      }
+      if count == 0 { break }
+      bytes += chunk[..<count]
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

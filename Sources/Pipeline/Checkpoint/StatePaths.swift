@@ -1,0 +1,19 @@
+/// Where the state of one pipeline lies below its state directory.
+public struct StatePaths: Sendable, Equatable {
+  /// Absolute.
+  public let directory: String
+  public let pipeline: String
+
+  public init(directory: String, pipeline: String) {
+    self.directory = directory
+    self.pipeline = pipeline
+  }
+
+  public var checkpoint: String { "\(self.directory)/\(self.pipeline).checkpoint.json" }
+  /// Held by the run that is going on; holds its process ID.
+  public var lock: String { "\(self.directory)/\(self.pipeline).lock" }
+  /// The report of the last run, written at its end.
+  public var lastRun: String { "\(self.directory)/\(self.pipeline).last-run.json" }
+  /// A line for each change of positions by hand.
+  public var journal: String { "\(self.directory)/\(self.pipeline).journal.ndjson" }
+}

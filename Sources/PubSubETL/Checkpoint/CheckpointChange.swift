@@ -1,0 +1,43 @@
+import Glibc
+import JSON
+import Pipeline
+
+/// A change of positions by hand: under the lock, after consent, with a line in the journal.
+enum CheckpointChange {
+  /// Asks on the terminal unless `--yes` was given.
+  ///
+  /// - Throws: `RunFailure` (64) when nobody consents.
+  static func confirm(_ isConfirmed: Bool) throws {
+    guard !isConfirmed else { return }
+    let question = "Store this? [y/N] "
+    if isatty(STDIN_FILENO) == 1, StandardStream.error.write(question),
+      let answer = readLine(), ["y", "yes"].contains(answer.lowercased())
+    {
+      return
+    }
+    throw RunFailure(
+      .usage, reason: "not_confirmed", "nothing was changed; --yes makes the change")
+  }
+
+  /// - Throws: `CheckpointError`: 75 while a run is going on.
+  static func open(_ configuration: PipelineConfiguration) throws -> FileCheckpointStore {
+    try FileCheckpointStore(
+      directory: configuration.checkpoint.directory, pipeline: configuration.name)
+  }
+
+  /// A checkpoint with another position of one topic: the start of a new epoch.
+  ///
+  /// - Parameter exportedEpoch: the highest epoch of the topic that files have.
+  /// - Returns: the position that was stored, nil when none was, and the new one.
+  static func set(
+    _ document: inout CheckpointDocument, topic: String, resume: ReplayID?,
+    start: TopicPosition.Start?, exportedEpoch: Int
+  ) throws -> (old: TopicPosition?, new: TopicPosition) {
+    let old = try document.topics[topic].map { try TopicPosition(json: $0, topic: topic) }
+    let new = TopicPosition(
+      beginningEpoch: max(old?.epoch ?? 0, exportedEpoch) + 1, after: resume, start: start,
+      holes: old?.holes ?? 0)
+    document.topics[topic] = new.json
+    return (old, new)
+  }
+}

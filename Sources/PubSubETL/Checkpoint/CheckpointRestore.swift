@@ -1,0 +1,87 @@
+import FileSink
+import JSON
+import Pipeline
+
+/// A new checkpoint for a pipeline whose own is lost, made from the manifests of its sinks.
+struct CheckpointRestore {
+  var document: CheckpointDocument
+  /// What becomes of each topic, for people: topic and lines.
+  var topics: [(topic: String, outcome: PositionRestore.Outcome)]
+
+  /// Reads the manifests; takes no lock, writes nothing.
+  ///
+  /// - Throws: `RunFailure` (65) without a manifest of this pipeline, or with those of several orgs.
+  init(_ configuration: PipelineConfiguration, now: Int64 = UTCTime.now()) throws {
+    var sinks: [[ExportedFile]] = []
+    var states: [String: JSONValue] = [:]
+    for case .files(let files) in configuration.sinks {
+      sinks.append(try Self.files(.records, in: files.directory, configuration))
+      states[files.name] = ["directory": .string(files.directory), "files": []]
+    }
+    let letters = try Self.files(
+      .deadLetters, in: configuration.deadLetter.directory, configuration)
+    let orgs = Set(sinks.flatMap { $0 }.map(\.org))
+    guard let org = orgs.first else {
+      throw RunFailure(
+        .data, reason: "no_manifest",
+        "no sink of pipeline '\(configuration.name)' has a _manifest.ndjson with finished files of "
+          + "it: there is nothing to restore from, and nothing that a first run would repeat")
+    }
+    guard orgs.count == 1 else {
+      throw RunFailure(
+        .data, reason: "several_orgs",
+        "the manifests have files of several orgs (\(orgs.sorted().joined(separator: ", "))): say "
+          + "which with source.org.org_id, 18 characters")
+    }
+    let retainedSince = UTCTime.timestamp(milliseconds: now - PipelineStatus.retention)
+    self.topics = configuration.source.topics.map { topic in
+      let restore = PositionRestore(
+        topic: topic.name, isChannel: topic.isChannel,
+        sinks: sinks.map { $0.filter { $0.topic == topic.name } },
+        deadLetters: letters.filter { $0.topic == topic.name && $0.org == org },
+        retainedSince: retainedSince)
+      return (topic.name, restore.outcome)
+    }
+    var positions: [String: JSONValue] = [:]
+    for (topic, outcome) in self.topics { positions[topic] = outcome.position?.json }
+    self.document = CheckpointDocument(
+      pipeline: configuration.name, org: org, topics: positions, sinks: states)
+  }
+
+  private static func files(
+    _ kind: ExportedFile.Kind, in directory: String, _ configuration: PipelineConfiguration
+  ) throws -> [ExportedFile] {
+    var files: [ExportedFile] = []
+    let org = configuration.source.org.orgID
+    try ExportedFile.visit(kind, in: directory, pipeline: configuration.name) { file in
+      if org == nil || file.org == org { files.append(file) }
+    }
+    return files
+  }
+
+  /// Lines of a label and a value, each ended.
+  var text: String {
+    var lines: [(label: String, value: String)] = []
+    for (topic, outcome) in self.topics {
+      lines.append(("topic", topic))
+      if let position = outcome.position {
+        lines += PipelineStatus.lines(position).map { ("", $0) }
+      }
+      switch outcome {
+      case .goesOn: lines.append(("", "the next run goes on after the last finished file"))
+      case .readsAgain(_, let why): lines.append(("", "attention: \(why)"))
+      case .nothing: lines.append(("", "nothing exported: begins where the pipeline file says"))
+      }
+    }
+    return PipelineStatus.text(lines)
+  }
+}
+
+extension PositionRestore.Outcome {
+  var position: TopicPosition? {
+    switch self {
+    case .goesOn(let position), .readsAgain(let position, _): position
+    case .nothing: nil
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+
+/// `pubsub-etl checkpoint`: positions shown, set and restored by hand.
+struct CheckpointCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "checkpoint",
+    abstract: "Shows the stored positions, sets one, or restores lost ones.",
+    subcommands: [
+      CheckpointShowCommand.self, CheckpointSetCommand.self, CheckpointRestoreCommand.self,
+    ])
+}
+
+extension CheckpointCommand {
+  static let exitCodes = """
+    Exit codes: 0 done; 64 command line, or not confirmed; 65 no checkpoint, a damaged one, or \
+    nothing to restore from; 74 not stored; 75 a run is going on; 78 mistakes in the pipeline file.
+    """
+
+  /// Runs the body; what it throws is said on standard error and becomes the exit code.
+  static func reporting(_ body: () throws -> Void) throws {
+    do {
+      try body()
+    } catch {
+      throw RunFailure(error).reported
+    }
+  }
+}

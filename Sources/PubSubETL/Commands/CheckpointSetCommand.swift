@@ -1,0 +1,103 @@
+import ArgumentParser
+import FileSink
+import JSON
+import Pipeline
+
+/// `pubsub-etl checkpoint set FILE --topic T …`: another position, by decision of the user.
+struct CheckpointSetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set",
+    abstract: "Sets the position of a topic: the next run begins a new epoch there.",
+    discussion: """
+      Events that were exported before and are read again get other files, with the new epoch in \
+      their names; (_event_id, _record_id) tells them. Events between the old position and the new \
+      one, if that is later, are not exported. The change is noted in <name>.journal.ndjson beside \
+      the checkpoint.
+
+      """ + CheckpointCommand.exitCodes)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Option(help: "The topic, as in the pipeline file.")
+  var topic: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Go on after this replay ID, in hexadecimal digits.", valueName: "hex"),
+    transform: {
+      guard let id = ReplayID(hex: $0) else {
+        throw ValidationError("an even number of hexadecimal digits is expected")
+      }
+      return id
+    })
+  var replayID: ReplayID?
+
+  @Flag(help: "Begin with the oldest event the service keeps.")
+  var earliest = false
+
+  @Flag(help: "Begin with the events published from the next run on.")
+  var latest = false
+
+  @Flag(help: "Make the change without asking.")
+  var yes = false
+
+  func validate() throws {
+    let count = [self.replayID != nil, self.earliest, self.latest].count { $0 }
+    guard count == 1 else {
+      throw ValidationError("exactly one of --replay-id, --earliest and --latest is expected")
+    }
+  }
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    try CheckpointCommand.reporting {
+      guard configuration.source.topics.contains(where: { $0.name == self.topic }) else {
+        let known = configuration.source.topics.map(\.name).joined(separator: ", ")
+        throw RunFailure(
+          .usage, reason: "unknown_topic",
+          "the pipeline file has no topic \(self.topic); it has: \(known)")
+      }
+      // Asked first, so that nothing is made where there is nothing.
+      _ = try FileCheckpointStore.stored(configuration)
+      let store = try CheckpointChange.open(configuration)
+      guard var document = try store.load() else {
+        throw RunFailure(.data, reason: "no_checkpoint", "\(store.path) has just been removed")
+      }
+      let change = try CheckpointChange.set(
+        &document, topic: self.topic, resume: self.replayID, start: self.start,
+        exportedEpoch: try self.exportedEpoch(configuration))
+      var lines: [(label: String, value: String)] = [("topic", self.topic)]
+      lines.append(("stored", change.old == nil ? "nothing" : ""))
+      lines += (change.old.map(PipelineStatus.lines) ?? []).map { ("", $0) }
+      lines.append(("new", ""))
+      lines += PipelineStatus.lines(change.new).map { ("", $0) }
+      StandardStream.output.write(PipelineStatus.text(lines))
+      try CheckpointChange.confirm(self.yes)
+      try CheckpointJournal.append(
+        configuration.statePaths, command: "checkpoint set \(self.argument)", topic: self.topic,
+        old: change.old.map(\.json) ?? nil, new: change.new.json)
+      try store.save(document)
+    }
+  }
+
+  private var start: TopicPosition.Start? {
+    self.earliest ? .earliest : self.latest ? .latest : nil
+  }
+
+  private var argument: String {
+    self.replayID.map { "--replay-id \($0)" } ?? "--\(self.start?.rawValue ?? "")"
+  }
+
+  private func exportedEpoch(_ configuration: PipelineConfiguration) throws -> Int {
+    var epoch = 0
+    let topic = self.topic
+    for case .files(let files) in configuration.sinks {
+      try ExportedFile.visit(
+        .records, in: files.directory, pipeline: configuration.name
+      ) { file in
+        if file.topic == topic { epoch = max(epoch, file.epoch) }
+      }
+    }
+    return epoch
+  }
+}

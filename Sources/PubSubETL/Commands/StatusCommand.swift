@@ -1,0 +1,68 @@
+import ArgumentParser
+import JSON
+
+/// `pubsub-etl status FILE`: how a pipeline stands, without disturbing it.
+struct StatusCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Shows positions, files, the last run, and whether all is well.",
+    discussion: """
+      Reads the state directory and the manifests only: no lock, no connection, nothing written. \
+      Safe beside a run.
+      Exit codes, for monitors: 0 all is well; 65 the checkpoint is lost or damaged, or a \
+      position was confirmed more than 48 h ago (the service keeps 72 h); 75 never run, the last \
+      commit is older than --max-age, or the last run was killed; the exit code of the last run \
+      when that failed and none is going on; 64 command line, 78 mistakes in the file. With \
+      several of these the first problem shown counts.
+      """)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Flag(help: "Print JSON: all members always, times in UTC, ages in milliseconds.")
+  var json = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Longest time since the last commit, for example 1h; beyond it the exit code is 75.",
+      valueName: "time"),
+    transform: {
+      guard let duration = JSONReader.duration($0), duration > .zero else {
+        throw ValidationError("a time such as 90s, 10m or 1h30m is expected")
+      }
+      return duration
+    })
+  var maxAge: Duration?
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let status: PipelineStatus
+    do {
+      status = try PipelineStatus.read(configuration, maxAge: self.maxAge)
+    } catch {
+      throw RunFailure(error).reported
+    }
+    guard StandardStream.output.write(self.json ? status.json.text(.pretty) + "\n" : status.text)
+    else { throw ExitCode.output.error }
+    if status.exitCode != 0 { throw ArgumentParser.ExitCode(status.exitCode) }
+  }
+}
+
+extension PipelineOptions {
+  /// The pipeline as it is meant. Its mistakes go to standard error, and the command ends with 78.
+  func loadOrExit() throws -> PipelineConfiguration {
+    do {
+      return try self.load()
+    } catch let error as ConfigurationError {
+      StandardStream.error.write(ConfigurationSummary.mistakes(error))
+      throw ExitCode.configuration.error
+    }
+  }
+}
+
+extension RunFailure {
+  /// Says on standard error what failed; what to throw from a command's `run`.
+  var reported: any Error {
+    StandardStream.error.write("\(self.message)\n")
+    return self.exitCode.error
+  }
+}

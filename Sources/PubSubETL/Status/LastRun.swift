@@ -1,0 +1,58 @@
+import JSON
+import Pipeline
+
+/// What is kept of the last run: its report, beside the checkpoint.
+///
+/// Written once, at the end of a run. A run that was killed leaves none; that is noticed by the
+/// lock file, which is newer then (`PipelineStatus`).
+struct LastRun: Equatable {
+  var processID: Int32
+  var startedAt: String
+  var finishedAt: String
+  var finishedAtMilliseconds: Int64
+  var exitCode: Int32
+  var reason: String
+  var message: String?
+  var events: Int64
+  /// Messages of what the run wanted somebody to look at.
+  var attention: [String]
+
+  /// Replaces the record of the run before; a reader sees the old one or the new one.
+  static func store(_ report: RunReport, processID: Int32, in paths: StatePaths) throws {
+    let json: JSONValue = [
+      "pid": .integer(processID), "finished_at_ms": .integer(report.finishedAt),
+      "report": report.json,
+    ]
+    let temporary = "\(paths.directory)/.\(paths.pipeline).last-run.json.tmp"
+    let fileSystem = SystemFileSystem()
+    let file = try OpenFile(temporary, [.write, .create, .truncate], on: fileSystem)
+    try file.write(Array((json.text(.pretty) + "\n").utf8))
+    try file.synchronize()
+    try fileSystem.rename(temporary, to: paths.lastRun)
+    try fileSystem.synchronizeDirectory(paths.directory)
+  }
+
+  /// nil when no run has ended so far, or what is there is no record of one.
+  static func load(_ paths: StatePaths) -> LastRun? {
+    guard let text = try? TextFile.read(paths.lastRun), let json = try? JSONValue(parsing: text)
+    else { return nil }
+    return LastRun(json: json)
+  }
+
+  init?(json: JSONValue) {
+    guard let report = json["report"], let processID = json["pid"]?.integer,
+      let finished = json["finished_at_ms"]?.integer,
+      let startedAt = report["started_at"]?.string, let finishedAt = report["finished_at"]?.string,
+      let exitCode = report["exit_code"]?.integer, let reason = report["reason"]?.string
+    else { return nil }
+    self.processID = Int32(truncatingIfNeeded: processID)
+    self.startedAt = startedAt
+    self.finishedAt = finishedAt
+    self.finishedAtMilliseconds = finished
+    self.exitCode = Int32(truncatingIfNeeded: exitCode)
+    self.reason = reason
+    self.message = report["message"]?.string
+    self.events = (report["topics"]?.array ?? []).reduce(0) { $0 + ($1["events"]?.integer ?? 0) }
+    self.attention = (report["attention"]?.array ?? []).compactMap { $0["message"]?.string }
+  }
+}

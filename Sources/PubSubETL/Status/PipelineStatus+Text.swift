@@ -1,0 +1,113 @@
+import Pipeline
+
+extension PipelineStatus {
+  /// Lines of a label and a value, each ended, for people.
+  var text: String {
+    var lines: [(label: String, value: String)] = [
+      ("pipeline", "\(self.pipeline) (\(self.file))"), ("state", self.stateDirectory),
+    ]
+    lines.append(("running", self.runningText))
+    if let savedAt = self.savedAt { lines.append(("last commit", self.moment(savedAt))) }
+    if let run = self.lastRun {
+      lines.append(
+        (
+          "last run",
+          "\(run.startedAt) to \(run.finishedAt): exit \(run.exitCode) (\(run.reason)), "
+            + "\(ProgressLine.grouped(run.events)) events"
+        ))
+      lines += run.attention.map { ("", "attention: \($0)") }
+    }
+    for topic in self.topics {
+      lines.append(
+        ("topic", topic.isUnused ? "\(topic.name), not in the pipeline file" : topic.name))
+      lines += self.lines(topic).map { ("", $0) }
+    }
+    for sink in self.sinks {
+      lines.append(("sink", "\(sink.name): files in \(sink.directory)"))
+      lines += self.lines(sink).map { ("", $0) }
+    }
+    let letters = self.deadLetters
+    lines.append(
+      (
+        "dead letters",
+        letters.events == 0 && letters.openFiles == 0
+          ? "none"
+          : "\(ProgressLine.grouped(letters.events)) events in \(letters.files) files, "
+            + "\(letters.openFiles) open, in \(letters.directory)"
+      ))
+    if self.problems.isEmpty {
+      lines.append(("health", "good"))
+    } else {
+      lines += self.problems.map { ("problem", "\($0.kind): \($0.message)") }
+    }
+    return Self.text(lines)
+  }
+
+  static func text(_ lines: [(label: String, value: String)]) -> String {
+    lines.map { label, value in
+      label + String(repeating: " ", count: max(1, 14 - label.count)) + value + "\n"
+    }.joined()
+  }
+
+  /// Where a topic stands, in a line or two.
+  static func lines(_ position: TopicPosition) -> [String] {
+    var first = "epoch \(position.epoch), \(ProgressLine.grouped(position.nextOrdinal)) events"
+    if position.holes > 0 { first += ", \(position.holes) epochs begun by an unusable replay ID" }
+    var lines = [first]
+    if let last = position.lastEvent { lines.append("last event \(last.replayID)") }
+    if let resume = position.resume {
+      lines.append(
+        "goes on after \(resume)" + (position.hasOpenGroup ? ", inside a group of equal IDs" : ""))
+    } else if let start = position.start {
+      lines.append("begins at \(start.rawValue)")
+    } else if position.hasOpenGroup {
+      lines.append("inside the first group of equal IDs")
+    } else {
+      lines.append("begins where the pipeline file says")
+    }
+    return lines
+  }
+
+  private var runningText: String {
+    guard let isHeld = self.lock.isHeld else { return "unknown: /proc/locks cannot be read" }
+    guard isHeld else { return "no" }
+    return "yes" + (self.lock.processID.map { ", pid \($0)" } ?? "")
+  }
+
+  private func lines(_ topic: Topic) -> [String] {
+    guard let position = topic.position else { return ["no position stored"] }
+    var lines = Self.lines(position)
+    if let time = topic.lastCommitTimestamp {
+      lines.append("newest commit time in finished files \(time)")
+    }
+    if let confirmed = position.confirmedAt {
+      let left = confirmed + Self.retention - self.now
+      lines.append(
+        "confirmed \(self.moment(confirmed)), "
+          + (left > 0
+            ? "ages out in \(ProgressLine.age(milliseconds: left))"
+            : "aged out \(ProgressLine.age(milliseconds: -left)) ago"))
+    }
+    return lines
+  }
+
+  private func lines(_ sink: Sink) -> [String] {
+    var lines = [
+      "\(ProgressLine.grouped(sink.events)) events in \(ProgressLine.grouped(sink.files)) files, "
+        + "\(ProgressLine.size(sink.bytes)), \(sink.openFiles) open"
+    ]
+    if sink.isNew { lines.append("not in the checkpoint yet") }
+    if let removedAt = sink.removedAt {
+      lines.append("removed \(self.moment(removedAt)), its position is kept for 72 h:")
+      for (topic, position) in sink.positions.sorted(by: { $0.key < $1.key }) {
+        lines.append("\(topic): \(Self.lines(position).joined(separator: ", "))")
+      }
+    }
+    return lines
+  }
+
+  private func moment(_ milliseconds: Int64) -> String {
+    "\(UTCTime.timestamp(milliseconds: milliseconds)) "
+      + "(\(ProgressLine.age(milliseconds: max(0, self.now - milliseconds))) ago)"
+  }
+}

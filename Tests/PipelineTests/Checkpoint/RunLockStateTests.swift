@@ -1,0 +1,47 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Pipeline
+
+@Suite("State of the run lock")
+struct RunLockStateTests {
+  @Test("A held lock is seen, with its process, and stays held")
+  func held() throws {
+    let directory = try TemporaryDirectory()
+    let paths = StatePaths(directory: directory.path, pipeline: "opps")
+    #expect(RunLockState.read(paths.lock) == RunLockState(isHeld: false))
+    do {
+      let store = try FileCheckpointStore(directory: directory.path, pipeline: "opps")
+      let state = RunLockState.read(paths.lock)
+      #expect(state.isHeld == true)
+      #expect(state.processID == getpid())
+      #expect(throws: CheckpointError.self) {
+        try FileCheckpointStore(directory: directory.path, pipeline: "opps")
+      }
+      withExtendedLifetime(store) {}
+    }
+    #expect(RunLockState.read(paths.lock).isHeld == false)
+  }
+
+  @Test("Waiting locks, other files, other kinds and other processes do not count")
+  func table() {
+    let locks = """
+      1: FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF
+      1: -> FLOCK  ADVISORY  WRITE 13 fe:00:78 0 EOF
+      2: POSIX  ADVISORY  WRITE 12 fe:00:79 0 EOF
+      3: FLOCK  ADVISORY  WRITE 0 fe:00:80 0 EOF
+      torn
+      """
+    func isHeld(_ inode: UInt64, by process: Int32?) -> Bool {
+      RunLockState.isHeld(inode: inode, locks: locks, by: process)
+    }
+    #expect(isHeld(77, by: 12))
+    #expect(isHeld(77, by: nil))
+    #expect(!isHeld(77, by: 13))
+    #expect(!isHeld(78, by: 13))
+    #expect(!isHeld(79, by: 12))
+    #expect(isHeld(80, by: 12))
+    #expect(!isHeld(81, by: nil))
+  }
+}
