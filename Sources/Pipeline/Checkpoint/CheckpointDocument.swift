@@ -15,6 +15,8 @@ public struct CheckpointDocument: Sendable, Equatable {
   public var topics: [String: JSONValue]
   /// State per sink, by the sink's name.
   public var sinks: [String: JSONValue]
+  /// Sinks that the pipeline file has lost, by name: what `RemovedSink` keeps of them.
+  public var removedSinks: [String: JSONValue]
   /// State of the dead-letter file; nil when there is none.
   public var deadLetters: JSONValue?
   /// When it was stored, in milliseconds since 1970; set by `FileCheckpointStore.save`.
@@ -22,12 +24,14 @@ public struct CheckpointDocument: Sendable, Equatable {
 
   public init(
     pipeline: String, org: String, topics: [String: JSONValue] = [:],
-    sinks: [String: JSONValue] = [:], deadLetters: JSONValue? = nil, savedAt: Int64 = 0
+    sinks: [String: JSONValue] = [:], removedSinks: [String: JSONValue] = [:],
+    deadLetters: JSONValue? = nil, savedAt: Int64 = 0
   ) {
     self.pipeline = pipeline
     self.org = org
     self.topics = topics
     self.sinks = sinks
+    self.removedSinks = removedSinks
     self.deadLetters = deadLetters
     self.savedAt = savedAt
   }
@@ -48,6 +52,9 @@ extension CheckpointDocument {
       JSONMember("topics", object(self.topics)),
       JSONMember("sinks", object(self.sinks)),
     ]
+    if !self.removedSinks.isEmpty {
+      members.append(JSONMember("removed_sinks", object(self.removedSinks)))
+    }
     if let deadLetters { members.append(JSONMember("dead_letters", deadLetters)) }
     return JSONValue(.object(members))
   }
@@ -85,7 +92,9 @@ extension CheckpointDocument {
     }
     self.init(
       pipeline: try text("pipeline"), org: try text("org"), topics: try table("topics"),
-      sinks: try table("sinks"), deadLetters: json["dead_letters"],
+      sinks: try table("sinks"),
+      removedSinks: json["removed_sinks"] == nil ? [:] : try table("removed_sinks"),
+      deadLetters: json["dead_letters"],
       savedAt: try integer("saved_at_ms"))
   }
 }

@@ -49,9 +49,9 @@ struct PositionRestore {
       }), let replayID = ReplayID(hex: place.replayID)
     else {
       return .readsAgain(
-        TopicPosition(beginningEpoch: epoch + 1),
+        TopicPosition(beginningEpoch: epoch + 1, start: .earliest),
         "the finished files show no place before which everything is exported: epoch \(epoch + 1) "
-          + "begins where the pipeline file says, events of epoch \(epoch) may come again")
+          + "begins with the oldest event kept, events of epoch \(epoch) come again")
     }
     guard !self.isTooOld(place.committed) else { return self.tooOld(epoch: epoch) }
     return .readsAgain(
@@ -143,9 +143,9 @@ struct PositionRestore {
 
   private func tooOld(epoch: Int) -> Outcome {
     .readsAgain(
-      TopicPosition(beginningEpoch: epoch + 1),
+      TopicPosition(beginningEpoch: epoch + 1, start: .earliest),
       "the last exported event is older than the 72 h for which the service knows a replay ID, so "
-        + "there is none to go on after: epoch \(epoch + 1) begins where the pipeline file says, "
+        + "there is none to go on after: epoch \(epoch + 1) begins with the oldest event kept, "
         + "and events may be missing before it")
   }
 }

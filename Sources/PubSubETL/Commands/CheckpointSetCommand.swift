@@ -67,10 +67,13 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         &document, topic: self.topic, resume: self.replayID, start: self.start,
         exportedEpoch: try self.exportedEpoch(configuration))
       var lines: [(label: String, value: String)] = [("topic", self.topic)]
-      lines.append(("stored", change.old == nil ? "nothing" : ""))
-      lines += (change.old.map(PipelineStatus.lines) ?? []).map { ("", $0) }
-      lines.append(("new", ""))
-      lines += PipelineStatus.lines(change.new).map { ("", $0) }
+      func describe(_ label: String, _ position: TopicPosition?) {
+        let texts: [String] = position.map { PipelineStatus.lines($0) } ?? ["nothing"]
+        lines.append((label, texts[0]))
+        for text in texts.dropFirst() { lines.append(("", text)) }
+      }
+      describe("stored", change.old)
+      describe("new", change.new)
       StandardStream.output.write(PipelineStatus.text(lines))
       try CheckpointChange.confirm(self.yes)
       try CheckpointJournal.append(

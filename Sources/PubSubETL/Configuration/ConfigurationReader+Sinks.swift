@@ -39,11 +39,23 @@ extension ConfigurationReader {
     }
   }
 
+  private func sinkStart(_ reader: JSONReader) -> SinkStart? {
+    guard reader.any("start")?.string != "earliest" else {
+      reader.report(
+        "start",
+        "a sink that joins an old checkpoint begins at \"now\"; for what was exported before, read "
+          + "the topics with a pipeline of its own, \"start\": \"earliest\"")
+      return nil
+    }
+    return reader.choice("start")
+  }
+
   private func filesSink(_ reader: JSONReader) -> FilesSinkConfiguration? {
     let name = self.identifier(reader, "name")
     let directory = self.path(reader, "directory", required: true)
     var sink = FilesSinkConfiguration(name: name ?? "files", directory: directory ?? "")
     sink.int64 = reader.choice("int64", called: "form") ?? sink.int64
+    sink.start = self.sinkStart(reader)
     if let compression = reader.object("compression") {
       enum Kind: String, CaseIterable { case zstd }
       _ = compression.choice("type", of: Kind.self, called: "compression")

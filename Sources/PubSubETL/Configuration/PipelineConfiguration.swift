@@ -19,6 +19,15 @@ struct PipelineConfiguration: Sendable {
   var checkpoint: CheckpointConfiguration
   var deadLetter: DeadLetterConfiguration
   var run = RunConfiguration()
+
+  /// What decides how sinks relate to those of a checkpoint.
+  var sinkPlaces: [(name: String, start: SinkStart?, directory: String)] {
+    self.sinks.map { sink in
+      switch sink {
+      case .files(let files): (files.name, files.start, files.directory)
+      }
+    }
+  }
 }
 
 /// Where a topic is read from when no position of it is stored.
@@ -105,6 +114,12 @@ enum SinkConfiguration: Sendable {
   }
 }
 
+/// Where a sink begins that the checkpoint of its pipeline does not know.
+enum SinkStart: String, CaseIterable, Sendable {
+  /// With the events after the pipeline's position.
+  case now
+}
+
 struct FilesSinkConfiguration: Sendable, Equatable {
   enum Int64Form: String, CaseIterable, Sendable {
     case number
@@ -118,6 +133,8 @@ struct FilesSinkConfiguration: Sendable, Equatable {
   /// Of zstd, 1…19.
   var compressionLevel = 1
   var int64 = Int64Form.number
+  /// Nil: a new sink beside an old checkpoint is an error.
+  var start: SinkStart?
   /// Bytes of a finished file, compressed.
   var rotateBytes = 128 << 20
   var rotateEvents = 1_000_000

@@ -60,8 +60,12 @@ final class PipelineRun {
     let document = try store.load()
     let credentials = OrgCredentials(self.configuration.source.org)
     let org = try await self.login(credentials)
-    try self.checkIdentity(document, org: org)
-    let (sinks, deadLetters) = try self.recoveredSinks(document, org: org)
+    try self.checkOrg(document, org: org)
+    let succession = try document.map {
+      try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
+    }
+    let (sinks, deadLetters) = try self.recoveredSinks(document, succession, org: org)
+    let removedSinks = try self.finishedRemovals(succession, org: org)
     let stored = try self.positions(document, sinks: sinks)
 
     var runner = self.assembly.runner(self.options)
@@ -89,7 +93,7 @@ final class PipelineRun {
           CheckpointDocument(
             pipeline: self.configuration.name, org: org,
             topics: topics.merging(otherTopics) { own, _ in own }, sinks: states,
-            deadLetters: letters))
+            removedSinks: removedSinks, deadLetters: letters))
       })
     pipeline.onRetry = { [logger] topic, failure, delay in
       logger.log(
@@ -152,7 +156,7 @@ final class PipelineRun {
     }
   }
 
-  private func checkIdentity(_ document: CheckpointDocument?, org: String) throws {
+  private func checkOrg(_ document: CheckpointDocument?, org: String) throws {
     guard let document else { return }
     guard document.org == org else {
       throw RunFailure(
@@ -160,27 +164,43 @@ final class PipelineRun {
         "the checkpoint of pipeline '\(self.configuration.name)' belongs to org \(document.org), "
           + "the login is for \(org): give the pipeline another name, or check the login")
     }
-    let known = Set(document.sinks.keys)
-    let wanted = Set(self.configuration.sinks.map(\.name))
-    guard known == wanted else {
-      throw RunFailure(
-        .configuration, reason: "other_sinks",
-        "the checkpoint of pipeline '\(self.configuration.name)' knows the sinks "
-          + "\(known.sorted()), the pipeline file has \(wanted.sorted()): use the old names, or "
-          + "another pipeline name")
-    }
   }
 
   private func recoveredSinks(
-    _ document: CheckpointDocument?, org: String
+    _ document: CheckpointDocument?, _ succession: SinkSuccession?, org: String
   ) throws -> ([FileSink], DeadLetterFile) {
     let sinks = self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
-    for sink in sinks { try sink.recover(from: document?.sinks[sink.name]) }
+    for sink in sinks { try sink.recover(from: succession?.states[sink.name]) }
     let deadLetters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
       org: org)
     try deadLetters.recover(from: document?.deadLetters)
     return (sinks, deadLetters)
+  }
+
+  /// Finishes the files that removed sinks had in progress; their directories are no business of
+  /// later runs.
+  ///
+  /// - Returns: `removed_sinks` of the next checkpoint.
+  private func finishedRemovals(
+    _ succession: SinkSuccession?, org: String
+  ) throws -> [String: JSONValue] {
+    guard let succession else { return [:] }
+    var removed = succession.removed
+    for name in succession.leaving {
+      guard let kept = removed[name], let state = kept["state"],
+        SinkSuccession.hasOpenFiles(state), let directory = state["directory"]?.string
+      else { continue }
+      let sink = FileSink(
+        FileSinkConfiguration(
+          name: name, directory: directory, pipeline: self.configuration.name, org: org))
+      try sink.recover(from: state)
+      removed[name] = [
+        "removed_at_ms": kept["removed_at_ms"] ?? nil,
+        "state": try sink.flush(finish: true), "positions": kept["positions"] ?? nil,
+      ]
+    }
+    return removed
   }
 
   /// Stored positions; for a topic whose files an accepted reset leaves in place, a new epoch.

@@ -48,6 +48,18 @@ extension PipelineStatus {
       try self.count(&sink)
       self.sinks.append(sink)
     }
+    for (name, kept) in (document?.removedSinks ?? [:]).sorted(by: { $0.key < $1.key }) {
+      guard let directory = kept["state"]?["directory"]?.string else { continue }
+      var sink = Sink(name: name, directory: directory)
+      sink.removedAt = kept["removed_at_ms"]?.integer
+      for member in kept["positions"]?.members ?? [] {
+        sink.positions[member.name] = try TopicPosition(json: member.value, topic: member.name)
+      }
+      sink.openFiles = Self.openFileCount(kept["state"])
+      // Its directory may be gone, which is nobody's problem now.
+      try? self.count(&sink)
+      self.sinks.append(sink)
+    }
   }
 
   private mutating func count(_ sink: inout Sink) throws {

@@ -107,7 +107,7 @@ struct PositionRestoreTests {
     #expect(behind.resume?.hex == "00a4")
     #expect(behind.epoch == 2)
     let empty = try #require(self.again(self.outcome([first, []])))
-    #expect(empty.resume == nil)
+    #expect(empty.start == .earliest)
     #expect(empty.epoch == 2)
   }
 
@@ -158,7 +158,7 @@ struct PositionRestoreTests {
     #expect(position.resume?.hex == "00a4")
     let old = StateSample.line(0...9, replayIDs: ("00a0", "00a9"))
     let none = try #require(self.again(self.outcome([[old]], isChannel: true)))
-    #expect(none.resume == nil)
+    #expect(none.start == .earliest)
     #expect(none.epoch == 2)
     // A dead letter lay between the closed ID and the group.
     let letter = StateSample.line(
@@ -172,7 +172,7 @@ struct PositionRestoreTests {
     let old = "2026-02-14T23:59:59.000Z"
     let outcome = try self.outcome([[StateSample.line(0...9, committed: old)]])
     let position = try #require(self.again(outcome))
-    #expect(position.resume == nil)
+    #expect(position.start == .earliest)
     #expect(position.epoch == 2)
     // A hole that old cannot be filled any more and is no reason to read the rest again.
     let holes = try self.outcome([

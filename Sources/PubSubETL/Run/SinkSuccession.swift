@@ -1,0 +1,109 @@
+import JSON
+import Pipeline
+
+/// What becomes of sinks when the pipeline file has others than the checkpoint: who goes on, who
+/// begins, who is kept in mind.
+///
+/// All sinks stand at the pipeline's position, since one checkpoint stores them together; a removed
+/// one stays where it was when it was removed.
+struct SinkSuccession: Equatable {
+  /// State to recover from, by the name of the sink; nil on a first run.
+  var states: [String: JSONValue] = [:]
+  /// Members `removed_sinks` of the next checkpoint.
+  var removed: [String: JSONValue] = [:]
+  /// Removed by this run: their files in progress are to be finished.
+  var leaving: [String] = []
+
+  /// - Parameters:
+  ///   - sinks: of the pipeline file: name, `start`, directory.
+  ///   - now: milliseconds since 1970.
+  /// - Throws: `RunFailure` (78) for a sink that does not say where it begins, or cannot go on.
+  init(
+    _ document: CheckpointDocument, sinks: [(name: String, start: SinkStart?, directory: String)],
+    now: Int64
+  ) throws {
+    for (name, kept) in document.removedSinks {
+      // Files in progress are not forgotten: they would be taken for strays and removed.
+      guard !Self.isOver(kept, now: now) || Self.hasOpenFiles(kept["state"]) else { continue }
+      self.removed[name] = kept
+    }
+    for (name, state) in document.sinks where !sinks.contains(where: { $0.name == name }) {
+      self.leaving.append(name)
+      self.removed[name] = Self.removal(state: state, topics: document.topics, now: now)
+    }
+    self.leaving.sort()
+    for sink in sinks {
+      if let state = document.sinks[sink.name] {
+        self.states[sink.name] = state
+      } else {
+        try self.admit(sink, document)
+      }
+    }
+  }
+
+  private mutating func admit(
+    _ sink: (name: String, start: SinkStart?, directory: String), _ document: CheckpointDocument
+  ) throws {
+    let old = self.removed[sink.name]
+    // A renamed sink finds its files under the old name.
+    let namesake = self.removed.first { $0.value["state"]?["directory"]?.string == sink.directory }
+    let fits = old.map { Self.places($0["positions"]) == Self.places(document.topics) } ?? false
+    guard sink.start == .now || fits else {
+      let why =
+        old == nil
+        ? "the checkpoint does not know sink '\(sink.name)'"
+        : "sink '\(sink.name)' was removed, and the pipeline has gone on without it: the events "
+          + "since then cannot be given to it alone"
+      let renamed =
+        namesake.map {
+          $0.key == sink.name ? "" : ", as a renamed sink ('\($0.key)' before) does too"
+        }
+        ?? ""
+      throw RunFailure(
+        .configuration, reason: "new_sink",
+        "\(why); with \"start\": \"now\" it begins after the pipeline's position\(renamed); for "
+          + "earlier events give it a pipeline of its own")
+    }
+    if let old, let state = old["state"], state["directory"]?.string == sink.directory {
+      self.states[sink.name] = state
+    } else if let state = namesake?.value["state"] {
+      self.states[sink.name] = state
+    } else {
+      // Known to be new: files of an earlier time in its directory are no sign of lost state.
+      self.states[sink.name] = ["directory": .string(sink.directory), "files": []]
+    }
+    self.removed[sink.name] = nil
+    if let namesake {
+      self.removed[namesake.key] = nil
+      self.leaving.removeAll { $0 == namesake.key }
+    }
+  }
+
+  private static func removal(
+    state: JSONValue, topics: [String: JSONValue], now: Int64
+  ) -> JSONValue {
+    let positions = topics.sorted { $0.key < $1.key }.map { topic, position in
+      JSONMember(topic, position)
+    }
+    return [
+      "removed_at_ms": .integer(now), "state": state,
+      "positions": JSONValue(.object(positions)),
+    ]
+  }
+
+  private static func isOver(_ kept: JSONValue, now: Int64) -> Bool {
+    now - (kept["removed_at_ms"]?.integer ?? 0) > PipelineStatus.retention
+  }
+
+  static func hasOpenFiles(_ state: JSONValue?) -> Bool { state?["files"]?.array?.isEmpty == false }
+
+  /// Epoch and next ordinal by topic: which events were taken.
+  private static func places(_ positions: JSONValue?) -> [String: [Int64]] {
+    Self.places(
+      Dictionary((positions?.members ?? []).map { ($0.name, $0.value) }) { first, _ in first })
+  }
+
+  private static func places(_ positions: [String: JSONValue]) -> [String: [Int64]] {
+    positions.mapValues { [$0["epoch"]?.integer ?? 0, $0["next_ordinal"]?.integer ?? 0] }
+  }
+}
