@@ -1,4 +1,5 @@
 import ArgumentParser
+import TLSStream
 
 @main
 struct PubSubETL: AsyncParsableCommand {
@@ -9,4 +10,9 @@ struct PubSubETL: AsyncParsableCommand {
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
     version: Self.version,
     subcommands: [RunCommand.self, CheckCommand.self])
+
+  static func main() async {
+    OpenSSLLifetime.outliveThreads()
+    await self.main(nil)
+  }
 }

@@ -52,6 +52,11 @@ FAILURES = {
     "M": ("ENOSPC", "EROFS"),
     "r": ("EIO",),
 }
+MADE_ONCE = (
+    "out", "out/_manifest.ndjson", "out/._views.sql.tmp", "out/Account/._columns.json.tmp",
+    "out/.catalog.lock", "out/.faults.ndjson.zst.lock", "state", "state/dead", "state/faults.lock",
+    "state/.faults.checkpoint.json.tmp",
+)
 OUTPUT_FAILED, BAD_DATA = 74, 65
 
 
@@ -95,7 +100,7 @@ class Proof:
     def directory(self):
         with self.guard:
             self.number += 1
-            path = "%s/p%d" % (self.arguments.work, self.number)
+            path = "%s/points/%d" % (self.arguments.work, self.number)
         os.makedirs(path + "/tree")
         with open(path + "/pipeline.json", "w", encoding="utf-8") as file:
             json.dump(pipeline(), file)
@@ -119,24 +124,29 @@ class Proof:
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
+        if meanwhile is not None:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return process.returncode, process.stderr.read().decode(), None
+            meanwhile()
+            os.kill(process.pid, signal.SIGCONT)
         try:
-            if meanwhile is not None:
-                _, status = os.waitpid(process.pid, os.WUNTRACED)
-                if not os.WIFSTOPPED(status):
-                    raise exported.Difference("the process ended before it was stopped")
-                try:
-                    meanwhile()
-                finally:
-                    os.kill(process.pid, signal.SIGCONT)
             _, errors = process.communicate(timeout=120)
         except subprocess.TimeoutExpired:
-            raise exported.Difference("the run does not end")
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+            stacks = self.stacks(process.pid)
+            process.kill()
+            process.communicate()
+            raise exported.Difference("the run does not end:\n" + stacks)
         calls = power_cut.read_journal(journal) if fault is not None else []
         return process.returncode, errors.decode(), calls
+
+    @staticmethod
+    def stacks(number):
+        if not shutil.which("gdb"):
+            return "(with gdb installed, the stacks would stand here)"
+        command = ["gdb", "-p", str(number), "-batch", "-ex", "thread apply all bt 16"]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
 
     def try_point(self, point):
         path = self.directory()
@@ -192,6 +202,82 @@ class Proof:
         self.finish(path, before)
         return "exact after %d of %d" % (reached, len(point["faults"]))
 
+    def try_fail(self, point, path):
+        tree = path + "/tree"
+        if "first" in point:
+            self.crash(path, point["first"], point["first"].get("seed"))
+        before = exported.whole_files(tree + "/out")
+        disk = power_cut.Disk(tree)
+        status, errors, calls = self.run(path, point)
+        if point["action"] in ("short", "slow"):
+            if status != 0 or errors:
+                raise exported.Difference("ended with %d: %s" % (status, errors))
+            self.finish(path, exported.whole_files(tree + "/out"))
+            return point["action"] + ": no failure, exact"
+        number = int(point["action"])
+        name = errno.errorcode[number]
+        failed = [index for index, call in enumerate(calls) if call[3] == -number]
+        if not failed and status == 0:
+            return "call not reached"
+        self.check_failure(status, errors, tree, number)
+        later = [call for call in calls[failed[0] + 1 :] if call[0] in CHANGES and call[3] >= 0]
+        if later:
+            raise exported.Difference("went on after a failure: %s" % later[0][0])
+        if "seed" in point:
+            disk.replay(calls, synchronization_loses=True)
+            disk.cut(random.Random(point["seed"]))
+        before.update(exported.whole_files(tree + "/out"))
+        self.finish(path, before)
+        return "%s: 74, then exact" % name
+
+    @staticmethod
+    def check_failure(status, errors, tree, number):
+        """Exit code 74 and one line that names the file, the reason and what to do."""
+        if status != OUTPUT_FAILED:
+            raise exported.Difference("ended with %d, not 74: %s" % (status, errors))
+        text = "%s (errno %d); " % (os.strerror(number), number)
+        _, found, remedy = errors.partition(text)
+        if errors.count("\n") != 1 or tree not in errors or not found or len(remedy) < 10:
+            raise exported.Difference("the message does not say what to do: " + errors)
+
+    def try_disk(self, point, path):
+        tree, scene = path + "/tree", point["scene"]
+        if scene == "read-only":
+            if "first" in point:
+                self.crash(path, point["first"])
+            before = exported.whole_files(tree + "/out")
+            status, errors, _ = self.run(path, point)
+            self.check_failure(status, errors, tree, errno.EROFS)
+            self.finish(path, before)
+            return "read-only %s: 74, then exact" % point["under"]
+        place = tree + "/" + scene
+        away = path + "/away"
+        status, errors, calls = self.run(path, point, lambda: os.rename(place, away))
+        if calls is None:
+            self.finish(path, exported.whole_files(tree + "/out"))
+            return "call not reached"
+        self.check_failure(status, errors, tree, errno.ENOENT)
+        if point["comes_back"]:
+            if os.path.exists(place):
+                raise exported.Difference("made again: " + place)
+            os.rename(away, place)
+            self.finish(path, exported.whole_files(tree + "/out"))
+            return "state away: 74; back: exact"
+        before = exported.whole_files(tree + "/out")
+        status, errors, _ = self.run(path)
+        if not before:
+            # No file was finished: beginning anew loses nothing.
+            if status != 0:
+                raise exported.Difference("ended with %d: %s" % (status, errors))
+            self.finish(path, {})
+            return "state lost before the first file: 74, then exact"
+        if status != BAD_DATA or place not in errors and "_manifest.ndjson" not in errors:
+            raise exported.Difference("lost state: ended with %d: %s" % (status, errors))
+        shutil.rmtree(place)
+        os.rename(away, place)
+        self.finish(path, before)
+        return "state lost: 74, 65; back: exact"
+
 
 def points_of(mode, counts, arguments, chance):
     changes = sum(counts[kind] for kind in CHANGES)
@@ -222,6 +308,49 @@ def points_of(mode, counts, arguments, chance):
                 faults.append(fault)
             faults[0]["at"] = chance.randint(1, changes)
             add(faults=faults)
+        # Killed when it had made a file that all later runs find; then the power is cut.
+        for made in MADE_ONCE:
+            for at in range(1, 61):
+                first = {"kinds": "OM", "under": made, "at": 1, "action": "after"}
+                second = {"kinds": CHANGES, "at": at, "action": "after"}
+                add(faults=[first, dict(second, seed=chance.randrange(1 << 30))])
+    elif mode == "fail":
+        for kind, names in FAILURES.items():
+            for at in range(1, counts[kind] + 1):
+                for name in names:
+                    point = {"kinds": kind, "at": at, "action": getattr(errno, name)}
+                    if kind == "S":
+                        point["seed"] = chance.randrange(1 << 30)
+                    if name in ("ENOSPC", "EDQUOT", "EMFILE", "EROFS") and chance.random() < 0.5:
+                        point["sticky"] = 1
+                    add(**point)
+        for _ in range(arguments.again):
+            kind = chance.choice("OoWSTRUMr")
+            point = {"kinds": kind, "at": chance.randint(1, 12)}
+            point["action"] = getattr(errno, chance.choice(FAILURES.get(kind, ("EROFS",))))
+            first = {"kinds": CHANGES, "at": chance.randint(1, changes), "action": "after"}
+            add(first=first, **point)
+        for at in range(1, counts["W"] + 1):
+            add(kinds="W", at=at, action="short")
+        add(kinds="W", at=1, action="short", sticky=1)
+        for at in range(1, counts["S"] + 1, 10):
+            add(kinds="S", at=at, action="slow")
+        add(kinds="S", at=1, action="slow", sticky=1, under="state")
+    elif mode == "disk":
+        for under in ("out", "state"):
+            read_only = {
+                "scene": "read-only", "kinds": "OWTRUM", "at": 1, "action": errno.EROFS,
+                "sticky": 1, "under": under,
+            }
+            add(**read_only)
+            for _ in range(10):
+                at = chance.randint(1, changes)
+                add(first={"kinds": CHANGES, "at": at, "action": "after"}, **read_only)
+        for comes_back in (True, False):
+            # From the first checkpoint to the last: before it there is no directory, after it no need.
+            for at in range(40, changes - 30, 8):
+                add(
+                    scene="state", comes_back=comes_back, kinds=CHANGES, at=at, action="stop")
     return points
 
 
@@ -240,6 +369,7 @@ def main():
     arguments = parser.parse_args()
     arguments.work = os.path.realpath(arguments.work)
     os.makedirs(arguments.work, exist_ok=True)
+    shutil.rmtree(arguments.work + "/points", ignore_errors=True)
     shim = arguments.work + "/fault_shim.so"
     subprocess.run(
         ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", shim,
@@ -277,10 +407,13 @@ def prove(proof, arguments):
     proof.truth.check(path + "/tree/out")
     exported.check_surroundings(path + "/tree/out", path + "/tree/state", {})
     counts = collections.Counter(call[0] for call in calls)
+    if counts["X"]:
+        # It happens in some of a thousand runs: SIGSEGV or SIGABRT at the end of a success.
+        sys.exit("OpenSSL is freed at exit while threads that used it are ending")
     chance = random.Random(arguments.seed)
     points = []
     if arguments.only:
-        points = [arguments.only]
+        points = arguments.only if isinstance(arguments.only, list) else [arguments.only]
     else:
         for mode in arguments.modes.split(","):
             of_mode = points_of(mode, counts, arguments, chance)

@@ -10,6 +10,7 @@
  *                    half: SIGKILL when a write has taken the first half of its bytes
  *                    short: a write takes the first half of its bytes
  *                    slow: the call takes 300 ms more
+ *                    stop: SIGSTOP before the call, which is made after SIGCONT
  *                    a number: the call is not made and gives this errno
  *     FAULT_STICKY   also every later call that counts
  *
@@ -19,6 +20,7 @@
  * The journal has "<kind> <descriptor> <number> <result> <length>\n" and <length> bytes for each
  * call: of O and o the path (number: 1 with O_TRUNC), of W the bytes taken (number: their offset), of
  * T nothing (number: the new length), of R both paths with a 0 byte between, of U and M the path.
+ * X, with nothing, says that OpenSSL was freed at exit while other threads still had to end.
  * A result below 0 is an errno. What a process wrote is in it when it is gone, a crash of the machine
  * is not what this is for.
  */
@@ -41,7 +43,7 @@
 #include <unistd.h>
 
 enum { descriptors = 4096 };
-enum action { GO, BEFORE, AFTER, HALF, SHORT, SLOW, FAIL };
+enum action { GO, BEFORE, AFTER, HALF, SHORT, SLOW, STOP, FAIL };
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static char *paths[descriptors]; /* of files in the tree that are open */
@@ -70,8 +72,8 @@ __attribute__((constructor)) static void start(void) {
   at = atoi(setting("FAULT_AT", "0"));
   sticky = *setting("FAULT_STICKY", "") != 0;
   const char *action = setting("FAULT_ACTION", "");
-  static const char *const names[] = {"", "before", "after", "half", "short", "slow"};
-  for (int index = GO; index <= SLOW; index++)
+  static const char *const names[] = {"", "before", "after", "half", "short", "slow", "stop"};
+  for (int index = GO; index <= STOP; index++)
     if (!strcmp(action, names[index])) wanted = (enum action)index;
   failure = atoi(action);
   if (failure > 0) wanted = FAIL;
@@ -133,6 +135,7 @@ static enum action enter(char kind, const char *path) {
   if (counted != at && !(sticky && counted > at)) return GO;
   if (wanted == BEFORE) die();
   if (wanted == FAIL) errno = failure;
+  if (wanted == STOP) direct(SYS_kill, (int)direct(SYS_getpid), SIGSTOP);
   if (wanted == SLOW) {
     struct timespec length = {0, 300000000};
     nanosleep(&length, NULL);
@@ -287,6 +290,10 @@ long syscall(long number, ...) {
   return direct(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                 arguments[5]);
 }
+
+/* Registered with atexit(3) by libcrypto unless it is told not to. */
+void OPENSSL_cleanup(void);
+void OPENSSL_cleanup(void) { note('X', -1, 0, 0, "", 0); }
 
 int unlink(const char *path) {
   if (!inside(path)) return (int)direct(SYS_unlink, path);

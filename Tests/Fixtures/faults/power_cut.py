@@ -154,7 +154,7 @@ class Disk:
                 node = self.open.get(descriptor)
                 if isinstance(node, Inode):
                     node.lose()
-            if result < 0 or kind in "rN":
+            if result < 0 or kind in "rNX":
                 continue
             if kind in "Oo":
                 path = content.decode()
