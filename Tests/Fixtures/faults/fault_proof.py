@@ -372,7 +372,7 @@ def main():
     shutil.rmtree(arguments.work + "/points", ignore_errors=True)
     shim = arguments.work + "/fault_shim.so"
     subprocess.run(
-        ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", shim,
+        [shutil.which("cc") or "clang", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o", shim,
          HERE + "/fault_shim.c", "-ldl"],
         check=True,
     )
