@@ -22,13 +22,13 @@ import Testing
     "Ended at system calls, with and without a cut of the power, the next run completes",
     .enabled(if: programs != nil))
   func survivesCrashes() throws {
-    try self.prove("--modes", "crash,power,again", "--sample", "40", "--seed", "3")
+    try self.prove("--modes", "crash,power,again", "--sample", "30", "--seed", "3")
   }
 
   @Test(
     "A failing disk ends the run with 74 and loses nothing",
     .enabled(if: programs != nil))
   func survivesFailingDisks() throws {
-    try self.prove("--modes", "fail,disk", "--sample", "40", "--seed", "4")
+    try self.prove("--modes", "fail,disk", "--sample", "30", "--seed", "4")
   }
 }
