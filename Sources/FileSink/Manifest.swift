@@ -26,14 +26,16 @@ struct Manifest {
   }
 
   /// Appends a line, durable on return.
-  func append(_ line: JSONValue) throws(FileSystemError) {
-    let isNew = try self.fileSystem.size(of: self.path) == nil
+  ///
+  /// - Parameter isFirst: of this run. The name of the file is then made durable as well, also when
+  ///   the file was there: another run may have made it and been killed before it could do so.
+  func append(_ line: JSONValue, isFirst: Bool) throws(FileSystemError) {
     let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
     _ = try file.lock(wait: true)
     try self.removeUnendedLine(file)
     try file.write(Array((line.text(.compact) + "\n").utf8))
     try file.synchronize()
-    if isNew { try self.fileSystem.synchronizeDirectory(self.directory) }
+    if isFirst { try self.fileSystem.synchronizeDirectory(self.directory) }
   }
 
   /// Calls `visit` with every line, without its line end, and removes a torn last line. Lines are

@@ -40,7 +40,7 @@ extension SegmentStore {
       }
     case .appendToManifest(let record):
       try self.attempt { () throws(FileSystemError) in
-        try self.manifest.append(record.manifest)
+        try self.manifest.append(record.manifest, isFirst: self.finishedFileCount == 0)
       }
       self.finishedFileCount += 1
       self.finishedByteCount += record.byteCount

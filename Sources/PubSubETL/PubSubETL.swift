@@ -1,4 +1,5 @@
 import ArgumentParser
+import TLSStream
 
 @main
 struct PubSubETL: AsyncParsableCommand {
@@ -11,4 +12,9 @@ struct PubSubETL: AsyncParsableCommand {
     subcommands: [
       RunCommand.self, CheckCommand.self, StatusCommand.self, CheckpointCommand.self,
     ])
+
+  static func main() async {
+    OpenSSLLifetime.outliveThreads()
+    await self.main(nil)
+  }
 }

@@ -10,10 +10,11 @@ struct ProofScript {
 
   private let path: String
 
-  init(_ name: String) {
+  /// - Parameter folder: among the fixtures.
+  init(_ name: String, in folder: String = "end-to-end") {
     self.path =
       URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .appending(path: "Fixtures/end-to-end/\(name)").path
+      .appending(path: "Fixtures/\(folder)/\(name)").path
   }
 
   func run(_ arguments: String...) throws {

@@ -50,6 +50,25 @@ struct RecoveryTests {
     }
   }
 
+  @Test("The name of a manifest that a killed run had just made is durable with its first line")
+  func manifestName() throws {
+    let first = self.sink()
+    try first.recover(from: nil)
+    try self.write([TestEvent(number: 0)], to: first)
+    let announced = try first.flush(finish: true)
+    _ = try self.fileSystem.open("/out/_manifest.ndjson", [.write, .create])
+    self.fileSystem.kill()
+
+    let second = self.sink()
+    try second.recover(from: announced)
+    let done = try second.flush(finish: true)
+    self.fileSystem.powerCut(.nothing)
+
+    try self.sink().recover(from: done)
+    #expect(self.fileSystem.files[Self.final] != nil)
+    #expect(self.fileSystem.files["/out/_manifest.ndjson"]?.isEmpty == false)
+  }
+
   @Test("A file in progress is cut to what was committed, ended and finished")
   func cut() throws {
     let state = try self.killedRun()

@@ -1,0 +1,22 @@
+import Testing
+
+/// The real exporter under the shim of `Fixtures/faults`, at a sample of its system calls; the
+/// script without `--sample` takes them all.
+@Suite(.serialized) struct FaultTests {
+  private let script = ProofScript("fault_proof.py", in: "faults")
+
+  @Test(
+    "Ended at system calls, with and without a cut of the power, the next run completes",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesCrashes() throws {
+    try self.script.run(
+      "--jobs", "24", "--modes", "crash,power,again", "--sample", "30", "--seed", "3")
+  }
+
+  @Test(
+    "A failing disk ends the run with 74 and loses nothing",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesFailingDisks() throws {
+    try self.script.run("--jobs", "24", "--modes", "fail,disk", "--sample", "30", "--seed", "4")
+  }
+}
