@@ -87,7 +87,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "PubSubSimulatorCLI",
-      dependencies: ["PubSubSimulator", argumentParser],
+      dependencies: ["PubSubSimulator", "TLSStream", argumentParser],
       swiftSettings: swiftSettings
     ),
     // Tests.

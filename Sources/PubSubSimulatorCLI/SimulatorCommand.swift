@@ -1,4 +1,5 @@
 import ArgumentParser
+import TLSStream
 
 @main
 struct SimulatorCommand: AsyncParsableCommand {
@@ -6,4 +7,9 @@ struct SimulatorCommand: AsyncParsableCommand {
     commandName: "pubsub-simulator",
     abstract: "A fake Salesforce org with the Pub/Sub API, to test pipelines without an org.",
     subcommands: [ServeCommand.self, TopicsCommand.self], defaultSubcommand: ServeCommand.self)
+
+  static func main() async {
+    OpenSSLLifetime.outliveThreads()
+    await self.main(nil)
+  }
 }
