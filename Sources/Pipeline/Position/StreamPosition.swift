@@ -155,10 +155,10 @@ package struct StreamPosition: Sendable {
   ///
   /// - Parameters:
   ///   - replayID, eventID: of its last event.
-  ///   - now: milliseconds since 1970.
-  package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], now: Int64) {
+  ///   - confirmedAt: when the ID was last certainly kept by the service, milliseconds since 1970.
+  package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64) {
     self.lastEvent = TopicPosition.LastEvent(replayID: replayID, eventID: eventID)
-    self.confirmedAt = now
+    self.confirmedAt = confirmedAt
     if self.closesAtResponseEnd { self.resume = replayID }
   }
 

@@ -190,8 +190,11 @@ extension PipelineRunner {
     // Empty when every event of the response had been exported before.
     guard !self.previousReplayID.isEmpty else { return }
     let replayID = ReplayID(self.previousReplayID)
+    // An ID is kept for 72 h from its commit on, however late it arrives.
+    let now = self.wallClock()
     self.positions[topic].endResponse(
-      replayID: replayID, eventID: self.previousEventID, now: self.wallClock())
+      replayID: replayID, eventID: self.previousEventID,
+      confirmedAt: min(now, self.responseNewestCommit ?? now))
     self.statistics.topics[topic].lastReplayID = replayID
   }
 }

@@ -142,7 +142,7 @@ private struct Stream {
               _ = self.position.take(replayID: replayID, eventID: eventID, recordIDs: key)
             }
             guard verdicts.last == .new else { return }
-            self.position.endResponse(replayID: id(number), eventID: event, now: 1)
+            self.position.endResponse(replayID: id(number), eventID: event, confirmedAt: 1)
           }
         }
       }

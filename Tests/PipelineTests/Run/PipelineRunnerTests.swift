@@ -199,6 +199,24 @@ import Testing
   }
 
   @Test(
+    "A position at an old change is renewed before the change is too old to resume from",
+    arguments: [(hours: 1, waits: false), (hours: 13, waits: true)])
+  func renewsOldChanges(_ age: (hours: Int64, waits: Bool)) async throws {
+    let harness = Harness()
+    harness.wallClock = 100 * 3_600_000
+    harness.configuration.keepaliveWait = .seconds(60)
+    var events = Self.events(3)
+    for index in events.indices {
+      events[index].committedAt = harness.wallClock - age.hours * 3_600_000
+    }
+    let source = ScriptedSource(events)
+    source.keepalive = 9
+    try await harness.run(source)
+    let position = try #require(try harness.store.positions()["/data/T"])
+    #expect((position.resume == ScriptedEvent(replay: 9, event: "").replayID) == age.waits)
+  }
+
+  @Test(
     "A quiet position is renewed by a keepalive when its confirmation is old, or in a far future",
     arguments: [
       (hours: 1, waits: false), (hours: 13, waits: true), (hours: -1, waits: false),

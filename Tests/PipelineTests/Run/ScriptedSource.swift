@@ -7,6 +7,8 @@ struct ScriptedEvent: Sendable, Equatable {
   var record: String = ""
   var transaction: String = ""
   var isBroken = false
+  /// Milliseconds since 1970; nil for platform events.
+  var committedAt: Int64?
 
   var replayID: ReplayID {
     ReplayID([0, 0, 0, 0, 0, 0, UInt8(self.replay >> 8), UInt8(self.replay & 255), 0, 0])
@@ -164,7 +166,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
       RecordBatch.Event(
         firstRow: row, rowCount: 1, replayID: replayID, eventID: eventID,
         transactionKey: set(MetadataSlot.transactionKey, event.transaction),
-        commitTimestamp: 0, kind: .change))
+        commitTimestamp: event.committedAt, kind: .change))
   }
 
   func rawEvent(_ index: Int, of response: ScriptedResponse) -> RawEvent {
