@@ -43,7 +43,10 @@ struct RunCommand: AsyncParsableCommand {
       do {
         try LastRun.store(report, processID: getpid(), in: configuration.statePaths)
       } catch {
-        logger.warning("the record of this run for 'status' is missing: \(error)")
+        // What makes an output fail often makes the record fail too, and has been told.
+        if report.exitCode != .output {
+          logger.warning("the record of this run for 'status' is missing: \(error)")
+        }
       }
     }
     if let file = options.report {

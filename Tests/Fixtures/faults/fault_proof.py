@@ -209,6 +209,9 @@ class Proof:
         before = exported.whole_files(tree + "/out")
         disk = power_cut.Disk(tree)
         status, errors, calls = self.run(path, point)
+        # The record for `status` follows every run, a failed one too.
+        ends = [i for i, call in enumerate(calls) if call[0] == "O" and b".last-run." in call[4]]
+        calls = calls[: ends[0]] if ends else calls
         if point["action"] in ("short", "slow"):
             if status != 0 or errors:
                 raise exported.Difference("ended with %d: %s" % (status, errors))
