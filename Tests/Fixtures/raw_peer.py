@@ -178,6 +178,10 @@ class Connection:
                 out = respond(scenario, stream, self.number)
                 if isinstance(out, tuple):
                     self.sock.sendall(out[0])
+                    # With unread bytes a close would be a reset, and take what was sent with it.
+                    self.sock.shutdown(socket.SHUT_WR)
+                    while self.sock.recv(65536):
+                        pass
                     return
                 self.sock.sendall(out)
 
