@@ -9,6 +9,10 @@ let swiftSettings: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+/// The programs themselves only read options and files and put the parts together: loops over events
+/// live in the libraries. Optimising them takes three times as long as compiling them.
+let programSettings = swiftSettings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
 let grpcCore = Target.Dependency.product(name: "GRPCCore", package: "grpc-swift-2")
 let grpcProtobuf = Target.Dependency.product(name: "GRPCProtobuf", package: "grpc-swift-protobuf")
 let swiftProtobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
@@ -83,12 +87,12 @@ let package = Package(
         "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "PubSubSource",
         "FileSink", "JSON", "CSystem", "TLSStream", grpcCore, argumentParser, logging,
       ],
-      swiftSettings: swiftSettings
+      swiftSettings: programSettings
     ),
     .executableTarget(
       name: "PubSubSimulatorCLI",
       dependencies: ["PubSubSimulator", "TLSStream", argumentParser],
-      swiftSettings: swiftSettings
+      swiftSettings: programSettings
     ),
     // Tests.
     .target(
