@@ -34,9 +34,16 @@ public struct ReplayID: Hashable, Sendable {
 
   /// Lower-case hexadecimal digits.
   public var hex: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: self.bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    func digit(_ value: UInt8) -> UInt8 {
+      value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+    }
+    return String(unsafeUninitializedCapacity: 2 * self.bytes.count) { text in
+      for (index, byte) in self.bytes.enumerated() {
+        text[2 * index] = digit(byte >> 4)
+        text[2 * index + 1] = digit(byte & 15)
+      }
+      return 2 * self.bytes.count
+    }
   }
 
   /// True when both look like today's IDs (8-byte big-endian number first) and this number is

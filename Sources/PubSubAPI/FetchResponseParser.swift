@@ -25,6 +25,11 @@ struct FetchResponseParser: ~Copyable {
           throw FetchResponseError(
             .limitExceeded, at: offset, "more than \(self.maxEvents) events in one response")
         }
+        if self.events.isEmpty {
+          // As many as there are when all are as long as the first, and never more than a window.
+          self.events.reserveCapacity(
+            min(100, self.maxEvents, (end - offset) / max(1, body.count) + 1))
+        }
         self.events.append(try Self.readConsumerEvent(bytes, body))
       case .lengthDelimited(2):
         self.latestReplayID = Field(try Self.readBody(bytes, &offset, end))

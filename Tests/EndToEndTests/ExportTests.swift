@@ -7,6 +7,13 @@ import Testing
   func equalsTruth() throws { try ProofScript("export_proof.py").run("--events", "20000") }
 
   @Test(
+    "Decoding and encoding allocate nothing per event",
+    .enabled(if: ProofScript.programs != nil))
+  func allocatesNothingPerEvent() throws {
+    try ProofScript("allocation_proof.py", in: "allocations").run()
+  }
+
+  @Test(
     "Killed at random moments, renames and manifest lines, the files equal the truth",
     .enabled(if: ProofScript.programs != nil))
   func survivesKills() throws {

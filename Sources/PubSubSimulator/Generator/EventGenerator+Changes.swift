@@ -259,12 +259,15 @@ extension EventGenerator {
     }
   }
 
-  /// The largest event there can be: almost 1 MB for up to 200 records.
+  /// The largest event there can be: almost 1 MB for 200 records, or all there are.
   private mutating func makeLarge(_ model: Int, into image: inout EventImage) -> [Int] {
     guard let slot = self.plans[model].longTexts.first, image.schema.positions[slot] != nil else {
       return [self.makeUpdate(model, into: &image)]
     }
-    let records = self.someLive(model, upTo: 200)
+    var records = self.someLive(model, upTo: 200)
+    for record in self.pools[model].live where records.count < 200 && !records.contains(record) {
+      records.append(record)
+    }
     image.header.changeType = .update
     image.header.changed.append(slot)
     for record in records { self.pools[model][record, slot] = 0x100 }

@@ -1,0 +1,97 @@
+"""Counts what the exporter allocates per event once everything has its size.
+
+    allocation_proof.py --programs DIR --work DIR [--events N] [--seed S]
+
+A run costs allocations when it starts and ends, with each response and with each event. Four runs
+over one topic, with the allocations counted by a preloaded library, tell the last two apart: a short
+one and one longer by N events, with a window of 100 events and with one of 10. Each run commits once,
+at its end. Prints one JSON line; exits 1 when an event costs 0.2 allocations
+or more; what a response costs differs a little with its size, so less cannot be told from nothing.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "end-to-end"))
+
+import harness
+
+TOPICS = ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent"]
+LIMIT = 0.2
+
+
+def delivered(simulator):
+    """Events and responses sent until now."""
+    clients = simulator.get("delivered")["clients"]
+    return (
+        sum(client["events"] for client in clients),
+        sum(client["responses"] for client in clients),
+    )
+
+
+def counted_run(simulator, programs, work, topic, window, events):
+    """Allocations, events and responses of a run of at least so many events."""
+    name = "%s-%d-%d" % (topic.split("/")[-1], window, events)
+    document = harness.pipeline(name, [topic])
+    document["source"]["num_requested"] = window
+    document["commit"] = {"max_events": 10**6, "max_bytes": "1GiB", "max_delay": "10m"}
+    document["run"] = {"until": {"events": events}}
+    path = work + "/" + name + ".json"
+    harness.write_json(path, document)
+    counts = work + "/" + name + ".allocations"
+    environment = dict(simulator.environment)
+    environment["LD_PRELOAD"] = work + "/count_allocations.so"
+    environment["ALLOCATIONS_FILE"] = counts
+    before = delivered(simulator)
+    subprocess.run([programs + "/pubsub-etl", "run", path], env=environment, check=True, timeout=120)
+    after = delivered(simulator)
+    with open(counts, encoding="ascii") as file:
+        return int(file.read()), after[0] - before[0], after[1] - before[1]
+
+
+def slope(simulator, arguments, topic, window, events):
+    """Allocations per event and responses per event of what the longer run does more."""
+    runs = [
+        counted_run(simulator, arguments.programs, arguments.work, topic, window, number)
+        for number in (events, 2 * events)
+    ]
+    allocations, events, responses = (second - first for first, second in zip(*runs))
+    return allocations / events, responses / events
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--events", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    arguments.work = work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    library = work + "/count_allocations.so"
+    source = HERE + "/count_allocations.c"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    result = {}
+    options = ["--events", str(12 * arguments.events), "--seed", str(arguments.seed)]
+    for topic in TOPICS:
+        options += ["--topics", topic]
+    with harness.Simulator(arguments.programs, work, *options) as simulator:
+        for topic in TOPICS:
+            wide, wide_responses = slope(simulator, arguments, topic, 100, arguments.events)
+            narrow, narrow_responses = slope(simulator, arguments, topic, 10, arguments.events)
+            per_response = (narrow - wide) / (narrow_responses - wide_responses)
+            result[topic] = {
+                "per_response": round(per_response, 1),
+                "per_event": round(wide - per_response * wide_responses, 4),
+                "events_per_response": [round(1 / wide_responses), round(1 / narrow_responses)],
+            }
+    print(json.dumps(result))
+    sys.exit(any(counts["per_event"] > LIMIT for counts in result.values()))
+
+
+if __name__ == "__main__":
+    main()
