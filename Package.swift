@@ -77,6 +77,7 @@ let package = Package(
     // 4: the ends of a pipeline.
     target("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
     target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
+    target("PostgresSink", ["Pipeline", "JSON", "Digest", "CPQ"]),
     target(
       "PubSubSimulator",
       ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", flyingFox, flyingSocks, swiftProtobuf]),
@@ -111,6 +112,7 @@ let package = Package(
       "PubSubSource",
       ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem", grpcCore, swiftProtobuf]),
     tests("FileSink", ["Pipeline", "JSON"]),
+    tests("PostgresSink", ["Pipeline", "JSON", "CPQ"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
     tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),
     // The real programs against each other; runs what `swift build` has built.
