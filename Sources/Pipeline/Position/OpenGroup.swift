@@ -19,6 +19,8 @@ struct OpenGroup: Sendable {
 
   var replayID: ReplayID { ReplayID(self.bytes) }
 
+  func isAfter(_ id: ReplayID) -> Bool { !self.isEmpty && id.isCertainlyBefore(self.replayID) }
+
   /// The stored form; nil without rows.
   var group: StreamPosition.Group? {
     if self.isEmpty { return nil }

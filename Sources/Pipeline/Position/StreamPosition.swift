@@ -61,6 +61,20 @@ package struct StreamPosition: Sendable {
   private var mayRepeat = false
   /// The stream began at the earliest event, only to find the open group again.
   private var seeksGroup = false
+  /// This store is ahead of the one the stream was resumed for: what comes up to this event is
+  /// durable here.
+  private var passing: TopicPosition.LastEvent?
+  /// Events dropped so far while passing.
+  private var passedCount = 0
+  /// Replay ID of the first event of an epoch that began without a position.
+  package private(set) var first: ReplayID?
+  /// The stream began at the earliest event to find `notBefore` again: what comes before is older
+  /// than this pipeline.
+  private var notBefore: ReplayID?
+
+  /// Events dropped at most before the last one of a store must have come by again (design page,
+  /// section 4).
+  package static let passingLimit = 10_000
 
   /// - Parameter isChannel: several entities share the stream, so groups of equal IDs occur.
   package init(isChannel: Bool, stored: TopicPosition? = nil) {
@@ -73,6 +87,7 @@ package struct StreamPosition: Sendable {
     if let group = stored?.openGroup { self.open = OpenGroup(group) }
     self.holes = stored?.holes ?? 0
     self.start = stored?.start
+    self.first = stored?.first
     for entry in stored?.recent ?? [] {
       entry.replayID.withUnsafeBufferPointer { replayID in
         entry.eventID.withUnsafeBufferPointer { eventID in
@@ -86,6 +101,8 @@ package struct StreamPosition: Sendable {
   package mutating func reopen() -> StartPoint? {
     self.skip = self.open.group
     self.mayRepeat = true
+    self.passing = nil
+    self.notBefore = nil
     self.seeksGroup = self.resume == nil && self.skip != nil
     if let resume { return .after(resume) }
     if self.seeksGroup { return .earliest }
@@ -96,9 +113,23 @@ package struct StreamPosition: Sendable {
     }
   }
 
+  /// The stream is about to be opened for a store that is behind this one: everything up to the
+  /// last event is dropped. Call after `reopen`.
+  package mutating func passBy() {
+    self.passing = self.lastEvent
+    self.passedCount = 0
+    self.seeksGroup = false
+  }
+
+  /// Another store has taken events since `first`, this one none: the stream is about to be opened
+  /// at the earliest event.
+  package mutating func seek(_ first: ReplayID) { self.notBefore = first }
+
   /// The stored position cannot be used any more: what follows is a new epoch.
-  package mutating func beginEpoch() {
-    self.epoch += 1
+  ///
+  /// - Parameter epoch: the number of the new epoch, higher than that of any store.
+  package mutating func begin(epoch: Int) {
+    self.epoch = epoch
     self.holes += 1
     self.start = nil
     self.ordinal = 0
@@ -106,8 +137,17 @@ package struct StreamPosition: Sendable {
     self.open.removeAll()
     self.skip = nil
     self.seeksGroup = false
+    self.passing = nil
+    self.notBefore = nil
+    self.first = nil
     self.lastEvent = nil
     self.recent = RecentEvents()
+  }
+
+  /// Counts from 0 in a new epoch; the place in the stream stays.
+  package mutating func renumber(epoch: Int) {
+    self.epoch = epoch
+    self.ordinal = 0
   }
 
   /// Judges the next event of the stream. Call `take` for it if it is new.
@@ -116,8 +156,15 @@ package struct StreamPosition: Sendable {
   package mutating func judge(
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
     recordIDs: UnsafeBufferPointer<UInt8>
-  ) -> Verdict {
+  ) throws(PassedPositionError) -> Verdict {
     guard self.mayRepeat else { return .new }
+    if let last = self.passing, try self.isPassing(last, replayID: replayID, eventID: eventID) {
+      return .repeated
+    }
+    if let first = self.notBefore {
+      if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
+      self.notBefore = nil
+    }
     if self.seeksGroup, let skip = self.skip {
       // An event not certainly before the group ends the search: the group itself may be too old
       // to come again, and what follows it must not be dropped.
@@ -131,6 +178,29 @@ package struct StreamPosition: Sendable {
     self.mayRepeat = false
     self.skip = nil
     return .new
+  }
+
+  /// True while events come that lie before or at the last one of this store.
+  private mutating func isPassing(
+    _ last: TopicPosition.LastEvent, replayID: UnsafeBufferPointer<UInt8>,
+    eventID: UnsafeBufferPointer<UInt8>
+  ) throws(PassedPositionError) -> Bool {
+    // Of an open group the rows are known: from here on they tell what is durable.
+    if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
+      self.passing = nil
+      return false
+    }
+    let isSameID = last.replayID.bytes.elementsEqual(replayID)
+    if isSameID, last.eventID.elementsEqual(eventID) {
+      self.passing = nil
+      return true
+    }
+    let hasPassed = !isSameID && last.replayID.isCertainlyBefore(ReplayID(replayID))
+    self.passedCount += 1
+    guard !hasPassed, self.passedCount <= Self.passingLimit else {
+      throw PassedPositionError(last: last.replayID, passedCount: self.passedCount)
+    }
+    return true
   }
 
   /// Counts an event as taken and returns its ordinal.
@@ -147,6 +217,7 @@ package struct StreamPosition: Sendable {
       }
       self.open.append(eventID: eventID, recordIDs: recordIDs)
     }
+    if self.ordinal == 0, self.first == nil { self.first = ReplayID(replayID) }
     defer { self.ordinal += 1 }
     return self.ordinal
   }
@@ -157,6 +228,7 @@ package struct StreamPosition: Sendable {
   ///   - replayID, eventID: of its last event.
   ///   - confirmedAt: when the ID was last certainly kept by the service, milliseconds since 1970.
   package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64) {
+    if self.isBehindStream { return }
     self.lastEvent = TopicPosition.LastEvent(replayID: replayID, eventID: eventID)
     self.confirmedAt = confirmedAt
     if self.closesAtResponseEnd { self.resume = replayID }
@@ -165,12 +237,17 @@ package struct StreamPosition: Sendable {
   /// An empty response: its ID may be ahead of the last event and is a place to resume from, since
   /// every event before it has been taken.
   package mutating func keepalive(_ latest: ReplayID, now: Int64) {
+    // One from before the open group says nothing of it.
+    if self.isBehindStream || self.open.isAfter(latest) { return }
     self.closeGroup()
     self.confirmedAt = now
     guard !latest.bytes.isEmpty else { return }
     if let resume = self.resume, latest.isCertainlyBefore(resume) { return }
     self.resume = latest
   }
+
+  /// The stream is still before the last event of this store, or before its first.
+  package var isBehindStream: Bool { self.passing != nil || self.notBefore != nil }
 
   /// What the checkpoint has to hold once everything taken is durable.
   package var stored: TopicPosition {
@@ -179,7 +256,7 @@ package struct StreamPosition: Sendable {
       lastEvent: self.lastEvent, openGroup: self.open.group,
       recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
       confirmedAt: self.confirmedAt, holes: self.holes,
-      start: self.resume == nil ? self.start : nil)
+      start: self.resume == nil ? self.start : nil, first: self.first)
   }
 
   private mutating func closeGroup() {
@@ -190,4 +267,11 @@ package struct StreamPosition: Sendable {
     }
     self.open.removeAll()
   }
+}
+
+/// A store whose last event has not come by again: the service sends another stream than before.
+/// Nothing is discarded for ever; the run stops.
+package struct PassedPositionError: Error, Sendable {
+  package var last: ReplayID
+  package var passedCount: Int
 }

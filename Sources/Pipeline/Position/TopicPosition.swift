@@ -36,6 +36,8 @@ public struct TopicPosition: Sendable, Equatable {
   /// Where the stream of this epoch begins while it has no position of its own; nil to do as the
   /// pipeline file says.
   public var start: Start?
+  /// Replay ID of the first event of the epoch; nil before one.
+  package var first: ReplayID?
 
   /// A beginning chosen by hand.
   public enum Start: String, Sendable, CaseIterable { case earliest, latest }
@@ -119,6 +121,7 @@ extension TopicPosition {
     }
     if self.holes > 0 { members.append(JSONMember("holes", .integer(self.holes))) }
     if let start { members.append(JSONMember("start", .string(start.rawValue))) }
+    if let first { members.append(JSONMember("first", .string(first.hex))) }
     return JSONValue(.object(members))
   }
 
@@ -172,6 +175,7 @@ extension TopicPosition {
       guard let start = start.string.flatMap(Start.init) else { throw wrong("start") }
       self.start = start
     }
+    if let first = json["first"] { self.first = try replayID(first, "first") }
   }
 }
 

@@ -3,18 +3,29 @@ import JSON
 /// Committing: every sink durable, then one checkpoint that says so.
 extension PipelineRunner {
   func commitIfDue(now: Instant) throws {
-    let pending = self.sinks.reduce(self.deadLetters.pendingByteCount) {
+    var pending = self.sinks.reduce(self.deadLetters.pendingByteCount) {
       max($0, $1.pendingByteCount)
     }
-    let isDue = self.policy.isDue(pendingBytes: pending, at: now)
-    guard isDue || self.deadLetters.isDue || self.sinks.contains(where: \.isDue) else { return }
+    for sink in self.transactionalSinks { pending = max(pending, sink.pendingByteCount) }
+    let isDue =
+      self.policy.isDue(pendingBytes: pending, at: now) || self.deadLetters.isDue
+      || self.sinks.contains(where: \.isDue) || self.transactionalSinks.contains(where: \.isDue)
+    guard isDue else { return }
     try self.commit(finish: false)
   }
 
   /// - Parameter finish: gives every open file its final name too.
   func commit(finish: Bool) throws {
+    // A store's refusals become dead letters of this commit; its own commit comes last, so that
+    // after a crash it is the one that takes the events again.
+    for (index, sink) in self.transactionalSinks.enumerated() {
+      try sink.prepare(self.storedPositions(ofStore: index + 1)) { try self.takeRefused($0) }
+    }
     try self.save(finish: finish)
+    for sink in self.transactionalSinks { try sink.commit() }
     self.policy.committed()
+    self.retained.removeAll(keepingLast: true)
+    self.refused.removeAll()
     self.statistics.commits += 1
     for topic in self.taken.indices {
       self.statistics.topics[topic].exported = self.taken[topic]
@@ -29,10 +40,54 @@ extension PipelineRunner {
     var states: [String: JSONValue] = [:]
     for sink in self.sinks { states[sink.name] = try sink.flush(finish: finish) }
     let deadLetters = try self.deadLetters.flush(finish: finish)
+    try self.saveCheckpoint(self.storedPositions(ofStore: 0), states, deadLetters)
+  }
+
+  private func storedPositions(ofStore store: Int) -> [String: JSONValue] {
     var topics: [String: JSONValue] = [:]
     for (topic, position) in zip(self.source.topics, self.positions) {
-      topics[topic.name] = position.stored.json
+      topics[topic.name] = position.stores[store].stored.json
     }
-    try self.saveCheckpoint(topics, states, deadLetters)
+    return topics
+  }
+
+  /// Gives an event that a store refused to the dead letters, once.
+  private func takeRefused(_ event: RefusedEvent) throws {
+    guard let topic = self.source.topics.firstIndex(where: { $0.name == event.topic }) else {
+      return
+    }
+    let place = RefusedPlace(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
+    guard self.refused.insert(place).inserted else { return }
+    if let durable = self.lettersDurable[topic], durable.isAfter(place) { return }
+    guard
+      let found = self.retained.find(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
+    else {
+      preconditionFailure("\(event.topic): an event outside of the commit was refused")
+    }
+    let raw = self.source.rawEvent(found.event, of: found.response)
+    try self.deadLetters.append(
+      DeadLetter(
+        topic: event.topic, replayID: ReplayID(raw.replayID),
+        eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,
+        payload: raw.payload, reason: event.reason, epoch: event.epoch, ordinal: event.ordinal))
+    self.countDeadLetter(topic: topic)
+  }
+
+  func countDeadLetter(topic: Int) {
+    self.statistics.topics[topic].deadLetters += 1
+    if self.statistics.deadLetters > self.configuration.maxDeadLetters {
+      self.decide(.deadLetterLimit(topic: self.source.topics[topic].name))
+    }
+  }
+}
+
+/// The place of an event that a store refused.
+struct RefusedPlace: Hashable {
+  var topic: Int
+  var epoch: Int
+  var ordinal: Int64
+
+  func isAfter(_ other: RefusedPlace) -> Bool {
+    (self.epoch, self.ordinal) > (other.epoch, other.ordinal)
   }
 }

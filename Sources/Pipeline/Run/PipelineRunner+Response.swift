@@ -14,6 +14,7 @@ extension PipelineRunner {
       return self.decide(.failed(error))
     }
     self.responseNewestCommit = nil
+    if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
     self.previousReplayID.removeAll(keepingCapacity: true)
     for index in 0..<response.eventCount {
       try self.takeEvent(index, of: response, topic: topic, receivedAt: receivedAt)
@@ -46,33 +47,60 @@ extension PipelineRunner {
         self.source.rawEvent(index, of: response), cause: cause, topic: topic,
         receivedAt: receivedAt)
     }
-    let verdict = self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
-    if verdict == .repeated {
+    let recipients = try self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
+    if recipients.isEmpty {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       self.statistics.topics[topic].repeated += 1
       return
     }
-    if self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch) {
+    let commits = self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch)
+    let disagree = self.positions[topic].disagree(recipients)
+    if commits || disagree || recipients != self.batchRecipients && batch.events.count > 1 {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       try self.writeBatch(topic: topic)
-      self.closeResponse(topic: topic)
-      try self.commit(finish: false)
+      if commits {
+        self.closeResponse(topic: topic)
+        try self.commit(finish: false)
+      }
+      if disagree { self.positions[topic].align() }
       batch = try self.batch(for: layout, topic: topic)
       // Decoded a moment ago from the same bytes.
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     }
+    self.batchRecipients = recipients
     self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
+    if !self.transactionalSinks.isEmpty {
+      self.retained.took(
+        event: index, topic: topic, epoch: self.positions[topic].epoch(of: recipients),
+        ordinal: batch.events[batch.events.count - 1].ordinal)
+    }
     self.policy.took(events: 1, at: receivedAt)
   }
 
-  private func judge(
-    eventAt index: Int, of batch: RecordBatch, topic: Int
-  ) -> StreamPosition.Verdict {
+  /// - Returns: the stores for which the event is new.
+  private func judge(eventAt index: Int, of batch: RecordBatch, topic: Int) throws -> StoreSet {
     let event = batch.events[index]
     self.noteRecordIDs(of: event, in: batch, topic: topic)
-    return self.recordIDs.withUnsafeBufferPointer {
-      self.positions[topic].judge(
-        replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID), recordIDs: $0)
+    return try self.recordIDs.withUnsafeBufferPointer { recordIDs in
+      try self.judge(
+        replayID: batch.bytes(event.replayID), eventID: batch.bytes(event.eventID),
+        recordIDs: recordIDs, topic: topic)
+    }
+  }
+
+  private func judge(
+    replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
+    recordIDs: UnsafeBufferPointer<UInt8>, topic: Int
+  ) throws -> StoreSet {
+    do throws(PassedPositionError) {
+      return try self.positions[topic].judge(
+        replayID: replayID, eventID: eventID, recordIDs: recordIDs)
+    } catch {
+      throw SourceFailure(
+        .invalidReplay, reason: "stores_apart",
+        "\(self.source.topics[topic].name): a sink holds events up to replay ID \(error.last), "
+          + "which has not come again among \(error.passedCount) events from where another sink "
+          + "stands; begin a new epoch with 'run --accept-reset'")
     }
   }
 
@@ -97,7 +125,8 @@ extension PipelineRunner {
     let eventID = batch.bytes(event.eventID)
     self.noteRecordIDs(of: event, in: batch, topic: topic)
     batch.events[index].ordinal = self.recordIDs.withUnsafeBufferPointer {
-      self.positions[topic].take(replayID: replayID, eventID: eventID, recordIDs: $0)
+      self.positions[topic].take(
+        for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
     self.previousReplayID.replaceAll(with: replayID)
     self.previousEventID.replaceAll(with: eventID)
@@ -121,41 +150,46 @@ extension PipelineRunner {
   private func takeDeadLetter(
     _ event: RawEvent, cause: UndecodableEvent, topic: Int, receivedAt: Instant
   ) throws {
-    let verdict = event.replayID.withUnsafeBufferPointer { replayID in
-      event.eventID.withUnsafeBufferPointer { eventID in
-        self.positions[topic].judge(
-          replayID: replayID, eventID: eventID, recordIDs: UnsafeBufferPointer(start: nil, count: 0)
-        )
+    let recipients = try event.replayID.withUnsafeBufferPointer { replayID in
+      try event.eventID.withUnsafeBufferPointer { eventID in
+        try self.judge(
+          replayID: replayID, eventID: eventID,
+          recordIDs: UnsafeBufferPointer(start: nil, count: 0), topic: topic)
       }
     }
-    if verdict == .repeated {
+    if recipients.isEmpty {
       self.statistics.topics[topic].repeated += 1
       return
     }
+    if self.positions[topic].disagree(recipients) {
+      try self.writeBatch(topic: topic)
+      self.positions[topic].align()
+    }
     let name = self.source.topics[topic].name
-    let epoch = self.positions[topic].epoch
+    let epoch = self.positions[topic].epoch(of: recipients)
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
         self.previousReplayID.replaceAll(with: replayID)
         self.previousEventID.replaceAll(with: eventID)
         return self.positions[topic].take(
-          replayID: replayID, eventID: eventID, recordIDs: UnsafeBufferPointer(start: nil, count: 0)
-        )
+          for: recipients, replayID: replayID, eventID: eventID,
+          recordIDs: UnsafeBufferPointer(start: nil, count: 0))
       }
     }
-    try self.deadLetters.append(
-      DeadLetter(
-        topic: name, replayID: ReplayID(event.replayID),
-        eventID: String(decoding: event.eventID, as: UTF8.self), schemaID: event.schemaID,
-        payload: event.payload, reason: cause.reason,
-        fieldPath: cause.fieldPath.isEmpty ? nil : cause.fieldPath, byteOffset: cause.offset,
-        epoch: epoch, ordinal: ordinal))
+    let letter = DeadLetter(
+      topic: name, replayID: ReplayID(event.replayID),
+      eventID: String(decoding: event.eventID, as: UTF8.self), schemaID: event.schemaID,
+      payload: event.payload, reason: cause.reason,
+      fieldPath: cause.fieldPath.isEmpty ? nil : cause.fieldPath, byteOffset: cause.offset,
+      epoch: epoch, ordinal: ordinal)
+    for (index, sink) in self.transactionalSinks.enumerated() where recipients.contains(index + 1) {
+      try sink.noteDeadLetter(letter)
+    }
     self.taken[topic] += 1
     self.policy.took(events: 1, at: receivedAt)
-    self.statistics.topics[topic].deadLetters += 1
-    if self.statistics.deadLetters > self.configuration.maxDeadLetters {
-      self.decide(.deadLetterLimit(topic: name))
-    }
+    guard recipients.contains(0) else { return }
+    try self.deadLetters.append(letter)
+    self.countDeadLetter(topic: topic)
   }
 
   /// The batch that rows of the layout go into; what it held of another layout is written first.
@@ -179,9 +213,13 @@ extension PipelineRunner {
     guard let batch = self.batch, let layout = self.batchLayout, !batch.events.isEmpty else {
       return
     }
-    batch.epoch = self.positions[topic].epoch
+    batch.epoch = self.positions[topic].epoch(of: self.batchRecipients)
     try self.stages.apply(to: batch)
-    for sink in self.sinks { try sink.write(batch) }
+    if self.batchRecipients.contains(0) { for sink in self.sinks { try sink.write(batch) } }
+    for (index, sink) in self.transactionalSinks.enumerated()
+    where self.batchRecipients.contains(index + 1) {
+      try sink.write(batch)
+    }
     batch.removeAll(layout: layout)
   }
 

@@ -16,13 +16,15 @@ public final class PipelineRunner<S: Source> {
   let source: S
   let stages: StageChain
   let sinks: [any Sink]
+  /// With positions of their own: stores 1, 2, … of `positions`.
+  let transactionalSinks: [any TransactionalSink]
   let deadLetters: any DeadLetterStore
   let configuration: RunnerConfiguration
   let saveCheckpoint: SaveCheckpoint
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
 
-  var positions: [StreamPosition]
+  var positions: [StreamPositions]
   var caughtUp: [CaughtUp]
   var policy: CommitPolicy
   public internal(set) var statistics: RunStatistics
@@ -40,6 +42,14 @@ public final class PipelineRunner<S: Source> {
   var batch: RecordBatch?
   /// The layout the decoder fills; stages replace the one in the batch.
   var batchLayout: RecordLayout?
+  /// Stores that have not taken the rows of the batch before.
+  var batchRecipients = StoreSet()
+  /// Of the commit in hand; only with transactional sinks.
+  var retained = RetainedEvents<S.Response>()
+  /// Events of the commit in hand that a store has refused already.
+  var refused: Set<RefusedPlace> = []
+  /// By topic: events before have their dead letters already.
+  let lettersDurable: [RefusedPlace?]
   /// Of the last event taken; the replay ID of this response only.
   var previousReplayID: [UInt8] = []
   var previousEventID: [UInt8] = []
@@ -53,28 +63,42 @@ public final class PipelineRunner<S: Source> {
   /// Topics of which no more may be taken, since an event before could not be.
   var isBlocked: [Bool]
 
-  /// - Parameter stored: positions of an earlier run by topic name.
+  /// - Parameters:
+  ///   - stored: positions of an earlier run by topic name, first those of the checkpoint, then of
+  ///     each transactional sink.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
   public init(
-    source: S, stages: StageChain, sinks: [any Sink], deadLetters: any DeadLetterStore,
-    configuration: RunnerConfiguration, stored: [String: TopicPosition],
+    source: S, stages: StageChain, sinks: [any Sink],
+    transactionalSinks: [any TransactionalSink] = [], deadLetters: any DeadLetterStore,
+    configuration: RunnerConfiguration, stored: [[String: TopicPosition]],
     wallClock: @escaping () -> Int64, saveCheckpoint: @escaping SaveCheckpoint
   ) throws {
     self.source = source
     self.stages = stages
     self.sinks = sinks
+    self.transactionalSinks = transactionalSinks
     self.deadLetters = deadLetters
     self.configuration = configuration
     self.wallClock = wallClock
     self.saveCheckpoint = saveCheckpoint
-    for topic in source.topics where topic.start == nil && stored[topic.name]?.isResumable != true {
+    precondition(
+      stored.count == 1 + transactionalSinks.count, "positions of another number of stores")
+    for topic in source.topics
+    where topic.start == nil
+      && !stored.contains(where: { $0[topic.name]?.isResumable == true })
+    {
       throw SourceFailure(
         .configuration, reason: "no_start",
         "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
           + "\"start\": \"earliest\" or \"latest\" to the source")
     }
-    self.positions = source.topics.map {
-      StreamPosition(isChannel: $0.isChannel, stored: stored[$0.name])
+    self.positions = source.topics.map { topic in
+      StreamPositions(isChannel: topic.isChannel, stored: stored.map { $0[topic.name] })
+    }
+    self.lettersDurable = source.topics.enumerated().map { index, topic in
+      stored[0][topic.name].map {
+        RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
+      }
     }
     let rules = CaughtUp.Configuration(
       quiet: configuration.quiet, window: configuration.window,
@@ -144,8 +168,8 @@ public final class PipelineRunner<S: Source> {
 
   private func startPoint(of topic: Int) -> StartPoint? {
     if self.isStopping { return nil }
-    let stored = self.positions[topic].reopen()
-    return stored ?? self.startOverride[topic] ?? self.source.topics[topic].start
+    return self.positions[topic].reopen(
+      start: self.startOverride[topic] ?? self.source.topics[topic].start)
   }
 
   private func end(topic: Int, failure: SourceFailure?) {
@@ -218,7 +242,7 @@ public final class PipelineRunner<S: Source> {
       // The open group of a channel alone could be found again only from the earliest event.
       guard position.resume != nil else {
         if !gaveUp { return nil }
-        withoutPosition = withoutPosition || position.lastEvent == nil
+        withoutPosition = withoutPosition || !position.hasEvent
         continue
       }
       if !gaveUp, self.isStale(position) { return nil }
@@ -226,7 +250,7 @@ public final class PipelineRunner<S: Source> {
     return withoutPosition ? .noPosition : .caughtUp
   }
 
-  private func isStale(_ position: StreamPosition) -> Bool {
+  private func isStale(_ position: StreamPositions) -> Bool {
     guard let confirmed = position.confirmedAt else { return true }
     let age = Duration.milliseconds(self.wallClock() - confirmed)
     // A time to come was stored while the clock was wrong and proves nothing; small steps do no harm.

@@ -87,7 +87,7 @@ final class PipelineRun {
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let pipeline = try PipelineRunner(
       source: source, stages: stages, sinks: self.assembly.staged(sinks), deadLetters: deadLetters,
-      configuration: runner, stored: stored, wallClock: UTCTime.now,
+      configuration: runner, stored: [stored], wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
         try store.save(
           CheckpointDocument(

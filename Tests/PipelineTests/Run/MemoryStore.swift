@@ -22,16 +22,29 @@ final class MemoryStore {
   var topics: [String: JSONValue] = [:]
   var sinks: [String: JSONValue] = [:]
   var deadLetters: JSONValue = nil
+  /// What transactional sinks have committed.
+  var transactions: [String: (topics: [String: JSONValue], lines: [String])] = [:]
 
-  func positions() throws -> [String: TopicPosition] {
+  /// Of a transactional sink.
+  func positions(of sink: String) throws -> [String: TopicPosition] {
+    try Self.positions(self.transactions[sink]?.topics ?? [:])
+  }
+
+  func positions() throws -> [String: TopicPosition] { try Self.positions(self.topics) }
+
+  private static func positions(
+    _ topics: [String: JSONValue]
+  ) throws -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
-    for (name, json) in self.topics {
+    for (name, json) in topics {
       positions[name] = try TopicPosition(json: json, topic: name)
     }
     return positions
   }
 
-  func lines(of sink: String) -> [String] { self.sinks[sink]?.array?.compactMap(\.string) ?? [] }
+  func lines(of sink: String) -> [String] {
+    self.transactions[sink]?.lines ?? self.sinks[sink]?.array?.compactMap(\.string) ?? []
+  }
 }
 
 /// Lines in memory that count only once a checkpoint holds them.
@@ -54,18 +67,7 @@ final class MemorySink: Sink {
 
   func write(_ batch: RecordBatch) throws {
     try self.crash.pass()
-    for event in batch.events {
-      let replay = batch.bytes(event.replayID)
-      let number = Int(replay[6]) << 8 | Int(replay[7])
-      let row = event.firstRow
-      var record = ""
-      if batch.presence(ofRow: row)[MetadataSlot.recordID] == RecordBatch.Presence.value {
-        let cell = batch.cells(ofRow: row)[MetadataSlot.recordID]
-        record = String(decoding: batch.bytes(RecordBatch.Range(cell: cell)), as: UTF8.self)
-      }
-      let id = String(decoding: batch.bytes(event.eventID), as: UTF8.self)
-      self.lines.append("\(number)/\(id)/\(record)")
-    }
+    self.lines += batch.lines
   }
 
   func flush(finish: Bool) throws -> JSONValue {
@@ -97,4 +99,75 @@ final class MemoryDeadLetters: DeadLetterStore {
   }
   func flush(finish: Bool) throws -> JSONValue { .array(self.letters.map { .string($0) }) }
   func committed() throws -> Bool { false }
+}
+
+/// Lines and positions in memory, of one transaction. Refuses events by their ID.
+final class MemoryTransactionalSink: TransactionalSink {
+  let name: String
+  var refusedEvents: Set<String> = []
+  private(set) var notedLetters: [String] = []
+  private let store: MemoryStore
+  private let crash: CrashPoint
+  private var lines: [String] = []
+  private var written: [(line: String, event: String, topic: String, epoch: Int, ordinal: Int64)] =
+    []
+  private var prepared: (topics: [String: JSONValue], lines: [String])?
+
+  init(name: String, store: MemoryStore, crash: CrashPoint) {
+    self.name = name
+    self.store = store
+    self.crash = crash
+    self.lines = store.transactions[name]?.lines ?? []
+  }
+
+  func write(_ batch: RecordBatch) throws {
+    try self.crash.pass()
+    for (line, event) in zip(batch.lines, batch.events) {
+      let id = String(decoding: batch.bytes(event.eventID), as: UTF8.self)
+      self.written.append((line, id, batch.layout.topic, batch.epoch, event.ordinal))
+    }
+  }
+
+  func noteDeadLetter(_ letter: DeadLetter) throws { self.notedLetters.append(letter.eventID) }
+
+  func prepare(_ topics: [String: JSONValue], refused: (RefusedEvent) throws -> Void) throws {
+    try self.crash.pass()
+    for row in self.written where self.refusedEvents.contains(row.event) {
+      try refused(
+        RefusedEvent(topic: row.topic, epoch: row.epoch, ordinal: row.ordinal, reason: "23514"))
+    }
+    let accepted = self.written.filter { !self.refusedEvents.contains($0.event) }
+    self.prepared = (topics, self.lines + accepted.map(\.line))
+  }
+
+  func commit() throws {
+    try self.crash.pass()
+    guard let prepared else { return }
+    self.store.transactions[self.name] = prepared
+    self.lines = prepared.lines
+    self.written = []
+    self.prepared = nil
+    try self.crash.pass()
+  }
+
+  var isDue: Bool { false }
+  var pendingByteCount: Int { 0 }
+}
+
+extension RecordBatch {
+  /// A line per event: number of its replay ID, event ID, first record ID.
+  fileprivate var lines: [String] {
+    self.events.map { event in
+      let replay = self.bytes(event.replayID)
+      let number = Int(replay[6]) << 8 | Int(replay[7])
+      let row = event.firstRow
+      var record = ""
+      if self.presence(ofRow: row)[MetadataSlot.recordID] == RecordBatch.Presence.value {
+        let cell = self.cells(ofRow: row)[MetadataSlot.recordID]
+        record = String(decoding: self.bytes(RecordBatch.Range(cell: cell)), as: UTF8.self)
+      }
+      let id = String(decoding: self.bytes(event.eventID), as: UTF8.self)
+      return "\(number)/\(id)/\(record)"
+    }
+  }
 }

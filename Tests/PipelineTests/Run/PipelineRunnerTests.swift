@@ -12,6 +12,9 @@ import Testing
     var sink = MemorySink(name: "a", crash: CrashPoint(after: .max))
     var statistics: RunStatistics?
     var wallClock: Int64 = 1_000_000
+    /// Names of sinks with positions of their own.
+    var transactional: [String] = []
+    var refusedEvents: Set<String> = []
 
     init() {
       self.configuration.quiet = .zero
@@ -27,10 +30,17 @@ import Testing
       self.letters = MemoryDeadLetters()
       for sink in [self.sink, second] { try sink.recover(from: self.store.sinks[sink.name]) }
       try self.letters.recover(from: self.store.deadLetters)
+      let transactional = self.transactional.map { name in
+        let sink = MemoryTransactionalSink(name: name, store: self.store, crash: crash)
+        sink.refusedEvents = self.refusedEvents
+        return sink
+      }
       let runner = try PipelineRunner(
         source: source, stages: StageChain([]), sinks: [self.sink, second],
-        deadLetters: self.letters, configuration: self.configuration,
-        stored: self.store.positions(), wallClock: { [wallClock] in wallClock },
+        transactionalSinks: transactional, deadLetters: self.letters,
+        configuration: self.configuration,
+        stored: [self.store.positions()] + self.transactional.map(self.store.positions(of:)),
+        wallClock: { [wallClock] in wallClock },
         saveCheckpoint: { [store] topics, sinks, letters in
           try crash.pass()
           (store.topics, store.sinks, store.deadLetters) = (topics, sinks, letters)
@@ -233,5 +243,46 @@ import Testing
     try await harness.run(source)
     let position = try #require(try harness.store.positions()["/data/T"])
     #expect((position.resume == ScriptedEvent(replay: 9, event: "").replayID) == later.waits)
+  }
+
+  @Test("What a store refuses is a dead letter, once, wherever a run crashes")
+  func refusedEvents() async throws {
+    let log = Self.events(14)
+    var point = 0
+    var hasCrashed = true
+    while hasCrashed {
+      let harness = Harness()
+      harness.configuration.maxDeadLetters = 2
+      harness.transactional = ["t"]
+      harness.refusedEvents = ["e3", "e9"]
+      hasCrashed = false
+      do {
+        try await harness.run(ScriptedSource(log), crashAfter: point)
+      } catch is CrashPoint.Crash {
+        hasCrashed = true
+        try await harness.run(ScriptedSource(log))
+      }
+      #expect(harness.letters.letters == ["e3", "e9"], "crash at \(point)")
+      #expect(harness.store.lines(of: "a") == log.map(\.line), "crash at \(point)")
+      #expect(
+        harness.store.lines(of: "t")
+          == log.filter { !harness.refusedEvents.contains($0.event) }.map(\.line),
+        "crash at \(point)")
+      point += 1
+    }
+    #expect(point > 10)
+  }
+
+  @Test("A store whose last event does not come again stops the run")
+  func storesApart() async throws {
+    let harness = Harness()
+    harness.transactional = ["t"]
+    try await harness.run(ScriptedSource(Self.events(6)))
+    let behind = harness.store.transactions
+    try await harness.run(ScriptedSource(Self.events(10)))
+    harness.store.transactions = behind
+    let other = Self.events(6) + (7...12).map { ScriptedEvent(replay: $0 + 20, event: "x\($0)") }
+    await #expect(throws: SourceFailure.self) { try await harness.run(ScriptedSource(other)) }
+    #expect(harness.store.lines(of: "a") == Self.events(10).map(\.line))
   }
 }

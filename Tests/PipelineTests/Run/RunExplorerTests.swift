@@ -4,8 +4,9 @@ import Testing
 
 /// Walks through every way a short log can come: cut into responses anywhere, empty responses at
 /// any border of a group, a start at the earliest event or at any later one, two sinks, and a crash
-/// at every call, in the first run and in the one after it. What is explored is the production
-/// runner with its positions; sinks and checkpoint are memory.
+/// at every call, in the first run and in the one after it; with a sink whose position is in its own
+/// store, and without. What is explored is the production runner with its positions; sinks and
+/// stores are memory.
 @Suite struct RunExplorerTests {
   struct Way {
     var cuts: Set<Int>
@@ -60,8 +61,8 @@ import Testing
 
   @Test(
     "Nothing is lost, repeated or stuck, however the log comes and wherever runs crash",
-    arguments: [[1, 1, 1], [3], [2, 1], [1, 3], [2, 2], [1, 2, 1]])
-  func explore(groups: [Int]) async throws {
+    arguments: [[1, 1, 1], [3], [2, 1], [1, 3], [2, 2], [1, 2, 1]], [[], ["t"]])
+  func explore(groups: [Int], transactional: [String]) async throws {
     let log = Self.log(groups)
     var explored = 0
     for way in Self.ways(log) {
@@ -73,6 +74,7 @@ import Testing
         while !hasEndedAgain {
           let harness = PipelineRunnerTests.Harness()
           harness.configuration.commitMaxEvents = 1
+          harness.transactional = transactional
           hasEnded = try await Self.run(harness, Self.source(log, way), crashAfter: first)
           // A start at the latest stands where the tip is: nothing before a position exists.
           var next = way
@@ -86,9 +88,10 @@ import Testing
           }
           _ = try await Self.run(harness, Self.source(log, next), crashAfter: .max)
           let expected = log.dropFirst(way.tip).map(\.line)
-          for sink in ["a", "b"] where harness.store.lines(of: sink) != expected {
+          for sink in ["a", "b"] + transactional where harness.store.lines(of: sink) != expected {
             Issue.record(
-              "\(way), crashes at \(first) and \(second): \(harness.store.lines(of: sink))")
+              "\(way), crashes at \(first) and \(second): \(sink): \(harness.store.lines(of: sink))"
+            )
             return
           }
           explored += 1

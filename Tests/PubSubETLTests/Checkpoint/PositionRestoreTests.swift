@@ -133,18 +133,18 @@ struct PositionRestoreTests {
     #expect(position.nextOrdinal == 10)
     var stream = StreamPosition(isChannel: true, stored: position)
     #expect(stream.reopen() == .after(ReplayID([0, 0xA7])))
-    func judge(_ event: String) -> StreamPosition.Verdict {
-      [0, 0xA9].withUnsafeBufferPointer { replayID in
-        Array(event.utf8).withUnsafeBufferPointer { eventID in
-          Array("001".utf8).withUnsafeBufferPointer { recordIDs in
-            stream.judge(replayID: replayID, eventID: eventID, recordIDs: recordIDs)
+    func judge(_ event: String) throws -> StreamPosition.Verdict {
+      try [0, 0xA9].withUnsafeBufferPointer { replayID in
+        try Array(event.utf8).withUnsafeBufferPointer { eventID in
+          try Array("001".utf8).withUnsafeBufferPointer { recordIDs in
+            try stream.judge(replayID: replayID, eventID: eventID, recordIDs: recordIDs)
           }
         }
       }
     }
-    #expect(judge("e8") == .repeated)
-    #expect(judge("e10") == .new)
-    #expect(judge("e9") == .repeated)
+    #expect(try judge("e8") == .repeated)
+    #expect(try judge("e10") == .new)
+    #expect(try judge("e9") == .repeated)
   }
 
   @Test("On a channel a group of unknown beginning, or an old line, is read again from before")

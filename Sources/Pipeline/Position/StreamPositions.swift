@@ -1,0 +1,149 @@
+/// Stores by number: 0 is the checkpoint with the sinks it holds, the others are sinks that keep
+/// their own position.
+package struct StoreSet: Sendable, Equatable {
+  private var bits: UInt64 = 0
+
+  package init() {}
+
+  package var isEmpty: Bool { self.bits == 0 }
+  package mutating func insert(_ store: Int) { self.bits |= 1 << UInt64(store) }
+  package func contains(_ store: Int) -> Bool { self.bits & 1 << UInt64(store) != 0 }
+}
+
+/// The position of one topic in every store.
+///
+/// One subscription feeds all. Stores commit one after the other, so a crash can leave some of them
+/// ahead; the stream is then resumed for the one that is furthest behind, and the others drop what
+/// they hold. A value without I/O, explored with the production runner.
+package struct StreamPositions: Sendable {
+  package private(set) var stores: [StreamPosition]
+
+  /// - Parameter stored: of each store, nil where it has none.
+  package init(isChannel: Bool, stored: [TopicPosition?]) {
+    self.stores = stored.map { StreamPosition(isChannel: isChannel, stored: $0) }
+  }
+
+  package var closesAtResponseEnd: Bool { self.stores[0].closesAtResponseEnd }
+  /// Highest of all stores.
+  package var epoch: Int { self.stores.reduce(0) { max($0, $1.epoch) } }
+  /// Where the store furthest behind would resume.
+  package var resume: ReplayID? { self.stores[self.furthestBehind].resume }
+  package var hasEvent: Bool { self.stores[self.furthestBehind].lastEvent != nil }
+  /// The least recent of all stores; nil when one was never confirmed.
+  package var confirmedAt: Int64? {
+    var oldest = Int64.max
+    for store in self.stores {
+      guard let confirmed = store.confirmedAt else { return nil }
+      oldest = min(oldest, confirmed)
+    }
+    return oldest
+  }
+
+  /// The stream is about to be opened.
+  ///
+  /// - Parameter start: where it begins without any position.
+  /// - Returns: nil when there is neither.
+  package mutating func reopen(start: StartPoint?) -> StartPoint? {
+    let behind = self.furthestBehind
+    var points = self.stores.indices.map { self.stores[$0].reopen() }
+    for store in self.stores.indices where self.isAhead(store, of: behind) {
+      self.stores[store].passBy()
+    }
+    // Stores that have the same events may know different keepalives: the newest will do for all.
+    for store in self.stores.indices where !self.isAhead(store, of: behind) {
+      guard case .after(let newer)? = points[store] else { continue }
+      if case .after(let known)? = points[behind], !known.isCertainlyBefore(newer) { continue }
+      points[behind] = points[store]
+    }
+    if let point = points[behind] { return point }
+    guard start == nil || start == .latest,
+      let first = self.stores.compactMap(\.first).first
+    else { return start }
+    // What "latest" was then, the first event of another store tells.
+    self.stores[behind].seek(first)
+    return .earliest
+  }
+
+  /// The stored positions cannot be used any more: what follows is a new epoch of every store.
+  package mutating func beginEpoch() {
+    let next = self.epoch + 1
+    for store in self.stores.indices { self.stores[store].begin(epoch: next) }
+  }
+
+  /// Judges the next event of the stream.
+  ///
+  /// - Returns: the stores for which it is new. Call `take` unless there is none.
+  package mutating func judge(
+    replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
+    recordIDs: UnsafeBufferPointer<UInt8>
+  ) throws(PassedPositionError) -> StoreSet {
+    var recipients = StoreSet()
+    for store in self.stores.indices {
+      let verdict = try self.stores[store].judge(
+        replayID: replayID, eventID: eventID, recordIDs: recordIDs)
+      if verdict == .new { recipients.insert(store) }
+    }
+    return recipients
+  }
+
+  /// The recipients of an event do not count alike: `align` before it is taken.
+  package func disagree(_ recipients: StoreSet) -> Bool {
+    guard let first = self.stores.indices.first(where: recipients.contains) else { return false }
+    return self.stores.indices.contains {
+      recipients.contains($0)
+        && (self.stores[$0].epoch, self.stores[$0].ordinal)
+          != (self.stores[first].epoch, self.stores[first].ordinal)
+    }
+  }
+
+  /// Lets every store count from 0 in a new epoch, without losing its place in the stream.
+  package mutating func align() {
+    let next = self.epoch + 1
+    for store in self.stores.indices { self.stores[store].renumber(epoch: next) }
+  }
+
+  /// Counts an event as taken by its recipients.
+  ///
+  /// - Returns: its place in the epoch.
+  package mutating func take(
+    for recipients: StoreSet, replayID: UnsafeBufferPointer<UInt8>,
+    eventID: UnsafeBufferPointer<UInt8>, recordIDs: UnsafeBufferPointer<UInt8>
+  ) -> Int64 {
+    var ordinal: Int64 = 0
+    for store in self.stores.indices where recipients.contains(store) {
+      ordinal = self.stores[store].take(
+        replayID: replayID, eventID: eventID, recordIDs: recordIDs)
+    }
+    return ordinal
+  }
+
+  /// Epoch of the events that the recipients take.
+  package func epoch(of recipients: StoreSet) -> Int {
+    self.stores.indices.first(where: recipients.contains).map { self.stores[$0].epoch }
+      ?? self.epoch
+  }
+
+  package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64) {
+    for store in self.stores.indices {
+      self.stores[store].endResponse(
+        replayID: replayID, eventID: eventID, confirmedAt: confirmedAt)
+    }
+  }
+
+  package mutating func keepalive(_ latest: ReplayID, now: Int64) {
+    for store in self.stores.indices { self.stores[store].keepalive(latest, now: now) }
+  }
+
+  private var furthestBehind: Int {
+    var behind = 0
+    for store in self.stores.indices.dropFirst() where self.isAhead(behind, of: store) {
+      behind = store
+    }
+    return behind
+  }
+
+  private func isAhead(_ store: Int, of other: Int) -> Bool {
+    (self.stores[store].epoch, self.stores[store].ordinal)
+      > (self.stores[other].epoch, self.stores[other].ordinal)
+  }
+}

@@ -1,0 +1,52 @@
+/// The responses of the commit in hand, so that an event a store refuses can be found again.
+///
+/// Holds the responses themselves, not copies. In the steady state an event costs nothing.
+struct RetainedEvents<Response: SourceResponse> {
+  private struct Run {
+    var topic: Int
+    var response: Int
+    var firstEvent: Int
+    var epoch: Int
+    var firstOrdinal: Int64
+    var count: Int
+  }
+
+  private var responses: [Response] = []
+  private var runs: [Run] = []
+
+  mutating func append(_ response: Response) { self.responses.append(response) }
+
+  /// The event of the last response has been taken under a number.
+  mutating func took(event: Int, topic: Int, epoch: Int, ordinal: Int64) {
+    let response = self.responses.count - 1
+    if let last = self.runs.last, last.response == response, last.topic == topic,
+      last.epoch == epoch, last.firstEvent + last.count == event,
+      last.firstOrdinal + Int64(last.count) == ordinal
+    {
+      self.runs[self.runs.count - 1].count += 1
+    } else {
+      self.runs.append(
+        Run(
+          topic: topic, response: response, firstEvent: event, epoch: epoch,
+          firstOrdinal: ordinal, count: 1))
+    }
+  }
+
+  func find(topic: Int, epoch: Int, ordinal: Int64) -> (response: Response, event: Int)? {
+    for run in self.runs where run.topic == topic && run.epoch == epoch {
+      let offset = ordinal - run.firstOrdinal
+      if offset >= 0, offset < Int64(run.count) {
+        return (self.responses[run.response], run.firstEvent + Int(offset))
+      }
+    }
+    return nil
+  }
+
+  /// A commit is durable: only the response in hand is still needed.
+  mutating func removeAll(keepingLast: Bool) {
+    self.runs.removeAll(keepingCapacity: true)
+    let last = keepingLast ? self.responses.last : nil
+    self.responses.removeAll(keepingCapacity: true)
+    if let last { self.responses.append(last) }
+  }
+}
