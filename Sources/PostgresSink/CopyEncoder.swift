@@ -1,0 +1,288 @@
+internal import JSON
+package import Pipeline
+
+/// Turns the rows of one layout into rows of a `RowBuffer`.
+///
+/// What depends on the layout and its tables only is compiled by `init`; encoding a row allocates
+/// nothing but the growth of buffers. Metadata comes from the slots that every batch has, whatever
+/// stages have made of its columns. Used by one thread at a time.
+///
+/// - A change of several records is a row per record ID, also when the source keeps them in one row
+///   (`"record_ids": "array"`); such rows share the bytes of their values.
+/// - U+0000, which PostgreSQL's text cannot hold, becomes U+FFFD.
+/// - Nanoseconds are rounded down to microseconds.
+package final class CopyEncoder {
+  /// Fields of `RowBuffer.Row.metadata`: the fixed columns of history without `_loaded_at`.
+  package static let metadataFieldCount = 19
+
+  package let layout: RecordLayout
+  /// U+0000 replaced so far.
+  package private(set) var replacedCount = 0
+
+  let plan: CopyPlan
+  // Nothing but this class's two files reaches these, and no method of theirs is given one of them
+  // and uses it besides; so the checks for overlapping access are left out.
+  /// Of the event at hand: all its bytes.
+  @exclusivity(unchecked) var values: ByteBuffer
+  @exclusivity(unchecked) private var scratch: ByteBuffer
+  /// Which columns the list at hand has named: the number of the list, by column.
+  @exclusivity(unchecked) var named: [UInt64]
+  @exclusivity(unchecked) var listNumber: UInt64 = 0
+  @exclusivity(unchecked) var replaced = 0
+
+  package init(layout: RecordLayout, tables: LayoutTables) {
+    self.layout = layout
+    self.plan = CopyPlan(layout: layout, tables: tables)
+    self.values = ByteBuffer()
+    self.scratch = ByteBuffer()
+    self.named = Array(repeating: 0, count: self.plan.columnCount)
+  }
+
+  /// Appends the rows of an event.
+  ///
+  /// - Parameters:
+  ///   - index: into `batch.events`.
+  ///   - batch: one whose layout is the encoder's.
+  ///   - buffer: one of at least as many columns as the encoder's tables.
+  /// - Throws: `RejectedValue`; the buffer is then as it was before.
+  package func append(
+    event index: Int, of batch: RecordBatch, to buffer: inout RowBuffer
+  ) throws(RejectedValue) {
+    precondition(batch.layout === self.layout, "a batch of another layout")
+    precondition(buffer.columnCount >= self.plan.columnCount, "a buffer of other tables")
+    let event = batch.events[index]
+    let rowCount = buffer.rows.count
+    let base = buffer.bytes.count
+    self.values.removeAll()
+    self.replaced = 0
+    do throws(RejectedValue) {
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        try self.append(row: row, event, batch, base: base, to: &buffer)
+      }
+    } catch {
+      buffer.rows.removeLast(buffer.rows.count - rowCount)
+      buffer.cells.removeLast(buffer.cells.count - rowCount * buffer.columnCount)
+      throw error
+    }
+    precondition(base + self.values.count < UInt32.max, "a buffer beyond 4 GiB: send it earlier")
+    buffer.bytes.append(contentsOf: self.values.bytes)
+    self.replacedCount += self.replaced
+  }
+
+  private func append(
+    row: Int, _ event: RecordBatch.Event, _ batch: RecordBatch, base: Int,
+    to buffer: inout RowBuffer
+  ) throws(RejectedValue) {
+    let cells = RowCells(row, of: batch)
+    if row > event.firstRow, self.isCopy(row, of: batch) {
+      // The fan-out over record IDs: one copy of the values is enough.
+      let previous = buffer.cells.count - buffer.columnCount
+      for cell in previous..<previous + buffer.columnCount {
+        buffer.cells.append(buffer.cells[cell])
+      }
+    } else {
+      try self.appendCells(cells, base: base, to: &buffer)
+    }
+    let change = Self.change(cells)
+    guard cells.value(MetadataSlot.recordID) == nil, let list = cells.value(MetadataSlot.recordIDs)
+    else {
+      try self.appendRow(
+        cells, event, batch, change, recordID: cells.text(MetadataSlot.recordID), base: base,
+        to: &buffer)
+      return
+    }
+    var ids = JSONStringList(cells.bytes(list))
+    var isFirst = true
+    while case .string(let id)? = ids.next() {
+      if !isFirst {
+        let previous = buffer.cells.count - buffer.columnCount
+        for cell in previous..<previous + buffer.columnCount {
+          buffer.cells.append(buffer.cells[cell])
+        }
+      }
+      isFirst = false
+      try self.appendRow(cells, event, batch, change, recordID: id, base: base, to: &buffer)
+    }
+    if isFirst {
+      try self.appendRow(
+        cells, event, batch, change, recordID: .init(start: nil, count: 0), base: base, to: &buffer)
+    }
+  }
+
+  /// True when all fields are those of the row before.
+  private func isCopy(_ row: Int, of batch: RecordBatch) -> Bool {
+    let (cells, previous) = (RowCells(row, of: batch), RowCells(row - 1, of: batch))
+    for slot in MetadataSlot.count..<max(self.layout.slotCount, MetadataSlot.count) {
+      let presence = cells.presence[slot]
+      guard presence == previous.presence[slot] else { return false }
+      if presence == RecordBatch.Presence.value, cells.cells[slot] != previous.cells[slot] {
+        return false
+      }
+    }
+    return cells.value(MetadataSlot.diffFields) == previous.value(MetadataSlot.diffFields)
+  }
+
+  // MARK: Data columns
+
+  private func appendCells(
+    _ row: RowCells, base: Int, to buffer: inout RowBuffer
+  ) throws(RejectedValue) {
+    let firstCell = buffer.cells.count
+    buffer.cells.append(
+      contentsOf: repeatElement(RowBuffer.Cell.absent, count: buffer.columnCount))
+    let diffs = row.text(MetadataSlot.diffFields)
+    let presence = UnsafeRawPointer(row.presence)
+    for word in self.plan.masks.indices {
+      // One bit per cell that is not absent: bit 0 of its byte for null, bit 1 for a value.
+      var present =
+        UInt64(littleEndian: presence.loadUnaligned(fromByteOffset: word * 8, as: UInt64.self))
+        & self.plan.masks[word]
+      while present != 0 {
+        let bit = present.trailingZeroBitCount
+        present &= present &- 1
+        let slot = word &* 8 &+ bit >> 3
+        let entry = self.plan.entries[Int(self.plan.entryOfSlot[slot])]
+        guard bit & 1 != 0 else {
+          buffer.cells[firstCell + entry.column] = .null
+          continue
+        }
+        let start = self.values.count
+        guard self.appendValue(entry, row.cells[slot], row) else { throw self.rejected(entry) }
+        buffer.cells[firstCell + entry.column] = RowBuffer.Cell(
+          offset: UInt32(truncatingIfNeeded: base + start), count: Int32(self.values.count - start),
+          isDiff: !diffs.isEmpty && diffs[slot >> 3] & 1 << UInt8(slot & 7) != 0)
+      }
+    }
+    for constant in self.plan.constants {
+      let start = self.values.count
+      self.append(CopyPlan.Piece(offset: constant.argument, count: constant.count))
+      buffer.cells[firstCell + constant.column] = RowBuffer.Cell(
+        offset: UInt32(truncatingIfNeeded: base + start), count: Int32(constant.count),
+        isDiff: false)
+    }
+  }
+
+  /// False when the column cannot hold the value.
+  private func appendValue(_ entry: CellEncoding, _ cell: UInt64, _ row: RowCells) -> Bool {
+    let number = Int64(bitPattern: cell)
+    switch entry.operation {
+    case .boolean: self.values.append(UInt8(cell != 0 ? 1 : 0))
+    case .booleanText: self.values.appendJSON(cell != 0)
+    case .int2: return self.append(Int16(exactly: number))
+    case .int4: return self.append(Int32(exactly: number))
+    case .int8: self.values.appendBigEndian(number)
+    case .integerAsFloat8: self.values.appendBigEndian(Double(number).bitPattern)
+    case .integerAsNumeric: self.values.appendNumeric(number, &self.scratch)
+    case .integerText: self.values.append(number)
+    case .float4: self.values.appendBigEndian(UInt32(truncatingIfNeeded: cell))
+    case .floatAsFloat8: self.values.appendBigEndian(Double(Self.float(cell)).bitPattern)
+    case .floatAsNumeric: return self.values.appendNumeric(Self.float(cell), &self.scratch)
+    case .floatText: self.appendText(Double(Self.float(cell)), isFloat: true)
+    case .doubleAsFloat4:
+      let value = Float(Double(bitPattern: cell))
+      if value.isInfinite, Double(bitPattern: cell).isFinite { return false }
+      self.values.appendBigEndian(value.bitPattern)
+    case .float8: self.values.appendBigEndian(cell)
+    case .doubleAsNumeric:
+      return self.values.appendNumeric(Double(bitPattern: cell), &self.scratch)
+    case .doubleText: self.appendText(Double(bitPattern: cell), isFloat: false)
+    case .doubleAsInt2: return self.append(Int16(exactly: Double(bitPattern: cell)))
+    case .doubleAsInt4: return self.append(Int32(exactly: Double(bitPattern: cell)))
+    case .doubleAsInt8: return self.append(Int64(exactly: Double(bitPattern: cell)))
+    case .dateOfDays: return self.values.appendPostgresDate(days: number)
+    case .dateOfMilliseconds:
+      return self.values.appendPostgresDate(days: number.dividedRoundingDown(by: 86_400_000))
+    case .timeMilliseconds:
+      return self.values.appendPostgresTime(microseconds: number.millisecondsAsMicroseconds)
+    case .timeMicroseconds: return self.values.appendPostgresTime(microseconds: number)
+    case .timeNanoseconds:
+      return self.values.appendPostgresTime(microseconds: number.nanosecondsAsMicroseconds)
+    case .timestampMilliseconds:
+      return self.values.appendPostgresTimestamp(microseconds: number.millisecondsAsMicroseconds)
+    case .timestampMicroseconds: return self.values.appendPostgresTimestamp(microseconds: number)
+    case .timestampNanoseconds:
+      return self.values.appendPostgresTimestamp(microseconds: number.nanosecondsAsMicroseconds)
+    case .enumeration:
+      precondition(cell < UInt64(entry.count), "symbol \(cell) of an enumeration")
+      self.append(self.plan.symbols[entry.argument + Int(cell)])
+    default: return self.appendValue(entry, row.bytes(cell), row)
+    }
+    return true
+  }
+
+  private func appendValue(
+    _ entry: CellEncoding, _ bytes: UnsafeBufferPointer<UInt8>, _ row: RowCells
+  ) -> Bool {
+    switch entry.operation {
+    case .text: self.replaced += self.values.appendPostgresText(bytes)
+    case .bytes: self.values.append(bytes)
+    case .uuid, .textAsUUID: return self.values.appendPostgresUUID(bytes)
+    case .decimal: return self.appendDecimal(bytes, entry)
+    case .decimalText:
+      guard Self.fits(bytes, entry) else { return false }
+      self.values.appendDecimal(unscaled: bytes, scale: entry.argument)
+    case .interval: return self.values.appendPostgresInterval(bytes)
+    case .json:
+      self.values.append(UInt8(1))
+      self.replaced += self.values.appendPostgresJSON(bytes)
+    case .choices: self.replaced += self.values.appendPostgresChoices(bytes)
+    case .stringList: self.replaced += self.values.appendPostgresTextArray(json: bytes)
+    case .record, .recordText:
+      self.scratch.removeAll()
+      self.plan.records[entry.argument].append(row: row, to: &self.scratch)
+      if entry.operation == .record { self.values.append(UInt8(1)) }
+      self.replaced += self.values.appendPostgresJSON(self.scratch.bytes)
+    default: preconditionFailure("\(entry.operation) of a range")
+    }
+    return true
+  }
+
+  /// Writing time grows with the square of the length: no more than the precision needs.
+  private static func fits(_ unscaled: UnsafeBufferPointer<UInt8>, _ entry: CellEncoding) -> Bool {
+    // log 10 / log 256 is below 0.4153.
+    unscaled.count <= 8 || unscaled.count <= entry.count * 4153 / 10000 + 2
+  }
+
+  private func appendDecimal(
+    _ unscaled: UnsafeBufferPointer<UInt8>, _ entry: CellEncoding
+  ) -> Bool {
+    guard Self.fits(unscaled, entry) else { return false }
+    self.scratch.removeAll()
+    self.scratch.appendDecimal(unscaled: unscaled, scale: entry.argument)
+    return self.values.appendNumeric(text: self.scratch.bytes, keepsScale: true)
+  }
+
+  private static func float(_ cell: UInt64) -> Float {
+    Float(bitPattern: UInt32(truncatingIfNeeded: cell))
+  }
+
+  @inline(__always)
+  private func append(_ value: (some FixedWidthInteger)?) -> Bool {
+    guard let value else { return false }
+    self.values.appendBigEndian(value)
+    return true
+  }
+
+  private func appendText(_ value: Double, isFloat: Bool) {
+    guard value.isFinite else {
+      let text: StaticString = value.isNaN ? "NaN" : value < 0 ? "-Infinity" : "Infinity"
+      self.values.append(utf8: text)
+      return
+    }
+    if isFloat { self.values.append(Float(value)) } else { self.values.append(value) }
+  }
+
+  func append(_ piece: CopyPlan.Piece) {
+    self.plan.pool.withUnsafeBufferPointer {
+      self.values.append(
+        UnsafeBufferPointer(rebasing: $0[piece.offset..<piece.offset + piece.count]))
+    }
+  }
+
+  private func rejected(_ entry: CellEncoding) -> RejectedValue {
+    // Every entry's column has been noted with its names.
+    let field = self.plan.fieldOfColumn[entry.column] ?? ("", "")
+    return RejectedValue(
+      column: field.name, path: field.path, reason: entry.operation.reasonForRejection)
+  }
+}

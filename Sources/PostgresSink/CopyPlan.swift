@@ -1,0 +1,129 @@
+internal import JSON
+internal import Pipeline
+
+/// What a `CopyEncoder` does for each row, compiled from a layout and the columns of its tables.
+struct CopyPlan {
+  struct Piece {
+    var offset: Int
+    var count: Int
+  }
+
+  /// A field that may be named in `_changed_fields` and its like.
+  struct ListedField {
+    var slot: Int
+    var column: Int
+    /// Its element of a `text[]`, length word included.
+    var element: Piece
+  }
+
+  /// One per slot that is a column's, in ascending order of slots.
+  private(set) var entries: [CellEncoding] = []
+  /// Index of a slot's entry; -1 for slots of no column.
+  private(set) var entryOfSlot: [Int32]
+  /// One per 8 slots: all bits of the bytes whose slots have an entry.
+  private(set) var masks: [UInt64]
+  /// Columns with the same text in every row; `argument` and `count` are a piece.
+  private(set) var constants: [CellEncoding] = []
+  private(set) var records: [RecordJSONWriter] = []
+  private(set) var symbols: [Piece] = []
+  /// By index of the column, for messages.
+  private(set) var fieldOfColumn: [Int: (name: String, path: String)] = [:]
+  /// In the order of the lists.
+  private(set) var listedFields: [ListedField] = []
+  private(set) var pool: [UInt8] = []
+  private(set) var topic = Piece(offset: 0, count: 0)
+  private(set) var schemaID = Piece(offset: 0, count: 0)
+  private(set) var entity = Piece(offset: 0, count: 0)
+  let columnCount: Int
+
+  init(layout: RecordLayout, tables: LayoutTables) {
+    self.columnCount = tables.dataColumns.count
+    self.entryOfSlot = Array(repeating: -1, count: (layout.slotCount + 7) & ~7)
+    self.masks = Array(repeating: 0, count: (layout.slotCount + 7) / 8)
+    self.topic = self.piece(layout.topic)
+    self.schemaID = self.piece(layout.schemaID)
+    self.entity = self.piece(layout.entity)
+
+    let columns = layout.columns.filter { !$0.isMetadata }
+    precondition(columns.count == tables.columnIndices.count, "tables of another layout")
+    var columnOfSlot: [Int: Int] = [:]
+    var pending: [(slot: Int, entry: CellEncoding)] = []
+    for (column, index) in zip(columns, tables.columnIndices) {
+      guard let index else { continue }
+      let target = tables.dataColumns[index]
+      guard let operation = CellEncoding.operation(from: column, to: target.type) else {
+        preconditionFailure("\(column.name) as \(target.type): the catalogue has let it pass")
+      }
+      self.fieldOfColumn[index] = (target.name, column.path.joined(separator: "."))
+      var entry = CellEncoding(operation: operation, column: index)
+      switch column.content {
+      case .constant(let text):
+        let piece = self.piece(text)
+        entry.argument = piece.offset
+        entry.count = piece.count
+        self.constants.append(entry)
+      case .slot(let slot, let type):
+        self.describe(type, &entry)
+        pending.append((slot, entry))
+        columnOfSlot[slot] = index
+      case .record(let slot, _, _):
+        entry.argument = self.records.count
+        self.records.append(RecordJSONWriter(column))
+        pending.append((slot, entry))
+        for slot in Self.slots(column) { columnOfSlot[slot] = index }
+      }
+    }
+    for (slot, entry) in pending.sorted(by: { $0.slot < $1.slot }) {
+      precondition(self.entryOfSlot[slot] < 0, "slot \(slot) is that of two columns")
+      self.entryOfSlot[slot] = Int32(self.entries.count)
+      self.masks[slot / 8] |= 0xFF << UInt64(slot % 8 * 8)
+      self.entries.append(entry)
+    }
+    for slot in layout.fieldOrder {
+      guard let column = columnOfSlot[slot] else { continue }
+      self.listedFields.append(
+        ListedField(
+          slot: slot, column: column, element: self.element(tables.dataColumns[column].name)))
+    }
+  }
+
+  private mutating func describe(_ type: ColumnType, _ entry: inout CellEncoding) {
+    switch type {
+    case .decimal(let precision, let scale):
+      entry.argument = scale
+      entry.count = precision
+    case .enumeration(let symbols):
+      entry.argument = self.symbols.count
+      entry.count = symbols.count
+      for symbol in symbols { self.symbols.append(self.piece(symbol)) }
+    default: break
+    }
+  }
+
+  /// The record's own slot, and those of everything within.
+  private static func slots(_ column: Column) -> [Int] {
+    switch column.content {
+    case .constant: []
+    case .slot(let slot, _): [slot]
+    case .record(let slot, let scalar, let children):
+      [slot] + (scalar.map { [$0.slot] } ?? []) + children.flatMap { Self.slots($0) }
+    }
+  }
+
+  /// A text that never changes, as the server takes it.
+  private mutating func piece(_ text: String) -> Piece {
+    var buffer = ByteBuffer(capacity: 16)
+    var text = text
+    _ = text.withUTF8 { buffer.appendPostgresText($0) }
+    let offset = self.pool.count
+    self.pool += buffer.bytes
+    return Piece(offset: offset, count: buffer.count)
+  }
+
+  private mutating func element(_ name: String) -> Piece {
+    let offset = self.pool.count
+    withUnsafeBytes(of: Int32(name.utf8.count).bigEndian) { self.pool += $0 }
+    self.pool += name.utf8
+    return Piece(offset: offset, count: self.pool.count - offset)
+  }
+}

@@ -1,0 +1,79 @@
+/// Takes the rows of a binary `COPY … FROM STDIN` (PostgreSQL manual, COPY, "Binary Format") and
+/// sends them in chunks. Lent by `PostgresConnection.copyIn`, which writes header and trailer.
+package struct CopyWriter: ~Copyable {
+  static let chunkByteCount = 64 * 1024
+
+  private let connection: PostgresConnection
+  private let chunk: UnsafeMutableRawBufferPointer
+  private var used = 0
+
+  init(_ connection: PostgresConnection) {
+    self.connection = connection
+    self.chunk = .allocate(byteCount: Self.chunkByteCount, alignment: 8)
+  }
+
+  deinit { self.chunk.deallocate() }
+
+  /// Begins a row; as many fields have to follow.
+  package mutating func row(fieldCount: Int) throws(PostgresError) {
+    precondition(fieldCount >= 0 && fieldCount <= Int16.max, "a row of \(fieldCount) fields")
+    try self.integer(Int16(fieldCount))
+  }
+
+  package mutating func null() throws(PostgresError) { try self.integer(Int32(-1)) }
+
+  /// A field in its type's binary format, without the length word.
+  package mutating func value(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
+    try self.integer(Int32(bytes.count))
+    try self.raw(bytes)
+  }
+
+  /// Bytes of the format itself: fields with their length words.
+  package mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
+    if bytes.count > Self.chunkByteCount - self.used {
+      try self.flush()
+      if bytes.count >= Self.chunkByteCount {
+        var rest = UnsafeRawBufferPointer(bytes)
+        while !rest.isEmpty {
+          try self.connection.sendCopyData(
+            UnsafeRawBufferPointer(rebasing: rest.prefix(Self.chunkByteCount)))
+          rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(Self.chunkByteCount))
+        }
+        return
+      }
+    }
+    UnsafeMutableRawBufferPointer(rebasing: self.chunk[self.used...])
+      .copyMemory(from: UnsafeRawBufferPointer(bytes))
+    self.used += bytes.count
+  }
+
+  private mutating func integer(_ value: some FixedWidthInteger) throws(PostgresError) {
+    let byteCount = value.bitWidth / 8
+    if self.used + byteCount > Self.chunkByteCount { try self.flush() }
+    self.chunk.storeBytes(of: value.bigEndian, toByteOffset: self.used, as: type(of: value))
+    self.used += byteCount
+  }
+
+  mutating func header() throws(PostgresError) {
+    for byte in "PGCOPY\n".utf8 { try self.integer(byte) }
+    try self.integer(0xFF as UInt8)
+    try self.integer(0x0D as UInt8)
+    try self.integer(0x0A as UInt8)
+    try self.integer(0 as UInt8)
+    // Flags, and the length of the header's extension.
+    try self.integer(0 as Int32)
+    try self.integer(0 as Int32)
+  }
+
+  mutating func trailer() throws(PostgresError) {
+    try self.integer(Int16(-1))
+    try self.flush()
+  }
+
+  private mutating func flush() throws(PostgresError) {
+    guard self.used > 0 else { return }
+    let used = self.used
+    self.used = 0
+    try self.connection.sendCopyData(UnsafeRawBufferPointer(rebasing: self.chunk[..<used]))
+  }
+}

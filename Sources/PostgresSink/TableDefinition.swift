@@ -1,0 +1,109 @@
+/// A column that holds a field of the schema.
+package struct TableColumn: Sendable, Equatable {
+  /// SQL name, not quoted.
+  package var name: String
+  package var type: PostgresType
+  /// Where the values come from: `BillingAddress.City`.
+  package var path: String
+  /// `Data:Currency` and the like; nil when the schema does not say.
+  package var salesforceType: String?
+
+  package init(name: String, type: PostgresType, path: String, salesforceType: String? = nil) {
+    self.name = name
+    self.type = type
+    self.path = path
+    self.salesforceType = salesforceType
+  }
+
+  package var typeOID: UInt32 { self.type.oid }
+  /// For SQL text.
+  package var quotedName: String { SQLIdentifier.quoted(self.name) }
+}
+
+/// A table of the sink as it is in the database.
+package struct TableDefinition: Sendable, Equatable {
+  package enum Kind: String, Sendable, CaseIterable { case history, current }
+
+  package var kind: Kind
+  /// API name of the object or event.
+  package var entity: String
+  /// SQL names, not quoted.
+  package var schema: String
+  package var name: String
+  /// In the order of `RowBuffer.cells`; the same for both tables of an entity.
+  package var dataColumns: [TableColumn]
+
+  package init(
+    kind: Kind, entity: String, schema: String, name: String, dataColumns: [TableColumn]
+  ) {
+    self.kind = kind
+    self.entity = entity
+    self.schema = schema
+    self.name = name
+    self.dataColumns = dataColumns
+  }
+
+  /// For SQL text.
+  package var qualifiedName: String {
+    SQLIdentifier.quoted(self.schema) + "." + SQLIdentifier.quoted(self.name)
+  }
+}
+
+extension TableDefinition {
+  /// A column that every table of a kind has, in the order of the table.
+  package struct FixedColumn: Sendable, Equatable {
+    package var name: String
+    package var sqlType: String
+    /// `not null default now()` and the like.
+    package var constraint: String = ""
+  }
+
+  /// The columns before the data columns. Of history, `Row.metadata` holds all but the last.
+  package static func fixedColumns(_ kind: Kind) -> [FixedColumn] {
+    switch kind {
+    case .history: Self.historyColumns
+    case .current: Self.currentColumns
+    }
+  }
+
+  private static let historyColumns = [
+    FixedColumn(name: "_epoch", sqlType: "integer", constraint: "not null"),
+    FixedColumn(name: "_ordinal", sqlType: "bigint", constraint: "not null"),
+    FixedColumn(name: "_topic", sqlType: "text"),
+    FixedColumn(name: "_replay_id", sqlType: "text"),
+    FixedColumn(name: "_event_id", sqlType: "text"),
+    FixedColumn(name: "_schema_id", sqlType: "text"),
+    FixedColumn(name: "_kind", sqlType: "text"),
+    FixedColumn(name: "_entity", sqlType: "text"),
+    FixedColumn(name: "_change_type", sqlType: "text"),
+    FixedColumn(name: "_record_id", sqlType: "text"),
+    FixedColumn(name: "_commit_timestamp", sqlType: "timestamp with time zone"),
+    FixedColumn(name: "_commit_number", sqlType: "bigint"),
+    FixedColumn(name: "_commit_user", sqlType: "text"),
+    FixedColumn(name: "_transaction_key", sqlType: "text"),
+    FixedColumn(name: "_sequence_number", sqlType: "integer"),
+    FixedColumn(name: "_change_origin", sqlType: "text"),
+    FixedColumn(name: "_changed_fields", sqlType: "text[]"),
+    FixedColumn(name: "_nulled_fields", sqlType: "text[]"),
+    FixedColumn(name: "_diff_fields", sqlType: "text[]"),
+    FixedColumn(
+      name: "_loaded_at", sqlType: "timestamp with time zone", constraint: "not null default now()"),
+  ]
+
+  private static let currentColumns = [
+    FixedColumn(name: "id", sqlType: "text", constraint: "primary key"),
+    FixedColumn(name: "_epoch", sqlType: "integer", constraint: "not null"),
+    FixedColumn(name: "_ordinal", sqlType: "bigint", constraint: "not null"),
+    FixedColumn(name: "_event_id", sqlType: "text"),
+    FixedColumn(name: "_change_type", sqlType: "text"),
+    FixedColumn(name: "_commit_timestamp", sqlType: "timestamp with time zone"),
+    FixedColumn(name: "_commit_user", sqlType: "text"),
+    FixedColumn(name: "_deleted_at", sqlType: "timestamp with time zone"),
+    FixedColumn(name: "_stale", sqlType: "boolean", constraint: "not null default false"),
+    FixedColumn(name: "_partial", sqlType: "boolean", constraint: "not null default false"),
+    FixedColumn(name: "_stale_fields", sqlType: "text[]"),
+    FixedColumn(
+      name: "_updated_at", sqlType: "timestamp with time zone", constraint: "not null default now()"
+    ),
+  ]
+}

@@ -1,0 +1,414 @@
+internal import Pipeline
+
+/// Works out what has to change so that the tables of an entity can hold a layout. Pure: reads no
+/// database, executes nothing; the state it is given becomes what the statements will have made.
+struct TableEvolution {
+  private(set) var state: EntityState
+  /// In the order of execution, without semicolons.
+  private(set) var statements: [String] = []
+  /// One sentence each.
+  private(set) var changes: [String] = []
+  private(set) var discarded: [String] = []
+  /// Data columns of tables that are created: their lines go into the statement at `place`. A
+  /// rename ends that, since what follows it has to stay behind it.
+  private var creations: [Int: (place: Int, lines: [String])] = [:]
+  /// For the mapping's fields: the column, by name.
+  private var columnNames: [String?] = []
+  private var missing: [String] = []
+
+  private let mapping: TableMapping
+  private let configuration: PostgresSinkConfiguration
+  private let bookkeeping: Bookkeeping
+  private var isFirstSight: Bool { !self.state.knownSchemas.contains(self.mapping.schemaID) }
+
+  init(
+    _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration
+  ) throws(PostgresError) {
+    self.state = state
+    self.mapping = mapping
+    self.configuration = configuration
+    self.bookkeeping = Bookkeeping(schema: configuration.schema)
+    for table in state.tables { try self.check(table) }
+    self.createTables()
+    self.alignTables()
+    for field in mapping.fields { try self.place(field) }
+    if !self.missing.isEmpty {
+      throw PostgresError(
+        .contract,
+        "postgres: contract freeze: schema \(mapping.schemaID) of \(mapping.entity) needs "
+          + self.missing.joined(separator: "; ")
+          + ". Make the change (`pubsub-etl plan` prints it), or set contract to evolve or discard")
+    }
+    if self.isFirstSight { self.noteSchema() }
+    for table in self.state.tables.indices {
+      self.finishCreation(table)
+      self.state.tables[table].isNew = false
+    }
+  }
+
+  // MARK: Tables
+
+  private func check(_ table: TableState) throws(PostgresError) {
+    guard let relationKind = table.relationKind else { return }
+    let name = table.qualifiedName
+    guard relationKind == "r" || relationKind == "p" else {
+      throw PostgresError(
+        .configuration,
+        "postgres: \(name) is needed as a table but is something else (relkind \(relationKind)); "
+          + "choose another name in tables.\(table.kind.rawValue)")
+    }
+    if let entity = table.registeredEntity,
+      entity != self.mapping.entity || table.registeredKind != table.kind.rawValue
+    {
+      throw PostgresError(
+        .configuration,
+        "postgres: table \(name) holds \(table.registeredKind ?? "") rows of \(entity) and cannot "
+          + "hold \(table.kind.rawValue) rows of \(self.mapping.entity) as well; "
+          + "tables.\(table.kind.rawValue) must give each its own name")
+    }
+    let unfit = TableDefinition.fixedColumns(table.kind).filter { fixed in
+      table.column(fixed.name)?.sqlType != fixed.sqlType
+    }
+    guard unfit.isEmpty else {
+      let list = unfit.map { "\($0.name) \($0.sqlType)" }.joined(separator: ", ")
+      throw PostgresError(
+        .configuration,
+        "postgres: table \(name) exists but is not one of this program's: it lacks \(list). Rename "
+          + "it, or choose another name in tables.\(table.kind.rawValue)")
+    }
+  }
+
+  private mutating func createTables() {
+    for index in self.state.tables.indices {
+      let table = self.state.tables[index]
+      if table.exists {
+        if table.registeredEntity == nil {
+          self.register(table)
+          self.note(table, "adopt", "table of \(self.mapping.entity)")
+          self.state.tables[index].registeredEntity = self.mapping.entity
+          self.state.tables[index].registeredKind = table.kind.rawValue
+        }
+        continue
+      }
+      if self.configuration.contract == .freeze {
+        self.missing.append("table \(table.qualifiedName)")
+      }
+      self.create(index)
+    }
+  }
+
+  private mutating func create(_ index: Int) {
+    let table = self.state.tables[index]
+    let fixed = TableDefinition.fixedColumns(table.kind)
+    let lines = fixed.map { column in
+      "  \(column.name) \(column.sqlType)\(column.constraint.isEmpty ? "" : " ")\(column.constraint)"
+    }
+    self.creations[index] = (self.statements.count, lines)
+    self.statements.append("")
+    let comment =
+      switch table.kind {
+      case .history: "Every event of \(self.mapping.entity), one row per record"
+      case .current: "\(self.mapping.entity), one row per record, as it is now"
+      }
+    self.statements.append(
+      "COMMENT ON TABLE \(table.qualifiedName) IS \(SQLIdentifier.literal(comment))")
+    if table.kind == .history {
+      let key = self.mapping.family == .changeEvent ? "_record_id, _event_id" : "_event_id"
+      self.statements.append("CREATE INDEX ON \(table.qualifiedName) (\(key))")
+    }
+    self.register(table)
+    self.note(table, "create_table", "\(table.kind.rawValue) of \(self.mapping.entity)")
+    self.changes.append("table \(table.qualifiedName) created")
+    self.state.tables[index].relationKind = "r"
+    self.state.tables[index].isNew = true
+    self.state.tables[index].registeredEntity = self.mapping.entity
+    self.state.tables[index].registeredKind = table.kind.rawValue
+    // Types of fixed columns are not looked at again.
+    self.state.tables[index].columns = fixed.map {
+      TableState.Column(name: $0.name, typeOID: 0, sqlType: $0.sqlType)
+    }
+  }
+
+  private mutating func finishCreation(_ index: Int) {
+    guard let creation = self.creations.removeValue(forKey: index) else { return }
+    self.statements[creation.place] =
+      "CREATE TABLE \(self.state.tables[index].qualifiedName) (\n"
+      + creation.lines.joined(separator: ",\n") + "\n)"
+  }
+
+  /// Gives each table the columns that only the other has: one was made later, or was not written
+  /// for some time.
+  private mutating func alignTables() {
+    let addsToAll = self.configuration.contract == .evolve
+    for source in self.state.tables {
+      for column in source.registered {
+        guard let actual = source.column(column.name), let type = PostgresType(oid: actual.typeOID)
+        else { continue }
+        for index in self.state.tables.indices
+        where self.state.tables[index].column(column.name) == nil
+          && (addsToAll || self.state.tables[index].isNew)
+        {
+          self.add(
+            column.name, type, path: column.path, salesforceType: column.salesforceType, to: index)
+        }
+      }
+    }
+  }
+
+  // MARK: Columns
+
+  private mutating func place(_ field: TableMapping.Field) throws(PostgresError) {
+    if let registered = self.registered(field.name) {
+      let isOfType =
+        registered.sqlType == field.type.sqlName
+        || self.state.tables.contains { $0.column(field.name)?.typeOID == field.type.oid }
+      if !isOfType {
+        try self.changeType(field)
+        return
+      }
+    }
+    try self.use(field, field.name)
+  }
+
+  private func registered(_ name: String) -> TableState.Registered? {
+    for table in self.state.tables {
+      if let found = table.registered.first(where: { $0.name == name }) { return found }
+    }
+    return nil
+  }
+
+  /// Takes a column for a field; adds it to the tables that lack it.
+  private mutating func use(_ field: TableMapping.Field, _ name: String) throws(PostgresError) {
+    var found: (type: TableState.Column, table: TableState)?
+    for table in self.state.tables {
+      guard let column = table.column(name) else { continue }
+      if let found, found.type.typeOID != column.typeOID {
+        throw PostgresError(
+          .configuration,
+          "postgres: column \(SQLIdentifier.quoted(name)) is \(found.type.sqlType) in "
+            + "\(found.table.qualifiedName) but \(column.sqlType) in \(table.qualifiedName); "
+            + "alter one of them")
+      }
+      found = (column, table)
+    }
+    var type = field.type
+    if let found {
+      guard let actual = PostgresType(oid: found.type.typeOID), field.canBeWritten(as: actual)
+      else {
+        throw PostgresError(
+          .configuration,
+          "postgres: column \(SQLIdentifier.quoted(name)) of \(found.table.qualifiedName) is "
+            + "\(found.type.sqlType), as which field \(field.path) (\(field.type.sqlName)) cannot "
+            + "be written; alter or rename the column")
+      }
+      type = actual
+    }
+    for index in self.state.tables.indices {
+      if self.state.tables[index].column(name) != nil {
+        self.registerIfUnknown(field, name, type, in: index)
+        continue
+      }
+      switch self.configuration.contract {
+      case .discard where !self.state.tables[index].isNew:
+        self.discard(field)
+        return
+      case .freeze where !self.state.tables[index].isNew:
+        self.missing.append(
+          "column \(SQLIdentifier.quoted(name)) \(type.sqlName) in "
+            + "\(self.state.tables[index].qualifiedName) for field \(field.path)")
+      case .evolve, .freeze, .discard:
+        self.add(name, type, path: field.path, salesforceType: field.salesforceType, to: index)
+      }
+    }
+    self.columnNames.append(name)
+  }
+
+  private mutating func discard(_ field: TableMapping.Field) {
+    self.columnNames.append(nil)
+    if self.isFirstSight { self.discarded.append(field.path) }
+  }
+
+  /// The schema has another type for a column than it was made with. Values are never cast: the
+  /// new type gets the name, and the old column is kept under another.
+  private mutating func changeType(_ field: TableMapping.Field) throws(PostgresError) {
+    let earlier = self.state.tables.lazy.flatMap(\.registered).first { column in
+      column.path == field.path && column.sqlType == field.type.sqlName && column.name != field.name
+    }
+    if let earlier, !self.isFirstSight {
+      // An event of an older schema, read again: it goes where its like went.
+      try self.use(field, earlier.name)
+      return
+    }
+    switch self.configuration.contract {
+    case .discard: self.discard(field)
+    case .freeze:
+      let old = self.registered(field.name)?.sqlType ?? ""
+      self.columnNames.append(nil)
+      self.missing.append(
+        "column \(SQLIdentifier.quoted(field.name)) as \(field.type.sqlName) for field "
+          + "\(field.path): it is \(old)")
+    case .evolve:
+      let kept = self.nameForOld(field.name)
+      for index in self.state.tables.indices {
+        self.rename(field.name, to: kept, in: index)
+        if let earlier { self.rename(earlier.name, to: field.name, in: index) }
+      }
+      try self.use(field, field.name)
+    }
+  }
+
+  /// `amount__float8`, or with a number behind it when that is taken.
+  private func nameForOld(_ name: String) -> String {
+    let type = self.registered(name).flatMap { PostgresType(rawValue: $0.sqlType) }
+    let base = "\(name)__\(type?.shortName ?? "old")"
+    var number = 1
+    while true {
+      let candidate = SQLIdentifier.shortened(number == 1 ? base : "\(base)_\(number)")
+      let isTaken = self.state.tables.contains { table in
+        table.column(candidate) != nil || table.registered.contains { $0.name == candidate }
+      }
+      if !isTaken { return candidate }
+      number += 1
+    }
+  }
+
+  // MARK: Statements
+
+  private mutating func add(
+    _ name: String, _ type: PostgresType, path: String, salesforceType: String?, to index: Int
+  ) {
+    let table = self.state.tables[index]
+    let column = SQLIdentifier.quoted(name)
+    if self.creations[index] != nil {
+      self.creations[index]?.lines.append("  \(column) \(type.sqlName)")
+    } else {
+      self.statements.append(
+        "ALTER TABLE \(table.qualifiedName) ADD COLUMN \(column) \(type.sqlName)")
+      self.note(table, "add_column", "\(name) \(type.sqlName) for \(path)")
+      self.changes.append("column \(column) \(type.sqlName) added to \(table.qualifiedName)")
+    }
+    if let salesforceType {
+      self.statements.append(
+        "COMMENT ON COLUMN \(table.qualifiedName).\(column) IS "
+          + SQLIdentifier.literal(salesforceType))
+    }
+    self.state.tables[index].columns.append(
+      TableState.Column(name: name, typeOID: type.oid, sqlType: type.sqlName))
+    self.register(name, type, path, salesforceType, in: index)
+  }
+
+  private mutating func registerIfUnknown(
+    _ field: TableMapping.Field, _ name: String, _ type: PostgresType, in index: Int
+  ) {
+    guard !self.state.tables[index].registered.contains(where: { $0.name == name }) else { return }
+    self.note(self.state.tables[index], "adopt_column", "\(name) \(type.sqlName) for \(field.path)")
+    self.register(name, type, field.path, field.salesforceType, in: index)
+  }
+
+  private mutating func register(
+    _ name: String, _ type: PostgresType, _ path: String, _ salesforceType: String?, in index: Int
+  ) {
+    let table = self.state.tables[index]
+    let values = [table.name, name].map { SQLIdentifier.literal($0) }
+    let rest = [
+      SQLIdentifier.literal(path), salesforceType.map { SQLIdentifier.literal($0) } ?? "NULL",
+      SQLIdentifier.literal(type.sqlName), SQLIdentifier.literal(self.mapping.schemaID),
+    ]
+    if let known = table.registered.firstIndex(where: { $0.name == name }) {
+      // Registered, but its column was dropped by hand: it keeps its place.
+      self.state.tables[index].registered[known].sqlType = type.sqlName
+      self.statements.append(
+        "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET pg_type = \(rest[2]) "
+          + "WHERE table_name = \(values[0]) AND column_name = \(values[1])")
+      return
+    }
+    let ordinal = (table.registered.last?.ordinal ?? 0) + 1
+    self.state.tables[index].registered.append(
+      TableState.Registered(
+        name: name, ordinal: ordinal, path: path, salesforceType: salesforceType,
+        sqlType: type.sqlName))
+    let all = (values + ["\(ordinal)"] + rest).joined(separator: ", ")
+    self.statements.append(
+      "INSERT INTO \(self.bookkeeping.qualified("_etl_column")) (table_name, column_name, ordinal, "
+        + "path, salesforce_type, pg_type, first_schema_id) VALUES (\(all))")
+  }
+
+  private mutating func rename(_ name: String, to newName: String, in index: Int) {
+    self.finishCreation(index)
+    let table = self.state.tables[index]
+    if let place = table.columns.firstIndex(where: { $0.name == name }) {
+      self.state.tables[index].columns[place].name = newName
+      let (from, to) = (SQLIdentifier.quoted(name), SQLIdentifier.quoted(newName))
+      self.statements.append("ALTER TABLE \(table.qualifiedName) RENAME COLUMN \(from) TO \(to)")
+      self.note(table, "rename_column", "\(name) to \(newName)")
+      self.changes.append("column \(from) of \(table.qualifiedName) renamed to \(to)")
+    }
+    guard let place = table.registered.firstIndex(where: { $0.name == name }) else { return }
+    self.state.tables[index].registered[place].name = newName
+    self.statements.append(
+      "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET column_name = "
+        + "\(SQLIdentifier.literal(newName)) WHERE table_name = \(SQLIdentifier.literal(table.name))"
+        + " AND column_name = \(SQLIdentifier.literal(name))")
+  }
+
+  private mutating func register(_ table: TableState) {
+    let values = [table.name, self.mapping.entity, table.kind.rawValue]
+      .map { SQLIdentifier.literal($0) }.joined(separator: ", ")
+    self.statements.append(
+      "INSERT INTO \(self.bookkeeping.qualified("_etl_table")) (table_name, entity, kind) VALUES "
+        + "(\(values))")
+  }
+
+  private mutating func noteSchema() {
+    for table in self.state.tables { self.note(table, "schema", "first seen") }
+    self.state.knownSchemas.insert(self.mapping.schemaID)
+  }
+
+  private mutating func note(_ table: TableState, _ action: String, _ detail: String) {
+    let values = [table.name, action, detail, self.mapping.schemaID]
+      .map { SQLIdentifier.literal($0) }.joined(separator: ", ")
+    self.statements.append(
+      "INSERT INTO \(self.bookkeeping.qualified("_etl_journal")) (table_name, action, detail, "
+        + "schema_id) VALUES (\(values))")
+  }
+}
+
+extension TableEvolution {
+  /// What the tables will be.
+  var tables: LayoutTables {
+    // The first table's order: the other's differs only where it was without the column for a time.
+    let first = self.state.tables.first
+    var columns: [TableColumn] = []
+    for registered in first?.registered ?? [] {
+      guard self.state.tables.allSatisfy({ $0.column(registered.name) != nil }),
+        let actual = first?.column(registered.name),
+        let type = PostgresType(oid: actual.typeOID)
+      else { continue }
+      columns.append(
+        TableColumn(
+          name: registered.name, type: type, path: registered.path,
+          salesforceType: registered.salesforceType))
+    }
+    let places = Dictionary(
+      columns.enumerated().map { ($0.element.name, $0.offset) },
+      uniquingKeysWith: { first, _ in first })
+    func definition(_ kind: TableDefinition.Kind) -> TableDefinition? {
+      self.state.tables.first { $0.kind == kind }.map { table in
+        TableDefinition(
+          kind: kind, entity: self.state.entity, schema: table.schema, name: table.name,
+          dataColumns: columns)
+      }
+    }
+    return LayoutTables(
+      history: definition(.history), current: definition(.current), dataColumns: columns,
+      columnIndices: self.columnNames.map { $0.flatMap { places[$0] } }, changes: self.changes,
+      discarded: self.discarded)
+  }
+}
+
+extension TableMapping.Field {
+  fileprivate func canBeWritten(as type: PostgresType) -> Bool {
+    let column = Column(name: self.name, path: [self.path], content: self.content)
+    return CellEncoding.operation(from: column, to: type) != nil
+  }
+}
