@@ -15,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 
+# Whom the exporter logs in as.
+ROLE = "etl"
+
 # Starts the server, says so, waits for the end of its input, stops the server and cleans up.
 SUPERVISION = """
 cd /
@@ -95,6 +98,7 @@ class Cluster:
         with open(self.directory + "/data/postgresql.auto.conf", "w", encoding="utf-8") as file:
             file.write("\n".join(lines + list(settings)) + "\n")
         self.supervisor = self.attend(["/bin/sh", "-c", SUPERVISION, "sh", self.programs, self.directory])
+        query(self.url(), "CREATE ROLE %s LOGIN" % ROLE)
         self.pool = self.start_pool() if pgbouncer else None
 
     def __enter__(self):
@@ -126,17 +130,21 @@ class Cluster:
         path = self.directory + "/pgbouncer.ini"
         with open(path, "w", encoding="utf-8") as file:
             file.write(
-                "[databases]\n* = host=127.0.0.1 port=%d user=postgres\n" % self.port
+                "[databases]\n* = host=127.0.0.1 port=%d\n" % self.port
                 + "[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n" % self.pool_port
-                + "auth_type = any\npool_mode = transaction\nunix_socket_dir =\n"
+                + "auth_type = trust\nauth_file = %s/users\n" % self.directory
+                + "pool_mode = transaction\nunix_socket_dir =\n"
                 + "min_pool_size = 4\ndefault_pool_size = 4\nserver_round_robin = 1\n"
             )
+        with open(self.directory + "/users", "w", encoding="utf-8") as file:
+            file.write('"postgres" ""\n"%s" ""\n' % ROLE)
         os.chmod(path, 0o644)
+        os.chmod(self.directory + "/users", 0o644)
         return self.attend(["/bin/sh", "-c", ATTENDANCE, "sh", program, path])
 
     def fill_pool(self, database):
-        """Makes PgBouncer open all of its connections to a database."""
-        command = ["psql", "-XAtq", "-d", self.url(database, self.pool_port), "-c"]
+        """Makes PgBouncer open all of its connections to a database for the role."""
+        command = ["psql", "-XAtq", "-d", self.url(database, self.pool_port, ROLE), "-c"]
         clients = [
             subprocess.Popen(command + ["SELECT pg_sleep(0.5), pg_backend_pid()"], stdout=subprocess.PIPE)
             for _ in range(4)
@@ -145,10 +153,13 @@ class Cluster:
             sys.exit("PgBouncer did not open four connections")
 
     def url(self, database="postgres", port=None, user="postgres"):
+        """For libpq, as the superuser, if nobody else is named."""
         return "postgresql://%s@127.0.0.1:%d/%s" % (user, port or self.port, database)
 
     def make_database(self, name):
+        """A database in which the role `etl` may make schemas and owns nothing."""
         query(self.url(), 'CREATE DATABASE "%s" TEMPLATE template0' % name)
+        query(self.url(), 'GRANT CREATE ON DATABASE "%s" TO %s' % (name, ROLE))
         return self.url(name)
 
     def crash(self):
