@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 # Whom the exporter logs in as.
-ROLE = "etl"
+ROLE = "exporter"
 
 # Starts the server, says so, waits for the end of its input, stops the server and cleans up.
 SUPERVISION = """
@@ -157,7 +157,7 @@ class Cluster:
         return "postgresql://%s@127.0.0.1:%d/%s" % (user, port or self.port, database)
 
     def make_database(self, name):
-        """A database in which the role `etl` may make schemas and owns nothing."""
+        """A database in which the exporter may make schemas and owns nothing."""
         query(self.url(), 'CREATE DATABASE "%s" TEMPLATE template0' % name)
         query(self.url(), 'GRANT CREATE ON DATABASE "%s" TO %s' % (name, ROLE))
         return self.url(name)
