@@ -100,13 +100,13 @@ def copy(url, work, table):
         postgres.run(url, "-c", "\\copy %s TO '%s' (FORMAT %s)" % (source, path, form))
         times = []
         for _ in range(3):
-            postgres.query(url, "DROP TABLE IF EXISTS public.copied")
             like = "salesforce.%s INCLUDING INDEXES INCLUDING DEFAULTS" % table
             postgres.query(url, "CREATE TABLE public.copied (LIKE %s)" % like)
             postgres.query(url, "CHECKPOINT")
             started = time.monotonic()
             postgres.run(url, "-c", "\\copy public.copied (%s) FROM '%s' (FORMAT %s)" % (columns, path, form))
             times.append(time.monotonic() - started)
+            postgres.query(url, "DROP TABLE public.copied")
         os.remove(path)
         best[form] = statistics.median(times)
     form = min(best, key=best.get)

@@ -3,7 +3,7 @@
     postgres_proof.py --programs DIR --work DIR [--events N] [--seed S] [--pipelines NAME,...]
         [--mode both|history|current] [--delete mark|remove] [--files] [--pgbouncer]
         [--kills N] [--server-kills N] [--commit-lost N] [--reset] [--schema-change]
-        [--measure] [--simulator-options "--gaps 0.05"]
+        [--second-owner] [--measure] [--simulator-options "--gaps 0.05"]
 
 Four pipelines, each with a schema of its own: topics of one entity each, a channel with all entities,
 an enriched channel with groups of equal replay IDs, and a start in the middle, where most updates are
@@ -18,6 +18,8 @@ of records never seen. The exporter logs in as a role that owns nothing but its 
 - --reset: the position is removed, and set to the earliest event: history repeats nothing, the
   current state stays.
 - --schema-change: the service gets new schemas while the exporter follows.
+- --second-owner: while one exporter follows, another with a state directory of its own has to end with
+  75, and the first goes on.
 - --measure: rows per second of history and of both against `psql \\copy` of the same rows into an
   empty table with the same index.
 
@@ -69,8 +71,9 @@ def main():
     parser.add_argument("--commit-lost", type=int, default=0)
     parser.add_argument("--reset", action="store_true")
     parser.add_argument("--schema-change", action="store_true")
+    parser.add_argument("--second-owner", action="store_true")
     parser.add_argument("--measure", action="store_true")
-    parser.add_argument("--simulator-options", default="--gaps 0.01 --diffs 0.05")
+    parser.add_argument("--simulator-options", default="--gaps 0.01 --diffs 0.2")
     arguments = parser.parse_args()
     if arguments.reset and arguments.files:
         parser.error("a reset repeats the lines of files, in a new epoch")
@@ -179,6 +182,8 @@ class Load:
         result = self.compare("load")
         if self.arguments.schema_change:
             result = self.change_schemas()
+        if self.arguments.second_owner:
+            result = self.meet_second_owner()
         if self.arguments.reset:
             result = self.reset()
         result.update(self.counts)
@@ -331,27 +336,63 @@ class Load:
 
     def change_schemas(self):
         before = self.column_count()
-        process = self.spawn("--follow")
-        with Watch(self.url, self.name) as watch:
+        with self.following() as rest:
             self.publish(100)
             self.simulator.post("schemas")
             self.publish(200)
-            progress, since = watch.progress(), time.monotonic()
-            while time.monotonic() < since + 5:
-                if process.poll() is not None:
-                    sys.exit("%s: following ended with %d" % (self.name, process.returncode))
-                time.sleep(0.05)
-                if watch.progress() != progress:
-                    progress, since = watch.progress(), time.monotonic()
-        process.terminate()
-        code, _, errors = self.wait(process)
-        if code != 0:
-            sys.exit("%s: following ended with %d: %s" % (self.name, code, errors))
+            rest()
         self.run()
         self.count("columns_added", self.column_count() - before)
         if not self.counts["columns_added"]:
             sys.exit("%s: no column was added" % self.name)
         return self.compare("after a change of the schemas")
+
+    def meet_second_owner(self):
+        other = os.path.dirname(self.pipeline_file) + "/second"
+        with self.following() as rest:
+            self.publish(100)
+            rest()
+            for _ in range(3):
+                self.publish(50)
+                command = [self.arguments.programs + "/pubsub-etl", "run", self.pipeline_file]
+                second = subprocess.run(
+                    command + ["--root", other], env=self.environment, stderr=subprocess.PIPE
+                )
+                if second.returncode != 75 or not second.stderr:
+                    sys.exit("%s: a second owner ended with %d" % (self.name, second.returncode))
+            rest()
+        self.run()
+        self.count("second_owners", 3)
+        return self.compare("after second owners")
+
+    @contextlib.contextmanager
+    def following(self):
+        """An exporter that follows; what is yielded waits until its positions stay for 5 s."""
+        process = self.spawn("--follow")
+        with Watch(self.url, self.name) as watch:
+
+            def rest():
+                progress, since = watch.progress(), time.monotonic()
+                limit = since + 300
+                while time.monotonic() < since + 5:
+                    if process.poll() is not None:
+                        sys.exit("%s: following ended with %d" % (self.name, process.returncode))
+                    if time.monotonic() > limit:
+                        sys.exit("%s: following does not come to rest" % self.name)
+                    time.sleep(0.05)
+                    if watch.progress() != progress:
+                        progress, since = watch.progress(), time.monotonic()
+
+            try:
+                yield rest
+                process.terminate()
+                code, _, errors = self.wait(process)
+                if code != 0:
+                    sys.exit("%s: following ended with %d: %s" % (self.name, code, errors))
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    process.wait()
 
     def column_count(self):
         sql = "SELECT count(*) FROM %s._etl_column" % self.name
