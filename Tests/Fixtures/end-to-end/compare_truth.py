@@ -162,80 +162,80 @@ def convert(value, avro, doc):
     return value
 
 
+LISTS = {
+    "changedFields": "_changed_fields",
+    "nulledFields": "_nulled_fields",
+    "diffFields": "_diff_fields",
+}
+
+
 class Expected:
     """Lines a truth event has to give."""
 
     def __init__(self, schemas):
         self.schemas = schemas
 
-    def lines(self, event):
-        layout = self.schemas.leaves(event["schema_id"])
+    def cells(self, event):
+        """Columns that are present, in order: name to (value or None, Avro type, Salesforce type),
+        and the three lists of the header as names of columns."""
         header = event["header"]
-        kind = event["kind"]
-        body = {}
-        nonfinite = {}
-
-        def put(name, value, avro, doc):
-            if isinstance(value, str) and avro in ("double", "float"):
-                nonfinite[name] = value
-                body[name] = None
-            else:
-                body[name] = convert(value, avro, doc)
-
+        cells = {}
         touched = set()
         if header and header["changeType"] == "UPDATE":
             touched = set(header["changedFields"]) | set(header["nulledFields"])
-        names = {"changedFields": [], "nulledFields": [], "diffFields": []}
-        nested = {"changedFields": [], "nulledFields": [], "diffFields": []}
-        for name, doc, scalar, children in layout.fields:
+        names = {key: [] for key in LISTS}
+        nested = {key: [] for key in LISTS}
+        for name, doc, scalar, children in self.schemas.leaves(event["schema_id"]).fields:
             value = event["fields"].get(name)
-            listed = {key: header and name in header[key] for key in names}
+            listed = [key for key in LISTS if header and name in header[key]]
             if children is None:
-                if value is not None:
-                    put(name, value, scalar, doc)
-                elif name in touched:
-                    body[name] = None
-                for key in names:
-                    if listed[key]:
-                        names[key].append(name)
+                if value is not None or name in touched:
+                    cells[name] = (value, scalar, doc)
+                for key in listed:
+                    names[key].append(name)
                 continue
             is_record = isinstance(value, dict)
-            if scalar is not None:
-                if value is not None and not is_record:
-                    put(name, value, scalar, doc)
-                elif value is None and name in touched:
-                    body[name] = None
-                for key in names:
-                    if listed[key] and not is_record:
-                        names[key].append(name)
+            if scalar is not None and not is_record:
+                if value is not None or name in touched:
+                    cells[name] = (value, scalar, doc)
+                for key in listed:
+                    names[key].append(name)
             for child, avro in children:
                 column = name + "_" + child
                 path = name + "." + child
                 inner = value.get(child) if is_record else None
-                if inner is not None:
-                    put(column, inner, avro, "")
-                elif path in touched or (
-                    name in touched and (value is None or is_record)
-                ):
-                    body[column] = None
-                for key in names:
-                    whole = listed[key] and (value is None or is_record)
-                    if header and (path in header[key] or whole):
-                        nested[key].append(column)
+                whole = value is None or is_record
+                if inner is not None or path in touched or (name in touched and whole):
+                    cells[column] = (inner, avro, "")
+                if header:
+                    for key in LISTS:
+                        if path in header[key] or (key in listed and whole):
+                            nested[key].append(column)
+        return cells, {key: names[key] + nested[key] for key in LISTS}
+
+    def lines(self, event):
+        header = event["header"]
+        cells, lists = self.cells(event)
+        body = {}
+        nonfinite = {}
+        for name, (value, avro, doc) in cells.items():
+            if isinstance(value, str) and avro in ("double", "float"):
+                nonfinite[name] = value
+                body[name] = None
+            else:
+                body[name] = None if value is None else convert(value, avro, doc)
+        if nonfinite:
+            body["_nonfinite"] = nonfinite
         head = {
             "_topic": event["topic"],
             "_replay_id": event["replay_id"],
             "_event_id": event["event_id"],
             "_schema_id": event["schema_id"],
-            "_kind": kind,
+            "_kind": event["kind"],
             "_entity": event["entity"],
         }
         if header is None:
-            line = dict(head)
-            line.update(body)
-            if nonfinite:
-                line["_nonfinite"] = nonfinite
-            return [line]
+            return [{**head, **body}]
         out = []
         for record in header["recordIds"] or [None]:
             line = dict(head)
@@ -248,16 +248,9 @@ class Expected:
             line["_transaction_key"] = header["transactionKey"]
             line["_sequence_number"] = header["sequenceNumber"]
             line["_change_origin"] = header["changeOrigin"]
-            for key, column in (
-                ("changedFields", "_changed_fields"),
-                ("nulledFields", "_nulled_fields"),
-                ("diffFields", "_diff_fields"),
-            ):
-                line[column] = names[key] + nested[key]
-            line.update(body)
-            if nonfinite:
-                line["_nonfinite"] = nonfinite
-            out.append(line)
+            for key, column in LISTS.items():
+                line[column] = lists[key]
+            out.append({**line, **body})
         return out
 
 

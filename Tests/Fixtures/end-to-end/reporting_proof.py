@@ -1,0 +1,70 @@
+"""Follows the page for those who report, from an empty database to its last query.
+
+    reporting_proof.py --programs DIR --work DIR [--events N] [--seed S]
+
+The statements are those of Sources/PostgresSink/PostgresSink.docc/Reporting.md, in its order: the
+first makes roles and the schema, then pipelines/opps-postgres.json is run, then every query is run as
+a member of the role that reports. The query that looks back, asked for the present, has to agree with
+the current table on every record. Prints one JSON line; exits 1 if anything is not as the page says.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+
+import harness
+import postgres
+
+ROOT = os.path.normpath(os.path.dirname(os.path.abspath(__file__)) + "/../../..")
+PAGE = ROOT + "/Sources/PostgresSink/PostgresSink.docc/Reporting.md"
+MONDAY = "date_trunc('week', now() AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'Europe/Berlin'"
+# Records on which the two ways disagree, put after the parts of the query that looks back.
+DIFFERENCE = """
+SELECT count(*), count(*) FILTER (WHERE
+  (r.stagename, r.amount, r.isclosed) IS DISTINCT FROM (o.stagename, o.amount, o.isclosed)
+  OR (coalesce(r.life, '') IN ('DELETE', 'GAP_DELETE')) <> (o._deleted_at IS NOT NULL)
+  OR r.id IS NULL OR o.id IS NULL)
+FROM records AS r FULL JOIN salesforce.opportunity AS o ON o.id = r.id
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--events", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with open(PAGE, encoding="utf-8") as file:
+        statements = re.findall(r"^```sql\n(.*?)^```", file.read(), re.M | re.S)
+    with harness.Simulator(
+        arguments.programs, arguments.work, "--events", str(arguments.events), "--seed",
+        str(arguments.seed), "--gaps", "0.02",
+    ) as simulator, postgres.Cluster() as cluster:
+        url = cluster.make_database("warehouse")
+        postgres.query(url, statements[0])
+        postgres.query(url, "CREATE ROLE anna LOGIN; GRANT reporting TO anna")
+        environment = dict(simulator.environment)
+        environment["DATABASE_URL"] = cluster.url("warehouse", user="etl")
+        environment["PUBSUB_ETL_ROOT"] = os.path.abspath(arguments.work) + "/pipelines"
+        command = [arguments.programs + "/pubsub-etl", "run", ROOT + "/pipelines/opps-postgres.json"]
+        subprocess.run(command + ["--set", "run.quiet=1s"], env=environment, check=True)
+        reader = cluster.url("warehouse", user="anna")
+        counts = [len(postgres.query(reader, statement)) for statement in statements[1:]]
+        [looking_back] = [statement for statement in statements if MONDAY in statement]
+        records = looking_back.replace(MONDAY, "'infinity'")
+        records = records[: records.rindex("SELECT stagename")]
+        [[compared, different]] = postgres.query(reader, records + DIFFERENCE)
+    print(json.dumps({"rows": counts, "records": int(compared), "different": int(different)}))
+    if int(different) or not int(compared):
+        sys.exit("the pipeline looked back at is not the current one")
+    # Everything but the journal's and the look at Monday has rows by construction.
+    if sum(count > 0 for count in counts) < len(counts) - 2:
+        sys.exit("queries of the page gave no rows")
+
+
+if __name__ == "__main__":
+    main()
