@@ -1,0 +1,151 @@
+/// Reads events of records back from the history table, as rows to be folded.
+struct HistoryReader {
+  /// Rows come by record; within one in the order of their events: by ordinal within an epoch, by
+  /// commit time between epochs (of which the latest so far counts, so that the order within each
+  /// epoch stands). `$1` are record IDs. Events among the dead letters come as gaps.
+  let selectStatement: String
+  private let columnIndexes: [String: Int]
+  private let columnCount: Int
+
+  /// Fields of the result before the data columns.
+  private enum Field: Int, CaseIterable {
+    case recordID, eventID, epoch, ordinal, changeType, commitTimestamp, commitUser
+    case changedFields, nulledFields, diffFields
+  }
+
+  /// Of the rows' metadata, which hold just what a current row keeps of its last event.
+  static let metadataFields = RecordFold.MetadataFields(eventID: 0, changeType: 1, commitUser: 2)
+
+  init(_ history: TableDefinition) {
+    let data = history.dataColumns.map(\.quotedName)
+    let fixed = [
+      "_record_id", "_event_id", "_epoch", "_ordinal", "_change_type", "_commit_timestamp",
+      "_commit_user", "_changed_fields", "_nulled_fields", "_diff_fields",
+    ]
+    let none = history.dataColumns.map { "NULL::\($0.type.sqlName)" }
+    let all = (fixed + data).joined(separator: ", ")
+    self.selectStatement = """
+      SELECT \(all) FROM (\
+      SELECT \(all) FROM \(history.qualifiedName) \
+      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
+      UNION ALL SELECT \((["r.record_id", "r.event_id", "r.epoch", "r.ordinal",
+        "NULL::text", "r.commit_timestamp", "NULL::text", "NULL::text[]", "NULL::text[]",
+        "NULL::text[]"] + none).joined(separator: ", ")) \
+      FROM \(ResyncTable.qualifiedName(schema: history.schema)) AS r \
+      WHERE r.entity = \(SQLIdentifier.literal(history.entity)) \
+      AND r.record_id = ANY($1::text[]) AND r.kind IN ('dead_letter', 'gap') \
+      AND r.done_at IS NULL AND r.epoch IS NOT NULL AND r.ordinal IS NOT NULL \
+      AND NOT EXISTS (SELECT FROM \(history.qualifiedName) AS h \
+      WHERE h._record_id = r.record_id AND h._event_id = r.event_id)) AS s \
+      ORDER BY _record_id COLLATE "C", max(_commit_timestamp) \
+      OVER (PARTITION BY _record_id, _epoch ORDER BY _ordinal), _epoch, _ordinal
+      """
+    self.columnCount = history.dataColumns.count
+    self.columnIndexes = Dictionary(
+      history.dataColumns.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { $1 })
+  }
+
+  /// Appends the rows of a result of `selectStatement`.
+  func append(_ result: BinaryResult, to buffer: inout RowBuffer) {
+    for row in 0..<result.rowCount { self.append(row, of: result, to: &buffer) }
+  }
+
+  private func append(_ row: Int, of result: BinaryResult, to buffer: inout RowBuffer) {
+    func field(_ field: Field) -> UnsafeBufferPointer<UInt8>? {
+      result.withField(row, field.rawValue)
+    }
+    func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+      buffer.bytes.append(contentsOf: bytes)
+      return buffer.bytes.count - bytes.count..<buffer.bytes.count
+    }
+    let changeType = field(.changeType)
+    let change = Self.change(changeType)
+    let recordID = field(.recordID).map(append) ?? 0..<0
+    let start = buffer.bytes.count
+    var eventID = 0..<0
+    for text in [field(.eventID), changeType, field(.commitUser)] {
+      let count = text.map { Int32($0.count) } ?? -1
+      withUnsafeBytes(of: count.bigEndian) { buffer.bytes.append(contentsOf: $0) }
+      guard let text else { continue }
+      let range = append(text)
+      if eventID.isEmpty { eventID = range }
+    }
+    buffer.rows.append(
+      RowBuffer.Row(
+        change: change, epoch: Int32(truncatingIfNeeded: Self.integer(field(.epoch)) ?? 0),
+        ordinal: Self.integer(field(.ordinal)) ?? 0,
+        commitTimestamp: Self.integer(field(.commitTimestamp)).flatMap(Self.milliseconds),
+        recordID: recordID, eventID: eventID, metadata: start..<buffer.bytes.count,
+        metadataFieldCount: 3))
+    let first = buffer.cells.count
+    for column in 0..<self.columnCount {
+      guard let value = result.withField(row, Field.allCases.count + column) else {
+        buffer.cells.append(.absent)
+        continue
+      }
+      let range = append(value)
+      buffer.cells.append(
+        RowBuffer.Cell(
+          offset: UInt32(range.lowerBound), count: Int32(range.count), isDiff: false))
+    }
+    for name in Self.texts(field(.changedFields)) + Self.texts(field(.nulledFields)) {
+      guard let column = self.columnIndexes[name], buffer.cells[first + column].isAbsent else {
+        continue
+      }
+      buffer.cells[first + column] = .null
+    }
+    for name in Self.texts(field(.diffFields)) {
+      guard let column = self.columnIndexes[name], !buffer.cells[first + column].isAbsent else {
+        continue
+      }
+      buffer.cells[first + column].isDiff = true
+    }
+  }
+
+  private static func change(_ text: UnsafeBufferPointer<UInt8>?) -> RowBuffer.Change {
+    // An event that did not make it into the history.
+    guard let text else { return .gapUpdate }
+    switch String(decoding: text, as: UTF8.self) {
+    case "CREATE": return .create
+    case "UPDATE": return .update
+    case "DELETE": return .delete
+    case "UNDELETE": return .undelete
+    case "GAP_CREATE": return .gapCreate
+    case "GAP_UPDATE": return .gapUpdate
+    case "GAP_DELETE": return .gapDelete
+    case "GAP_UNDELETE": return .gapUndelete
+    default: return .other
+    }
+  }
+
+  private static func integer(_ bytes: UnsafeBufferPointer<UInt8>?) -> Int64? {
+    guard let bytes, let first = bytes.first else { return nil }
+    let sign: Int64 = first & 0x80 == 0 ? 0 : -1
+    return bytes.reduce(sign) { $0 << 8 | Int64($1) }
+  }
+
+  /// Of a `timestamptz`: microseconds since 2000; nil for the infinities.
+  private static func milliseconds(_ value: Int64) -> Int64? {
+    guard value != .min, value != .max else { return nil }
+    let (rounded, rest) = value.quotientAndRemainder(dividingBy: 1000)
+    return rounded - (rest < 0 ? 1 : 0) + 946_684_800_000
+  }
+
+  /// Of a `text[]` of one dimension.
+  private static func texts(_ bytes: UnsafeBufferPointer<UInt8>?) -> [String] {
+    guard let bytes, bytes.count >= 20 else { return [] }
+    func word(_ offset: Int) -> Int {
+      Int(bytes[offset..<offset + 4].reduce(Int32(0)) { $0 << 8 | Int32($1) })
+    }
+    var texts: [String] = []
+    var offset = 20
+    while offset + 4 <= bytes.count {
+      let count = word(offset)
+      offset += 4
+      guard count >= 0 else { continue }
+      texts.append(String(decoding: bytes[offset..<offset + count], as: UTF8.self))
+      offset += count
+    }
+    return texts
+  }
+}

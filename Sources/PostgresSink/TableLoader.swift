@@ -1,0 +1,104 @@
+/// Writes rows to the tables of one entity, within the caller's transaction.
+package final class TableLoader {
+  private let history: HistoryTable?
+  private let historyDefinition: TableDefinition?
+  private let current: CurrentTable?
+  private let resync: ResyncTable?
+  private let refold: Refold?
+  private var fold: RecordFold
+  /// For dead letters, which are folded as gaps.
+  private var gapFold: RecordFold
+
+  /// - Parameters:
+  ///   - history: nil in mode `current`.
+  ///   - current: nil in mode `history`, and for platform events.
+  package init(
+    history: TableDefinition?, current: TableDefinition?,
+    delete: PostgresSinkConfiguration.DeletePolicy
+  ) {
+    precondition(history != nil || current != nil, "an entity has a table")
+    self.history = history.map { HistoryTable($0) }
+    self.historyDefinition = history
+    self.current = current.map { CurrentTable($0, delete: delete) }
+    self.resync = (history ?? current).map { ResyncTable(entity: $0.entity, schema: $0.schema) }
+    self.refold =
+      if let history, let current {
+        Refold(history: history, current: current, delete: delete)
+      } else {
+        nil
+      }
+    let columnCount = (history ?? current)?.dataColumns.count ?? 0
+    self.fold = RecordFold(columnCount: columnCount, removesDeleted: delete == .remove)
+    self.gapFold = RecordFold(
+      columnCount: columnCount, removesDeleted: delete == .remove, isFromNothing: false,
+      metadata: HistoryReader.metadataFields)
+  }
+
+  /// Sends `rows` of the buffer: history, current, resync, tombstones. Changes nothing in the
+  /// buffer; throws `PostgresError`, after which the transaction, or what has been done since its
+  /// last savepoint, has to be rolled back.
+  package func load(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection, isRereading: Bool
+  ) throws {
+    try self.resync?.note(buffer, rows: rows, over: connection)
+    if let history, let historyDefinition, isRereading {
+      let records = try history.loadMissing(buffer, rows: rows, over: connection)
+      try self.resync?.closeDeadLetters(of: records, heldBy: historyDefinition, over: connection)
+      _ = try self.refold?.refold(records: records, over: connection)
+      return
+    }
+    try self.history?.load(buffer, rows: rows, over: connection)
+    guard let current else { return }
+    let isSkipped = isRereading ? try current.seen(buffer, rows: rows, over: connection) : []
+    var next = rows.lowerBound
+    while next < rows.upperBound {
+      self.fold.removeAll()
+      let rest = next..<rows.upperBound
+      next = self.fold.fold(
+        buffer, rows: rest,
+        isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)))
+      let late = try current.apply(&self.fold, buffer, over: connection)
+      _ = try self.refold?.refold(records: late, over: connection)
+    }
+  }
+
+  /// Notes events that went to the dead letters, and marks the rows of their records as stale. To be
+  /// called in the order of the stream, as far as rows of the same records are concerned.
+  ///
+  /// - Parameter entries: of kind `deadLetter`. One without record ID, epoch or ordinal marks no row.
+  package func noteDeadLetters(
+    _ entries: [ResyncTable.Entry], over connection: PostgresConnection
+  ) throws {
+    try self.resync?.note(entries, over: connection)
+    guard let current else { return }
+    var buffer = RowBuffer(columnCount: self.gapFold.columnCount)
+    for entry in entries { Self.appendGap(entry, to: &buffer) }
+    self.gapFold.removeAll()
+    var next = 0
+    while next < buffer.rows.count {
+      next = self.gapFold.fold(buffer, rows: next..<buffer.rows.count)
+    }
+    let late = try current.apply(&self.gapFold, buffer, over: connection)
+    _ = try self.refold?.refold(records: late, over: connection)
+  }
+
+  private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {
+    guard let recordID = entry.recordID, let epoch = entry.epoch, let ordinal = entry.ordinal
+    else { return }
+    let start = buffer.bytes.count
+    let event = entry.eventID.map { Array($0.utf8) }
+    for text in [event, nil, nil] {
+      let count = text.map { Int32($0.count) } ?? -1
+      withUnsafeBytes(of: count.bigEndian) { buffer.bytes.append(contentsOf: $0) }
+      buffer.bytes.append(contentsOf: text ?? [])
+    }
+    let metadata = start..<buffer.bytes.count
+    buffer.bytes.append(contentsOf: recordID.utf8)
+    buffer.rows.append(
+      RowBuffer.Row(
+        change: .gapUpdate, epoch: epoch, ordinal: ordinal, commitTimestamp: entry.commitTimestamp,
+        recordID: metadata.upperBound..<buffer.bytes.count, eventID: 0..<0, metadata: metadata,
+        metadataFieldCount: 3))
+    buffer.cells.append(contentsOf: repeatElement(.absent, count: buffer.columnCount))
+  }
+}
