@@ -86,7 +86,7 @@ let package = Package(
       name: "PubSubETL",
       dependencies: [
         "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "PubSubSource",
-        "FileSink", "JSON", "CSystem", "TLSStream", grpcCore, argumentParser, logging,
+        "FileSink", "PostgresSink", "JSON", "CSystem", "TLSStream", grpcCore, argumentParser, logging,
       ],
       swiftSettings: programSettings
     ),

@@ -14,7 +14,7 @@ struct CheckpointRestore {
   init(_ configuration: PipelineConfiguration, now: Int64 = UTCTime.now()) throws {
     var sinks: [[ExportedFile]] = []
     var states: [String: JSONValue] = [:]
-    for case .files(let files) in configuration.sinks {
+    for files in configuration.fileSinks {
       sinks.append(try Self.files(.records, in: files.directory, configuration))
       states[files.name] = ["directory": .string(files.directory), "files": []]
     }

@@ -94,7 +94,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
   private func exportedEpoch(_ configuration: PipelineConfiguration) throws -> Int {
     var epoch = 0
     let topic = self.topic
-    for case .files(let files) in configuration.sinks {
+    for files in configuration.fileSinks {
       try ExportedFile.visit(
         .records, in: files.directory, pipeline: configuration.name
       ) { file in

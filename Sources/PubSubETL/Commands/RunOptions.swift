@@ -102,6 +102,12 @@ struct RunOptions: ParsableArguments {
   )
   var acceptReset = false
 
+  @Flag(
+    help:
+      "Take a database's positions over from a run on another host that is known to have ended."
+  )
+  var takeOver = false
+
   func validate() throws {
     if self.follow, self.untilCaughtUp {
       throw ValidationError("--follow and --until-caught-up exclude each other")

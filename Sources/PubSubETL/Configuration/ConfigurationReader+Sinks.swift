@@ -1,4 +1,5 @@
 import JSON
+import PostgresSink
 
 extension ConfigurationReader {
   /// Empty when there is none or one is not usable.
@@ -21,6 +22,13 @@ extension ConfigurationReader {
       {
         sinkReader.report("directory", "another sink writes to \(files.directory)")
       }
+      if case .postgres(let postgres) = sink,
+        sinks.contains(where: {
+          if case .postgres(let other) = $0 { other.sink == postgres.sink } else { false }
+        })
+      {
+        sinkReader.report("schema", "another sink writes to the same tables")
+      }
       sinks.append(sink)
     }
     return sinks
@@ -30,11 +38,9 @@ extension ConfigurationReader {
     guard let type = reader.string("type", required: true) else { return nil }
     switch type {
     case "files": return self.filesSink(reader).map { .files($0) }
-    case "postgres":
-      reader.report("type", "sink 'postgres' is not available in this version; available: files")
-      return nil
+    case "postgres": return self.postgresSink(reader).map { .postgres($0) }
     default:
-      reader.reportUnknown("type", type, called: "sink", known: ["files"])
+      reader.reportUnknown("type", type, called: "sink", known: ["files", "postgres"])
       return nil
     }
   }
@@ -48,6 +54,52 @@ extension ConfigurationReader {
       return nil
     }
     return reader.choice("start")
+  }
+
+  private func postgresSink(_ reader: JSONReader) -> PostgresSinkSettings? {
+    let name = self.identifier(reader, "name")
+    let url = reader.has("url") ? self.text(reader, "url", required: true) : ""
+    var connection = PostgresConnectionConfiguration(url: url ?? "")
+    let hour = Duration.seconds(3600)
+    connection.statementTimeout =
+      reader.duration("statement_timeout", in: .seconds(1)...hour * 24)
+      ?? connection.statementTimeout
+    connection.lockTimeout =
+      reader.duration("lock_timeout", in: .milliseconds(1)...hour) ?? connection.lockTimeout
+    var sink = PostgresSinkConfiguration(connection: connection)
+    if reader.has("schema") { sink.schema = self.text(reader, "schema") ?? sink.schema }
+    sink.mode = reader.choice("mode") ?? sink.mode
+    sink.columns = reader.choice("columns", called: "style") ?? sink.columns
+    sink.delete = reader.choice("delete", called: "policy") ?? sink.delete
+    sink.contract = reader.choice("contract") ?? sink.contract
+    if let tables = reader.object("tables") {
+      sink.tables.current = self.table(tables, "current") ?? sink.tables.current
+      sink.tables.history = self.table(tables, "history") ?? sink.tables.history
+      tables.finish()
+    }
+    if let types = reader.object("column_types") {
+      for member in reader.any("column_types")?.members ?? [] where member.name != "//" {
+        guard let text = types.string(member.name) else { continue }
+        guard let type = PostgresType(named: text) else {
+          let known = PostgresType.allCases.map(\.sqlName)
+          types.reportUnknown(member.name, text, called: "type", known: known)
+          continue
+        }
+        sink.columnTypes[member.name] = type
+      }
+      types.finish()
+    }
+    let start = self.sinkStart(reader)
+    reader.finish()
+    return PostgresSinkSettings(name: name ?? "postgres", start: start, sink: sink)
+  }
+
+  private func table(_ reader: JSONReader, _ name: String) -> String? {
+    guard let template = reader.string(name) else { return nil }
+    if !template.contains("{entity}") {
+      reader.report(name, "a name with {entity} is expected, since each entity has its own table")
+    }
+    return template
   }
 
   private func filesSink(_ reader: JSONReader) -> FilesSinkConfiguration? {

@@ -1,4 +1,5 @@
 import JSON
+import PostgresSink
 
 /// What a pipeline file means, in words, for `check`.
 enum ConfigurationSummary {
@@ -23,6 +24,13 @@ enum ConfigurationSummary {
           (
             "sink",
             "\(files.name): \(stages.isEmpty ? "" : stages + " to ")files in \(files.directory)"
+          ))
+      case .postgres(let postgres):
+        lines.append(
+          (
+            "sink",
+            "\(postgres.name): PostgreSQL, schema \(postgres.sink.schema), "
+              + "mode \(postgres.sink.mode.rawValue)"
           ))
       }
     }

@@ -1,5 +1,6 @@
 import JSON
 import Pipeline
+import PostgresSink
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///
@@ -25,8 +26,18 @@ struct PipelineConfiguration: Sendable {
     self.sinks.map { sink in
       switch sink {
       case .files(let files): (files.name, files.start, files.directory)
+      case .postgres(let postgres):
+        (postgres.name, postgres.start, "postgres:\(postgres.sink.schema)")
       }
     }
+  }
+
+  var fileSinks: [FilesSinkConfiguration] {
+    self.sinks.compactMap { if case .files(let files) = $0 { files } else { nil } }
+  }
+
+  var postgresSinks: [PostgresSinkSettings] {
+    self.sinks.compactMap { if case .postgres(let postgres) = $0 { postgres } else { nil } }
   }
 }
 
@@ -106,10 +117,12 @@ struct StageConfiguration: Sendable, Equatable {
 
 enum SinkConfiguration: Sendable {
   case files(FilesSinkConfiguration)
+  case postgres(PostgresSinkSettings)
 
   var name: String {
     switch self {
     case .files(let files): files.name
+    case .postgres(let postgres): postgres.name
     }
   }
 }
@@ -142,6 +155,13 @@ struct FilesSinkConfiguration: Sendable, Equatable {
   var rotateIdle = Duration.seconds(300)
   /// After those of the pipeline, for this sink only.
   var stages: [StageConfiguration] = []
+}
+
+struct PostgresSinkSettings: Sendable, Equatable {
+  var name: String
+  /// Nil: a new sink beside an old checkpoint is an error.
+  var start: SinkStart?
+  var sink: PostgresSinkConfiguration
 }
 
 /// When the events that have arrived are made durable together.

@@ -1,8 +1,10 @@
 import FileSink
 import GRPCCore
+import Glibc
 import HTTP2Transport
 import Logging
 import Pipeline
+import PostgresSink
 import PubSubAPI
 import PubSubSource
 import TLSStream
@@ -22,19 +24,30 @@ struct PipelineAssembly {
   }
 
   func sinks(org: String, acceptsReset: Bool) -> [FileSink] {
-    self.configuration.sinks.map { sink in
-      switch sink {
-      case .files(let files):
-        FileSink(
-          FileSinkConfiguration(
-            name: files.name, directory: files.directory,
-            compressionLevel: files.compressionLevel,
-            rotation: FileSinkConfiguration.Rotation(
-              maxByteCount: files.rotateBytes, maxEventCount: files.rotateEvents,
-              maxAge: files.rotateAge, maxIdle: files.rotateIdle),
-            pipeline: self.configuration.name, org: org, int64AsStrings: files.int64 == .string,
-            acceptsReset: acceptsReset))
-      }
+    self.configuration.fileSinks.map { files in
+      FileSink(
+        FileSinkConfiguration(
+          name: files.name, directory: files.directory,
+          compressionLevel: files.compressionLevel,
+          rotation: FileSinkConfiguration.Rotation(
+            maxByteCount: files.rotateBytes, maxEventCount: files.rotateEvents,
+            maxAge: files.rotateAge, maxIdle: files.rotateIdle),
+          pipeline: self.configuration.name, org: org, int64AsStrings: files.int64 == .string,
+          acceptsReset: acceptsReset))
+    }
+  }
+
+  /// Connected to their databases.
+  func databases(org: String, takesOver: Bool, logger: Logger) throws -> [PostgresSink] {
+    try self.configuration.postgresSinks.map { settings in
+      let sink = try PostgresSink(
+        name: settings.name, configuration: settings.sink, pipeline: self.configuration.name,
+        org: org,
+        owner: LeaseOwner(
+          place: "\(HostName.current) \(self.configuration.checkpoint.directory)",
+          processID: getpid()), takesOver: takesOver)
+      sink.onNotice = { logger.notice("sink '\(settings.name)': \($0)") }
+      return sink
     }
   }
 
@@ -42,12 +55,9 @@ struct PipelineAssembly {
 
   /// The sinks as the runner sees them, behind stages of their own where there are any.
   func staged(_ sinks: [FileSink]) -> [any Sink] {
-    zip(self.configuration.sinks, sinks).map { configured, sink in
-      switch configured {
-      case .files(let files):
-        files.stages.isEmpty
-          ? sink : StagedSink(sink, stages: StageChain(files.stages.map { $0.transform() }))
-      }
+    zip(self.configuration.fileSinks, sinks).map { files, sink in
+      files.stages.isEmpty
+        ? sink : StagedSink(sink, stages: StageChain(files.stages.map { $0.transform() }))
     }
   }
 

@@ -4,6 +4,7 @@ import HTTP2Transport
 import JSON
 import Logging
 import Pipeline
+import PostgresSink
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
@@ -66,7 +67,14 @@ final class PipelineRun {
     }
     let (sinks, deadLetters) = try self.recoveredSinks(document, succession, org: org)
     let removedSinks = try self.finishedRemovals(succession, org: org)
-    let stored = try self.positions(document, sinks: sinks)
+    let databases = try self.assembly.databases(
+      org: org, takesOver: self.options.takeOver, logger: self.logger)
+    defer { for database in databases { database.close() } }
+    let stored = try self.startingPositions(
+      document, succession, sinks: sinks, databases: databases)
+    let databaseStates = self.configuration.postgresSinks.map {
+      ($0.name, ["type": "postgres", "schema": .string($0.sink.schema)] as JSONValue)
+    }
 
     var runner = self.assembly.runner(self.options)
     runner.serviceStart = await credentials.provider.serverDate.map { $0 * 1000 }
@@ -81,18 +89,21 @@ final class PipelineRun {
     defer { withExtendedLifetime((watcher, store)) {} }
 
     let stages = self.assembly.stages()
+    let checkpoints = CheckpointPace(store, isOnlyCopy: !sinks.isEmpty)
     // Of topics that the pipeline file does not have now: one that was misspelt must not cost the
     // position of the other.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let pipeline = try PipelineRunner(
-      source: source, stages: stages, sinks: self.assembly.staged(sinks), deadLetters: deadLetters,
-      configuration: runner, stored: [stored], wallClock: UTCTime.now,
+      source: source, stages: stages, sinks: self.assembly.staged(sinks),
+      transactionalSinks: databases, deadLetters: deadLetters, configuration: runner,
+      stored: stored, wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
-        try store.save(
+        try checkpoints.save(
           CheckpointDocument(
             pipeline: self.configuration.name, org: org,
-            topics: topics.merging(otherTopics) { own, _ in own }, sinks: states,
+            topics: topics.merging(otherTopics) { own, _ in own },
+            sinks: states.merging(databaseStates) { own, _ in own },
             removedSinks: removedSinks, deadLetters: letters))
       })
     pipeline.onRetry = { [logger] topic, failure, delay in
@@ -112,18 +123,49 @@ final class PipelineRun {
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
     let result: Result<RunOutcome, any Error>
-    do { result = .success(try await pipeline.run()) } catch { result = .failure(error) }
+    do {
+      let outcome = try await pipeline.run()
+      try checkpoints.finish()
+      result = .success(outcome)
+    } catch {
+      result = .failure(error)
+    }
     streams.cancel()
     connections.cancel()
     await streams.value
     _ = await connections.result
-    self.fill(statistics: pipeline.statistics, sinks: sinks)
+    self.fill(statistics: pipeline.statistics, sinks: sinks, databases: databases)
     for (stage, names) in stages.unmatchedNames {
       self.logger.notice(
         "stages[\(stage)]: no event of this run has a column \(names.map { "'\($0)'" }.joined(separator: ", "))"
       )
     }
     try self.conclude(result.get(), statistics: pipeline.statistics)
+  }
+
+  /// Positions of the checkpoint and of each database; makes their rows there.
+  private func startingPositions(
+    _ document: CheckpointDocument?, _ succession: SinkSuccession?, sinks: [FileSink],
+    databases: [PostgresSink]
+  ) throws -> [[String: TopicPosition]] {
+    let checkpoint = try self.positions(document, sinks: sinks)
+    let topics = self.configuration.source.topics.map(\.name)
+    let found = try zip(self.configuration.postgresSinks, databases).map { settings, sink in
+      let stored = try sink.open()
+      return StartingPositions.Database(
+        name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
+        newestEpoch: stored == nil ? try sink.newestEpoch(ofTopics: topics) : nil,
+        start: settings.start)
+    }
+    let positions = try StartingPositions(
+      topics: topics, checkpoint: checkpoint,
+      knownSinks: document.map { Array($0.sinks.keys) },
+      fileSinks: self.configuration.fileSinks.map { ($0.name, $0.start) }, databases: found,
+      acceptsReset: self.options.acceptReset)
+    for (index, place) in found.enumerated() where place.stored == nil {
+      try databases[index].open(creating: positions.stores[index + 1])
+    }
+    return positions.stores
   }
 
   /// Takes the host lock; with `if_running: wait`, as soon as it is free.

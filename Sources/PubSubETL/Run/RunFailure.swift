@@ -1,6 +1,7 @@
 import FileSink
 import GRPCCore
 import Pipeline
+import PostgresSink
 import SalesforceAuth
 import TLSStream
 
@@ -40,6 +41,20 @@ struct RunFailure: Error {
         case .damaged: (.data, "damaged_checkpoint")
         case .mismatch: (.configuration, "other_checkpoint")
         default: (.output, "checkpoint_io")
+        }
+      self.init(code, reason: reason, error.message)
+    case let error as LeaseError:
+      self.init(.tryAgain, reason: "already_running", error.description)
+    case let error as PostgresError:
+      let (code, reason): (ExitCode, String) =
+        switch error.disposition {
+        case .retry: (.unavailable, "database_unavailable")
+        case .diskFull, .resources: (.output, "sink_io")
+        case .refused: (.refused, "database_refused")
+        case .configuration: (.configuration, "database")
+        case .contract: (.data, "contract")
+        case .rejectedRow: (.data, "rejected_row")
+        case .bug: (.internal, "internal")
         }
       self.init(code, reason: reason, error.message)
     case let error as TopicPositionError:

@@ -39,7 +39,7 @@ extension PipelineStatus {
     let positions = Dictionary(
       self.topics.compactMap { topic in topic.position.map { (topic.name, $0) } },
       uniquingKeysWith: { first, _ in first })
-    for case .files(let files) in configuration.sinks {
+    for files in configuration.fileSinks {
       let state = document?.sinks[files.name]
       var sink = Sink(
         name: files.name, directory: files.directory, isNew: document != nil && state == nil)

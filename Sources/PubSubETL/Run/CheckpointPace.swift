@@ -1,0 +1,40 @@
+import Pipeline
+
+/// Stores checkpoints as often as needed.
+///
+/// With files every commit needs its checkpoint. With databases alone it holds a copy of their
+/// positions, for `status` and for dead letters: one a second will do, and every one that changes
+/// dead letters.
+final class CheckpointPace {
+  private let store: FileCheckpointStore
+  private let isOnlyCopy: Bool
+  private var saved: CheckpointDocument?
+  private var savedAt: ContinuousClock.Instant?
+  /// The newest that has not been stored.
+  private var waiting: CheckpointDocument?
+
+  init(_ store: FileCheckpointStore, isOnlyCopy: Bool) {
+    self.store = store
+    self.isOnlyCopy = isOnlyCopy
+  }
+
+  func save(_ document: CheckpointDocument) throws {
+    let now = ContinuousClock.now
+    if !self.isOnlyCopy, let saved, let savedAt, saved.deadLetters == document.deadLetters,
+      now - savedAt < .seconds(1)
+    {
+      self.waiting = document
+      return
+    }
+    try self.store.save(document)
+    self.saved = document
+    self.savedAt = now
+    self.waiting = nil
+  }
+
+  /// Stores what has waited, at the end of a run.
+  func finish() throws {
+    if let waiting { try self.store.save(waiting) }
+    self.waiting = nil
+  }
+}
