@@ -93,14 +93,24 @@ extension ByteBuffer {
 
   /// Microseconds since 2000-01-01T00:00:00; false outside 4713-01-01 BC … 294276-12-31.
   ///
-  /// - Parameter microseconds: since 1970-01-01T00:00:00; nil for what overflowed on the way.
-  mutating func appendPostgresTimestamp(microseconds: Int64?) -> Bool {
+  /// - Parameter milliseconds: since 1970-01-01T00:00:00.
+  mutating func appendPostgresTimestamp(milliseconds: Int64) -> Bool {
+    let (value, overflow) = milliseconds.subtractingReportingOverflow(946_684_800_000)
+    return self.appendPostgresTimestamp(overflow ? nil : value.millisecondsAsMicroseconds)
+  }
+
+  /// - Parameter microseconds: since 1970-01-01T00:00:00.
+  mutating func appendPostgresTimestamp(microseconds: Int64) -> Bool {
+    let (value, overflow) = microseconds.subtractingReportingOverflow(946_684_800_000_000)
+    return self.appendPostgresTimestamp(overflow ? nil : value)
+  }
+
+  private mutating func appendPostgresTimestamp(_ microseconds: Int64?) -> Bool {
     // MIN_TIMESTAMP and END_TIMESTAMP in datatype/timestamp.h.
-    let (value, overflow) = (microseconds ?? .min).subtractingReportingOverflow(946_684_800_000_000)
-    guard !overflow, value >= -211_813_488_000_000_000, value < 9_223_371_331_200_000_000 else {
-      return false
-    }
-    self.appendBigEndian(value)
+    guard let microseconds, microseconds >= -211_813_488_000_000_000,
+      microseconds < 9_223_371_331_200_000_000
+    else { return false }
+    self.appendBigEndian(microseconds)
     return true
   }
 

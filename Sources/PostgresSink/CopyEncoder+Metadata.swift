@@ -107,8 +107,7 @@ extension CopyEncoder {
     guard let cell = row.value(MetadataSlot.commitTimestamp) else { return self.appendNull() }
     let field = self.values.beginField()
     guard
-      self.values.appendPostgresTimestamp(
-        microseconds: Int64(bitPattern: cell).millisecondsAsMicroseconds)
+      self.values.appendPostgresTimestamp(milliseconds: Int64(bitPattern: cell))
     else {
       throw RejectedValue(
         column: "_commit_timestamp", path: "ChangeEventHeader.commitTimestamp",

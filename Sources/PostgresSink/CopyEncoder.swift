@@ -198,7 +198,7 @@ package final class CopyEncoder {
     case .timeNanoseconds:
       return self.values.appendPostgresTime(microseconds: number.nanosecondsAsMicroseconds)
     case .timestampMilliseconds:
-      return self.values.appendPostgresTimestamp(microseconds: number.millisecondsAsMicroseconds)
+      return self.values.appendPostgresTimestamp(milliseconds: number)
     case .timestampMicroseconds: return self.values.appendPostgresTimestamp(microseconds: number)
     case .timestampNanoseconds:
       return self.values.appendPostgresTimestamp(microseconds: number.nanosecondsAsMicroseconds)

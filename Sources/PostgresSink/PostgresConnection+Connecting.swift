@@ -98,10 +98,14 @@ extension PostgresConnection {
         "postgres: \(Self.place(connection)) wants a password: put it into the URL, PGPASSWORD or "
           + ".pgpass", sqlState: "28P01")
     }
-    // Without a socket libpq could not make anything of the options; a host that is not there, or
-    // does not listen, may come back.
-    if PQstatus(connection) == CONNECTION_BAD, PQhost(connection) == nil, PQsocket(connection) < 0 {
-      return PostgresError(.configuration, "postgres: cannot connect: \(message)")
+    // These come from reading the options; what they quote may be a part of a password.
+    for start in ["invalid ", "missing ", "unterminated ", "could not match ", "unexpected "]
+    where message.hasPrefix(start) {
+      return PostgresError(
+        .configuration,
+        "postgres: url, or a PG… variable, is not what libpq understands; it is like "
+          + "postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and "
+          + "special characters in a URL are written as %XX")
     }
     return .connectionLost("cannot connect: \(message)")
   }

@@ -279,10 +279,20 @@ package final class PostgresConnection {
   /// What libpq itself has to say, in one line.
   private var libraryMessage: String { Self.message(of: self.connection) }
 
-  /// The first words of a statement, which hold no values.
+  /// The first words of a statement, as long as they can be no values.
   private static func label(_ sql: String) -> String {
     let words = sql.split(maxSplits: 3, whereSeparator: { $0.isWhitespace || $0 == ";" })
-    return words.prefix(3).joined(separator: " ")
+    let isName = { (word: Substring) in
+      word.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "\""), 0x80...:
+          true
+        default: false
+        }
+      }
+    }
+    return words.prefix(3).prefix(while: isName).joined(separator: " ")
   }
 }
 

@@ -1,0 +1,56 @@
+import PostgresSink
+import TestSupport
+
+/// An empty database of its own on the tests' server.
+struct TestDatabase {
+  let cluster: PostgresCluster
+  let name: String
+
+  init() async throws {
+    self.cluster = try await PostgresCluster.shared
+    self.name = try self.cluster.makeDatabase()
+  }
+
+  var url: String { self.cluster.url(database: self.name) }
+
+  func connect(
+    _ change: (inout PostgresConnectionConfiguration) -> Void = { _ in }
+  ) throws
+    -> PostgresConnection
+  {
+    var configuration = PostgresConnectionConfiguration(url: self.url)
+    change(&configuration)
+    return try PostgresConnection(configuration)
+  }
+
+  func configuration(
+    _ change: (inout PostgresSinkConfiguration) -> Void = { _ in }
+  ) -> PostgresSinkConfiguration {
+    var configuration = PostgresSinkConfiguration(
+      connection: PostgresConnectionConfiguration(url: self.url))
+    change(&configuration)
+    return configuration
+  }
+}
+
+extension PostgresConnection {
+  /// All rows as text, null as `-`.
+  func rows(_ sql: String) throws -> [[String]] {
+    let result = try self.query(sql)
+    return (0..<result.rowCount).map { row in
+      (0..<result.columnCount).map { result[row, $0] ?? "-" }
+    }
+  }
+
+  func column(_ sql: String) throws -> [String] { try self.rows(sql).map { $0[0] } }
+}
+
+/// The error that `body` throws.
+func postgresError(_ body: () throws -> Void) -> PostgresError? {
+  do {
+    try body()
+    return nil
+  } catch {
+    return error as? PostgresError
+  }
+}
