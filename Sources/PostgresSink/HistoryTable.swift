@@ -22,8 +22,9 @@ package struct HistoryTable {
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
     guard !rows.isEmpty else { return }
+    self.check(buffer)
     try connection.copyIn(self.copyStatement) { writer in
-      for row in rows { try Self.copy(row, of: buffer, to: &writer) }
+      for row in rows { try self.copy(row, of: buffer, to: &writer) }
     }
   }
 
@@ -34,6 +35,7 @@ package struct HistoryTable {
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws -> [String] {
     guard !rows.isEmpty else { return [] }
+    self.check(buffer)
     let name = self.definition.qualifiedName
     let create = """
       SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
@@ -48,7 +50,7 @@ package struct HistoryTable {
         // An event without an ID is like no other.
         let key = buffer.bytes[row.eventID] + [0] + buffer.bytes[row.recordID]
         guard row.eventID.isEmpty || seen.insert(Array(key)).inserted else { continue }
-        try Self.copy(index, of: buffer, to: &writer)
+        try self.copy(index, of: buffer, to: &writer)
       }
     }
     // Two questions, since `IS NOT DISTINCT FROM` uses no index.
@@ -65,11 +67,17 @@ package struct HistoryTable {
     return (0..<result.rowCount).compactMap { result[$0, 0] }
   }
 
-  private static func copy(
+  private func check(_ buffer: RowBuffer) {
+    precondition(
+      buffer.columnCount <= self.definition.dataColumns.count, "rows of another table")
+  }
+
+  private func copy(
     _ index: Int, of buffer: RowBuffer, to writer: inout CopyWriter
   ) throws(PostgresError) {
     let row = buffer.rows[index]
-    try writer.row(fieldCount: row.metadataFieldCount + buffer.columnCount)
+    let columnCount = self.definition.dataColumns.count
+    try writer.row(fieldCount: row.metadataFieldCount + columnCount)
     var failure: PostgresError?
     buffer.bytes.withUnsafeBufferPointer { bytes in
       do throws(PostgresError) {
@@ -83,6 +91,8 @@ package struct HistoryTable {
             try writer.value(UnsafeBufferPointer(rebasing: bytes[start..<start + Int(cell.count)]))
           }
         }
+        // Columns added since these rows were encoded.
+        for _ in buffer.columnCount..<columnCount { try writer.null() }
       } catch {
         failure = error
       }

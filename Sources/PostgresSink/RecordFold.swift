@@ -79,7 +79,7 @@ package struct RecordFold {
   }
 
   /// Folds rows into the deltas. The buffer must be that of the rows folded since `removeAll` or
-  /// `detachLast`.
+  /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
   ///
   /// - Parameter isSkipped: by row, from `rows.lowerBound` on; empty: none.
   /// - Returns: the row it stopped before, `rows.upperBound` when all are folded. It stops where the
@@ -87,7 +87,7 @@ package struct RecordFold {
   package mutating func fold(
     _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
   ) -> Int {
-    precondition(buffer.columnCount == self.columnCount, "rows of another table")
+    precondition(buffer.columnCount <= self.columnCount, "rows of another table")
     self.reserveSlots(self.deltas.count + rows.count, buffer)
     for index in rows {
       if !isSkipped.isEmpty && isSkipped[index - rows.lowerBound] { continue }
@@ -157,9 +157,9 @@ package struct RecordFold {
 
   /// Takes over what the row has: values and nulls; what is absent stays.
   private mutating func setCells(_ delta: Int, _ index: Int, _ buffer: RowBuffer) {
-    let source = index * self.columnCount
+    let source = index * buffer.columnCount
     let target = delta * self.columnCount
-    for column in 0..<self.columnCount {
+    for column in 0..<buffer.columnCount {
       let cell = buffer.cells[source + column]
       if cell.isAbsent { continue }
       if cell.isDiff && !cell.isNull {

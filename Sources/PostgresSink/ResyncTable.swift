@@ -31,8 +31,6 @@ package struct ResyncTable {
     }
   }
 
-  static let name = "_etl_resync"
-
   private let entity: String
   private let qualifiedName: String
 
@@ -42,16 +40,7 @@ package struct ResyncTable {
   }
 
   static func qualifiedName(schema: String) -> String {
-    "\(SQLIdentifier.quoted(schema)).\(Self.name)"
-  }
-
-  package static func createStatement(schema: String) -> String {
-    """
-    CREATE TABLE IF NOT EXISTS \(Self.qualifiedName(schema: schema)) (id bigserial PRIMARY KEY, \
-    noted_at timestamptz DEFAULT now(), entity text NOT NULL, kind text NOT NULL, record_id text, \
-    event_id text, replay_id text, commit_timestamp timestamptz, epoch integer, ordinal bigint, \
-    done_at timestamptz, UNIQUE (entity, kind, event_id, record_id))
-    """
+    Bookkeeping(schema: schema).qualified("_etl_resync")
   }
 
   /// Notes gap, overflow and wildcard events among the rows. What is noted already stays as it is.

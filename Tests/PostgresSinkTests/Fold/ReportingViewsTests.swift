@@ -53,10 +53,6 @@ import Testing
     let views = ReportingViews(schema: SampleTables.schema)
     try tables.connection.execute(
       """
-      CREATE TABLE \(Self.schema)._etl_table (table_name text PRIMARY KEY, entity text NOT NULL, \
-      kind text NOT NULL); \
-      CREATE TABLE \(Self.schema)._etl_checkpoint (pipeline text, sink text, topics jsonb NOT NULL, \
-      committed_at timestamptz NOT NULL, complete_through timestamptz); \
       INSERT INTO \(Self.schema)._etl_table VALUES ('thing', 'Thing', 'current'), \
       ('thing_history', 'Thing', 'history'), ('gone', 'Gone', 'current')
       """)
@@ -73,7 +69,8 @@ import Testing
       ])
     try tables.connection.execute(
       """
-      INSERT INTO \(Self.schema)._etl_checkpoint VALUES ('p', 's', \
+      INSERT INTO \(Self.schema)._etl_checkpoint (pipeline, sink, org, owner, fence, lease_until, \
+      topics, committed_at, complete_through) VALUES ('p', 's', 'o', 'me', 1, now(), \
       '{"/data/A": {"holes": 2}, "/data/B": {"holes": 1}, "/data/C": {}}', to_timestamp(300), \
       to_timestamp(200))
       """)

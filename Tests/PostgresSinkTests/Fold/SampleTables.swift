@@ -33,11 +33,12 @@ struct SampleTables {
       dataColumns: columns)
     self.current = TableDefinition(
       kind: .current, entity: "Thing", schema: Self.schema, name: "thing", dataColumns: columns)
-    let schema = SQLIdentifier.quoted(Self.schema)
+    let configuration = PostgresSinkConfiguration(
+      connection: PostgresConnectionConfiguration(url: cluster.url(database: self.database)),
+      schema: Self.schema)
+    try TableCatalog(configuration).prepare(over: self.connection)
     try self.connection.execute(
       """
-      CREATE SCHEMA \(schema); \(ResyncTable.createStatement(schema: Self.schema)); \
-      \(TombstoneTable.createStatement(schema: Self.schema)); \
       \(Self.create(self.history)); \(Self.create(self.current)); \
       CREATE INDEX ON \(self.history.qualifiedName) (_record_id, _event_id)
       """)

@@ -311,4 +311,28 @@ extension SampleTables {
     let differences = try tables.differences(from: reference)
     #expect(differences == [])
   }
+
+  @Test("Rows encoded before a column was added lack it: null when new, else kept")
+  func columnsAddedMeanwhile() async throws {
+    let tables = try await SampleTables()
+    func event(_ change: RowBuffer.Change, _ id: String, _ ordinal: Int64) -> SampleEvent {
+      SampleEvent(
+        change: change, recordID: id, ordinal: ordinal, time: 100 + ordinal,
+        values: ["name": .text("\(ordinal)"), "order": .integer(7)])
+    }
+    let loader = tables.loader()
+    try load([event(.create, "001", 1), event(.create, "002", 2)], into: tables, loader)
+    var buffer = RowBuffer(columnCount: 1)
+    let columns = Array(tables.current.dataColumns.prefix(1))
+    for (ordinal, change) in [RowBuffer.Change.update, .create].enumerated() {
+      buffer.append(event(change, "00\(ordinal + 1)", Int64(ordinal) + 3), columns: columns)
+    }
+    try tables.connection.begin()
+    try loader.load(buffer, rows: 0..<2, over: tables.connection, isRereading: false)
+    try tables.connection.execute("COMMIT")
+    let rows = try tables.rows(
+      "SELECT id, name, \"order\" FROM \(tables.current.qualifiedName) ORDER BY id")
+    #expect(rows == ["001|3|7", "002|4|-"])
+    #expect(try tables.refoldAll().changed == 0)
+  }
 }
