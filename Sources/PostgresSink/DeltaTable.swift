@@ -5,6 +5,11 @@
 struct DeltaTable {
   static let name = "pg_temp._etl_delta"
 
+  /// For the rest of the transaction. Estimates of temporary tables, never analysed, would send the
+  /// planner through whole tables, where a few rows are to be found by index.
+  static let planSettings =
+    "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
+
   /// Of `_flags`.
   struct Flags: OptionSet {
     var rawValue: Int32
@@ -49,10 +54,8 @@ struct DeltaTable {
     let data = self.columns.map { ($0.quotedName, $0.type.sqlName) }
     let all = fixed + data
     self.fieldCount = all.count
-    // Estimates of a table never analysed would send the planner through the whole current table.
     self.createStatement = """
-      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
-      DROP TABLE IF EXISTS \(Self.name); CREATE TEMPORARY TABLE _etl_delta (\
+      \(Self.planSettings); DROP TABLE IF EXISTS \(Self.name); CREATE TEMPORARY TABLE _etl_delta (\
       \(all.map { "\($0.0) \($0.1)" }.joined(separator: ", "))) ON COMMIT DROP
       """
     self.copyStatement = """

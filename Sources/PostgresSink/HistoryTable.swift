@@ -38,8 +38,7 @@ package struct HistoryTable {
     self.check(buffer)
     let name = self.definition.qualifiedName
     let create = """
-      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
-      DROP TABLE IF EXISTS \(Self.stage); CREATE TEMPORARY TABLE _etl_history ON COMMIT DROP \
+      \(DeltaTable.planSettings); DROP TABLE IF EXISTS \(Self.stage); CREATE TEMPORARY TABLE _etl_history ON COMMIT DROP \
       AS SELECT \(self.columns) FROM \(name) WITH NO DATA; \
       COPY \(Self.stage) (\(self.columns)) FROM STDIN (FORMAT binary)
       """

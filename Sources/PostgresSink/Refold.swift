@@ -45,6 +45,7 @@ package final class Refold {
     records: [String], over connection: PostgresConnection
   ) throws -> Counts {
     guard !records.isEmpty else { return Counts() }
+    try connection.execute(DeltaTable.planSettings)
     try connection.query(
       "DECLARE _etl_refold NO SCROLL CURSOR FOR \(self.reader.selectStatement)",
       [SQLArray.literal(records)])

@@ -62,8 +62,9 @@ package final class TableLoader {
     }
   }
 
-  /// Notes events that went to the dead letters, and marks the rows of their records as stale. To be
-  /// called in the order of the stream, as far as rows of the same records are concerned.
+  /// Notes events that went to the dead letters, and marks the rows of their records as stale. In
+  /// mode `current` to be called in the order of the stream, as far as rows of the same records are
+  /// concerned.
   ///
   /// - Parameter entries: of kind `deadLetter`. One without record ID, epoch or ordinal marks no row.
   package func noteDeadLetters(
@@ -78,8 +79,10 @@ package final class TableLoader {
     while next < buffer.rows.count {
       next = self.gapFold.fold(buffer, rows: next..<buffer.rows.count)
     }
-    let late = try current.apply(&self.gapFold, buffer, over: connection)
-    _ = try self.refold?.refold(records: late, over: connection)
+    _ = try current.apply(&self.gapFold, buffer, over: connection)
+    // The history knows better what has come after them, and between epochs what is later.
+    let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
+    _ = try self.refold?.refold(records: records, over: connection)
   }
 
   private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {

@@ -152,6 +152,17 @@ extension SampleTables {
     #expect(try tables.rows(query) == ["c|2|3|f"])
     try load([event(.update, "d", epoch: 2, 4, time: 300)], into: tables, loader, isRereading: true)
     #expect(try tables.rows(query) == ["d|2|4|f"])
+
+    let removing = tables.loader(.remove, hasHistory: false)
+    try load([event(.delete, "", epoch: 2, 5, time: 400)], into: tables, removing)
+    let again = [
+      event(.create, "a", epoch: 3, 1, time: 100), event(.delete, "", epoch: 3, 2, time: 400),
+    ]
+    try load(again[...], into: tables, removing, isRereading: true)
+    #expect(try tables.rows(query) == [])
+    try load([event(.undelete, "e", epoch: 3, 3, time: 500)], into: tables, removing)
+    #expect(try tables.rows(query) == ["e|3|3|f"])
+    #expect(try tables.tombstones() == [])
   }
 
   @Test("A change among the dead letters makes its record stale until the next full image")
@@ -187,9 +198,12 @@ extension SampleTables {
     #expect(try tables.rows(query) == ["001|4|f|f", "002|5|t|t"])
     let open = "SELECT record_id FROM \"\(SampleTables.schema)\"._etl_resync WHERE done_at IS NULL"
     #expect(try tables.rows(open) == ["002"])
-    try load([event(.create, 6, "002")], into: tables, loader)
-    #expect(try tables.rows(query) == ["001|4|f|f", "002|6|f|f"])
+    try load([event(.create, 8, "002")], into: tables, loader)
+    #expect(try tables.rows(query) == ["001|4|f|f", "002|8|f|f"])
     #expect(try tables.refoldAll().changed == 0)
+    // Told after what followed it: a full image had come meanwhile.
+    try note(7, "002")
+    #expect(try tables.rows(query) == ["001|4|f|f", "002|8|f|f"])
   }
 
   @Test("Gap, overflow and wildcard events are noted once, whatever is read again")
