@@ -38,7 +38,7 @@ struct HistoryReader {
       AND NOT EXISTS (SELECT FROM \(history.qualifiedName) AS h \
       WHERE h._record_id = r.record_id AND h._event_id = r.event_id)) AS s \
       ORDER BY _record_id COLLATE "C", max(_commit_timestamp) \
-      OVER (PARTITION BY _record_id, _epoch ORDER BY _ordinal), _epoch, _ordinal
+      OVER (PARTITION BY _record_id COLLATE "C", _epoch ORDER BY _ordinal), _epoch, _ordinal
       """
     self.columnCount = history.dataColumns.count
     self.columnIndexes = Dictionary(

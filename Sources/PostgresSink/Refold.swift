@@ -21,9 +21,11 @@ package final class Refold {
   private var fold: RecordFold
   private var buffer: RowBuffer
 
-  /// Rows of history taken at a time, and records of one transaction when all are rebuilt.
-  private static let fetchCount = 500
+  /// Records of one transaction when all are rebuilt.
   private static let recordCount = 1000
+  /// Rows of history taken at a time: as many as these bytes hold by what has come so far.
+  private static let fetchBytes = 8 << 20
+  private var fetchCount = 64
 
   package init(
     history: TableDefinition, current: TableDefinition,
@@ -53,14 +55,17 @@ package final class Refold {
     var isFirst = true
     self.fold.removeAll()
     while true {
-      let result = try connection.queryBinary("FETCH FORWARD \(Self.fetchCount) FROM _etl_refold")
+      let asked = self.fetchCount
+      let result = try connection.queryBinary("FETCH FORWARD \(asked) FROM _etl_refold")
       self.buffer.removeAll()
       self.reader.append(result, to: &self.buffer)
       let rows = self.buffer.rows.indices
       let end = self.fold.fold(self.buffer, rows: rows)
       precondition(end == rows.upperBound, "a fold from nothing waits for nothing")
       // The rows of the last record may go on in what follows.
-      let isLast = result.rowCount < Self.fetchCount
+      let isLast = result.rowCount < asked
+      let rowBytes = self.buffer.byteCount / max(1, result.rowCount)
+      self.fetchCount = min(max(Self.fetchBytes / max(1, rowBytes), 8), 2000)
       let complete = 0..<max(0, self.fold.deltas.count - (isLast ? 0 : 1))
       if !complete.isEmpty {
         try self.current.copyRebuilt(
