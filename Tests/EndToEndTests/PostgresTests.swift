@@ -1,0 +1,49 @@
+import Testing
+
+/// The real exporter into private PostgreSQL servers.
+@Suite(.serialized) struct PostgresTests {
+  private let script = ProofScript("postgres_proof.py")
+
+  @Test(
+    "Tables and files equal the truth on single topics, mixed and enriched channels",
+    .enabled(if: ProofScript.programs != nil))
+  func equalsTruth() throws { try self.script.run("--events", "10000", "--files") }
+
+  @Test(
+    "Exporter and server killed, answers to COMMIT lost: tables and files equal the truth",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesKills() throws {
+    try self.script.run(
+      "--events", "2000", "--kills", "5", "--server-kills", "2", "--commit-lost", "4", "--files",
+      "--seed", "2")
+  }
+
+  @Test(
+    "Through PgBouncer, over a change of schemas, beside second owners, read again from the start",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesPooling() throws {
+    try self.script.run(
+      "--events", "2000", "--pgbouncer", "--schema-change", "--second-owner", "--reset",
+      "--pipelines", "single,channel", "--seed", "3")
+  }
+
+  @Test(
+    "Deleted records are removed and stay so",
+    .enabled(if: ProofScript.programs != nil))
+  func removesDeleted() throws {
+    try self.script.run(
+      "--events", "5000", "--delete", "remove", "--reset", "--kills", "2", "--seed", "4")
+  }
+
+  @Test(
+    "History alone and the current state alone equal the truth",
+    .enabled(if: ProofScript.programs != nil), arguments: ["history", "current"])
+  func oneOfBoth(mode: String) throws {
+    try self.script.run("--events", "3000", "--mode", mode, "--reset", "--kills", "2")
+  }
+
+  @Test(
+    "The page for those who report leads from an empty database to its last query",
+    .enabled(if: ProofScript.programs != nil))
+  func followsThePage() throws { try ProofScript("reporting_proof.py").run() }
+}
