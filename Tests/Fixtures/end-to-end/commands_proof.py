@@ -57,7 +57,7 @@ def main():
     work = os.path.abspath(arguments.work)
     with harness.Simulator(
         arguments.programs, work, "--events", str(arguments.events), "--seed", str(arguments.seed),
-        "--gaps", "0.02",
+        "--gaps", "0.02", "--keepalive-interval", "5",
     ) as simulator, postgres.Cluster() as cluster:
         environment = dict(simulator.environment)
         environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
