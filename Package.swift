@@ -114,7 +114,8 @@ let package = Package(
     tests("FileSink", ["Pipeline", "JSON"]),
     tests("PostgresSink", ["Pipeline", "JSON", "CPQ"]),
     tests("PubSubSimulator", ["PubSubAPI"]),
-    tests("PubSubETL", ["Pipeline", "JSON", "FileSink", argumentParser, logging]),
+    tests(
+      "PubSubETL", ["Pipeline", "JSON", "FileSink", "PostgresSink", argumentParser, logging]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),

@@ -15,7 +15,7 @@ package struct LeaseOwner: Sendable, Equatable {
 
   var text: String { "\(self.place) pid \(self.processID)" }
 
-  fileprivate func isSamePlace(_ text: String) -> Bool { text.hasPrefix("\(self.place) pid ") }
+  package func isSamePlace(_ text: String) -> Bool { text.hasPrefix("\(self.place) pid ") }
 }
 
 /// Another run has the pipeline, or has taken it over.
@@ -117,7 +117,7 @@ struct PostgresCheckpoint {
     return try Self.positions(topics)
   }
 
-  private static func positions(_ text: String) throws -> [String: TopicPosition] {
+  static func positions(_ text: String) throws -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
     for member in try JSONValue(parsing: text).members ?? [] {
       positions[member.name] = try TopicPosition(json: member.value, topic: member.name)

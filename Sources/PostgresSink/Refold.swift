@@ -90,28 +90,43 @@ package final class Refold {
     var counts = Counts()
     var last: String? = ""
     while let previous = last {
-      try connection.begin()
-      do {
-        try connection.execute(
-          "LOCK TABLE \(self.current.definition.qualifiedName) IN SHARE ROW EXCLUSIVE MODE")
+      let (some, end) = try self.locked(over: connection) {
         let result = try connection.query(
           """
           SELECT _record_id FROM \(self.history.qualifiedName) WHERE _record_id > $1 \
           GROUP BY _record_id ORDER BY _record_id LIMIT \(Self.recordCount)
           """, [previous])
         let records = (0..<result.rowCount).compactMap { result[$0, 0] }
-        let some = try self.refold(records: records, over: connection)
-        counts.checked += some.checked
-        counts.changed += some.changed
-        last = records.last
-        try connection.execute("COMMIT")
-      } catch {
-        // What has failed is told; a rollback that fails as well ends with the connection.
-        if connection.isConnected { try? connection.execute("ROLLBACK") }
-        throw error
+        return (try self.refold(records: records, over: connection), records.last)
       }
+      counts.checked += some.checked
+      counts.changed += some.changed
+      last = end
       progress(counts)
     }
     return counts
+  }
+  /// Rebuilds the rows of some records, in a transaction of its own like those of `refoldAll`.
+  package func refoldAlone(
+    records: [String], over connection: PostgresConnection
+  ) throws -> Counts {
+    try self.locked(over: connection) { try self.refold(records: records, over: connection) }
+  }
+
+  private func locked<Value>(
+    over connection: PostgresConnection, _ body: () throws -> Value
+  ) throws -> Value {
+    try connection.begin()
+    do {
+      try connection.execute(
+        "LOCK TABLE \(self.current.definition.qualifiedName) IN SHARE ROW EXCLUSIVE MODE")
+      let value = try body()
+      try connection.execute("COMMIT")
+      return value
+    } catch {
+      // What has failed is told; a rollback that fails as well ends with the connection.
+      if connection.isConnected { try? connection.execute("ROLLBACK") }
+      throw error
+    }
   }
 }

@@ -17,15 +17,17 @@ package struct ReportingViews {
   package func updateLive(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
+    let (columns, query) = Self.live(table)
+    return try self.update(
+      name: Self.liveName(table.name), columns: columns, query: query, over: connection)
+  }
+
+  private static func live(_ table: TableDefinition) -> (columns: [Column], query: String) {
     let columns =
       TableDefinition.fixedColumns(.current).filter { $0.name != "_deleted_at" }
       .map { ($0.name, $0.sqlType) } + table.dataColumns.map { ($0.name, $0.type.sqlName) }
-    return try self.update(
-      name: Self.liveName(table.name), columns: columns,
-      query: """
-        SELECT \(columns.map { SQLIdentifier.quoted($0.0) }.joined(separator: ", ")) \
-        FROM \(table.qualifiedName) WHERE _deleted_at IS NULL
-        """, over: connection)
+    let names = columns.map { SQLIdentifier.quoted($0.0) }.joined(separator: ", ")
+    return (columns, "SELECT \(names) FROM \(table.qualifiedName) WHERE _deleted_at IS NULL")
   }
 
   /// SQL name, not quoted, of the live view of a table.
@@ -38,13 +40,61 @@ package struct ReportingViews {
   package func updateFreshness(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
+    let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
+    return try self.update(
+      name: Self.freshnessName, columns: Self.freshnessColumns, query: self.freshness(tables),
+      over: connection)
+  }
+
+  /// The statements by which the views would come to fit these tables. Changes nothing.
+  ///
+  /// - Parameters:
+  ///   - tables: current tables as they are going to be.
+  ///   - hasBookkeeping: false while the sink's own tables are not there.
+  /// - Returns: without semicolons; empty when every view fits.
+  package func plan(
+    _ tables: [TableDefinition], hasBookkeeping: Bool, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    var statements: [String] = []
+    for table in tables {
+      let (columns, query) = Self.live(table)
+      let name = Self.liveName(table.name)
+      switch try self.fit(name: name, columns: columns, over: connection) {
+      case .same: break
+      case .none, .extensible: statements.append(self.create(name, query))
+      case .other:
+        statements.append("DROP VIEW \(self.qualified(name))")
+        statements.append(self.create(name, query))
+      }
+    }
+    let before = try self.currentTables(
+      adding: [], hasBookkeeping: hasBookkeeping, over: connection)
+    let after = try self.currentTables(
+      adding: tables.map(\.name), hasBookkeeping: hasBookkeeping, over: connection)
+    let fit = try self.fit(
+      name: Self.freshnessName, columns: Self.freshnessColumns, over: connection)
+    if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
+    if fit != .same || before != after {
+      statements.append(self.create(Self.freshnessName, self.freshness(after)))
+    }
+    return statements
+  }
+
+  // MARK: Definitions
+
+  package static let freshnessName = "_freshness"
+
+  private static let freshnessColumns: [Column] = [
+    ("table_name", "text"), ("entity", "text"), ("pipeline", "text"), ("sink", "text"),
+    ("complete_through", "timestamp with time zone"),
+    ("last_run", "timestamp with time zone"), ("stale", "bigint"), ("partial", "bigint"),
+    ("holes", "numeric"),
+  ]
+
+  /// - Parameter tables: names of current tables.
+  private func freshness(_ tables: [String]) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
-    let tables = try connection.query(
-      """
-      SELECT table_name FROM \(schema)._etl_table WHERE kind = 'current' \
-      AND to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL ORDER BY 1
-      """, [self.schema])
-    let counts = (0..<tables.rowCount).compactMap { tables[$0, 0] }.map { name in
+    let counts = tables.map { name in
       let table = "\(schema).\(SQLIdentifier.quoted(name))"
       return """
         SELECT \(SQLIdentifier.literal(name))::text, \
@@ -53,30 +103,58 @@ package struct ReportingViews {
         """
     }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint WHERE false"
-    return try self.update(
-      name: "_freshness",
-      columns: [
-        ("table_name", "text"), ("entity", "text"), ("pipeline", "text"), ("sink", "text"),
-        ("complete_through", "timestamp with time zone"),
-        ("last_run", "timestamp with time zone"), ("stale", "bigint"), ("partial", "bigint"),
-        ("holes", "numeric"),
-      ],
-      query: """
-        SELECT t.table_name, t.entity, c.pipeline, c.sink, c.complete_through, \
-        c.committed_at AS last_run, n.stale, n.partial, \
-        (SELECT coalesce(sum((p.value ->> 'holes')::numeric), 0) \
-        FROM jsonb_each(c.topics) AS p) AS holes \
-        FROM \(schema)._etl_table AS t LEFT JOIN \(schema)._etl_checkpoint AS c ON true \
-        LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
-        AS n (table_name, stale, partial) ON n.table_name = t.table_name
-        """, over: connection)
+    return """
+      SELECT t.table_name, t.entity, c.pipeline, c.sink, c.complete_through, \
+      c.committed_at AS last_run, n.stale, n.partial, \
+      (SELECT coalesce(sum((p.value ->> 'holes')::numeric), 0) \
+      FROM jsonb_each(c.topics) AS p) AS holes \
+      FROM \(schema)._etl_table AS t LEFT JOIN \(schema)._etl_checkpoint AS c ON true \
+      LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
+      AS n (table_name, stale, partial) ON n.table_name = t.table_name
+      """
   }
 
-  private func update(
-    name: String, columns: [(name: String, type: String)], query: String,
-    over connection: PostgresConnection
-  ) throws(PostgresError) -> Outcome {
-    let qualified = "\(SQLIdentifier.quoted(self.schema)).\(SQLIdentifier.quoted(name))"
+  /// Names of the current tables there are, and of others, in the order of `_freshness`.
+  private func currentTables(
+    adding others: [String], hasBookkeeping: Bool, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    let known =
+      hasBookkeeping
+      ? """
+      SELECT table_name FROM \(SQLIdentifier.quoted(self.schema))._etl_table \
+      WHERE kind = 'current' \
+      AND to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL UNION
+      """ : "SELECT NULL::text WHERE $1::text IS NULL UNION"
+    let names = try connection.query(
+      "\(known) SELECT unnest($2::text[]) ORDER BY 1", [self.schema, SQLArray.literal(others)])
+    return (0..<names.rowCount).compactMap { names[$0, 0] }
+  }
+
+  // MARK: Views
+
+  private typealias Column = (name: String, type: String)
+
+  /// How the columns of the view there is are those it should have.
+  private enum Fit {
+    /// There is no such view.
+    case none
+    case same
+    /// `CREATE OR REPLACE` may add columns at the end, nothing else.
+    case extensible
+    case other
+  }
+
+  private func qualified(_ name: String) -> String {
+    "\(SQLIdentifier.quoted(self.schema)).\(SQLIdentifier.quoted(name))"
+  }
+
+  private func create(_ name: String, _ query: String) -> String {
+    "CREATE OR REPLACE VIEW \(self.qualified(name)) AS \(query)"
+  }
+
+  private func fit(
+    name: String, columns: [Column], over connection: PostgresConnection
+  ) throws(PostgresError) -> Fit {
     let existing = try connection.query(
       """
       SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
@@ -84,24 +162,29 @@ package struct ReportingViews {
       WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'v' AND a.attnum > 0 \
       AND NOT a.attisdropped ORDER BY a.attnum
       """, [self.schema, name])
-    let create = "CREATE OR REPLACE VIEW \(qualified) AS \(query)"
-    guard existing.rowCount > 0 else {
-      try connection.execute(create)
-      return .created
-    }
-    // CREATE OR REPLACE may add columns at the end, nothing else.
+    guard existing.rowCount > 0 else { return .none }
     let isPrefix =
       existing.rowCount <= columns.count
       && (0..<existing.rowCount).allSatisfy {
         existing[$0, 0] == columns[$0].name && existing[$0, 1] == columns[$0].type
       }
-    if isPrefix {
+    guard isPrefix else { return .other }
+    return existing.rowCount == columns.count ? .same : .extensible
+  }
+
+  private func update(
+    name: String, columns: [Column], query: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Outcome {
+    let create = self.create(name, query)
+    let fit = try self.fit(name: name, columns: columns, over: connection)
+    guard fit == .other else {
       try connection.execute(create)
-      return existing.rowCount == columns.count ? .unchanged : .replaced
+      return fit == .none ? .created : fit == .same ? .unchanged : .replaced
     }
     try connection.execute("SAVEPOINT _etl_view")
     do {
-      try connection.execute("DROP VIEW \(qualified); \(create); RELEASE SAVEPOINT _etl_view")
+      try connection.execute(
+        "DROP VIEW \(self.qualified(name)); \(create); RELEASE SAVEPOINT _etl_view")
       return .remade
     } catch {
       // dependent_objects_still_exist

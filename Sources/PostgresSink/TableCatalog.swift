@@ -7,8 +7,8 @@ package import Pipeline
 /// lock on `_etl_table`. What another process has created at the same moment is taken as found.
 /// Used by one thread at a time.
 package final class TableCatalog {
-  private let configuration: PostgresSinkConfiguration
-  private let bookkeeping: Bookkeeping
+  let configuration: PostgresSinkConfiguration
+  let bookkeeping: Bookkeeping
   private var hasBookkeeping = false
 
   package init(_ configuration: PostgresSinkConfiguration) {
@@ -61,36 +61,7 @@ package final class TableCatalog {
     }
   }
 
-  /// The statements that `prepare` and then `tables` for each of the layouts would execute. Reads
-  /// the database, changes nothing.
-  ///
-  /// - Returns: SQL text that `psql` takes; empty when nothing is missing.
-  package func plan(
-    _ layouts: [RecordLayout], over connection: PostgresConnection
-  ) throws(PostgresError) -> String {
-    var statements = try self.missingBookkeeping(over: connection)
-    let hasBookkeeping = statements.isEmpty
-    var states: [String: EntityState] = [:]
-    for layout in layouts {
-      let mapping = try TableMapping(layout, self.configuration)
-      var state: EntityState
-      if let known = states[layout.entity] {
-        state = known
-      } else {
-        state = try self.emptyState(of: mapping)
-        try state.read(over: connection, hasBookkeeping: hasBookkeeping)
-      }
-      // What the contract forbids to add is what the plan is asked for.
-      var configuration = self.configuration
-      if configuration.contract == .freeze { configuration.contract = .evolve }
-      let evolution = try TableEvolution(state, mapping, configuration)
-      statements += evolution.statements
-      states[layout.entity] = evolution.state
-    }
-    return statements.map { $0 + ";\n" }.joined()
-  }
-
-  private func emptyState(of mapping: TableMapping) throws(PostgresError) -> EntityState {
+  func emptyState(of mapping: TableMapping) throws(PostgresError) -> EntityState {
     var kinds = self.configuration.mode.tableKinds
     if mapping.family == .platformEvent {
       guard kinds.contains(.history) else {
@@ -101,21 +72,27 @@ package final class TableCatalog {
       }
       kinds = [.history]
     }
+    return try self.emptyState(ofEntity: mapping.entity, kinds: kinds)
+  }
+
+  func emptyState(
+    ofEntity entity: String, kinds: [TableDefinition.Kind]
+  ) throws(PostgresError) -> EntityState {
     var tables: [TableState] = []
     for kind in kinds {
-      let name = try TableMapping.tableName(of: mapping.entity, kind, self.configuration)
+      let name = try TableMapping.tableName(of: entity, kind, self.configuration)
       if let other = tables.first(where: { $0.name == name }) {
         throw PostgresError(
           .configuration,
           "postgres: tables.\(other.kind.rawValue) and tables.\(kind.rawValue) both give "
-            + "\(mapping.entity) the table \"\(name)\"")
+            + "\(entity) the table \"\(name)\"")
       }
       tables.append(TableState(kind: kind, schema: self.configuration.schema, name: name))
     }
-    return EntityState(entity: mapping.entity, tables: tables)
+    return EntityState(entity: entity, tables: tables)
   }
 
-  private func missingBookkeeping(
+  func missingBookkeeping(
     over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
     let schema = try connection.query(

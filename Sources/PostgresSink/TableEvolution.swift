@@ -376,31 +376,13 @@ struct TableEvolution {
 extension TableEvolution {
   /// What the tables will be.
   var tables: LayoutTables {
-    // The first table's order: the other's differs only where it was without the column for a time.
-    let first = self.state.tables.first
-    var columns: [TableColumn] = []
-    for registered in first?.registered ?? [] {
-      guard self.state.tables.allSatisfy({ $0.column(registered.name) != nil }),
-        let actual = first?.column(registered.name),
-        let type = PostgresType(oid: actual.typeOID)
-      else { continue }
-      columns.append(
-        TableColumn(
-          name: registered.name, type: type, path: registered.path,
-          salesforceType: registered.salesforceType))
-    }
+    let columns = self.state.dataColumns
     let places = Dictionary(
       columns.enumerated().map { ($0.element.name, $0.offset) },
       uniquingKeysWith: { first, _ in first })
-    func definition(_ kind: TableDefinition.Kind) -> TableDefinition? {
-      self.state.tables.first { $0.kind == kind }.map { table in
-        TableDefinition(
-          kind: kind, entity: self.state.entity, schema: table.schema, name: table.name,
-          dataColumns: columns)
-      }
-    }
     return LayoutTables(
-      history: definition(.history), current: definition(.current), dataColumns: columns,
+      history: self.state.definition(.history), current: self.state.definition(.current),
+      dataColumns: columns,
       columnIndices: self.columnNames.map { $0.flatMap { places[$0] } }, changes: self.changes,
       discarded: self.discarded)
   }

@@ -10,7 +10,8 @@ struct PubSubETL: AsyncParsableCommand {
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
     version: Self.version,
     subcommands: [
-      RunCommand.self, CheckCommand.self, StatusCommand.self, CheckpointCommand.self,
+      RunCommand.self, CheckCommand.self, PlanCommand.self, StatusCommand.self,
+      CheckpointCommand.self, RefoldCommand.self,
     ])
 
   static func main() async {

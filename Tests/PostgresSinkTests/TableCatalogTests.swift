@@ -135,7 +135,7 @@ import Testing
     #expect(changed?.message.contains("\"stagename\" as double precision") ?? false)
     #expect(try self.columns("salesforce.opportunity", connection).count == 3)
     // What the plan prints is what is missing.
-    try connection.execute(frozen.plan([wider], over: connection))
+    try connection.execute(frozen.plan([wider], over: connection).sql)
     #expect(try frozen.tables(for: wider, over: connection).columnIndices == [0, 1, 2])
   }
 
@@ -328,14 +328,14 @@ import Testing
     let connection = try database.connect()
     let catalog = TableCatalog(database.configuration())
     let wider = self.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
-    let plan = try catalog.plan([self.layout(), wider], over: connection)
+    let plan = try catalog.plan([self.layout(), wider], over: connection).sql
     #expect(plan.contains("ADD COLUMN \"new__c\" boolean"))
     #expect(
       try connection.column("SELECT count(*) FROM pg_namespace WHERE nspname = 'salesforce'") == [
         "0"
       ])
     try connection.execute(plan)
-    #expect(try catalog.plan([self.layout(), wider], over: connection) == "")
+    #expect(try catalog.plan([self.layout(), wider], over: connection).sql == "")
     let tables = try catalog.tables(for: wider, over: connection)
     #expect(tables.changes.isEmpty && tables.columnIndices == [0, 1, 2])
   }

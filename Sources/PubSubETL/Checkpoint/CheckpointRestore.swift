@@ -8,10 +8,24 @@ struct CheckpointRestore {
   /// What becomes of each topic, for people: topic and lines.
   var topics: [(topic: String, outcome: PositionRestore.Outcome)]
 
+  /// Positions that begin an epoch, which the databases have to begin as well: a store in an older
+  /// epoch counts as the one that is behind.
+  var newEpochs: [String: TopicPosition] {
+    var positions: [String: TopicPosition] = [:]
+    for (topic, outcome) in self.topics {
+      if case .readsAgain(let position, _) = outcome { positions[topic] = position }
+    }
+    return positions
+  }
+
   /// Reads the manifests; takes no lock, writes nothing.
   ///
+  /// - Parameter databases: of the pipeline, whose positions are not lost.
   /// - Throws: `RunFailure` (65) without a manifest of this pipeline, or with those of several orgs.
-  init(_ configuration: PipelineConfiguration, now: Int64 = UTCTime.now()) throws {
+  init(
+    _ configuration: PipelineConfiguration, _ databases: SinkDatabases? = nil,
+    now: Int64 = UTCTime.now()
+  ) throws {
     var sinks: [[ExportedFile]] = []
     var states: [String: JSONValue] = [:]
     for files in configuration.fileSinks {
@@ -40,8 +54,10 @@ struct CheckpointRestore {
         sinks: sinks.map { $0.filter { $0.topic == topic.name } },
         deadLetters: letters.filter { $0.topic == topic.name && $0.org == org },
         retainedSince: retainedSince)
-      return (topic.name, restore.outcome)
+      let epoch = databases?.highestEpoch(ofTopic: topic.name) ?? 0
+      return (topic.name, restore.outcome.beginning(after: epoch))
     }
+    states.merge(databases?.documentStates ?? [:]) { own, _ in own }
     var positions: [String: JSONValue] = [:]
     for (topic, outcome) in self.topics { positions[topic] = outcome.position?.json }
     self.document = CheckpointDocument(
@@ -75,9 +91,37 @@ struct CheckpointRestore {
     }
     return PipelineStatus.text(lines)
   }
+
+  /// What becomes of the databases, likewise.
+  func text(_ databases: SinkDatabases) -> String {
+    var lines = databases.lines
+    for entry in databases.entries {
+      lines.append(
+        (
+          "",
+          entry.state == nil
+            ? "\(entry.name): with \"start\": \"now\" it begins after the pipeline's position"
+            : "\(entry.name): keeps its position"
+              + (self.newEpochs.isEmpty
+                ? "" : ", but begins the new epochs too; history leaves out the rows it holds")
+        ))
+    }
+    return PipelineStatus.text(lines)
+  }
 }
 
 extension PositionRestore.Outcome {
+  /// The same with a new epoch, if it begins one, that comes after another.
+  func beginning(after epoch: Int) -> Self {
+    guard case .readsAgain(var position, let why) = self, position.epoch <= epoch else {
+      return self
+    }
+    let wanted = position.epoch
+    position.epoch = epoch + 1
+    return .readsAgain(
+      position, "\(why) (epoch \(epoch + 1) instead of \(wanted): a database is at \(epoch))")
+  }
+
   var position: TopicPosition? {
     switch self {
     case .goesOn(let position), .readsAgain(let position, _): position

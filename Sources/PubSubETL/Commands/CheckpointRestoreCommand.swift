@@ -14,6 +14,9 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       and the command says which events it repeats. Positions older than 72 h cannot be used: the \
       service does not know them any more. The change is noted in <name>.journal.ndjson beside \
       the checkpoint.
+      A database holds its own position, which is not lost with the checkpoint and stays as it is: \
+      the next run feeds files and database from the older of both, and neither gets an event \
+      twice. Where a new epoch begins the database begins it too, and leaves out the rows it holds.
 
       """ + CheckpointCommand.exitCodes)
 
@@ -41,20 +44,36 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
           "\(path) exists: move it away first if it is damaged or too old; 'checkpoint set' changes "
             + "the position of one topic")
       }
+      let databases = try SinkDatabases(configuration)
+      if configuration.fileSinks.isEmpty {
+        throw RunFailure(
+          .data, reason: "no_manifest",
+          databases.hasPositions
+            ? "there is nothing to restore: the positions are in the database, and 'run' goes on "
+              + "from them ('checkpoint show' shows them)"
+            : "pipeline '\(configuration.name)' has no files sink whose manifest could tell "
+              + "positions")
+      }
       // Before the state directory is made, which the lock needs.
-      _ = try CheckpointRestore(configuration)
+      _ = try CheckpointRestore(configuration, databases)
       let store = try CheckpointChange.open(configuration)
-      let restore = try CheckpointRestore(configuration)
-      StandardStream.output.write(restore.text)
+      let restore = try CheckpointRestore(configuration, databases)
+      let owner = PipelineAssembly(configuration: configuration).leaseOwner
+      try databases.checkOrg(restore.document.org)
+      if !restore.newEpochs.isEmpty { try databases.checkLeases(owner) }
+      StandardStream.output.write(restore.text + restore.text(databases))
       try CheckpointChange.confirm(self.yes)
+      let command = "checkpoint restore --from-manifest"
+      try databases.set(restore.newEpochs, owner: owner, command: command)
       try CheckpointJournal.append(
-        configuration.statePaths, command: "checkpoint restore --from-manifest", topic: nil,
+        configuration.statePaths, command: command, topic: nil,
         old: nil,
         new: JSONValue(
           .object(
             restore.document.topics.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) })
         ))
       try store.save(restore.document)
+      if !restore.newEpochs.isEmpty { try databases.commit() }
     }
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import FileSink
 import JSON
 import Pipeline
+import PostgresSink
 
 /// `pubsub-etl checkpoint set FILE --topic T …`: another position, by decision of the user.
 struct CheckpointSetCommand: AsyncParsableCommand {
@@ -12,7 +13,8 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       Events that were exported before and are read again get other files, with the new epoch in \
       their names; (_event_id, _record_id) tells them. Events between the old position and the new \
       one, if that is later, are not exported. The change is noted in <name>.journal.ndjson beside \
-      the checkpoint.
+      the checkpoint. Postgres sinks get the same position in their database, in one transaction \
+      with a line in _etl_journal; history leaves out the rows it holds already.
 
       """ + CheckpointCommand.exitCodes)
 
@@ -58,14 +60,23 @@ struct CheckpointSetCommand: AsyncParsableCommand {
           "the pipeline file has no topic \(self.topic); it has: \(known)")
       }
       // Asked first, so that nothing is made where there is nothing.
-      _ = try FileCheckpointStore.stored(configuration)
+      let databases = try SinkDatabases(configuration)
+      // Without files the checkpoint is but a copy of what the databases hold.
+      let isCopy = configuration.fileSinks.isEmpty && databases.hasPositions
+      if !isCopy { _ = try FileCheckpointStore.stored(configuration) }
       let store = try CheckpointChange.open(configuration)
-      guard var document = try store.load() else {
+      let stored = try store.load()
+      guard stored != nil || isCopy else {
         throw RunFailure(.data, reason: "no_checkpoint", "\(store.path) has just been removed")
       }
+      var document = stored ?? databases.document(configuration)
+      let owner = PipelineAssembly(configuration: configuration).leaseOwner
+      try databases.checkOrg(document.org)
+      try databases.checkLeases(owner)
       let change = try CheckpointChange.set(
         &document, topic: self.topic, resume: self.replayID, start: self.start,
-        exportedEpoch: try self.exportedEpoch(configuration))
+        exportedEpoch: max(
+          try self.exportedEpoch(configuration), databases.highestEpoch(ofTopic: self.topic)))
       var lines: [(label: String, value: String)] = [("topic", self.topic)]
       func describe(_ label: String, _ position: TopicPosition?) {
         let texts: [String] = position.map { PipelineStatus.lines($0) } ?? ["nothing"]
@@ -73,13 +84,27 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         for text in texts.dropFirst() { lines.append(("", text)) }
       }
       describe("stored", change.old)
+      for entry in databases.entries {
+        lines.append(
+          (
+            "database",
+            entry.name
+              + (entry.state == nil ? ": no position there, left so" : ": gets the same position")
+          ))
+        if let position = entry.state?.positions[self.topic], position != change.old {
+          describe("", position)
+        }
+      }
       describe("new", change.new)
       StandardStream.output.write(PipelineStatus.text(lines))
       try CheckpointChange.confirm(self.yes)
+      let command = "checkpoint set \(self.argument)"
+      try databases.set([self.topic: change.new], owner: owner, command: command)
       try CheckpointJournal.append(
-        configuration.statePaths, command: "checkpoint set \(self.argument)", topic: self.topic,
+        configuration.statePaths, command: command, topic: self.topic,
         old: change.old.map(\.json) ?? nil, new: change.new.json)
-      try store.save(document)
+      if stored != nil { try store.save(document) }
+      try databases.commit()
     }
   }
 

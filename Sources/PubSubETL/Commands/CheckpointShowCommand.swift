@@ -6,25 +6,58 @@ import Pipeline
 struct CheckpointShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Shows the stored positions. Safe beside a run.",
-    discussion: CheckpointCommand.exitCodes)
+    discussion: """
+      Those of the checkpoint and, of postgres sinks, those that the database holds with the rows.
+
+      """ + CheckpointCommand.exitCodes)
 
   @OptionGroup var options: PipelineOptions
 
-  @Flag(help: "Print the stored checkpoint as JSON, as it is.")
+  @Flag(
+    help:
+      "Print the stored checkpoint as JSON, as it is; with postgres sinks also a member databases.")
   var json = false
 
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     try CheckpointCommand.reporting {
-      let document = try FileCheckpointStore.stored(configuration)
-      let text = self.json ? document.json.text(.pretty) + "\n" : try Self.text(document)
+      let paths = configuration.statePaths
+      let document = try FileCheckpointStore.peek(paths)
+      let databases: Result<SinkDatabases, any Error> = Result {
+        try SinkDatabases(configuration)
+      }
+      if document == nil, (try? databases.get())?.hasPositions != true {
+        // A database that does not answer comes first.
+        _ = try databases.get()
+        throw FileCheckpointStore.missing(configuration)
+      }
+      let text =
+        self.json
+        ? Self.json(document, try? databases.get(), configuration).text(.pretty) + "\n"
+        : PipelineStatus.text(
+          try (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
+            + ((try? databases.get())?.lines ?? []))
       guard StandardStream.output.write(text) else {
         throw RunFailure(.output, reason: "output", "standard output cannot be written")
       }
+      _ = try databases.get()
     }
   }
 
-  private static func text(_ document: CheckpointDocument) throws -> String {
+  private static func json(
+    _ document: CheckpointDocument?, _ databases: SinkDatabases?,
+    _ configuration: PipelineConfiguration
+  ) -> JSONValue {
+    var members = document?.json.members ?? []
+    if !configuration.postgresSinks.isEmpty {
+      members.append(JSONMember("databases", databases?.json ?? nil))
+    }
+    return JSONValue(.object(members))
+  }
+
+  private static func lines(
+    _ document: CheckpointDocument
+  ) throws -> [(label: String, value: String)] {
     var lines: [(label: String, value: String)] = [
       ("pipeline", document.pipeline), ("org", document.org),
       ("stored at", UTCTime.timestamp(milliseconds: document.savedAt)),
@@ -38,7 +71,7 @@ struct CheckpointShowCommand: AsyncParsableCommand {
       }
     }
     for sink in document.sinks.keys.sorted() { lines.append(("sink", sink)) }
-    return PipelineStatus.text(lines)
+    return lines
   }
 }
 
@@ -48,11 +81,17 @@ extension FileCheckpointStore {
   /// - Throws: `RunFailure` (65) when there is none.
   static func stored(_ configuration: PipelineConfiguration) throws -> CheckpointDocument {
     guard let document = try Self.peek(configuration.statePaths) else {
-      throw RunFailure(
-        .data, reason: "no_checkpoint",
-        "\(configuration.statePaths.checkpoint) does not exist: the pipeline never ran, or its "
-          + "checkpoint is lost ('checkpoint restore --from-manifest' makes one from the files)")
+      throw Self.missing(configuration)
     }
     return document
+  }
+
+  static func missing(_ configuration: PipelineConfiguration) -> RunFailure {
+    RunFailure(
+      .data, reason: "no_checkpoint",
+      "\(configuration.statePaths.checkpoint) does not exist: the pipeline never ran, or its "
+        + "checkpoint is lost"
+        + (configuration.fileSinks.isEmpty
+          ? "" : " ('checkpoint restore --from-manifest' makes one from the files)"))
   }
 }

@@ -7,13 +7,14 @@ struct StatusCommand: AsyncParsableCommand {
     commandName: "status",
     abstract: "Shows positions, files, the last run, and whether all is well.",
     discussion: """
-      Reads the state directory and the manifests only: no lock, no connection, nothing written. \
-      Safe beside a run.
-      Exit codes, for monitors: 0 all is well; 65 the checkpoint is lost or damaged, or a \
-      position was confirmed more than 48 h ago (the service keeps 72 h); 75 never run, the last \
+      Reads the state directory, the manifests and, of postgres sinks, the database, whose stale \
+      and partial records it counts: no lock, no login to Salesforce, nothing written. Safe beside \
+      a run.
+      Exit codes, for monitors: 0 all is well; 65 checkpoint or a database's position is lost or \
+      damaged, or a position was confirmed more than 48 h ago (the service keeps 72 h); 75 never run, the last \
       commit is older than --max-age, or the last run was killed; the exit code of the last run \
-      when that failed and none is going on; 64 command line, 78 mistakes in the file. With \
-      several of these the first problem shown counts.
+      when that failed and none is going on; 69 a database does not answer, 77 it refuses; 64 \
+      command line, 78 mistakes in the file. With several of these the first problem shown counts.
       """)
 
   @OptionGroup var options: PipelineOptions

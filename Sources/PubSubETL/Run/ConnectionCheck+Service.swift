@@ -1,4 +1,3 @@
-import GRPCCore
 import PubSubAPI
 import SalesforceAuth
 
@@ -9,31 +8,34 @@ extension ConnectionCheck {
     _ configuration: PipelineConfiguration
   ) async throws(Failure) -> [String] {
     do {
-      let credentials = OrgCredentials(configuration.source.org)
-      let token = try await credentials.provider.token()
-      var lines = ["login: org \(token.organizationID) at \(token.instanceURL)"]
-      let transport = try PipelineAssembly(configuration: configuration).transport()
-      let client = GRPCClient(transport: transport)
-      let connections = Task { try await client.runConnections() }
-      defer { connections.cancel() }
-      let service = PubSubClient(client)
-      for topic in configuration.source.topics {
-        let found = try await service.topic(
-          named: topic.name, credentials: try await credentials.credentials())
-        guard found.canSubscribe else {
-          throw RunFailure(
-            .refused, reason: "cannot_subscribe",
-            "\(topic.name): the run-as user may not subscribe; it needs View All on the object")
+      return try await PipelineAssembly(configuration: configuration).withService {
+        service, credentials in
+        let token = try await credentials.provider.token()
+        var lines = ["login: org \(token.organizationID) at \(token.instanceURL)"]
+        for topic in configuration.source.topics {
+          _ = try await service.subscribableTopic(topic.name, credentials)
+          lines.append("topic: \(topic.name) can be subscribed to")
         }
-        lines.append("topic: \(topic.name) can be subscribed to")
+        return lines
       }
-      return lines
-    } catch let error as PubSubError {
-      let isRefused = [.notFound, .permissionDenied, .unauthenticated].contains(error.status)
-      throw Failure(exitCode: isRefused ? .refused : .unavailable, message: error.message)
     } catch {
       let failure = RunFailure(error)
       throw Failure(exitCode: failure.exitCode, message: failure.message)
     }
+  }
+}
+
+extension PubSubClient {
+  /// What the service knows of a topic. Throws when nobody may subscribe to it by this login.
+  func subscribableTopic(
+    _ name: String, _ credentials: OrgCredentials
+  ) async throws -> TopicInformation {
+    let found = try await self.topic(named: name, credentials: try await credentials.credentials())
+    guard found.canSubscribe else {
+      throw RunFailure(
+        .refused, reason: "cannot_subscribe",
+        "\(name): the run-as user may not subscribe; it needs View All on the object")
+    }
+    return found
   }
 }

@@ -23,6 +23,17 @@ struct PipelineAssembly {
         host: endpoint.host, port: UInt16(endpoint.port), security: security))
   }
 
+  /// Lends a connection to the service for calls with one answer. Logging in is up to `body`.
+  func withService<Value>(
+    _ body: (PubSubClient<HTTP2ClientTransport>, OrgCredentials) async throws -> Value
+  ) async throws -> Value {
+    let client = GRPCClient(transport: try self.transport())
+    let connections = Task { try await client.runConnections() }
+    defer { connections.cancel() }
+    return try await body(
+      PubSubClient(client), OrgCredentials(self.configuration.source.org))
+  }
+
   func sinks(org: String, acceptsReset: Bool) -> [FileSink] {
     self.configuration.fileSinks.map { files in
       FileSink(
@@ -42,13 +53,17 @@ struct PipelineAssembly {
     try self.configuration.postgresSinks.map { settings in
       let sink = try PostgresSink(
         name: settings.name, configuration: settings.sink, pipeline: self.configuration.name,
-        org: org,
-        owner: LeaseOwner(
-          place: "\(HostName.current) \(self.configuration.checkpoint.directory)",
-          processID: getpid()), takesOver: takesOver)
+        org: org, owner: self.leaseOwner, takesOver: takesOver)
       sink.onNotice = { logger.notice("sink '\(settings.name)': \($0)") }
       return sink
     }
+  }
+
+  /// This process, as databases know it.
+  var leaseOwner: LeaseOwner {
+    LeaseOwner(
+      place: "\(HostName.current) \(self.configuration.checkpoint.directory)",
+      processID: getpid())
   }
 
   func stages() -> StageChain { StageChain(self.configuration.stages.map { $0.transform() }) }
@@ -77,11 +92,15 @@ struct PipelineAssembly {
   func sourceOptions(follows: Bool, logger: Logger) -> PubSubSourceOptions {
     PubSubSourceOptions(
       window: self.configuration.source.numRequested, maxRetries: follows ? nil : 8,
-      recordIDs: self.configuration.source.recordIDs == .array ? .array : .rows,
+      recordIDs: self.decoding.recordIDs,
       isIdentityError: { ($0 as? TLSError)?.isIdentityError == true },
       onUnexpectedSchemaID: { id in
         logger.notice("schema \(id): the ID is not the fingerprint of the schema the service gave")
       })
+  }
+
+  var decoding: EventDecodingOptions {
+    EventDecodingOptions(recordIDs: self.configuration.source.recordIDs == .array ? .array : .rows)
   }
 
   func runner(_ options: RunOptions) -> RunnerConfiguration {

@@ -73,7 +73,7 @@ final class PipelineRun {
     let stored = try self.startingPositions(
       document, succession, sinks: sinks, databases: databases)
     let databaseStates = self.configuration.postgresSinks.map {
-      ($0.name, ["type": "postgres", "schema": .string($0.sink.schema)] as JSONValue)
+      ($0.name, SinkDatabases.documentState(schema: $0.sink.schema))
     }
 
     var runner = self.assembly.runner(self.options)

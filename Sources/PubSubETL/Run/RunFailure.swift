@@ -2,6 +2,8 @@ import FileSink
 import GRPCCore
 import Pipeline
 import PostgresSink
+import PubSubAPI
+import PubSubSource
 import SalesforceAuth
 import TLSStream
 
@@ -69,6 +71,12 @@ struct RunFailure: Error {
         default: .refused
         }
       self.init(code, reason: "login", "\(error)")
+    case let error as PubSubError:
+      let isRefused = [.notFound, .permissionDenied, .unauthenticated].contains(error.status)
+      self.init(
+        isRefused ? .refused : .unavailable, reason: isRefused ? "refused" : "unavailable",
+        error.message)
+    case let error as EventDecodingError: self.init(.data, reason: "schema", "\(error)")
     case let error as TLSError: self.init(.configuration, reason: "tls", "\(error)")
     case let error as RPCError: self.init(.unavailable, reason: "connection", error.message)
     default: self.init(.internal, reason: "internal", "\(error)")

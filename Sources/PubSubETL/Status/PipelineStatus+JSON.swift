@@ -25,7 +25,7 @@ extension PipelineStatus {
       "last_commit_at": Self.time(self.savedAt),
       "last_commit_age_ms": self.savedAt.map { .integer(self.now - $0) } ?? nil,
       "topics": .array(self.topics.map(self.json)),
-      "sinks": .array(self.sinks.map(self.json)),
+      "sinks": .array(self.sinks.map(self.json) + self.databases.map(self.json)),
       "dead_letters": [
         "directory": .string(self.deadLetters.directory),
         "events": .integer(self.deadLetters.events), "files": .integer(self.deadLetters.files),
@@ -66,14 +66,11 @@ extension PipelineStatus {
   }
 
   private func json(_ sink: Sink) -> JSONValue {
-    let positions = sink.positions.sorted { $0.key < $1.key }.map { topic, position in
-      JSONMember(topic, Self.json(position))
-    }
-    return [
+    [
       "name": .string(sink.name), "type": "files", "directory": .string(sink.directory),
       "new": .boolean(sink.isNew),
       "removed_at": Self.time(sink.removedAt),
-      "positions": JSONValue(.object(positions)),
+      "positions": Self.json(sink.positions),
       "events": .integer(sink.events), "files": .integer(sink.files),
       "bytes": .integer(sink.bytes), "open_files": .integer(sink.openFiles),
     ]
@@ -89,9 +86,9 @@ extension PipelineStatus {
     ]
   }
 
-  private static func time(_ milliseconds: Int64?) -> JSONValue {
+  static func time(_ milliseconds: Int64?) -> JSONValue {
     milliseconds.map { .string(UTCTime.timestamp(milliseconds: $0)) } ?? nil
   }
 
-  private static func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? nil }
+  static func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? nil }
 }

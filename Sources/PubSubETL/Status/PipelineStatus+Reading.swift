@@ -29,6 +29,7 @@ extension PipelineStatus {
     }
     try status.readSinks(configuration, document)
     try status.readDeadLetters(document)
+    status.readDatabases(configuration, document)
     status.judge(maxAge: maxAge, journalAt: Self.modificationTime(of: paths.journal))
     return status
   }

@@ -26,6 +26,10 @@ extension PipelineStatus {
       lines.append(("sink", "\(sink.name): files in \(sink.directory)"))
       lines += self.lines(sink).map { ("", $0) }
     }
+    for database in self.databases {
+      lines.append(("sink", "\(database.name): PostgreSQL, schema \(database.schema)"))
+      lines += self.lines(database).map { ("", $0) }
+    }
     let letters = self.deadLetters
     lines.append(
       (
@@ -106,7 +110,7 @@ extension PipelineStatus {
     return lines
   }
 
-  private func moment(_ milliseconds: Int64) -> String {
+  func moment(_ milliseconds: Int64) -> String {
     "\(UTCTime.timestamp(milliseconds: milliseconds)) "
       + "(\(ProgressLine.age(milliseconds: max(0, self.now - milliseconds))) ago)"
   }

@@ -1,6 +1,6 @@
 import Pipeline
 
-/// How a pipeline stands, from its state directory and manifests, for `pubsub-etl status`.
+/// How a pipeline stands, from its state directory, manifests and databases, for `pubsub-etl status`.
 struct PipelineStatus {
   struct Topic {
     var name: String
@@ -57,6 +57,7 @@ struct PipelineStatus {
   var savedAt: Int64?
   var topics: [Topic] = []
   var sinks: [Sink] = []
+  var databases: [Database] = []
   var deadLetters: DeadLetters
   var lastRun: LastRun?
   /// In the order of their weight.
@@ -79,6 +80,7 @@ extension PipelineStatus {
   ///   - journalAt: when positions were last changed by hand, which also takes the lock.
   mutating func judge(maxAge: Duration?, journalAt: Int64?) {
     let isRunning = self.lock.isHeld == true
+    self.judgeDatabases()
     if let savedAt = self.savedAt {
       self.judgeRun(isRunning: isRunning, journalAt: journalAt)
       self.judgePositions()
@@ -88,6 +90,15 @@ extension PipelineStatus {
           "the last commit was \(ProgressLine.age(milliseconds: self.now - savedAt)) ago: is the "
             + "pipeline still started?")
       }
+    } else if self.sinks.contains(where: { $0.removedAt == nil }),
+      let database = self.databases.first(where: { $0.state != nil })
+    {
+      self.add(
+        .data, "lost_state",
+        "there is no checkpoint in \(self.stateDirectory), but the database of sink "
+          + "'\(database.name)' has positions of this pipeline: put the checkpoint back, run "
+          + "'pubsub-etl checkpoint restore \(self.file) --from-manifest', or begin a new epoch "
+          + "with 'run --accept-reset'")
     } else if self.sinks.contains(where: { $0.files > 0 }) {
       self.add(
         .data, "lost_state",
@@ -98,6 +109,8 @@ extension PipelineStatus {
       // The first run has not committed yet.
     } else {
       self.judgeRun(isRunning: false, journalAt: journalAt)
+      // A database that does not answer may know better.
+      guard !self.databases.contains(where: { $0.failure != nil }) else { return }
       self.add(.tryAgain, "never_run", "nothing was ever committed in \(self.stateDirectory)")
     }
   }
@@ -135,7 +148,7 @@ extension PipelineStatus {
     }
   }
 
-  private mutating func add(_ exitCode: ExitCode, _ kind: String, _ message: String) {
+  mutating func add(_ exitCode: ExitCode, _ kind: String, _ message: String) {
     self.problems.append(Problem(exitCode: exitCode.rawValue, kind: kind, message: message))
   }
 }

@@ -26,6 +26,24 @@ public final class AvroEventDecoder {
     self.options = options
   }
 
+  /// A decoder for a schema as the service tells it.
+  ///
+  /// - Parameter json: the Avro schema.
+  /// - Throws: code `schema` for a text that is no schema, or a schema that no event has.
+  public convenience init(
+    json: String, schemaID: String, topic: String,
+    options: EventDecodingOptions = EventDecodingOptions()
+  ) throws(EventDecodingError) {
+    let schema: Schema
+    do {
+      schema = try Schema(parsing: Array(json.utf8))
+    } catch {
+      throw EventDecodingError(
+        code: .schema, reason: "\(error)", path: "", topic: topic, schemaID: schemaID, cause: error)
+    }
+    try self.init(schema: schema, schemaID: schemaID, topic: topic, options: options)
+  }
+
   /// Appends the rows of one event, and its entry in `events`, to a batch.
   ///
   /// An event makes at least one row: without record IDs it has none in `_record_id`.

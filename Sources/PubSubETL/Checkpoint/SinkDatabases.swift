@@ -1,0 +1,152 @@
+import JSON
+import Pipeline
+import PostgresSink
+
+/// The databases of a pipeline's postgres sinks, for commands that look at positions or set them.
+struct SinkDatabases {
+  struct Entry {
+    var name: String
+    var schema: String
+    /// Nil when the database has no position of the sink.
+    var state: SinkState?
+    fileprivate var stored: StoredPositions
+  }
+
+  private(set) var entries: [Entry] = []
+
+  /// Connects to each and reads its positions.
+  ///
+  /// - Throws: `RunFailure` naming the sink.
+  init(_ configuration: PipelineConfiguration) throws {
+    for settings in configuration.postgresSinks {
+      do {
+        let stored = try StoredPositions(
+          pipeline: configuration.name, sink: settings.name, settings.sink)
+        self.entries.append(
+          Entry(
+            name: settings.name, schema: settings.sink.schema, state: try stored.read(),
+            stored: stored))
+      } catch {
+        var failure = RunFailure(error)
+        failure.message = "sink '\(settings.name)': \(failure.message)"
+        throw failure
+      }
+    }
+  }
+
+  var hasPositions: Bool { self.entries.contains { $0.state != nil } }
+
+  /// The highest epoch of a topic in any of them; 0 without one.
+  func highestEpoch(ofTopic topic: String) -> Int {
+    self.entries.compactMap { $0.state?.positions[topic]?.epoch }.max() ?? 0
+  }
+
+  /// - Throws: `RunFailure` (78) when one belongs to another org.
+  func checkOrg(_ org: String) throws {
+    for entry in self.entries {
+      guard let state = entry.state, state.org != org else { continue }
+      throw RunFailure(
+        .configuration, reason: "other_org",
+        "the positions of sink '\(entry.name)' in its database belong to org \(state.org), those "
+          + "of the checkpoint to \(org): nothing was changed")
+    }
+  }
+
+  /// - Throws: `LeaseError` while another host runs the pipeline.
+  func checkLeases(_ owner: LeaseOwner) throws {
+    for entry in self.entries {
+      if let state = entry.state { try entry.stored.checkLease(state, owner: owner) }
+    }
+  }
+
+  /// Sets positions, by topic, where there are any. `commit` makes it durable; without it nothing
+  /// is changed.
+  func set(_ positions: [String: TopicPosition], owner: LeaseOwner, command: String) throws {
+    guard !positions.isEmpty else { return }
+    for entry in self.entries {
+      guard let state = entry.state else { continue }
+      try entry.stored.set(positions, expecting: state, owner: owner, command: command)
+    }
+  }
+
+  /// - Throws: `RunFailure`: whether this database has changed is not known, others may have.
+  func commit() throws {
+    for entry in self.entries {
+      do {
+        try entry.stored.commit()
+      } catch {
+        var failure = RunFailure(error)
+        failure.message =
+          "sink '\(entry.name)': \(failure.message); the checkpoint has the new position, the "
+          + "database perhaps not: give the command again"
+        throw failure
+      }
+    }
+  }
+
+  /// What a checkpoint would be a copy of: of each topic the position furthest behind.
+  func document(_ configuration: PipelineConfiguration) -> CheckpointDocument {
+    let states = self.entries.compactMap(\.state)
+    var positions: [String: TopicPosition] = [:]
+    for state in states {
+      positions.merge(state.positions) {
+        ($1.epoch, $1.nextOrdinal) < ($0.epoch, $0.nextOrdinal) ? $1 : $0
+      }
+    }
+    return CheckpointDocument(
+      pipeline: configuration.name, org: states.first?.org ?? "",
+      topics: positions.mapValues(\.json), sinks: self.documentStates)
+  }
+
+  /// Members of a checkpoint's `sinks`, as runs store them.
+  var documentStates: [String: JSONValue] {
+    var states: [String: JSONValue] = [:]
+    for entry in self.entries where entry.state != nil {
+      states[entry.name] = Self.documentState(schema: entry.schema)
+    }
+    return states
+  }
+
+  static func documentState(schema: String) -> JSONValue {
+    ["type": "postgres", "schema": .string(schema)]
+  }
+
+  /// Lines of a label and a value, for people.
+  var lines: [(label: String, value: String)] {
+    var lines: [(label: String, value: String)] = []
+    for entry in self.entries {
+      lines.append(("database", "\(entry.name): schema \(entry.schema)"))
+      guard let state = entry.state else {
+        lines.append(("", "no position stored"))
+        continue
+      }
+      lines.append(("", "committed \(UTCTime.timestamp(milliseconds: state.committedAt))"))
+      lines.append(("", PipelineStatus.lease(state)))
+      for (topic, position) in state.positions.sorted(by: { $0.key < $1.key }) {
+        lines.append(("", "\(topic): \(PipelineStatus.lines(position).joined(separator: ", "))"))
+      }
+    }
+    return lines
+  }
+
+  /// By name: positions as stored, org, owner and lease.
+  var json: JSONValue {
+    JSONValue(
+      .object(
+        self.entries.map { entry in
+          JSONMember(
+            entry.name,
+            entry.state.map { state -> JSONValue in
+              let topics = state.positions.sorted { $0.key < $1.key }
+                .map { JSONMember($0.key, $0.value.json) }
+              return [
+                "schema": .string(entry.schema), "org": .string(state.org),
+                "topics": JSONValue(.object(topics)), "owner": .string(state.owner),
+                "fence": .integer(state.fence), "leased": .boolean(state.isLeased),
+                "lease_until": .string(UTCTime.timestamp(milliseconds: state.leaseUntil)),
+                "committed_at": .string(UTCTime.timestamp(milliseconds: state.committedAt)),
+              ]
+            } ?? nil)
+        }))
+  }
+}

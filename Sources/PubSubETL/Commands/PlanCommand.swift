@@ -1,0 +1,64 @@
+import ArgumentParser
+import Pipeline
+import PostgresSink
+
+/// `pubsub-etl plan FILE`: the statements that a run would execute to make tables fit.
+struct PlanCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "plan",
+    abstract: "Prints the DDL that a run would execute in its databases; changes nothing.",
+    discussion: """
+      Logs in, asks for the present schema of every topic, compares it with the tables and prints \
+      SQL that psql takes, on standard output; what else there is to say goes to standard error. \
+      With contract freeze that is what somebody has to execute before the run. Events that are \
+      kept from before a change of the schema may need more columns, and the events of a channel \
+      have schemas that are not known before they come.
+      Exit codes: 0 printed, whatever is missing; 64 command line, or no postgres sink; 65 a \
+      schema that no event can have; 69 service or database unavailable; 74 standard output; 77 \
+      login, topic or database refused; 78 mistakes in the file, or tables that do not fit.
+      """)
+
+  @OptionGroup var options: PipelineOptions
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    do {
+      guard !configuration.postgresSinks.isEmpty else {
+        throw RunFailure(
+          .usage, reason: "no_database",
+          "pipeline '\(configuration.name)' has no postgres sink: files need no plan")
+      }
+      let planned = try await PlannedLayouts.ask(configuration)
+      for topic in planned.unknown {
+        StandardStream.error.write(
+          "\(topic): a channel: the schemas of its events, and so their tables, are not known "
+            + "before they come\n")
+      }
+      for sink in configuration.postgresSinks {
+        let plan = try TableCatalog.plan(planned.layouts, sink.sink)
+        guard StandardStream.output.write(Self.text(plan, sink: sink.name)) else {
+          throw RunFailure(.output, reason: "output", "standard output cannot be written")
+        }
+        for line in Self.consequences(plan, sink: sink.name) {
+          StandardStream.error.write("\(line)\n")
+        }
+      }
+    } catch {
+      throw RunFailure(error).reported
+    }
+  }
+
+  /// SQL with a comment before it.
+  static func text(_ plan: TablePlan, sink: String) -> String {
+    "-- sink '\(sink)'\(plan.sql.isEmpty ? ": nothing is missing" : "")\n\(plan.sql)"
+  }
+
+  /// What the contract makes of it, one sentence each.
+  static func consequences(_ plan: TablePlan, sink: String) -> [String] {
+    plan.refusals.map { "sink '\(sink)': a run would end with 65: \($0)" }
+      + plan.discarded.sorted { $0.key < $1.key }.map { entity, fields in
+        "sink '\(sink)': contract discard: \(entity): left out for want of a column: "
+          + fields.joined(separator: ", ")
+      }
+  }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import PostgresSink
+
+/// `pubsub-etl refold FILE`: current rows rebuilt from history.
+struct RefoldCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "refold",
+    abstract: "Rebuilds the current rows of a database from its history.",
+    discussion: """
+      For records whose events did not all come in order, and to prove that the current table is \
+      right: nothing changes then. Needs a postgres sink of mode both; no login to Salesforce. \
+      Safe beside a run, which waits while some records at a time are rebuilt. Records without \
+      history stay as they are. What failed half-way may be repeated.
+      Exit codes: 0 done; 64 command line, or no such sink or entity; 69 database unavailable; 74 \
+      its disk is full; 77 it refuses; 78 mistakes in the file, or tables that do not fit.
+      """)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Option(help: "The sink by its name; without it every postgres sink of mode both.")
+  var sink: String?
+
+  @Option(help: "An object, for example Opportunity; without it all that have tables.")
+  var entity: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "A record, by its ID as in column id; without it all. May be given several times.",
+      valueName: "id"))
+  var record: [String] = []
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    do {
+      for sink in try self.sinks(configuration) { try self.refold(sink) }
+    } catch {
+      throw RunFailure(error).reported
+    }
+  }
+
+  private func sinks(_ configuration: PipelineConfiguration) throws -> [PostgresSinkSettings] {
+    let all = configuration.postgresSinks
+    if let sink, !all.contains(where: { $0.name == sink }) {
+      let known = all.map(\.name).joined(separator: ", ")
+      throw RunFailure(
+        .usage, reason: "unknown_sink",
+        "the pipeline file has no postgres sink '\(sink)'"
+          + (known.isEmpty ? "" : "; it has: \(known)"))
+    }
+    let sinks = all.filter { self.sink == nil || $0.name == self.sink }
+    let usable = sinks.filter { $0.sink.mode == .both }
+    guard !usable.isEmpty else {
+      throw RunFailure(
+        .usage, reason: "no_history",
+        sinks.isEmpty
+          ? "pipeline '\(configuration.name)' has no postgres sink"
+          : "a sink of mode both is needed: '\(sinks[0].name)' has mode "
+            + "\(sinks[0].sink.mode.rawValue), so there is no history beside the current rows")
+    }
+    return usable
+  }
+
+  private func refold(_ sink: PostgresSinkSettings) throws {
+    let connection = try PostgresConnection(sink.sink.connection)
+    let all = try TableCatalog(sink.sink).storedTables(over: connection)
+    let chosen = all.filter { self.entity == nil || $0.entity == self.entity }
+    if let entity, chosen.isEmpty {
+      let known = all.map(\.entity).joined(separator: ", ")
+      throw RunFailure(
+        .usage, reason: "unknown_entity",
+        "sink '\(sink.name)' has no tables of \(entity)"
+          + (known.isEmpty ? "; it has none yet" : "; it has those of \(known)"))
+    }
+    try self.say([("sink", sink.name + (chosen.isEmpty ? ": no tables yet" : ""))])
+    var checked = 0
+    for tables in chosen {
+      let refold = Refold(
+        history: tables.history, current: tables.current, delete: sink.sink.delete)
+      let counts =
+        self.record.isEmpty
+        ? try refold.refoldAll(over: connection)
+        : try refold.refoldAlone(records: self.record, over: connection)
+      checked += counts.checked
+      try self.say([
+        (
+          "entity",
+          "\(tables.entity): \(ProgressLine.grouped(Int64(counts.checked))) records checked, "
+            + "\(ProgressLine.grouped(Int64(counts.changed))) changed"
+        )
+      ])
+    }
+    let asked = Set(self.record).count
+    if checked < asked {
+      StandardStream.error.write(
+        "sink '\(sink.name)': \(asked - checked) of \(asked) records have no history; IDs are "
+          + "those of column id, 18 characters\n")
+    }
+  }
+
+  private func say(_ lines: [(label: String, value: String)]) throws {
+    guard StandardStream.output.write(PipelineStatus.text(lines)) else {
+      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+    }
+  }
+}

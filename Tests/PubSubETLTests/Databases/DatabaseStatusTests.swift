@@ -1,0 +1,83 @@
+import JSON
+import Pipeline
+import PostgresSink
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Status of a pipeline with a database", .enabled(if: PostgresCluster.isAvailable))
+struct DatabaseStatusTests {
+  private let now = UTCTime.now()
+  private static let sinks: [String: JSONValue] = [
+    "files": ["files": []], "warehouse": ["type": "postgres", "schema": "salesforce"],
+  ]
+
+  @Test("Position, owner and lease are told; looking makes nothing")
+  func told() async throws {
+    let sample = try await DatabaseSample()
+    try sample.state.store(
+      [StateSample.topic: sample.state.position(ordinal: 12, confirmedAt: self.now)],
+      sinks: ["files": ["files": []]])
+    let new = try PipelineStatus.read(sample.configuration, maxAge: nil)
+    #expect(new.databases.map(\.isNew) == [true])
+    #expect(!new.problems.map(\.kind).contains("lost_state"))
+    #expect(try sample.query("SELECT to_regnamespace('salesforce')") == "")
+    try sample.store(
+      sample.state.position(ordinal: 9, confirmedAt: self.now), lease: "1 hour")
+    let status = try PipelineStatus.read(sample.configuration, maxAge: nil)
+    let sink = try #require(status.json["sinks"]?.array?.last)
+    #expect(sink["type"]?.string == "postgres")
+    #expect(sink["owner"]?.string == "host /state pid 1")
+    #expect(sink["fence"]?.integer == 7)
+    #expect(sink["leased"] == true)
+    #expect(sink["positions"]?[StateSample.topic]?["next_ordinal"]?.integer == 9)
+    #expect(status.topics.first?.position?.nextOrdinal == 12)
+    #expect(status.text.contains("run 7 by host /state pid 1, its lease holds until "))
+  }
+
+  @Test("A database that does not answer is a problem of its own; the rest is told")
+  func unreachable() async throws {
+    let sample = try await DatabaseSample()
+    try sample.state.store(
+      [StateSample.topic: sample.state.position(confirmedAt: self.now)], sinks: Self.sinks)
+    var configuration = sample.configuration
+    guard case .postgres(var settings) = configuration.sinks[1] else { return }
+    settings.sink.connection.url = "postgresql://nobody@127.0.0.1:1/none"
+    configuration.sinks[1] = .postgres(settings)
+    let status = try PipelineStatus.read(configuration, maxAge: nil)
+    #expect(status.problems.first?.kind == "database_unavailable")
+    #expect(status.exitCode == 69)
+    #expect(status.topics.first?.position?.nextOrdinal == 10)
+    let sink = status.json["sinks"]?.array?.last
+    #expect(sink?["error"]?.string != nil)
+    #expect(sink?["owner"] == .some(nil))
+  }
+
+  @Test("Positions that one of both has lost are lost state")
+  func lost() async throws {
+    let sample = try await DatabaseSample()
+    try sample.state.store(
+      [StateSample.topic: sample.state.position(confirmedAt: self.now)], sinks: Self.sinks)
+    let lost = try PipelineStatus.read(sample.configuration, maxAge: nil)
+    #expect(lost.problems.first?.kind == "lost_state")
+    #expect(lost.exitCode == 65)
+    let other = try await DatabaseSample()
+    try other.store(other.state.position(confirmedAt: self.now))
+    let lone = try PipelineStatus.read(other.configuration, maxAge: nil)
+    #expect(lone.problems.map(\.kind) == ["lost_state"])
+  }
+
+  @Test("Without files the database is enough")
+  func alone() async throws {
+    let sample = try await DatabaseSample(hasFiles: false)
+    try sample.store(sample.state.position(ordinal: 9, confirmedAt: self.now))
+    let status = try PipelineStatus.read(sample.configuration, maxAge: .seconds(3600))
+    #expect(status.problems == [])
+    #expect(status.org == StateSample.org)
+    #expect(status.topics.first?.position?.nextOrdinal == 9)
+    let late = try PipelineStatus.read(
+      sample.configuration, maxAge: nil, now: self.now + 49 * 3_600_000)
+    #expect(late.problems.map(\.kind) == ["ageing_out"])
+  }
+}
