@@ -66,7 +66,7 @@ struct PipelineConfigurationTests {
         "sinks": [
           { "type": "files", "directory": "out", "compression": { "type": "gzip", "level": 23 }, "stages": [{ "type": "selekt" }] },
           { "type": "files", "directory": "./out", "rotate": { "max_bytes": "1KiB", "max_age": 5 } },
-          { "type": "postgres", "url": "x" },
+          { "type": "postgres", "url": "x", "mode": "all" },
           { "type": "kafka" }
         ],
         "commit": { "max_events": 0, "max_delay": "1 s" },
@@ -105,8 +105,8 @@ struct PipelineConfigurationTests {
       "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out",
       "23:71: /sinks/1/rotate/max_bytes: must be at least 64KiB",
       "23:90: /sinks/1/rotate/max_age: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; a number needs a unit: ms, s, m, h, d",
-      "24:15: /sinks/2/type: sink 'postgres' is not available in this version; available: files",
-      "25:15: /sinks/3/type: unknown sink 'kafka'; known: files",
+      "24:47: /sinks/2/mode: unknown value 'all'; known: both, history, current",
+      "25:15: /sinks/3/type: unknown sink 'kafka'; known: files, postgres",
       "27:29: /commit/max_events: an integer from 1 to 1000000 is expected, found 0",
       "27:45: /commit/max_delay: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; units: ms, s, m, h, d",
       "28:17: /checkpoint/directory: is required",
