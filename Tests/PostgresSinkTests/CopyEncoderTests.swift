@@ -55,7 +55,11 @@ import Testing
         == ["1.1", "3.4028235e+38", "-Infinity", "NaN"])
     #expect(
       try await self.roundTrip(
-        .double, [.double(0.1), .double(-0.0), .double(5e-324), .double(.infinity), .double(.nan)])
+        .double,
+        [
+          .double(0.1), .double(-0.0), .double(.leastNonzeroMagnitude), .double(.infinity),
+          .double(.nan),
+        ])
         == ["0.1", "-0", "5e-324", "Infinity", "NaN"])
   }
 
