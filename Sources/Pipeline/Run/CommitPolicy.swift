@@ -18,6 +18,7 @@ package struct CommitPolicy: Sendable {
   private let limits: Limits
   package private(set) var eventCount = 0
   private var firstAt: ContinuousClock.Instant?
+  private var lastCommit: ContinuousClock.Instant?
 
   package init(_ limits: Limits) { self.limits = limits }
 
@@ -28,10 +29,17 @@ package struct CommitPolicy: Sendable {
       && (keyChanges || self.eventCount >= self.limits.maxEvents * 2)
   }
 
-  /// - Parameter events: 0 for a response that only moves the position.
+  /// Counts events of a response.
+  ///
+  /// Those that waited while the last commit was made begin to count with its end: a sink that is
+  /// slower than the stream would otherwise commit every response alone and become slower still.
+  ///
+  /// - Parameters:
+  ///   - events: 0 for a response that only moves the position.
+  ///   - now: when the response came.
   package mutating func took(events: Int, at now: ContinuousClock.Instant) {
     self.eventCount += events
-    self.firstAt = self.firstAt ?? now
+    self.firstAt = self.firstAt ?? self.lastCommit.map { max($0, now) } ?? now
   }
 
   /// True when what is pending has become too large or too old.
@@ -43,8 +51,10 @@ package struct CommitPolicy: Sendable {
 
   package var deadline: ContinuousClock.Instant? { self.firstAt.map { $0 + self.limits.maxDelay } }
 
-  package mutating func committed() {
+  /// - Parameter now: when the commit had been made.
+  package mutating func committed(at now: ContinuousClock.Instant) {
     self.eventCount = 0
     self.firstAt = nil
+    self.lastCommit = now
   }
 }

@@ -23,7 +23,7 @@ extension PipelineRunner {
     }
     try self.save(finish: finish)
     for sink in self.transactionalSinks { try sink.commit() }
-    self.policy.committed()
+    self.policy.committed(at: .now)
     self.retained.removeAll(keepingLast: true)
     self.refused.removeAll()
     self.statistics.commits += 1

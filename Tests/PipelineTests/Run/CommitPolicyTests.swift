@@ -27,8 +27,21 @@ import Testing
     policy.took(events: 1, at: self.start + .milliseconds(900))
     #expect(!policy.isDue(pendingBytes: 0, at: self.start + .milliseconds(999)))
     #expect(policy.isDue(pendingBytes: 0, at: self.start + .seconds(1)))
-    policy.committed()
+    policy.committed(at: self.start + .seconds(1))
     #expect(!policy.isDue(pendingBytes: 0, at: self.start + .seconds(5)))
+  }
+
+  @Test("Events that waited for a slow commit count from its end")
+  func slowCommit() {
+    var policy = self.policy()
+    policy.took(events: 1, at: self.start)
+    policy.committed(at: self.start + .seconds(5))
+    policy.took(events: 1, at: self.start + .seconds(1))
+    #expect(!policy.isDue(pendingBytes: 0, at: self.start + .milliseconds(5999)))
+    #expect(policy.isDue(pendingBytes: 0, at: self.start + .seconds(6)))
+    policy.committed(at: self.start + .seconds(6))
+    policy.took(events: 1, at: self.start + .seconds(9))
+    #expect(policy.deadline == self.start + .seconds(10))
   }
 
   @Test("Output bytes make a batch due at once")
