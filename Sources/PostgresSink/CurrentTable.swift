@@ -95,6 +95,18 @@ package struct CurrentTable {
     }
   }
 
+  /// Marks rows whose values are not all those of the service.
+  func markStale(
+    _ records: [String], over connection: PostgresConnection
+  ) throws(PostgresError) {
+    guard !records.isEmpty else { return }
+    try connection.query(
+      """
+      UPDATE \(self.definition.qualifiedName) SET _stale = true, _updated_at = now() \
+      WHERE id = ANY($1::text[]) AND NOT _stale
+      """, [SQLArray.literal(records)])
+  }
+
   // MARK: Re-reading without a history
 
   /// Which rows the table has seen already, when a stream is read again and there is no history to

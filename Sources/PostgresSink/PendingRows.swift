@@ -4,10 +4,10 @@ internal import Pipeline
 final class PendingRows {
   let topic: String
   let entity: String
-  let tables: LayoutTables
-  let loader: TableLoader
-  let keepsCurrent: Bool
+  private(set) var tables: LayoutTables
+  private(set) var loader: TableLoader
   var buffer: RowBuffer
+  private let delete: PostgresSinkConfiguration.DeletePolicy
 
   init(
     topic: String, entity: String, tables: LayoutTables,
@@ -17,11 +17,32 @@ final class PendingRows {
     self.entity = entity
     self.tables = tables
     self.loader = TableLoader(history: tables.history, current: tables.current, delete: delete)
-    self.keepsCurrent = tables.current != nil
+    self.delete = delete
     self.buffer = RowBuffer(columnCount: tables.dataColumns.count)
   }
 
-  func recordID(ofRow row: Int) -> String? { self.text(self.buffer.rows[row].recordID) }
+  /// The tables have changed since these rows were encoded. Columns keep their place, whatever they
+  /// are called now, so the values find theirs.
+  func adopt(_ tables: LayoutTables) throws(PostgresError) {
+    guard !self.isFor(tables) else { return }
+    let columns = tables.dataColumns.prefix(self.buffer.columnCount)
+    let isSame = self.tables.dataColumns.prefix(self.buffer.columnCount)
+      .elementsEqual(columns) { $0.path == $1.path && $0.type == $1.type }
+    guard isSame else {
+      throw PostgresError(
+        .configuration,
+        "postgres: columns of the tables of \(self.entity) were removed or altered during the run; "
+          + "run again")
+    }
+    self.tables = tables
+    self.loader = TableLoader(
+      history: tables.history, current: tables.current, delete: self.delete)
+  }
+
+  func isFor(_ tables: LayoutTables) -> Bool {
+    self.tables.history == tables.history && self.tables.current == tables.current
+      && self.tables.dataColumns == tables.dataColumns
+  }
 
   /// What `_etl_resync` is told of a row that was refused.
   func deadLetter(ofRow row: Int) -> ResyncTable.Entry {
@@ -32,9 +53,5 @@ final class PendingRows {
     let row = self.buffer.rows[row]
     return RefusedEvent(
       topic: self.topic, epoch: Int(row.epoch), ordinal: row.ordinal, reason: reason)
-  }
-
-  private func text(_ range: Range<Int>) -> String? {
-    range.isEmpty ? nil : String(decoding: self.buffer.bytes[range], as: UTF8.self)
   }
 }

@@ -69,7 +69,7 @@ struct PostgresCheckpoint {
           """,
           [
             self.pipeline, self.sink, self.org, self.owner.text,
-            JSONValue(.object(members)).text(),
+            Self.text(JSONValue(.object(members))),
           ])
       }
       let positions = try self.acquireInTransaction(over: connection, takesOver: takesOver)
@@ -146,12 +146,32 @@ struct PostgresCheckpoint {
     guard stored.affectedRowCount == 1 else { throw self.takenOver(over: connection) }
   }
 
-  /// After a `COMMIT` without answer: whether it was done.
+  /// JSON text that `jsonb` takes: without U+0000, which a hostile event ID may hold.
+  static func text(_ value: JSONValue) -> String {
+    let text = value.text()
+    guard text.utf8.contains(0x5C), text.contains("\\u0000") else { return text }
+    return Self.withoutNull(value).text()
+  }
+
+  private static func withoutNull(_ value: JSONValue) -> JSONValue {
+    switch value.content {
+    case .null, .boolean, .number: value
+    case .string(let text):
+      .string(
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\0" ? "\u{FFFD}" : $0 })))
+    case .array(let values): .array(values.map(Self.withoutNull))
+    case .object(let members):
+      JSONValue(.object(members.map { JSONMember($0.name, Self.withoutNull($0.value)) }))
+    }
+  }
+
+  /// After a `COMMIT` without answer: whether it was done. In a transaction, whose lock on the row
+  /// waits for one that is still about to commit.
   func isStored(topics: String, over connection: PostgresConnection) throws -> Bool {
     let row = try connection.query(
       """
       SELECT topics = $4::jsonb FROM \(self.table) \
-      WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3 FOR UPDATE
       """, [self.pipeline, self.sink, "\(self.fence)", topics])
     guard row.rowCount == 1 else { throw self.takenOver(over: connection) }
     return row[0, 0] == "t"

@@ -7,8 +7,10 @@ extension PostgresError {
     case "25006", "25P03", "25P04", "55006", "55P03", "72000": return .retry
     case "53100": return .diskFull
     case "53300": return .retry
-    // "Index row size exceeds maximum" and the like.
-    case "54000": return .rejectedRow
+    // "Index row size exceeds maximum" and the like; a value nested too deeply.
+    case "54000", "54001": return .rejectedRow
+    // A trigger changes the row that is being written.
+    case "27000": return .configuration
     // Statement timeout or a cancel; shutdown, crash, starting up; idle session.
     case "57014", "57P01", "57P02", "57P03", "57P05": return .retry
     case "42501", "3D000": return .refused

@@ -1,5 +1,5 @@
 internal import Glibc
-package import JSON
+internal import JSON
 package import Pipeline
 
 /// Rows to PostgreSQL: history and current state, in one transaction with the positions.
@@ -14,25 +14,29 @@ package final class PostgresSink: TransactionalSink {
   /// Told of changed tables and the like, one sentence each.
   package var onNotice: ((String) -> Void)?
 
-  private let configuration: PostgresSinkConfiguration
-  private let catalog: TableCatalog
+  let configuration: PostgresSinkConfiguration
+  let catalog: TableCatalog
   private let views: ReportingViews
-  private var checkpoint: PostgresCheckpoint
-  private var connection: PostgresConnection
+  private(set) var checkpoint: PostgresCheckpoint
+  let connection: PostgresConnection
   private let takesOver: Bool
 
   /// By identity of the layout, which the encoder keeps alive.
   private var encoders: [ObjectIdentifier: (encoder: CopyEncoder, rows: PendingRows)] = [:]
   /// In the order in which they came; of one topic and entity the last has the newest tables.
-  private var pending: [PendingRows] = []
-  /// Of events that could not become rows.
-  private var deadLetters: [(rows: PendingRows?, entity: String, entry: ResyncTable.Entry)] = []
-  /// To be told by `prepare`.
-  private var refused: [RefusedEvent] = []
-  /// A row was refused: rows are loaded under savepoints, to find it.
-  private var isCareful = false
-  private var newestCommit: Int64?
-  private var topics = "{}"
+  private(set) var pending: [PendingRows] = []
+  /// Of events that could not become rows, or not be decoded.
+  var deadLetters: [(rows: PendingRows?, entity: String, entry: ResyncTable.Entry)] = []
+  /// Events that could not become rows.
+  var unencodable: [RefusedEvent] = []
+  /// Rows that the database has refused in the transaction at hand.
+  var refusedRows: [RefusedRow] = []
+  /// What `prepare` has told of.
+  var told: Set<EventPlace> = []
+  var care = Care.none
+  var newestCommit: Int64?
+  /// Positions to be stored, JSON text.
+  var topics = "{}"
   private var renewedAt = ContinuousClock.now
 
   /// Connects.
@@ -68,29 +72,47 @@ package final class PostgresSink: TransactionalSink {
     }
   }
 
-  /// The highest epoch among rows of these topics in any history table of the schema; nil when
-  /// there are none. Reads whole tables: for a position that is missing.
+  /// The highest epoch among rows of these topics in any table of the schema; nil when there are
+  /// none. Reads whole tables: for a position that is missing.
   package func newestEpoch(ofTopics topics: [String]) throws -> Int? {
     try self.retrying {
       let schema = SQLIdentifier.quoted(self.configuration.schema)
       let tables = try self.connection.query(
-        "SELECT table_name FROM \(schema)._etl_table WHERE kind = 'history'")
+        "SELECT table_name, kind, entity FROM \(schema)._etl_table")
       let names = topics.map { SQLIdentifier.literal($0) }.joined(separator: ", ")
+      let entities = Set(topics.map(Self.entity))
       var newest: Int?
       for row in 0..<tables.rowCount {
-        guard let name = tables[row, 0] else { continue }
-        let result = try self.connection.query(
-          "SELECT max(_epoch) FROM \(schema).\(SQLIdentifier.quoted(name)) WHERE _topic IN (\(names))"
-        )
-        guard let epoch = result[0, 0].flatMap({ Int($0) }) else { continue }
+        guard let name = tables[row, 0], let entity = tables[row, 2] else { continue }
+        var sql = "SELECT max(_epoch) FROM \(schema).\(SQLIdentifier.quoted(name))"
+        if tables[row, 1] == TableDefinition.Kind.history.rawValue {
+          sql += " WHERE _topic IN (\(names))"
+        } else if self.configuration.mode != .current
+          || !entities.contains(entity) && !topics.contains(where: Self.isChannel)
+        {
+          // Current rows do not tell of which topic they are.
+          continue
+        }
+        guard let epoch = try self.connection.query(sql)[0, 0].flatMap({ Int($0) }) else {
+          continue
+        }
         newest = max(newest ?? epoch, epoch)
       }
       return newest
     }
   }
 
+  /// Of several entities (contract/semantics.md section 2).
+  private static func isChannel(_ topic: String) -> Bool {
+    topic == "/data/ChangeEvents" || topic.hasSuffix("__chn")
+  }
+
   /// Ends the lease. An error only means that it ends by itself.
-  package func close() { try? self.checkpoint.release(over: self.connection) }
+  package func close() {
+    guard self.connection.isConnected else { return }
+    if self.connection.transactionStatus != .idle { try? self.connection.execute("ROLLBACK") }
+    try? self.checkpoint.release(over: self.connection)
+  }
 
   package var isDue: Bool { ContinuousClock.now - self.renewedAt > .seconds(20) }
 
@@ -118,7 +140,7 @@ package final class PostgresSink: TransactionalSink {
   private func refuse(
     _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, reason: String
   ) {
-    self.refused.append(
+    self.unencodable.append(
       RefusedEvent(
         topic: rows.topic, epoch: batch.epoch, ordinal: event.ordinal,
         reason: "sink '\(self.name)': \(reason)"))
@@ -170,12 +192,13 @@ package final class PostgresSink: TransactionalSink {
     for field in tables.discarded {
       self.onNotice?("\(layout.entity): field \(field) has no column and is left out")
     }
-    try self.retrying { try self.updateViews(tables) }
+    try self.updateViews(tables)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
+    // Rows of earlier tables stay in a buffer of their own, before the new ones.
+    let isSame = last?.isFor(tables) ?? false
+    for rows in self.pending where rows.entity == layout.entity { try rows.adopt(tables) }
     let rows: PendingRows
-    if let last, last.tables.history == tables.history, last.tables.current == tables.current,
-      last.tables.dataColumns == tables.dataColumns
-    {
+    if let last, isSame {
       rows = last
     } else {
       rows = PendingRows(
@@ -188,53 +211,36 @@ package final class PostgresSink: TransactionalSink {
     return made
   }
 
+  /// Views are for those who read: where they hold a view locked for long, or own it, the load goes
+  /// on without a change to it.
   private func updateViews(_ tables: LayoutTables) throws {
-    try self.connection.transaction { () throws(PostgresError) in
-      if let current = tables.current {
-        let outcome = try self.views.updateLive(current, over: self.connection)
-        if outcome == .remade || outcome == .kept {
-          let name = ReportingViews.liveName(current.name)
-          self.onNotice?(
-            outcome == .remade
-              ? "view \(name) has other columns and was made anew; grant it again"
-              : "view \(name) lacks new columns, since other views stand on it")
+    do {
+      let outcome = try self.retrying(butFor: "55P03") {
+        try self.connection.transaction { () throws(PostgresError) in
+          let outcome = try tables.current.map { current throws(PostgresError) in
+            try self.views.updateLive(current, over: self.connection)
+          }
+          _ = try self.views.updateFreshness(over: self.connection)
+          return outcome
         }
       }
-      _ = try self.views.updateFreshness(over: self.connection)
+      guard let current = tables.current, outcome == .remade || outcome == .kept else { return }
+      let name = ReportingViews.liveName(current.name)
+      self.onNotice?(
+        outcome == .remade
+          ? "view \(name) has other columns and was made anew; grant it again"
+          : "view \(name) lacks new columns, since other views stand on it")
+    } catch let error as PostgresError where ["55P03", "42501"].contains(error.sqlState) {
+      if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
+      self.onNotice?("views are left as they were: \(error.message)")
     }
   }
 
   // MARK: Transactions
 
-  package func prepare(
-    _ topics: [String: JSONValue], refused report: (RefusedEvent) throws -> Void
-  ) throws {
-    let members = topics.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }
-    self.topics = JSONValue(.object(members)).text()
-    try self.retrying { try self.sendTransaction() }
-    for event in self.refused { try report(event) }
-  }
-
-  package func commit() throws {
-    do {
-      try self.connection.execute("COMMIT")
-    } catch {
-      guard error.disposition == .retry else { throw error }
-      let known = self.refused.count
-      try self.retrying {
-        if try self.checkpoint.isStored(topics: self.topics, over: self.connection) { return }
-        try self.sendTransaction()
-        guard self.refused.count == known else {
-          throw PostgresError(
-            .retry, "postgres: rows were refused that had been taken before; run again")
-        }
-        try self.connection.execute("COMMIT")
-      }
-    }
-    self.finishTransaction()
-  }
-
-  private func finishTransaction() {
+  /// The transaction is committed: its rows are needed no more.
+  func finishTransaction() {
+    self.committedRowCount -= self.refusedRows.count
     for rows in self.pending {
       self.committedRowCount += rows.buffer.rows.count
       rows.buffer.removeAll()
@@ -243,88 +249,12 @@ package final class PostgresSink: TransactionalSink {
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
     self.pending.removeAll { !used.contains(ObjectIdentifier($0)) }
     self.deadLetters.removeAll()
-    self.refused.removeAll()
-    self.isCareful = false
+    self.unencodable.removeAll()
+    self.refusedRows.removeAll()
+    self.told.removeAll()
+    self.care = .none
     self.renewedAt = .now
   }
-
-  /// Everything but the commit.
-  private func sendTransaction() throws {
-    try self.connection.begin()
-    try self.checkpoint.store(
-      topics: self.topics, completeThrough: self.newestCommit.map { $0 - 5000 },
-      over: self.connection)
-    do {
-      try self.load()
-    } catch let error as PostgresError where error.disposition == .rejectedRow && !self.isCareful {
-      self.isCareful = true
-      try self.connection.execute("ROLLBACK")
-      return try self.sendTransaction()
-    }
-    try self.noteDeadLetters()
-  }
-
-  private func load() throws {
-    if self.isCareful { try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
-    for rows in self.pending where !rows.buffer.rows.isEmpty {
-      let all = 0..<rows.buffer.rows.count
-      if self.isCareful {
-        try self.loadCarefully(rows, all)
-      } else {
-        try self.load(rows, all)
-      }
-    }
-  }
-
-  private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
-    // A run of rows of one epoch at a time; an epoch after the first may bring known events again.
-    var start = range.lowerBound
-    while start < range.upperBound {
-      let epoch = rows.buffer.rows[start].epoch
-      var end = start + 1
-      while end < range.upperBound, rows.buffer.rows[end].epoch == epoch { end += 1 }
-      try rows.loader.load(
-        rows.buffer, rows: start..<end, over: self.connection, isRereading: epoch > 1)
-      start = end
-    }
-  }
-
-  /// Halves what is refused until the refused rows stand alone.
-  private func loadCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
-    try self.connection.execute("SAVEPOINT rows")
-    do {
-      try self.load(rows, range)
-      try self.connection.execute("RELEASE SAVEPOINT rows")
-      return
-    } catch let error as PostgresError where error.disposition == .rejectedRow {
-      try self.connection.execute("ROLLBACK TO SAVEPOINT rows; RELEASE SAVEPOINT rows")
-      if range.count == 1 {
-        let event = rows.refusal(
-          ofRow: range.lowerBound, reason: "sink '\(self.name)': \(error.message)")
-        // The same transaction may have been sent before.
-        if !self.refused.contains(event) { self.refused.append(event) }
-        try rows.loader.noteDeadLetters(
-          [rows.deadLetter(ofRow: range.lowerBound)], over: self.connection)
-        return
-      }
-    }
-    let middle = range.lowerBound + range.count / 2
-    try self.loadCarefully(rows, range.lowerBound..<middle)
-    try self.loadCarefully(rows, middle..<range.upperBound)
-  }
-
-  private func noteDeadLetters() throws {
-    for (rows, entity, entry) in self.deadLetters {
-      if let rows {
-        try rows.loader.noteDeadLetters([entry], over: self.connection)
-      } else {
-        try ResyncTable(entity: entity, schema: self.configuration.schema).note(
-          [entry], over: self.connection)
-      }
-    }
-  }
-
-  // MARK: Retries
 
   private static let delays: [Duration] = [
     .milliseconds(50), .milliseconds(200), .milliseconds(500), .seconds(1), .seconds(2),
@@ -332,8 +262,10 @@ package final class PostgresSink: TransactionalSink {
   ]
 
   /// Does it again, on a new connection if need be, as long as that may help. `body` begins its own
-  /// transaction.
-  private func retrying<Value>(_ body: () throws -> Value) throws -> Value {
+  /// transaction. An error of `sqlState` is not waited out.
+  func retrying<Value>(
+    butFor sqlState: String? = nil, _ body: () throws -> Value
+  ) throws -> Value {
     var delays = Self.delays.makeIterator()
     while true {
       do {
@@ -344,7 +276,11 @@ package final class PostgresSink: TransactionalSink {
         }
         return try body()
       } catch let error as PostgresError {
-        guard error.disposition == .retry, let delay = delays.next() else { throw error }
+        guard error.disposition == .retry, sqlState == nil || error.sqlState != sqlState,
+          let delay = delays.next()
+        else {
+          throw error
+        }
         self.onNotice?("\(error.message); again in \(delay)")
         let (seconds, attoseconds) = delay.components
         var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))

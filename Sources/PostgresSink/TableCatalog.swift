@@ -61,6 +61,41 @@ package final class TableCatalog {
     }
   }
 
+  /// Finds out whether the tables still are what they were when the rows for them were encoded.
+  ///
+  /// - Throws: `PostgresError` (configuration) naming a column that was altered or removed.
+  func check(_ tables: LayoutTables, over connection: PostgresConnection) throws(PostgresError) {
+    for table in [tables.history, tables.current] {
+      guard let table else { continue }
+      let result = try connection.query(
+        """
+        SELECT a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod)
+        FROM pg_catalog.pg_class c
+        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        JOIN pg_catalog.pg_attribute a
+          ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE n.nspname = $1 AND c.relname = $2
+        """, [table.schema, table.name])
+      var types: [String: (oid: UInt32, name: String)] = [:]
+      for row in 0..<result.rowCount {
+        guard let name = result[row, 0], let oid = result[row, 1].flatMap(UInt32.init) else {
+          continue
+        }
+        types[name] = (oid, result[row, 2] ?? "")
+      }
+      for column in table.dataColumns {
+        let type = types[column.name]
+        guard let type, PostgresType(oid: type.oid) == column.type else {
+          throw PostgresError(
+            .configuration,
+            "postgres: column \(column.quotedName) of \(table.qualifiedName) was "
+              + (type.map { "altered to \($0.name)" } ?? "removed")
+              + " during the run; run again")
+        }
+      }
+    }
+  }
+
   func emptyState(of mapping: TableMapping) throws(PostgresError) -> EntityState {
     var kinds = self.configuration.mode.tableKinds
     if mapping.family == .platformEvent {

@@ -62,27 +62,46 @@ package final class TableLoader {
     }
   }
 
-  /// Notes events that went to the dead letters, and marks the rows of their records as stale. In
-  /// mode `current` to be called in the order of the stream, as far as rows of the same records are
-  /// concerned.
+  /// Notes events that went to the dead letters, and marks the rows of their records as stale.
   ///
-  /// - Parameter entries: of kind `deadLetter`. One without record ID, epoch or ordinal marks no row.
+  /// - Parameters:
+  ///   - entries: of kind `deadLetter`. One without record ID, epoch or ordinal marks no row.
+  ///   - buffer: what has been loaded in this transaction, in whose place or between whose rows the
+  ///     events stood.
   package func noteDeadLetters(
-    _ entries: [ResyncTable.Entry], over connection: PostgresConnection
+    _ entries: [ResyncTable.Entry], among loaded: RowBuffer? = nil,
+    over connection: PostgresConnection
   ) throws {
     try self.resync?.note(entries, over: connection)
     guard let current else { return }
     var buffer = RowBuffer(columnCount: self.gapFold.columnCount)
-    for entry in entries { Self.appendGap(entry, to: &buffer) }
+    for entry in entries {
+      if self.refold == nil, let loaded, Self.isReplaced(entry, in: loaded) { continue }
+      Self.appendGap(entry, to: &buffer)
+    }
     self.gapFold.removeAll()
     var next = 0
     while next < buffer.rows.count {
       next = self.gapFold.fold(buffer, rows: next..<buffer.rows.count)
     }
-    _ = try current.apply(&self.gapFold, buffer, over: connection)
+    let late = try current.apply(&self.gapFold, buffer, over: connection)
+    guard let refold else {
+      // What has come after them does not hold their changes.
+      return try current.markStale(late, over: connection)
+    }
     // The history knows better what has come after them, and between epochs what is later.
     let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
-    _ = try self.refold?.refold(records: records, over: connection)
+    _ = try refold.refold(records: records, over: connection)
+  }
+
+  /// A full image of the record has come after the event.
+  private static func isReplaced(_ entry: ResyncTable.Entry, in buffer: RowBuffer) -> Bool {
+    guard let recordID = entry.recordID, let epoch = entry.epoch, let ordinal = entry.ordinal
+    else { return false }
+    return buffer.rows.contains { row in
+      (row.change == .create || row.change == .undelete) && row.epoch == epoch
+        && row.ordinal > ordinal && buffer.bytes[row.recordID].elementsEqual(recordID.utf8)
+    }
   }
 
   private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {

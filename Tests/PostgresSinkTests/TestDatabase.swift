@@ -6,8 +6,10 @@ struct TestDatabase {
   let cluster: PostgresCluster
   let name: String
 
-  init() async throws {
-    self.cluster = try await PostgresCluster.shared
+  init() async throws { try self.init(await PostgresCluster.shared) }
+
+  init(_ cluster: PostgresCluster) throws {
+    self.cluster = cluster
     self.name = try self.cluster.makeDatabase()
   }
 

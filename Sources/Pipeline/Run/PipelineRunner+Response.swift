@@ -100,7 +100,7 @@ extension PipelineRunner {
         .invalidReplay, reason: "stores_apart",
         "\(self.source.topics[topic].name): a sink holds events up to replay ID \(error.last), "
           + "which has not come again among \(error.passedCount) events from where another sink "
-          + "stands; begin a new epoch with 'run --accept-reset'")
+          + "stands; begin a new epoch of all sinks with 'pubsub-etl checkpoint set'")
     }
   }
 

@@ -141,7 +141,7 @@ public final class PipelineRunner<S: Source> {
         self.onRetry?(self.source.topics[topic].name, failure, delay)
       case .ended(let topic, let failure):
         self.caughtUp[topic].closed()
-        self.end(topic: topic, failure: failure)
+        try self.end(topic: topic, failure: failure)
       case .interrupted:
         self.decide(.interrupted(following: self.configuration.until == .forever))
       case nil:
@@ -172,11 +172,15 @@ public final class PipelineRunner<S: Source> {
       start: self.startOverride[topic] ?? self.source.topics[topic].start)
   }
 
-  private func end(topic: Int, failure: SourceFailure?) {
+  private func end(topic: Int, failure: SourceFailure?) throws {
     if let failure, failure.disposition == .invalidReplay, !self.isStopping,
       let start = self.replacement(for: self.configuration.onInvalidReplay)
     {
+      // Every store has the end of the old epoch before one begins the new, and the beginning before
+      // any event: a crash leaves no store behind in an epoch that cannot be resumed.
+      try self.commit(finish: false)
       self.positions[topic].beginEpoch()
+      try self.commit(finish: false)
       self.startOverride[topic] = start
       self.statistics.topics[topic].holes += 1
       self.onRetry?(self.source.topics[topic].name, failure, .zero)

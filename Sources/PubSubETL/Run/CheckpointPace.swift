@@ -1,10 +1,11 @@
+import JSON
 import Pipeline
 
 /// Stores checkpoints as often as needed.
 ///
 /// With files every commit needs its checkpoint. With databases alone it holds a copy of their
 /// positions, for `status` and for dead letters: one a second will do, and every one that changes
-/// dead letters.
+/// dead letters or begins an epoch, of which no database may know first.
 final class CheckpointPace {
   private let store: FileCheckpointStore
   private let isOnlyCopy: Bool
@@ -21,7 +22,7 @@ final class CheckpointPace {
   func save(_ document: CheckpointDocument) throws {
     let now = ContinuousClock.now
     if !self.isOnlyCopy, let saved, let savedAt, saved.deadLetters == document.deadLetters,
-      now - savedAt < .seconds(1)
+      Self.epochs(saved) == Self.epochs(document), now - savedAt < .seconds(1)
     {
       self.waiting = document
       return
@@ -30,6 +31,10 @@ final class CheckpointPace {
     self.saved = document
     self.savedAt = now
     self.waiting = nil
+  }
+
+  private static func epochs(_ document: CheckpointDocument) -> [String: Int64?] {
+    document.topics.mapValues { $0["epoch"]?.integer }
   }
 
   /// Stores what has waited, at the end of a run.

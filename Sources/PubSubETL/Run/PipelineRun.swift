@@ -148,7 +148,7 @@ final class PipelineRun {
     _ document: CheckpointDocument?, _ succession: SinkSuccession?, sinks: [FileSink],
     databases: [PostgresSink]
   ) throws -> [[String: TopicPosition]] {
-    let checkpoint = try self.positions(document, sinks: sinks)
+    let (checkpoint, resetTopics) = try self.positions(document, sinks: sinks)
     let topics = self.configuration.source.topics.map(\.name)
     let found = try zip(self.configuration.postgresSinks, databases).map { settings, sink in
       let stored = try sink.open()
@@ -158,7 +158,7 @@ final class PipelineRun {
         start: settings.start)
     }
     let positions = try StartingPositions(
-      topics: topics, checkpoint: checkpoint,
+      topics: topics, checkpoint: checkpoint, resetTopics: resetTopics,
       knownSinks: document.map { Array($0.sinks.keys) },
       fileSinks: self.configuration.fileSinks.map { ($0.name, $0.start) }, databases: found,
       acceptsReset: self.options.acceptReset)
@@ -245,11 +245,13 @@ final class PipelineRun {
     return removed
   }
 
-  /// Stored positions; for a topic whose files an accepted reset leaves in place, a new epoch.
+  /// Stored positions, and the topics whose files an accepted reset leaves in place: the newest
+  /// epoch of the files is their position.
   private func positions(
     _ document: CheckpointDocument?, sinks: [FileSink]
-  ) throws -> [String: TopicPosition] {
+  ) throws -> ([String: TopicPosition], reset: Set<String>) {
     var positions: [String: TopicPosition] = [:]
+    var reset: Set<String> = []
     for topic in self.configuration.source.topics {
       if let json = document?.topics[topic.name] {
         positions[topic.name] = try TopicPosition(json: json, topic: topic.name)
@@ -272,8 +274,11 @@ final class PipelineRun {
             + "checkpoint restore \(self.configuration.file) --from-manifest'; or begin a new epoch "
             + "with 'run --accept-reset'")
       }
-      positions[topic.name] = TopicPosition(beginningEpoch: newest.epoch + 1)
+      let known = positions[topic.name]
+      positions[topic.name] = TopicPosition(
+        beginningEpoch: max(newest.epoch, known?.epoch ?? 0), holes: known?.holes ?? 0)
+      reset.insert(topic.name)
     }
-    return positions
+    return (positions, reset)
   }
 }

@@ -1,9 +1,10 @@
 import Pipeline
 
-/// Where each store stands when a run begins: the checkpoint with its files, and each database.
+/// Decides where each store stands when a run begins: the checkpoint with its files, and each
+/// database.
 ///
 /// Stores that a crash has left apart are left so, since the runner brings them together. What is
-/// decided here is who is new, and who has lost its position.
+/// decided here is who is new, who has lost its position, and who has to follow a new epoch.
 struct StartingPositions: Equatable {
   /// A sink that keeps its own position.
   struct Database {
@@ -19,85 +20,144 @@ struct StartingPositions: Equatable {
   private(set) var stores: [[String: TopicPosition]]
 
   /// - Parameters:
-  ///   - checkpoint: by topic, after the check of files; nil without a checkpoint.
+  ///   - checkpoint: by topic, after the check of files.
+  ///   - resetTopics: topics whose files have lost their position, as the user has accepted.
   ///   - knownSinks: names that the checkpoint knows; nil without a checkpoint.
-  ///   - newFileSinks: files sinks, with their `start`, if the checkpoint does not know them.
+  ///   - fileSinks: with their `start`.
   /// - Throws: `RunFailure` (65) for a lost position, (78) for a new sink that does not say where it
   ///   begins.
   init(
-    topics: [String], checkpoint: [String: TopicPosition], knownSinks: [String]?,
-    fileSinks: [(name: String, start: SinkStart?)], databases: [Database], acceptsReset: Bool
+    topics: [String], checkpoint: [String: TopicPosition], resetTopics: Set<String> = [],
+    knownSinks: [String]?, fileSinks: [(name: String, start: SinkStart?)], databases: [Database],
+    acceptsReset: Bool
   ) throws {
-    var isReset = checkpoint.contains { $0.value.epoch > 1 && !$0.value.isResumable }
-    var lowest = checkpoint
-    for database in databases {
-      if let stored = database.stored { lowest = Self.furthestBehind(lowest, stored) }
-    }
-    var stores = [checkpoint]
-    for database in databases {
-      if let stored = database.stored {
-        stores.append(stored)
-      } else if database.newestEpoch != nil || knownSinks?.contains(database.name) == true {
-        guard acceptsReset else {
-          throw RunFailure(
-            .data, reason: "lost_state",
-            "the database of sink '\(database.name)' has no position of this pipeline, but "
-              + (database.newestEpoch != nil ? "rows of its topics" : "had one before")
-              + ": put back '_etl_checkpoint'; or begin a new epoch with 'run --accept-reset', which "
-              + "reads the topics from 'start' on and leaves out the rows that are there")
-        }
-        isReset = true
-        stores.append([:])
+    var checkpoint = checkpoint
+    var reset = resetTopics
+    let stored = databases.compactMap(\.stored)
+    if knownSinks == nil, !fileSinks.isEmpty, Self.haveBegun(stored) {
+      let begun = topics.filter { topic in
+        checkpoint[topic] == nil && Self.haveBegun(stored.map { $0.filter { $0.key == topic } })
+      }
+      if let sink = fileSinks.first(where: { $0.start != .now }), !begun.isEmpty {
+        // The state directory is gone and no files tell of these topics.
+        guard acceptsReset else { throw Self.newSink(sink.name, ", or has lost it") }
+        reset.formUnion(begun)
       } else {
-        // New beside others: it begins where they stand, as it has said it would.
-        guard lowest.isEmpty || database.start == .now else {
-          throw Self.newSink(database.name)
-        }
-        stores.append(lowest)
+        for topic in begun { checkpoint[topic] = Self.furthestBehind(stored, topic) }
       }
-    }
-    if knownSinks == nil, databases.contains(where: { $0.stored?.isEmpty == false }) {
-      for sink in fileSinks where sink.start != .now && checkpoint.isEmpty {
-        throw Self.newSink(sink.name)
-      }
-      if checkpoint.isEmpty { stores[0] = lowest }
     }
     if fileSinks.isEmpty {
       // Dead letters alone: those before a database's position were durable before it.
       for topic in topics {
-        let others = stores.dropFirst().compactMap { $0[topic] }
-        guard others.count == databases.count, let behind = others.min(by: Self.isBefore) else {
-          continue
+        guard let behind = Self.furthestBehind(stored, topic, ofAll: true) else { continue }
+        if checkpoint[topic].map({ Self.isBefore($0, behind) }) ?? true {
+          checkpoint[topic] = behind
         }
-        if stores[0][topic].map({ Self.isBefore($0, behind) }) ?? true { stores[0][topic] = behind }
       }
     }
-    if isReset {
-      let newest = (stores.flatMap { $0.values.map(\.epoch) } + databases.compactMap(\.newestEpoch))
-        .max()
-      for topic in topics {
-        let begun = TopicPosition(beginningEpoch: (newest ?? 0) + 1)
-        for store in stores.indices { stores[store][topic] = begun }
+    var stores: [[String: TopicPosition]?] = [checkpoint] + databases.map(\.stored)
+    for topic in topics { Self.followBegunEpoch(of: topic, in: &stores) }
+    if let knownSinks {
+      for (index, database) in databases.enumerated()
+      where database.start == .now && !knownSinks.contains(database.name) {
+        // Added again after a time without it: what it lacks may be too much to go back for.
+        if let stored = stores[index + 1], Self.isOutOfReach(stored, of: stores[0] ?? [:]) {
+          stores[index + 1] = nil
+        }
       }
     }
-    self.stores = stores
+
+    let known = stores.compactMap { $0 }
+    for (index, database) in databases.enumerated() where stores[index + 1] == nil {
+      if database.newestEpoch != nil || knownSinks?.contains(database.name) == true {
+        guard acceptsReset else { throw Self.lost(database) }
+        reset.formUnion(topics)
+        stores[index + 1] = [:]
+        continue
+      }
+      // New beside others: it begins where they stand, as it has said it would.
+      guard database.start == .now || !Self.haveBegun(known) else {
+        throw Self.newSink(database.name)
+      }
+      stores[index + 1] = Dictionary(
+        uniqueKeysWithValues: topics.compactMap { topic in
+          Self.furthestBehind(known, topic).map { (topic, $0) }
+        })
+    }
+    self.stores = stores.map { $0 ?? [:] }
+    self.reset(reset, newestRows: databases.compactMap(\.newestEpoch).max() ?? 0)
   }
 
-  private static func newSink(_ name: String) -> RunFailure {
-    RunFailure(
-      .configuration, reason: "new_sink",
-      "sink '\(name)' has no position, and the pipeline has gone on without it; with \"start\": "
-        + "\"now\" it begins after the pipeline's position; for earlier events give it a pipeline of "
-        + "its own")
+  /// Begins an epoch higher than any that a store or row has; what is known of gaps stays known.
+  private mutating func reset(_ topics: Set<String>, newestRows: Int) {
+    let newest = self.stores.flatMap { $0.values.map(\.epoch) }.max() ?? 0
+    for topic in topics {
+      let holes = self.stores.compactMap { $0[topic]?.holes }.max() ?? 0
+      let begun = TopicPosition(beginningEpoch: max(newest, newestRows) + 1, holes: holes)
+      for store in self.stores.indices { self.stores[store][topic] = begun }
+    }
+  }
+
+  /// An epoch that has only begun in the checkpoint, by hand or because the replay ID was not usable
+  /// any more, is the databases' too: they hear of it by their next commit, which a crash may have
+  /// prevented.
+  private static func followBegunEpoch(
+    of topic: String, in stores: inout [[String: TopicPosition]?]
+  ) {
+    guard let begun = stores[0]?[topic], begun.nextOrdinal == 0, begun.lastEvent == nil else {
+      return
+    }
+    let others = stores.indices.dropFirst()
+    guard others.allSatisfy({ (stores[$0]?[topic]?.epoch ?? 0) < begun.epoch }) else { return }
+    for store in others where stores[store]?[topic] != nil { stores[store]?[topic] = begun }
+  }
+
+  /// A position that says nothing is like none: a first run that found no event.
+  private static func haveBegun(_ stores: [[String: TopicPosition]]) -> Bool {
+    stores.contains { store in
+      store.values.contains { $0.isResumable || $0.nextOrdinal > 0 || $0.epoch > 1 }
+    }
+  }
+
+  /// - Parameter ofAll: nil if one of the stores does not have the topic.
+  private static func furthestBehind(
+    _ stores: [[String: TopicPosition]], _ topic: String, ofAll: Bool = false
+  ) -> TopicPosition? {
+    let found = stores.compactMap { $0[topic] }
+    if ofAll, found.count < stores.count { return nil }
+    return found.min(by: Self.isBefore)
   }
 
   private static func isBefore(_ one: TopicPosition, _ other: TopicPosition) -> Bool {
     (one.epoch, one.nextOrdinal) < (other.epoch, other.nextOrdinal)
   }
 
-  private static func furthestBehind(
-    _ one: [String: TopicPosition], _ other: [String: TopicPosition]
-  ) -> [String: TopicPosition] {
-    one.merging(other) { Self.isBefore($1, $0) ? $1 : $0 }
+  /// The others could not pass by what the store lacks.
+  private static func isOutOfReach(
+    _ store: [String: TopicPosition], of other: [String: TopicPosition]
+  ) -> Bool {
+    other.contains { topic, position in
+      guard let behind = store[topic] else { return position.nextOrdinal > 0 }
+      return behind.epoch != position.epoch
+        || position.nextOrdinal - behind.nextOrdinal > StreamPosition.passingLimit
+    }
+  }
+
+  private static func lost(_ database: Database) -> RunFailure {
+    RunFailure(
+      .data, reason: "lost_state",
+      "the database of sink '\(database.name)' has no position of this pipeline, but "
+        + (database.newestEpoch != nil ? "rows of its topics" : "had one before")
+        + ": put back '_etl_checkpoint'; or begin a new epoch with 'run --accept-reset', which "
+        + "reads the topics from 'start' on and leaves out the rows that are there")
+  }
+
+  private static func newSink(_ name: String, _ addition: String = "") -> RunFailure {
+    RunFailure(
+      .configuration, reason: "new_sink",
+      "sink '\(name)' has no position\(addition), and the pipeline has gone on without it; with "
+        + "\"start\": \"now\" it begins after the pipeline's position; for earlier events give it a "
+        + "pipeline of its own"
+        + (addition.isEmpty ? "" : ", or begin a new epoch of all sinks with 'run --accept-reset'"))
   }
 }

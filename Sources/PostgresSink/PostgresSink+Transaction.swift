@@ -1,0 +1,209 @@
+package import JSON
+package import Pipeline
+
+/// Sending the transaction: rows, dead letters and positions.
+extension PostgresSink {
+  /// How the rows of a transaction are sent: more care after each refusal.
+  enum Care {
+    /// All at once.
+    case none
+    /// In halves under savepoints, until refused rows stand alone.
+    case savepoints
+    /// The same, with deferred constraints checked at once: they have refused at the end, where no row
+    /// can be told from another.
+    case immediateConstraints
+  }
+
+  /// Names an event of the transaction.
+  struct EventPlace: Hashable {
+    private var topic: String
+    private var epoch: Int
+    private var ordinal: Int64
+
+    init(_ event: RefusedEvent) {
+      self.topic = event.topic
+      self.epoch = event.epoch
+      self.ordinal = event.ordinal
+    }
+  }
+
+  struct RefusedRow {
+    var rows: PendingRows
+    var index: Int
+    var error: PostgresError
+  }
+
+  package func prepare(
+    _ topics: [String: JSONValue], refused report: (RefusedEvent) throws -> Void
+  ) throws {
+    let members = topics.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }
+    self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
+    try self.retrying { try self.sendTransaction() }
+    for event in self.refusedEvents() where self.told.insert(EventPlace(event)).inserted {
+      try report(event)
+    }
+  }
+
+  package func commit() throws {
+    do {
+      try self.connection.execute("COMMIT")
+    } catch {
+      guard error.disposition == .retry else { throw error }
+      let isSame = try self.retrying {
+        // The server may be about to commit all the same: the lock on the row waits for that.
+        try self.connection.begin()
+        let isStored = try self.checkpoint.isStored(topics: self.topics, over: self.connection)
+        try self.connection.execute("ROLLBACK")
+        if isStored { return true }
+        try self.sendTransaction()
+        guard self.refusedEvents().allSatisfy({ self.told.contains(EventPlace($0)) }) else {
+          return false
+        }
+        try self.connection.execute("COMMIT")
+        return true
+      }
+      guard isSame else {
+        throw PostgresError(
+          .retry, "postgres: rows were refused that had been taken before; run again")
+      }
+    }
+    self.finishTransaction()
+  }
+
+  /// Each event once, whichever of its rows were refused.
+  private func refusedEvents() -> [RefusedEvent] {
+    var places: Set<EventPlace> = []
+    let refusals = self.refusedRows.map { row in
+      row.rows.refusal(ofRow: row.index, reason: "sink '\(self.name)': \(row.error.message)")
+    }
+    return (self.unencodable + refusals).filter { places.insert(EventPlace($0)).inserted }
+  }
+
+  /// Everything but the commit.
+  private func sendTransaction() throws {
+    while true {
+      var isChecking = false
+      do {
+        return try self.attemptTransaction(isChecking: &isChecking)
+      } catch let error as PostgresError
+        where error.disposition == .rejectedRow && self.care != .immediateConstraints
+      {
+        try self.rollBackAndCheckTables()
+        self.care = isChecking || self.care == .savepoints ? .immediateConstraints : .savepoints
+      } catch let error as PostgresError
+        where error.sqlState == "08P01" && self.connection.isConnected
+      {
+        // So the server calls a field in a COPY that is shorter than its column's type.
+        try self.rollBackAndCheckTables()
+        throw error
+      }
+    }
+  }
+
+  /// What is the tables' fault is not put down to rows.
+  private func rollBackAndCheckTables() throws {
+    try self.connection.execute("ROLLBACK")
+    for rows in self.pending where !rows.buffer.rows.isEmpty {
+      try self.catalog.check(rows.tables, over: self.connection)
+    }
+  }
+
+  private func attemptTransaction(isChecking: inout Bool) throws {
+    self.refusedRows.removeAll()
+    try self.connection.begin()
+    try self.checkpoint.store(
+      topics: self.topics, completeThrough: self.newestCommit.map { $0 - 5000 },
+      over: self.connection)
+    if self.care == .immediateConstraints {
+      try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    }
+    for rows in self.pending where !rows.buffer.rows.isEmpty {
+      let all = rows.buffer.rows.indices
+      if self.care == .none {
+        try self.load(rows, all)
+      } else {
+        try self.loadCarefully(rows, all)
+      }
+    }
+    try self.loadLateReferences()
+    try self.noteDeadLetters()
+    // What would be checked by COMMIT is checked while rows can still be put aside.
+    isChecking = true
+    try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+  }
+
+  private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
+    // A run of rows of one epoch at a time; an epoch after the first may bring known events again.
+    var start = range.lowerBound
+    while start < range.upperBound {
+      let epoch = rows.buffer.rows[start].epoch
+      var end = start + 1
+      while end < range.upperBound, rows.buffer.rows[end].epoch == epoch { end += 1 }
+      try rows.loader.load(
+        rows.buffer, rows: start..<end, over: self.connection, isRereading: epoch > 1)
+      start = end
+    }
+  }
+
+  /// Halves what is refused until the refused rows stand alone.
+  private func loadCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
+    guard let error = try self.refusal(rows, range) else { return }
+    if range.count == 1 {
+      self.refusedRows.append(RefusedRow(rows: rows, index: range.lowerBound, error: error))
+      return
+    }
+    let middle = range.lowerBound + range.count / 2
+    try self.loadCarefully(rows, range.lowerBound..<middle)
+    try self.loadCarefully(rows, middle..<range.upperBound)
+  }
+
+  /// Loads rows, or none of them.
+  ///
+  /// - Returns: why one of them is refused.
+  private func refusal(_ rows: PendingRows, _ range: Range<Int>) throws -> PostgresError? {
+    try self.connection.execute("SAVEPOINT rows")
+    do {
+      try self.load(rows, range)
+      try self.connection.execute("RELEASE SAVEPOINT rows")
+      return nil
+    } catch let error as PostgresError where error.disposition == .rejectedRow {
+      try self.connection.execute("ROLLBACK TO SAVEPOINT rows; RELEASE SAVEPOINT rows")
+      return error
+    }
+  }
+
+  /// Rows that refer to rows which have come after them have their turn again. Only with a history,
+  /// from which current rows are rebuilt in the right order.
+  private func loadLateReferences() throws {
+    var isGettingOn = !self.refusedRows.isEmpty
+    while isGettingOn {
+      isGettingOn = false
+      var rest: [RefusedRow] = []
+      for row in self.refusedRows {
+        // foreign_key_violation
+        if row.error.sqlState == "23503", row.rows.tables.history != nil,
+          try self.refusal(row.rows, row.index..<row.index + 1) == nil
+        {
+          isGettingOn = true
+        } else {
+          rest.append(row)
+        }
+      }
+      self.refusedRows = rest
+    }
+  }
+
+  private func noteDeadLetters() throws {
+    for rows in self.pending {
+      let entries =
+        self.deadLetters.filter { $0.rows === rows }.map(\.entry)
+        + self.refusedRows.filter { $0.rows === rows }.map { $0.rows.deadLetter(ofRow: $0.index) }
+      guard !entries.isEmpty else { continue }
+      try rows.loader.noteDeadLetters(entries, among: rows.buffer, over: self.connection)
+    }
+    for (rows, entity, entry) in self.deadLetters where rows == nil {
+      try ResyncTable(entity: entity, schema: self.configuration.schema).note(
+        [entry], over: self.connection)
+    }
+  }
+}

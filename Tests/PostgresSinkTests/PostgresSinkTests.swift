@@ -1,0 +1,297 @@
+import JSON
+import Pipeline
+import PostgresSink
+import TestSupport
+import Testing
+
+@Suite(.enabled(if: PostgresCluster.isAvailable)) struct PostgresSinkTests {
+  @Test("Rows, positions and lease are one transaction")
+  func oneTransaction() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.write(["a", "b"])
+    try run.prepare()
+    #expect(try run.history() == ["first"] && run.current() == ["first"])
+    #expect(try run.storedOrdinal() == "1")
+    #expect(run.sink.committedRowCount == 1 && run.sink.pendingByteCount > 0)
+    try run.sink.commit()
+    #expect(try run.history() == ["first", "a", "b"])
+    #expect(try run.current() == ["first", "a", "b"])
+    #expect(try run.storedOrdinal() == "3")
+    #expect(run.sink.committedRowCount == 3 && run.sink.pendingByteCount == 0)
+    #expect(run.refused.isEmpty)
+    let row = try run.eye.rows(
+      """
+      SELECT owner, fence, lease_until > now() + interval '50 seconds', complete_through \
+      FROM salesforce._etl_checkpoint
+      """)
+    #expect(row[0].prefix(3) == ["host /state pid 7", "2", "t"])
+    #expect(row[0][3].contains("2026-02-17"))
+    run.sink.close()
+    #expect(
+      try run.eye.column("SELECT lease_until <= now() FROM salesforce._etl_checkpoint") == ["t"])
+  }
+
+  @Test("What is prepared and never committed is gone, and is written by the next run")
+  func abandoned() async throws {
+    let database = try await TestDatabase()
+    let first = try SinkRun(database).begin()
+    try first.write(["a"])
+    try first.prepare()
+    first.sink.close()
+    #expect(try first.history() == ["first"])
+    let second = try SinkRun(database, ordinal: 1)
+    let stored = try second.sink.open()
+    #expect(stored?[SinkRun.topic]?.nextOrdinal == 1)
+    try second.write(["a"])
+    try second.commit()
+    #expect(try second.history() == ["first", "a"])
+  }
+
+  @Test("A database that knows nothing of the sink says so, and tells the epochs of its rows")
+  func unknown() async throws {
+    for mode in [PostgresSinkConfiguration.Mode.both, .current] {
+      let database = try await TestDatabase()
+      let other = try SinkRun(database) { $0.mode = mode }
+      #expect(try other.sink.open() == nil)
+      #expect(try other.sink.newestEpoch(ofTopics: [SinkRun.topic]) == nil)
+      let run = try SinkRun(database, epoch: 3) { $0.mode = mode }.begin()
+      run.sink.close()
+      try run.eye.execute("DELETE FROM salesforce._etl_checkpoint")
+      #expect(try other.sink.open() == nil)
+      #expect(try other.sink.newestEpoch(ofTopics: [SinkRun.topic]) == 3)
+      #expect(try other.sink.newestEpoch(ofTopics: ["/data/AccountChangeEvent"]) == nil)
+    }
+  }
+
+  @Test("Positions of another org are refused")
+  func otherOrg() async throws {
+    let database = try await TestDatabase()
+    try SinkRun(database).begin().sink.close()
+    let sink = try PostgresSink(
+      name: "warehouse", configuration: database.configuration(), pipeline: "opps", org: "00X",
+      owner: LeaseOwner(place: "host /state", processID: 7), takesOver: false)
+    let error = postgresError { try sink.open() }
+    #expect(error?.disposition == .configuration)
+    #expect(error?.message.contains("00D") == true)
+  }
+
+  @Test("An event ID that JSON of the database cannot hold stops nothing")
+  func nullInEventID() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.sink.prepare([SinkRun.topic: ["next_ordinal": 5, "recent": ["a\0b", "\\u0000"]]]) { _ in
+    }
+    try run.sink.commit()
+    #expect(
+      try run.eye.column(
+        "SELECT topics -> '\(SinkRun.topic)' ->> 'recent' FROM salesforce._etl_checkpoint")
+        == [#"["a\#u{FFFD}b", "\\u0000"]"#])
+  }
+
+  @Test("A large event of many records is held once, whatever number of rows it becomes")
+  func largeEvent() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    let batch = RecordBatch(layout: SinkRun.layout())
+    let ids = (1...200).map { "\"r\($0)\"" }.joined(separator: ",")
+    batch.addChange(
+      "UPDATE", "", ordinal: 1,
+      metadata: [MetadataSlot.recordID: .null, MetadataSlot.recordIDs: .text("[\(ids)]")],
+      [SinkRun.name: .text(String(repeating: "x", count: 1_000_000))])
+    try run.sink.write(batch)
+    #expect(run.sink.pendingByteCount < 1_500_000)
+    try run.commit()
+    for table in ["opportunity", "opportunity_history"] {
+      #expect(
+        try run.eye.rows(
+          "SELECT count(*), min(length(name)) FROM salesforce.\(table) WHERE _ordinal = 1")
+          == [["200", "1000000"]])
+    }
+  }
+
+  // MARK: Leases
+
+  @Test("A valid lease of another place is refused by its owner's name, and can be taken over")
+  func leases() async throws {
+    let database = try await TestDatabase()
+    let owner = try SinkRun(database).begin()
+    let other = try SinkRun(database, place: "elsewhere /state")
+    let error = #expect(throws: LeaseError.self) { try other.sink.open() }
+    #expect(error?.description.contains("host /state pid 7") == true)
+    #expect(error?.description.contains("--take-over") == true)
+    // Nothing has changed for the owner.
+    try owner.write(["a"])
+    try owner.commit()
+
+    let taker = try SinkRun(database, place: "elsewhere /state", takesOver: true, ordinal: 2)
+    #expect(try taker.sink.open()?[SinkRun.topic]?.nextOrdinal == 2)
+    try owner.write(["lost"])
+    let fenced = #expect(throws: LeaseError.self) { try owner.commit() }
+    #expect(fenced?.description.contains("elsewhere /state pid 7") == true)
+    owner.sink.close()
+    try taker.write(["b"])
+    try taker.commit()
+    #expect(try taker.history() == ["first", "a", "b"])
+  }
+
+  @Test("A run of the same place has ended; an expired or released lease is nobody's")
+  func freeLeases() async throws {
+    let database = try await TestDatabase()
+    let first = try SinkRun(database).begin()
+    #expect(try SinkRun(database).sink.open() != nil)
+    #expect(throws: LeaseError.self) { try SinkRun(database, place: "host /sta").sink.open() }
+    try first.eye.execute("UPDATE salesforce._etl_checkpoint SET lease_until = now()")
+    let second = try SinkRun(database, place: "elsewhere /state")
+    #expect(try second.sink.open() != nil)
+    second.sink.close()
+    let third = try SinkRun(database, place: "a third /state")
+    #expect(try third.sink.open() != nil)
+    #expect(try third.eye.column("SELECT fence FROM salesforce._etl_checkpoint") == ["5"])
+  }
+
+  @Test("A fence that was taken between preparing and committing waits for the commit")
+  func takenDuringCommit() async throws {
+    let database = try await TestDatabase()
+    let owner = try SinkRun(database).begin()
+    try owner.write(["a"])
+    try owner.prepare()
+    let taker = try SinkRun(database, place: "elsewhere /state", takesOver: true) {
+      $0.connection.lockTimeout = .milliseconds(1)
+    }
+    taker.onNotice = { _ in try owner.sink.commit() }
+    #expect(try taker.sink.open()?[SinkRun.topic]?.nextOrdinal == 2)
+    #expect(taker.notices.count == 1)
+    try owner.write(["b"])
+    #expect(throws: LeaseError.self) { try owner.commit() }
+  }
+
+  @Test("A checkpoint that is gone ends the run without a commit")
+  func goneCheckpoint() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.eye.execute("DELETE FROM salesforce._etl_checkpoint")
+    try run.write(["a"])
+    #expect(throws: LeaseError.self) { try run.commit() }
+    run.sink.close()
+    #expect(try run.history() == ["first"])
+  }
+
+  // MARK: Changing tables
+
+  @Test("Rows that wait while a column is added, or gets another type, reach their own columns")
+  func changedTables() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    let old = SinkRun.layout()
+    try run.write(["a"], layout: old) { _ in [SinkRun.amount: .double(1.5)] }
+    let wider = SinkRun.layout(schemaID: "schema-2", [Column("Stage", 3, .string)])
+    try run.write(["b"], layout: wider) { _ in
+      [SinkRun.amount: .double(2.5), SinkRun.amount + 1: .text("won")]
+    }
+    let changed = SinkRun.layout(.string, schemaID: "schema-3")
+    try run.write(["c"], layout: changed) { _ in [SinkRun.amount: .text("three")] }
+    try run.write(["d"], layout: old) { _ in [SinkRun.amount: .double(4.5)] }
+    try run.write(["a"], layout: changed, type: "UPDATE") { _ in [SinkRun.amount: .text("one")] }
+    try run.commit()
+    let expected = [
+      ["b", "2.5", "-", "won"], ["c", "-", "three", "-"], ["d", "4.5", "-", "-"],
+      ["a", "1.5", "one", "-"],
+    ]
+    #expect(
+      try run.eye.rows(
+        """
+        SELECT id, amount__float8, amount, stage FROM salesforce.opportunity \
+        WHERE id <> 'first' ORDER BY _ordinal
+        """) == expected)
+    #expect(
+      try run.eye.rows(
+        """
+        SELECT _record_id, amount__float8, amount, stage \
+        FROM salesforce.opportunity_history WHERE _ordinal > 0 ORDER BY _ordinal
+        """) == [["a", "1.5", "-", "-"]] + expected.dropLast() + [["a", "-", "one", "-"]])
+    try run.write(["e"], layout: old) { _ in [SinkRun.amount: .double(5.5)] }
+    try run.commit()
+    #expect(
+      try run.eye.column("SELECT amount__float8 FROM salesforce.opportunity WHERE id = 'e'")
+        == ["5.5"])
+  }
+
+  @Test("A column altered by hand during the run stops it; its rows are no dead letters")
+  func alteredByHand() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.write(["a"])
+    try run.eye.execute(
+      "ALTER TABLE salesforce.opportunity_history ALTER name TYPE date USING NULL")
+    let error = postgresError { try run.commit() }
+    #expect(error?.disposition == .configuration)
+    #expect(error?.message.contains("\"name\"") == true, "\(error?.message ?? "")")
+    #expect(run.refused.isEmpty)
+  }
+
+  @Test("Readers that hold a view locked do not hold up the load")
+  func lockedView() async throws {
+    let database = try await TestDatabase()
+    try SinkRun(database).begin().sink.close()
+    let run = try SinkRun(database, ordinal: 1) { $0.connection.lockTimeout = .milliseconds(1) }
+    let reader = try database.connect()
+    try reader.execute("BEGIN; SELECT * FROM salesforce._freshness, salesforce.opportunity_live")
+    try run.sink.open()
+    let wider = SinkRun.layout(schemaID: "schema-2", [Column("Stage", 3, .string)])
+    // The reader's lock on the table itself has to go for a column to be added.
+    try run.write(["a"])
+    try run.commit()
+    try reader.execute("COMMIT")
+    try run.write(["b"], layout: wider) { _ in [SinkRun.amount + 1: .text("won")] }
+    try run.commit()
+    #expect(try run.history() == ["first", "a", "b"])
+    #expect(
+      try run.eye.rows("SELECT id, stage FROM salesforce.opportunity_live ORDER BY 1").last
+        == ["first", "-"])
+  }
+
+  // MARK: Permissions
+
+  @Test("A role that owns nothing but its schema is enough")
+  func modestRole() async throws {
+    let database = try await TestDatabase()
+    let eye = try database.connect()
+    let role = "loader_\(database.name)"
+    try eye.execute(
+      """
+      CREATE ROLE \(role) LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; \
+      CREATE SCHEMA salesforce AUTHORIZATION \(role)
+      """)
+    let url = "postgresql://\(role)@127.0.0.1:\(database.cluster.port)/\(database.name)"
+    let run = try SinkRun(database, url: url).begin()
+    try run.write(["a"], type: "UPDATE")
+    try run.commit()
+    #expect(try run.history() == ["first", "a"])
+    #expect(
+      try eye.column("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'salesforce'")
+        == [role])
+  }
+
+  @Test("Without the right to make temporary tables, or a schema, the error says which right")
+  func missingRights() async throws {
+    let database = try await TestDatabase()
+    let eye = try database.connect()
+    let role = "loader_\(database.name)"
+    try eye.execute("CREATE ROLE \(role) LOGIN")
+    let url = "postgresql://\(role)@127.0.0.1:\(database.cluster.port)/\(database.name)"
+    let run = try SinkRun(database, url: url)
+    let schema = postgresError { try run.sink.open(creating: [:]) }
+    #expect(schema?.disposition == .refused)
+    #expect(schema?.message.contains("CREATE SCHEMA") == true, "\(schema?.message ?? "")")
+    try eye.execute(
+      """
+      CREATE SCHEMA salesforce AUTHORIZATION \(role); \
+      REVOKE TEMPORARY ON DATABASE \(database.name) FROM PUBLIC
+      """)
+    let temporary = postgresError {
+      try run.sink.open(creating: [:])
+      try run.write(["a"], type: "UPDATE")
+      try run.commit()
+    }
+    #expect(temporary?.disposition == .refused)
+    #expect(temporary?.message.contains("temporary tables") == true, "\(temporary?.message ?? "")")
+    try eye.execute("GRANT TEMPORARY ON DATABASE \(database.name) TO \(role)")
+    try run.commit()
+    #expect(try run.history() == ["a"])
+  }
+}

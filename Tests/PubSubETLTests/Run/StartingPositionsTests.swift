@@ -1,0 +1,285 @@
+import Pipeline
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Where each store stands when a run begins")
+struct StartingPositionsTests {
+  private typealias Position = TopicPosition
+  private typealias Store = [String: TopicPosition]
+
+  private static let files: [(name: String, start: SinkStart?)] = [("files", nil)]
+  private static let filesFromNow: [(name: String, start: SinkStart?)] = [("files", .now)]
+
+  /// A position after `ordinal` events of an epoch.
+  private static func at(_ ordinal: Int64, epoch: Int = 1, holes: Int = 0) -> Position {
+    var position = Position(
+      beginningEpoch: epoch, after: ReplayID([UInt8(epoch), UInt8(truncatingIfNeeded: ordinal)]),
+      holes: holes)
+    position.nextOrdinal = ordinal
+    if ordinal > 0 {
+      position.lastEvent = .init(replayID: ReplayID([UInt8(ordinal & 0xff)]), eventID: [1])
+    }
+    return position
+  }
+
+  private static func database(
+    _ name: String, _ stored: Store?, rows: Int? = nil, start: SinkStart? = nil
+  ) -> StartingPositions.Database {
+    .init(name: name, stored: stored, newestEpoch: rows, start: start)
+  }
+
+  private func start(
+    topics: [String] = ["/a"], checkpoint: Store = [:], reset: Set<String> = [],
+    known: [String]? = nil, files: [(name: String, start: SinkStart?)] = [],
+    _ databases: StartingPositions.Database..., acceptsReset: Bool = false
+  ) throws -> [Store] {
+    try StartingPositions(
+      topics: topics, checkpoint: checkpoint, resetTopics: reset, knownSinks: known,
+      fileSinks: files, databases: databases, acceptsReset: acceptsReset
+    ).stores
+  }
+
+  private func failure(_ body: () throws -> [Store]) -> RunFailure? {
+    do {
+      _ = try body()
+      return nil
+    } catch {
+      return error as? RunFailure
+    }
+  }
+
+  // MARK: First runs and crashes
+
+  @Test("A first run has no positions, with files, a database or both")
+  func first() throws {
+    #expect(try self.start(files: Self.files) == [[:]])
+    #expect(try self.start(Self.database("db", nil)) == [[:], [:]])
+    #expect(try self.start(files: Self.files, Self.database("db", nil)) == [[:], [:]])
+    #expect(
+      try self.start(files: Self.files, Self.database("one", nil), Self.database("two", nil))
+        == [[:], [:], [:]])
+  }
+
+  @Test("A first run that ended before its first commit is a first run again")
+  func nothingCommitted() throws {
+    #expect(try self.start(files: Self.files, Self.database("db", [:])) == [[:], [:]])
+  }
+
+  @Test("A database whose first commit was lost has its row, and begins where it began")
+  func beforeFirstCommit() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(20)], known: ["files", "db"], files: Self.files,
+      Self.database("db", [:]))
+    #expect(stores == [["/a": Self.at(20)], [:]])
+  }
+
+  @Test("Stores that a crash left apart stay apart")
+  func apart() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(30)], known: ["files", "one", "two"], files: Self.files,
+      Self.database("one", ["/a": Self.at(20)]), Self.database("two", ["/a": Self.at(10)]))
+    #expect(stores == [["/a": Self.at(30)], ["/a": Self.at(20)], ["/a": Self.at(10)]])
+  }
+
+  @Test("A topic added to the pipeline has no position anywhere; the others keep theirs")
+  func addedTopic() throws {
+    let stores = try self.start(
+      topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30)], known: ["files", "db"],
+      files: Self.files, Self.database("db", ["/a": Self.at(30)]))
+    #expect(stores == [["/a": Self.at(30)], ["/a": Self.at(30)]])
+  }
+
+  // MARK: New sinks
+
+  @Test("A new database beside others has to say that it begins now")
+  func newDatabase() throws {
+    for known in [["files"], nil] {
+      let failure = try #require(
+        self.failure {
+          try self.start(
+            checkpoint: ["/a": Self.at(30)], known: known, files: Self.files,
+            Self.database("db", nil))
+        })
+      #expect(failure.exitCode == .configuration)
+      #expect(failure.reason == "new_sink")
+      #expect(failure.message.contains("'db'"))
+    }
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(30)], known: ["files", "one"], files: Self.files,
+      Self.database("one", ["/a": Self.at(20)]), Self.database("two", nil, start: .now))
+    #expect(stores[2] == ["/a": Self.at(20)], "where the last of the others stands")
+  }
+
+  @Test("A new database may begin like the others while these have nothing")
+  func newDatabaseBesideNothing() throws {
+    var nothing = Self.at(0)
+    nothing.resume = nil
+    let stores = try self.start(
+      checkpoint: ["/a": nothing], known: ["files"], files: Self.files, Self.database("db", nil))
+    #expect(stores == [["/a": nothing], ["/a": nothing]])
+  }
+
+  @Test("A new database beside databases alone begins where these stand, not where the copy does")
+  func newDatabaseBesideDatabases() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(5)], known: ["one"],
+      Self.database("one", ["/a": Self.at(40_000)]), Self.database("two", nil, start: .now))
+    #expect(stores == Array(repeating: ["/a": Self.at(40_000)], count: 3))
+  }
+
+  @Test("A database added again goes on if the others can pass by what it lacks, else begins now")
+  func addedAgain() throws {
+    let near = try self.start(
+      checkpoint: ["/a": Self.at(5000)], known: ["files"], files: Self.files,
+      Self.database("db", ["/a": Self.at(100)], start: .now))
+    #expect(near[1] == ["/a": Self.at(100)])
+    let far = try self.start(
+      checkpoint: ["/a": Self.at(50_000)], known: ["files"], files: Self.files,
+      Self.database("db", ["/a": Self.at(100)], start: .now))
+    #expect(far[1] == ["/a": Self.at(50_000)])
+    let otherEpoch = try self.start(
+      checkpoint: ["/a": Self.at(150, epoch: 2)], known: ["files"], files: Self.files,
+      Self.database("db", ["/a": Self.at(100)], start: .now))
+    #expect(otherEpoch[1] == ["/a": Self.at(150, epoch: 2)])
+  }
+
+  @Test("'start': 'now' in the file changes nothing for a sink that goes on")
+  func startIsIgnoredLater() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(50_000)], known: ["files", "db"], files: Self.filesFromNow,
+      Self.database("db", ["/a": Self.at(100)], start: .now))
+    #expect(stores == [["/a": Self.at(50_000)], ["/a": Self.at(100)]])
+  }
+
+  // MARK: Lost databases
+
+  @Test("A database that has lost its position stops the run, by its rows or by the checkpoint")
+  func lostDatabase() throws {
+    for (known, rows) in [(["files", "db"], nil), (["files", "db"], 2), (["files"], 2)] {
+      let failure = try #require(
+        self.failure {
+          try self.start(
+            checkpoint: ["/a": Self.at(30)], known: known, files: Self.files,
+            Self.database("db", nil, rows: rows, start: .now))
+        })
+      #expect(failure.exitCode == .data)
+      #expect(failure.reason == "lost_state")
+      #expect(failure.message.contains("'db'"))
+      #expect(failure.message.contains("--accept-reset"))
+    }
+    let alone = self.failure { try self.start(Self.database("db", nil, rows: 1)) }
+    #expect(alone?.reason == "lost_state")
+  }
+
+  @Test("An accepted reset of a lost database begins an epoch of all stores, higher than all")
+  func acceptedDatabaseLoss() throws {
+    let stores = try self.start(
+      topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30, epoch: 3, holes: 2)],
+      known: ["files", "one", "two"], files: Self.files,
+      Self.database("one", ["/a": Self.at(30, epoch: 4), "/b": Self.at(7)]),
+      Self.database("two", nil, rows: 6), acceptsReset: true)
+    let begun: Store = [
+      "/a": Position(beginningEpoch: 7, holes: 2), "/b": Position(beginningEpoch: 7),
+    ]
+    #expect(stores == [begun, begun, begun])
+  }
+
+  @Test("An accepted reset without a loss changes nothing")
+  func needlessReset() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(30)], known: ["files", "db"], files: Self.files,
+      Self.database("db", ["/a": Self.at(20)]), acceptsReset: true)
+    #expect(stores == [["/a": Self.at(30)], ["/a": Self.at(20)]])
+  }
+
+  // MARK: Lost state directory
+
+  @Test("Databases alone do without the state directory; of several the last one counts")
+  func lostStateOfDatabases() throws {
+    #expect(
+      try self.start(Self.database("db", ["/a": Self.at(20)]))
+        == [["/a": Self.at(20)], ["/a": Self.at(20)]])
+    let stores = try self.start(
+      topics: ["/a", "/b"], Self.database("one", ["/a": Self.at(20), "/b": Self.at(9)]),
+      Self.database("two", ["/a": Self.at(10)]))
+    #expect(stores[0] == ["/a": Self.at(10)], "/b may have dead letters that only one had")
+  }
+
+  @Test("Files without checkpoint and history, beside a database that goes on, are new")
+  func lostStateWithFiles() throws {
+    let database = Self.database("db", ["/a": Self.at(20)])
+    let failure = try #require(self.failure { try self.start(files: Self.files, database) })
+    #expect(failure.reason == "new_sink")
+    #expect(failure.message.contains("'files'"))
+    #expect(
+      try self.start(files: Self.filesFromNow, database)
+        == [["/a": Self.at(20)], ["/a": Self.at(20)]])
+    let begun: Store = ["/a": Position(beginningEpoch: 2)]
+    #expect(try self.start(files: Self.files, database, acceptsReset: true) == [begun, begun])
+  }
+
+  @Test("Files whose checkpoint is lost begin an epoch with the databases, higher than theirs")
+  func lostStateOfKnownFiles() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Position(beginningEpoch: 1)], reset: ["/a"], files: Self.files,
+      Self.database("db", ["/a": Self.at(20, epoch: 5)]), acceptsReset: true)
+    let begun: Store = ["/a": Position(beginningEpoch: 6)]
+    #expect(stores == [begun, begun])
+  }
+
+  @Test("A topic that lost nothing keeps its position when another begins an epoch")
+  func resetOfOneTopic() throws {
+    let stores = try self.start(
+      topics: ["/a", "/b"], checkpoint: ["/a": Self.at(3), "/b": Self.at(40)], reset: ["/a"],
+      known: ["files", "db"], files: Self.files,
+      Self.database("db", ["/a": Self.at(3), "/b": Self.at(40)]), acceptsReset: true)
+    let expected: Store = ["/a": Position(beginningEpoch: 2), "/b": Self.at(40)]
+    #expect(stores == [expected, expected])
+  }
+
+  // MARK: Epochs that have begun
+
+  @Test(
+    "A position set by hand is every database's",
+    arguments: [
+      TopicPosition(beginningEpoch: 2, start: .earliest),
+      TopicPosition(beginningEpoch: 2, start: .latest),
+      TopicPosition(beginningEpoch: 2, after: ReplayID([7])), TopicPosition(beginningEpoch: 2),
+    ])
+  func setByHand(_ position: TopicPosition) throws {
+    for files in [Self.files, []] {
+      let stores = try self.start(
+        topics: ["/a", "/b"], checkpoint: ["/a": position, "/b": Self.at(4)],
+        known: ["files", "db"], files: files,
+        Self.database("db", ["/a": Self.at(20), "/b": Self.at(4)]))
+      let expected = ["/a": position, "/b": Self.at(4)]
+      #expect(stores == [expected, expected])
+    }
+  }
+
+  @Test("An epoch that has begun everywhere, and found nothing yet, goes on")
+  func begunAndEmpty() throws {
+    let begun: Store = ["/a": Position(beginningEpoch: 2, holes: 1), "/b": Self.at(4)]
+    let stores = try self.start(
+      topics: ["/a", "/b"], checkpoint: begun, known: ["files", "db"], files: Self.files,
+      Self.database("db", begun))
+    #expect(stores == [begun, begun])
+  }
+
+  @Test("The copy of a database's position is no reason to leave what the database has")
+  func olderCopy() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Position(beginningEpoch: 2, holes: 1)], known: ["db"],
+      Self.database("db", ["/a": Self.at(500, epoch: 2, holes: 1)]))
+    #expect(stores[1] == ["/a": Self.at(500, epoch: 2, holes: 1)])
+    #expect(stores[0] == stores[1])
+  }
+
+  @Test("Dead letters may be ahead of the only database by one commit, and stay so")
+  func deadLettersAhead() throws {
+    let stores = try self.start(
+      checkpoint: ["/a": Self.at(30)], known: ["db"], Self.database("db", ["/a": Self.at(20)]))
+    #expect(stores == [["/a": Self.at(30)], ["/a": Self.at(20)]])
+  }
+}
