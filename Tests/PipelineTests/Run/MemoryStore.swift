@@ -7,10 +7,13 @@ final class CrashPoint {
   struct Crash: Error {}
   private var left: Int
   private(set) var passed = 0
+  /// Done at every call before it is made.
+  var onPass: (() -> Void)?
 
   init(after calls: Int) { self.left = calls }
 
   func pass() throws {
+    self.onPass?()
     if self.left == 0 { throw Crash() }
     self.left -= 1
     self.passed += 1

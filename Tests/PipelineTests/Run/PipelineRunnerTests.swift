@@ -15,6 +15,8 @@ import Testing
     /// Names of sinks with positions of their own.
     var transactional: [String] = []
     var refusedEvents: Set<String> = []
+    /// Done before every call of a sink or store.
+    var onStep: (() -> Void)?
 
     init() {
       self.configuration.quiet = .zero
@@ -25,6 +27,7 @@ import Testing
     @discardableResult
     func run(_ source: ScriptedSource, crashAfter calls: Int = .max) async throws -> RunOutcome {
       let crash = CrashPoint(after: calls)
+      crash.onPass = self.onStep
       self.sink = MemorySink(name: "a", crash: crash)
       let second = MemorySink(name: "b", crash: crash)
       self.letters = MemoryDeadLetters()

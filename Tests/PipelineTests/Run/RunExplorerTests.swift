@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Pipeline
@@ -101,5 +102,42 @@ import Testing
       }
     }
     #expect(explored > 100)
+  }
+
+  @Test("A second instance is refused at every step of the first, and goes on where that ended")
+  func secondInstance() async throws {
+    let log = Self.log([1, 2, 1])
+    for way in Self.ways(log) where way.tip == 0 {
+      var point = 0
+      var hasEnded = false
+      while !hasEnded {
+        let directory = try TemporaryDirectory()
+        let harness = PipelineRunnerTests.Harness()
+        harness.configuration.commitMaxEvents = 1
+        harness.transactional = ["t"]
+        func instance() throws(CheckpointError) -> FileCheckpointStore {
+          try FileCheckpointStore(directory: directory.path, pipeline: "p")
+        }
+        var steps = 0
+        harness.onStep = {
+          steps += 1
+          #expect(throws: CheckpointError.self) { _ = try instance() }
+        }
+        do {
+          let first = try instance()
+          hasEnded = try await Self.run(harness, Self.source(log, way), crashAfter: point)
+          withExtendedLifetime(first) {}
+        }
+        #expect(steps > 0)
+        harness.onStep = nil
+        let second = try instance()
+        _ = try await Self.run(harness, Self.source(log, way), crashAfter: .max)
+        withExtendedLifetime(second) {}
+        for sink in ["a", "b", "t"] {
+          #expect(harness.store.lines(of: sink) == log.map(\.line), "\(way), crash at \(point)")
+        }
+        point += 1
+      }
+    }
   }
 }
