@@ -26,7 +26,7 @@ trap '' HUP INT TERM
 "$1/pg_ctl" -s -w -D "$2/data" -m immediate stop 2>/dev/null
 rm -rf "$2"
 """
-# Runs a program until the end of its input.
+# Runs a program until the end of its input. It is killed: a pooler asked to end may wait for clients.
 ATTENDANCE = """
 cd /
 trap '' HUP INT TERM
@@ -34,7 +34,7 @@ trap '' HUP INT TERM
 child=$!
 echo started
 cat >/dev/null
-kill -TERM $child
+kill -KILL $child
 wait $child
 """
 
