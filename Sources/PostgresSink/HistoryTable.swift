@@ -17,13 +17,13 @@ package struct HistoryTable {
   }
 
   /// Copies rows straight into the table. Absent and null are both NULL in it; which it was is told
-  /// by the lists of fields.
-  package func load(
+  /// by the lists of fields. The connection's `finishCopyIn` has to be next.
+  package func send(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
     guard !rows.isEmpty else { return }
     self.check(buffer)
-    try connection.copyIn(self.copyStatement) { writer in
+    try connection.sendCopyIn(self.copyStatement) { writer in
       for row in rows { try self.copy(row, of: buffer, to: &writer) }
     }
   }

@@ -7,6 +7,9 @@ final class PendingRows {
   private(set) var tables: LayoutTables
   private(set) var loader: TableLoader
   var buffer: RowBuffer
+  /// Rows, from the first, that the transaction has sent to the history.
+  private(set) var sentCount = 0
+  private var sentByteCount = 0
   private let delete: PostgresSinkConfiguration.DeletePolicy
 
   init(
@@ -37,6 +40,24 @@ final class PendingRows {
     self.tables = tables
     self.loader = TableLoader(
       history: tables.history, current: tables.current, delete: self.delete)
+  }
+
+  /// Bytes of values that the transaction has not sent yet.
+  var unsentByteCount: Int { self.buffer.bytes.count - self.sentByteCount }
+
+  /// Everything encoded so far is sent.
+  func sent() {
+    self.sentCount = self.buffer.rows.count
+    self.sentByteCount = self.buffer.bytes.count
+  }
+
+  /// What was sent is rolled back.
+  func unsend() { (self.sentCount, self.sentByteCount) = (0, 0) }
+
+  /// The transaction is committed.
+  func removeAll() {
+    self.buffer.removeAll()
+    self.unsend()
   }
 
   func isFor(_ tables: LayoutTables) -> Bool {

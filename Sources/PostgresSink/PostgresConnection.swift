@@ -17,6 +17,8 @@ package final class PostgresConnection {
   private var connection: OpaquePointer  // PGconn *
   /// Given up: the server was silent for too long.
   private var isAbandoned = false
+  /// The COPY that has been sent and not been answered.
+  private var unansweredCopy: String?
 
   /// Connects.
   package init(_ configuration: PostgresConnectionConfiguration) throws(PostgresError) {
@@ -53,6 +55,7 @@ package final class PostgresConnection {
     PQfinish(self.connection)
     self.connection = connection
     self.isAbandoned = false
+    self.unansweredCopy = nil
   }
 
   // MARK: Statements
@@ -134,30 +137,48 @@ package final class PostgresConnection {
   package func copyIn(
     _ sql: String, _ body: (inout CopyWriter) throws -> Void
   ) throws -> Int {
+    try self.sendCopyIn(sql, body)
+    return try self.finishCopyIn()
+  }
+
+  /// The same, but for the server's answer: `finishCopyIn` has to be next. Until then the server
+  /// works on what is under way, and so may the caller.
+  package func sendCopyIn(_ sql: String, _ body: (inout CopyWriter) throws -> Void) throws {
     try self.start("COPY") { PQsendQuery(self.connection, sql) }
     let label = Self.label(sql)
     try self.awaitCopyIn(label)
-    var failure: (any Error)?
     do {
       var writer = CopyWriter(self)
       try writer.header()
       try body(&writer)
       try writer.trailer()
     } catch {
-      failure = error
+      try self.endCopyIn(label, givenUpFor: error)
     }
-    try self.start("COPY") {
-      PQputCopyEnd(self.connection, failure == nil ? nil : "given up by the client")
-    }
+    try self.start("COPY") { PQputCopyEnd(self.connection, nil) }
+    self.unansweredCopy = label
+  }
+
+  /// Takes the answer to `sendCopyIn`, if one is due.
+  ///
+  /// - Returns: the number of rows copied.
+  @discardableResult
+  package func finishCopyIn() throws(PostgresError) -> Int {
+    guard let label = self.unansweredCopy else { return 0 }
+    self.unansweredCopy = nil
+    return try self.finish(label)?.affectedRowCount ?? 0
+  }
+
+  private func endCopyIn(_ label: String, givenUpFor failure: any Error) throws -> Never {
+    try self.start("COPY") { PQputCopyEnd(self.connection, "given up by the client") }
     do throws(PostgresError) {
-      let result = try self.finish(label)
-      if let failure { throw PostgresError(.bug, "postgres: COPY not ended: \(failure)") }
-      return result?.affectedRowCount ?? 0
+      _ = try self.finish(label)
     } catch {
       // The server's answer to a COPY given up says only that.
-      if let failure, self.isConnected || failure is PostgresError { throw failure }
+      if self.isConnected || failure is PostgresError { throw failure }
       throw error
     }
+    throw PostgresError(.bug, "postgres: COPY not ended: \(failure)")
   }
 
   private func awaitCopyIn(_ label: String) throws(PostgresError) {

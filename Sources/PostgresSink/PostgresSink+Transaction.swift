@@ -38,7 +38,7 @@ extension PostgresSink {
   ) throws {
     let members = topics.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }
     self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
-    try self.retrying { try self.sendTransaction() }
+    try self.retrying(continuesAhead: true) { try self.sendTransaction() }
     for event in self.refusedEvents() where self.told.insert(EventPlace(event)).inserted {
       try report(event)
     }
@@ -102,7 +102,7 @@ extension PostgresSink {
 
   /// What is the tables' fault is not put down to rows.
   private func rollBackAndCheckTables() throws {
-    try self.connection.execute("ROLLBACK")
+    try self.rollBack()
     for rows in self.pending where !rows.buffer.rows.isEmpty {
       try self.catalog.check(rows.tables, over: self.connection)
     }
@@ -110,7 +110,11 @@ extension PostgresSink {
 
   private func attemptTransaction(isChecking: inout Bool) throws {
     self.refusedRows.removeAll()
-    try self.connection.begin()
+    if self.isAhead {
+      try self.connection.finishCopyIn()
+    } else {
+      try self.connection.begin()
+    }
     try self.checkpoint.store(
       topics: self.topics, completeThrough: self.newestCommit.map { $0 - 5000 },
       over: self.connection)
@@ -140,7 +144,8 @@ extension PostgresSink {
       var end = start + 1
       while end < range.upperBound, rows.buffer.rows[end].epoch == epoch { end += 1 }
       try rows.loader.load(
-        rows.buffer, rows: start..<end, over: self.connection, isRereading: epoch > 1)
+        rows.buffer, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
+        isRereading: epoch > 1)
       start = end
     }
   }

@@ -34,6 +34,10 @@ package final class PostgresSink: TransactionalSink {
   /// What `prepare` has told of.
   var told: Set<EventPlace> = []
   var care = Care.none
+  /// Rows have been sent before their transaction was complete.
+  var isAhead = false
+  /// False from the first of these that failed until the end of its transaction.
+  var maySendAhead = true
   var newestCommit: Int64?
   /// Positions to be stored, JSON text.
   var topics = "{}"
@@ -110,7 +114,7 @@ package final class PostgresSink: TransactionalSink {
   /// Ends the lease. An error only means that it ends by itself.
   package func close() {
     guard self.connection.isConnected else { return }
-    if self.connection.transactionStatus != .idle { try? self.connection.execute("ROLLBACK") }
+    if self.connection.transactionStatus != .idle { try? self.rollBack() }
     try? self.checkpoint.release(over: self.connection)
   }
 
@@ -135,6 +139,7 @@ package final class PostgresSink: TransactionalSink {
         self.refuse(event, of: batch, rows: rows, reason: "\(error)")
       }
     }
+    self.sendAhead(rows)
   }
 
   private func refuse(
@@ -243,7 +248,7 @@ package final class PostgresSink: TransactionalSink {
     self.committedRowCount -= self.refusedRows.count
     for rows in self.pending {
       self.committedRowCount += rows.buffer.rows.count
-      rows.buffer.removeAll()
+      rows.removeAll()
     }
     // Of tables that have changed only the newest is written to from now on.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
@@ -253,6 +258,8 @@ package final class PostgresSink: TransactionalSink {
     self.refusedRows.removeAll()
     self.told.removeAll()
     self.care = .none
+    self.isAhead = false
+    self.maySendAhead = true
     self.renewedAt = .now
   }
 
@@ -262,18 +269,22 @@ package final class PostgresSink: TransactionalSink {
   ]
 
   /// Does it again, on a new connection if need be, as long as that may help. `body` begins its own
-  /// transaction. An error of `sqlState` is not waited out.
+  /// transaction, but for rows sent ahead if the first attempt `continuesAhead`. An error of
+  /// `sqlState` is not waited out.
   func retrying<Value>(
-    butFor sqlState: String? = nil, _ body: () throws -> Value
+    butFor sqlState: String? = nil, continuesAhead: Bool = false, _ body: () throws -> Value
   ) throws -> Value {
     var delays = Self.delays.makeIterator()
+    var isContinuing = continuesAhead && self.isAhead
     while true {
       do {
         if !self.connection.isConnected {
+          self.forgetAhead()
           try self.connection.reset()
-        } else if self.connection.transactionStatus != .idle {
-          try self.connection.execute("ROLLBACK")
+        } else if !isContinuing, self.connection.transactionStatus != .idle {
+          try self.rollBack()
         }
+        isContinuing = false
         return try body()
       } catch let error as PostgresError {
         guard error.disposition == .retry, sqlState == nil || error.sqlState != sqlState,

@@ -34,11 +34,24 @@ package final class TableLoader {
       metadata: HistoryReader.metadataFields)
   }
 
+  package var hasHistory: Bool { self.history != nil }
+
+  /// Sends rows to the history ahead of their `load`. The connection's `finishCopyIn` has to be next.
+  package func sendHistory(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    try self.history?.send(buffer, rows: rows, over: connection)
+  }
+
   /// Sends `rows` of the buffer: history, current, resync, tombstones. Changes nothing in the
   /// buffer; throws `PostgresError`, after which the transaction, or what has been done since its
   /// last savepoint, has to be rolled back.
+  ///
+  /// - Parameter sentCount: rows of the buffer, from its first, that the transaction has sent to the
+  ///   history; none when re-reading.
   package func load(
-    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection, isRereading: Bool
+    _ buffer: RowBuffer, rows: Range<Int>, sentCount: Int = 0,
+    over connection: PostgresConnection, isRereading: Bool
   ) throws {
     try self.resync?.note(buffer, rows: rows, over: connection)
     if let history, let historyDefinition, isRereading {
@@ -47,7 +60,10 @@ package final class TableLoader {
       _ = try self.refold?.refold(records: records, over: connection)
       return
     }
-    try self.history?.load(buffer, rows: rows, over: connection)
+    try self.sendHistory(
+      buffer, rows: max(rows.lowerBound, min(sentCount, rows.upperBound))..<rows.upperBound,
+      over: connection)
+    try connection.finishCopyIn()
     guard let current else { return }
     let isSkipped = isRereading ? try current.seen(buffer, rows: rows, over: connection) : []
     var next = rows.lowerBound

@@ -24,7 +24,7 @@ final class ConfigurationReader {
     let source = reader.object("source", required: true).flatMap(self.source)
     let stages = self.stages(reader)
     let sinks = self.sinks(reader)
-    let commit = self.commit(reader.object("commit"))
+    let commit = self.commit(reader.object("commit"), sinks: sinks)
     let checkpoint = reader.object("checkpoint", required: true).flatMap(self.checkpoint)
     let deadLetter = self.deadLetter(reader.object("dead_letter"), checkpoint: checkpoint)
     let run = self.run(reader.object("run"))
@@ -45,8 +45,8 @@ final class ConfigurationReader {
     }
   }
 
-  private func commit(_ reader: JSONReader?) -> CommitConfiguration {
-    var commit = CommitConfiguration()
+  private func commit(_ reader: JSONReader?, sinks: [SinkConfiguration]) -> CommitConfiguration {
+    var commit = CommitConfiguration(sinks: sinks)
     guard let reader else { return commit }
     commit.maxEvents = reader.integer("max_events", in: 1...1_000_000) ?? commit.maxEvents
     commit.maxBytes = reader.byteCount("max_bytes", in: 1 << 10...1 << 30) ?? commit.maxBytes

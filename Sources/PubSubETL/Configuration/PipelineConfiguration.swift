@@ -170,6 +170,15 @@ struct CommitConfiguration: Sendable, Equatable {
   /// Of encoded output.
   var maxBytes = 16 << 20
   var maxDelay = Duration.seconds(1)
+
+  /// The defaults. A transaction of a database costs more than a flush of a file, and the more
+  /// changes of a record it holds the fewer rows it writes.
+  init(sinks: [SinkConfiguration] = []) {
+    let hasDatabase = sinks.contains { sink in
+      if case .postgres = sink { true } else { false }
+    }
+    if hasDatabase { self.maxEvents = 10_000 }
+  }
 }
 
 struct CheckpointConfiguration: Sendable, Equatable {
