@@ -188,6 +188,7 @@ package final class PostgresSink: TransactionalSink {
     for layout: RecordLayout
   ) throws -> (encoder: CopyEncoder, rows: PendingRows) {
     if let known = self.encoders[ObjectIdentifier(layout)] { return known }
+    try self.checkTopic(of: layout)
     let tables = try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
     if !tables.changes.isEmpty {
       // Names of what other layouts write to may be others now.
@@ -214,6 +215,20 @@ package final class PostgresSink: TransactionalSink {
     let made = (encoder: CopyEncoder(layout: layout, tables: tables), rows: rows)
     self.encoders[ObjectIdentifier(layout)] = made
     return made
+  }
+
+  /// Events of a record can be put in order within one topic only.
+  private func checkTopic(of layout: RecordLayout) throws(PostgresError) {
+    guard layout.family == .changeEvent, self.configuration.mode != .history else { return }
+    let other = self.encoders.values.first {
+      $0.rows.entity == layout.entity && $0.rows.topic != layout.topic
+    }
+    guard let other else { return }
+    throw PostgresError(
+      .configuration,
+      "postgres: \(layout.entity) comes from \(other.rows.topic) and from \(layout.topic), whose "
+        + "order is not known; take one of them, or give one a sink with other tables in a pipeline "
+        + "of its own")
   }
 
   /// Views are for those who read: where they hold a view locked for long, or own it, the load goes

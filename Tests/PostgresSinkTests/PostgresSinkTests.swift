@@ -107,6 +107,46 @@ import Testing
     }
   }
 
+  @Test("An entity of two topics is refused: nobody knows the order of its events")
+  func twoTopics() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    let known = SinkRun.layout()
+    let channel = RecordLayout(
+      topic: "/data/ChangeEvents", schemaID: known.schemaID, entity: known.entity,
+      family: known.family, slotCount: known.slotCount, fieldOrder: known.fieldOrder,
+      columns: known.columns)
+    let error = postgresError { try run.write(["a"], layout: channel) }
+    #expect(error?.disposition == .configuration)
+    #expect(error?.message.contains("/data/ChangeEvents") == true)
+    // A history is in no order.
+    let history = try SinkRun(try await TestDatabase()) { $0.mode = .history }
+    try history.sink.open(creating: [:])
+    try history.write(["a"])
+    try history.write(["b"], layout: channel)
+    try history.commit()
+    #expect(try history.history() == ["a", "b"])
+  }
+
+  @Test("Stages of its own arrange its columns, and nobody else's")
+  func ownStages() async throws {
+    let run = try SinkRun(try await TestDatabase())
+    try run.sink.open(creating: [:])
+    let sink = StagedTransactionalSink(run.sink, stages: StageChain([Drop(["Parent"])]))
+    let batch = RecordBatch(layout: SinkRun.layout())
+    batch.addChange(
+      "CREATE", "a", ordinal: 0, [SinkRun.name: .text("a"), SinkRun.parent: .text("p")])
+    try sink.write(batch)
+    try sink.prepare(run.positions) { _ in }
+    try sink.commit()
+    #expect(
+      try run.eye.column(
+        "SELECT column_name FROM salesforce._etl_column WHERE table_name = 'opportunity' ORDER BY 1"
+      )
+        == ["amount", "name"])
+    #expect(try run.current() == ["a"])
+    #expect(batch.layout.columns.contains { $0.name == "Parent" })
+  }
+
   // MARK: Leases
 
   @Test("A valid lease of another place is refused by its owner's name, and can be taken over")

@@ -32,6 +32,14 @@ public final class StageChain {
     }
   }
 
+  /// Lends a batch with the columns that leave the last stage, and gives it back as it was.
+  func lend(_ batch: RecordBatch, to body: (RecordBatch) throws -> Void) throws {
+    let layout = batch.layout
+    defer { batch.layout = layout }
+    try self.apply(to: batch)
+    try body(batch)
+  }
+
   /// Names in the configuration of stages that no layout has had so far, most likely typing
   /// mistakes; `stage` counts from 0.
   public var unmatchedNames: [(stage: Int, names: [String])] {

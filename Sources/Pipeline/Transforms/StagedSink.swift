@@ -22,12 +22,38 @@ public final class StagedSink: Sink {
   public func recover(from state: JSONValue?) throws { try self.base.recover(from: state) }
 
   public func write(_ batch: RecordBatch) throws {
-    let layout = batch.layout
-    defer { batch.layout = layout }
-    try self.stages.apply(to: batch)
-    try self.base.write(batch)
+    try self.stages.lend(batch, to: self.base.write)
   }
 
   public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
   public func committed() throws -> Bool { try self.base.committed() }
+}
+
+/// The same for a sink that keeps its own position.
+public final class StagedTransactionalSink: TransactionalSink {
+  private let base: any TransactionalSink
+  private let stages: StageChain
+
+  public init(_ base: any TransactionalSink, stages: StageChain) {
+    self.base = base
+    self.stages = stages
+  }
+
+  public var name: String { self.base.name }
+  public var isDue: Bool { self.base.isDue }
+  public var pendingByteCount: Int { self.base.pendingByteCount }
+
+  public func write(_ batch: RecordBatch) throws {
+    try self.stages.lend(batch, to: self.base.write)
+  }
+
+  public func noteDeadLetter(_ letter: DeadLetter) throws { try self.base.noteDeadLetter(letter) }
+
+  public func prepare(
+    _ topics: [String: JSONValue], refused: (RefusedEvent) throws -> Void
+  ) throws {
+    try self.base.prepare(topics, refused: refused)
+  }
+
+  public func commit() throws { try self.base.commit() }
 }

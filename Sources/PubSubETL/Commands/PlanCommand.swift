@@ -35,7 +35,9 @@ struct PlanCommand: AsyncParsableCommand {
             + "before they come\n")
       }
       for sink in configuration.postgresSinks {
-        let plan = try TableCatalog.plan(planned.layouts, sink.sink)
+        let stages = sink.stageChain()
+        let layouts = try planned.layouts.map { try stages.layout(for: $0) }
+        let plan = try TableCatalog.plan(layouts, sink.sink)
         guard StandardStream.output.write(Self.text(plan, sink: sink.name)) else {
           throw RunFailure(.output, reason: "output", "standard output cannot be written")
         }

@@ -58,8 +58,7 @@ extension ConfigurationReader {
 
   private func postgresSink(_ reader: JSONReader) -> PostgresSinkSettings? {
     let name = self.identifier(reader, "name")
-    let url = reader.has("url") ? self.text(reader, "url", required: true) : ""
-    var connection = PostgresConnectionConfiguration(url: url ?? "")
+    var connection = PostgresConnectionConfiguration(url: self.text(reader, "url") ?? "")
     let hour = Duration.seconds(3600)
     connection.statementTimeout =
       reader.duration("statement_timeout", in: .seconds(1)...hour * 24)
@@ -67,7 +66,7 @@ extension ConfigurationReader {
     connection.lockTimeout =
       reader.duration("lock_timeout", in: .milliseconds(1)...hour) ?? connection.lockTimeout
     var sink = PostgresSinkConfiguration(connection: connection)
-    if reader.has("schema") { sink.schema = self.text(reader, "schema") ?? sink.schema }
+    sink.schema = self.text(reader, "schema") ?? sink.schema
     sink.mode = reader.choice("mode") ?? sink.mode
     sink.columns = reader.choice("columns", called: "style") ?? sink.columns
     sink.delete = reader.choice("delete", called: "policy") ?? sink.delete
@@ -90,8 +89,10 @@ extension ConfigurationReader {
       types.finish()
     }
     let start = self.sinkStart(reader)
+    let stages = self.stages(reader)
     reader.finish()
-    return PostgresSinkSettings(name: name ?? "postgres", start: start, sink: sink)
+    return PostgresSinkSettings(
+      name: name ?? "postgres", start: start, sink: sink, stages: stages)
   }
 
   private func table(_ reader: JSONReader, _ name: String) -> String? {

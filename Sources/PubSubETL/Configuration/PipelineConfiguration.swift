@@ -162,6 +162,10 @@ struct PostgresSinkSettings: Sendable, Equatable {
   /// Nil: a new sink beside an old checkpoint is an error.
   var start: SinkStart?
   var sink: PostgresSinkConfiguration
+  /// After those of the pipeline, for this sink only.
+  var stages: [StageConfiguration] = []
+
+  func stageChain() -> StageChain { StageChain(self.stages.map { $0.transform() }) }
 }
 
 /// When the events that have arrived are made durable together.

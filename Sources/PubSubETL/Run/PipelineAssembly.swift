@@ -76,6 +76,14 @@ struct PipelineAssembly {
     }
   }
 
+  func staged(_ databases: [PostgresSink]) -> [any TransactionalSink] {
+    zip(self.configuration.postgresSinks, databases).map { settings, sink in
+      settings.stages.isEmpty
+        ? sink
+        : StagedTransactionalSink(sink, stages: settings.stageChain())
+    }
+  }
+
   func topics() -> [SourceTopic] {
     self.configuration.source.topics.map { topic in
       let start: StartPoint? =

@@ -96,7 +96,8 @@ final class PipelineRun {
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let pipeline = try PipelineRunner(
       source: source, stages: stages, sinks: self.assembly.staged(sinks),
-      transactionalSinks: databases, deadLetters: deadLetters, configuration: runner,
+      transactionalSinks: self.assembly.staged(databases), deadLetters: deadLetters,
+      configuration: runner,
       stored: stored, wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
         try checkpoints.save(

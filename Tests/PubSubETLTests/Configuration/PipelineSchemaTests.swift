@@ -30,11 +30,18 @@ struct PipelineSchemaTests {
   private func part(_ path: [String]) throws -> JSONValue {
     var part = self.schema
     for name in path {
-      let next = name == "[]" ? part["items"] : part["properties"]?[name]
+      let next =
+        switch name {
+        case "[]": part["items"]
+        case "[postgres]": part["items"]?["oneOf"]?.array?.first
+        default: part["properties"]?[name]
+        }
       part = self.resolve(try #require(next, "\(path)"))
     }
     return part
   }
+
+  private static let postgres = #"sinks.0={"type":"postgres"}"#
 
   @Test(
     "Each object has the keys that the reader knows, and no others",
@@ -44,7 +51,8 @@ struct PipelineSchemaTests {
       ("sinks.0.compression.x", ["sinks", "[]", "compression"], []),
       ("sinks.0.rotate.x", ["sinks", "[]", "rotate"], []), ("commit.x", ["commit"], []),
       ("checkpoint.x", ["checkpoint"], []), ("dead_letter.x", ["dead_letter"], []),
-      ("run.x", ["run"], []),
+      ("run.x", ["run"], []), ("sinks.0.x", ["sinks", "[postgres]"], [Self.postgres]),
+      ("sinks.0.tables.x", ["sinks", "[postgres]", "tables"], [Self.postgres]),
       (
         "source.org.auth.x", ["source", "org", "auth"],
         [
@@ -71,12 +79,7 @@ struct PipelineSchemaTests {
 
   @Test("Defaults are those of the program: naming them changes nothing")
   func defaults() throws {
-    let sample = try SamplePipeline()
-    func sets(_ path: [String], _ prefix: String) throws -> [String] {
-      try #require(self.part(path)["properties"]?.members).compactMap { member in
-        member.value["default"].map { "\(prefix)\(member.name)=\($0.text())" }
-      }
-    }
+    let sets = self.sets
     let all =
       try sets(["source"], "source.") + sets(["source", "org"], "source.org.")
       + sets(["sinks", "[]"], "sinks.0.") + sets(["sinks", "[]", "rotate"], "sinks.0.rotate.")
@@ -84,11 +87,32 @@ struct PipelineSchemaTests {
       + sets(["checkpoint"], "checkpoint.") + sets(["dead_letter"], "dead_letter.")
       + sets(["run"], "run.")
     #expect(all.count == 19)
-    func text(_ configuration: PipelineConfiguration) -> String {
+    try self.expectNoChange(by: all)
+  }
+
+  @Test("Defaults of a postgres sink are those of the program")
+  func postgresDefaults() throws {
+    let all =
+      try self.sets(["sinks", "[postgres]"], "sinks.0.")
+      + self.sets(["sinks", "[postgres]", "tables"], "sinks.0.tables.")
+    #expect(all.count == 10)
+    try self.expectNoChange(by: all, beside: [Self.postgres])
+  }
+
+  /// Options that name the default of each property.
+  private func sets(_ path: [String], _ prefix: String) throws -> [String] {
+    try #require(self.part(path)["properties"]?.members).compactMap { member in
+      member.value["default"].map { "\(prefix)\(member.name)=\($0.text())" }
+    }
+  }
+
+  private func expectNoChange(by sets: [String], beside others: [String] = []) throws {
+    let sample = try SamplePipeline()
+    func text(_ sets: [String]) throws -> String {
       var text = ""
-      dump(configuration, to: &text)
+      dump(try sample.load(sets: sets), to: &text)
       return text
     }
-    #expect(text(try sample.load(sets: all)) == text(try sample.load()))
+    #expect(try text(others + sets) == text(others))
   }
 }
