@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// The history table of an entity or event: one row per event and record ID.
 package struct HistoryTable {
   private let definition: TableDefinition

@@ -1,5 +1,6 @@
 package import JSON
 package import Pipeline
+internal import PostgresStore
 
 /// Sending the transaction: rows, dead letters and positions.
 extension PostgresSink {

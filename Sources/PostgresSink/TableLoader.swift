@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// Writes rows to the tables of one entity, within the caller's transaction.
 package final class TableLoader {
   private let history: HistoryTable?

@@ -1,8 +1,8 @@
-internal import Pipeline
+package import Pipeline
 
 /// How a cell becomes a value in PostgreSQL's binary format.
-struct CellEncoding {
-  enum Operation: UInt8 {
+package struct CellEncoding {
+  package enum Operation: UInt8 {
     // From numbers in the cell.
     case boolean, booleanText
     case int2, int4, int8, integerAsFloat8, integerAsNumeric, integerText
@@ -19,16 +19,23 @@ struct CellEncoding {
     case constant, record, recordText
   }
 
-  var operation: Operation
+  package var operation: Operation
   /// Scale of a decimal, first index into the plan's symbols, index of a record's writer.
-  var argument = 0
+  package var argument: Int
   /// Precision of a decimal, count of symbols.
-  var count = 0
+  package var count: Int
   /// Index into the table's columns.
-  var column: Int
+  package var column: Int
+
+  package init(operation: Operation, column: Int, argument: Int = 0, count: Int = 0) {
+    self.operation = operation
+    self.argument = argument
+    self.count = count
+    self.column = column
+  }
 
   /// Nil when values of the column cannot be written as `target`.
-  static func operation(from column: Column, to target: PostgresType) -> Operation? {
+  package static func operation(from column: Column, to target: PostgresType) -> Operation? {
     switch column.content {
     case .constant: target == .text ? .constant : nil
     case .record: target == .jsonb ? .record : target == .text ? .recordText : nil

@@ -71,15 +71,8 @@ package final class PostgresConnection {
     TextResult(try self.run(sql, parameters, isBinary: false))
   }
 
-  /// Runs one statement; parameters are text, results are in binary format.
-  @discardableResult
-  package func queryBinary(
-    _ sql: String, _ parameters: [String?] = []
-  ) throws(PostgresError) -> BinaryResult {
-    BinaryResult(try self.run(sql, parameters, isBinary: true))
-  }
-
-  private func run(
+  /// Runs one statement; parameters are text, results are in text or binary format.
+  package func run(
     _ sql: String, _ parameters: [String?], isBinary: Bool
   ) throws(PostgresError) -> PostgresResult {
     var copies = parameters.map { $0.map { UnsafePointer(strdup($0)) } ?? nil }
@@ -126,23 +119,18 @@ package final class PostgresConnection {
 
   // MARK: COPY
 
-  /// Runs a `COPY … FROM STDIN (FORMAT binary)`; statements may stand before it, separated by
-  /// semicolons. When `body` throws, the COPY is ended as failed and the error handed on.
+  /// Runs a `COPY … FROM STDIN`; statements may stand before it, separated by semicolons.
   ///
+  /// - Parameter body: sends the data with `sendCopyData`. When it throws, the COPY is ended as
+  ///   failed and the error handed on.
   /// - Returns: the number of rows copied.
-  @discardableResult
-  package func copyIn(
-    _ sql: String, _ body: (inout CopyWriter) throws -> Void
-  ) throws -> Int {
+  package func copy(_ sql: String, _ body: () throws -> Void) throws -> Int {
     try self.start("COPY") { PQsendQuery(self.connection, sql) }
     let label = Self.label(sql)
     try self.awaitCopyIn(label)
     var failure: (any Error)?
     do {
-      var writer = CopyWriter(self)
-      try writer.header()
-      try body(&writer)
-      try writer.trailer()
+      try body()
     } catch {
       failure = error
     }
@@ -174,7 +162,8 @@ package final class PostgresConnection {
     throw PostgresError(.bug, "postgres: \(label): no COPY FROM STDIN")
   }
 
-  func sendCopyData(_ bytes: UnsafeRawBufferPointer) throws(PostgresError) {
+  /// Within `copy`. Data are best sent in chunks of some kilobytes.
+  package func sendCopyData(_ bytes: UnsafeRawBufferPointer) throws(PostgresError) {
     guard let start = bytes.baseAddress else { return }
     try self.start("COPY") {
       PQputCopyData(

@@ -64,7 +64,9 @@ package final class TableCatalog {
   /// Finds out whether the tables still are what they were when the rows for them were encoded.
   ///
   /// - Throws: `PostgresError` (configuration) naming a column that was altered or removed.
-  func check(_ tables: LayoutTables, over connection: PostgresConnection) throws(PostgresError) {
+  package func check(
+    _ tables: LayoutTables, over connection: PostgresConnection
+  ) throws(PostgresError) {
     for table in [tables.history, tables.current] {
       guard let table else { continue }
       let result = try connection.query(

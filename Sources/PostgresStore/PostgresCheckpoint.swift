@@ -1,5 +1,5 @@
-internal import JSON
-internal import Pipeline
+package import JSON
+package import Pipeline
 
 /// Who runs a pipeline, as its row in `_etl_checkpoint` tells it.
 package struct LeaseOwner: Sendable, Equatable {
@@ -28,7 +28,7 @@ package struct LeaseError: Error, Sendable, CustomStringConvertible {
 ///
 /// Every run takes the fence of the one before plus 1; a commit whose fence is not the row's changes
 /// nothing. All times are the database's.
-struct PostgresCheckpoint {
+package struct PostgresCheckpoint {
   /// A run that has not committed for so long may be taken over.
   static let lease = "interval '60 seconds'"
 
@@ -39,7 +39,9 @@ struct PostgresCheckpoint {
   private let table: String
   private var fence = 0
 
-  init(pipeline: String, sink: String, org: String, owner: LeaseOwner, bookkeeping: Bookkeeping) {
+  package init(
+    pipeline: String, sink: String, org: String, owner: LeaseOwner, bookkeeping: Bookkeeping
+  ) {
     self.pipeline = pipeline
     self.sink = sink
     self.org = org
@@ -52,7 +54,7 @@ struct PostgresCheckpoint {
   /// - Parameter positions: what the row begins with if there is none; nil to make none.
   /// - Returns: the stored positions by topic; nil when there is no row.
   /// - Throws: `LeaseError` naming the owner, `PostgresError`, `TopicPositionError`.
-  mutating func acquire(
+  package mutating func acquire(
     over connection: PostgresConnection, takesOver: Bool,
     creating positions: [String: TopicPosition]?
   ) throws -> [String: TopicPosition]? {
@@ -131,7 +133,7 @@ struct PostgresCheckpoint {
   /// - Parameters:
   ///   - topics: JSON text.
   ///   - completeThrough: milliseconds since 1970; nil to leave it as it is.
-  func store(
+  package func store(
     topics: String, completeThrough: Int64?, over connection: PostgresConnection
   ) throws {
     let stored = try connection.query(
@@ -147,7 +149,7 @@ struct PostgresCheckpoint {
   }
 
   /// JSON text that `jsonb` takes: without U+0000, which a hostile event ID may hold.
-  static func text(_ value: JSONValue) -> String {
+  package static func text(_ value: JSONValue) -> String {
     let text = value.text()
     guard text.utf8.contains(0x5C), text.contains("\\u0000") else { return text }
     return Self.withoutNull(value).text()
@@ -167,7 +169,7 @@ struct PostgresCheckpoint {
 
   /// After a `COMMIT` without answer: whether it was done. In a transaction, whose lock on the row
   /// waits for one that is still about to commit.
-  func isStored(topics: String, over connection: PostgresConnection) throws -> Bool {
+  package func isStored(topics: String, over connection: PostgresConnection) throws -> Bool {
     let row = try connection.query(
       """
       SELECT topics = $4::jsonb FROM \(self.table) \
@@ -178,7 +180,7 @@ struct PostgresCheckpoint {
   }
 
   /// Ends the lease at once, for the next run.
-  func release(over connection: PostgresConnection) throws {
+  package func release(over connection: PostgresConnection) throws {
     try connection.query(
       """
       UPDATE \(self.table) SET lease_until = now() \
