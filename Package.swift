@@ -64,13 +64,15 @@ let package = Package(
     // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
     target("TLSStream", ["COpenSSL", "CSystem"]),
-    target("HTTPClient", ["CCurl"]),
+    .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: unoptimisedSettings),
     target("HTTP2Transport", ["CNGHTTP2", "TLSStream", grpcCore]),
     // 2: the service, the login, the format.
     .target(
       name: "PubSubAPI", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Protos"], swiftSettings: swiftSettings),
-    target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
+    .target(
+      name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
+      swiftSettings: unoptimisedSettings),
     target("Avro", ["JSON"]),
     // 3: how a run is conducted.
     target("Pipeline", ["JSON", "CSystem", logging]),
