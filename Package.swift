@@ -84,9 +84,12 @@ let package = Package(
       name: "PostgresStore", dependencies: ["Pipeline", "JSON", "Digest", "CPQ"],
       swiftSettings: unoptimisedSettings),
     target("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
-    target(
-      "PubSubSimulator",
-      ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", flyingFox, flyingSocks, swiftProtobuf]),
+    // The simulator: events and the calls that deliver them; around them login, control, TLS.
+    target("SimulatedOrg", ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", swiftProtobuf]),
+    .target(
+      name: "PubSubSimulator",
+      dependencies: ["SimulatedOrg", "COpenSSL", "TLSStream", flyingFox, flyingSocks],
+      swiftSettings: unoptimisedSettings),
     // 5: the programs.
     .executableTarget(
       name: "PubSubETL",
@@ -99,7 +102,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "PubSubSimulatorCLI",
-      dependencies: ["PubSubSimulator", "TLSStream", argumentParser],
+      dependencies: ["PubSubSimulator", "SimulatedOrg", "TLSStream", argumentParser],
       swiftSettings: unoptimisedSettings
     ),
     // Tests.
@@ -121,7 +124,8 @@ let package = Package(
     tests("FileSink", ["Pipeline", "JSON"]),
     // Of `PostgresStore` too: both need a server and the same tables.
     tests("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "CPQ"]),
-    tests("PubSubSimulator", ["PubSubAPI"]),
+    tests("SimulatedOrg", ["PubSubAPI"]),
+    tests("PubSubSimulator", ["SimulatedOrg", "PubSubAPI"]),
     tests(
       "PubSubETL",
       ["Pipeline", "JSON", "FileSink", "PostgresStore", "PostgresSink", argumentParser, logging]),
