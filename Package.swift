@@ -9,9 +9,9 @@ let swiftSettings: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// The programs themselves only read options and files and put the parts together: loops over events
-/// live in the libraries. Optimising them takes three times as long as compiling them.
-let programSettings = swiftSettings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+/// For code that runs once per run, login, schema or commit, never per event or row: optimising takes
+/// three times as long as compiling. What such a target gives to loops over events is `@inlinable`.
+let unoptimisedSettings = swiftSettings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
 let grpcCore = Target.Dependency.product(name: "GRPCCore", package: "grpc-swift-2")
 let grpcProtobuf = Target.Dependency.product(name: "GRPCProtobuf", package: "grpc-swift-protobuf")
@@ -64,36 +64,46 @@ let package = Package(
     // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
     target("TLSStream", ["COpenSSL", "CSystem"]),
-    target("HTTPClient", ["CCurl"]),
+    .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: unoptimisedSettings),
     target("HTTP2Transport", ["CNGHTTP2", "TLSStream", grpcCore]),
     // 2: the service, the login, the format.
     .target(
       name: "PubSubAPI", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Protos"], swiftSettings: swiftSettings),
-    target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
+    .target(
+      name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
+      swiftSettings: unoptimisedSettings),
     target("Avro", ["JSON"]),
     // 3: how a run is conducted.
     target("Pipeline", ["JSON", "CSystem", logging]),
     // 4: the ends of a pipeline.
     target("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
     target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
-    target("PostgresSink", ["Pipeline", "JSON", "Digest", "CPQ"]),
-    target(
-      "PubSubSimulator",
-      ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", flyingFox, flyingSocks, swiftProtobuf]),
+    // What a database holds besides rows, and the connection to it.
+    .target(
+      name: "PostgresStore", dependencies: ["Pipeline", "JSON", "Digest", "CPQ"],
+      swiftSettings: unoptimisedSettings),
+    target("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
+    // The simulator: events and the calls that deliver them; around them login, control, TLS.
+    target("SimulatedOrg", ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", swiftProtobuf]),
+    .target(
+      name: "PubSubSimulator",
+      dependencies: ["SimulatedOrg", "COpenSSL", "TLSStream", flyingFox, flyingSocks],
+      swiftSettings: unoptimisedSettings),
     // 5: the programs.
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
         "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "PubSubSource",
-        "FileSink", "PostgresSink", "JSON", "CSystem", "TLSStream", grpcCore, argumentParser, logging,
+        "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream", grpcCore,
+        argumentParser, logging,
       ],
-      swiftSettings: programSettings
+      swiftSettings: unoptimisedSettings
     ),
     .executableTarget(
       name: "PubSubSimulatorCLI",
-      dependencies: ["PubSubSimulator", "TLSStream", argumentParser],
-      swiftSettings: programSettings
+      dependencies: ["PubSubSimulator", "SimulatedOrg", "TLSStream", argumentParser],
+      swiftSettings: unoptimisedSettings
     ),
     // Tests.
     .target(
@@ -112,10 +122,13 @@ let package = Package(
       "PubSubSource",
       ["PubSubAPI", "Avro", "Pipeline", "JSON", "CSystem", grpcCore, swiftProtobuf]),
     tests("FileSink", ["Pipeline", "JSON"]),
-    tests("PostgresSink", ["Pipeline", "JSON", "CPQ"]),
-    tests("PubSubSimulator", ["PubSubAPI"]),
+    // Of `PostgresStore` too: both need a server and the same tables.
+    tests("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "CPQ"]),
+    tests("SimulatedOrg", ["PubSubAPI"]),
+    tests("PubSubSimulator", ["SimulatedOrg", "PubSubAPI"]),
     tests(
-      "PubSubETL", ["Pipeline", "JSON", "FileSink", "PostgresSink", argumentParser, logging]),
+      "PubSubETL",
+      ["Pipeline", "JSON", "FileSink", "PostgresStore", "PostgresSink", argumentParser, logging]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),

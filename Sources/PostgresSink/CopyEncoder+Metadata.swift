@@ -1,6 +1,7 @@
 internal import Glibc
 internal import JSON
 internal import Pipeline
+internal import PostgresStore
 
 // The metadata columns of a history row (`TableDefinition.fixedColumns`), as fields of a COPY.
 extension CopyEncoder {

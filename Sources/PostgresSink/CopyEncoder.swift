@@ -1,5 +1,6 @@
 internal import JSON
 package import Pipeline
+package import PostgresStore
 
 /// Turns the rows of one layout into rows of a `RowBuffer`.
 ///

@@ -1,5 +1,6 @@
 internal import JSON
 internal import Pipeline
+internal import PostgresStore
 
 /// What a `CopyEncoder` does for each row, compiled from a layout and the columns of its tables.
 struct CopyPlan {

@@ -1,3 +1,5 @@
+internal import PostgresStore
+
 /// One row of a binary COPY while it is put together; memory is reused.
 struct CopyRow {
   private(set) var bytes: [UInt8] = []
@@ -57,27 +59,5 @@ struct CopyRow {
       do throws(PostgresError) { try writer.raw(bytes) } catch { failure = error }
     }
     if let failure { throw failure }
-  }
-}
-
-/// Text parameters that stand for many values.
-enum SQLArray {
-  /// The array literal of texts (PostgreSQL manual, 8.15.6).
-  static func literal(_ texts: some Sequence<String?>) -> String {
-    var literal = "{"
-    for text in texts {
-      if literal.utf8.count > 1 { literal += "," }
-      guard let text else {
-        literal += "NULL"
-        continue
-      }
-      literal += "\""
-      for scalar in text.unicodeScalars {
-        if scalar == "\"" || scalar == "\\" { literal.unicodeScalars.append("\\") }
-        literal.unicodeScalars.append(scalar)
-      }
-      literal += "\""
-    }
-    return literal + "}"
   }
 }

@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// Takes the rows of a binary `COPY … FROM STDIN` (PostgreSQL manual, COPY, "Binary Format") and
 /// sends them in chunks. Lent by `PostgresConnection.copyIn`, which writes header and trailer.
 package struct CopyWriter: ~Copyable {
@@ -75,5 +77,31 @@ package struct CopyWriter: ~Copyable {
     let used = self.used
     self.used = 0
     try self.connection.sendCopyData(UnsafeRawBufferPointer(rebasing: self.chunk[..<used]))
+  }
+}
+
+extension PostgresConnection {
+  /// Runs a `COPY … FROM STDIN (FORMAT binary)`; statements may stand before it, separated by
+  /// semicolons. When `body` throws, the COPY is ended as failed and the error handed on.
+  ///
+  /// - Returns: the number of rows copied.
+  @discardableResult
+  package func copyIn(
+    _ sql: String, _ body: (inout CopyWriter) throws -> Void
+  ) throws -> Int {
+    try self.sendCopyIn(sql, body)
+    return try self.finishCopy()
+  }
+
+  /// The same, but for the server's answer: `finishCopy` has to be next.
+  package func sendCopyIn(
+    _ sql: String, _ body: (inout CopyWriter) throws -> Void
+  ) throws {
+    try self.sendCopy(sql) {
+      var writer = CopyWriter(self)
+      try writer.header()
+      try body(&writer)
+      try writer.trailer()
+    }
   }
 }

@@ -1,3 +1,5 @@
+internal import PostgresStore
+
 extension CurrentTable {
   /// SQL of one state of the table; `t` is the current table, `d` the deltas, `x` the tombstones.
   struct Statements {

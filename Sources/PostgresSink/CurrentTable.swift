@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// The current table of an entity: one row per record.
 ///
 /// Its SQL is put together once per state of the table. Everything runs in the caller's transaction.

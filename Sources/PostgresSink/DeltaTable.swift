@@ -1,3 +1,5 @@
+internal import PostgresStore
+
 /// The temporary table through which deltas reach the current table.
 ///
 /// Named without regard to the entity and dropped with the transaction: a pooler in transaction mode

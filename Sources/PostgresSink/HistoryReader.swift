@@ -1,3 +1,5 @@
+internal import PostgresStore
+
 /// Reads events of records back from the history table, as rows to be folded.
 struct HistoryReader {
   /// Rows come by record; within one in the order of their events: by ordinal within an epoch, by

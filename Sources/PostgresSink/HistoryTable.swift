@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// The history table of an entity or event: one row per event and record ID.
 package struct HistoryTable {
   private let definition: TableDefinition
@@ -17,7 +19,7 @@ package struct HistoryTable {
   }
 
   /// Copies rows straight into the table. Absent and null are both NULL in it; which it was is told
-  /// by the lists of fields. The connection's `finishCopyIn` has to be next.
+  /// by the lists of fields. The connection's `finishCopy` has to be next.
   package func send(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {

@@ -1,4 +1,5 @@
 internal import Pipeline
+internal import PostgresStore
 
 /// Rows of one topic for the tables of one entity, waiting for their transaction.
 final class PendingRows {

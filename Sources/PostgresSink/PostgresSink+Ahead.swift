@@ -1,4 +1,5 @@
 internal import Pipeline
+internal import PostgresStore
 
 /// Rows of the history are sent while their transaction still grows, so that the server works on
 /// them while the next events are decoded.
@@ -15,7 +16,7 @@ extension PostgresSink {
     else { return }
     do {
       if self.isAhead {
-        try self.connection.finishCopyIn()
+        try self.connection.finishCopy()
       } else {
         // What is not idle now has been left by an error; to send ahead is not the place to mend it.
         guard self.connection.transactionStatus == .idle else { return }
@@ -40,7 +41,7 @@ extension PostgresSink {
   func rollBack() throws(PostgresError) {
     self.forgetAhead()
     // Its answer, good or bad, is of no more interest.
-    _ = try? self.connection.finishCopyIn()
+    _ = try? self.connection.finishCopy()
     try self.connection.execute("ROLLBACK")
   }
 }

@@ -1,5 +1,6 @@
 package import JSON
 package import Pipeline
+internal import PostgresStore
 
 /// Sending the transaction: rows, dead letters and positions.
 extension PostgresSink {
@@ -111,7 +112,7 @@ extension PostgresSink {
   private func attemptTransaction(isChecking: inout Bool) throws {
     self.refusedRows.removeAll()
     if self.isAhead {
-      try self.connection.finishCopyIn()
+      try self.connection.finishCopy()
     } else {
       try self.connection.begin()
     }

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import JSON
 package import Pipeline
+package import PostgresStore
 
 /// Rows to PostgreSQL: history and current state, in one transaction with the positions.
 ///

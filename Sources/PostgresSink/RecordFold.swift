@@ -1,3 +1,5 @@
+internal import PostgresStore
+
 /// Folds the rows of a table, in stream order, into one delta per record.
 ///
 /// The one place that knows what an event does to a record's row: incremental loading and rebuilding

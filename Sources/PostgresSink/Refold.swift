@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// Rebuilds current rows from the history, through the same fold as loading.
 ///
 /// For records whose events did not all come in order (a redriven dead letter, a stream read again),

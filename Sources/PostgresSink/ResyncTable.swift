@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// What has to be read again from Salesforce: changes that came without their values, or could not
 /// be written.
 package struct ResyncTable {

@@ -1,3 +1,5 @@
+package import PostgresStore
+
 /// Writes rows to the tables of one entity, within the caller's transaction.
 package final class TableLoader {
   private let history: HistoryTable?
@@ -36,7 +38,7 @@ package final class TableLoader {
 
   package var hasHistory: Bool { self.history != nil }
 
-  /// Sends rows to the history ahead of their `load`. The connection's `finishCopyIn` has to be next.
+  /// Sends rows to the history ahead of their `load`. The connection's `finishCopy` has to be next.
   package func sendHistory(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
@@ -63,7 +65,7 @@ package final class TableLoader {
     try self.sendHistory(
       buffer, rows: max(rows.lowerBound, min(sentCount, rows.upperBound))..<rows.upperBound,
       over: connection)
-    try connection.finishCopyIn()
+    try connection.finishCopy()
     guard let current else { return }
     let isSkipped = isRereading ? try current.seen(buffer, rows: rows, over: connection) : []
     var next = rows.lowerBound

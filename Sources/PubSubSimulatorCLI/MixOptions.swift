@@ -1,5 +1,6 @@
 import ArgumentParser
 import PubSubSimulator
+import SimulatedOrg
 
 struct MixOptions: ParsableArguments {
   private static let usual = GeneratorMix()

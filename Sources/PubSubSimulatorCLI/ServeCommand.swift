@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import PubSubSimulator
+import SimulatedOrg
 
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import Pipeline
 import PostgresSink
+import PostgresStore
 import TestSupport
 import Testing
 

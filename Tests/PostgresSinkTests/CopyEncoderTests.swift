@@ -1,6 +1,7 @@
 import JSON
 import Pipeline
 import PostgresSink
+import PostgresStore
 import TestSupport
 import Testing
 

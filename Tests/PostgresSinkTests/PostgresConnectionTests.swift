@@ -1,5 +1,6 @@
 import Glibc
 import PostgresSink
+import PostgresStore
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import PostgresSink
+import PostgresStore
 import TestSupport
 import Testing
 

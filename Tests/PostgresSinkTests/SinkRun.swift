@@ -1,6 +1,7 @@
 import JSON
 import Pipeline
 import PostgresSink
+import PostgresStore
 import TestSupport
 
 /// A sink at work, and an eye on its database. Rows are of `Opportunity` with the fields `Name`,

@@ -1,9 +1,8 @@
 import JSON
 import Pipeline
+import PostgresStore
 import TestSupport
 import Testing
-
-@testable import PostgresSink
 
 @Suite("Positions in a database", .enabled(if: PostgresCluster.isAvailable))
 struct StoredPositionsTests {

@@ -1,5 +1,5 @@
 import Pipeline
-import PostgresSink
+import PostgresStore
 import Testing
 
 @Suite struct TableMappingTests {

@@ -1,8 +1,7 @@
 import Pipeline
+import PostgresStore
 import TestSupport
 import Testing
-
-@testable import PostgresSink
 
 @Suite("Plans for tables", .enabled(if: PostgresCluster.isAvailable))
 struct TablePlanTests {

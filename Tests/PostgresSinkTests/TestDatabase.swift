@@ -1,4 +1,4 @@
-import PostgresSink
+import PostgresStore
 import TestSupport
 
 /// An empty database of its own on the tests' server.

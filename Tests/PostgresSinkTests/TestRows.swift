@@ -1,5 +1,6 @@
 import Pipeline
 import PostgresSink
+import PostgresStore
 
 /// A value for a cell of a hand-made row.
 enum TestCell {

@@ -1,6 +1,6 @@
 import JSON
 import Pipeline
-import PostgresSink
+import PostgresStore
 
 /// The databases of a pipeline's postgres sinks, for commands that look at positions or set them.
 struct SinkDatabases {

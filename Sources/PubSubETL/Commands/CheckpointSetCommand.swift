@@ -2,7 +2,7 @@ import ArgumentParser
 import FileSink
 import JSON
 import Pipeline
-import PostgresSink
+import PostgresStore
 
 /// `pubsub-etl checkpoint set FILE --topic T …`: another position, by decision of the user.
 struct CheckpointSetCommand: AsyncParsableCommand {

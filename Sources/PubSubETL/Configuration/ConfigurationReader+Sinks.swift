@@ -1,5 +1,5 @@
 import JSON
-import PostgresSink
+import PostgresStore
 
 extension ConfigurationReader {
   /// Empty when there is none or one is not usable.

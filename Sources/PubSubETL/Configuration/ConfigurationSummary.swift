@@ -1,5 +1,5 @@
 import JSON
-import PostgresSink
+import PostgresStore
 
 /// What a pipeline file means, in words, for `check`.
 enum ConfigurationSummary {

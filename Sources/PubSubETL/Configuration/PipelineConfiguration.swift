@@ -1,6 +1,6 @@
 import JSON
 import Pipeline
-import PostgresSink
+import PostgresStore
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///

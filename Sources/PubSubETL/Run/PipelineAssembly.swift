@@ -5,6 +5,7 @@ import HTTP2Transport
 import Logging
 import Pipeline
 import PostgresSink
+import PostgresStore
 import PubSubAPI
 import PubSubSource
 import TLSStream

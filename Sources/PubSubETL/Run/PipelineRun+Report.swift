@@ -1,6 +1,7 @@
 import FileSink
 import Pipeline
 import PostgresSink
+import PostgresStore
 
 extension PipelineRun {
   func fill(statistics: RunStatistics, sinks: [FileSink], databases: [PostgresSink]) {

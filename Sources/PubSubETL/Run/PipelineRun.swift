@@ -5,6 +5,7 @@ import JSON
 import Logging
 import Pipeline
 import PostgresSink
+import PostgresStore
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth

@@ -1,7 +1,7 @@
 import FileSink
 import GRPCCore
 import Pipeline
-import PostgresSink
+import PostgresStore
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth

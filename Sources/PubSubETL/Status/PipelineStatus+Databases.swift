@@ -1,6 +1,6 @@
 import JSON
 import Pipeline
-import PostgresSink
+import PostgresStore
 
 extension PipelineStatus {
   /// What the database of a sink says.

@@ -1,5 +1,6 @@
 internal import FlyingFox
 internal import Foundation
+internal import SimulatedOrg
 
 /// The switches of the simulator, over HTTP on loopback:
 ///

@@ -1,5 +1,6 @@
 internal import FlyingFox
 internal import Foundation
+internal import SimulatedOrg
 
 /// `POST /services/oauth2/token` (client credentials) and `GET /services/oauth2/userinfo`.
 ///

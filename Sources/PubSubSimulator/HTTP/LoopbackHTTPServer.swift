@@ -1,6 +1,7 @@
 internal import FlyingFox
 internal import FlyingSocks
 internal import Foundation
+internal import SimulatedOrg
 
 /// An HTTP/1.1 server on 127.0.0.1, running until `stop`.
 final class LoopbackHTTPServer: Sendable {

@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Foundation
+internal import SimulatedOrg
 
 /// A certificate authority of the simulator's own, and the server's certificate, as PEM files.
 ///

@@ -1,3 +1,4 @@
+internal import SimulatedOrg
 internal import TLSStream
 
 /// Takes TLS off connections and forwards their bytes to a port on loopback. Confined to the event loop.

@@ -1,4 +1,5 @@
 import Digest
+import PostgresStore
 
 @testable import PostgresSink
 

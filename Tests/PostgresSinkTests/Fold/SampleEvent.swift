@@ -1,3 +1,5 @@
+import PostgresStore
+
 @testable import PostgresSink
 
 /// An event of one record, in terms that both a row buffer and a plain dictionary can be made of.

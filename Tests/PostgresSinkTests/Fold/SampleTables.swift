@@ -1,6 +1,5 @@
+import PostgresStore
 import TestSupport
-
-@testable import PostgresSink
 
 /// The tables of an imaginary entity `Thing`, in a schema of a database of their own.
 struct SampleTables {

@@ -1,3 +1,4 @@
+import PostgresStore
 import TestSupport
 import Testing
 

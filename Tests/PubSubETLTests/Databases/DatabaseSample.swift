@@ -1,6 +1,6 @@
 import JSON
 import Pipeline
-import PostgresSink
+import PostgresStore
 import TestSupport
 
 @testable import PubSubETL

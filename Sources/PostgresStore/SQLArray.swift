@@ -1,0 +1,23 @@
+/// Text parameters that stand for many values.
+package enum SQLArray {
+  /// The array literal of texts (PostgreSQL manual, 8.15.6).
+  ///
+  /// Inlinable, since the sink calls it with an ID per record and this module is not optimised.
+  @inlinable package static func literal(_ texts: some Sequence<String?>) -> String {
+    var literal = "{"
+    for text in texts {
+      if literal.utf8.count > 1 { literal += "," }
+      guard let text else {
+        literal += "NULL"
+        continue
+      }
+      literal += "\""
+      for scalar in text.unicodeScalars {
+        if scalar == "\"" || scalar == "\\" { literal.unicodeScalars.append("\\") }
+        literal.unicodeScalars.append(scalar)
+      }
+      literal += "\""
+    }
+    return literal + "}"
+  }
+}

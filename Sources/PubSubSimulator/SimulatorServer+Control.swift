@@ -1,0 +1,82 @@
+public import SimulatedOrg
+
+/// What tests and the control endpoint do to a running server. All of it runs on the event loop.
+extension SimulatorServer {
+  /// Publishes generated events now, in slices, and returns when all are in the log and the truth.
+  ///
+  /// - Parameter topic: only for objects of this topic.
+  public func publish(_ count: Int, topic: String? = nil) async throws {
+    var left = count
+    while left > 0 {
+      let slice = min(left, Self.slice)
+      try await self.onLoop { server in
+        if let topic, server.org.log.topics[topic] == nil {
+          throw SimulatorError(.configuration, "unknown topic '\(topic)'")
+        }
+        try server.org.publish(slice, topic: topic)
+      }
+      left -= slice
+    }
+  }
+
+  /// Moves the clock; keepalives, the 60 s rule and retention see it at once.
+  public func advanceClock(byMilliseconds milliseconds: Int64) async throws {
+    try await self.onLoop { server in
+      try server.org.advanceClock(byMilliseconds: milliseconds)
+      server.tickConnections()
+    }
+  }
+
+  /// The fault waits for calls that begin later.
+  public func add(_ fault: Fault) async throws {
+    try await self.onLoop { $0.org.faults.add(fault) }
+  }
+
+  public func removeFaults() async throws {
+    try await self.onLoop { $0.org.faults.removeAll() }
+  }
+
+  /// From now on, new events use the newest versions of the schemas.
+  public func changeSchemas() async throws {
+    try await self.onLoop { try $0.org.changeSchemas() }
+  }
+
+  /// `{"total":N,"clients":[{"client":…,"topic":…,"events":N,"responses":N}]}`; a client is its
+  /// `user-agent`.
+  public func deliveredJSON() async throws -> String {
+    try await self.onLoop { $0.org.deliveries.json }
+  }
+
+  /// `{"now":ms,"published":N,"delivered":N,"connections":N,"logins":N,"refused_logins":N,"faults":N,
+  /// "topics":{"/data/…":{"events":N,"retained":N,"first_replay_id":hex|null,"last_replay_id":hex|null}}}`
+  public func statsJSON() async throws -> String {
+    try await self.onLoop { server in
+      let now = server.clock.now
+      let topics = server.org.log.topicNames.compactMap { name -> String? in
+        guard let log = server.org.log.topics[name] else { return nil }
+        func hex(_ entry: TopicLog.Entry?) -> String {
+          guard let entry else { return "null" }
+          var text: [UInt8] = []
+          JSONText.appendHex(entry.replayNumber, to: &text)
+          return "\"" + String(decoding: text, as: UTF8.self) + "0000\""
+        }
+        let first = log.firstRetained(at: now)
+        let oldest = first < log.entries.count ? log.entries[first] : nil
+        return "\(JSONText.string(name)):{\"events\":\(log.entries.count),"
+          + "\"retained\":\(log.entries.count - first),\"first_replay_id\":\(hex(oldest)),"
+          + "\"last_replay_id\":\(hex(log.entries.last))}"
+      }
+      let (logins, refusals) = server.tokens.counts
+      return "{\"now\":\(now),\"published\":\(server.org.publisher.published),"
+        + "\"delivered\":\(server.org.deliveries.total),"
+        + "\"connections\":\(server.connectionCount),"
+        + "\"logins\":\(logins),\"refused_logins\":\(refusals),"
+        + "\"faults\":\(server.org.faults.count),"
+        + "\"topics\":{\(topics.joined(separator: ","))}}"
+    }
+  }
+
+  func takeFault(method: String) async -> Fault? {
+    try? await self.onLoop { $0.org.faults.take(method: method, topic: nil) }
+  }
+}

@@ -1,0 +1,246 @@
+internal import Foundation
+internal import Glibc
+public import SimulatedOrg
+internal import TLSStream
+
+/// A fake Salesforce org with the Pub/Sub API: gRPC over HTTP/2, login, control.
+public final class SimulatorServer: @unchecked Sendable {
+  // Guard: `loop`, `clock` and `tokens` are immutable; everything else is touched only on the thread of
+  // `loop`, once `start` has been called.
+
+  public struct Addresses: Sendable {
+    /// `https://localhost:PORT`, or `http://127.0.0.1:PORT` in plaintext.
+    public var endpoint: String
+    /// PEM file of the authority to trust; nil in plaintext.
+    public var caFile: String?
+    /// `https://localhost:PORT`, or `http://127.0.0.1:PORT` in plaintext.
+    public var loginURL: String
+    /// `http://127.0.0.1:PORT`
+    public var controlURL: String
+  }
+
+  let loop: EventLoop
+  let clock: SimulatorClock
+  let tokens: TokenRegistry
+  let org: Org
+  private let httpServers = Lock<[LoopbackHTTPServer]>([])
+  private var loginFront: TLSFront?
+  /// Where the CA is.
+  private let directory: String
+  private let isDirectoryOurs: Bool
+  private var listeners: [Listener] = []
+  private var connections: [ObjectIdentifier: ServerConnection] = [:]
+  /// Live events published before this start.
+  private var liveBase = 0
+  private var liveStart: Int64 = 0
+  private var isNotifying = false
+
+  private let onFailure: @Sendable (any Error) -> Void
+
+  /// Makes the org and its first events; takes some seconds for a million.
+  ///
+  /// - Parameter onFailure: called, on the event loop, when events or the truth can no longer be written; the
+  ///   program should end.
+  public init(
+    configuration: SimulatorConfiguration, onFailure: @escaping @Sendable (any Error) -> Void
+  ) throws {
+    self.onFailure = onFailure
+    if let directory = configuration.stateDirectory {
+      try FileManager.default.createDirectory(
+        atPath: directory, withIntermediateDirectories: true)
+      self.directory = directory
+      self.isDirectoryOurs = false
+    } else {
+      self.directory = try Self.temporaryDirectory()
+      self.isDirectoryOurs = true
+    }
+    self.org = try Org(
+      configuration: configuration,
+      epoch: try Self.epoch(configuration, directory: self.directory), onFailure: onFailure)
+    self.loop = try EventLoop(name: "simulator")
+    self.clock = self.org.clock
+    self.tokens = self.org.tokens
+  }
+
+  /// Begins to serve gRPC, login and control.
+  public func start() async throws -> Addresses {
+    let configuration = self.org.configuration
+    let authority =
+      try configuration.isPlaintext
+      ? nil : CertificateAuthority(directory: self.directory)
+    func context(_ protocols: [String]) throws -> TLSContext? {
+      try authority.map {
+        try TLSContext.server(
+          identity: .files(
+            certificateChain: $0.serverCertificatePath, privateKey: $0.serverKeyPath),
+          applicationProtocols: protocols)
+      }
+    }
+    let control = ControlEndpoint(server: self)
+    let controlServer = try await LoopbackHTTPServer(port: configuration.controlPort) {
+      await control.respond(to: $0)
+    }
+    let instanceURL = Lock("")
+    let login = LoginEndpoint(server: self) { instanceURL.withLock { $0 } }
+    let loginServer = try await LoopbackHTTPServer(
+      port: authority == nil ? configuration.loginPort : 0
+    ) { await login.respond(to: $0) }
+    self.httpServers.withLock { $0 = [controlServer, loginServer] }
+    var loginURL = "http://127.0.0.1:\(loginServer.port)"
+    if let tls = try context(["http/1.1"]) {
+      let port = try await self.onLoop { server in
+        let front = try TLSFront(
+          loop: server.loop, context: tls, backendPort: loginServer.port)
+        server.loginFront = front
+        return try front.listen(port: configuration.loginPort)
+      }
+      loginURL = "https://localhost:\(port)"
+    }
+    instanceURL.withLock { [loginURL] in $0 = loginURL }
+    let tls = try context(["h2"])
+    let port = try await self.onLoop { server in try server.listen(tls: tls) }
+    return Addresses(
+      endpoint: tls == nil ? "http://127.0.0.1:\(port)" : "https://localhost:\(port)",
+      caFile: authority?.certificatePath, loginURL: loginURL,
+      controlURL: "http://127.0.0.1:\(controlServer.port)")
+  }
+
+  /// Closes all connections.
+  public func stop() async {
+    try? await self.onLoop { server in
+      for listener in server.listeners { listener.close() }
+      server.listeners.removeAll()
+      for connection in Array(server.connections.values) { connection.close() }
+      server.loginFront?.close()
+    }
+    for server in self.httpServers.withLock({ $0 }) { await server.stop() }
+    self.loop.stop()
+    if self.isDirectoryOurs { try? FileManager.default.removeItem(atPath: self.directory) }
+  }
+
+  private static func temporaryDirectory() throws -> String {
+    var path = Array("/tmp/pubsub-simulator-XXXXXX".utf8CString)
+    guard mkdtemp(&path) != nil else { throw SimulatorError.system("mkdtemp") }
+    return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Kept in the directory, so that a restart gives the same times.
+  private static func epoch(
+    _ configuration: SimulatorConfiguration, directory: String
+  ) throws -> Int64 {
+    if let epoch = configuration.epoch { return epoch }
+    let path = "\(directory)/epoch"
+    if let text = try? String(contentsOfFile: path, encoding: .utf8) {
+      guard let epoch = Int64(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+        throw SimulatorError(
+          .configuration, "\(path) does not hold epoch milliseconds; remove it, or use --epoch")
+      }
+      return epoch
+    }
+    let epoch = SimulatorClock.wallTime
+    try "\(epoch)\n".write(toFile: path, atomically: true, encoding: .utf8)
+    return epoch
+  }
+
+  var connectionCount: Int { self.connections.count }
+
+  func tickConnections() {
+    for connection in Array(self.connections.values) { connection.tick(at: self.clock.now) }
+  }
+
+  private func listen(tls: TLSContext?) throws -> UInt16 {
+    self.org.onPublish = { [unowned self] in self.notify() }
+    let accept = { [unowned self] (socket: consuming Socket) in self.accept(socket, tls: tls) }
+    let socket = try Socket.listen(host: "127.0.0.1", port: self.org.configuration.port)
+    let port = try socket.localAddress.port
+    self.listeners.append(try Listener(socket: socket, loop: self.loop, accept: accept))
+    // for clients that try IPv6 first; a machine without it is served all the same
+    if let socket = try? Socket.listen(host: "::1", port: port) {
+      self.listeners.append(try Listener(socket: socket, loop: self.loop, accept: accept))
+    }
+    self.tick()
+    self.liveStart = SimulatorClock.wallTime
+    self.liveBase = self.org.livePublished
+    if self.org.configuration.liveRate > 0 { self.publishLive() }
+    return port
+  }
+
+  private func accept(_ socket: consuming Socket, tls: TLSContext?) {
+    do {
+      let stream: any ByteStream =
+        if let tls {
+          try TLSConnection.server(context: tls, socket: socket)
+        } else {
+          PlaintextConnection(socket: socket)
+        }
+      let connection = try ServerConnection(stream: stream, loop: self.loop, org: self.org) {
+        [unowned self] in self.connections[ObjectIdentifier($0)] = nil
+      }
+      try connection.start()
+      self.connections[ObjectIdentifier(connection)] = connection
+    } catch {
+      // the client sees a closed connection; there is nobody else to tell
+      return
+    }
+  }
+
+  /// Looks after keepalives and credit.
+  private func tick() {
+    self.tickConnections()
+    self.loop.schedule(at: .now + .milliseconds(200)) { [weak self] in self?.tick() }
+  }
+
+  /// Once per turn of the loop, however many events were published.
+  private func notify() {
+    guard !self.isNotifying else { return }
+    self.isNotifying = true
+    self.loop.schedule(at: .now) { [weak self] in
+      guard let self else { return }
+      self.isNotifying = false
+      for connection in Array(self.connections.values) { connection.eventsArrived() }
+    }
+  }
+
+  private func publishLive() {
+    let configuration = self.org.configuration
+    let passed = Double(SimulatorClock.wallTime - self.liveStart) / 1000
+    var due = Int(passed * configuration.liveRate) + self.liveBase
+    if let most = configuration.liveCount { due = min(due, most) }
+    let count = min(due - self.org.livePublished, Self.slice)
+    if count > 0 {
+      do {
+        try self.org.publish(count, topic: nil, isLive: true)
+      } catch {
+        self.onFailure(error)
+        return
+      }
+    }
+    if let most = configuration.liveCount, self.org.livePublished >= most { return }
+    let pause = count == Self.slice ? 0 : max(5, min(1000, Int(1000 / configuration.liveRate)))
+    self.loop.schedule(at: .now + .milliseconds(pause)) { [weak self] in self?.publishLive() }
+  }
+
+  /// Events that are published in one turn of the loop.
+  static let slice = 1000
+
+  // MARK: Control
+
+  /// Runs `body` on the loop.
+  func onLoop<Result: Sendable>(
+    _ body: @escaping @Sendable (SimulatorServer) throws -> Result
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      self.loop.execute {
+        continuation.resume(with: Swift.Result { try body(self) })
+      }
+    }
+  }
+
+  /// What can be served.
+  public static var topicNames: [String] { Topic.all.map(\.name) }
+
+  public var organizationID: String { self.tokens.organizationID }
+
+  /// A token for clients that do not log in.
+  public func issueToken() -> String { self.tokens.issue(at: self.clock.now) }
+}

@@ -1,0 +1,46 @@
+/// From where a subscription reads, `contract/wire.md`.
+enum ReplayPreset: Int, Sendable {
+  case latest = 0
+  case earliest = 1
+  case custom = 2
+}
+
+/// A topic of the org and whose events it carries.
+package struct Topic: Sendable {
+  package var name: String
+  var members: [EntityModel]
+  /// API names of fields whose current values are added to updates and deletions, per object.
+  ///
+  /// A channel with any has merged changes split: one event per record, all with one replay ID
+  /// (`contract/semantics.md` sections 7 and 8).
+  var enrichedFields: [String: [String]] = [:]
+  /// Channels of several objects have no schema of their own.
+  var isChannel: Bool
+
+  var isEnriched: Bool { !self.enrichedFields.isEmpty }
+  /// Platform events can be published by clients, change events cannot.
+  var canPublish: Bool {
+    !self.isChannel && self.members.allSatisfy { $0.category == .platformEvent }
+  }
+
+  static func single(_ model: EntityModel) -> Topic {
+    Topic(name: model.topic, members: [model], isChannel: false)
+  }
+
+  /// Everything the simulator can serve.
+  package static let all: [Topic] =
+    [EntityModel.opportunity, .account, .contact, .station, .orderEvent, .messageEvent].map(
+      Topic.single) + [
+      Topic(
+        name: "/data/ChangeEvents",
+        members: [EntityModel.opportunity, .account, .contact, .station], isChannel: true),
+      Topic(
+        name: "/data/Sales__chn", members: [EntityModel.opportunity, .account],
+        enrichedFields: [
+          "Account": ["Industry", "OwnerId"], "Opportunity": ["AccountId", "StageName"],
+        ], isChannel: true),
+      Topic(
+        name: "/event/Orders__chn", members: [EntityModel.orderEvent, .messageEvent],
+        isChannel: true),
+    ]
+}

@@ -1,0 +1,161 @@
+/// The fake org: what it has published and whom it lets in. Confined to the event loop once the server runs.
+package final class Org {
+  package let configuration: SimulatorConfiguration
+  package let clock = SimulatorClock()
+  package let tokens: TokenRegistry
+  package let log: EventLog
+  package let publisher: EventPublisher
+  package var faults = FaultQueue()
+  package var deliveries = DeliveryCounts()
+  /// Tells the connections.
+  package var onPublish: () -> Void = {}
+  /// Something cannot go on, such as writing the truth.
+  private let onFailure: (any Error) -> Void
+  /// Live events published so far, those before a restart included.
+  package private(set) var livePublished = 0
+  private var journal: Journal?
+  private var random = RandomStream(seed: UInt64.random(in: 0 ... .max))
+
+  /// Makes the events that are there from the start.
+  package init(
+    configuration: SimulatorConfiguration, epoch: Int64, onFailure: @escaping (any Error) -> Void
+  ) throws {
+    self.onFailure = onFailure
+    self.configuration = configuration
+    self.tokens = TokenRegistry(
+      seed: configuration.seed, clientID: configuration.clientID,
+      clientSecret: configuration.clientSecret, lifetime: configuration.tokenLifetime)
+    let topics = try Self.topics(named: configuration.topics)
+    let start = epoch - configuration.span
+    self.log = try EventLog(
+      topics: topics, seed: configuration.seed, createdAt: start,
+      directory: configuration.stateDirectory ?? "/tmp")
+    self.publisher = EventPublisher(
+      topics: topics, log: self.log, seed: configuration.seed, mix: configuration.mix,
+      truth: try configuration.truthPath.map(TruthWriter.init(path:)))
+    let count = configuration.events
+    for index in 0..<count {
+      self.publisher.useNewSchemas(share: Self.newSchemaShare(index, of: count))
+      let passed = Double(configuration.span) * Double(index + 1) / Double(count)
+      try self.publisher.publish(at: start + Int64(passed))
+    }
+    if let directory = configuration.stateDirectory {
+      let journal = try Journal(
+        path: "\(directory)/journal", fingerprint: Self.fingerprint(configuration, epoch))
+      for entry in journal.entries { try self.apply(entry) }
+      self.journal = journal
+    }
+    try self.publisher.flush()
+  }
+
+  /// What the first events depend on.
+  private static func fingerprint(_ configuration: SimulatorConfiguration, _ epoch: Int64) -> String
+  {
+    let topics = configuration.topics.joined(separator: ",")
+    let mix = Mirror(reflecting: configuration.mix).children.map { "\($0.value)" }
+    return "pubsub-simulator 1 seed=\(configuration.seed) events=\(configuration.events) "
+      + "epoch=\(epoch) span=\(configuration.span) topics=\(topics) "
+      + "mix=\(mix.joined(separator: ","))"
+  }
+
+  /// Does again what happened before a restart.
+  private func apply(_ entry: Journal.Entry) throws {
+    switch entry {
+    case .publish(let time, let count, let topic, let isLive):
+      for _ in 0..<count { try self.publisher.publish(at: time, topic: topic) }
+      if isLive { self.livePublished += count }
+    case .received(let time, let topic, let id, let payload):
+      guard let member = self.log.topics[topic]?.topic.members.first,
+        let schema = self.publisher.currentSchema(of: member)
+      else { throw SimulatorError(.configuration, "the journal names an unknown topic, \(topic)") }
+      let image = try PublishedPayload.image(payload, model: member, schema: schema)
+      _ = try self.publisher.publish(
+        image, payload: payload, id: Array(id.utf8), topic: topic, at: time)
+    case .keepalive(let time, let topic): _ = self.log.keepalivePosition(topic, at: time)
+    case .newSchemas: self.publisher.useNewSchemas(share: 1)
+    case .clock(let milliseconds): self.clock.advance(byMilliseconds: milliseconds)
+    }
+  }
+
+  private func record(_ entry: Journal.Entry) throws {
+    try self.journal?.append(entry)
+  }
+
+  /// The schema changes in mid-stream, and for a while both versions come interleaved.
+  private static func newSchemaShare(_ index: Int, of count: Int) -> Double {
+    switch Double(index) / Double(count) {
+    case ..<0.45: 0
+    case ..<0.55: 0.5
+    default: 1
+    }
+  }
+
+  private static func topics(named names: [String]) throws -> [Topic] {
+    guard !names.isEmpty else { return Topic.all }
+    return try names.map { name in
+      guard let topic = Topic.all.first(where: { $0.name == name }) else {
+        let known = Topic.all.map(\.name).joined(separator: ", ")
+        throw SimulatorError(.configuration, "unknown topic '\(name)'; known: \(known)")
+      }
+      return topic
+    }
+  }
+
+  func newRPCID() -> String {
+    String(decoding: RecordID.uuid(&self.random), as: UTF8.self)
+  }
+
+  func newEventID() -> String { self.newRPCID() }
+
+  /// Publishes generated events now.
+  package func publish(_ count: Int, topic: String?, isLive: Bool = false) throws {
+    let now = self.clock.now
+    try self.record(.publish(time: now, count: count, topic: topic, isLive: isLive))
+    for _ in 0..<count { try self.publisher.publish(at: now, topic: topic) }
+    if isLive { self.livePublished += count }
+    self.eventsWerePublished()
+  }
+
+  /// Publishes what a client sent; `image` is what `payload` holds. The caller says when all are published.
+  func publish(
+    _ image: EventImage, payload: [UInt8], id: String, topic: String
+  ) throws -> UInt64 {
+    let now = self.clock.now
+    try self.record(.received(time: now, topic: topic, id: id, payload: payload))
+    return try self.publisher.publish(
+      image, payload: payload, id: Array(id.utf8), topic: topic, at: now)
+  }
+
+  /// The ID for an empty response.
+  func keepalivePosition(_ topic: String) -> UInt64 {
+    let now = self.clock.now
+    do {
+      try self.record(.keepalive(time: now, topic: topic))
+    } catch {
+      self.onFailure(error)
+    }
+    return self.log.keepalivePosition(topic, at: now)
+  }
+
+  /// From now on, new events use the newest versions of the schemas.
+  package func changeSchemas() throws {
+    try self.record(.newSchemas)
+    self.publisher.useNewSchemas(share: 1)
+  }
+
+  package func advanceClock(byMilliseconds milliseconds: Int64) throws {
+    try self.record(.clock(milliseconds: milliseconds))
+    self.clock.advance(byMilliseconds: milliseconds)
+  }
+
+  /// After events have been published: the truth is on disk before a client can see them.
+  func eventsWerePublished() {
+    do {
+      try self.publisher.flush()
+    } catch {
+      // a truth that lacks events would prove the exporter wrong
+      self.onFailure(error)
+    }
+    self.onPublish()
+  }
+}
