@@ -55,6 +55,7 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CSystem"),
@@ -65,7 +66,7 @@ let package = Package(
     target("Digest", ["COpenSSL"]),
     target("TLSStream", ["COpenSSL", "CSystem"]),
     .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: unoptimisedSettings),
-    target("HTTP2Transport", ["CNGHTTP2", "TLSStream", grpcCore]),
+    target("HTTP2Transport", ["CNGHTTP2", "CZlib", "TLSStream", grpcCore]),
     // 2: the service, the login, the format.
     .target(
       name: "PubSubAPI", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],

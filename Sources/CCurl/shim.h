@@ -53,5 +53,6 @@ static inline CURLcode ccurl_set_http_only(CURL *handle) {
 
 // Function-like or cast macros that Swift does not see.
 static const long ccurl_global_all = CURL_GLOBAL_ALL;
+static const long ccurl_auth_basic = (long)CURLAUTH_BASIC;
 static const long ccurl_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
 static const size_t ccurl_error_size = CURL_ERROR_SIZE;

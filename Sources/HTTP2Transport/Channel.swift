@@ -13,6 +13,7 @@ final class Channel: @unchecked Sendable {
   let tls: TLSContext?
 
   private var machine: ConnectionStateMachine
+  var keepalivePace: KeepalivePace
   /// Takes new streams, or is being made.
   private var current: Connection?
   /// Finish their streams and take no new ones.
@@ -26,13 +27,18 @@ final class Channel: @unchecked Sendable {
   private var runner: CheckedContinuation<Void, Never>?
 
   init(configuration: HTTP2ClientTransport.Configuration) throws(TLSError) {
+    try configuration.check()
     self.configuration = configuration
     switch configuration.security {
     case .plaintext: self.tls = nil
-    case .tls(let caFile):
+    case .tls(let caFile, let certificate):
       self.tls = try TLSContext.client(
-        trust: caFile.map { .file($0) } ?? .system, applicationProtocols: ["h2"])
+        trust: caFile.map { .file($0) } ?? .system,
+        identity: certificate.map {
+          .files(certificateChain: $0.certificateFile, privateKey: $0.keyFile)
+        }, applicationProtocols: ["h2"])
     }
+    self.keepalivePace = KeepalivePace(interval: configuration.keepalive.interval)
     self.machine = ConnectionStateMachine(backoff: configuration.backoff)
     self.loop = try EventLoop(name: "http2")
   }
@@ -177,7 +183,7 @@ final class Channel: @unchecked Sendable {
     self.machine.connectFailed(now: .now, jitter: .random(in: -1...1))
     let failure = RPCError.connectFailed(self.configuration.endpoint, error)
     for stream in self.takeWaiting() {
-      if stream.waitsForReady, !error.isIdentityError {
+      if stream.waitsForReady, !error.needsIntervention {
         self.waiting[stream.key] = stream
       } else {
         stream.fail(failure)

@@ -49,7 +49,12 @@ final class ClientStream: @unchecked Sendable {
   let key: ReceiveWindows.Key
   let path: String
   let waitsForReady: Bool
+  /// Of one message of the response, after decompression.
+  let maxMessageBytes: Int
   private let maxRequestBytes: Int
+  /// For requests that are to be compressed.
+  private let deflater: Lock<MessageDeflater>?
+  private let encoding: String?
   private let channel: Channel
   private let shared = Lock(Shared())
 
@@ -76,8 +81,11 @@ final class ClientStream: @unchecked Sendable {
     self.waitsForReady = options.waitForReady ?? false
     self.maxRequestBytes = min(options.maxRequestMessageBytes ?? .max, Int(UInt32.max))
     self.channel = channel
-    self.initialMachine = StreamStateMachine(
-      maxMessageBytes: options.maxResponseMessageBytes ?? maxMessageBytes)
+    let deflater = MessageDeflater(options.compression)
+    self.deflater = deflater.map { Lock($0) }
+    self.encoding = deflater?.encoding
+    self.maxMessageBytes = options.maxResponseMessageBytes ?? maxMessageBytes
+    self.initialMachine = StreamStateMachine(maxMessageBytes: self.maxMessageBytes)
     self.machine = self.initialMachine
   }
 
@@ -124,7 +132,10 @@ final class ClientStream: @unchecked Sendable {
   static func mustCredit(_ byteCount: Int) -> Bool { byteCount >= Self.creditThreshold }
 
   func open(_ metadata: Metadata) throws(RPCError) {
-    let fields = try metadata.requestFields()
+    var fields = try metadata.requestFields()
+    if let encoding = self.encoding {
+      fields.append(HeaderField(name: "grpc-encoding", value: encoding))
+    }
     self.signal { $0.open = fields }
   }
 
@@ -136,12 +147,14 @@ final class ClientStream: @unchecked Sendable {
         message: "The request message has \(message.count) bytes, the limit is "
           + "\(self.maxRequestBytes).")
     }
+    let (bytes, isCompressed) =
+      self.deflater?.withLock { ($0.deflate(message), true) } ?? (message, false)
     let mustWait = try self.shared.withLock { shared throws(RPCError) in
       if let error = shared.writeError { throw error }
       guard !shared.isFinishedWriting else {
         throw RPCError(code: .failedPrecondition, message: "The request has been finished.")
       }
-      shared.framer.append(message)
+      shared.framer.append(bytes, isCompressed: isCompressed)
       return shared.framer.pendingByteCount > Self.writerLimit
     }
     self.signal { $0.hasOutput = true }

@@ -1,3 +1,5 @@
+internal import TLSStream
+
 extension HTTP2ClientTransport {
   /// Where to connect and within which limits.
   public struct Configuration: Sendable {
@@ -5,6 +7,8 @@ extension HTTP2ClientTransport {
     public var host: String
     public var port: UInt16
     public var security: Security
+    /// Connections go through it; nil for straight to the host.
+    public var proxy: Proxy?
     /// For name service, TCP, TLS and the peer's first frame together.
     public var connectTimeout: Duration = .seconds(20)
     /// Bytes of a stream that may be unread, when few streams share the connection.
@@ -17,8 +21,12 @@ extension HTTP2ClientTransport {
     public var maxHeaderListBytes = 64 << 10
     public var keepalive = Keepalive()
     public var backoff = Backoff()
-    /// Sent as `user-agent`.
+    /// Sent as `user-agent`, to a proxy too.
     public var userAgent = "pubsub-etl"
+    /// Name service; replaced in tests.
+    var resolver: SocketAddress.Resolver = { host, port throws(TLSError) in
+      try SocketAddress.resolve(host: host, port: port)
+    }
 
     public init(host: String, port: UInt16, security: Security) {
       self.host = host
@@ -30,8 +38,51 @@ extension HTTP2ClientTransport {
       /// HTTP/2 without TLS and without upgrade ("prior knowledge").
       case plaintext
       /// The certificate chain must lead to the system's authorities, or to a certificate of
-      /// `caFile` (PEM) when it is given.
-      case tls(caFile: String?)
+      /// `caFile` (PEM) when it is given. `certificate` is shown to a server that asks for one.
+      case tls(caFile: String?, certificate: ClientCertificate? = nil)
+    }
+
+    /// PEM files: a chain that begins with the own certificate, and its key without passphrase,
+    /// which may be one file.
+    public struct ClientCertificate: Sendable, Hashable {
+      public var certificateFile: String
+      public var keyFile: String
+
+      public init(certificateFile: String, keyFile: String) {
+        self.certificateFile = certificateFile
+        self.keyFile = keyFile
+      }
+    }
+
+    /// An HTTP proxy that opens tunnels (CONNECT). It sees the name of the host, no content of TLS.
+    public struct Proxy: Sendable, Hashable {
+      /// Basic authentication (RFC 7617). Prints without its content.
+      public struct Authorization: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+        /// Without colon.
+        public var user: String
+        public var password: String
+
+        public init(user: String, password: String) {
+          self.user = user
+          self.password = password
+        }
+
+        public var description: String { "<redacted>" }
+        public var customMirror: Mirror { Mirror(self, children: []) }
+      }
+
+      /// DNS name or numeric address.
+      public var host: String
+      public var port: UInt16
+      public var authorization: Authorization?
+
+      public init(host: String, port: UInt16, authorization: Authorization? = nil) {
+        self.host = host
+        self.port = port
+        self.authorization = authorization
+      }
+
+      var endpoint: String { HTTP2ClientTransport.Configuration.endpoint(self.host, self.port) }
     }
 
     /// PING while streams are open and the peer is silent.
@@ -66,8 +117,24 @@ extension HTTP2ClientTransport {
 }
 
 extension HTTP2ClientTransport.Configuration {
+  var endpoint: String { Self.endpoint(self.host, self.port) }
+
   /// `host:port`, numeric IPv6 addresses in brackets.
-  var endpoint: String {
-    self.host.contains(":") ? "[\(self.host)]:\(self.port)" : "\(self.host):\(self.port)"
+  static func endpoint(_ host: String, _ port: UInt16) -> String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
+
+  /// - Throws: `badConfiguration` for what would not fit into a line of a request.
+  func check() throws(TLSError) {
+    for text in [self.host, self.userAgent] {
+      guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7e).contains($0) }),
+        text != self.host || !text.utf8.contains(0x20)
+      else {
+        throw TLSError(.badConfiguration, "a host name or user agent holds unprintable characters")
+      }
+    }
+    guard self.proxy?.authorization?.user.contains(":") != true else {
+      throw TLSError(.badConfiguration, "the user of a proxy must not hold a colon")
+    }
   }
 }

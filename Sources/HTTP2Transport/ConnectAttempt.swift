@@ -1,7 +1,7 @@
 internal import TLSStream
 
-/// Makes the byte stream of a connection: name, TCP to one address after the other, TLS. Lives on
-/// the loop; calls `completion` exactly once, unless cancelled.
+/// Makes the byte stream of a connection: name, TCP to the first address that answers, a tunnel
+/// through a proxy, TLS. Lives on the loop; calls `completion` exactly once, unless cancelled.
 final class ConnectAttempt: @unchecked Sendable {
   // Guard: everything is touched on the loop's thread only.
   private final class PendingSocket {
@@ -20,10 +20,14 @@ final class ConnectAttempt: @unchecked Sendable {
   private let deadline: ContinuousClock.Instant
   private var completion: ((Result<any ByteStream, TLSError>) -> Void)?
   private var addresses: [SocketAddress] = []
+  private var race = ConnectRace(families: [])
+  /// Connecting, by index of the address.
+  private var sockets: [Int: PendingSocket] = [:]
   private var errors: [TLSError] = []
-  private var socket: PendingSocket?
+  private var tunnel: TunnelAttempt?
   private var stream: (any ByteStream)?
-  private var timer: EventLoop.TimerID?
+  private var deadlineTimer: EventLoop.TimerID?
+  private var raceTimer: EventLoop.TimerID?
 
   init(
     loop: EventLoop, configuration: HTTP2ClientTransport.Configuration, tls: TLSContext?,
@@ -38,18 +42,19 @@ final class ConnectAttempt: @unchecked Sendable {
   }
 
   func start() {
-    self.setTimer(at: self.deadline) {
-      $0.complete(.failure(TLSError(.timedOut, "name service did not answer in time")))
-    }
+    self.deadlineTimer = self.loop.schedule(at: self.deadline) { [weak self] in self?.timeOut() }
+    let proxy = self.configuration.proxy
     SocketAddress.resolve(
-      host: self.configuration.host, port: self.configuration.port, on: self.loop
+      host: proxy?.host ?? self.configuration.host, port: proxy?.port ?? self.configuration.port,
+      on: self.loop, with: self.configuration.resolver
     ) { result in
       guard self.completion != nil else { return }
       switch result {
       case .success(let addresses):
         self.addresses = addresses
-        self.tryNextAddress()
-      case .failure(let error): self.complete(.failure(error))
+        self.race = ConnectRace(families: addresses.map(\.family))
+        self.continueRace()
+      case .failure(let error): self.fail(error)
       }
     }
   }
@@ -59,66 +64,111 @@ final class ConnectAttempt: @unchecked Sendable {
     self.cleanUp()
   }
 
-  private func tryNextAddress() {
-    guard !self.addresses.isEmpty else {
-      // `tryNextAddress` runs again only after an error was noted.
-      let message = self.errors.map(\.message).joined(separator: "; ")
-      let code = self.errors.last?.code ?? .connectFailed
-      self.complete(.failure(TLSError(code, message)))
-      return
+  private func timeOut() {
+    let pending = self.sockets.keys.sorted().map { "connect to \(self.addresses[$0])" }
+    let what: String
+    if self.stream != nil {
+      what = "TLS handshake not finished in time"
+    } else if self.tunnel != nil {
+      what = "no answer to CONNECT in time"
+    } else if self.addresses.isEmpty {
+      what = "name service did not answer in time"
+    } else {
+      what = (self.errors.map(\.message) + pending.map { "\($0): no answer in time" })
+        .joined(separator: "; ")
     }
-    let address = self.addresses.removeFirst()
-    do {
-      let pending = PendingSocket(try Socket.connect(to: address))
-      self.socket = pending
+    self.fail(TLSError(.timedOut, what))
+  }
+
+  // MARK: TCP
+
+  private func continueRace() {
+    while self.completion != nil {
+      switch self.race.step(now: .now) {
+      case .connect(let index): self.connect(index)
+      case .waitUntil(let next):
+        if let timer = self.raceTimer { self.loop.cancel(timer) }
+        self.raceTimer = self.loop.schedule(at: next) { [weak self] in self?.continueRace() }
+        return
+      case .wait: return
+      case .failed:
+        let message = self.errors.map(\.message).joined(separator: "; ")
+        self.fail(TLSError(self.errors.last?.code ?? .connectFailed, message))
+      }
+    }
+  }
+
+  /// Begins to connect; a failure at once is noted for the race's next step.
+  private func connect(_ index: Int) {
+    do throws(TLSError) {
+      let pending = PendingSocket(try Socket.connect(to: self.addresses[index]))
       try self.loop.register(pending.descriptor, interest: .writable) { [weak self] _ in
-        self?.finishConnecting(to: address)
+        self?.finishConnecting(index)
       }
-      // The time that is left is shared evenly with the addresses after this one.
-      let now = ContinuousClock.now
-      let share = (self.deadline - now) / (self.addresses.count + 1)
-      self.setTimer(at: now + share) {
-        $0.addressFailed(TLSError(.timedOut, "connect to \(address): no answer in time"))
-      }
+      self.sockets[index] = pending
     } catch {
-      self.addressFailed(error)
+      self.errors.append(error)
+      self.race.failed(index)
     }
   }
 
-  private func addressFailed(_ error: TLSError) {
-    self.cleanUp()
-    self.errors.append(error)
-    self.tryNextAddress()
-  }
-
-  private func finishConnecting(to address: SocketAddress) {
-    guard let pending = self.socket, let socket = pending.socket.take() else { return }
+  private func finishConnecting(_ index: Int) {
+    guard let pending = self.sockets.removeValue(forKey: index), let socket = pending.socket.take()
+    else { return }
     self.loop.deregister(pending.descriptor)
     do {
-      try socket.finishConnecting(to: address)
+      try socket.finishConnecting(to: self.addresses[index])
     } catch {
-      self.addressFailed(error)
+      self.errors.append(error)
+      self.race.failed(index)
+      self.continueRace()
       return
     }
-    self.socket = nil
+    self.endRace()
+    guard let proxy = self.configuration.proxy else { return self.secure(socket) }
+    let tunnel = TunnelAttempt(
+      loop: self.loop, socket: socket,
+      tunnel: ProxyTunnel(
+        target: self.configuration.endpoint, authorization: proxy.authorization,
+        userAgent: self.configuration.userAgent))
+    self.tunnel = tunnel
+    tunnel.start { [weak self] result in self?.tunnelEnded(result) }
+  }
+
+  private func endRace() {
+    if let timer = self.raceTimer { self.loop.cancel(timer) }
+    self.raceTimer = nil
+    for pending in self.sockets.values { self.loop.deregister(pending.descriptor) }
+    self.sockets.removeAll()
+  }
+
+  // MARK: Proxy and TLS
+
+  private func tunnelEnded(_ result: Result<Void, TLSError>) {
+    guard let tunnel = self.tunnel else { return }
+    self.tunnel = nil
+    switch result {
+    case .success:
+      if let socket = tunnel.takeSocket() { self.secure(socket) }
+    case .failure(let error): self.fail(error)
+    }
+  }
+
+  private func secure(_ socket: consuming Socket) {
+    guard let tls = self.tls else {
+      self.complete(.success(PlaintextConnection(socket: socket)))
+      return
+    }
     do throws(TLSError) {
-      if let tls = self.tls {
-        self.setTimer(at: self.deadline) {
-          $0.complete(
-            .failure(TLSError(.timedOut, "\(address): TLS handshake not finished in time")))
-        }
-        let stream = try TLSConnection.client(
-          context: tls, socket: socket, hostName: self.configuration.host)
-        self.stream = stream
-        try self.loop.register(stream.descriptor, interest: .writable) { [weak self] _ in
-          self?.handshake(stream)
-        }
-        self.handshake(stream)
-      } else {
-        self.complete(.success(PlaintextConnection(socket: socket)))
+      let stream = try TLSConnection.client(
+        context: tls, socket: socket, hostName: self.configuration.host)
+      self.stream = stream
+      try self.loop.register(stream.descriptor, interest: .writable) { [weak self] _ in
+        self?.handshake(stream)
       }
+      self.handshake(stream)
     } catch {
-      self.complete(.failure(error))
+      self.fail(error)
     }
   }
 
@@ -132,8 +182,19 @@ final class ConnectAttempt: @unchecked Sendable {
         throw TLSError(.handshakeFailed, "the peer closed the connection during the TLS handshake")
       }
     } catch {
-      self.complete(.failure(error))
+      self.fail(error)
     }
+  }
+
+  // MARK: End
+
+  /// Names the proxy, if there is one, for failures that are its own.
+  private func fail(_ error: TLSError) {
+    var error = error
+    if let proxy = self.configuration.proxy, self.stream == nil {
+      error.message = "proxy \(proxy.endpoint): \(error.message)"
+    }
+    self.complete(.failure(error))
   }
 
   private func complete(_ result: Result<any ByteStream, TLSError>) {
@@ -144,20 +205,12 @@ final class ConnectAttempt: @unchecked Sendable {
   }
 
   private func cleanUp() {
-    if let timer = self.timer { self.loop.cancel(timer) }
-    self.timer = nil
-    if let socket = self.socket { self.loop.deregister(socket.descriptor) }
-    self.socket = nil
+    if let timer = self.deadlineTimer { self.loop.cancel(timer) }
+    self.deadlineTimer = nil
+    self.endRace()
+    self.tunnel?.cancel()
+    self.tunnel = nil
     if let stream = self.stream { self.loop.deregister(stream.descriptor) }
     self.stream = nil
-  }
-
-  private func setTimer(
-    at deadline: ContinuousClock.Instant, _ body: @escaping (ConnectAttempt) -> Void
-  ) {
-    if let timer = self.timer { self.loop.cancel(timer) }
-    self.timer = self.loop.schedule(at: deadline) { [weak self] in
-      if let self { body(self) }
-    }
   }
 }

@@ -105,10 +105,11 @@ final class Connection: @unchecked Sendable {
     guard case .opening = self.phase else { return }
     self.phase = .ready
     if let timer = self.timer { self.loop.cancel(timer) }
-    let now = ContinuousClock.now
-    let settings = self.configuration.keepalive
-    self.keepalive = Keepalive(interval: settings.interval, timeout: settings.timeout, now: now)
-    self.checkKeepalive(at: now + settings.interval)
+    let keepalive = Keepalive(
+      interval: self.channel.keepalivePace.interval, timeout: self.configuration.keepalive.timeout,
+      now: .now, jitter: .random(in: 0...1))
+    self.keepalive = keepalive
+    self.checkKeepalive(at: keepalive.firstCheck)
     self.channel.connected(self)
   }
 
@@ -219,6 +220,7 @@ final class Connection: @unchecked Sendable {
         HeaderField(name: ":authority", value: self.configuration.endpoint),
         HeaderField(name: "te", value: "trailers"),
         HeaderField(name: "content-type", value: "application/grpc"),
+        HeaderField(name: "grpc-accept-encoding", value: MessageInflater.acceptedEncodings),
         HeaderField(name: "user-agent", value: self.configuration.userAgent),
       ] + stream.requestFields
     guard let session = self.session else { return }
@@ -453,9 +455,10 @@ extension Connection {
           code: .unavailable,
           message: "\(self.configuration.endpoint) takes no more streams\(reason)."))
     case .settings: self.becameReady()
-    case .pingAcknowledged: self.keepalive?.pingAcknowledged()
+    case .pingAcknowledged: self.keepalive?.pingAcknowledged(jitter: .random(in: 0...1))
     case .goAway(let errorCode, let debugText):
       let reason = debugText.isEmpty ? "" : " ('\(debugText)')"
+      self.channel.keepalivePace.peerLeft(errorCode: errorCode)
       self.farewell = "the peer said goodbye with code \(errorCode)\(reason)"
       self.drain()
     }
@@ -469,7 +472,7 @@ extension Connection {
     self.windows.received(bytes.count, on: stream.key)
     self.touch(stream)
     let result = stream.machine.receivedData(bytes) { message in
-      self.windows.completed(MessageDeframer.prefixByteCount + message.count, on: stream.key)
+      self.windows.completed(message.wireByteCount, on: stream.key)
       stream.undelivered.append(.message(message))
     }
     self.perform(result, on: stream, id)

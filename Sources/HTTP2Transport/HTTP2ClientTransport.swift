@@ -6,7 +6,7 @@ public import TLSStream
 /// All streams share one connection, which is made when the first stream asks for it and made again
 /// after it was lost. Open streams of a lost connection fail with `unavailable`; what the server has
 /// certainly not looked at is sent again. Errors are `RPCError`; when no connection comes about, the
-/// `cause` is a `TLSError`, whose `isIdentityError` tells that trying again will not help.
+/// `cause` is a `TLSError`, whose `needsIntervention` tells that trying again will not help.
 ///
 /// Messages are `[UInt8]` of exactly their size, which a deserializer may keep without a copy.
 public final class HTTP2ClientTransport: ClientTransport {
@@ -22,8 +22,8 @@ public final class HTTP2ClientTransport: ClientTransport {
 
   public let retryThrottle: RetryThrottle? = nil
 
-  /// - Throws: `TLSError` with the code `badConfiguration` when the trusted certificates cannot be
-  ///   read. Nothing is connected yet.
+  /// - Throws: `TLSError` with the code `badConfiguration` when the trusted or the own certificates
+  ///   cannot be read, or a name cannot be one. Nothing is connected yet.
   public init(configuration: Configuration) throws(TLSError) {
     self.channel = try Channel(configuration: configuration)
   }

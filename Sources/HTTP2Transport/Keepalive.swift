@@ -1,3 +1,18 @@
+/// How often to send a PING over the life of a transport. Servers that find it too often say so by
+/// leaving with ENHANCE_YOUR_CALM; then half as often will do (gRPC proposal A8).
+struct KeepalivePace {
+  private static let slowest = Duration.seconds(3600)
+
+  private(set) var interval: Duration
+
+  init(interval: Duration) { self.interval = interval }
+
+  mutating func peerLeft(errorCode: UInt32) {
+    guard errorCode == 0xb else { return }  // ENHANCE_YOUR_CALM
+    self.interval = max(self.interval, min(self.interval * 2, Self.slowest))
+  }
+}
+
 /// When to send a PING and when to give a silent connection up (gRPC "Keepalive").
 struct Keepalive {
   typealias Instant = ContinuousClock.Instant
@@ -9,23 +24,36 @@ struct Keepalive {
     case dead
   }
 
-  private let interval: Duration
+  /// Share by which a pause may be longer than asked for, so that clients that began together do
+  /// not go on together. Never shorter: servers count PINGs that come too early.
+  private static let jitterShare = 0.1
+
+  private let configured: Duration
+  private var interval: Duration
   private let timeout: Duration
   private var lastReceived: Instant
   private var pingSent: Instant?
 
-  init(interval: Duration, timeout: Duration, now: Instant) {
-    self.interval = interval
+  /// - Parameter jitter: random, in 0...1.
+  init(interval: Duration, timeout: Duration, now: Instant, jitter: Double) {
+    self.configured = interval
+    self.interval = interval * (1 + Self.jitterShare * jitter)
     self.timeout = timeout
     self.lastReceived = now
   }
+
+  var firstCheck: Instant { self.lastReceived + self.interval }
 
   /// Any bytes: they prove the peer alive even when a PING's answer is queued behind them.
   mutating func received(now: Instant) {
     self.lastReceived = now
   }
 
-  mutating func pingAcknowledged() { self.pingSent = nil }
+  /// - Parameter jitter: random, in 0...1.
+  mutating func pingAcknowledged(jitter: Double) {
+    self.pingSent = nil
+    self.interval = self.configured * (1 + Self.jitterShare * jitter)
+  }
 
   /// Without open streams no PING is sent: servers count those as abuse.
   mutating func timerFired(now: Instant, hasStreams: Bool) -> OnTimer {

@@ -1,11 +1,22 @@
 internal import GRPCCore
 
+/// A message as it came in.
+struct ReceivedMessage: Equatable {
+  var bytes: [UInt8]
+  var isCompressed = false
+
+  /// What it took of the windows.
+  var wireByteCount: Int { MessageDeframer.prefixByteCount + self.bytes.count }
+}
+
 /// Cuts the body of a response into messages: each is a flag byte, a length of four bytes in
 /// network order, and that many bytes (gRPC over HTTP/2, "Length-Prefixed-Message").
 struct MessageDeframer {
   static let prefixByteCount = 5
 
   private let maxMessageBytes: Int
+  /// Whether the response names a compression, which its messages may then use.
+  var acceptsCompressed = false
   private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
   private var prefixCount = 0
   private var message: [UInt8] = []
@@ -20,9 +31,9 @@ struct MessageDeframer {
   /// Takes the next bytes of the body, wherever they were cut, and calls `deliver` for every
   /// message that they complete. Every byte is copied once, into an array of the exact size.
   /// - Throws: `resourceExhausted` for a message above the limit, before memory is taken for it;
-  ///   `internalError` for a compressed message, since no compression was offered.
+  ///   `internalError` for a compressed message when the response names no compression.
   mutating func receive(
-    _ bytes: UnsafeRawBufferPointer, _ deliver: (consuming [UInt8]) -> Void
+    _ bytes: UnsafeRawBufferPointer, _ deliver: (consuming ReceivedMessage) -> Void
   ) throws(RPCError) {
     var offset = 0
     while offset < bytes.count {
@@ -42,17 +53,17 @@ struct MessageDeframer {
         var complete: [UInt8] = []
         swap(&complete, &self.message)
         self.prefixCount = 0
-        deliver(complete)
+        deliver(ReceivedMessage(bytes: complete, isCompressed: self.prefix.0 == 1))
       }
     }
   }
 
   private mutating func beginMessage() throws(RPCError) {
-    guard self.prefix.0 == 0 else {
+    guard self.prefix.0 == 0 || (self.prefix.0 == 1 && self.acceptsCompressed) else {
       throw RPCError(
         code: .internalError,
         message: self.prefix.0 == 1
-          ? "The server sent a compressed message, although no compression was offered."
+          ? "The server sent a compressed message without naming the compression."
           : "The server sent a message with the unknown flag \(self.prefix.0).")
     }
     let length =

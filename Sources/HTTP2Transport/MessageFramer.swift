@@ -7,7 +7,7 @@ struct MessageFramer {
   static let maxReplayBytes = 256 * 1024
 
   /// Messages from the first that may be needed again.
-  private var messages: [[UInt8]] = []
+  private var messages: [(bytes: [UInt8], isCompressed: Bool)] = []
   /// Index of the message being handed out, and how far, its prefix included.
   private var current = 0
   private var offset = 0
@@ -18,24 +18,25 @@ struct MessageFramer {
   /// Bytes not handed out, prefixes included.
   private(set) var pendingByteCount = 0
 
-  private static func size(_ message: [UInt8]) -> Int {
-    MessageDeframer.prefixByteCount + message.count
+  private static func size(_ message: (bytes: [UInt8], isCompressed: Bool)) -> Int {
+    MessageDeframer.prefixByteCount + message.bytes.count
   }
 
   /// - Precondition: the message is shorter than 4 GiB.
-  mutating func append(_ message: [UInt8]) {
-    precondition(message.count <= Int(UInt32.max), "a gRPC message has a length of 32 bits")
-    self.messages.append(message)
-    self.pendingByteCount += Self.size(message)
+  mutating func append(_ bytes: [UInt8], isCompressed: Bool = false) {
+    precondition(bytes.count <= Int(UInt32.max), "a gRPC message has a length of 32 bits")
+    self.messages.append((bytes, isCompressed))
+    self.pendingByteCount += MessageDeframer.prefixByteCount + bytes.count
   }
 
   /// Fills `buffer` as far as there are bytes; returns how many.
   mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     var written = 0
     while written < buffer.count, self.current < self.messages.count {
-      let message = self.messages[self.current]
+      let (message, isCompressed) = self.messages[self.current]
       while self.offset < MessageDeframer.prefixByteCount, written < buffer.count {
-        buffer[written] = Self.prefixByte(self.offset, length: message.count)
+        buffer[written] = Self.prefixByte(
+          self.offset, length: message.count, isCompressed: isCompressed)
         self.offset += 1
         written += 1
       }
@@ -49,7 +50,7 @@ struct MessageFramer {
         self.offset += count
         written += count
       }
-      if self.offset == Self.size(message) { self.finishMessage() }
+      if self.offset == MessageDeframer.prefixByteCount + message.count { self.finishMessage() }
     }
     self.pendingByteCount -= written
     return written
@@ -89,12 +90,12 @@ struct MessageFramer {
         self.messages.removeFirst(self.current)
         self.current = 0
       } else {
-        self.messages[self.current - 1] = []
+        self.messages[self.current - 1] = ([], false)
       }
     }
   }
 
-  private static func prefixByte(_ index: Int, length: Int) -> UInt8 {
-    index == 0 ? 0 : UInt8(truncatingIfNeeded: length >> (8 * (4 - index)))
+  private static func prefixByte(_ index: Int, length: Int, isCompressed: Bool) -> UInt8 {
+    index == 0 ? (isCompressed ? 1 : 0) : UInt8(truncatingIfNeeded: length >> (8 * (4 - index)))
   }
 }

@@ -2,7 +2,7 @@ internal import GRPCCore
 
 /// The response of an RPC as a sequence with one reader.
 struct ResponseParts: AsyncSequence, Sendable {
-  typealias Element = ResponsePart
+  typealias Element = RPCResponsePart<[UInt8]>
   typealias Failure = any Error
 
   let stream: ClientStream
@@ -15,26 +15,44 @@ struct ResponseParts: AsyncSequence, Sendable {
     private var parts: [ResponsePart] = []
     /// Returned, but the stream does not know yet.
     private var takenByteCount = 0
+    /// Made for the first compressed message.
+    private var inflater: MessageInflater?
 
     init(stream: ClientStream) { self.stream = stream }
 
     mutating func next(
       isolation actor: isolated (any Actor)?
-    ) async throws(any Error) -> ResponsePart? {
+    ) async throws(any Error) -> Element? {
       if self.parts.isEmpty {
         self.giveCredit()
         guard let parts = try await self.stream.nextParts(isolation: actor) else { return nil }
         self.parts = parts
       }
       let part = self.parts.removeLast()  // `nextParts` never returns an empty array.
-      if case .message(let bytes) = part {
-        self.takenByteCount += MessageDeframer.prefixByteCount + bytes.count
+      switch part {
+      case .metadata(let metadata): return .metadata(metadata)
+      case .status(let status, let metadata): return .status(status, metadata)
+      case .message(let message):
+        self.takenByteCount += message.wireByteCount
         if ClientStream.mustCredit(self.takenByteCount) { self.giveCredit() }
+        return .message(message.isCompressed ? try self.inflate(message.bytes) : message.bytes)
       }
-      return part
     }
 
-    mutating func next() async throws -> ResponsePart? { try await self.next(isolation: nil) }
+    mutating func next() async throws -> Element? { try await self.next(isolation: nil) }
+
+    /// A message that cannot be read ends the RPC.
+    private mutating func inflate(_ bytes: [UInt8]) throws -> [UInt8] {
+      let inflater = self.inflater ?? MessageInflater()
+      self.inflater = inflater
+      do throws(RPCError) {
+        return try inflater.inflate(bytes, limit: self.stream.maxMessageBytes)
+      } catch {
+        self.parts.removeAll()
+        self.stream.cancel(error)
+        throw error
+      }
+    }
 
     private mutating func giveCredit() {
       guard self.takenByteCount > 0 else { return }

@@ -1,6 +1,12 @@
 internal import GRPCCore
 
-typealias ResponsePart = RPCResponsePart<[UInt8]>
+/// A part of a response, messages as they came in: they are inflated one at a time, when the
+/// application takes them, so that what is unread takes no more memory than its windows.
+enum ResponsePart {
+  case metadata(Metadata)
+  case message(ReceivedMessage)
+  case status(Status, Metadata)
+}
 
 /// What the response of one RPC has brought so far (gRPC over HTTP/2, "Responses"). No I/O.
 ///
@@ -68,9 +74,12 @@ struct StreamStateMachine {
     if let encoding = fields.first(where: { $0.name == "grpc-encoding" })?.value,
       encoding != "identity"
     {
-      return self.fail(
-        .internalError,
-        "The server compresses with '\(encoding.prefix(100))', although nothing was offered.")
+      guard MessageInflater.accepts(encoding) else {
+        return self.fail(
+          .internalError,
+          "The server compresses with '\(encoding.prefix(100))', which was not offered.")
+      }
+      self.deframer.acceptsCompressed = true
     }
     self.state = .receivingMessages
     return .metadata(Metadata(response: fields))
@@ -78,7 +87,7 @@ struct StreamStateMachine {
 
   /// Bytes of the body; `deliver` gets the messages they complete.
   mutating func receivedData(
-    _ bytes: UnsafeRawBufferPointer, _ deliver: (consuming [UInt8]) -> Void
+    _ bytes: UnsafeRawBufferPointer, _ deliver: (consuming ReceivedMessage) -> Void
   ) -> OnEvent {
     switch self.state {
     case .finished: return .none

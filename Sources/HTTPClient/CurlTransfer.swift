@@ -69,7 +69,11 @@ final class CurlTransfer: @unchecked Sendable {
     }
     if result == CURLE_ABORTED_BY_CALLBACK { throw CancellationError() }
     guard result == CURLE_OK else {
-      throw HTTPError(curl: result, detail: String(cString: detail), request: self.request)
+      var connectStatus = 0
+      try self.check(ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &connectStatus))
+      throw HTTPError(
+        curl: result, detail: String(cString: detail), request: self.request,
+        connectStatus: connectStatus)
     }
     var status = 0
     try self.check(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status))
@@ -98,9 +102,12 @@ final class CurlTransfer: @unchecked Sendable {
     // Empty: every encoding this curl can undo.
     try self.check(ccurl_set_string(handle, CURLOPT_ACCEPT_ENCODING, ""))
     try self.check(ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
-    if !self.url.isSecure {
-      // A proxy would read what was to stay on this machine.
-      try self.check(ccurl_set_string(handle, CURLOPT_PROXY, ""))
+    try self.setProxy(handle)
+    if let certificate = self.configuration.certificate {
+      try self.check(ccurl_set_string(handle, CURLOPT_SSLCERT, certificate.file))
+      try self.check(ccurl_set_string(handle, CURLOPT_SSLKEY, certificate.keyFile))
+      // Without it OpenSSL would ask on the terminal for the passphrase of an encrypted key.
+      try self.check(ccurl_set_string(handle, CURLOPT_KEYPASSWD, ""))
     }
     if !self.trust.isCurlDefault {
       // Nil takes the built-in default away.
@@ -120,6 +127,24 @@ final class CurlTransfer: @unchecked Sendable {
           : ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress)
       }
       try self.check(result)
+    }
+  }
+
+  private func setProxy(_ handle: UnsafeMutableRawPointer) throws(HTTPError) {
+    switch self.configuration.proxy {
+    // A proxy would read what was to stay on this machine.
+    case _ where !self.url.isSecure, .none:
+      try self.check(ccurl_set_string(handle, CURLOPT_PROXY, ""))
+    case .environment: break
+    case .server(let server):
+      try self.check(ccurl_set_string(handle, CURLOPT_PROXY, server.url))
+      // Empty: the exceptions of the environment do not count.
+      try self.check(ccurl_set_string(handle, CURLOPT_NOPROXY, ""))
+      if let user = server.user {
+        try self.check(ccurl_set_long(handle, CURLOPT_PROXYAUTH, ccurl_auth_basic))
+        try self.check(ccurl_set_string(handle, CURLOPT_PROXYUSERNAME, user))
+        try self.check(ccurl_set_string(handle, CURLOPT_PROXYPASSWORD, server.password ?? ""))
+      }
     }
   }
 

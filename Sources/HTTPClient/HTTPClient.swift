@@ -4,12 +4,14 @@ internal import Glibc
 ///
 /// Each request has a thread and a curl handle of its own, so any number may run at once and none
 /// holds a thread of Swift's pool. Redirects are not followed (a 3xx is an answer), so a secret
-/// goes to the host it was meant for only. Proxies as the environment says (`https_proxy`,
-/// `no_proxy`); plain requests to loopback use none.
+/// goes to the host it was meant for only. Plain requests, which go to loopback, use no proxy.
 public final class HTTPClient: Sendable {
   public struct Configuration: Sendable {
     /// PEM file of the only certificates to trust; nil for those of the system.
     public var caFile: String?
+    /// Shown to a server that asks for it.
+    public var certificate: Certificate?
+    public var proxy = Proxy.environment
     public var connectTimeout: Duration
     /// For the whole request.
     public var timeout: Duration
@@ -27,6 +29,46 @@ public final class HTTPClient: Sendable {
       self.timeout = timeout
       self.maxBodyBytes = maxBodyBytes
       self.userAgent = userAgent
+    }
+
+    /// PEM files: a chain that begins with the own certificate, and its key without passphrase,
+    /// which may be one file.
+    public struct Certificate: Sendable, Hashable {
+      public var file: String
+      public var keyFile: String
+
+      public init(file: String, keyFile: String) {
+        self.file = file
+        self.keyFile = keyFile
+      }
+    }
+
+    public enum Proxy: Sendable {
+      /// As the environment says (`https_proxy`, `no_proxy`), in curl's reading.
+      case environment
+      case none
+      /// For every secure request.
+      case server(ProxyServer)
+    }
+
+    /// An HTTP proxy that opens tunnels (CONNECT). Prints without user and password.
+    public struct ProxyServer: Sendable, CustomStringConvertible, CustomReflectable {
+      /// A name or an address; IPv6 without brackets.
+      public var host: String
+      public var port: Int
+      /// Basic authentication (RFC 7617); nil for none.
+      public var user: String?
+      public var password: String?
+
+      public init(host: String, port: Int, user: String? = nil, password: String? = nil) {
+        (self.host, self.port, self.user, self.password) = (host, port, user, password)
+      }
+
+      var url: String {
+        "http://" + (self.host.contains(":") ? "[\(self.host)]" : self.host) + ":\(self.port)"
+      }
+      public var description: String { self.url }
+      public var customMirror: Mirror { Mirror(self, children: ["url": self.url]) }
     }
   }
 

@@ -4,7 +4,8 @@ internal import CCurl
 public struct HTTPError: Error, Sendable {
   public struct Code: Hashable, Sendable {
     private enum Value {
-      case invalidRequest, untrusted, trustStore, resolution, connection, timeout, limitExceeded
+      case invalidRequest, untrusted, trustStore, certificate, proxyRefused
+      case resolution, connection, timeout, limitExceeded
     }
     private var value: Value
     private init(_ value: Value) { self.value = value }
@@ -14,6 +15,10 @@ public struct HTTPError: Error, Sendable {
     public static var untrusted: Self { Self(.untrusted) }
     /// The file or directory of trusted certificates cannot be used.
     public static var trustStore: Self { Self(.trustStore) }
+    /// Our own certificate or its key cannot be used.
+    public static var certificate: Self { Self(.certificate) }
+    /// The proxy wants other credentials, or forbids to reach the server.
+    public static var proxyRefused: Self { Self(.proxyRefused) }
     /// A host name, the proxy's or the server's, has no address.
     public static var resolution: Self { Self(.resolution) }
     /// No connection, or one that broke, or a peer that speaks something else.
@@ -36,20 +41,32 @@ public struct HTTPError: Error, Sendable {
   /// The same request may succeed later.
   public var isTransient: Bool { [.resolution, .connection, .timeout].contains(self.code) }
 
-  /// - Parameter detail: the text curl put into its error buffer; names hosts and certificates.
+  /// - Parameters:
+  ///   - detail: the text curl put into its error buffer; names hosts and certificates.
+  ///   - connectStatus: of the proxy's answer to CONNECT, 0 for none.
   init(
-    curl result: CURLcode, detail: String, request: HTTPRequest, fileID: String = #fileID,
+    curl result: CURLcode, detail: String, request: HTTPRequest, connectStatus: Int = 0,
+    fileID: String = #fileID,
     line: Int = #line
   ) {
     let code: Code
     let advice: String
     switch result {
+    case _ where connectStatus == 407:
+      code = .proxyRefused
+      advice = "; the proxy wants another user and password: put them into the proxy's URL"
+    case _ where (300..<500).contains(connectStatus):
+      code = .proxyRefused
+      advice = "; the proxy refuses to reach the server"
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
       code = .untrusted
       advice = "; check the host name, or name the issuer's certificate as tls.ca_file"
     case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE:
       code = .trustStore
       advice = "; check tls.ca_file"
+    case CURLE_SSL_CERTPROBLEM:
+      code = .certificate
+      advice = "; check tls.certificate_file and tls.key_file"
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
       (code, advice) = (.resolution, "")
     case CURLE_OPERATION_TIMEDOUT: (code, advice) = (.timeout, "")

@@ -29,7 +29,7 @@ public struct AuthError: Error, Sendable, CustomStringConvertible {
     let code: Code =
       switch error.code {
       case .untrusted: .untrusted
-      case .invalidRequest, .trustStore: .configuration
+      case .invalidRequest, .trustStore, .certificate, .proxyRefused: .configuration
       default: .unavailable
       }
     self.init(code, "login: \(error.message)")

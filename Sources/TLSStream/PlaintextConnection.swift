@@ -13,28 +13,11 @@ public final class PlaintextConnection: ByteStream {
   public func handshake() throws(TLSError) -> StreamStep { .done(byteCount: 0) }
 
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> StreamStep {
-    while true {
-      let count = recv(self.descriptor, buffer.baseAddress, buffer.count, 0)
-      if count > 0 { return .done(byteCount: count) }
-      if count == 0 { return .closed }
-      switch errno {
-      case EINTR: continue
-      case EAGAIN: return .wantsRead
-      default: throw TLSError.system("receive", code: .connectionLost)
-      }
-    }
+    try self.socket.receive(into: buffer)
   }
 
   public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> StreamStep {
-    while true {
-      let count = send(self.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
-      if count >= 0 { return .done(byteCount: count) }
-      switch errno {
-      case EINTR: continue
-      case EAGAIN: return .wantsWrite
-      default: throw TLSError.system("send", code: .connectionLost)
-      }
-    }
+    try self.socket.send(bytes)
   }
 
   public func shutdown() throws(TLSError) -> StreamStep {

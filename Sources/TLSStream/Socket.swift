@@ -45,6 +45,38 @@ public struct Socket: ~Copyable, Sendable {
     }
   }
 
+  /// Receives at most `buffer.count` bytes; the buffer must not be empty.
+  /// - Parameter peeking: leaves the bytes to be received again.
+  public func receive(
+    into buffer: UnsafeMutableRawBufferPointer, peeking: Bool = false
+  ) throws(TLSError) -> StreamStep {
+    while true {
+      let flags = peeking ? Int32(MSG_PEEK) : 0
+      let count = recv(self.descriptor, buffer.baseAddress, buffer.count, flags)
+      if count > 0 { return .done(byteCount: count) }
+      if count == 0 { return .closed }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN: return .wantsRead
+      default: throw TLSError.system("receive", code: .connectionLost)
+      }
+    }
+  }
+
+  /// Sends a leading part of `bytes`, which must not be empty.
+  public func send(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> StreamStep {
+    while true {
+      let count = Glibc.send(
+        self.descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+      if count >= 0 { return .done(byteCount: count) }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN: return .wantsWrite
+      default: throw TLSError.system("send", code: .connectionLost)
+      }
+    }
+  }
+
   /// A listening socket.
   /// - Parameters:
   ///   - host: a numeric address such as `127.0.0.1` or `::1`.

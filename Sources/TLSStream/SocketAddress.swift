@@ -44,7 +44,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
   }
 
   /// The addresses of `host`, in the order in which the system wants them tried. Blocks, possibly
-  /// for many seconds: not for a thread that serves others; see `resolve(host:port:on:_:)`.
+  /// for many seconds: not for a thread that serves others; see `resolve(host:port:on:with:_:)`.
   /// - Throws: `addressNotFound`.
   public static func resolve(host: String, port: UInt16) throws(TLSError) -> [SocketAddress] {
     try Self.resolve(host: host, port: port, flags: AI_ADDRCONFIG)
@@ -99,15 +99,19 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
 }
 
 extension SocketAddress {
+  /// Name service: blocks until it knows the addresses of a host, in the order to try them in.
+  public typealias Resolver =
+    @Sendable (_ host: String, _ port: UInt16) throws(TLSError) -> [SocketAddress]
+
   /// Resolves `host` on a thread made for it and calls `completion` on `loop`.
   public static func resolve(
-    host: String, port: UInt16, on loop: EventLoop,
+    host: String, port: UInt16, on loop: EventLoop, with resolver: @escaping Resolver,
     _ completion: @escaping @Sendable (Result<[SocketAddress], TLSError>) -> Void
   ) {
     Thread.detach(name: "resolver") {
       let result: Result<[SocketAddress], TLSError>
       do throws(TLSError) {
-        result = .success(try Self.resolve(host: host, port: port))
+        result = .success(try resolver(host, port))
       } catch {
         result = .failure(error)
       }

@@ -18,9 +18,9 @@ public final class TLSContext: @unchecked Sendable {
     case file(String)
   }
 
-  /// Who a server is.
+  /// Who we are: a server, or a client that a server asks for a certificate.
   public enum Identity: Sendable {
-    /// PEM files: the chain beginning with the server's own certificate, and its key.
+    /// PEM files: the chain beginning with the own certificate, and its key, which may be one file.
     case files(certificateChain: String, privateKey: String)
     /// The same as PEM texts.
     case pem(certificateChain: [UInt8], privateKey: [UInt8])
@@ -45,6 +45,8 @@ public final class TLSContext: @unchecked Sendable {
       // Of TLS 1.2 only what HTTP/2 allows (RFC 9113 section 9.2.2).
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
     else { throw TLSError(.system, "TLS 1.2 is not available: \(OpenSSLErrors.drain())") }
+    // RSA below 2048 bits and SHA-1 signatures are refused, whatever the system's default is.
+    SSL_CTX_set_security_level(context, 2)
     SSL_CTX_set_options(context, C_SSL_OP_NO_RENEGOTIATION)
     // The unsent bytes of a write may move in memory between two attempts.
     _ = c_SSL_CTX_set_mode(context, C_SSL_MODE_STREAMING)
@@ -60,14 +62,16 @@ public final class TLSContext: @unchecked Sendable {
 
   /// A client that accepts a server only when its chain leads to `trust` and its certificate
   /// names the host.
-  /// - Throws: `badConfiguration` when the trusted certificates cannot be read.
+  /// - Parameter identity: shown to a server that asks for it.
+  /// - Throws: `badConfiguration` when the trusted certificates or the identity cannot be read.
   public static func client(
-    trust: Trust = .system, applicationProtocols: [String] = []
+    trust: Trust = .system, identity: Identity? = nil, applicationProtocols: [String] = []
   ) throws(TLSError) -> TLSContext {
     let context = try TLSContext(
       method: TLS_client_method(), applicationProtocols: applicationProtocols)
     SSL_CTX_set_verify(context.context, SSL_VERIFY_PEER, nil)
     try TrustStore.load(trust, into: context.context)
+    if let identity { try OwnIdentity.load(identity, into: context.context) }
     if !applicationProtocols.isEmpty {
       let wire = context.protocols
       // This function, unlike the others, returns 0 for success.
@@ -85,7 +89,7 @@ public final class TLSContext: @unchecked Sendable {
   ) throws(TLSError) -> TLSContext {
     let context = try TLSContext(
       method: TLS_server_method(), applicationProtocols: applicationProtocols)
-    try ServerIdentity.load(identity, into: context.context)
+    try OwnIdentity.load(identity, into: context.context)
     if !applicationProtocols.isEmpty {
       // Unretained: every SSL * is owned by a TLSConnection, which retains this object.
       SSL_CTX_set_alpn_select_cb(

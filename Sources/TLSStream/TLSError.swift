@@ -6,7 +6,7 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
     private enum Value: String {
       case untrustedCertificate, hostNameMismatch, certificateExpired, badConfiguration
       case applicationProtocolMissing, handshakeFailed
-      case addressNotFound, connectFailed, connectionLost, timedOut, system
+      case addressNotFound, connectFailed, proxyRefused, connectionLost, timedOut, system
     }
 
     private var value: Value
@@ -29,6 +29,8 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
     public static var addressNotFound: Self { Self(.addressNotFound) }
     /// No TCP connection came about: refused, unreachable.
     public static var connectFailed: Self { Self(.connectFailed) }
+    /// The proxy on the way wants other credentials, or forbids to reach the peer.
+    public static var proxyRefused: Self { Self(.proxyRefused) }
     /// An established connection broke.
     public static var connectionLost: Self { Self(.connectionLost) }
     /// A deadline passed while connecting.
@@ -54,6 +56,11 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
   public var isIdentityError: Bool {
     self.code == .untrustedCertificate || self.code == .hostNameMismatch
       || self.code == .certificateExpired
+  }
+
+  /// Whether trying again is of no use until somebody changes certificates, trust or settings.
+  public var needsIntervention: Bool {
+    self.isIdentityError || self.code == .badConfiguration || self.code == .proxyRefused
   }
 
   public var description: String { "\(self.code): \(self.message)" }

@@ -96,6 +96,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--certificate")
     parser.add_argument("--key")
+    parser.add_argument("--client-authority", help="clients must show a certificate of it")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--max-streams", type=int)
     arguments = parser.parse_args()
@@ -107,7 +108,12 @@ def main():
     address = f"127.0.0.1:{arguments.port}"
     if arguments.certificate:
         with open(arguments.key, "rb") as key, open(arguments.certificate, "rb") as certificate:
-            credentials = grpc.ssl_server_credentials([(key.read(), certificate.read())])
+            identity = [(key.read(), certificate.read())]
+        if arguments.client_authority:
+            with open(arguments.client_authority, "rb") as authority:
+                credentials = grpc.ssl_server_credentials(identity, authority.read(), True)
+        else:
+            credentials = grpc.ssl_server_credentials(identity)
         port = server.add_secure_port(address, credentials)
     else:
         port = server.add_insecure_port(address)

@@ -1,4 +1,5 @@
-"""Answers HTTP requests on a loopback port; with a certificate and a key file, HTTPS.
+"""Answers HTTP requests on a loopback port; with a certificate and a key file, HTTPS. A third file
+names the authority whose certificate clients must show.
 
 GET  /status/<code>   that status
 GET  /bytes/<count>   a body of that many bytes, gzip-compressed
@@ -66,6 +67,9 @@ server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 if len(sys.argv) > 2:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[1], sys.argv[2])
+    if len(sys.argv) > 3:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(sys.argv[3])
     server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_address[1], flush=True)
 threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -79,7 +79,8 @@ struct ConnectionStateTests {
   }
 
   @Test func keepalivePingsOnlyASilentPeerWithStreams() {
-    var keepalive = Keepalive(interval: .seconds(60), timeout: .seconds(20), now: self.start)
+    var keepalive = Keepalive(
+      interval: .seconds(60), timeout: .seconds(20), now: self.start, jitter: 0)
     let at = { (seconds: Int) in self.start + .seconds(seconds) }
     #expect(keepalive.timerFired(now: at(60), hasStreams: false) == .wait(until: at(120)))
     keepalive.received(now: at(100))
@@ -87,10 +88,36 @@ struct ConnectionStateTests {
     #expect(keepalive.timerFired(now: at(160), hasStreams: true) == .ping(nextCheck: at(180)))
     keepalive.received(now: at(170))
     #expect(keepalive.timerFired(now: at(180), hasStreams: true) == .wait(until: at(190)))
-    keepalive.pingAcknowledged()
+    keepalive.pingAcknowledged(jitter: 0)
     #expect(keepalive.timerFired(now: at(190), hasStreams: true) == .wait(until: at(230)))
     #expect(keepalive.timerFired(now: at(230), hasStreams: true) == .ping(nextCheck: at(250)))
     #expect(keepalive.timerFired(now: at(250), hasStreams: true) == .dead)
+  }
+
+  @Test func pausesBetweenPingsAreLongerByChanceAndNeverShorter() {
+    let at = { (seconds: Int) in self.start + .seconds(seconds) }
+    var keepalive = Keepalive(
+      interval: .seconds(60), timeout: .seconds(20), now: self.start, jitter: 0)
+    #expect(keepalive.firstCheck == at(60))
+    #expect(keepalive.timerFired(now: at(59), hasStreams: true) == .wait(until: at(60)))
+    #expect(keepalive.timerFired(now: at(60), hasStreams: true) == .ping(nextCheck: at(80)))
+    keepalive.received(now: at(64))
+    keepalive.pingAcknowledged(jitter: 0.5)
+    #expect(keepalive.timerFired(now: at(80), hasStreams: true) == .wait(until: at(127)))
+  }
+
+  @Test func aPeerThatWantsCalmIsPingedHalfAsOften() {
+    var pace = KeepalivePace(interval: .seconds(60))
+    pace.peerLeft(errorCode: 0)
+    pace.peerLeft(errorCode: 2)
+    #expect(pace.interval == .seconds(60))
+    pace.peerLeft(errorCode: 11)
+    #expect(pace.interval == .seconds(120))
+    for _ in 0..<100 { pace.peerLeft(errorCode: 11) }
+    #expect(pace.interval == .seconds(3600))
+    var rare = KeepalivePace(interval: .seconds(7200))
+    rare.peerLeft(errorCode: 11)
+    #expect(rare.interval == .seconds(7200))
   }
 
   func problem(_ bytes: [UInt8], by size: Int) -> String? {

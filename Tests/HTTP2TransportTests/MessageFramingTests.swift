@@ -16,7 +16,7 @@ struct MessageFramingTests {
     var deframer = MessageDeframer(maxMessageBytes: limit)
     var messages: [[UInt8]] = []
     for piece in pieces {
-      try Array(piece).withUnsafeBytes { try deframer.receive($0) { messages.append($0) } }
+      try Array(piece).withUnsafeBytes { try deframer.receive($0) { messages.append($0.bytes) } }
     }
     return (messages, deframer.isBetweenMessages)
   }
@@ -52,6 +52,26 @@ struct MessageFramingTests {
 
   @Test(arguments: [1, 2, 255]) func refusesUnknownFlags(flag: UInt8) {
     let error = #expect(throws: RPCError.self) { try self.deframe([[flag, 0, 0, 0, 0]]) }
+    #expect(error?.code == .internalError)
+  }
+
+  @Test func flagsOfCompressionAreKept() throws {
+    var framer = MessageFramer()
+    framer.append([1], isCompressed: true)
+    framer.append([2])
+    let wire = self.read(&framer, by: 3)
+    #expect(wire == [1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 2])
+    var deframer = MessageDeframer(maxMessageBytes: 10)
+    deframer.acceptsCompressed = true
+    var messages: [ReceivedMessage] = []
+    try wire.withUnsafeBytes { try deframer.receive($0) { messages.append($0) } }
+    #expect(
+      messages == [
+        ReceivedMessage(bytes: [1], isCompressed: true), ReceivedMessage(bytes: [2]),
+      ])
+    let error = #expect(throws: RPCError.self) {
+      try [UInt8]([2, 0, 0, 0, 0]).withUnsafeBytes { try deframer.receive($0) { _ in } }
+    }
     #expect(error?.code == .internalError)
   }
 

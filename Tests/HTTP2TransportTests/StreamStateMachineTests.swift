@@ -38,7 +38,7 @@ struct StreamStateMachineTests {
         result = machine.receivedHeaders(fields, endsStream: endsStream)
       case .data(let bytes):
         result = bytes.withUnsafeBytes {
-          machine.receivedData($0) { seen.append(.message($0)) }
+          machine.receivedData($0) { seen.append(.message($0.bytes)) }
         }
       case .end: result = machine.receivedEndOfStream()
       case .closed: result = machine.closed(RPCError(code: .unavailable, message: "lost"))
@@ -92,6 +92,25 @@ struct StreamStateMachineTests {
       #expect(before == after)
       #expect(before.count == 2)
     }
+  }
+
+  @Test(arguments: [
+    ("gzip", true), ("deflate", true), ("identity", true), ("snappy", false), ("", false),
+  ])
+  func onlyOfferedEncodingsAreAccepted(encoding: String, isAccepted: Bool) {
+    let seen = self.run([
+      .headers(Self.headers + [HeaderField(name: "grpc-encoding", value: encoding)])
+    ])
+    #expect(seen == [isAccepted ? .metadata(["x-a": "1"]) : .failed(.internalError)])
+  }
+
+  @Test func aCompressedMessageNeedsTheNameOfItsEncoding() {
+    let compressed: Event = .data([1, 0, 0, 0, 1, 9])
+    #expect(self.run([.headers(Self.headers), compressed]).last == .failed(.internalError))
+    let named = Self.headers + [HeaderField(name: "grpc-encoding", value: "gzip")]
+    #expect(self.run([.headers(named), compressed]).last == .message([9]))
+    let identity = Self.headers + [HeaderField(name: "grpc-encoding", value: "identity")]
+    #expect(self.run([.headers(identity), compressed]).last == .failed(.internalError))
   }
 
   @Test func informationalHeadersAreSkipped() {

@@ -31,6 +31,59 @@ struct TLSTests {
     }
   }
 
+  @Test func showsItsCertificateToAServerThatAsks() async throws {
+    let (server, client) = (try self.authority.issue(), try self.authority.issue("DNS:client"))
+    let otherAuthority = try TestAuthority()
+    let foreign = try otherAuthority.issue("DNS:client")
+    let peer = try PythonPeer(
+      "grpcio_peer.py",
+      [
+        "--certificate", server.certificateFile, "--key", server.keyFile, "--client-authority",
+        self.authority.certificateFile,
+      ])
+    for (identity, isRight) in [(client, true), (foreign, false), (nil, false)] {
+      let certificate = identity.map {
+        HTTP2ClientTransport.Configuration.ClientCertificate(
+          certificateFile: $0.certificateFile, keyFile: $0.keyFile)
+      }
+      let security = HTTP2ClientTransport.Configuration.Security.tls(
+        caFile: self.authority.certificateFile, certificate: certificate)
+      try await withClient(port: peer.port, security: security) { client in
+        if isRight {
+          #expect(try await client.text("Unary", "x") == "x")
+        } else {
+          let error = try await rpcError { try await client.text("Unary") }
+          #expect(error.code == .unavailable)
+          // C-core closes the connection without saying why.
+          #expect(error.message.contains("closed"), "\(error)")
+        }
+      }
+    }
+  }
+
+  @Test func aCertificateThatCannotBeShownIsNamed() throws {
+    let (one, other) = (try self.authority.issue(), try self.authority.issue())
+    let encrypted = "\(one.keyFile).encrypted"
+    try runProgram(
+      "openssl", "ec", "-in", one.keyFile, "-aes256", "-passout", "pass:x", "-out", encrypted)
+    for (certificate, key, text) in [
+      (one.certificateFile, other.keyFile, "does not belong"),
+      ("/no/own.pem", one.keyFile, "/no/own"),
+      (one.certificateFile, "/no/own.key", "/no/own.key"),
+      (one.certificateFile, encrypted, "without passphrase"),
+    ] {
+      let error = #expect(throws: TLSError.self) {
+        try HTTP2ClientTransport(
+          configuration: .init(
+            host: "localhost", port: 1,
+            security: .tls(
+              caFile: nil, certificate: .init(certificateFile: certificate, keyFile: key))))
+      }
+      #expect(error?.code == .badConfiguration)
+      #expect(error?.message.contains(text) == true, "\(String(describing: error))")
+    }
+  }
+
   /// Also waiting streams fail: trying again would not help.
   @Test func anIdentityErrorIsRecognisable() async throws {
     let other = try TestAuthority()

@@ -155,6 +155,77 @@ struct HTTPClientTLSTests {
     #expect(error.code == .untrusted)
   }
 
+  /// The name is one that only the proxy can resolve.
+  func send(
+    through mode: String, user: String? = nil, password: String? = nil, port: UInt16 = 1
+  ) async throws -> HTTPResponse {
+    let proxy = try PythonServer("proxy_peer.py", ["\(port)", mode])
+    var configuration = HTTPClient.Configuration(caFile: self.authority.certificateFile)
+    configuration.proxy = .server(
+      .init(host: "127.0.0.1", port: Int(proxy.port), user: user, password: password))
+    return try await HTTPClient(configuration).send(
+      HTTPRequest(.get, "https://service.invalid:7443/"))
+  }
+
+  @Test(arguments: [
+    ("open", nil, nil), ("drip", nil, nil), ("auth:me:s3:cret", "me", "s3:cret"),
+    ("auth:me:", "me", nil),
+  ])
+  func goesThroughAProxy(mode: String, user: String?, password: String?) async throws {
+    let server = try self.authority.issue("DNS:service.invalid")
+    let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])
+    let response = try await self.send(
+      through: mode, user: user, password: password, port: peer.port)
+    #expect(response.status == 200)
+    // The server sees no password that is the proxy's.
+    #expect(!String(decoding: response.body, as: UTF8.self).contains("proxy-authorization"))
+  }
+
+  @Test(arguments: [
+    ("auth:me:other", HTTPError.Code.proxyRefused), ("status:403", .proxyRefused),
+    ("status:502", .connection), ("hang_up", .connection),
+  ])
+  func aProxyThatDoesNotIsAnError(mode: String, code: HTTPError.Code) async throws {
+    let error = try await #require(throws: HTTPError.self) {
+      _ = try await self.send(through: mode, user: "me", password: "s3cret")
+    }
+    #expect(error.code == code, "\(error)")
+    #expect(error.isTransient == (code == .connection))
+    #expect(!error.message.contains("s3cret"))
+  }
+
+  @Test func plainRequestsUseNoProxy() async throws {
+    let peer = try PythonServer("http_peer.py")
+    let proxy = try PythonServer("proxy_peer.py", ["1", "hang_up"])
+    var configuration = HTTPClient.Configuration()
+    configuration.proxy = .server(.init(host: "127.0.0.1", port: Int(proxy.port)))
+    let response = try await HTTPClient(configuration).send(
+      HTTPRequest(.get, "http://127.0.0.1:\(peer.port)/"))
+    #expect(response.status == 200)
+  }
+
+  @Test func showsItsOwnCertificate() async throws {
+    let (server, client) = (try self.authority.issue(), try self.authority.issue("DNS:client"))
+    let peer = try PythonServer(
+      "http_peer.py",
+      [server.certificateFile, server.keyFile, self.authority.certificateFile])
+    func send(_ certificate: HTTPClient.Configuration.Certificate?) async throws -> Int {
+      var configuration = HTTPClient.Configuration(caFile: self.authority.certificateFile)
+      configuration.certificate = certificate
+      return try await HTTPClient(configuration).send(
+        HTTPRequest(.get, "https://localhost:\(peer.port)/")
+      ).status
+    }
+    let status = try await send(.init(file: client.certificateFile, keyFile: client.keyFile))
+    #expect(status == 200)
+    let none = try await #require(throws: HTTPError.self) { _ = try await send(nil) }
+    #expect(none.code == .connection)
+    let wrong = try await #require(throws: HTTPError.self) {
+      _ = try await send(.init(file: client.certificateFile, keyFile: server.keyFile))
+    }
+    #expect(wrong.code == .certificate)
+  }
+
   @Test func saysThatATrustFileIsMissing() async throws {
     let error = try await #require(throws: HTTPError.self) {
       _ = try await self.send(try self.authority.issue(), caFile: "/nonexistent/ca.pem")

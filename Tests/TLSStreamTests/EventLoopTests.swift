@@ -58,7 +58,10 @@ struct EventLoopTests {
   @Test func resolvesAwayFromTheLoop() async throws {
     let loop = try EventLoop(name: "test")
     let result = await withCheckedContinuation { continuation in
-      SocketAddress.resolve(host: "127.0.0.1", port: 80, on: loop) { result in
+      SocketAddress.resolve(
+        host: "127.0.0.1", port: 80, on: loop,
+        with: { host, port throws(TLSError) in try SocketAddress.resolve(host: host, port: port) }
+      ) { result in
         continuation.resume(returning: result.map { "\($0[0]) \(loop.isCurrent)" })
       }
     }

@@ -133,7 +133,8 @@ extension ConfigurationReader {
   private func organization(_ reader: JSONReader) -> OrgConfiguration? {
     let endpoint = self.address(
       reader, "endpoint", reader.string("endpoint") ?? OrgConfiguration.defaultEndpoint)
-    let caFile = reader.object("tls").flatMap(self.caFile)
+    let tls = reader.object("tls").map(self.tls) ?? TLSConfiguration()
+    let proxy = self.proxy(in: reader)
     let orgID = self.text(reader, "org_id")
     if let orgID, ![15, 18].contains(orgID.utf8.count) || !orgID.hasPrefix("00D") {
       reader.report("org_id", "an organization ID is expected: 15 or 18 characters, 00D first")
@@ -141,18 +142,8 @@ extension ConfigurationReader {
     let auth = reader.object("auth", required: true).flatMap(self.auth)
     reader.finish()
     guard let endpoint, let auth else { return nil }
-    return OrgConfiguration(endpoint: endpoint, caFile: caFile, orgID: orgID, auth: auth)
-  }
-
-  /// Empty means unset, so that `${PUBSUB_CA_FILE:-}` can stand in every pipeline.
-  private func caFile(_ reader: JSONReader) -> String? {
-    defer { reader.finish() }
-    guard let text = reader.string("ca_file"), !text.isEmpty else { return nil }
-    guard let file = self.path(reader, "ca_file") else { return nil }
-    if !FilePath.isReadable(file) {
-      reader.report("ca_file", "the file \(file) does not exist or cannot be read")
-    }
-    return file
+    return OrgConfiguration(
+      endpoint: endpoint, tls: tls, proxy: proxy, orgID: orgID, auth: auth)
   }
 
   private func auth(_ reader: JSONReader) -> AuthConfiguration? {

@@ -5,12 +5,17 @@ import PostgresStore
 enum ConfigurationSummary {
   /// Lines of a label and a value, each ended. Paths are absolute, secrets do not occur.
   static func text(_ configuration: PipelineConfiguration) -> String {
+    let org = configuration.source.org
+    func way(to server: ServiceAddress) -> String {
+      org.proxy.proxy(for: server).map { " by proxy \($0.endpoint)" } ?? ""
+    }
     var lines: [(label: String, value: String)] = [
       ("pipeline", "\(configuration.name) (\(configuration.file))"),
-      ("endpoint", configuration.source.org.endpoint.url),
+      ("endpoint", org.endpoint.url + way(to: org.endpoint)),
     ]
-    if let file = configuration.source.org.caFile { lines.append(("trusts", file)) }
-    lines.append(("login", Self.login(configuration.source.org.auth)))
+    if let file = org.tls.caFile { lines.append(("trusts", file)) }
+    if let identity = org.tls.identity { lines.append(("shows", identity.certificateFile)) }
+    lines.append(("login", Self.login(org.auth) + way(to: org.auth.server)))
     for topic in configuration.source.topics {
       lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
     }

@@ -76,13 +76,26 @@ struct SourceConfiguration: Sendable {
 
 struct OrgConfiguration: Sendable {
   var endpoint: ServiceAddress
-  /// PEM file with the certificates to trust; nil for those of the system.
-  var caFile: String?
+  var tls = TLSConfiguration()
+  var proxy = ProxySettings.none
   /// Organization ID of 15 or 18 characters; nil to take it from the login.
   var orgID: String?
   var auth: AuthConfiguration
 
   static let defaultEndpoint = "https://api.pubsub.salesforce.com:7443"
+}
+
+/// How the two ends of a connection prove who they are. Paths are absolute.
+struct TLSConfiguration: Sendable, Equatable {
+  struct Identity: Sendable, Equatable {
+    var certificateFile: String
+    var keyFile: String
+  }
+
+  /// PEM file with the certificates to trust; nil for those of the system.
+  var caFile: String?
+  /// Shown to servers that ask for it.
+  var identity: Identity?
 }
 
 /// How an access token is obtained (contract/auth.md).
@@ -91,6 +104,14 @@ enum AuthConfiguration: Sendable {
   case clientCredentials(loginURL: ServiceAddress, clientID: String, clientSecret: Secret)
   /// A token that somebody else obtains and renews.
   case token(TokenSource, instanceURL: ServiceAddress)
+
+  /// The host that HTTP requests go to.
+  var server: ServiceAddress {
+    switch self {
+    case .clientCredentials(let loginURL, _, _): loginURL
+    case .token(_, let instanceURL): instanceURL
+    }
+  }
 
   enum TokenSource: Sendable, Equatable {
     case value(Secret)

@@ -8,7 +8,7 @@ struct OrgCredentials: CredentialsSource {
   let provider: AccessTokenProvider
 
   init(_ org: OrgConfiguration) {
-    let client = HTTPClient(HTTPClient.Configuration(caFile: org.caFile))
+    let client = HTTPClient(Self.httpConfiguration(org))
     switch org.auth {
     case .clientCredentials(let loginURL, let clientID, let clientSecret):
       self.provider = AccessTokenProvider(
@@ -28,6 +28,21 @@ struct OrgCredentials: CredentialsSource {
             }
           }, instanceURL: instanceURL.url, organizationID: org.orgID))
     }
+  }
+
+  static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {
+    var configuration = HTTPClient.Configuration(caFile: org.tls.caFile)
+    configuration.certificate = org.tls.identity.map {
+      HTTPClient.Configuration.Certificate(file: $0.certificateFile, keyFile: $0.keyFile)
+    }
+    configuration.proxy =
+      org.proxy.proxy(for: org.auth.server).map { proxy in
+        .server(
+          HTTPClient.Configuration.ProxyServer(
+            host: proxy.host, port: proxy.port, user: proxy.authorization?.user,
+            password: proxy.authorization?.password.value))
+      } ?? .none
+    return configuration
   }
 
   func credentials() async throws -> Credentials {

@@ -15,13 +15,23 @@ struct PipelineAssembly {
   let configuration: PipelineConfiguration
 
   func transport() throws -> HTTP2ClientTransport {
-    let endpoint = self.configuration.source.org.endpoint
-    let security: HTTP2ClientTransport.Configuration.Security =
-      endpoint.isSecure ? .tls(caFile: self.configuration.source.org.caFile) : .plaintext
-    return try HTTP2ClientTransport(
-      configuration: HTTP2ClientTransport.Configuration(
-        // From 1 to 65535, or the pipeline file would have been refused.
-        host: endpoint.host, port: UInt16(endpoint.port), security: security))
+    let org = self.configuration.source.org
+    let certificate = org.tls.identity.map {
+      HTTP2ClientTransport.Configuration.ClientCertificate(
+        certificateFile: $0.certificateFile, keyFile: $0.keyFile)
+    }
+    // Ports are from 1 to 65535, or the pipeline file would have been refused.
+    var configuration = HTTP2ClientTransport.Configuration(
+      host: org.endpoint.host, port: UInt16(org.endpoint.port),
+      security: org.endpoint.isSecure
+        ? .tls(caFile: org.tls.caFile, certificate: certificate) : .plaintext)
+    configuration.proxy = org.proxy.proxy(for: org.endpoint).map { proxy in
+      HTTP2ClientTransport.Configuration.Proxy(
+        host: proxy.host, port: UInt16(proxy.port),
+        authorization: proxy.authorization.map { .init(user: $0.user, password: $0.password.value) }
+      )
+    }
+    return try HTTP2ClientTransport(configuration: configuration)
   }
 
   /// Lends a connection to the service for calls with one answer. Logging in is up to `body`.
@@ -102,7 +112,7 @@ struct PipelineAssembly {
     PubSubSourceOptions(
       window: self.configuration.source.numRequested, maxRetries: follows ? nil : 8,
       recordIDs: self.decoding.recordIDs,
-      isIdentityError: { ($0 as? TLSError)?.isIdentityError == true },
+      isIdentityError: { ($0 as? TLSError)?.needsIntervention == true },
       onUnexpectedSchemaID: { id in
         logger.notice("schema \(id): the ID is not the fingerprint of the schema the service gave")
       })

@@ -19,7 +19,8 @@ struct PipelineConfigurationTests {
     #expect(source.onInvalidReplay == .fail)
     #expect(source.recordIDs == .rows)
     #expect(source.org.endpoint.url == "https://api.pubsub.salesforce.com:7443")
-    #expect(source.org.caFile == nil)
+    #expect(source.org.tls == TLSConfiguration())
+    #expect(source.org.proxy == .none)
     guard case .clientCredentials(let loginURL, "id", let secret) = source.org.auth else {
       Issue.record("wrong login: \(source.org.auth)")
       return
@@ -92,7 +93,7 @@ struct PipelineConfigurationTests {
       "11:19: /source/record_ids: a string is expected, found a boolean",
       "13:19: /source/org/endpoint: http:// is accepted for loopback addresses only, since secrets would travel in plain text; use https://",
       "14:27: /source/org/tls/ca_file: the file \(sample.base)/none.pem does not exist or cannot be read",
-      "14:39: /source/org/tls/verify: unknown key; known: ca_file",
+      "14:39: /source/org/tls/verify: unknown key; known: ca_file, certificate_file, key_file",
       "15:17: /source/org/org_id: an organization ID is expected: 15 or 18 characters, 00D first",
       "16:60: /source/org/auth/login_url: client credentials are accepted by the org's My Domain only: https://<name>.my.salesforce.com",
       "17:22: /source/org/auth/client_id: must not be empty",
@@ -172,7 +173,7 @@ struct PipelineConfigurationTests {
     #expect(
       try sample.mistakes(text).map { $0.replacing(sample.base + "/", with: "") } == [
         "org.json:1:21: /auth/type: is not available in this version; available: client_credentials, token",
-        "org.json:2:3: /endpont: unknown key; did you mean 'endpoint'?; known: $schema, endpoint, tls, org_id, auth",
+        "org.json:2:3: /endpont: unknown key; did you mean 'endpoint'?; known: $schema, endpoint, tls, proxy, org_id, auth",
       ])
     let missing = text.replacing("org.json", with: "gone.json")
     #expect(

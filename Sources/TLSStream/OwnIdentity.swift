@@ -1,17 +1,23 @@
 import COpenSSL
+import Glibc
 
-/// Loading a server's certificate chain and key into an `SSL_CTX`.
-enum ServerIdentity {
+/// Loading the certificate chain and key that prove who we are into an `SSL_CTX`.
+enum OwnIdentity {
   static func load(_ identity: TLSContext.Identity, into context: OpaquePointer) throws(TLSError) {
     ERR_clear_error()
+    // Without it OpenSSL would ask on the terminal for the passphrase of an encrypted key.
+    SSL_CTX_set_default_passwd_cb(context, noPassphrase)
     switch identity {
     case .files(let chain, let key):
+      for file in [chain, key] where access(file, R_OK) != 0 {
+        throw TLSError(.badConfiguration, "certificate or key '\(file)': \(errnoText(errno))")
+      }
       guard SSL_CTX_use_certificate_chain_file(context, chain) == 1 else {
         throw TLSError(
           .badConfiguration, "certificate chain '\(chain)': \(OpenSSLErrors.drain())")
       }
       guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
-        throw TLSError(.badConfiguration, "private key '\(key)': \(OpenSSLErrors.drain())")
+        throw Self.keyError("private key '\(key)'")
       }
     case .pem(let chain, let key):
       try Self.withBIO(chain) { bio throws(TLSError) in try Self.loadChain(bio, into: context) }
@@ -63,12 +69,27 @@ enum ServerIdentity {
   private static func loadKey(
     _ bio: OpaquePointer?, into context: OpaquePointer
   ) throws(TLSError) {
-    guard let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) else {
-      throw TLSError(.badConfiguration, "private key: \(OpenSSLErrors.drain())")
+    guard let key = PEM_read_bio_PrivateKey(bio, nil, noPassphrase, nil) else {
+      throw Self.keyError("private key")
     }
     defer { EVP_PKEY_free(key) }
-    guard SSL_CTX_use_PrivateKey(context, key) == 1 else {
-      throw TLSError(.badConfiguration, "private key: \(OpenSSLErrors.drain())")
-    }
+    guard SSL_CTX_use_PrivateKey(context, key) == 1 else { throw Self.keyError("private key") }
+  }
+
+  /// Why the call before could not use a key.
+  private static func keyError(_ key: String) -> TLSError {
+    let isMismatch = ERR_GET_REASON(ERR_peek_error()) == X509_R_KEY_VALUES_MISMATCH
+    let reasons = OpenSSLErrors.drain()
+    return TLSError(
+      .badConfiguration,
+      isMismatch
+        ? "\(key): the private key does not belong to the certificate"
+        : "\(key): \(reasons); a PEM key without passphrase is expected")
   }
 }
+
+/// There is none: encrypted keys are not accepted.
+private func noPassphrase(
+  _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int32, _ isWriting: Int32,
+  _ argument: UnsafeMutableRawPointer?
+) -> Int32 { -1 }

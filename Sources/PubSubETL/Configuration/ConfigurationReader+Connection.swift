@@ -1,0 +1,89 @@
+import JSON
+import TLSStream
+
+/// What goes for every connection to the org: whom to trust, who we are, through which proxy.
+extension ConfigurationReader {
+  func tls(_ reader: JSONReader) -> TLSConfiguration {
+    var tls = TLSConfiguration()
+    tls.caFile = self.readableFile(reader, "ca_file")
+    let certificate = self.readableFile(reader, "certificate_file")
+    let key = self.readableFile(reader, "key_file")
+    reader.finish()
+    if key != nil, certificate == nil {
+      reader.report("key_file", "a key without certificate_file is of no use")
+    }
+    tls.identity = certificate.map {
+      TLSConfiguration.Identity(certificateFile: $0, keyFile: key ?? $0)
+    }
+    if let identity = tls.identity { self.check(identity, reader) }
+    return tls
+  }
+
+  /// Reports what only a connection would meet otherwise: no PEM, another key, a passphrase.
+  private func check(_ identity: TLSConfiguration.Identity, _ reader: JSONReader) {
+    guard FilePath.isReadable(identity.certificateFile), FilePath.isReadable(identity.keyFile)
+    else { return }
+    do throws(TLSError) {
+      _ = try TLSContext.server(
+        identity: .files(certificateChain: identity.certificateFile, privateKey: identity.keyFile))
+    } catch {
+      reader.report("certificate_file", error.message)
+    }
+  }
+
+  /// Empty means unset, so that `${PUBSUB_CA_FILE:-}` can stand in every pipeline.
+  private func readableFile(_ reader: JSONReader, _ key: String) -> String? {
+    guard let text = reader.string(key), !text.isEmpty, let file = self.path(reader, key) else {
+      return nil
+    }
+    if !FilePath.isReadable(file) {
+      reader.report(key, "the file \(file) does not exist or cannot be read")
+    }
+    return file
+  }
+
+  /// - Parameter reader: of the org; its member `proxy` may be missing.
+  func proxy(in reader: JSONReader) -> ProxySettings {
+    enum Word: String, CaseIterable { case environment, none }
+    switch reader.any("proxy")?.content {
+    case nil: return self.environmentProxy(reader)
+    case .string:
+      return switch reader.choice("proxy", of: Word.self) {
+      case .environment: self.environmentProxy(reader)
+      case .some(.none), nil: .none
+      }
+    case .object:
+      guard let proxy = reader.object("proxy") else { return .none }
+      let url = proxy.string("url", required: true)
+      let exceptions = ProxyExceptions(parsing: proxy.string("no_proxy") ?? "")
+      proxy.finish()
+      guard let url else { return .none }
+      // As with files of TLS, so that `${PROXY:-}` can stand in every pipeline.
+      if url.isEmpty { return self.environmentProxy(reader) }
+      do throws(ProxyAddress.ParseError) {
+        return ProxySettings(try ProxyAddress(parsing: url), exceptions: exceptions)
+      } catch {
+        proxy.report("url", error.description)
+        return .none
+      }
+    default:
+      reader.report(
+        "proxy",
+        "\"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"} is expected, found "
+          + (reader.any("proxy")?.kind ?? "nothing"))
+      return .none
+    }
+  }
+
+  private func environmentProxy(_ reader: JSONReader) -> ProxySettings {
+    do throws(ProxySettings.EnvironmentError) {
+      return try ProxySettings(self.environment)
+    } catch {
+      reader.report(
+        "proxy",
+        "the environment variable \(error.variable): \(error.reason); correct it, or set \"proxy\" "
+          + "to \"none\" or a proxy of its own")
+      return .none
+    }
+  }
+}

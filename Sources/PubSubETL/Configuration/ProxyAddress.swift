@@ -1,0 +1,88 @@
+/// An HTTP proxy: host, port and what it asks for, from a URL.
+struct ProxyAddress: Sendable, Equatable {
+  struct ParseError: Error, CustomStringConvertible {
+    /// Says what is accepted. Never repeats the text, which may hold a password.
+    var description: String
+  }
+
+  struct Authorization: Sendable, Equatable {
+    var user: String
+    var password: Secret
+  }
+
+  /// A name or an address; IPv6 without brackets.
+  var host: String
+  var port: Int
+  var authorization: Authorization?
+
+  /// - Parameter text: `[http://][user[:password]@]host[:port][/]`; user and password with `%XX`
+  ///   for what would end them. Port 80 unless said otherwise.
+  init(parsing text: String) throws(ParseError) {
+    var rest = text[...]
+    if let end = text.firstRange(of: "://") {
+      guard text[..<end.lowerBound].lowercased() == "http" else {
+        throw ParseError(
+          description: "a proxy is reached by http:// only; neither https:// nor socks is supported"
+        )
+      }
+      rest = text[end.upperBound...]
+    }
+    var user: Substring?
+    if let at = rest.lastIndex(of: "@") {
+      user = rest[..<at]
+      rest = rest[rest.index(after: at)...]
+    }
+    do throws(ServiceAddress.ParseError) {
+      // The scheme that accepts any host; a proxy needs none.
+      let address = try ServiceAddress(parsing: "https://\(rest)")
+      let isDefault = address.port == 443 && !Self.endsWithPort(rest)
+      (self.host, self.port) = (address.host, isDefault ? 80 : address.port)
+    } catch {
+      throw ParseError(description: error.description)
+    }
+    self.authorization = try user.map { user throws(ParseError) in try Self.authorization(user) }
+  }
+
+  private static func endsWithPort(_ authority: Substring) -> Bool {
+    let text = authority.hasSuffix("/") ? authority.dropLast() : authority
+    return text.hasSuffix(":443")
+  }
+
+  private static func authorization(_ text: Substring) throws(ParseError) -> Authorization {
+    let colon = text.firstIndex(of: ":") ?? text.endIndex
+    guard let user = Self.percentDecoded(text[..<colon]),
+      let password = Self.percentDecoded(text[colon...].dropFirst())
+    else {
+      throw ParseError(
+        description: "user or password holds a '%' that no two hexadecimal digits follow")
+    }
+    // RFC 7617 section 2.
+    guard !user.contains(":") else {
+      throw ParseError(description: "the user of a proxy cannot hold a colon")
+    }
+    return Authorization(user: user, password: Secret(password))
+  }
+
+  private static func percentDecoded(_ text: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      guard rest.count >= 2,
+        rest.prefix(2).allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      else { return nil }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  /// `host:port`, without user and password.
+  var endpoint: String {
+    self.host.contains(":") ? "[\(self.host)]:\(self.port)" : "\(self.host):\(self.port)"
+  }
+}
