@@ -71,7 +71,7 @@ let package = Package(
       name: "PubSubAPI", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Protos"], swiftSettings: swiftSettings),
     target("SalesforceAuth", ["HTTPClient", "JSON", "COpenSSL"]),
-    target("Avro", ["JSON"]),
+    target("Avro", ["JSON", "Digest"]),
     // 3: how a run is conducted.
     target("Pipeline", ["JSON", "CSystem", logging]),
     // 4: the ends of a pipeline.
@@ -106,7 +106,7 @@ let package = Package(
     tests("HTTP2Transport", ["PubSubAPI", "TLSStream", grpcCore]),
     tests("PubSubAPI", [grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
-    tests("Avro", ["JSON"]),
+    tests("Avro", ["JSON", "Digest"]),
     tests("Pipeline", ["JSON"]),
     tests(
       "PubSubSource",
