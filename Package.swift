@@ -74,7 +74,7 @@ let package = Package(
     .target(
       name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
       swiftSettings: unoptimisedSettings),
-    target("Avro", ["JSON"]),
+    target("Avro", ["JSON", "Digest"]),
     // 3: how a run is conducted.
     target("Pipeline", ["JSON", "CSystem", logging]),
     // 4: the ends of a pipeline.
@@ -117,7 +117,7 @@ let package = Package(
     tests("HTTP2Transport", ["PubSubAPI", "TLSStream", grpcCore]),
     tests("PubSubAPI", [grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
-    tests("Avro", ["JSON"]),
+    tests("Avro", ["JSON", "Digest"]),
     tests("Pipeline", ["JSON"]),
     tests(
       "PubSubSource",

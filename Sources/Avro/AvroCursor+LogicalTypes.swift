@@ -40,6 +40,53 @@ extension AvroCursor {
     return bytes
   }
 
+  /// Writes the text of a big-decimal: all digits of its scale, `-12.50`; `1200` for a negative
+  /// scale.
+  ///
+  /// The specification names the type and not its bytes: bytes of the unscaled number, then an int,
+  /// the scale (Avro for Java, `Conversions.BigDecimalConversion`; Avro for Rust agrees).
+  func writeBigDecimal(
+    _ bytes: UnsafeBufferPointer<UInt8>, to text: inout ByteBuffer
+  ) throws(AvroError) {
+    let digits = LogicalType.maxBigDecimalDigits
+    let start = self.offset(of: bytes)
+    let number: UnsafeBufferPointer<UInt8>
+    let scale: Int
+    do {
+      // Empty bytes hold no number, so the first read fails before an address is needed.
+      guard let base = bytes.baseAddress else { throw self.noBigDecimal(at: start) }
+      let inner = AvroCursor(of: self, within: bytes, from: base)
+      var next = base
+      number = try inner.decimal(try inner.bytes(&next), maxBytes: .max)
+      scale = Int(try inner.int(&next))
+      guard next == inner.end else { throw self.noBigDecimal(at: start) }
+    } catch {
+      throw self.noBigDecimal(at: start)
+    }
+    guard number.count <= maxDecimalBytes(digits), scale.magnitude <= digits else {
+      throw AvroError(
+        .limitExceeded, "a big-decimal of more than \(digits) digits", byteOffset: start)
+    }
+    text.appendDecimal(unscaled: number, scale: max(scale, 0))
+    let isZero = number.count <= 1 && (number.first ?? 0) == 0
+    if scale < 0, !isZero {
+      for _ in 0..<(-scale) { text.append(UInt8(ascii: "0")) }
+    }
+  }
+
+  private func noBigDecimal(at offset: Int) -> AvroError {
+    AvroError(.malformed, "bytes that are no big-decimal", byteOffset: offset)
+  }
+
+  /// Reads a part of a payload; offsets still count from the payload's start.
+  private init(
+    of payload: AvroCursor, within bytes: UnsafeBufferPointer<UInt8>,
+    from base: UnsafePointer<UInt8>
+  ) {
+    self.start = payload.start
+    self.end = base + bytes.count
+  }
+
   /// A string that must be a UUID (RFC 9562 section 4): 36 characters, `8-4-4-4-12` hex digits.
   @usableFromInline
   func uuid(

@@ -111,6 +111,8 @@ extension DecodePlan {
         case .uuidFixed:
           let place = try cursor.take(16, &next)
           visitor.text(slot, self.formatUUID(place, scratch))
+        case .bigDecimal:
+          visitor.text(slot, try self.formatBigDecimal(try cursor.bytes(&next), cursor, scratch))
         case .json:
           next = try self.transcode(Int(step.argument), from: next, cursor, scratch)
           visitor.text(slot, self.transcoded(scratch))
@@ -157,6 +159,15 @@ extension DecodePlan {
   /// What `transcode` wrote; valid until the next call.
   @usableFromInline
   func transcoded(_ scratch: DecodeScratch) -> UnsafeBufferPointer<UInt8> { scratch.text.bytes }
+
+  @usableFromInline @inline(never)
+  func formatBigDecimal(
+    _ bytes: UnsafeBufferPointer<UInt8>, _ cursor: AvroCursor, _ scratch: DecodeScratch
+  ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
+    scratch.text.removeAll()
+    try cursor.writeBigDecimal(bytes, to: &scratch.text)
+    return scratch.text.bytes
+  }
 
   @usableFromInline @inline(never)
   func formatUUID(

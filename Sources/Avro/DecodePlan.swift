@@ -126,6 +126,7 @@ struct Step: Sendable {
     case bytes
     case decimalBytes
     case decimalFixed
+    case bigDecimal
     case fixed
     /// `argument`: program of the record's fields.
     case record

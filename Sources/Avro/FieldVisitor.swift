@@ -13,7 +13,7 @@ public protocol FieldVisitor {
   /// One item, valid UTF-8, of an array of strings that the plan delivers item by item. An empty
   /// array makes no call.
   mutating func item(_ slot: Int, offset: Int, count: Int)
-  /// Text made from the payload: JSON, or a UUID that is encoded as 16 bytes. Valid during the
-  /// call.
+  /// Text made from the payload: JSON, a big-decimal, or a UUID that is encoded as 16 bytes. Valid
+  /// during the call.
   mutating func text(_ slot: Int, _ utf8: UnsafeBufferPointer<UInt8>)
 }

@@ -191,6 +191,8 @@ final class JSONTranscoder: Sendable {
     case (.decimal(let precision, let scale), _):
       let unscaled = try cursor.decimal(bytes, maxBytes: maxDecimalBytes(precision))
       scratch.text.appendDecimal(unscaled: unscaled, scale: scale)
+    case (.bigDecimal, _):
+      try cursor.writeBigDecimal(bytes, to: &scratch.text)
     case (.uuid, let start?):
       scratch.text.appendUUID(start)
     default:

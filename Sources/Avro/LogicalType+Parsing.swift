@@ -9,6 +9,8 @@ extension LogicalType {
       self.init(decimal: object, fixedSize: nil)
     case ("decimal", .fixed(let size)):
       self.init(decimal: object, fixedSize: size)
+    case ("big-decimal", .bytes):
+      self = .bigDecimal
     case ("uuid", .string), ("uuid", .fixed(size: 16)):
       self = .uuid
     case ("date", .int):
@@ -38,6 +40,10 @@ extension LogicalType {
 
   /// Ours, not the specification's: text of a decimal takes memory in proportion to its scale.
   private static let maxPrecision: Int64 = 65_536
+
+  /// Ours again: the payload, not the schema, says how long a big-decimal is, and the time its text
+  /// takes grows with the square of its length.
+  static let maxBigDecimalDigits = 4_096
 
   private init?(decimal object: JSONValue, fixedSize: Int?) {
     guard let precision = object["precision"]?.integer, precision > 0,

@@ -62,7 +62,7 @@ struct PlanCompiler {
       let (step, content) = try self.value(field, field.type, path: path, depth: depth)
       return (NamedStep(step: step, name: field.name, isNullFirst: false), content)
     }
-    let isNull = branches.map { if case .null = self.schema[$0].kind { true } else { false } }
+    let isNull = branches.map { self.isNull($0) }
     if branches.count == 2, isNull[0] != isNull[1] {
       let other = isNull[0] ? branches[1] : branches[0]
       var (step, content) = try self.value(field, other, path: path, depth: depth)
@@ -76,9 +76,7 @@ struct PlanCompiler {
         .limitExceeded, "more than \(self.options.maxSlots * 4) branches of unions",
         path: path.joined(separator: "."))
     }
-    let others = zip(branches, isNull).filter { !$0.1 }.map(\.0)
-    let (steps, content) = try self.branches(
-      branches, others: others, field: field, path: path, depth: depth)
+    let (steps, content) = try self.branches(branches, field: field, path: path, depth: depth)
     self.programs.append(
       steps.map { NamedStep(step: $0, name: "", isNullFirst: false) })
     let step = Step(.union, slot: -1, argument: self.programs.count - 1)
@@ -87,10 +85,10 @@ struct PlanCompiler {
 
   /// Steps for the branches of a union that is not simply nullable.
   private mutating func branches(
-    _ branches: [Schema.TypeID], others: [Schema.TypeID], field: Schema.Field, path: [String],
-    depth: Int
+    _ branches: [Schema.TypeID], field: Schema.Field, path: [String], depth: Int
   ) throws(AvroError) -> ([Step], DecodePlan.Field.Content) {
     let nothing = Step(.nothing, slot: -1)
+    let others = branches.filter { !self.isNull($0) }
     if others.count == 1 {
       let (step, content) = try self.value(field, others[0], path: path, depth: depth)
       return (branches.map { $0 == others[0] ? step : nothing }, content)
@@ -113,9 +111,13 @@ struct PlanCompiler {
     }
     let slot = try self.slot(path)
     let steps = branches.map { branch in
-      others.contains(branch) ? Step(.json, slot: slot, argument: branch.index) : nothing
+      self.isNull(branch) ? nothing : Step(.json, slot: slot, argument: branch.index)
     }
     return (steps, .value(slot: slot, .json))
+  }
+
+  private func isNull(_ type: Schema.TypeID) -> Bool {
+    if case .null = self.schema[type].kind { true } else { false }
   }
 
   private func isFlattened(_ type: Schema.TypeID, depth: Int) -> Bool {
@@ -169,6 +171,8 @@ struct PlanCompiler {
       return (
         step(.decimalBytes, maxDecimalBytes(precision)), .value(slot: slot, valueType ?? .bytes)
       )
+    case (.bytes, .bigDecimal?):
+      return (step(.bigDecimal), .value(slot: slot, .bigDecimal))
     case (.bytes, let valueType?):
       return (step(.bytes), .value(slot: slot, valueType))
     case (.fixed(let size), .decimal(let precision, _)?):
@@ -214,6 +218,7 @@ extension Schema.Definition {
   func valueType(interpretation: ValueType?) -> ValueType? {
     switch (self.kind, self.logicalType) {
     case (_, .decimal(let precision, let scale)): .decimal(precision: precision, scale: scale)
+    case (_, .bigDecimal): .bigDecimal
     case (_, .uuid): .uuid
     case (_, .date): .date
     case (_, .time(let unit)): .time(unit)

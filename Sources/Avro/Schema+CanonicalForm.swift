@@ -1,3 +1,5 @@
+public import Digest
+
 extension Schema {
   /// Parsing Canonical Form (specification, "Transforming into Parsing Canonical Form"): what
   /// decides how bytes are read, in one spelling. Salesforce's schema IDs are digests of it.
@@ -10,6 +12,14 @@ extension Schema {
 
   /// CRC-64-AVRO of the canonical form ("Schema Fingerprints").
   public var fingerprint: UInt64 { Self.crc64(Array(self.canonicalForm.utf8)) }
+
+  /// SHA-256 of the canonical form ("Schema Fingerprints").
+  public var sha256Fingerprint: HashValue { SHA256.hash(of: Array(self.canonicalForm.utf8)) }
+
+  /// MD5 of the canonical form ("Schema Fingerprints"). Throws where OpenSSL has no MD5.
+  public func md5Fingerprint() throws(DigestError) -> HashValue {
+    try MD5.hash(of: Array(self.canonicalForm.utf8))
+  }
 
   private func write(_ type: TypeID, to text: inout String, defined: inout Set<Int>) {
     let definition = self[type]

@@ -4,8 +4,9 @@ extension Schema {
   /// Why a JSON value is no default for a type ("Complex Types", table of field defaults); nil
   /// when it is one. A union takes the default of any of its branches.
   ///
-  /// - Parameter budget: comparisons left. Unions inside unions' records are tried branch by
-  ///   branch, which a hostile schema makes exponential.
+  /// - Parameter budget: steps left: comparisons, and what one comparison takes in proportion to
+  ///   text, symbols or members. Unions inside unions' records are tried branch by branch, which a
+  ///   hostile schema makes exponential.
   func mismatch(of value: JSONValue, with type: TypeID, budget: inout Int) -> String? {
     budget -= 1
     guard budget > 0 else { return "takes too long to check" }
@@ -19,14 +20,18 @@ extension Schema {
     case (.float, .number), (.double, .number):
       return nil
     case (.bytes, .string(let text)):
-      return text.unicodeScalars.allSatisfy { $0.value < 256 }
-        ? nil : "has characters above U+00FF"
+      return Self.byteCount(of: text, budget: &budget) == nil ? "has characters above U+00FF" : nil
     case (.fixed(let size), .string(let text)):
-      guard text.unicodeScalars.allSatisfy({ $0.value < 256 }) else {
+      // One or two bytes of UTF-8 each: a text of another length is not even looked at.
+      guard text.utf8.count >= size, text.utf8.count / 2 <= size else {
+        return "has not \(size) bytes"
+      }
+      guard let count = Self.byteCount(of: text, budget: &budget) else {
         return "has characters above U+00FF"
       }
-      return text.unicodeScalars.count == size ? nil : "has not \(size) bytes"
+      return count == size ? nil : "has not \(size) bytes"
     case (.enumeration(let symbols, _), .string(let text)):
+      budget -= symbols.count / 8
       return symbols.contains(text) ? nil : "is not among the symbols"
     case (.array(let items), .array(let values)):
       for part in values {
@@ -39,25 +44,45 @@ extension Schema {
         if let reason { return reason }
       }
       return nil
-    case (.record(let fields), .object):
-      for field in fields {
-        guard let part = value[field.name] else {
-          // A field's own default is checked where it stands.
-          if field.defaultValue == nil { return "has no '\(field.name)'" }
-          continue
-        }
-        let reason = self.mismatch(of: part, with: field.type, budget: &budget)
-        if let reason { return reason }
-      }
-      return nil
+    case (.record(let fields), .object(let members)):
+      budget -= members.count
+      guard budget > 0 else { return "takes too long to check" }
+      // The parser has refused an object with one name twice.
+      let parts = Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
+      return self.mismatch(of: parts, with: fields, budget: &budget)
     case (.union(let branches), _):
       for branch in branches
       where self.mismatch(of: value, with: branch, budget: &budget) == nil {
         return nil
       }
-      return "fits no branch of the union"
+      return budget > 0 ? "fits no branch of the union" : "takes too long to check"
     case (let kind, _):
       return "is not of type \(kind.label)"
     }
+  }
+
+  private func mismatch(
+    of parts: [String: JSONValue], with fields: [Field], budget: inout Int
+  ) -> String? {
+    for field in fields {
+      guard let part = parts[field.name] else {
+        // A field's own default is checked where it stands.
+        if field.defaultValue == nil { return "has no '\(field.name)'" }
+        continue
+      }
+      if let reason = self.mismatch(of: part, with: field.type, budget: &budget) { return reason }
+    }
+    return nil
+  }
+
+  /// Bytes that a text stands for, one per character up to U+00FF; nil when it has others.
+  private static func byteCount(of text: String, budget: inout Int) -> Int? {
+    budget -= text.utf8.count / 16
+    var count = 0
+    for scalar in text.unicodeScalars {
+      guard scalar.value < 256 else { return nil }
+      count += 1
+    }
+    return count
   }
 }

@@ -89,19 +89,16 @@ struct SchemaParser {
       self.primitives[text] = id
       return id
     }
-    if let dot = text.lastIndex(of: ".") {
-      let name = Schema.Name(
-        namespace: String(text[..<dot]), name: String(text[text.index(after: dot)...]))
-      if let id = self.named[name] { return id }
-    } else if let id = self.named[Schema.Name(namespace: namespace, name: text)]
-      // Not in the specification, but what Avro for Java accepts and writes.
+    if let id = self.named[Schema.Name(text, in: namespace)]
+      // Not in the specification, but what Avro for Java accepts and writes. A name with a dot is
+      // no name in the null namespace.
       ?? self.named[Schema.Name(namespace: "", name: text)]
     {
       return id
     }
     throw self.mistake(
-      "unknown type '\(text)': neither a primitive type nor defined before this place", at: value,
-      path: path)
+      "unknown type '\(quoted(text))': neither a primitive type nor defined before this place",
+      at: value, path: path)
   }
 
   /// The name of a definition; its namespace is that of the types inside it.
@@ -122,20 +119,40 @@ struct SchemaParser {
   private func name(
     _ text: String, namespace: String, at value: JSONValue, path: String
   ) throws(AvroError) -> Schema.Name {
-    var name = Schema.Name(namespace: namespace, name: text)
-    if let dot = text.lastIndex(of: ".") {
-      name = Schema.Name(
-        namespace: String(text[..<dot]), name: String(text[text.index(after: dot)...]))
-    }
+    let name = Schema.Name(text, in: namespace)
+    try self.checkLength(of: name.full, at: value, path: path)
     let parts =
       name.namespace.isEmpty
       ? [] : name.namespace.split(separator: ".", omittingEmptySubsequences: false)
     guard isName(name.name), parts.allSatisfy({ isName($0) }) else {
-      throw self.mistake(
-        "'\(name.full)' is not a name: letters, digits and '_', not beginning with a digit",
-        at: value, path: path)
+      throw self.noName(name.full, at: value, path: path)
     }
     return name
+  }
+
+  /// A field's name or an enum's symbol.
+  private func checkSimpleName(
+    _ text: String, at value: JSONValue, path: String
+  ) throws(AvroError) {
+    try self.checkLength(of: text, at: value, path: path)
+    guard isName(text) else { throw self.noName(text, at: value, path: path) }
+  }
+
+  private func checkLength(
+    of name: String, at value: JSONValue, path: String
+  ) throws(AvroError) {
+    guard name.utf8.count <= self.limits.nameByteCount else {
+      throw AvroError(
+        .limitExceeded,
+        "a name of \(name.utf8.count) bytes; the limit is \(self.limits.nameByteCount)",
+        path: path, position: Schema.describe(value.position))
+    }
+  }
+
+  private func noName(_ text: String, at value: JSONValue, path: String) -> AvroError {
+    self.mistake(
+      "'\(quoted(text))' is not a name: letters, digits and '_', not beginning with a digit",
+      at: value, path: path)
   }
 
   private mutating func define(
@@ -144,8 +161,10 @@ struct SchemaParser {
     guard self.named[name] == nil else {
       throw self.mistake("'\(name.full)' is defined twice", at: value, path: path)
     }
-    guard !name.namespace.isEmpty || Self.primitiveKinds[name.name] == nil else {
-      throw self.mistake("'\(name.full)' is a primitive type", at: value, path: path)
+    guard Self.primitiveKinds[name.name] == nil else {
+      throw self.mistake(
+        "'\(name.name)' is a primitive type, which no namespace may define again", at: value,
+        path: path)
     }
     // Stands in the table before its parts are read: they may name it.
     let id = self.add(Schema.Definition(kind: .null, name: name))
@@ -153,15 +172,13 @@ struct SchemaParser {
     return id
   }
 
+  /// "Any string is accepted as an alias": some exist to give illegal old names a legal one.
   private func aliases(
     of object: JSONValue, namespace: String, path: String
   ) throws(AvroError) -> [Schema.Name] {
-    var names: [Schema.Name] = []
-    for (value, text) in try self.texts("aliases", of: object, path: path) ?? [] {
-      names.append(
-        try self.name(text, namespace: namespace, at: value, path: path + "/aliases"))
+    try (self.texts("aliases", of: object, path: path) ?? []).map {
+      Schema.Name($0.text, in: namespace)
     }
-    return names
   }
 
   // MARK: Complex types
@@ -246,32 +263,23 @@ struct SchemaParser {
     guard let name = try self.text("name", of: value, path: path) else {
       throw self.mistake("'name' is missing", at: value, path: path)
     }
-    guard isName(name) else {
-      throw self.mistake(
-        "'\(name)' is not a name: letters, digits and '_', not beginning with a digit",
-        at: value, path: path + "/name")
-    }
+    try self.checkSimpleName(name, at: value, path: path + "/name")
     let type = try self.part("type", of: value, namespace, path, depth)
     var order = Schema.Order.ascending
     if let text = try self.text("order", of: value, path: path) {
       guard let known = Schema.Order(rawValue: text) else {
         throw self.mistake(
-          "unknown order '\(text)'; known: ascending, descending, ignore", at: value,
+          "unknown order '\(quoted(text))'; known: ascending, descending, ignore", at: value,
           path: path + "/order")
       }
       order = known
     }
-    var aliases: [String] = []
-    for (value, alias) in try self.texts("aliases", of: value, path: path) ?? [] {
-      guard isName(alias) else {
-        throw self.mistake("'\(alias)' is not a name", at: value, path: path + "/aliases")
-      }
-      aliases.append(alias)
-    }
+    let aliases = try self.texts("aliases", of: value, path: path) ?? []
     let defaultValue = value["default"]
     if let defaultValue { self.defaults.append((defaultValue, type, path + "/default")) }
     return Schema.Field(
-      name: name, aliases: aliases, doc: try self.text("doc", of: value, path: path), type: type,
+      name: name, aliases: aliases.map(\.text), doc: try self.text("doc", of: value, path: path),
+      type: type,
       defaultValue: defaultValue, order: order)
   }
 
@@ -287,9 +295,7 @@ struct SchemaParser {
     var symbols: [String] = []
     var known: Set<String> = []
     for (value, symbol) in values {
-      guard isName(symbol) else {
-        throw self.mistake("symbol '\(symbol)' is not a name", at: value, path: path + "/symbols")
-      }
+      try self.checkSimpleName(symbol, at: value, path: path + "/symbols")
       guard known.insert(symbol).inserted else {
         throw self.mistake("symbol '\(symbol)' is there twice", at: value, path: path + "/symbols")
       }
@@ -298,7 +304,8 @@ struct SchemaParser {
     let fallback = try self.text("default", of: object, path: path)
     if let fallback, !known.contains(fallback) {
       throw self.mistake(
-        "the default '\(fallback)' is not among the symbols", at: object, path: path + "/default")
+        "the default '\(quoted(fallback))' is not among the symbols", at: object,
+        path: path + "/default")
     }
     self.definitions[id.index] = Schema.Definition(
       kind: .enumeration(symbols: symbols, defaultSymbol: fallback), name: name,
@@ -396,6 +403,23 @@ struct SchemaParser {
 
   private func mistake(_ message: String, at value: JSONValue, path: String) -> AvroError {
     AvroError(.schema, message, path: path, position: Schema.describe(value.position))
+  }
+}
+
+/// Short enough for a message: texts of strangers may be megabytes long.
+private func quoted(_ text: String) -> String {
+  text.utf8.count <= 100 ? text : "\(text.unicodeScalars.prefix(80).map { String($0) }.joined())…"
+}
+
+extension Schema.Name {
+  /// A name with a dot is a full name, one without is in the namespace.
+  fileprivate init(_ text: String, in namespace: String) {
+    if let dot = text.utf8.lastIndex(of: UInt8(ascii: ".")) {
+      self.init(
+        namespace: String(text[..<dot]), name: String(text[text.utf8.index(after: dot)...]))
+    } else {
+      self.init(namespace: namespace, name: text)
+    }
   }
 }
 

@@ -63,6 +63,8 @@ public enum LogicalType: Hashable, Sendable {
   public enum TimeUnit: Hashable, Sendable { case milliseconds, microseconds, nanoseconds }
   /// On bytes and fixed: two's complement, big-endian, times 10^-scale.
   case decimal(precision: Int, scale: Int)
+  /// On bytes that hold the unscaled number as Avro bytes, then its scale as an Avro int.
+  case bigDecimal
   /// On string (36 characters) and fixed of 16 bytes.
   case uuid
   /// On int: days since 1970-01-01.
@@ -83,10 +85,16 @@ public struct SchemaLimits: Sendable {
   public var depth: Int
   /// Types, fields and symbols together.
   public var elements: Int
+  /// Bytes of one full name, field name or symbol. A short reference stands for a long name, so
+  /// that without it the canonical form could be as long as the text's square.
+  public var nameByteCount: Int
 
-  public init(byteCount: Int = 16 << 20, depth: Int = 64, elements: Int = 200_000) {
+  public init(
+    byteCount: Int = 4 << 20, depth: Int = 64, elements: Int = 200_000, nameByteCount: Int = 512
+  ) {
     self.byteCount = byteCount
     self.depth = depth
     self.elements = elements
+    self.nameByteCount = nameByteCount
   }
 }

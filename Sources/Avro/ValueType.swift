@@ -24,6 +24,8 @@ public enum ValueType: Hashable, Sendable {
   // `bytes` when encoded as string, `text` when encoded as fixed
   case uuid
   // `text`
+  /// A decimal number with a scale of its own: `-12.50`.
+  case bigDecimal
   /// JSON text of an array of strings.
   case stringList
   /// JSON text of any other array, a map, a recursive record or an open union.

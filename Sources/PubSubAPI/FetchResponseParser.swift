@@ -117,13 +117,14 @@ extension FetchResponseParser {
     static func ~= (pattern: Self, value: Self) -> Bool { pattern.rawValue == value.rawValue }
   }
 
+  /// - Parameter maxBytes: 32 bits fit into 5 bytes; SwiftProtobuf takes more inside groups only.
   @inline(__always)
   private static func readTag(
-    _ bytes: borrowing Span<UInt8>, _ offset: inout Int, _ end: Int
+    _ bytes: borrowing Span<UInt8>, _ offset: inout Int, _ end: Int, maxBytes: Int = 5
   ) throws(FetchResponseError) -> Tag {
     let start = offset
     let value = try Self.readVarint(bytes, &offset, end)
-    guard value < UInt64(UInt32.max), value > 7, value & 7 < 6 else {
+    guard value < UInt64(UInt32.max), value > 7, value & 7 < 6, offset - start <= maxBytes else {
       throw FetchResponseError(.malformed, at: start, "no tag of protobuf")
     }
     return Tag(rawValue: UInt32(truncatingIfNeeded: value))
@@ -214,7 +215,7 @@ extension FetchResponseParser {
       default: try Self.advance(&offset, by: 4, end)
       }
       if groups.isEmpty { return }
-      tag = try Self.readTag(bytes, &offset, end)
+      tag = try Self.readTag(bytes, &offset, end, maxBytes: 10)
     }
   }
 

@@ -147,9 +147,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     do {
       let parsed = try Schema(parsing: Array(json.utf8))
       schema = .success(parsed)
-      if let digest = try? MD5.hash(of: Array(parsed.canonicalForm.utf8)),
-        digest.bytes.base64URL != id
-      {
+      if let digest = try? parsed.md5Fingerprint(), digest.bytes.base64URL != id {
         self.options.onUnexpectedSchemaID(id)
       }
     } catch {

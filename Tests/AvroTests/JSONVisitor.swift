@@ -89,7 +89,7 @@ struct JSONVisitor: FieldVisitor {
     case .bytes(let bytes):
       bytes.withUnsafeBufferPointer { self.write($0, type, to: &out) }
     case .text(let text):
-      if type == .uuid {
+      if type == .uuid || type == .bigDecimal {
         text.withUnsafeBufferPointer { out.appendJSONString($0) }
       } else {
         out.append(text)

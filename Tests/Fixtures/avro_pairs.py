@@ -2,9 +2,12 @@
 
 usage: avro_pairs.py SEED SCHEMAS DATA_PER_SCHEMA
 
-Prints one JSON object per line:
-  {"schema": text, "canonical": text, "crc": hex, "md5": hex,
-   "data": [{"payload": hex, "json": value}, ...]}
+Writes frames as it goes: one byte that says what it is, four bytes of length (big-endian), content:
+  S  a JSON object {"schema": text, "canonical": text, "crc": hex, "md5": hex, "sha256": hex}
+  P  a payload of the schema before it
+  J  the JSON text that the payload before it must come out as
+
+One payload in four that has arrays or maps is encoded again by avro_blocks.py.
 
 The rendering below is written from the project's table of values, not from its decoder.
 Floats are small multiples of 1/16, so that their text does not depend on their width.
@@ -13,14 +16,15 @@ Floats are small multiples of 1/16, so that their text does not depend on their 
 import base64
 import datetime
 import hashlib
-import json
 import io
+import json
 import random
 import struct
 import sys
 import uuid
 
 import fastavro
+from avro_blocks import BlockEncoder
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -33,7 +37,7 @@ class Maker:
         self.names = {}  # full name -> definition
         self.open = []  # names of the records that are being defined
         self.counter = 0
-        self.budget = 40
+        self.budget = 30
 
     def name(self, namespace):
         self.counter += 1
@@ -62,10 +66,20 @@ class Maker:
             full = rng.choice(list(self.names))
             if namespace and "." not in full:
                 return rng.choice(PRIMITIVES)  # cannot be named from inside a namespace
+            reference = self.reference(full, namespace)
             # A record inside itself must be able to end.
             if full in self.open and not in_union:
-                return ["null", self.reference(full, namespace)]
-            return self.reference(full, namespace)
+                return rng.choice(
+                    [
+                        ["null", reference],
+                        [reference, "null"],
+                        ["string", reference, "null", "bytes"],
+                        {"type": "array", "items": reference},
+                        {"type": "map", "values": reference},
+                        {"type": "array", "items": ["null", reference]},
+                    ]
+                )
+            return reference
         if roll < 0.64:
             return self.record(depth, namespace)
         if roll < 0.70:
@@ -74,6 +88,8 @@ class Maker:
             schema = {"type": "enum", "symbols": symbols, **attributes}
             if rng.random() < 0.3:
                 schema["default"] = symbols[0]
+            if rng.random() < 0.3:
+                schema["aliases"] = ["Old" + str(self.counter), "x.y.Old"]
             self.names[full] = schema
             return schema
         if roll < 0.75:
@@ -95,7 +111,7 @@ class Maker:
 
     def logical(self, namespace):
         rng = self.rng
-        kind = rng.randrange(8)
+        kind = rng.randrange(9)
         if kind == 0:
             return {"type": "int", "logicalType": "date"}
         if kind == 1:
@@ -124,14 +140,33 @@ class Maker:
                 schema.update(precision=20, scale=3)
             self.names[full] = schema
             return schema
+        if kind == 7:
+            return {"type": "bytes", "logicalType": "big-decimal"}
         # Broken or unknown: to be ignored.
-        return rng.choice(
+        schema = rng.choice(
             [
                 {"type": "string", "logicalType": "no-such"},
                 {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3},
+                {"type": "bytes", "logicalType": "decimal", "precision": 0},
+                {"type": "bytes", "logicalType": "decimal"},
+                {"type": "bytes", "logicalType": "uuid"},
+                {"type": "string", "logicalType": "big-decimal"},
                 {"type": "int", "logicalType": "timestamp-millis"},
+                {"type": "int", "logicalType": "time-micros"},
+                {"type": "long", "logicalType": "date"},
+                {"type": "double", "logicalType": "timestamp-nanos"},
+                {"type": "fixed", "size": 15, "logicalType": "uuid"},
+                {"type": "fixed", "size": 13, "logicalType": "duration"},
+                {"type": "fixed", "size": 9, "logicalType": "decimal", "precision": 22},
+                {"type": "array", "items": "int", "logicalType": "date"},
+                {"type": "map", "values": "int", "logicalType": 7},
             ]
         )
+        if schema["type"] == "fixed":
+            attributes, _, full = self.name(namespace)
+            schema.update(attributes)
+            self.names[full] = schema
+        return schema
 
     def union(self, depth, namespace):
         rng = self.rng
@@ -170,15 +205,42 @@ class Maker:
         schema = {"type": "record", **attributes, "doc": 'quoted " and \u00fcber', "fields": []}
         self.names[full] = schema
         self.open.append(full)
-        for index in range(self.rng.choice([0, 1, 2, 3, 4, 8, 20])):
+        for index in range(self.rng.choice([0, 1, 2, 3, 4, 8, 12])):
             field = {"name": "f%d" % index, "type": self.type(depth + 1, space)}
-            if isinstance(field["type"], list) and field["type"] and field["type"][0] == "null":
-                field["default"] = None
+            self.default(field)
+            if self.rng.random() < 0.1:
+                field["aliases"] = ["old%d" % index, "older%d" % index]
             if self.rng.random() < 0.3:
                 field["doc"] = "Data:Text:00N000000000001"
             schema["fields"].append(field)
         self.open.pop()
         return schema
+
+
+    def default(self, field):
+        kind = field["type"]
+        if isinstance(kind, list):
+            if kind[0] == "null":
+                field["default"] = None
+            return
+        if self.rng.random() < 0.6:
+            return
+        if isinstance(kind, dict):
+            kind = kind["type"]
+        values = {
+            "null": None,
+            "boolean": True,
+            "int": -7,
+            "long": 1 << 40,
+            "float": 0.5,
+            "double": 2.5,
+            "bytes": "\u00ff\u0000",
+            "string": "\u20ac",
+            "array": [],
+            "map": {},
+        }
+        if kind in values:
+            field["default"] = values[kind]
 
 
 class Data:
@@ -225,7 +287,7 @@ class Data:
         return self.rng.choice([value, -value, -value - 1])
 
     def int(self, schema, depth):
-        logical = schema.get("logicalType")
+        logical = logical_type(schema)
         if logical == "time-millis":
             value = self.rng.randrange(86_400_000)
             return value, clock(value, 3)
@@ -236,7 +298,7 @@ class Data:
         return value, value
 
     def long(self, schema, depth):
-        logical = schema.get("logicalType")
+        logical = logical_type(schema)
         if logical == "time-micros":
             value = self.rng.randrange(86_400_000_000)
             return value, clock(value, 6)
@@ -267,28 +329,34 @@ class Data:
                 return value, value
 
     def string(self, schema, depth):
-        if schema.get("logicalType") == "uuid":
+        if logical_type(schema) == "uuid":
             value = str(uuid.UUID(bytes=self.rng.randbytes(16)))
             return value, value
         alphabet = self.rng.choice(["abc XYZ", 'q"\\\n\t\x01', "\u00e9\u20ac\U0001f600\u0000z"])
-        value = "".join(self.rng.choice(alphabet) for _ in range(self.rng.choice([0, 1, 5, 18, 90])))
+        value = "".join(self.rng.choices(alphabet, k=self.rng.choice([0, 1, 5, 8, 18, 90])))
         return value, value
 
-    def octets(self, schema, value):
-        if schema.get("logicalType") == "decimal" and schema["scale"] <= schema["precision"]:
-            return value, plain(int.from_bytes(value, "big", signed=True), schema["scale"])
-        return value, base64.b64encode(value).decode()
+    def number_of(self, precision):
+        limit = 10**precision
+        return self.rng.randint(-limit + 1, limit - 1)
 
     def bytes(self, schema, depth):
-        if schema.get("logicalType") == "decimal" and schema["scale"] <= schema["precision"]:
-            limit = 10 ** schema["precision"]
-            number = self.rng.randint(-limit + 1, limit - 1)
-            value = number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
-            return value, plain(number, schema["scale"])
-        return self.octets(schema, self.rng.randbytes(self.rng.choice([0, 1, 2, 3, 70])))
+        logical = logical_type(schema)
+        if logical == "decimal":
+            number = self.number_of(schema["precision"])
+            return octets(number), plain(number, schema["scale"])
+        if logical == "big-decimal":
+            number = self.number_of(self.rng.choice([0, 1, 5, 20, 200]))
+            scale = self.rng.choice([0, 0, 2, 7, 60, -1, -12])
+            encoder = BlockEncoder(self.rng, {})
+            digits = octets(number)
+            value = encoder.integer(len(digits)) + digits + encoder.integer(scale)
+            return value, plain(number, scale) if scale >= 0 else str(number * 10**-scale)
+        value = self.rng.randbytes(self.rng.choice([0, 1, 2, 3, 70]))
+        return value, base64.b64encode(value).decode()
 
     def fixed(self, schema, depth):
-        logical = schema.get("logicalType")
+        logical = logical_type(schema)
         value = self.rng.randbytes(schema["size"])
         if logical == "duration":
             months, days, milliseconds = struct.unpack("<III", value)
@@ -296,16 +364,17 @@ class Data:
         if logical == "uuid":
             return value, str(uuid.UUID(bytes=value))
         if logical == "decimal":
-            number = self.rng.randint(-(10**20) + 1, 10**20 - 1)
-            value = number.to_bytes(9, "big", signed=True)
-        return self.octets(schema, value)
+            number = self.number_of(schema["precision"])
+            value = number.to_bytes(schema["size"], "big", signed=True)
+            return value, plain(number, schema.get("scale", 0))
+        return value, base64.b64encode(value).decode()
 
     def enum(self, schema, depth):
         value = self.rng.choice(schema["symbols"])
         return value, value
 
     def length(self, depth):
-        return 0 if depth > 5 else self.rng.choice([0, 0, 1, 2, 3, 9])
+        return 0 if depth > 5 else self.rng.choice([0, 0, 0, 1, 1, 2, 2, 3, 3, 9])
 
     def array(self, schema, depth):
         pairs = [self.make(schema["items"], depth + 1) for _ in range(self.length(depth))]
@@ -321,6 +390,32 @@ class Data:
     def record(self, schema, depth):
         pairs = {f["name"]: self.make(f["type"], depth + 1) for f in schema["fields"]}
         return {k: p[0] for k, p in pairs.items()}, {k: p[1] for k, p in pairs.items()}
+
+
+def logical_type(schema):
+    """The logical type of a definition, None when a rule is broken (Avro 1.12, "Logical Types")."""
+    name, kind = schema.get("logicalType"), schema["type"]
+    if name == "decimal" and kind in ("bytes", "fixed"):
+        precision, scale = schema.get("precision", 0), schema.get("scale", 0)
+        most = precision if kind == "bytes" else len(str(2 ** (8 * schema["size"] - 1) - 1)) - 1
+        return name if 0 < precision <= most and 0 <= scale <= precision else None
+    if kind == "fixed":
+        return name if (name, schema["size"]) in (("uuid", 16), ("duration", 12)) else None
+    bases = {
+        "big-decimal": "bytes",
+        "uuid": "string",
+        "date": "int",
+        "time-millis": "int",
+        "time-micros": "long",
+    }
+    for prefix in ("timestamp-", "local-timestamp-"):
+        for unit in ("millis", "micros", "nanos"):
+            bases[prefix + unit] = "long"
+    return name if bases.get(name) == kind else None
+
+
+def octets(number):
+    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 
 
 def clock(value, digits):
@@ -380,7 +475,7 @@ def resolve(schema, namespace, names):
 def main():
     seed, schemas, per_schema = (int(a) for a in sys.argv[1:4])
     rng = random.Random(seed)
-    out = sys.stdout
+    out = sys.stdout.buffer
     made = 0
     while made < schemas:
         maker = Maker(rng)
@@ -397,23 +492,39 @@ def main():
         except RecursionError:
             continue  # a record inside itself that has no way to end
         made += 1
-        data = []
+        has_blocks = '"items"' in canonical or '"values"' in canonical
+        description = {
+            "schema": json.dumps(schema),
+            "canonical": canonical,
+            "crc": fingerprint(canonical, "CRC-64-AVRO"),
+            "md5": hashlib.md5(canonical.encode()).hexdigest(),
+            "sha256": fingerprint(canonical, "SHA-256"),
+        }
+        frame(out, b"S", json.dumps(description).encode())
         for datum, expected in pairs:
             buffer = io.BytesIO()
             fastavro.schemaless_writer(buffer, parsed, datum)
-            data.append({"payload": buffer.getvalue().hex(), "json": expected})
-        out.write(
-            json.dumps(
-                {
-                    "schema": json.dumps(schema),
-                    "canonical": canonical,
-                    "crc": fingerprint(canonical, "CRC-64-AVRO"),
-                    "md5": hashlib.md5(canonical.encode()).hexdigest(),
-                    "data": data,
-                }
-            )
-            + "\n"
-        )
+            payload = buffer.getvalue()
+            if has_blocks and rng.random() < 0.25:
+                other = BlockEncoder(rng, names).encode(resolved, datum)
+                # By their text: a NaN is not equal to itself.
+                assert repr(read(other, parsed)) == repr(read(payload, parsed))
+                payload = other
+            text = json.dumps(expected, ensure_ascii=False, separators=(",", ":"))
+            frame(out, b"P", payload)
+            frame(out, b"J", text.encode())
+    out.flush()
+
+
+def frame(out, kind, content):
+    out.write(kind + struct.pack(">I", len(content)) + content)
+
+
+def read(payload, parsed):
+    buffer = io.BytesIO(payload)
+    value = fastavro.schemaless_reader(buffer, parsed, None)
+    assert not buffer.read()
+    return value
 
 
 if __name__ == "__main__":

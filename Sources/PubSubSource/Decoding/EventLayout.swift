@@ -233,6 +233,8 @@ extension ColumnType {
     case .bytes: self = .bytes
     case .decimal(let precision, let scale): self = .decimal(precision: precision, scale: scale)
     case .duration: self = .duration
+    // Its scale differs from row to row: no column type of numbers holds all of them.
+    case .bigDecimal: self = .string
     case .uuid: self = .uuid
     case .stringList: self = .stringList
     case .json: self = .json
