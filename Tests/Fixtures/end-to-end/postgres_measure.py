@@ -46,6 +46,8 @@ def load(arguments, work, simulator, cluster, database, topic, mode):
     document = harness.pipeline(database, topic)
     document["checkpoint"]["directory"] = "state-" + database
     document["sinks"] = [{"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": mode}]
+    # Ends with the last event, so that waiting for more is no part of the last commit's time.
+    document["run"] = {"until": {"events": arguments.events}}
     path = "%s/%s.json" % (work, database)
     harness.write_json(path, document)
     environment = dict(simulator.environment)

@@ -2,7 +2,7 @@
 
     postgres_proof.py --programs DIR --work DIR [--events N] [--seed S] [--pipelines NAME,...]
         [--mode both|history|current] [--delete mark|remove] [--files] [--pgbouncer]
-        [--kills N] [--server-kills N] [--commit-lost N] [--reset] [--schema-change]
+        [--kills N] [--server-kills N] [--commit-lost N] [--commit-events N] [--reset] [--schema-change]
         [--second-owner] [--measure] [--simulator-options "--gaps 0.05"]
 
 Four pipelines, each with a schema of its own: topics of one entity each, a channel with all entities,
@@ -14,6 +14,7 @@ of records never seen. The exporter logs in as a role that owns nothing but its 
   started again meanwhile; --commit-lost: a proxy cuts the connection that many times, when the answer
   to COMMIT comes, when COMMIT is sent, within a COPY. A run that is disturbed may go on or end with
   69, 74 or 75; the next continues.
+- --commit-events: `commit.max_events`; without it few, so that there are many transactions to disturb.
 - --pgbouncer: through PgBouncer in transaction mode, each transaction over another connection.
 - --reset: the position is removed, and set to the earliest event: history repeats nothing, the
   current state stays.
@@ -69,6 +70,7 @@ def main():
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--server-kills", type=int, default=0)
     parser.add_argument("--commit-lost", type=int, default=0)
+    parser.add_argument("--commit-events", type=int)
     parser.add_argument("--reset", action="store_true")
     parser.add_argument("--schema-change", action="store_true")
     parser.add_argument("--second-owner", action="store_true")
@@ -172,7 +174,8 @@ class Load:
         }
         files = [document["sinks"][0]] if self.arguments.files else []
         document["sinks"] = [sink] + files
-        document["commit"] = {"max_events": 20 if self.disturbances else 500}
+        usual = 20 if self.disturbances else 500
+        document["commit"] = {"max_events": self.arguments.commit_events or usual}
         return document
 
     def middle(self):
