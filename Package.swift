@@ -114,7 +114,7 @@ let package = Package(
     tests("Digest"),
     tests("TLSStream"),
     tests("HTTPClient"),
-    tests("HTTP2Transport", ["PubSubAPI", "TLSStream", grpcCore]),
+    tests("HTTP2Transport", ["PubSubAPI", "TLSStream", "CSystem", grpcCore]),
     tests("PubSubAPI", [grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON", "Digest"]),

@@ -172,8 +172,11 @@ final class Channel: @unchecked Sendable {
   }
 
   func answered(_ connection: Connection) {
-    guard connection === self.current else { return }
     self.machine.answered()
+    guard connection !== self.current else { return }
+    if let timer = self.backoffTimer { self.loop.cancel(timer) }
+    self.backoffTimer = nil
+    self.serveWaiting()
   }
 
   /// The connection never came about. Streams that can wait do, unless waiting cannot help.

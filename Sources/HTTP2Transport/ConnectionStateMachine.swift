@@ -56,11 +56,15 @@ struct ConnectionStateMachine {
     self.state = .ready(hasAnswered: false)
   }
 
-  /// The first answer on the connection came in.
+  /// The first answer on a connection came in, be it the one for new streams or one that finishes
+  /// what it has: the server works, so the next attempt need not wait.
   mutating func answered() {
-    guard case .ready = self.state else { return }  // it is draining already
-    self.state = .ready(hasAnswered: true)
     self.failures = 0
+    switch self.state {
+    case .ready: self.state = .ready(hasAnswered: true)
+    case .backingOff: self.state = .idle
+    case .notRunning, .idle, .connecting: break
+    }
   }
 
   /// - Parameter jitter: random, in -1...1.

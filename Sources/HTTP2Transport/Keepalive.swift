@@ -5,8 +5,6 @@ struct KeepalivePace {
 
   private(set) var interval: Duration
 
-  init(interval: Duration) { self.interval = interval }
-
   mutating func peerLeft(errorCode: UInt32) {
     guard errorCode == 0xb else { return }  // ENHANCE_YOUR_CALM
     self.interval = max(self.interval, min(self.interval * 2, Self.slowest))

@@ -1,16 +1,20 @@
 """A peer that writes HTTP/2 frames by hand, to say what no correct server would.
 
-Usage: raw_peer.py SCENARIO. Prints its port; ends with the end of its standard input.
+Usage: raw_peer.py SCENARIO [CERTIFICATE KEY], with the latter two over TLS. Prints its port; ends
+with the end of its standard input.
 """
 
+import gzip
+import itertools
 import os
 import socket
+import ssl
 import struct
 import sys
 import threading
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST, SETTINGS, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
+DATA, HEADERS, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 connections = 0
 requests = 0
@@ -97,8 +101,10 @@ def respond(scenario, stream, connection):
         return answer(stream, b"served on connection %d" % connection)
     if name == "die":
         return head + frame(DATA, 0, stream, message(b"one")), None
-    if name == "mute":
+    if name in ("mute", "stalled"):
         return head
+    if name == "one_call":
+        return frame(GOAWAY, 0, 0, struct.pack(">II", stream, 0)) + answer(stream, b"connection %d" % connection)
     if name == "header_flood":
         first = frame(HEADERS, 0, stream, OK)
         more = block(("x-flood", "a" * 8000))
@@ -124,7 +130,89 @@ def respond(scenario, stream, connection):
         chunks = [body[i:i + 10] for i in range(0, len(body), 10)]
         return (head + b"".join(padded(c, 0) for c in chunks)
                 + frame(HEADERS, END_HEADERS | END_STREAM, stream, STATUS_OK))
+    if name in HOSTILE:
+        return HOSTILE[name](stream, head, argument)
     return answer(stream, b"fine")
+
+
+GZIP = block((":status", "200"), ("content-type", "application/grpc"), ("grpc-encoding", "gzip"))
+
+
+def for_ever(chunk):
+    """The chunk again and again, whether or not the client reads; nothing of the client is read."""
+    return itertools.repeat(chunk * max(1, 16384 // len(chunk)))
+
+
+def drip(data):
+    return (bytes([byte]) for byte in data)
+
+
+def bomb(size):
+    return message(gzip.compress(bytes(size)), flag=1)
+
+
+def body(stream, data):
+    return b"".join(frame(DATA, 0, stream, data[i:i + 16384]) for i in range(0, len(data), 16384))
+
+
+def end(stream):
+    return frame(HEADERS, END_HEADERS | END_STREAM, stream, STATUS_OK)
+
+
+def setting(key, value):
+    return struct.pack(">HI", key, value)
+
+
+# What a peer says instead of an answer: bytes, or an iterator of bytes that may have no end.
+HOSTILE = {
+    "drip": lambda stream, head, _: drip(answer(stream, b"fine")),
+    "unknown_frames": lambda stream, head, _: frame(0xFA, 0xFF, stream, bytes(5000)) * 100 + answer(stream, b"fine"),
+    "interim": lambda stream, head, _: frame(HEADERS, END_HEADERS, stream, block((":status", "103"))) * 100
+    + answer(stream, b"fine"),
+    "data_after_end": lambda stream, head, _: answer(stream, b"fine") + frame(DATA, 0, stream, message(b"more")),
+    "trailers_after_end": lambda stream, head, _: answer(stream, b"fine") + end(stream),
+    "open_trailers": lambda stream, head, _: head + frame(HEADERS, END_HEADERS, stream, STATUS_OK),
+    "data_after_trailers": lambda stream, head, _: head + frame(HEADERS, END_HEADERS, stream, STATUS_OK)
+    + frame(DATA, END_STREAM, stream, message(b"late")),
+    "oversized_frame": lambda stream, head, _: head + (2 << 20).to_bytes(3, "big") + bytes([DATA, 0])
+    + struct.pack(">I", stream) + bytes(2 << 20),
+    "push": lambda stream, head, _: frame(PUSH, END_HEADERS, stream, struct.pack(">I", 2) + OK),
+    "idle_stream": lambda stream, head, _: frame(HEADERS, END_HEADERS, 99, OK),
+    "even_stream": lambda stream, head, _: frame(HEADERS, END_HEADERS, 2, OK),
+    "no_increment": lambda stream, head, _: frame(WINDOW, 0, 0, struct.pack(">I", 0)),
+    "too_much_window": lambda stream, head, _: frame(WINDOW, 0, 0, struct.pack(">I", 0x7FFFFFFF)) * 2,
+    "bad_setting": lambda stream, head, _: frame(SETTINGS, 0, 0, setting(4, 1 << 31)),
+    "many_settings": lambda stream, head, _: frame(SETTINGS, 0, 0, setting(4, 65535) * 2000),
+    "bad_padding": lambda stream, head, _: head + frame(DATA, 8, stream, bytes([200]) + bytes(10)),
+    "bad_block": lambda stream, head, _: frame(HEADERS, END_HEADERS, stream, b"\xff" * 20),
+    "upper_case": lambda stream, head, _: frame(HEADERS, END_HEADERS, stream, OK + block(("X-Upper", "a"))),
+    "no_status": lambda stream, head, _: frame(HEADERS, END_HEADERS, stream, block(("content-type", "application/grpc"))),
+    "settings_flood": lambda stream, head, _: for_ever(frame(SETTINGS, 0, 0, setting(3, 100))),
+    "ping_flood": lambda stream, head, _: for_ever(frame(PING, 0, 0, bytes(8))),
+    "empty_data_flood": lambda stream, head, _: itertools.chain([head], for_ever(frame(DATA, 0, stream))),
+    "interim_flood": lambda stream, head, _: for_ever(frame(HEADERS, END_HEADERS, stream, block((":status", "103")))),
+    "continuation_flood": lambda stream, head, _: itertools.chain(
+        [frame(HEADERS, 0, stream, OK)], for_ever(frame(CONTINUATION, 0, stream, block(("x-flood", "a" * 8000))))),
+    "empty_continuation_flood": lambda stream, head, _: itertools.chain(
+        [frame(HEADERS, 0, stream, OK)], for_ever(frame(CONTINUATION, 0, stream))),
+    # One field of 4,000 bytes put into the table, then named 10,000 times by one byte each.
+    "hpack_bomb": lambda stream, head, _: frame(
+        HEADERS, END_HEADERS, stream,
+        OK + b"\x40" + length(6) + b"x-bomb" + length(3900) + b"a" * 3900 + b"\xbe" * 10000),
+    "window_overrun": lambda stream, head, _: itertools.chain([head], for_ever(frame(DATA, 0, stream, message(bytes(8000))))),
+    "endless_message": lambda stream, head, _: itertools.chain(
+        [head, frame(DATA, 0, stream, b"\x00" + struct.pack(">I", 16 << 20))], for_ever(frame(DATA, 0, stream, bytes(16000)))),
+    "gzip_bomb": lambda stream, head, size: frame(HEADERS, END_HEADERS, stream, GZIP)
+    + body(stream, bomb(int(size))) + end(stream),
+    "gzip_bombs": lambda stream, head, size: frame(HEADERS, END_HEADERS, stream, GZIP)
+    + body(stream, bomb(int(size)) * 100) + end(stream),
+    "gzip_damaged": lambda stream, head, _: frame(HEADERS, END_HEADERS, stream, GZIP)
+    + body(stream, message(gzip.compress(b"text")[:-3], flag=1)) + end(stream),
+    "gzip_empty": lambda stream, head, _: frame(HEADERS, END_HEADERS, stream, GZIP)
+    + body(stream, message(b"", flag=1)) + end(stream),
+    "snappy": lambda stream, head, _: frame(
+        HEADERS, END_HEADERS, stream, OK + block(("grpc-encoding", "snappy"))) + body(stream, message(b"x", flag=1)),
+}
 
 
 class Connection:
@@ -161,7 +249,12 @@ class Connection:
                 pass
             return
         assert self.read(len(PREFACE)) == PREFACE
-        self.sock.sendall(frame(SETTINGS, 0, 0))
+        if scenario == "cut":
+            return self.serve_cut()
+        # A window of nothing stalls every request.
+        self.sock.sendall(frame(SETTINGS, 0, 0, setting(4, 0) if scenario == "stalled" else b""))
+        if scenario == "calm" and self.number == 1:
+            self.sock.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 11) + b"too_many_pings"))
         if scenario == "goodbye_at_once":
             self.sock.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0) + b"go away"))
         while True:
@@ -183,11 +276,37 @@ class Connection:
                     while self.sock.recv(65536):
                         pass
                     return
-                self.sock.sendall(out)
+                for chunk in [out] if isinstance(out, bytes) else out:
+                    self.sock.sendall(chunk)
+                if scenario == "one_call":
+                    self.sock.shutdown(socket.SHUT_WR)
+                    while self.sock.recv(65536):
+                        pass
+                    return
+
+    def serve_cut(self):
+        """Of a correct conversation, the first bytes: one more on each connection."""
+        count = self.number - 1
+        said = frame(SETTINGS, ACK, 0) + frame(PING, 0, 0, bytes(8)) + answer(1, b"fine")
+        settings = frame(SETTINGS, 0, 0)
+        self.sock.sendall(settings[:count])
+        if count >= len(settings):
+            # An answer follows a request.
+            kind = None
+            while kind != HEADERS:
+                head = self.read(9)
+                self.read(int.from_bytes(head[:3], "big"))
+                kind = head[3]
+            self.sock.sendall(said[:count - len(settings)])
+        self.sock.shutdown(socket.SHUT_WR)
+        while self.sock.recv(65536):
+            pass
 
 
-def run(sock, number, scenario):
+def run(sock, number, scenario, context):
     try:
+        if context:
+            sock = context.wrap_socket(sock, server_side=True)
         Connection(sock, number).serve(scenario)
     except (EOFError, OSError):
         pass
@@ -197,6 +316,11 @@ def run(sock, number, scenario):
 
 def main():
     global connections
+    context = None
+    if len(sys.argv) > 2:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_alpn_protocols(["h2"])
+        context.load_cert_chain(sys.argv[2], sys.argv[3])
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
 
@@ -208,7 +332,7 @@ def main():
     while True:
         sock, _ = listener.accept()
         connections += 1
-        threading.Thread(target=run, args=(sock, connections, sys.argv[1]), daemon=True).start()
+        threading.Thread(target=run, args=(sock, connections, sys.argv[1], context), daemon=True).start()
 
 
 main()

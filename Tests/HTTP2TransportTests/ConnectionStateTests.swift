@@ -69,12 +69,17 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
   }
 
-  @Test func anAnswerOfAConnectionThatLeavesIsTooLate() {
+  @Test func anAnswerOfAConnectionThatLeavesEndsTheBackOff() {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connected()
     machine.connectionGone(now: self.start, jitter: 0)
+    #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
     machine.answered()
+    #expect(machine.streamWanted(now: self.start) == .connect)
+    machine.answered()
+    #expect(machine.streamWanted(now: self.start) == .wait)
+    machine.connectFailed(now: self.start, jitter: 0)
     #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
   }
 

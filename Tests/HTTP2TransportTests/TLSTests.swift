@@ -107,6 +107,25 @@ struct TLSTests {
     }
   }
 
+  @Test(arguments: [
+    ("self-signed", TLSError.Code.untrustedCertificate, "self-signed"),
+    ("weak key", .untrustedCertificate, "too weak"), ("TLS 1.1", .handshakeFailed, "handshake"),
+  ])
+  func whatIsNotSafeIsRefused(kind: String, code: TLSError.Code, text: String) async throws {
+    let server = try self.authority.issue(
+      key: kind == "weak key" ? "rsa:1024" : "ec", isSelfSigned: kind == "self-signed")
+    let peer = try PythonPeer(
+      "tls_peer.py",
+      [server.certificateFile, server.keyFile] + (kind == "TLS 1.1" ? ["1.1"] : []))
+    try await withClient(port: peer.port, security: .tls(caFile: self.authority.certificateFile)) {
+      client in
+      let error = try await rpcError { try await client.text("Any") }
+      let cause = try #require(error.cause as? TLSError)
+      #expect(cause.code == code, "\(cause)")
+      #expect(cause.message.contains(text), "\(cause)")
+    }
+  }
+
   @Test func plaintextToATLSServerIsNamed() async throws {
     let peer = try self.peer()
     try await withClient(port: peer.port) { client in

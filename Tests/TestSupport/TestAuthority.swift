@@ -26,20 +26,32 @@ public final class TestAuthority: Sendable {
   /// - Parameters:
   ///   - names: subject alternative names in OpenSSL's form, such as `DNS:localhost,IP:127.0.0.1`.
   ///   - days: from now on; negative for a certificate that has expired.
+  ///   - key: in OpenSSL's form, such as `rsa:1024`.
+  ///   - isSelfSigned: has itself as its only authority.
   public func issue(
-    _ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2
+    _ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2, key: String = "ec",
+    isSelfSigned: Bool = false
   ) throws -> Server {
     let base = "\(self.directory.path)/\(UInt64.random(in: 0 ... .max))"
     try Data("subjectAltName=\(names)\nbasicConstraints=critical,CA:FALSE\n".utf8)
       .write(to: URL(filePath: "\(base).ext"))
+    let curve = key == "ec" ? ["-pkeyopt", "ec_paramgen_curve:P-256"] : []
     try runProgram(
-      "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-      "-keyout", "\(base).key", "-out", "\(base).csr", "-subj", "/CN=test server")
+      ["openssl", "req", "-newkey", key] + curve + [
+        "-nodes", "-keyout", "\(base).key", "-out", "\(base).csr", "-subj", "/CN=test server",
+      ], showsErrors: false)
     let ca = "\(self.directory.path)/ca"
+    let signer =
+      isSelfSigned
+      ? ["-signkey", "\(base).key"]
+      : [
+        "-CA", "\(ca).pem", "-CAkey", "\(ca).key", "-set_serial",
+        "\(UInt32.random(in: 1 ... .max))",
+      ]
     try runProgram(
-      "openssl", "x509", "-req", "-in", "\(base).csr", "-CA", "\(ca).pem", "-CAkey", "\(ca).key",
-      "-set_serial", "\(UInt32.random(in: 1 ... .max))", "-days", "\(days)", "-extfile",
-      "\(base).ext", "-out", "\(base).pem")
+      ["openssl", "x509", "-req", "-in", "\(base).csr"] + signer + [
+        "-days", "\(days)", "-extfile", "\(base).ext", "-out", "\(base).pem",
+      ], showsErrors: false)
     return Server(certificateFile: "\(base).pem", keyFile: "\(base).key")
   }
 }

@@ -1,0 +1,45 @@
+"""A server that TLS clients should not trust.
+
+Usage: tls_peer.py CERTIFICATE KEY [VERSION]. VERSION: 1.1 for nothing newer. Prints its port; ends
+with the end of its standard input.
+"""
+
+import os
+import socket
+import ssl
+import sys
+import threading
+
+
+def run(context, sock):
+    try:
+        with context.wrap_socket(sock, server_side=True) as stream:
+            while stream.recv(65536):
+                pass
+    except OSError:
+        pass
+
+
+def main():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Keys and versions that OpenSSL itself would refuse by now.
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.set_alpn_protocols(["h2"])
+    if len(sys.argv) > 3:
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.load_cert_chain(sys.argv[1], sys.argv[2])
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+
+    def end_with_input():
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=end_with_input, daemon=True).start()
+    while True:
+        sock, _ = listener.accept()
+        threading.Thread(target=run, args=(context, sock), daemon=True).start()
+
+
+main()
