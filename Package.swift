@@ -10,7 +10,8 @@ let swiftSettings: [SwiftSetting] = [
 ]
 
 /// For code that runs once per run, login, schema or commit, never per event or row: optimising takes
-/// three times as long as compiling. What such a target gives to loops over events is `@inlinable`.
+/// three times as long as compiling. What such a target gives to loops over events is public and
+/// `@inlinable`.
 let unoptimisedSettings = swiftSettings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
 let grpcCore = Target.Dependency.product(name: "GRPCCore", package: "grpc-swift-2")

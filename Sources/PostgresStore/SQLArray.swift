@@ -1,9 +1,10 @@
 /// Text parameters that stand for many values.
-package enum SQLArray {
+public enum SQLArray {
   /// The array literal of texts (PostgreSQL manual, 8.15.6).
   ///
-  /// Inlinable, since the sink calls it with an ID per record and this module is not optimised.
-  @inlinable package static func literal(_ texts: some Sequence<String?>) -> String {
+  /// The sink calls it with an ID per record, and this module is not optimised: so it is compiled
+  /// there. `@inlinable` does that for public functions only.
+  @inlinable public static func literal(_ texts: some Sequence<String?>) -> String {
     var literal = "{"
     for text in texts {
       if literal.utf8.count > 1 { literal += "," }
