@@ -214,16 +214,22 @@ import Testing
       #expect(try await call.request().numRequested == 10)
       _ = try await harness.response()
       async let again = call.request()
-      // In steps that the stream sees one by one, from whenever it has handed the response on.
+      // In steps that the stream sees one by one, from whenever it has handed the response on. A
+      // keepalive in between keeps it from ending for silence when its writer is slower than they.
       let steps = Task {
         while !Task.isCancelled {
-          await harness.clock.someoneSleeps()
-          harness.clock.advance(by: .seconds(5))
+          for _ in 0..<40 where !Task.isCancelled {
+            await harness.clock.someoneSleeps()
+            harness.clock.advance(by: .seconds(5))
+          }
+          if Task.isCancelled { return }
+          try call.respond(events: 0, pending: 0)
+          _ = try await harness.response()
         }
       }
       #expect(try await again.numRequested == 10)
       steps.cancel()
-      await steps.value
+      _ = await steps.result
     }
   }
 
