@@ -28,6 +28,15 @@ import Testing
   }
 
   @Test(
+    "The same on PostgreSQL 16, killed or not",
+    .enabled(if: ProofScript.programs != nil))
+  func nextVersion() throws {
+    try self.script.run(
+      "--events", "3000", "--pgserver", "--kills", "2", "--server-kills", "1", "--files",
+      "--pipelines", "single,channel", "--seed", "5")
+  }
+
+  @Test(
     "Deleted records are removed and stay so",
     .enabled(if: ProofScript.programs != nil))
   func removesDeleted() throws {

@@ -1,12 +1,13 @@
 """A private PostgreSQL server for a proof, and PgBouncer in front of it.
 
-The server programs are the newest of /usr/lib/postgresql, or those of the directory that
-PUBSUB_TEST_POSTGRES names. It runs as the user postgres if we are root, in a temporary directory, on
+The server programs are the newest of /usr/lib/postgresql, those of the directory that
+PUBSUB_TEST_POSTGRES names, or PostgreSQL 16 of the Python package pgserver. It runs as the user postgres if we are root, in a temporary directory, on
 a loopback port; everybody may log in. It ends, and its directory goes, when the script ends, however
 it ends.
 """
 
 import glob
+import importlib.util
 import os
 import pwd
 import shutil
@@ -49,6 +50,17 @@ def programs():
     return max(found, key=lambda path: int(path.split("/")[-2]))
 
 
+def packaged_programs(directory):
+    """Copies what the package pgserver holds to where any user may read it."""
+    package = importlib.util.find_spec("pgserver")
+    if package is None:
+        sys.exit("no package pgserver: scripts/test makes an environment that has it")
+    site = os.path.dirname(os.path.dirname(package.origin))
+    for name in ("pgserver/pginstall", "pgserver.libs"):
+        shutil.copytree("%s/%s" % (site, name), "%s/site/%s" % (directory, name))
+    return directory + "/site/pgserver/pginstall/bin"
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -69,15 +81,16 @@ def query(url, sql):
 
 
 class Cluster:
-    """A context manager. `durable` leaves the settings that guard against a cut of the power."""
+    """A context manager. `durable` leaves the settings that guard against a cut of the power,
+    `packaged` takes the server of the package pgserver."""
 
-    def __init__(self, durable=False, pgbouncer=False, settings=()):
-        self.programs = programs()
+    def __init__(self, durable=False, pgbouncer=False, packaged=False, settings=()):
         self.directory = tempfile.mkdtemp(prefix="pubsub-etl-pg-", dir="/tmp")
+        self.programs = packaged_programs(self.directory) if packaged else programs()
         self.prefix = []
         if os.geteuid() == 0:
             account = pwd.getpwnam("postgres")
-            os.chown(self.directory, account.pw_uid, account.pw_gid)
+            subprocess.run(["chown", "-R", "%d:%d" % account[2:4], self.directory], check=True)
             self.prefix = ["setpriv", "--reuid=%d" % account.pw_uid, "--regid=%d" % account.pw_gid]
             self.prefix.append("--clear-groups")
         self.port = free_port()

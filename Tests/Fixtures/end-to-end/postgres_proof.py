@@ -1,7 +1,7 @@
 """Runs the real exporter into a private PostgreSQL server and compares the tables with the truth.
 
     postgres_proof.py --programs DIR --work DIR [--events N] [--seed S] [--pipelines NAME,...]
-        [--mode both|history|current] [--delete mark|remove] [--files] [--pgbouncer]
+        [--mode both|history|current] [--delete mark|remove] [--files] [--pgbouncer] [--pgserver]
         [--kills N] [--server-kills N] [--commit-lost N] [--commit-events N] [--reset] [--schema-change]
         [--second-owner] [--measure] [--simulator-options "--gaps 0.05"]
 
@@ -16,6 +16,7 @@ of records never seen. The exporter logs in as a role that owns nothing but its 
   69, 74 or 75; the next continues.
 - --commit-events: `commit.max_events`; without it few, so that there are many transactions to disturb.
 - --pgbouncer: through PgBouncer in transaction mode, each transaction over another connection.
+- --pgserver: against PostgreSQL 16, of the Python package of that name.
 - --reset: the position is removed, and set to the earliest event: history repeats nothing, the
   current state stays.
 - --schema-change: the service gets new schemas while the exporter follows.
@@ -67,6 +68,7 @@ def main():
     parser.add_argument("--delete", default="mark", choices=["mark", "remove"])
     parser.add_argument("--files", action="store_true")
     parser.add_argument("--pgbouncer", action="store_true")
+    parser.add_argument("--pgserver", action="store_true")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--server-kills", type=int, default=0)
     parser.add_argument("--commit-lost", type=int, default=0)
@@ -91,7 +93,9 @@ def main():
     with harness.Simulator(
         arguments.programs, work, "--events", str(events), "--seed", str(arguments.seed),
         "--keepalive-interval", "8", *arguments.simulator_options.split(),
-    ) as simulator, postgres.Cluster(pgbouncer=arguments.pgbouncer) as cluster:
+    ) as simulator, postgres.Cluster(
+        pgbouncer=arguments.pgbouncer, packaged=arguments.pgserver
+    ) as cluster:
         if arguments.schema_change:
             simulator.post("publish?count=%d" % arguments.events)
         database = "warehouse"
