@@ -110,7 +110,7 @@ let package = Package(
     // Tests.
     .target(
       name: "TestSupport", dependencies: [grpcCore], path: "Tests/TestSupport",
-      swiftSettings: swiftSettings),
+      swiftSettings: unoptimisedSettings),
     tests("JSON"),
     tests("Digest"),
     tests("TLSStream"),
