@@ -297,8 +297,10 @@ package final class PostgresSink: TransactionalSink {
         if !self.connection.isConnected {
           self.forgetAhead()
           try self.connection.reset()
-        } else if !isContinuing, self.connection.transactionStatus != .idle {
-          try self.rollBack()
+        } else if !isContinuing {
+          if self.connection.transactionStatus != .idle { try self.rollBack() }
+          // A COMMIT that has failed leaves no transaction, and none of what was sent.
+          self.forgetAhead()
         }
         isContinuing = false
         return try body()
