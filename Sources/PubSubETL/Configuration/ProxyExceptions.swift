@@ -83,8 +83,9 @@ struct ProxyExceptions: Sendable, Equatable {
 
   private static func isEqual(_ left: [UInt8], _ right: [UInt8], bits: Int) -> Bool {
     guard left.count == right.count else { return false }
-    return (0..<bits).allSatisfy { bit in
-      (left[bit / 8] ^ right[bit / 8]) & (0x80 >> UInt8(bit % 8)) == 0
-    }
+    let (whole, rest) = bits.quotientAndRemainder(dividingBy: 8)
+    guard left.prefix(whole) == right.prefix(whole) else { return false }
+    guard rest > 0 else { return true }
+    return left[whole] >> (8 - rest) == right[whole] >> (8 - rest)
   }
 }
