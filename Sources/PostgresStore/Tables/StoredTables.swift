@@ -38,11 +38,11 @@ extension EntityState {
   /// The columns that all tables have, in the first table's order: the other's differs only where
   /// it was without the column for a time.
   var dataColumns: [TableColumn] {
-    let first = self.tables.first
+    guard let first = self.tables.first else { return [] }
     var columns: [TableColumn] = []
-    for registered in first?.registered ?? [] {
+    for registered in first.registered {
       guard self.tables.allSatisfy({ $0.column(registered.name) != nil }),
-        let actual = first?.column(registered.name),
+        let actual = first.column(registered.name),
         let type = PostgresType(oid: actual.typeOID)
       else { continue }
       columns.append(

@@ -124,8 +124,9 @@ struct TableEvolution {
     self.state.tables[index].registeredEntity = self.mapping.entity
     self.state.tables[index].registeredKind = table.kind.rawValue
     // Types of fixed columns are not looked at again.
-    self.state.tables[index].columns = fixed.map {
-      TableState.Column(name: $0.name, typeOID: 0, sqlType: $0.sqlType)
+    for column in fixed {
+      self.state.tables[index].columns.append(
+        TableState.Column(name: column.name, typeOID: 0, sqlType: column.sqlType))
     }
   }
 
@@ -172,7 +173,7 @@ struct TableEvolution {
 
   private func registered(_ name: String) -> TableState.Registered? {
     for table in self.state.tables {
-      if let found = table.registered.first(where: { $0.name == name }) { return found }
+      if let found = table.registered[name] { return found }
     }
     return nil
   }
@@ -265,7 +266,7 @@ struct TableEvolution {
     while true {
       let candidate = SQLIdentifier.shortened(number == 1 ? base : "\(base)_\(number)")
       let isTaken = self.state.tables.contains { table in
-        table.column(candidate) != nil || table.registered.contains { $0.name == candidate }
+        table.column(candidate) != nil || table.registered[candidate] != nil
       }
       if !isTaken { return candidate }
       number += 1
@@ -300,7 +301,7 @@ struct TableEvolution {
   private mutating func registerIfUnknown(
     _ field: TableMapping.Field, _ name: String, _ type: PostgresType, in index: Int
   ) {
-    guard !self.state.tables[index].registered.contains(where: { $0.name == name }) else { return }
+    guard self.state.tables[index].registered[name] == nil else { return }
     self.note(self.state.tables[index], "adopt_column", "\(name) \(type.sqlName) for \(field.path)")
     self.register(name, type, field.path, field.salesforceType, in: index)
   }
@@ -314,9 +315,8 @@ struct TableEvolution {
       SQLIdentifier.literal(path), salesforceType.map { SQLIdentifier.literal($0) } ?? "NULL",
       SQLIdentifier.literal(type.sqlName), SQLIdentifier.literal(self.mapping.schemaID),
     ]
-    if let known = table.registered.firstIndex(where: { $0.name == name }) {
+    if self.state.tables[index].registered.change(name, { $0.sqlType = type.sqlName }) {
       // Registered, but its column was dropped by hand: it keeps its place.
-      self.state.tables[index].registered[known].sqlType = type.sqlName
       self.statements.append(
         "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET pg_type = \(rest[2]) "
           + "WHERE table_name = \(values[0]) AND column_name = \(values[1])")
@@ -336,15 +336,13 @@ struct TableEvolution {
   private mutating func rename(_ name: String, to newName: String, in index: Int) {
     self.finishCreation(index)
     let table = self.state.tables[index]
-    if let place = table.columns.firstIndex(where: { $0.name == name }) {
-      self.state.tables[index].columns[place].name = newName
+    if self.state.tables[index].columns.change(name, { $0.name = newName }) {
       let (from, to) = (SQLIdentifier.quoted(name), SQLIdentifier.quoted(newName))
       self.statements.append("ALTER TABLE \(table.qualifiedName) RENAME COLUMN \(from) TO \(to)")
       self.note(table, "rename_column", "\(name) to \(newName)")
       self.changes.append("column \(from) of \(table.qualifiedName) renamed to \(to)")
     }
-    guard let place = table.registered.firstIndex(where: { $0.name == name }) else { return }
-    self.state.tables[index].registered[place].name = newName
+    guard self.state.tables[index].registered.change(name, { $0.name = newName }) else { return }
     self.statements.append(
       "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET column_name = "
         + "\(SQLIdentifier.literal(newName)) WHERE table_name = \(SQLIdentifier.literal(table.name))"

@@ -1,6 +1,6 @@
 /// A table of the sink as the database and its bookkeeping describe it.
 struct TableState: Sendable {
-  struct Column: Sendable, Equatable {
+  struct Column: NamedColumn, Equatable {
     var name: String
     var typeOID: UInt32
     /// As `format_type` writes it.
@@ -8,7 +8,7 @@ struct TableState: Sendable {
   }
 
   /// A row of `_etl_column`.
-  struct Registered: Sendable, Equatable {
+  struct Registered: NamedColumn, Equatable {
     var name: String
     var ordinal: Int
     var path: String
@@ -23,9 +23,9 @@ struct TableState: Sendable {
   /// `pg_class.relkind`; nil when there is no such relation.
   var relationKind: String?
   /// In the table's order.
-  var columns: [Column] = []
+  var columns = ColumnList<Column>()
   /// In the order of ordinals.
-  var registered: [Registered] = []
+  var registered = ColumnList<Registered>()
   /// By `_etl_table`.
   var registeredEntity: String?
   var registeredKind: String?
@@ -45,7 +45,7 @@ struct TableState: Sendable {
     SQLIdentifier.quoted(self.schema) + "." + SQLIdentifier.quoted(self.name)
   }
 
-  func column(_ name: String) -> Column? { self.columns.first { $0.name == name } }
+  func column(_ name: String) -> Column? { self.columns[name] }
 }
 
 /// All that `TableEvolution` has to know of an entity.
