@@ -58,6 +58,7 @@ final class PendingRows {
   /// The transaction is committed.
   func removeAll() {
     self.buffer.removeAll()
+    self.loader.removeAll()
     self.unsend()
   }
 

@@ -80,6 +80,16 @@ package struct RecordFold {
     self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
   }
 
+  /// Forgets all deltas, keeping the memory that they needed.
+  mutating func removeAllKeepingWhatIsUsed() {
+    if self.deltas.isEmpty { self.slots = [] }
+    self.deltas.removeAllKeepingWhatIsUsed()
+    self.cells.removeAllKeepingWhatIsUsed()
+    self.ownBytes.removeAllKeepingWhatIsUsed()
+    self.pending.removeAllKeepingWhatIsUsed()
+    self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
+  }
+
   /// Folds rows into the deltas. The buffer must be that of the rows folded since `removeAll` or
   /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
   ///

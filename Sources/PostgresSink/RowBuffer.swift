@@ -61,9 +61,18 @@ package struct RowBuffer {
 
   package var byteCount: Int { self.bytes.count + self.cells.count * 12 + self.rows.count * 96 }
 
+  /// Keeps the memory that was used.
   package mutating func removeAll() {
-    self.bytes.removeAll(keepingCapacity: true)
-    self.rows.removeAll(keepingCapacity: true)
-    self.cells.removeAll(keepingCapacity: true)
+    self.bytes.removeAllKeepingWhatIsUsed()
+    self.rows.removeAllKeepingWhatIsUsed()
+    self.cells.removeAllKeepingWhatIsUsed()
+  }
+}
+
+extension Array {
+  /// Gives memory back of which less than a quarter was used: buffers of many tables, each as large
+  /// as it was needed once, would add up.
+  mutating func removeAllKeepingWhatIsUsed() {
+    self.removeAll(keepingCapacity: self.count >= self.capacity / 4)
   }
 }

@@ -80,6 +80,12 @@ package final class TableLoader {
     }
   }
 
+  /// The transaction is committed.
+  func removeAll() {
+    self.fold.removeAllKeepingWhatIsUsed()
+    self.gapFold.removeAllKeepingWhatIsUsed()
+  }
+
   /// Notes events that went to the dead letters, and marks the rows of their records as stale.
   ///
   /// - Parameters:
