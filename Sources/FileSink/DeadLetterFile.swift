@@ -41,7 +41,7 @@ public final class DeadLetterFile: DeadLetterStore {
   /// As `FileSink.recover`, but earlier letters without a checkpoint are no error: what the sinks'
   /// manifests say decides whether state was lost.
   public func recover(from state: JSONValue?) throws {
-    _ = try self.store.recover(from: state)
+    try self.store.recover(self.store.survey(from: state))
   }
 
   public func append(_ letter: DeadLetter) throws {

@@ -11,7 +11,7 @@ public import Pipeline
 /// the next one recovers.
 public final class FileSink: Sink {
   public let configuration: FileSinkConfiguration
-  /// What earlier runs of this pipeline exported here, by the manifest; set by `recover`. A run that
+  /// What earlier runs of this pipeline exported here, by the manifest; set by `survey`. A run that
   /// begins anew takes higher epochs; one whose position is behind it was given old state.
   public private(set) var history = ExportHistory()
 
@@ -57,13 +57,21 @@ public final class FileSink: Sink {
   /// Finishes the files that the last checkpoint knows, in progress or announced, and removes those
   /// in progress that it does not know.
   ///
+  /// - Throws: what `survey` throws; `FileSinkError.io`; `.inconsistent` for damaged files.
+  public func recover(from state: JSONValue?) throws { try self.recover(self.survey(from: state)) }
+
+  /// Looks at what there is, and changes nothing: for those who have to know `history` before they
+  /// are sure that the checkpoint is the last one.
+  ///
   /// - Throws: `FileSinkError`: `.lostState` when `state` is nil and the manifest has files of this
   ///   pipeline and org, unless `acceptsReset`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
-  public func recover(from state: JSONValue?) throws {
-    let history = try self.store.recover(from: state)
-    self.history = history
-    guard state == nil, !history.isEmpty, !self.configuration.acceptsReset else { return }
-    let topics = history.topics.sorted { $0.key < $1.key }.map { topic, exported in
+  public func survey(from state: JSONValue?) throws -> FileSurvey {
+    let survey = try self.store.survey(from: state)
+    self.history = survey.history
+    guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {
+      return survey
+    }
+    let topics = self.history.topics.sorted { $0.key < $1.key }.map { topic, exported in
       "\(topic) up to replay ID \(exported.lastReplayID) (epoch \(exported.epoch))"
     }
     throw FileSinkError(
@@ -73,6 +81,9 @@ public final class FileSink: Sink {
         + "positions with 'checkpoint restore --from-manifest', or begin a new epoch with 'run "
         + "--accept-reset'")
   }
+
+  /// - Parameter survey: this sink's.
+  public func recover(_ survey: FileSurvey) throws { try self.store.recover(survey) }
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }

@@ -2,11 +2,26 @@ internal import Digest
 internal import JSON
 internal import Pipeline
 
+/// What earlier runs left, and what recovery is going to do about it.
+public struct FileSurvey {
+  /// What earlier runs of the pipeline exported, by the manifest.
+  public let history: ExportHistory
+  /// That finish the files of the checkpoint.
+  var steps: [SegmentLedger.Step] = []
+  /// Relative paths of files in progress that the checkpoint does not know.
+  var strays: [String] = []
+
+  init(history: ExportHistory) { self.history = history }
+}
+
 extension SegmentStore {
-  /// Finishes the files of the last checkpoint and removes what it does not know.
+  /// What has to be done to the files that earlier runs left. Locks the directory and changes
+  /// nothing of theirs: when their checkpoint turns out not to be the last one, the last one can
+  /// still be put back.
   ///
-  /// - Returns: what earlier runs of this pipeline exported, by the manifest.
-  func recover(from state: JSONValue?) throws(FileSinkError) -> ExportHistory {
+  /// - Parameter state: of the last checkpoint.
+  /// - Throws: `.unknownFile` for finished files that neither it nor the manifest knows.
+  func survey(from state: JSONValue?) throws(FileSinkError) -> FileSurvey {
     if let failure { throw failure }
     let records = try self.records(in: state)
     try self.attempt { () throws(FileSystemError) in
@@ -22,27 +37,37 @@ extension SegmentStore {
       if !wanted.isEmpty, wanted.contains(Array(name)) { found.insert(Array(name)) }
       history.visit(line, name: name)
     }
+    var survey = FileSurvey(history: history.history)
     for record in records {
       let name = Array(record.name.utf8)
-      try self.finish(record, isInManifest: found.contains(name), from: state)
+      survey.steps += try self.steps(for: record, isInManifest: found.contains(name), from: state)
       name.withUnsafeBufferPointer { known.insert($0) }
     }
-    try self.removeStrays(known: known)
-    return history.history
+    survey.strays = try self.strays(known: known, parts: Set(records.map(\.part)))
+    return survey
   }
 
-  private func finish(
-    _ record: SegmentRecord, isInManifest: Bool, from state: JSONValue?
-  ) throws(FileSinkError) {
+  /// Finishes the files of the last checkpoint and removes those in progress that it does not know.
+  func recover(_ survey: FileSurvey) throws(FileSinkError) {
+    try self.perform(survey.steps)
+    for stray in survey.strays {
+      try self.attempt { () throws(FileSystemError) in
+        try self.fileSystem.remove(self.absolute(stray))
+      }
+    }
+  }
+
+  private func steps(
+    for record: SegmentRecord, isInManifest: Bool, from state: JSONValue?
+  ) throws(FileSinkError) -> [SegmentLedger.Step] {
     let observed = try self.attempt { () throws(FileSystemError) in
       SegmentLedger.Observation(
         partByteCount: try self.fileSystem.size(of: self.absolute(record.part)),
         finishedByteCount: try self.fileSystem.size(of: self.absolute(record.name)),
         isInManifest: isInManifest)
     }
-    let steps: [SegmentLedger.Step]
     do throws(FileSinkError) {
-      steps = try SegmentLedger.recovery(of: record, observed: observed)
+      return try SegmentLedger.recovery(of: record, observed: observed)
     } catch {
       var error = error
       if let old = state?["directory"]?.string, old != self.directory {
@@ -52,7 +77,6 @@ extension SegmentStore {
       }
       throw self.fail(error)
     }
-    try self.perform(steps)
   }
 
   private func records(in state: JSONValue?) throws(FileSinkError) -> [SegmentRecord] {
@@ -87,10 +111,11 @@ extension SegmentStore {
     }
   }
 
-  /// Removes files in progress that the checkpoint does not know; stops at finished files that
-  /// neither it nor the manifest knows.
-  private func removeStrays(known: NameSet) throws(FileSinkError) {
+  /// Files in progress that the checkpoint does not know; stops at finished files that neither it
+  /// nor the manifest knows.
+  private func strays(known: NameSet, parts: Set<String>) throws(FileSinkError) -> [String] {
     let matcher = SegmentName.Matcher(kind: self.kind, pipeline: self.identity.pipeline)
+    var strays: [String] = []
     for directory in try self.attempt({ () throws(FileSystemError) in try self.directories() }) {
       let entries = try self.attempt { () throws(FileSystemError) in
         try self.fileSystem.list(self.absolute(directory)) ?? []
@@ -100,9 +125,7 @@ extension SegmentStore {
         switch matcher.ownership(of: entry.name) {
         case .foreign: break
         case .inProgress:
-          try self.attempt { () throws(FileSystemError) in
-            try self.fileSystem.remove(self.absolute(name))
-          }
+          if !parts.contains(name) { strays.append(name) }
         case .finished where known.contains(name): break
         case .finished:
           throw self.fail(
@@ -115,6 +138,7 @@ extension SegmentStore {
         }
       }
     }
+    return strays
   }
 
   /// Relative paths of the directories in which files of this family lie.

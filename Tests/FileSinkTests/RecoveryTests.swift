@@ -216,6 +216,30 @@ struct RecoveryTests {
     #expect(text.dropFirst(lines.count).contains("000000000000.ndjson.zst"))
   }
 
+  @Test("A run that is refused leaves files in progress to the checkpoint that knows them")
+  func refusedRunRemovesNothing() throws {
+    let first = self.sink()
+    try first.recover(from: nil)
+    try self.write([TestEvent(number: 0)], to: first)
+    let old = try first.flush(finish: true)
+    _ = try first.committed()
+    try self.write([TestEvent(number: 1)], to: first)
+    let newest = try first.flush(finish: false)
+    self.fileSystem.kill()
+    let files = self.fileSystem.files.keys.sorted()
+    #expect(files.contains { $0.hasSuffix(".part") })
+
+    #expect(self.failure { try self.sink().recover(from: nil) }?.code == .lostState)
+    self.fileSystem.kill()
+    _ = try self.sink().survey(from: old)
+    self.fileSystem.kill()
+    #expect(self.fileSystem.files.keys.sorted() == files)
+
+    let last = self.sink()
+    try last.recover(from: newest)
+    #expect(last.finishedFileCount == 1)
+  }
+
   @Test("Without checkpoint a manifest of this pipeline and org stops the run, unless accepted")
   func lostState() throws {
     let sink = self.sink()

@@ -66,13 +66,17 @@ final class PipelineRun {
     let succession = try document.map {
       try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
     }
-    let (sinks, deadLetters) = try self.recoveredSinks(document, succession, org: org)
-    let removedSinks = try self.finishedRemovals(succession, org: org)
+    let sinks = self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
+    let surveys = try sinks.map { try $0.survey(from: succession?.states[$0.name]) }
     let databases = try self.assembly.databases(
       org: org, takesOver: self.options.takeOver, logger: self.logger)
     defer { for database in databases { database.close() } }
     let stored = try self.startingPositions(
       document, succession, sinks: sinks, databases: databases)
+    // Not before it is certain that no newer checkpoint knows these files.
+    for (sink, survey) in zip(sinks, surveys) { try sink.recover(survey) }
+    let deadLetters = try self.recoveredDeadLetters(document, org: org)
+    let removedSinks = try self.finishedRemovals(succession, org: org)
     let databaseStates = self.configuration.postgresSinks.map {
       ($0.name, SinkDatabases.documentState(schema: $0.sink.schema))
     }
@@ -210,16 +214,14 @@ final class PipelineRun {
     }
   }
 
-  private func recoveredSinks(
-    _ document: CheckpointDocument?, _ succession: SinkSuccession?, org: String
-  ) throws -> ([FileSink], DeadLetterFile) {
-    let sinks = self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
-    for sink in sinks { try sink.recover(from: succession?.states[sink.name]) }
+  private func recoveredDeadLetters(
+    _ document: CheckpointDocument?, org: String
+  ) throws -> DeadLetterFile {
     let deadLetters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
       org: org)
     try deadLetters.recover(from: document?.deadLetters)
-    return (sinks, deadLetters)
+    return deadLetters
   }
 
   /// Finishes the files that removed sinks had in progress; their directories are no business of
