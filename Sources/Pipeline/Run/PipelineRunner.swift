@@ -125,6 +125,7 @@ public final class PipelineRunner<S: Source> {
     while !self.ended.allSatisfy({ $0 }) {
       let signal = await self.source.next(until: self.nextDeadline(now: clock.now, began: began))
       let now = clock.now
+      let wasStopping = self.isStopping
       switch signal {
       case .opening(let topic, let reply): reply(self.startPoint(of: topic))
       case .opened(let topic):
@@ -150,6 +151,10 @@ public final class PipelineRunner<S: Source> {
       }
       try self.commitIfDue(now: now)
       self.checkEnd(now: now, began: began)
+      // What is here need not wait for what may still be on its way.
+      if !wasStopping, self.isStopping, self.policy.eventCount > 0 {
+        try self.commit(finish: false)
+      }
       self.publishProgress()
     }
     try self.commit(finish: true)

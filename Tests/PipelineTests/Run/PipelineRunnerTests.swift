@@ -140,6 +140,15 @@ import Testing
     #expect(harness.sink.commitSizes == [5, 5, 5, 5])
   }
 
+  @Test("A run that is to stop commits what it has before it waits for what is on its way")
+  func commitsBeforeDraining() async throws {
+    let harness = Harness()
+    harness.configuration.commitMaxEvents = 1000
+    harness.configuration.until = .events(10)
+    try await harness.run(ScriptedSource(Self.events(14), responseSize: 3))
+    #expect(harness.sink.commitSizes == [12, 2])
+  }
+
   @Test("An undecodable event is stored as a dead letter, then the run stops; the next goes on")
   func deadLetters() async throws {
     let harness = Harness()
