@@ -356,7 +356,7 @@ def points_of(mode, counts, arguments, chance):
                 add(first={"kinds": CHANGES, "at": at, "action": "after"}, **read_only)
         for comes_back in (True, False):
             # From the first checkpoint to the last: before it there is no directory, after it no need.
-            for at in range(40, changes - 30, 8):
+            for at in range(40, changes - 30, 3):
                 add(
                     scene="state", comes_back=comes_back, kinds=CHANGES, at=at, action="stop")
     return points
