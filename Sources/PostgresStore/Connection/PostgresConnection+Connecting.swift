@@ -103,9 +103,8 @@ extension PostgresConnection {
     where message.hasPrefix(start) {
       return PostgresError(
         .configuration,
-        "postgres: url, or a PG… variable, is not what libpq understands; it is like "
-          + "postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and "
-          + "special characters in a URL are written as %XX")
+        "postgres: url, or a PG… variable, is not what libpq understands; "
+          + PostgresConnectionConfiguration.urlForm)
     }
     return .connectionLost("cannot connect: \(message)")
   }
@@ -135,7 +134,8 @@ extension PostgresConnection {
     guard let text = PQerrorMessage(connection) else { return "" }
     return String(cString: text).split(separator: "\n")
       .filter { !$0.hasPrefix("LOCATION:") }
-      .joined(separator: " ")
+      .map { $0.trimming(while: \.isWhitespace) }
+      .joined(separator: "; ")
   }
 
   /// The events that have come, 0 for errors and such; nil when none came until `deadline`.
@@ -157,5 +157,13 @@ extension PostgresConnection {
       // What poll itself refuses, libpq reports when it uses the socket.
       if count < 0, errno != EINTR { return 0 }
     }
+  }
+}
+
+extension Substring {
+  fileprivate func trimming(while isMargin: (Character) -> Bool) -> Substring {
+    var rest = self.drop(while: isMargin)
+    while let last = rest.last, isMargin(last) { rest.removeLast() }
+    return rest
   }
 }

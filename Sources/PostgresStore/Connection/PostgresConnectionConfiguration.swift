@@ -1,3 +1,5 @@
+internal import CPQ
+
 /// How to reach a database, and how long to wait for it.
 package struct PostgresConnectionConfiguration: Sendable, Equatable {
   /// A URI or a `key=value` string as libpq reads it; empty: the `PG…` variables and `.pgpass`
@@ -23,5 +25,17 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
     self.statementTimeout = statementTimeout
     self.lockTimeout = lockTimeout
     self.silenceTimeout = silenceTimeout
+  }
+
+  package static let urlForm =
+    "it is like postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and "
+    + "special characters in a URL are written as %XX"
+
+  /// False when libpq does not understand the URL.
+  package static func isReadable(url: String) -> Bool {
+    // The message, which is left alone here, may quote a part of a password.
+    guard let options = PQconninfoParse(url, nil) else { return false }
+    PQconninfoFree(options)
+    return true
   }
 }

@@ -8,12 +8,12 @@ struct CheckCommand: AsyncParsableCommand {
     discussion: """
       Prints what the file means, with absolute paths.
       Exit codes: 0 the file is in order, 64 command line, 78 mistakes in the file; with \
-      --connect also 69 service unavailable, 77 login or topic refused.
+      --connect also 69 service or database unavailable, 77 login, topic or database refused.
       """)
 
   @OptionGroup var options: PipelineOptions
 
-  @Flag(help: "Also log in and ask for every topic.")
+  @Flag(help: "Also log in, ask for every topic and connect to every database.")
   var connect = false
 
   func run() async throws {
@@ -28,6 +28,9 @@ struct CheckCommand: AsyncParsableCommand {
     guard self.connect else { return }
     do throws(ConnectionCheck.Failure) {
       for line in try await ConnectionCheck.askService(configuration) {
+        StandardStream.output.write("\(line)\n")
+      }
+      for line in try ConnectionCheck.askDatabases(configuration.postgresSinks) {
         StandardStream.output.write("\(line)\n")
       }
     } catch {

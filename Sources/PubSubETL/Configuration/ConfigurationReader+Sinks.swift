@@ -59,6 +59,10 @@ extension ConfigurationReader {
   private func postgresSink(_ reader: JSONReader) -> PostgresSinkSettings? {
     let name = self.identifier(reader, "name")
     var connection = PostgresConnectionConfiguration(url: self.text(reader, "url") ?? "")
+    if !PostgresConnectionConfiguration.isReadable(url: connection.url) {
+      reader.report(
+        "url", "not what libpq understands; \(PostgresConnectionConfiguration.urlForm)")
+    }
     let hour = Duration.seconds(3600)
     connection.statementTimeout =
       reader.duration("statement_timeout", in: .seconds(1)...hour * 24)

@@ -1,3 +1,4 @@
+import PostgresStore
 import PubSubAPI
 import SalesforceAuth
 
@@ -22,6 +23,38 @@ extension ConnectionCheck {
       let failure = RunFailure(error)
       throw Failure(exitCode: failure.exitCode, message: failure.message)
     }
+  }
+}
+
+extension ConnectionCheck {
+  /// Connects to the database of every postgres sink; a line for each. Makes nothing there.
+  static func askDatabases(_ sinks: [PostgresSinkSettings]) throws(Failure) -> [String] {
+    var lines: [String] = []
+    for settings in sinks {
+      let schema = settings.sink.schema
+      do {
+        let probe = try DatabaseProbe(settings.sink)
+        guard probe.mayCreate || probe.hasSchema && settings.sink.contract != .evolve else {
+          let remedy =
+            probe.hasSchema
+            ? "GRANT USAGE, CREATE ON SCHEMA \"\(schema)\" TO \"\(probe.role)\""
+            : "CREATE SCHEMA \"\(schema)\" AUTHORIZATION \"\(probe.role)\""
+          throw RunFailure(
+            .refused, reason: "database_refused",
+            "role \(probe.role) may not make tables in schema \(schema) of \(probe.database); let "
+              + "its owner execute \(remedy)")
+        }
+        lines.append(
+          "sink \(settings.name): PostgreSQL \(probe.serverVersion), database \(probe.database) as "
+            + "\(probe.role), schema \(schema)"
+            + (probe.hasSchema ? "" : " will be made"))
+      } catch {
+        let failure = RunFailure(error)
+        throw Failure(
+          exitCode: failure.exitCode, message: "sink '\(settings.name)': \(failure.message)")
+      }
+    }
+    return lines
   }
 }
 

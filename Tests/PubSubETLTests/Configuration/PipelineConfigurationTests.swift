@@ -106,6 +106,7 @@ struct PipelineConfigurationTests {
       "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out",
       "23:71: /sinks/1/rotate/max_bytes: must be at least 64KiB",
       "23:90: /sinks/1/rotate/max_age: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; a number needs a unit: ms, s, m, h, d",
+      "24:34: /sinks/2/url: not what libpq understands; it is like postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and special characters in a URL are written as %XX",
       "24:47: /sinks/2/mode: unknown value 'all'; known: both, history, current",
       "25:15: /sinks/3/type: unknown sink 'kafka'; known: files, postgres",
       "27:29: /commit/max_events: an integer from 1 to 1000000 is expected, found 0",
