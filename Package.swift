@@ -11,8 +11,12 @@ let swiftSettings: [SwiftSetting] = [
 
 /// For code that runs once per run, login, schema or commit, never per event or row: optimising takes
 /// three times as long as compiling. What such a target gives to loops over events is public and
-/// `@inlinable`.
-let unoptimisedSettings = swiftSettings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+/// `@inlinable`. Without optimisation the compiler would write the module in a second pass over it.
+let unoptimisedSettings =
+  swiftSettings + [
+    .unsafeFlags(
+      ["-Onone", "-no-emit-module-separately-wmo"], .when(configuration: .release))
+  ]
 
 let grpcCore = Target.Dependency.product(name: "GRPCCore", package: "grpc-swift-2")
 let grpcProtobuf = Target.Dependency.product(name: "GRPCProtobuf", package: "grpc-swift-protobuf")
