@@ -24,8 +24,6 @@ let swiftProtobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "s
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
-let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
-let flyingSocks = Target.Dependency.product(name: "FlyingSocks", package: "FlyingFox")
 
 func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
@@ -51,7 +49,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ],
   targets: [
     // 0: C libraries of the system, and JSON.
@@ -63,6 +60,8 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
     .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+    .systemLibrary(
+      name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CSystem"),
     // Shortest text of floating-point numbers, by the C++ standard library.
     .target(name: "CNumbers"),
@@ -94,7 +93,7 @@ let package = Package(
     target("SimulatedOrg", ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubAPI", swiftProtobuf]),
     .target(
       name: "PubSubSimulator",
-      dependencies: ["SimulatedOrg", "COpenSSL", "TLSStream", flyingFox, flyingSocks],
+      dependencies: ["SimulatedOrg", "COpenSSL", "CMicroHTTPD", "TLSStream"],
       swiftSettings: unoptimisedSettings),
     // 5: the programs.
     .executableTarget(

@@ -77,12 +77,12 @@ public final class SimulatorServer: @unchecked Sendable {
       }
     }
     let control = ControlEndpoint(server: self)
-    let controlServer = try await LoopbackHTTPServer(port: configuration.controlPort) {
+    let controlServer = try LoopbackHTTPServer(port: configuration.controlPort) {
       await control.respond(to: $0)
     }
     let instanceURL = Lock("")
     let login = LoginEndpoint(server: self) { instanceURL.withLock { $0 } }
-    let loginServer = try await LoopbackHTTPServer(
+    let loginServer = try LoopbackHTTPServer(
       port: authority == nil ? configuration.loginPort : 0
     ) { await login.respond(to: $0) }
     self.httpServers.withLock { $0 = [controlServer, loginServer] }

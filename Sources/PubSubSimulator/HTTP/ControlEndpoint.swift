@@ -1,4 +1,3 @@
-internal import FlyingFox
 internal import Foundation
 internal import SimulatedOrg
 
@@ -67,44 +66,43 @@ struct ControlEndpoint: Sendable {
     do {
       return try await self.answer(request)
     } catch {
-      return .json("{\"error\":\(JSONText.string("\(error)"))}\n", status: .badRequest)
+      return .json("{\"error\":\(JSONText.string("\(error)"))}\n", status: 400)
     }
   }
 
   private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
     switch (request.method, request.path) {
-    case (.POST, "/control/clock"):
+    case ("POST", "/control/clock"):
       guard let text = request.query["advance"], let amount = Self.milliseconds(text) else {
         throw SimulatorError(.configuration, "advance=<number><ms|s|m|h|d> is needed")
       }
       try await self.server.advanceClock(byMilliseconds: amount)
       return .json("{\"now\":\(self.server.clock.now)}\n")
-    case (.POST, "/control/publish"):
+    case ("POST", "/control/publish"):
       guard let count = Int(request.query["count"] ?? "1"), count >= 0 else {
         throw SimulatorError(.configuration, "count must be a number")
       }
       try await self.server.publish(count, topic: request.query["topic"])
       return .json("{\"published\":\(count)}\n")
-    case (.POST, "/control/schemas"):
+    case ("POST", "/control/schemas"):
       try await self.server.changeSchemas()
       return .json("{}\n")
-    case (.POST, "/control/tokens/revoke"):
+    case ("POST", "/control/tokens/revoke"):
       self.server.tokens.revokeAll()
       return .json("{}\n")
-    case (.POST, "/control/faults"):
-      let body = try await request.bodyData
+    case ("POST", "/control/faults"):
       let list =
-        try (try? JSONDecoder().decode([FaultDescription].self, from: body))
-        ?? [JSONDecoder().decode(FaultDescription.self, from: body)]
+        try (try? JSONDecoder().decode([FaultDescription].self, from: request.body))
+        ?? [JSONDecoder().decode(FaultDescription.self, from: request.body)]
       for description in list { try await self.server.add(description.fault()) }
       return .json("{\"added\":\(list.count)}\n")
-    case (.DELETE, "/control/faults"):
+    case ("DELETE", "/control/faults"):
       try await self.server.removeFaults()
       return .json("{}\n")
-    case (.GET, "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
-    case (.GET, "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")
+    case ("GET", "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
+    case ("GET", "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")
     default:
-      return .json("{\"error\":\"no such control; see README\"}\n", status: .notFound)
+      return .json("{\"error\":\"no such control; see README\"}\n", status: 404)
     }
   }
 

@@ -1,4 +1,3 @@
-internal import FlyingFox
 internal import Foundation
 internal import SimulatedOrg
 
@@ -13,17 +12,16 @@ struct LoginEndpoint: Sendable {
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     let now = self.server.clock.now
     switch (request.method, request.path) {
-    case (.POST, "/services/oauth2/token"):
-      let body = (try? await request.bodyData) ?? Data()
+    case ("POST", "/services/oauth2/token"):
       if let fault = await self.server.takeFault(method: "Login") {
         return Self.failure(fault, at: now)
       }
       return self.token(
-        form: Self.form(body), authorization: request.headers[HTTPHeader("Authorization")], at: now)
+        form: Self.form(request.body), authorization: request.headers["authorization"], at: now)
     case (_, "/services/oauth2/userinfo"):
-      return self.userInfo(request.headers[HTTPHeader("Authorization")], at: now)
+      return self.userInfo(request.headers["authorization"], at: now)
     default:
-      return .text("<html><body>Not Found</body></html>", status: .notFound)
+      return .text("<html><body>Not Found</body></html>", status: 404)
     }
   }
 
@@ -63,29 +61,28 @@ struct LoginEndpoint: Sendable {
   private func refuse(_ error: String, _ description: String, at now: Int64) -> HTTPResponse {
     self.server.tokens.refused()
     return .json(
-      "{\"error\":\"\(error)\",\"error_description\":\"\(description)\"}", status: .badRequest,
+      "{\"error\":\"\(error)\",\"error_description\":\"\(description)\"}", status: 400,
       date: now)
   }
 
   /// A fault for `Login`: the status is that of HTTP; 5xx come as pages of HTML, as in maintenance.
   private static func failure(_ fault: Fault, at now: Int64) -> HTTPResponse {
     guard case .status(let status, let code, let message) = fault.action else {
-      return .text("<html><body>Down for Maintenance</body></html>", status: .serviceUnavailable)
+      return .text("<html><body>Down for Maintenance</body></html>", status: 503)
     }
-    let answer = HTTPStatusCode(status, phrase: "Fault")
-    if status >= 500 { return .text("<html><body>\(message)</body></html>", status: answer) }
+    if status >= 500 { return .text("<html><body>\(message)</body></html>", status: status) }
     return .json(
       "{\"error\":\(JSONText.string(code ?? "invalid_grant")),"
-        + "\"error_description\":\(JSONText.string(message))}", status: answer, date: now)
+        + "\"error_description\":\(JSONText.string(message))}", status: status, date: now)
   }
 
   private func userInfo(_ authorization: String?, at now: Int64) -> HTTPResponse {
     let tokens = self.server.tokens
     guard let authorization, authorization.hasPrefix("Bearer ") else {
-      return .text("Missing_OAuth_Token", status: .forbidden)
+      return .text("Missing_OAuth_Token", status: 403)
     }
     guard tokens.isValid(String(authorization.dropFirst(7)), at: now) else {
-      return .text("Bad_OAuth_Token", status: .forbidden)
+      return .text("Bad_OAuth_Token", status: 403)
     }
     let url = self.instanceURL()
     return .json(
