@@ -150,7 +150,14 @@ public final class TLSConnection: ByteStream {
 
   private func failure(during operation: Operation, isEndOfStream: Bool) -> TLSError {
     let verification = SSL_get_verify_result(self.ssl)
+    let isCertificateRefused = Self.isCertificateRefusal(ERR_GET_REASON(ERR_peek_error()))
     let reasons = OpenSSLErrors.drain()
+    // In TLS 1.3 it comes when the handshake is over on this side.
+    if isCertificateRefused, self.hostName != nil {
+      return TLSError(
+        .clientCertificateRefused,
+        "\(self.peer) wants a certificate of the client, or another one: \(reasons)")
+    }
     guard operation == .handshake else {
       return TLSError(.connectionLost, "TLS \(operation.rawValue): \(reasons)")
     }
@@ -164,6 +171,19 @@ public final class TLSConnection: ByteStream {
         .handshakeFailed, "\(self.peer) closed the connection during the TLS handshake")
     }
     return TLSError(.handshakeFailed, "TLS handshake with \(self.peer): \(reasons)")
+  }
+
+  /// An alert that is about the certificate of the side that gets it (RFC 8446 section 6.2). A server
+  /// without further interest in us just closes.
+  private static func isCertificateRefusal(_ reason: Int32) -> Bool {
+    switch reason {
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,
+      SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED,
+      SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN,
+      SSL_R_TLSV1_ALERT_UNKNOWN_CA, SSL_R_TLSV1_ALERT_ACCESS_DENIED:
+      true
+    default: false
+    }
   }
 
   /// Sorts OpenSSL's verification results (x509_vfy.h).

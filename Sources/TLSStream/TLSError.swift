@@ -5,7 +5,7 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     private enum Value: String {
       case untrustedCertificate, hostNameMismatch, certificateExpired, badConfiguration
-      case applicationProtocolMissing, handshakeFailed
+      case applicationProtocolMissing, handshakeFailed, clientCertificateRefused
       case addressNotFound, connectFailed, proxyRefused, connectionLost, timedOut, system
     }
 
@@ -25,6 +25,8 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
     public static var applicationProtocolMissing: Self { Self(.applicationProtocolMissing) }
     /// The handshake failed for a reason other than the identity of the peer.
     public static var handshakeFailed: Self { Self(.handshakeFailed) }
+    /// The peer wants a certificate of ours, or another one.
+    public static var clientCertificateRefused: Self { Self(.clientCertificateRefused) }
     /// The host name has no address, or name service did not answer.
     public static var addressNotFound: Self { Self(.addressNotFound) }
     /// No TCP connection came about: refused, unreachable.
@@ -61,6 +63,7 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
   /// Whether trying again is of no use until somebody changes certificates, trust or settings.
   public var needsIntervention: Bool {
     self.isIdentityError || self.code == .badConfiguration || self.code == .proxyRefused
+      || self.code == .clientCertificateRefused
   }
 
   public var description: String { "\(self.code): \(self.message)" }

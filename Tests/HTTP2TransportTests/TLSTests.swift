@@ -61,6 +61,31 @@ struct TLSTests {
     }
   }
 
+  /// Also waiting streams fail: trying again would not help.
+  @Test func aServerThatRefusesTheCertificateIsRecognisable() async throws {
+    let server = try self.authority.issue()
+    let otherAuthority = try TestAuthority()
+    let foreign = try otherAuthority.issue("DNS:client")
+    let trusted = self.authority.certificateFile
+    let peer = try PythonPeer(
+      "tls_peer.py", [server.certificateFile, server.keyFile, trusted])
+    for certificate in [
+      nil, .init(certificateFile: foreign.certificateFile, keyFile: foreign.keyFile),
+    ] as [HTTP2ClientTransport.Configuration.ClientCertificate?] {
+      try await withClient(
+        port: peer.port, security: .tls(caFile: trusted, certificate: certificate)
+      ) { client in
+        var options = CallOptions.defaults
+        options.waitForReady = true
+        let error = try await rpcError { try await client.call("Unary", options: options).message }
+        let cause = try #require(error.cause as? TLSError, "\(error)")
+        #expect(cause.code == .clientCertificateRefused)
+        #expect(cause.needsIntervention && !cause.isIdentityError)
+        #expect(error.message.contains("certificate of the client"))
+      }
+    }
+  }
+
   @Test func aCertificateThatCannotBeShownIsNamed() throws {
     let (one, other) = (try self.authority.issue(), try self.authority.issue())
     let encrypted = "\(one.keyFile).encrypted"
