@@ -125,10 +125,6 @@ final class SinkRun {
 
   /// Ends the sink's server process, and waits for its end.
   func terminateBackend() throws {
-    _ = try self.eye.query(
-      """
-      SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
-      WHERE datname = current_database() AND pid <> pg_backend_pid()
-      """)
+    try self.eye.terminateOthers()
   }
 }

@@ -45,6 +45,17 @@ extension PostgresConnection {
   }
 
   func column(_ sql: String) throws -> [String] { try self.rows(sql).map { $0[0] } }
+
+  /// Ends the server's processes for all others in the database, and waits for their end.
+  func terminateOthers() throws {
+    let others = """
+      FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND backend_type = 'client backend'
+      """
+    try self.query("SELECT pg_terminate_backend(pid) \(others)")
+    // The function itself waits for the end since PostgreSQL 14 only.
+    while try self.query("SELECT \(others)").rowCount > 0 {}
+  }
 }
 
 /// The error that `body` throws.
