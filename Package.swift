@@ -112,7 +112,7 @@ let package = Package(
     ),
     // Tests.
     .target(
-      name: "TestSupport", dependencies: [grpcCore], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["TLSStream", grpcCore], path: "Tests/TestSupport",
       swiftSettings: unoptimisedSettings),
     tests("JSON"),
     tests("Digest"),

@@ -252,21 +252,6 @@ extension ByteBuffer {
     }
     self.append(UInt8(ascii: "\""))
   }
-
-  /// `{"months":1,"days":2,"milliseconds":3}` from 12 bytes.
-  fileprivate mutating func appendDuration(_ bytes: UnsafeBufferPointer<UInt8>) {
-    let raw = UnsafeRawBufferPointer(bytes)
-    func part(_ index: Int) -> UInt64 {
-      UInt64(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: index * 4, as: UInt32.self)))
-    }
-    self.append(utf8: "{\"months\":")
-    self.append(part(0))
-    self.append(utf8: ",\"days\":")
-    self.append(part(1))
-    self.append(utf8: ",\"milliseconds\":")
-    self.append(part(2))
-    self.append(UInt8(ascii: "}"))
-  }
 }
 
 extension ByteBuffer.SecondFraction {

@@ -138,3 +138,23 @@ private func escapes(in word: UInt64) -> UInt64 {
   let controls = (word &- ones &* 0x20) & ~word
   return ((quotes &- ones) & ~quotes | (solidi &- ones) & ~solidi | controls) & tops
 }
+
+extension ByteBuffer {
+  /// Appends `{"months":1,"days":2,"milliseconds":3}`.
+  ///
+  /// - Parameter bytes: three little-endian numbers of four bytes each (Avro 1.12, "Duration").
+  public mutating func appendDuration(_ bytes: UnsafeBufferPointer<UInt8>) {
+    precondition(bytes.count == 12, "a duration of \(bytes.count) bytes")
+    let raw = UnsafeRawBufferPointer(bytes)
+    func part(_ offset: Int) -> UInt64 {
+      UInt64(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    }
+    self.append(utf8: "{\"months\":")
+    self.append(part(0))
+    self.append(utf8: ",\"days\":")
+    self.append(part(4))
+    self.append(utf8: ",\"milliseconds\":")
+    self.append(part(8))
+    self.append(UInt8(ascii: "}"))
+  }
+}

@@ -99,7 +99,7 @@ struct RecordJSONWriter {
     case .double: output.appendJSON(Double(bitPattern: cell))
     case .string, .uuid: output.appendJSONString(row.bytes(cell))
     case .stringList, .json: output.append(row.bytes(cell))
-    case .duration: Self.appendDuration(row.bytes(cell), to: &output)
+    case .duration: output.appendDuration(row.bytes(cell))
     // Sets of fields are metadata, enumerations have a case of their own.
     case .fieldSet, .enumeration: preconditionFailure("\(type) within a record")
     case .bytes, .decimal, .date, .time, .timestamp:
@@ -116,23 +116,6 @@ struct RecordJSONWriter {
       }
       output.append(UInt8(ascii: "\""))
     }
-  }
-
-  private static func appendDuration(
-    _ bytes: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
-  ) {
-    precondition(bytes.count == 12, "a duration of \(bytes.count) bytes")
-    let raw = UnsafeRawBufferPointer(bytes)
-    func part(_ offset: Int) -> UInt64 {
-      UInt64(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
-    }
-    output.append(utf8: "{\"months\":")
-    output.append(part(0))
-    output.append(utf8: ",\"days\":")
-    output.append(part(4))
-    output.append(utf8: ",\"milliseconds\":")
-    output.append(part(8))
-    output.append(UInt8(ascii: "}"))
   }
 }
 

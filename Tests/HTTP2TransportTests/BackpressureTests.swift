@@ -23,7 +23,7 @@ struct BackpressureTests {
   }
 
   @Test func aStreamNobodyReadsStopsItsServerAndNobodyElse() async throws {
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let count = try await client.stream("Blast", #"{"count": 5000, "size": 10000}"#) { response in
         var iterator = response.messages.makeAsyncIterator()
@@ -48,7 +48,7 @@ struct BackpressureTests {
 
   @Test func aWriterWaitsForAServerThatDoesNotRead() async throws {
     // "Wait" never reads its request, so flow control stops us; then the stream is given up.
-    let peer = try PythonPeer("raw_peer.py", ["mute"])
+    let peer = try PythonServer("raw_peer.py", ["mute"])
     try await withClient(port: peer.port) { client in
       let task = Task {
         try await client.clientStreaming(
@@ -66,7 +66,7 @@ struct BackpressureTests {
   }
 
   @Test func aSuspendedWriterIsResumedWhenItsConnectionDies() async throws {
-    let peer = try PythonPeer("raw_peer.py", ["mute"])
+    let peer = try PythonServer("raw_peer.py", ["mute"])
     try await withClient(
       configuration(port: peer.port) {
         $0.keepalive.interval = .milliseconds(20)

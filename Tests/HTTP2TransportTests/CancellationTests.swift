@@ -24,7 +24,7 @@ struct CancellationTests {
 
   @Test(arguments: ["silent", "mute", "stalled", "empty_data_flood"])
   func aCallToAPeerThatDoesNotAnswer(scenario: String) async throws {
-    let peer = try PythonPeer("raw_peer.py", [scenario])
+    let peer = try PythonServer("raw_peer.py", [scenario])
     try await self.cancelAtSeveralTimes(configuration(port: peer.port))
   }
 
@@ -34,7 +34,7 @@ struct CancellationTests {
   }
 
   @Test func aCallBehindAProxyThatDoesNotAnswer() async throws {
-    let proxy = try PythonPeer("proxy_peer.py", ["1", "silent"])
+    let proxy = try PythonServer("proxy_peer.py", ["1", "silent"])
     try await self.cancelAtSeveralTimes(
       configuration(port: 1, host: "service.invalid") {
         $0.proxy = .init(host: "127.0.0.1", port: proxy.port)
@@ -42,7 +42,7 @@ struct CancellationTests {
   }
 
   @Test func aCallInTheMiddleOfTheTLSHandshake() async throws {
-    let (peer, authority) = (try PythonPeer("raw_peer.py", ["silent"]), try TestAuthority())
+    let (peer, authority) = (try PythonServer("raw_peer.py", ["silent"]), try TestAuthority())
     try await self.cancelAtSeveralTimes(
       configuration(port: peer.port, security: .tls(caFile: authority.certificateFile)))
   }

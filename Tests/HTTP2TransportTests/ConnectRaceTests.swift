@@ -1,6 +1,7 @@
 import GRPCCore
 import Glibc
 import TLSStream
+import TestSupport
 import Testing
 
 @testable import HTTP2Transport
@@ -97,7 +98,7 @@ struct ConnectRaceTests {
   }
 
   @Test func anAddressThatDoesNotAnswerIsOvertaken() async throws {
-    let (hole, peer) = (try BlackHole(), try PythonPeer("grpcio_peer.py"))
+    let (hole, peer) = (try BlackHole(), try PythonServer("grpcio_peer.py"))
     let unused = try Socket.listen(host: "127.0.0.1", port: 0).localAddress
     let addresses =
       [hole.address, unused, hole.address]

@@ -6,8 +6,8 @@ import Testing
 
 /// Against C-core, which nobody here wrote.
 struct GRPCIOTests {
-  static let shared = Result { try PythonPeer("grpcio_peer.py") }
-  let peer: PythonPeer
+  static let shared = Result { try PythonServer("grpcio_peer.py") }
+  let peer: PythonServer
 
   init() throws { self.peer = try Self.shared.get() }
 

@@ -11,9 +11,11 @@ struct HostileFrameTests {
   /// Above what a connection with the limits below may hold, and far below what the peers send.
   static let maxGrowth = 64 << 20
 
-  func peer(_ scenario: String) throws -> PythonPeer { try PythonPeer("raw_peer.py", [scenario]) }
+  func peer(_ scenario: String) throws -> PythonServer {
+    try PythonServer("raw_peer.py", [scenario])
+  }
 
-  func configuration(_ peer: PythonPeer) -> HTTP2ClientTransport.Configuration {
+  func configuration(_ peer: PythonServer) -> HTTP2ClientTransport.Configuration {
     HTTP2TransportTests.configuration(port: peer.port) {
       $0.maxMessageBytes = 1 << 20
       $0.backoff.initial = .milliseconds(1)

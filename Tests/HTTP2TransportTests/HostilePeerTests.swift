@@ -6,7 +6,9 @@ import Testing
 
 /// Peers that break the rules, or speak something else. Each ends in a clear error, soon.
 struct HostilePeerTests {
-  func peer(_ scenario: String) throws -> PythonPeer { try PythonPeer("raw_peer.py", [scenario]) }
+  func peer(_ scenario: String) throws -> PythonServer {
+    try PythonServer("raw_peer.py", [scenario])
+  }
 
   func outcome(_ scenario: String) async throws -> ([[UInt8]], RPCError) {
     let peer = try self.peer(scenario)

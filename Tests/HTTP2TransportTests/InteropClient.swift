@@ -63,13 +63,19 @@ extension GRPCClient {
       async throws -> Result
   ) async throws -> Result {
     let (requests, send) = AsyncStream<[UInt8]>.makeStream()
+    let isOver = Gate()
     return try await self.bidirectionalStreaming(
       request: StreamingClientRequest { writer in
         for await request in requests { try await writer.write(request) }
+        // The stream of requests ends with the task too, which is no end of the requests.
+        if Task.isCancelled { await isOver.wait() }
       }, descriptor: interopMethod("FullDuplexCall"), serializer: IdentitySerializer(),
       deserializer: IdentityDeserializer(), options: options
     ) { response in
-      defer { send.finish() }
+      defer {
+        send.finish()
+        isOver.open()
+      }
       var messages = InteropResponse(messages: response.messages.makeAsyncIterator())
       return try await body(send, &messages)
     }

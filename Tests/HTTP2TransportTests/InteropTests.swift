@@ -16,13 +16,13 @@ struct InteropTests {
   /// Servers live as long as the suite: each takes a second to start.
   final class Servers: Sendable {
     let authority: TestAuthority
-    let peers: [Peer: PythonPeer]
+    let peers: [Peer: PythonServer]
 
     init() throws {
       self.authority = try TestAuthority()
       let identity = try self.authority.issue()
-      func start(_ arguments: String...) throws -> PythonPeer {
-        try PythonPeer("interop/interop_peer.py", arguments)
+      func start(_ arguments: String...) throws -> PythonServer {
+        try PythonServer("interop/interop_peer.py", arguments)
       }
       self.peers = [
         .plaintext: try start(),
@@ -331,7 +331,7 @@ struct InteropTests {
     limit: Int, to peer: Peer, _ body: (TestClient) async throws -> Result
   ) async throws -> Result {
     let port = try #require(self.servers.peers[peer]).port
-    let proxy = try PythonPeer("proxy_peer.py", ["\(port)", "limit:\(limit)"])
+    let proxy = try PythonServer("proxy_peer.py", ["\(port)", "limit:\(limit)"])
     let configuration = configuration(port: 1, host: "service.invalid") {
       $0.proxy = .init(host: "127.0.0.1", port: proxy.port)
     }

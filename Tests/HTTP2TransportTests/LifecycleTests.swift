@@ -7,7 +7,7 @@ import Testing
 /// Connections that come and go under the streams.
 struct LifecycleTests {
   @Test func streamsAskedForBeforeConnectWait() async throws {
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     let transport = try HTTP2ClientTransport(
       configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
     try await transport.withStream(descriptor: method("Bidi"), options: .defaults) { stream, _ in
@@ -15,13 +15,13 @@ struct LifecycleTests {
       try await stream.outbound.write(.message([1, 2]))
       let connecting = Task { try await transport.connect() }
       var parts = stream.inbound.makeAsyncIterator()
-      guard case .metadata = try await parts.next() else { throw PythonPeerError(message: "part") }
+      guard case .metadata = try await parts.next() else { throw ProgramFailure(message: "part") }
       guard case .message([1, 2]) = try await parts.next() else {
-        throw PythonPeerError(message: "part")
+        throw ProgramFailure(message: "part")
       }
       await stream.outbound.finish()
       guard case .status(let status, _) = try await parts.next() else {
-        throw PythonPeerError(message: "part")
+        throw ProgramFailure(message: "part")
       }
       #expect(status.code == .ok)
       let end = try await parts.next()
@@ -38,7 +38,7 @@ struct LifecycleTests {
   }
 
   @Test func gracefulShutdownLetsStreamsFinish() async throws {
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let count = try await client.stream("Blast", #"{"count": 1000, "size": 10000}"#) {
         response in
@@ -55,7 +55,7 @@ struct LifecycleTests {
   }
 
   @Test func cancellingConnectBreaksStreamsOff() async throws {
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     let transport = try HTTP2ClientTransport(
       configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
     let client = GRPCClient(transport: transport)
@@ -70,7 +70,7 @@ struct LifecycleTests {
   }
 
   @Test func aKilledServerFailsItsStreamsAndTheNextConnects() async throws {
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let error = try await rpcError {
         try await client.stream("Wait") { response in
@@ -81,7 +81,7 @@ struct LifecycleTests {
       #expect(error.message.contains("lost"))
       let refused = try await rpcError { try await client.text("Unary") }
       #expect(refused.code == .unavailable)
-      let successor = try PythonPeer("grpcio_peer.py", ["--port", "\(peer.port)"])
+      let successor = try PythonServer("grpcio_peer.py", ["--port", "\(peer.port)"])
       #expect(successor.port == peer.port)
       let echoed = try await client.text("Unary", "again")
       #expect(echoed == "again")
@@ -99,7 +99,7 @@ struct LifecycleTests {
       }()
       let refused = try await rpcError { try await client.text("Unary") }
       #expect(refused.code == .unavailable)
-      let peer = try PythonPeer("grpcio_peer.py", ["--port", "\(port)"])
+      let peer = try PythonServer("grpcio_peer.py", ["--port", "\(port)"])
       let message = try await echoed
       #expect(message == [9])
       _ = peer
@@ -107,7 +107,7 @@ struct LifecycleTests {
   }
 
   @Test func aServerThatStopsGracefullyFinishesItsStreams() async throws {
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let (echoes, gate) = AsyncStream<Void>.makeStream()
       let count = try await client.bidirectionalStreaming(
@@ -134,7 +134,7 @@ struct LifecycleTests {
   }
 
   @Test func streamsAboveTheServersLimitWaitForTheirTurn() async throws {
-    let peer = try PythonPeer("grpcio_peer.py", ["--max-streams", "2"])
+    let peer = try PythonServer("grpcio_peer.py", ["--max-streams", "2"])
     try await withClient(port: peer.port) { client in
       try await withThrowingTaskGroup(of: String.self) { group in
         for index in 0..<50 { group.addTask { try await client.text("Unary", "\(index)") } }
@@ -146,7 +146,7 @@ struct LifecycleTests {
 
   @Test func aFailingRequestProducerEndsTheRPC() async throws {
     struct ProducerError: Error {}
-    let peer = try PythonPeer("grpcio_peer.py")
+    let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let error = try await rpcError {
         try await client.clientStreaming(

@@ -1,5 +1,6 @@
 import CSystem
 import Glibc
+import TestSupport
 
 /// The most memory this process held at once.
 enum PeakMemory {
@@ -10,7 +11,7 @@ enum PeakMemory {
     // Sets the peak to what is resident now (proc(5), clear_refs).
     let file = open("/proc/self/clear_refs", O_WRONLY)
     defer { close(file) }
-    guard write(file, "5", 1) == 1 else { throw PythonPeerError(message: "clear_refs: \(errno)") }
+    guard write(file, "5", 1) == 1 else { throw ProgramFailure(message: "clear_refs: \(errno)") }
     let before = try self.status("VmHWM:")
     try await body()
     return try self.status("VmHWM:") - before
@@ -30,7 +31,7 @@ enum PeakMemory {
 
   private static func status(_ name: String) throws -> Int {
     guard let file = fopen("/proc/self/status", "r") else {
-      throw PythonPeerError(message: "/proc/self/status: \(errno)")
+      throw ProgramFailure(message: "/proc/self/status: \(errno)")
     }
     defer { fclose(file) }
     var line = [CChar](repeating: 0, count: 256)
@@ -41,12 +42,12 @@ enum PeakMemory {
       let digits = text.drop { !$0.isNumber }.prefix { $0.isNumber }
       return (Int(digits) ?? 0) * 1024
     }
-    throw PythonPeerError(message: "no \(name) in /proc/self/status")
+    throw ProgramFailure(message: "no \(name) in /proc/self/status")
   }
 
   private static func entries(_ path: String) throws -> Int {
     guard let directory = opendir(path) else {
-      throw PythonPeerError(message: "\(path): \(errno)")
+      throw ProgramFailure(message: "\(path): \(errno)")
     }
     defer { closedir(directory) }
     var count = 0

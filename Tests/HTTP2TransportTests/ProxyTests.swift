@@ -9,7 +9,7 @@ struct ProxyTests {
   static let host = "service.invalid"
 
   func configuration(
-    through proxy: PythonPeer, authorization: (String, String)? = nil,
+    through proxy: PythonServer, authorization: (String, String)? = nil,
     security: HTTP2ClientTransport.Configuration.Security = .plaintext
   ) -> HTTP2ClientTransport.Configuration {
     HTTP2TransportTests.configuration(port: 7443, host: Self.host, security: security) {
@@ -20,13 +20,13 @@ struct ProxyTests {
     }
   }
 
-  func proxy(_ mode: String, to port: UInt16 = 1) throws -> PythonPeer {
-    try PythonPeer("proxy_peer.py", ["\(port)", mode])
+  func proxy(_ mode: String, to port: UInt16 = 1) throws -> PythonServer {
+    try PythonServer("proxy_peer.py", ["\(port)", mode])
   }
 
   @Test(arguments: ["open", "drip", "interim", "eager", "auth:me:s3:cret"])
   func aProxyOpensATunnel(mode: String) async throws {
-    let server = try PythonPeer("grpcio_peer.py")
+    let server = try PythonServer("grpcio_peer.py")
     let proxy = try self.proxy(mode, to: server.port)
     let authorization = mode.hasPrefix("auth") ? ("me", "s3:cret") : nil
     try await withClient(self.configuration(through: proxy, authorization: authorization)) {
@@ -44,7 +44,7 @@ struct ProxyTests {
     let authority = try TestAuthority()
     for (names, isRight) in [("DNS:\(Self.host)", true), ("DNS:127.0.0.1,IP:127.0.0.1", false)] {
       let identity = try authority.issue(names)
-      let server = try PythonPeer(
+      let server = try PythonServer(
         "grpcio_peer.py", ["--certificate", identity.certificateFile, "--key", identity.keyFile])
       let proxy = try self.proxy(mode, to: server.port)
       let security = HTTP2ClientTransport.Configuration.Security.tls(

@@ -40,16 +40,16 @@ struct SoakTests {
   }
 
   @Test func connectionsThatPeersEndedLeaveNothingBehind() async throws {
-    let peer = try PythonPeer("raw_peer.py", ["one_call"])
+    let peer = try PythonServer("raw_peer.py", ["one_call"])
     try await self.soak(configuration(port: peer.port))
   }
 
   @Test func connectionsOverTLSThroughAProxyLeaveNothingBehind() async throws {
     let authority = try TestAuthority()
     let identity = try authority.issue()
-    let peer = try PythonPeer(
+    let peer = try PythonServer(
       "raw_peer.py", ["one_call", identity.certificateFile, identity.keyFile])
-    let proxy = try PythonPeer("proxy_peer.py", ["\(peer.port)"])
+    let proxy = try PythonServer("proxy_peer.py", ["\(peer.port)"])
     let configuration = configuration(
       port: peer.port, host: "localhost", security: .tls(caFile: authority.certificateFile)
     ) { $0.proxy = .init(host: "127.0.0.1", port: proxy.port) }

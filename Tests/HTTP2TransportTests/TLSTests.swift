@@ -9,9 +9,9 @@ struct TLSTests {
 
   init() throws { self.authority = try TestAuthority() }
 
-  func peer(names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2) throws -> PythonPeer {
+  func peer(names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 2) throws -> PythonServer {
     let server = try self.authority.issue(names, days: days)
-    return try PythonPeer(
+    return try PythonServer(
       "grpcio_peer.py", ["--certificate", server.certificateFile, "--key", server.keyFile])
   }
 
@@ -35,7 +35,7 @@ struct TLSTests {
     let (server, client) = (try self.authority.issue(), try self.authority.issue("DNS:client"))
     let otherAuthority = try TestAuthority()
     let foreign = try otherAuthority.issue("DNS:client")
-    let peer = try PythonPeer(
+    let peer = try PythonServer(
       "grpcio_peer.py",
       [
         "--certificate", server.certificateFile, "--key", server.keyFile, "--client-authority",
@@ -67,7 +67,7 @@ struct TLSTests {
     let otherAuthority = try TestAuthority()
     let foreign = try otherAuthority.issue("DNS:client")
     let trusted = self.authority.certificateFile
-    let peer = try PythonPeer(
+    let peer = try PythonServer(
       "tls_peer.py", [server.certificateFile, server.keyFile, trusted])
     for certificate in [
       nil, .init(certificateFile: foreign.certificateFile, keyFile: foreign.keyFile),
@@ -113,7 +113,7 @@ struct TLSTests {
   @Test func anIdentityErrorIsRecognisable() async throws {
     let other = try TestAuthority()
     let trusted = self.authority.certificateFile
-    let cases: [(PythonPeer, String, TLSError.Code)] = [
+    let cases: [(PythonServer, String, TLSError.Code)] = [
       (try self.peer(), other.certificateFile, .untrustedCertificate),
       (try self.peer(names: "DNS:elsewhere.example"), trusted, .hostNameMismatch),
       (try self.peer(days: -1), trusted, .certificateExpired),
@@ -139,7 +139,7 @@ struct TLSTests {
   func whatIsNotSafeIsRefused(kind: String, code: TLSError.Code, text: String) async throws {
     let server = try self.authority.issue(
       key: kind == "weak key" ? "rsa:1024" : "ec", isSelfSigned: kind == "self-signed")
-    let peer = try PythonPeer(
+    let peer = try PythonServer(
       "tls_peer.py",
       [server.certificateFile, server.keyFile] + (kind == "TLS 1.1" ? ["1.1"] : []))
     try await withClient(port: peer.port, security: .tls(caFile: self.authority.certificateFile)) {

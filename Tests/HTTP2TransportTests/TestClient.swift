@@ -1,6 +1,7 @@
 import GRPCCore
 import HTTP2Transport
 import TLSStream
+import TestSupport
 import Testing
 
 struct IdentitySerializer: MessageSerializer {
@@ -94,5 +95,5 @@ func rpcError(_ body: () async throws -> some Sendable) async throws -> RPCError
   } catch let error as RPCError {
     return error
   }
-  throw PythonPeerError(message: "the RPC did not fail")
+  throw ProgramFailure(message: "the RPC did not fail")
 }

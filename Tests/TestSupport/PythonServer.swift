@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import TLSStream
 
 /// A Python script of `Tests/Fixtures` that serves on a loopback port, which it prints as its first
 /// line. It ends when the object goes, or with the test process, by the end of its input.
@@ -7,6 +8,7 @@ public final class PythonServer: Sendable {
   public let port: UInt16
   private let process: pid_t
   private let input: Int32
+  private let isKilled = Lock(false)
 
   public init(_ script: String, _ arguments: [String] = []) throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent()
@@ -43,7 +45,26 @@ public final class PythonServer: Sendable {
 
   deinit {
     close(self.input)
-    kill(self.process, SIGKILL)
+    self.kill()
+  }
+
+  /// Sends one line of command.
+  public func tell(_ line: String) throws {
+    let line = Array("\(line)\n".utf8)
+    guard write(self.input, line, line.count) == line.count else {
+      throw ProgramFailure(message: "the server does not listen")
+    }
+  }
+
+  /// Ends the process at once, without any farewell. Once only: the number may be given to another
+  /// process afterwards.
+  public func kill() {
+    let wasKilled = self.isKilled.withLock { isKilled in
+      defer { isKilled = true }
+      return isKilled
+    }
+    guard !wasKilled else { return }
+    Glibc.kill(self.process, SIGKILL)
     var status: Int32 = 0
     while waitpid(self.process, &status, 0) == -1, errno == EINTR {}
   }

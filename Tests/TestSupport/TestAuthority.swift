@@ -58,6 +58,7 @@ public final class TestAuthority: Sendable {
 
 public struct ProgramFailure: Error {
   public var message: String
+  public init(message: String) { self.message = message }
 }
 
 /// Runs a program found in `PATH` to its end, its output thrown away.

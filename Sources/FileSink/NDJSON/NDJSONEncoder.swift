@@ -146,7 +146,7 @@ public final class NDJSONEncoder {
       Self.quoted(&output) { $0.appendTimestamp(number, .microseconds, isLocal: true) }
     case .localNanoseconds:
       Self.quoted(&output) { $0.appendTimestamp(number, .nanoseconds, isLocal: true) }
-    case .duration: self.appendDuration(row.bytes(cell), to: &output)
+    case .duration: output.appendDuration(row.bytes(cell))
     case .jsonText: output.append(row.bytes(cell))
     case .fieldSet: self.appendNames(row.bytes(cell), to: &output)
     case .record: self.appendRecord(entry.pointee.argument, row, to: &output)
@@ -173,23 +173,6 @@ public final class NDJSONEncoder {
     } else {
       self.appendObject(record.pointee.steps, row, to: &output)
     }
-  }
-
-  private func appendDuration(
-    _ bytes: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
-  ) {
-    precondition(bytes.count == 12, "a duration of \(bytes.count) bytes")
-    let raw = UnsafeRawBufferPointer(bytes)
-    func part(_ offset: Int) -> UInt64 {
-      UInt64(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
-    }
-    output.append(utf8: "{\"months\":")
-    output.append(part(0))
-    output.append(utf8: ",\"days\":")
-    output.append(part(4))
-    output.append(utf8: ",\"milliseconds\":")
-    output.append(part(8))
-    output.append(UInt8(ascii: "}"))
   }
 
   /// Appends the names of the set bits as an array.
