@@ -9,4 +9,20 @@ import Testing
     let value = RowBuffer.Cell(offset: 0, count: 0, isDiff: false)
     #expect(!value.isNull && !value.isAbsent)
   }
+
+  @Test("Memory is kept while it is used, and given back by a transaction that did not need it")
+  func givesBack() {
+    var buffer = RowBuffer(columnCount: 100)
+    for _ in 1...2 {
+      buffer.bytes.append(contentsOf: repeatElement(1, count: 1 << 20))
+      buffer.cells.append(contentsOf: repeatElement(.null, count: 10_000))
+      buffer.removeAll()
+      #expect(buffer.bytes.isEmpty && buffer.bytes.capacity >= 1 << 20)
+      #expect(buffer.cells.isEmpty && buffer.cells.capacity >= 10_000)
+    }
+    buffer.bytes.append(1)
+    buffer.removeAll()
+    #expect(buffer.bytes.capacity < 1 << 10)
+    #expect(buffer.cells.capacity < 100)
+  }
 }
