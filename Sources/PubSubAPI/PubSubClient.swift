@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 public import GRPCCore
 internal import GRPCProtobuf
+internal import PubSubMessages
 internal import SwiftProtobuf
 
 /// The calls of the Pub/Sub API that an exporter makes. The owner of the `GRPCClient` runs it and

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import PubSubMessages
 import SwiftProtobuf
 import Testing
 

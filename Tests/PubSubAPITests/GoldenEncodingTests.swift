@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GRPCCore
+import PubSubMessages
 import SwiftProtobuf
 import Testing
 

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GRPCCore
+import PubSubMessages
 import SwiftProtobuf
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import PubSubAPI
+internal import PubSubMessages
 
 /// Publishing by clients, `contract/semantics.md` section 10.
 enum Publication {

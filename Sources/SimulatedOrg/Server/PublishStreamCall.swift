@@ -1,4 +1,4 @@
-internal import PubSubAPI
+internal import PubSubMessages
 internal import SwiftProtobuf
 
 /// PublishStream: an answer per request; the topic is fixed by the first.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import PubSubAPI
+internal import PubSubMessages
 internal import SwiftProtobuf
 
 /// One Subscribe call: credit, position, keepalives.

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import PubSubAPI
+internal import PubSubMessages
 internal import SwiftProtobuf
 
 /// A call with one request and one answer, made by `answer`.

@@ -2,6 +2,7 @@ import FoundationEssentials
 import GRPCCore
 import Pipeline
 import PubSubAPI
+import PubSubMessages
 import SwiftProtobuf
 import TestSupport
 import Testing

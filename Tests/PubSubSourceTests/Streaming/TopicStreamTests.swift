@@ -1,6 +1,7 @@
 import GRPCCore
 import Pipeline
 import PubSubAPI
+import PubSubMessages
 import TestSupport
 import Testing
 
