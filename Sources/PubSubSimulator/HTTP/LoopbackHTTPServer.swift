@@ -9,8 +9,8 @@ final class LoopbackHTTPServer: Sendable {
 
   // Set by `init`, ended by the one call of `stop`; libmicrohttpd has locks of its own.
   private nonisolated(unsafe) let daemon: OpaquePointer
-  /// What the daemon's callbacks are given; lives as long as the daemon.
-  private let context: Context
+  // Given back by that call, after the last callback.
+  private nonisolated(unsafe) let context: Unmanaged<Context>
   let port: UInt16
 
   private final class Context: Sendable {
@@ -27,7 +27,8 @@ final class LoopbackHTTPServer: Sendable {
 
   /// - Parameter port: 0: chosen by the system.
   init(port: UInt16, handler: @escaping Handler) throws {
-    let context = Context(handler)
+    // The daemon's, until `stop`: a server that is dropped without it still takes requests.
+    let context = Unmanaged.passRetained(Context(handler))
     let started = c_mhd_start(
       port,
       { context, connection, path, method, _, upload, uploadCount, request in
@@ -39,13 +40,17 @@ final class LoopbackHTTPServer: Sendable {
           method: String(cString: method), path: String(cString: path), upload, uploadCount,
           request)
       },
-      Unmanaged.passUnretained(context).toOpaque(),
+      context.toOpaque(),
       { _, _, request, _ in
         guard let incoming = request?.pointee else { return }
         Unmanaged<Incoming>.fromOpaque(incoming).release()
         request?.pointee = nil
       })
-    guard let started else { throw SimulatorError.system("HTTP on 127.0.0.1:\(port)") }
+    guard let started else {
+      let error = SimulatorError.system("HTTP on 127.0.0.1:\(port)")
+      context.release()
+      throw error
+    }
     self.daemon = started
     self.context = context
     self.port = c_mhd_port(started)
@@ -57,6 +62,7 @@ final class LoopbackHTTPServer: Sendable {
       // It waits for threads that may wait for tasks.
       DispatchQueue.global().async {
         MHD_stop_daemon(self.daemon)
+        self.context.release()
         continuation.resume()
       }
     }
