@@ -10,7 +10,7 @@ final class LoopbackHTTPServer: Sendable {
   // Set by `init`, ended by the one call of `stop`; libmicrohttpd has locks of its own.
   private nonisolated(unsafe) let daemon: OpaquePointer
   // Given back by that call, after the last callback.
-  private nonisolated(unsafe) let context: Unmanaged<Context>
+  private let context: Unmanaged<Context>
   let port: UInt16
 
   private final class Context: Sendable {
