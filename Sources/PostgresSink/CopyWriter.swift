@@ -1,7 +1,7 @@
 package import PostgresStore
 
 /// Takes the rows of a binary `COPY … FROM STDIN` (PostgreSQL manual, COPY, "Binary Format") and
-/// sends them in chunks. Lent by `PostgresConnection.copyIn`, which writes header and trailer.
+/// sends them in chunks. Lent by `PostgresConnection.copyIn`, which sends header and trailer.
 package struct CopyWriter: ~Copyable {
   static let chunkByteCount = 64 * 1024
 
@@ -67,12 +67,7 @@ package struct CopyWriter: ~Copyable {
     try self.integer(0 as Int32)
   }
 
-  mutating func trailer() throws(PostgresError) {
-    try self.integer(Int16(-1))
-    try self.flush()
-  }
-
-  private mutating func flush() throws(PostgresError) {
+  mutating func flush() throws(PostgresError) {
     guard self.used > 0 else { return }
     let used = self.used
     self.used = 0
@@ -81,6 +76,9 @@ package struct CopyWriter: ~Copyable {
 }
 
 extension PostgresConnection {
+  /// A field count that ends the data.
+  private static let copyTrailer: [UInt8] = [0xFF, 0xFF]
+
   /// Runs a `COPY … FROM STDIN (FORMAT binary)`; statements may stand before it, separated by
   /// semicolons. When `body` throws, the COPY is ended as failed and the error handed on.
   ///
@@ -93,15 +91,28 @@ extension PostgresConnection {
     return try self.finishCopy()
   }
 
-  /// The same, but for the server's answer: `finishCopy` has to be next.
+  /// The same, but the COPY stays open for more of it: the same again or `finishCopy` has to be
+  /// next. For each COPY the server makes its buffers of a thousand rows anew.
   package func sendCopyIn(
     _ sql: String, _ body: (inout CopyWriter) throws -> Void
   ) throws {
-    try self.sendCopy(sql) {
+    let isNew = !self.isTakingCopy(sql)
+    if isNew {
+      try self.finishCopy()
+      try self.beginCopy(sql, trailer: Self.copyTrailer)
+    }
+    do {
       var writer = CopyWriter(self)
-      try writer.header()
+      if isNew { try writer.header() }
       try body(&writer)
-      try writer.trailer()
+      try writer.flush()
+    } catch {
+      do throws(PostgresError) {
+        try self.giveUpCopy()
+      } catch let lost {
+        throw error is PostgresError ? error : lost
+      }
+      throw error
     }
   }
 }

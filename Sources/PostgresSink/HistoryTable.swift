@@ -18,8 +18,14 @@ package struct HistoryTable {
       "COPY \(definition.qualifiedName) (\(self.columns)) FROM STDIN (FORMAT binary)"
   }
 
-  /// Copies rows straight into the table. Absent and null are both NULL in it; which it was is told
-  /// by the lists of fields. The connection's `finishCopy` has to be next.
+  /// A COPY to the table is under way and takes more rows.
+  package func isTaking(over connection: PostgresConnection) -> Bool {
+    connection.isTakingCopy(self.copyStatement)
+  }
+
+  /// Copies rows straight into the table, in a COPY that stays open: the same again or the
+  /// connection's `finishCopy` has to be next. Absent and null are both NULL in the table; which it
+  /// was is told by the lists of fields.
   package func send(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {

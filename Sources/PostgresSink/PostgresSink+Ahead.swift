@@ -4,20 +4,23 @@ internal import PostgresStore
 /// Rows of the history are sent while their transaction still grows, so that the server works on
 /// them while the next events are decoded.
 extension PostgresSink {
-  /// A COPY costs the server about as much as some rows: not for fewer bytes of values than these.
-  private static let minByteCount = 512 * 1024
+  /// Bytes of values that are worth a call of their own.
+  private static let minByteCount = 64 * 1024
+  /// The same when a COPY to another table is under way, which has to end first.
+  private static let minByteCountForAnother = 512 * 1024
 
   /// Sends what has gathered, if it is worth it, and does not wait for the answer.
   ///
   /// Whatever goes wrong is left to the transaction, which then sends the rows again.
   func sendAhead(_ rows: PendingRows) {
-    guard rows.unsentByteCount >= Self.minByteCount, self.maySendAhead, self.care == .none,
-      rows.loader.hasHistory, rows.buffer.rows[rows.sentCount...].allSatisfy({ $0.epoch <= 1 })
+    let isForAnother = self.isAhead && !rows.loader.isTakingHistory(over: self.connection)
+    guard
+      rows.unsentByteCount >= (isForAnother ? Self.minByteCountForAnother : Self.minByteCount),
+      self.maySendAhead, self.care == .none, rows.loader.hasHistory,
+      rows.buffer.rows[rows.sentCount...].allSatisfy({ $0.epoch <= 1 })
     else { return }
     do {
-      if self.isAhead {
-        try self.connection.finishCopy()
-      } else {
+      if !self.isAhead {
         // What is not idle now has been left by an error; to send ahead is not the place to mend it.
         guard self.connection.transactionStatus == .idle else { return }
         try self.connection.begin()
@@ -41,7 +44,7 @@ extension PostgresSink {
   func rollBack() throws(PostgresError) {
     self.forgetAhead()
     // Its answer, good or bad, is of no more interest.
-    _ = try? self.connection.finishCopy()
+    try? self.connection.giveUpCopy()
     try self.connection.execute("ROLLBACK")
   }
 }

@@ -38,7 +38,13 @@ package final class TableLoader {
 
   package var hasHistory: Bool { self.history != nil }
 
-  /// Sends rows to the history ahead of their `load`. The connection's `finishCopy` has to be next.
+  /// A COPY to the history is under way and takes more.
+  package func isTakingHistory(over connection: PostgresConnection) -> Bool {
+    self.history?.isTaking(over: connection) ?? false
+  }
+
+  /// Sends rows to the history ahead of their `load`, in a COPY that stays open: the same again or
+  /// the connection's `finishCopy` has to be next.
   package func sendHistory(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {

@@ -98,6 +98,62 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["0"])
   }
 
+  /// One row of nulls.
+  private func sendRow(_ connection: PostgresConnection, _ sql: String) throws {
+    try connection.sendCopyIn(sql) { writer in
+      try writer.row(fieldCount: 1)
+      try writer.null()
+    }
+  }
+
+  @Test("A COPY takes more until another statement's begins or it is finished or given up")
+  func openCopy() async throws {
+    let connection = try await TestDatabase().connect()
+    try connection.execute("CREATE TABLE t (a int); CREATE TABLE u (a int)")
+    let sql = "COPY t FROM STDIN (FORMAT binary)"
+    #expect(!connection.isTakingCopy(sql))
+    for _ in 0..<3 {
+      try self.sendRow(connection, sql)
+      #expect(connection.isTakingCopy(sql))
+    }
+    try self.sendRow(connection, "COPY u FROM STDIN (FORMAT binary)")
+    #expect(!connection.isTakingCopy(sql))
+    #expect(try connection.finishCopy() == 1)
+    #expect(try connection.finishCopy() == 0)
+    #expect(try connection.column("SELECT count(*) FROM t") == ["3"])
+    for _ in 0..<2 { try self.sendRow(connection, sql) }
+    #expect(try connection.finishCopy() == 2)
+    try self.sendRow(connection, sql)
+    try connection.giveUpCopy()
+    try connection.giveUpCopy()
+    #expect(connection.transactionStatus == .idle)
+    #expect(try connection.column("SELECT count(*) FROM t") == ["5"])
+  }
+
+  @Test("An old COPY takes no more, before the statement timeout ends it")
+  func oldCopy() async throws {
+    let connection = try await TestDatabase().connect { $0.statementTimeout = .milliseconds(40) }
+    try connection.execute("CREATE TABLE t (a int)")
+    let sql = "COPY t FROM STDIN (FORMAT binary)"
+    try self.sendRow(connection, sql)
+    try await Task.sleep(for: .milliseconds(11))
+    #expect(!connection.isTakingCopy(sql))
+    try self.sendRow(connection, sql)
+    #expect(try connection.finishCopy() == 1)
+    #expect(try connection.column("SELECT count(*) FROM t") == ["2"])
+  }
+
+  @Test("What a row in the middle of an open COPY is refused for is told by its end")
+  func refusedInOpenCopy() async throws {
+    let connection = try await TestDatabase().connect()
+    try connection.execute("CREATE TABLE t (a int NOT NULL)")
+    let sql = "COPY t FROM STDIN (FORMAT binary)"
+    for _ in 0..<3 { try self.sendRow(connection, sql) }
+    #expect(postgresError { try connection.finishCopy() }?.sqlState == "23502")
+    #expect(connection.transactionStatus == .idle)
+    #expect(try connection.column("SELECT count(*) FROM t") == ["0"])
+  }
+
   @Test("Messages hold the names of things, never values of rows")
   func messages() async throws {
     let connection = try await TestDatabase().connect()

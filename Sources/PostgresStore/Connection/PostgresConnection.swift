@@ -13,12 +13,12 @@ package final class PostgresConnection {
     case idle, inTransaction, failed, unknown
   }
 
-  private let configuration: PostgresConnectionConfiguration
-  private var connection: OpaquePointer  // PGconn *
+  let configuration: PostgresConnectionConfiguration
+  var connection: OpaquePointer  // PGconn *
   /// Given up: the server was silent for too long.
   private var isAbandoned = false
-  /// The COPY that has been sent and not been answered.
-  private var unansweredCopy: String?
+  /// The COPY that is under way, until its answer is taken.
+  var copyUnderWay: CopyUnderWay?
 
   /// Connects.
   package init(_ configuration: PostgresConnectionConfiguration) throws(PostgresError) {
@@ -55,7 +55,7 @@ package final class PostgresConnection {
     PQfinish(self.connection)
     self.connection = connection
     self.isAbandoned = false
-    self.unansweredCopy = nil
+    self.copyUnderWay = nil
   }
 
   // MARK: Statements
@@ -120,83 +120,10 @@ package final class PostgresConnection {
     return value
   }
 
-  // MARK: COPY
-
-  /// Runs a `COPY … FROM STDIN`; statements may stand before it, separated by semicolons.
-  ///
-  /// - Parameter body: sends the data with `sendCopyData`. When it throws, the COPY is ended as
-  ///   failed and the error handed on.
-  /// - Returns: the number of rows copied.
-  @discardableResult
-  package func copy(_ sql: String, _ body: () throws -> Void) throws -> Int {
-    try self.sendCopy(sql, body)
-    return try self.finishCopy()
-  }
-
-  /// The same, but for the server's answer: `finishCopy` has to be next. Until then the server works
-  /// on what is under way, and so may the caller.
-  package func sendCopy(_ sql: String, _ body: () throws -> Void) throws {
-    try self.start("COPY") { PQsendQuery(self.connection, sql) }
-    let label = Self.label(sql)
-    try self.awaitCopyIn(label)
-    do {
-      try body()
-    } catch {
-      try self.endCopy(label, givenUpFor: error)
-    }
-    try self.start("COPY") { PQputCopyEnd(self.connection, nil) }
-    self.unansweredCopy = label
-  }
-
-  /// Takes the answer to `sendCopy`, if one is due.
-  ///
-  /// - Returns: the number of rows copied.
-  @discardableResult
-  package func finishCopy() throws(PostgresError) -> Int {
-    guard let label = self.unansweredCopy else { return 0 }
-    self.unansweredCopy = nil
-    return try self.finish(label)?.affectedRowCount ?? 0
-  }
-
-  private func endCopy(_ label: String, givenUpFor failure: any Error) throws -> Never {
-    try self.start("COPY") { PQputCopyEnd(self.connection, "given up by the client") }
-    do throws(PostgresError) {
-      _ = try self.finish(label)
-    } catch {
-      // The server's answer to a COPY given up says only that.
-      if self.isConnected || failure is PostgresError { throw failure }
-      throw error
-    }
-    throw PostgresError(.bug, "postgres: COPY not ended: \(failure)")
-  }
-
-  private func awaitCopyIn(_ label: String) throws(PostgresError) {
-    while let result = try self.nextResult() {
-      switch result.status {
-      case PGRES_COPY_IN: return
-      case PGRES_COMMAND_OK, PGRES_TUPLES_OK: continue
-      default:
-        let error = self.error(of: result, label)
-        while try self.nextResult() != nil {}
-        throw error
-      }
-    }
-    throw PostgresError(.bug, "postgres: \(label): no COPY FROM STDIN")
-  }
-
-  /// Within `copy`. Data are best sent in chunks of some kilobytes.
-  package func sendCopyData(_ bytes: UnsafeRawBufferPointer) throws(PostgresError) {
-    guard let start = bytes.baseAddress else { return }
-    try self.start("COPY") {
-      PQputCopyData(
-        self.connection, start.assumingMemoryBound(to: CChar.self), Int32(bytes.count))
-    }
-  }
-
   // MARK: Protocol
 
   /// Hands something to libpq and sends it to the last byte.
-  private func start(_ label: String, _ send: () -> Int32) throws(PostgresError) {
+  func start(_ label: String, _ send: () -> Int32) throws(PostgresError) {
     guard !self.isAbandoned else { throw .connectionLost("the connection has been given up") }
     // 0 would mean "again later" to PQputCopyData only, whose buffer is empty here.
     guard send() == 1 else {
@@ -222,7 +149,7 @@ package final class PostgresConnection {
   }
 
   /// Takes all results of what was sent; returns the last, throws the first error.
-  private func finish(_ label: String) throws(PostgresError) -> PostgresResult? {
+  func finish(_ label: String) throws(PostgresError) -> PostgresResult? {
     var last: PostgresResult?
     var failure: PostgresError?
     while let result = try self.nextResult() {
@@ -241,7 +168,7 @@ package final class PostgresConnection {
     return last
   }
 
-  private func nextResult() throws(PostgresError) -> PostgresResult? {
+  func nextResult() throws(PostgresError) -> PostgresResult? {
     let deadline = self.deadline()
     while PQisBusy(self.connection) != 0 {
       _ = try self.wait(Int16(POLLIN), by: deadline)
@@ -274,7 +201,7 @@ package final class PostgresConnection {
     return .now + self.configuration.statementTimeout + self.configuration.silenceTimeout
   }
 
-  private func error(of result: PostgresResult, _ label: String) -> PostgresError {
+  func error(of result: PostgresResult, _ label: String) -> PostgresError {
     guard let sqlState = result.field(PostgresField.sqlState) else {
       return .connectionLost("\(label): \(self.libraryMessage)")
     }
@@ -291,7 +218,7 @@ package final class PostgresConnection {
   private var libraryMessage: String { Self.message(of: self.connection) }
 
   /// The first words of a statement, as long as they can be no values.
-  private static func label(_ sql: String) -> String {
+  static func label(_ sql: String) -> String {
     let words = sql.split(maxSplits: 3, whereSeparator: { $0.isWhitespace || $0 == ";" })
     let isName = { (word: Substring) in
       word.utf8.allSatisfy { byte in

@@ -1,0 +1,93 @@
+internal import CPQ
+
+/// A `COPY … FROM STDIN` whose answer has not been taken.
+struct CopyUnderWay {
+  var statement: String
+  var trailer: [UInt8]
+  var startedAt: ContinuousClock.Instant
+  /// Trailer and end have been sent.
+  var isEnded = false
+}
+
+/// `COPY … FROM STDIN`. While one is under way the server works on what it has, and so may the
+/// caller; the next call has to send more of it, `finishCopy` or `giveUpCopy`.
+extension PostgresConnection {
+  /// Begins a COPY; statements may stand before it, separated by semicolons.
+  ///
+  /// - Parameter trailer: what is sent after the last data.
+  package func beginCopy(_ sql: String, trailer: [UInt8] = []) throws(PostgresError) {
+    precondition(self.copyUnderWay == nil, "a COPY is under way")
+    try self.start("COPY") { PQsendQuery(self.connection, sql) }
+    try self.awaitCopyIn(Self.label(sql))
+    self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: .now)
+  }
+
+  /// True when the COPY under way takes more data of this statement. Not when it is old: the
+  /// statement timeout counts from its beginning.
+  package func isTakingCopy(_ sql: String) -> Bool {
+    guard let copy = self.copyUnderWay, !copy.isEnded, copy.statement == sql else { return false }
+    let timeout = self.configuration.statementTimeout
+    return timeout == .zero || .now - copy.startedAt < timeout / 4
+  }
+
+  /// Data are best sent in chunks of some kilobytes.
+  package func sendCopyData(_ bytes: UnsafeRawBufferPointer) throws(PostgresError) {
+    guard let start = bytes.baseAddress else { return }
+    try self.start("COPY") {
+      PQputCopyData(
+        self.connection, start.assumingMemoryBound(to: CChar.self), Int32(bytes.count))
+    }
+  }
+
+  /// Sends the end of the COPY under way, if there is one, and does not wait for its answer.
+  package func endCopy() throws(PostgresError) {
+    guard let copy = self.copyUnderWay, !copy.isEnded else { return }
+    self.copyUnderWay?.isEnded = true
+    var failure: PostgresError?
+    copy.trailer.withUnsafeBytes { bytes in
+      do throws(PostgresError) { try self.sendCopyData(bytes) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    try self.start("COPY") { PQputCopyEnd(self.connection, nil) }
+  }
+
+  /// Ends the COPY under way, if there is one, and takes its answer.
+  ///
+  /// - Returns: the number of rows copied.
+  @discardableResult
+  package func finishCopy() throws(PostgresError) -> Int {
+    guard let copy = self.copyUnderWay else { return 0 }
+    defer { self.copyUnderWay = nil }
+    try self.endCopy()
+    return try self.finish(Self.label(copy.statement))?.affectedRowCount ?? 0
+  }
+
+  /// Ends the COPY under way, if there is one, as failed, and with it the transaction.
+  package func giveUpCopy() throws(PostgresError) {
+    guard let copy = self.copyUnderWay else { return }
+    self.copyUnderWay = nil
+    if !copy.isEnded {
+      try self.start("COPY") { PQputCopyEnd(self.connection, "given up by the client") }
+    }
+    do throws(PostgresError) {
+      _ = try self.finish(Self.label(copy.statement))
+    } catch {
+      // An answer, which says only that.
+      if !self.isConnected { throw error }
+    }
+  }
+
+  private func awaitCopyIn(_ label: String) throws(PostgresError) {
+    while let result = try self.nextResult() {
+      switch result.status {
+      case PGRES_COPY_IN: return
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK: continue
+      default:
+        let error = self.error(of: result, label)
+        while try self.nextResult() != nil {}
+        throw error
+      }
+    }
+    throw PostgresError(.bug, "postgres: \(label): no COPY FROM STDIN")
+  }
+}
