@@ -80,7 +80,7 @@ def load(arguments, work, simulator, cluster, database, topic, mode):
     harness.write_json(path, document)
     environment = dict(simulator.environment)
     environment["DATABASE_URL"] = cluster.url(database, user=postgres.ROLE)
-    postgres.query(url, "CHECKPOINT")
+    settle(url)
     started = time.time()
     process = subprocess.Popen([arguments.programs + "/pubsub-etl", "run", path], env=environment)
     _, status, usage = os.wait4(process.pid, 0)
@@ -103,6 +103,12 @@ def load(arguments, work, simulator, cluster, database, topic, mode):
         "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
         "peak_mib": round(usage.ru_maxrss / 1024, 1),
     }
+
+
+def settle(url):
+    """What came before is written, so that its writing is no part of what is measured."""
+    postgres.query(url, "CHECKPOINT")
+    os.sync()
 
 
 def compare(simulator, url, topic, mode):
@@ -138,7 +144,7 @@ class Copy:
     def run(self, form):
         like = self.table + " INCLUDING INDEXES INCLUDING DEFAULTS"
         postgres.query(self.url, "CREATE TABLE public.copied (LIKE %s)" % like)
-        postgres.query(self.url, "CHECKPOINT")
+        settle(self.url)
         command = "\\copy public.copied (%s) FROM '%s' (FORMAT %s)" % (self.columns, self.path + form, form)
         started = time.monotonic()
         postgres.run(self.url, "-c", command)
