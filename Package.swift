@@ -93,11 +93,14 @@ let package = Package(
       name: "PostgresStore", dependencies: ["Pipeline", "JSON", "Digest", "CPQ"],
       swiftSettings: unoptimisedSettings),
     target("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
-    // The simulator: events and the calls that deliver them; around them login, control, TLS.
-    target("SimulatedOrg", ["CNGHTTP2", "COpenSSL", "TLSStream", "PubSubMessages", swiftProtobuf]),
+    // The simulator: events; the calls that deliver them, login, control, TLS.
+    target("SimulatedOrg", ["COpenSSL"]),
     .target(
       name: "PubSubSimulator",
-      dependencies: ["SimulatedOrg", "COpenSSL", "CMicroHTTPD", "TLSStream"],
+      dependencies: [
+        "SimulatedOrg", "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "TLSStream", "PubSubMessages",
+        swiftProtobuf,
+      ],
       swiftSettings: unoptimisedSettings),
     // 5: the programs.
     .executableTarget(

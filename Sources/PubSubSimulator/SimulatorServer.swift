@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Glibc
-public import SimulatedOrg
+internal import SimulatedOrg
 internal import TLSStream
 
 /// A fake Salesforce org with the Pub/Sub API: gRPC over HTTP/2, login, control.

@@ -1,10 +1,10 @@
 /// 18-character record IDs: prefix, instance, number, check characters.
-enum RecordID {
+package enum RecordID {
   private static let base62 = Array(
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
   private static let checkAlphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ012345".utf8)
 
-  static func bytes(prefix: String, number: UInt64) -> [UInt8] {
+  package static func bytes(prefix: String, number: UInt64) -> [UInt8] {
     var id = Array(prefix.utf8) + Array("Dp000".utf8)
     var digits: [UInt8] = []
     var rest = number
@@ -33,7 +33,7 @@ enum RecordID {
   private static let hex = Array("0123456789abcdef".utf8)
 
   /// A version 4 UUID in text form, 36 bytes.
-  static func uuid(_ random: inout RandomStream) -> [UInt8] {
+  package static func uuid(_ random: inout RandomStream) -> [UInt8] {
     let high = random.next() & 0xffff_ffff_ffff_0fff | 0x4000
     let low = random.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
     return [UInt8](unsafeUninitializedCapacity: 36) { output, count in

@@ -11,7 +11,7 @@ package final class EventLog {
   /// - Parameters:
   ///   - createdAt: epoch milliseconds; not later than the first event.
   ///   - directory: for the nameless file that holds the events.
-  init(topics: [Topic], seed: UInt64, createdAt: Int64, directory: String) throws {
+  package init(topics: [Topic], seed: UInt64, createdAt: Int64, directory: String) throws {
     self.store = try EventStore(directory: directory)
     self.topicNames = topics.map(\.name)
     var schemas: [String: EventSchema] = [:]
@@ -24,13 +24,13 @@ package final class EventLog {
     self.schemas = schemas
   }
 
-  func schema(_ id: String) throws(ServiceFault) -> EventSchema {
+  package func schema(_ id: String) throws(ServiceFault) -> EventSchema {
     guard !id.isEmpty else { throw .schemaBlank }
     guard let schema = self.schemas[id] else { throw .schemaUnknown(id) }
     return schema
   }
 
-  func log(_ topic: String, tenant: String) throws(ServiceFault) -> TopicLog {
+  package func log(_ topic: String, tenant: String) throws(ServiceFault) -> TopicLog {
     guard !topic.isEmpty else { throw .topicEmpty }
     guard let log = self.topics[topic] else { throw .topicNotFound(topic, tenant: tenant) }
     return log
@@ -55,12 +55,12 @@ package final class EventLog {
         byteCount: UInt32(byteCount)))
   }
 
-  func keepalivePosition(_ topic: String, at now: Int64) -> UInt64 {
+  package func keepalivePosition(_ topic: String, at now: Int64) -> UInt64 {
     self.topics[topic]?.keepalivePosition(at: now) ?? 0
   }
 
   /// The stored `ConsumerEvent.event` field, tag and length included.
-  func bytes(of entry: TopicLog.Entry) -> UnsafeRawBufferPointer {
+  package func bytes(of entry: TopicLog.Entry) -> UnsafeRawBufferPointer {
     self.store.bytes(at: entry.offset, count: Int(entry.byteCount))
   }
 }

@@ -14,7 +14,8 @@ package final class EventPublisher {
   private var encoded: [UInt8] = []
   package private(set) var published = 0
 
-  init(topics: [Topic], log: EventLog, seed: UInt64, mix: GeneratorMix, truth: TruthWriter?) {
+  package init(topics: [Topic], log: EventLog, seed: UInt64, mix: GeneratorMix, truth: TruthWriter?)
+  {
     var models: [EntityModel] = []
     for topic in topics {
       for model in topic.members where !models.contains(where: { $0 === model }) {
@@ -43,12 +44,12 @@ package final class EventPublisher {
   }
 
   /// Share of new events that use the newest schema version.
-  func useNewSchemas(share: Double) {
+  package func useNewSchemas(share: Double) {
     self.generator.newSchemaShare = share
   }
 
   /// The version that `GetTopic` names.
-  func currentSchema(of model: EntityModel) -> EventSchema? {
+  package func currentSchema(of model: EntityModel) -> EventSchema? {
     self.generator.newSchemaShare > 0 ? model.versions.last : model.versions.first
   }
 
@@ -57,7 +58,7 @@ package final class EventPublisher {
   /// - Parameters:
   ///   - time: epoch milliseconds; must not decrease.
   ///   - topic: only for objects that this topic has; by default any.
-  func publish(at time: Int64, topic: String? = nil) throws {
+  package func publish(at time: Int64, topic: String? = nil) throws {
     var model: Int?
     if let topic, let members = self.topics.first(where: { $0.name == topic })?.members {
       let member = members[self.generator.random.below(members.count)]
@@ -68,7 +69,7 @@ package final class EventPublisher {
   }
 
   /// Publishes what a client sent. Returns the replay ID on `topic`.
-  func publish(
+  package func publish(
     _ image: EventImage, payload: [UInt8], id: [UInt8], topic: String, at time: Int64
   ) throws -> UInt64 {
     guard let model = self.generator.models.firstIndex(where: { $0 === image.entity }) else {
@@ -90,7 +91,7 @@ package final class EventPublisher {
     return result
   }
 
-  func flush() throws {
+  package func flush() throws {
     try self.truth?.flush()
   }
 

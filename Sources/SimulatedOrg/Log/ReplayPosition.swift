@@ -1,14 +1,14 @@
 /// Replay IDs as this service makes them: 8-byte big-endian number, then two zero bytes.
-enum ReplayPosition {
-  static let byteCount = 10
+package enum ReplayPosition {
+  package static let byteCount = 10
 
-  static func append(_ number: UInt64, to bytes: inout [UInt8]) {
+  package static func append(_ number: UInt64, to bytes: inout [UInt8]) {
     withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     bytes.append(0)
     bytes.append(0)
   }
 
-  static func bytes(_ number: UInt64) -> [UInt8] {
+  package static func bytes(_ number: UInt64) -> [UInt8] {
     var bytes: [UInt8] = []
     Self.append(number, to: &bytes)
     return bytes

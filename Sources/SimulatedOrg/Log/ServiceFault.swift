@@ -1,9 +1,9 @@
 /// An answer that ends a call: gRPC status, `error-code` trailer and message.
 ///
 /// Source: `contract/errors.md`.
-struct ServiceFault: Error, Equatable, Sendable {
+package struct ServiceFault: Error, Equatable, Sendable {
   /// gRPC status codes, by number.
-  enum Status: Int, Sendable {
+  package enum Status: Int, Sendable {
     case ok = 0
     case cancelled = 1
     case unknown = 2
@@ -23,10 +23,16 @@ struct ServiceFault: Error, Equatable, Sendable {
     case unauthenticated = 16
   }
 
-  var status: Status
+  package var status: Status
   /// Without the prefix `sfdc.platform.eventbus.grpc.`; nil: no such trailer.
-  var code: String?
-  var message: String
+  package var code: String?
+  package var message: String
+
+  package init(status: Status, code: String?, message: String) {
+    self.status = status
+    self.code = code
+    self.message = message
+  }
 
   static func topicNotFound(_ topic: String, tenant: String) -> ServiceFault {
     ServiceFault(
@@ -44,7 +50,7 @@ struct ServiceFault: Error, Equatable, Sendable {
     status: .invalidArgument, code: "schema.validation.failed",
     message: "The schema ID can't be blank.")
 
-  static func schemaUnknown(_ id: String) -> ServiceFault {
+  package static func schemaUnknown(_ id: String) -> ServiceFault {
     ServiceFault(
       status: .invalidArgument, code: "schema.validation.failed",
       message: "The schema ID \(id) is invalid or can't be read.")
@@ -56,33 +62,33 @@ struct ServiceFault: Error, Equatable, Sendable {
       "The Replay ID validation failed. Ensure that the Replay ID is valid and within the retention window."
   )
 
-  static let replayMissing = ServiceFault(
+  package static let replayMissing = ServiceFault(
     status: .invalidArgument, code: "subscription.fetch.replayid.validation.failed",
     message: "A Replay ID is required when the replay preset is CUSTOM.")
 
-  static let requestedEventsInvalid = ServiceFault(
+  package static let requestedEventsInvalid = ServiceFault(
     status: .invalidArgument, code: "subscription.fetch.requested.events.invalid",
     message: "The requested number of events in a fetch request must be greater than zero.")
 
-  static let topicMismatch = ServiceFault(
+  package static let topicMismatch = ServiceFault(
     status: .invalidArgument, code: "subscription.fetch.topic.mismatch",
     message: "The topic name can't change within a subscription. Start another call.")
 
-  static let authentication = ServiceFault(
+  package static let authentication = ServiceFault(
     status: .unauthenticated, code: "service.auth.error",
     message:
       "An authentication exception occurred. Provide a valid access token, instance URL and tenant ID."
   )
 
-  static let headersInvalid = ServiceFault(
+  package static let headersInvalid = ServiceFault(
     status: .unauthenticated, code: "service.auth.headers.invalid",
     message: "The authentication headers accesstoken, instanceurl and tenantid are required.")
 
-  static func unimplemented(_ path: String) -> ServiceFault {
+  package static func unimplemented(_ path: String) -> ServiceFault {
     ServiceFault(status: .unimplemented, code: nil, message: "Method not found: \(path)")
   }
 
-  static func malformedMessage(_ type: String) -> ServiceFault {
+  package static func malformedMessage(_ type: String) -> ServiceFault {
     ServiceFault(
       status: .internalError, code: nil, message: "The request is not a valid \(type) message.")
   }

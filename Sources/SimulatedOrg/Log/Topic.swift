@@ -1,5 +1,5 @@
 /// From where a subscription reads, `contract/wire.md`.
-enum ReplayPreset: Int, Sendable {
+package enum ReplayPreset: Int, Sendable {
   case latest = 0
   case earliest = 1
   case custom = 2
@@ -8,18 +8,18 @@ enum ReplayPreset: Int, Sendable {
 /// A topic of the org and whose events it carries.
 package struct Topic: Sendable {
   package var name: String
-  var members: [EntityModel]
+  package var members: [EntityModel]
   /// API names of fields whose current values are added to updates and deletions, per object.
   ///
   /// A channel with any has merged changes split: one event per record, all with one replay ID
   /// (`contract/semantics.md` sections 7 and 8).
   var enrichedFields: [String: [String]] = [:]
   /// Channels of several objects have no schema of their own.
-  var isChannel: Bool
+  package var isChannel: Bool
 
   var isEnriched: Bool { !self.enrichedFields.isEmpty }
   /// Platform events can be published by clients, change events cannot.
-  var canPublish: Bool {
+  package var canPublish: Bool {
     !self.isChannel && self.members.allSatisfy { $0.category == .platformEvent }
   }
 

@@ -4,7 +4,7 @@ package struct TopicLog {
     var offset: UInt64
     package var replayNumber: UInt64
     var publishedAt: Int64
-    var byteCount: UInt32
+    package var byteCount: UInt32
   }
 
   /// A position without an event: the start of the topic, or what an empty response named.
@@ -16,7 +16,7 @@ package struct TopicLog {
   /// 72 hours, `contract/semantics.md` section 6.
   static let retention: Int64 = 72 * 3_600_000
 
-  let topic: Topic
+  package let topic: Topic
   package private(set) var entries: [Entry] = []
   private var marks: [Mark] = []
   private var tip: UInt64
@@ -59,7 +59,7 @@ package struct TopicLog {
   /// Index of the first event a subscription gets.
   ///
   /// CUSTOM is exclusive: delivery begins after *all* events with the given ID.
-  func start(
+  package func start(
     preset: ReplayPreset, replayID: [UInt8], at now: Int64
   ) throws(ServiceFault) -> Int {
     switch preset {

@@ -24,14 +24,14 @@
 internal import Glibc
 
 /// Writes the truth file. Confined to one thread at a time by its owner.
-final class TruthWriter {
+package final class TruthWriter {
   private let descriptor: Int32
   private let path: String
   private var buffer: [UInt8] = []
   private var body: [UInt8] = []
 
   /// Replaces a file that exists.
-  init(path: String) throws {
+  package init(path: String) throws {
     self.path = path
     self.descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     if self.descriptor < 0 { throw SimulatorError.system("open(\"\(path)\")") }

@@ -1,6 +1,6 @@
 /// Length-delimited protobuf fields, for the messages that are sent once per hundred events or more often.
 /// Field numbers below 16 only.
-enum WireWriter {
+package enum WireWriter {
   static func varintSize(_ value: Int) -> Int {
     var size = 1
     var rest = value >> 7
@@ -16,7 +16,7 @@ enum WireWriter {
     count == 0 ? 0 : 1 + Self.varintSize(count) + count
   }
 
-  static func appendVarint(_ value: UInt64, to bytes: inout [UInt8]) {
+  package static func appendVarint(_ value: UInt64, to bytes: inout [UInt8]) {
     var rest = value
     while rest > 0x7f {
       bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -25,12 +25,12 @@ enum WireWriter {
     bytes.append(UInt8(truncatingIfNeeded: rest))
   }
 
-  static func appendLength(field: UInt8, count: Int, to bytes: inout [UInt8]) {
+  package static func appendLength(field: UInt8, count: Int, to bytes: inout [UInt8]) {
     bytes.append(field << 3 | 2)
     Self.appendVarint(UInt64(count), to: &bytes)
   }
 
-  static func appendField(_ field: UInt8, _ value: [UInt8], to bytes: inout [UInt8]) {
+  package static func appendField(_ field: UInt8, _ value: [UInt8], to bytes: inout [UInt8]) {
     if value.isEmpty { return }
     Self.appendLength(field: field, count: value.count, to: &bytes)
     bytes.append(contentsOf: value)

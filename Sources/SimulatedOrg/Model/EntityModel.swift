@@ -1,5 +1,5 @@
 /// What a leaf holds on the wire: the Avro branch beside `null`.
-enum ScalarType: String, Sendable {
+package enum ScalarType: String, Sendable {
   case string, int, long, double, boolean
 }
 
@@ -43,7 +43,7 @@ struct Field: Sendable {
 
 /// An object or platform event in all its versions. A *slot* is the index of a value in a record of the
 /// newest superset: one slot per field, followed by one per child.
-final class EntityModel: Sendable {
+package final class EntityModel: Sendable {
   enum Category: Sendable {
     case changeEvent
     case platformEvent
@@ -68,7 +68,7 @@ final class EntityModel: Sendable {
   let slots: [Slot]
   let firstChild: [Int: Range<Int>]
   /// Oldest first; the last one is what `GetTopic` names.
-  let versions: [EventSchema]
+  package let versions: [EventSchema]
 
   var topic: String {
     (self.category == .changeEvent ? "/data/" : "/event/") + self.recordName

@@ -1,5 +1,5 @@
 /// One value in memory. Text is a range of the image's arena.
-enum Cell: Sendable {
+package enum Cell: Sendable {
   case null
   case boolean(Bool)
   case int(Int32)
@@ -32,7 +32,7 @@ enum EventKind: String, Sendable {
 }
 
 /// The values of one event before they are encoded. Reused from event to event.
-struct EventImage: Sendable {
+package struct EventImage: Sendable {
   struct Header: Sendable {
     var recordIDs: [[UInt8]] = []
     var changeType = ChangeType.create
@@ -52,16 +52,16 @@ struct EventImage: Sendable {
   var schema: EventSchema
   var kind = EventKind.change
   var header = Header()
-  var cells: [Cell]
+  package var cells: [Cell]
   var arena: [UInt8] = []
 
-  init(entity: EntityModel, schema: EventSchema) {
+  package init(entity: EntityModel, schema: EventSchema) {
     self.entity = entity
     self.schema = schema
     self.cells = [Cell](repeating: .null, count: entity.slots.count)
   }
 
-  mutating func reset(entity: EntityModel, schema: EventSchema) {
+  package mutating func reset(entity: EntityModel, schema: EventSchema) {
     self.entity = entity
     self.schema = schema
     self.kind = entity.category == .platformEvent ? .event : .change
@@ -74,7 +74,7 @@ struct EventImage: Sendable {
     self.header.changed.removeAll(keepingCapacity: true)
   }
 
-  mutating func text(_ bytes: some Collection<UInt8>) -> Cell {
+  package mutating func text(_ bytes: some Collection<UInt8>) -> Cell {
     let start = self.arena.count
     self.arena.append(contentsOf: bytes)
     return .text(start: Int32(start), count: Int32(self.arena.count - start))

@@ -1,7 +1,7 @@
 /// One version of a schema: the encoding order, and which field index each slot has in it.
-final class EventSchema: Sendable {
+package final class EventSchema: Sendable {
   /// One step of the encoder, in writing order.
-  enum Step: Sendable {
+  package enum Step: Sendable {
     case required(slot: Int, ScalarType)
     case nullable(slot: Int, ScalarType)
     /// `[null, record]`
@@ -10,7 +10,7 @@ final class EventSchema: Sendable {
     case switchableName(slot: Int, children: [ChildStep])
   }
 
-  struct ChildStep: Sendable {
+  package struct ChildStep: Sendable {
     var slot: Int
     var type: ScalarType
   }
@@ -25,12 +25,12 @@ final class EventSchema: Sendable {
   let recordName: String
   let fields: [Field]
   let changeTypes: [String]
-  let steps: [Step]
+  package let steps: [Step]
   /// Per slot; nil when this version has no such field.
   let positions: [Position?]
-  let json: String
+  package let json: String
   /// base64url of the MD5 of the canonical form, 22 characters.
-  let id: String
+  package let id: String
   let idBytes: [UInt8]
 
   init(

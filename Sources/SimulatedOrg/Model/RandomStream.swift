@@ -1,27 +1,27 @@
 /// A reproducible stream of numbers (SplitMix64): equal seeds give equal events on every machine.
-struct RandomStream {
+package struct RandomStream {
   private var state: UInt64
 
-  init(seed: UInt64) {
+  package init(seed: UInt64) {
     self.state = seed
   }
 
-  mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     self.state &+= 0x9e37_79b9_7f4a_7c15
     return Self.mix(self.state)
   }
 
   /// Uniform enough in `0 ..< bound` for test data. `bound` must be positive.
-  mutating func below(_ bound: Int) -> Int {
+  package mutating func below(_ bound: Int) -> Int {
     Int(truncatingIfNeeded: UInt64(bound).multipliedFullWidth(by: self.next()).high)
   }
 
   /// True with probability `share` (0…1).
-  mutating func chance(_ share: Double) -> Bool {
+  package mutating func chance(_ share: Double) -> Bool {
     Double(self.next() >> 11) * 0x1p-53 < share
   }
 
-  static func mix(_ value: UInt64) -> UInt64 {
+  package static func mix(_ value: UInt64) -> UInt64 {
     var z = value
     z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
     z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
@@ -29,7 +29,7 @@ struct RandomStream {
   }
 
   /// FNV-1a, so that streams can be seeded by name.
-  static func hash(_ text: String) -> UInt64 {
+  package static func hash(_ text: String) -> UInt64 {
     text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
   }
 }

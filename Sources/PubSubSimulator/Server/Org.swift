@@ -1,23 +1,25 @@
+internal import SimulatedOrg
+
 /// The fake org: what it has published and whom it lets in. Confined to the event loop once the server runs.
-package final class Org {
-  package let configuration: SimulatorConfiguration
-  package let clock = SimulatorClock()
-  package let tokens: TokenRegistry
-  package let log: EventLog
-  package let publisher: EventPublisher
-  package var faults = FaultQueue()
-  package var deliveries = DeliveryCounts()
+final class Org {
+  let configuration: SimulatorConfiguration
+  let clock = SimulatorClock()
+  let tokens: TokenRegistry
+  let log: EventLog
+  let publisher: EventPublisher
+  var faults = FaultQueue()
+  var deliveries = DeliveryCounts()
   /// Tells the connections.
-  package var onPublish: () -> Void = {}
+  var onPublish: () -> Void = {}
   /// Something cannot go on, such as writing the truth.
   private let onFailure: (any Error) -> Void
   /// Live events published so far, those before a restart included.
-  package private(set) var livePublished = 0
+  private(set) var livePublished = 0
   private var journal: Journal?
   private var random = RandomStream(seed: UInt64.random(in: 0 ... .max))
 
   /// Makes the events that are there from the start.
-  package init(
+  init(
     configuration: SimulatorConfiguration, epoch: Int64, onFailure: @escaping (any Error) -> Void
   ) throws {
     self.onFailure = onFailure
@@ -108,7 +110,7 @@ package final class Org {
   func newEventID() -> String { self.newRPCID() }
 
   /// Publishes generated events now.
-  package func publish(_ count: Int, topic: String?, isLive: Bool = false) throws {
+  func publish(_ count: Int, topic: String?, isLive: Bool = false) throws {
     let now = self.clock.now
     try self.record(.publish(time: now, count: count, topic: topic, isLive: isLive))
     for _ in 0..<count { try self.publisher.publish(at: now, topic: topic) }
@@ -138,12 +140,12 @@ package final class Org {
   }
 
   /// From now on, new events use the newest versions of the schemas.
-  package func changeSchemas() throws {
+  func changeSchemas() throws {
     try self.record(.newSchemas)
     self.publisher.useNewSchemas(share: 1)
   }
 
-  package func advanceClock(byMilliseconds milliseconds: Int64) throws {
+  func advanceClock(byMilliseconds milliseconds: Int64) throws {
     try self.record(.clock(milliseconds: milliseconds))
     self.clock.advance(byMilliseconds: milliseconds)
   }

@@ -1,8 +1,9 @@
 internal import CNGHTTP2
-package import TLSStream
+internal import SimulatedOrg
+internal import TLSStream
 
 /// One client connection: socket, TLS, HTTP/2 and the calls on it. Confined to the event loop.
-package final class ServerConnection {
+final class ServerConnection {
   /// Unsent bytes are gathered up to this.
   private static let outputLimit = 64 << 10
   /// Writes in a row before other connections get their turn.
@@ -29,7 +30,7 @@ package final class ServerConnection {
   private var isReceiving = false
   private let onClose: (ServerConnection) -> Void
 
-  package init(
+  init(
     stream: any ByteStream, loop: EventLoop, org: Org,
     onClose: @escaping (ServerConnection) -> Void
   ) throws {
@@ -42,7 +43,7 @@ package final class ServerConnection {
   }
 
   /// Begins to serve.
-  package func start() throws {
+  func start() throws {
     try self.loop.register(self.stream.descriptor, interest: .readable) { [weak self] readiness in
       self?.ready(readiness)
     }
@@ -168,7 +169,7 @@ package final class ServerConnection {
   }
 
   /// Closes the TCP connection.
-  package func close() {
+  func close() {
     guard !self.isClosed else { return }
     self.isClosed = true
     for open in self.calls.values { open.call.closed() }
@@ -245,11 +246,11 @@ package final class ServerConnection {
     }
   }
 
-  package func tick(at now: Int64) {
+  func tick(at now: Int64) {
     for open in Array(self.calls.values) { open.call.tick(at: now) }
   }
 
-  package func eventsArrived() {
+  func eventsArrived() {
     for open in Array(self.calls.values) { open.call.eventsArrived() }
   }
 

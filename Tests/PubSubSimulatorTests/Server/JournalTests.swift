@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import PubSubSimulator
 @testable import SimulatedOrg
 
 @Suite("The journal of a state directory")

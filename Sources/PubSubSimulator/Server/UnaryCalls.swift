@@ -1,5 +1,6 @@
 internal import Foundation
 internal import PubSubMessages
+internal import SimulatedOrg
 internal import SwiftProtobuf
 
 /// A call with one request and one answer, made by `answer`.

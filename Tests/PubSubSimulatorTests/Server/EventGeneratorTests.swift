@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import PubSubSimulator
 @testable import SimulatedOrg
 
 @Suite("Generated events")

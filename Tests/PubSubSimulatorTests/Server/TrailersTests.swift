@@ -1,6 +1,7 @@
+import SimulatedOrg
 import Testing
 
-@testable import SimulatedOrg
+@testable import PubSubSimulator
 
 @Suite("Trailers")
 struct TrailersTests {

@@ -1,3 +1,5 @@
+internal import SimulatedOrg
+
 /// The credit of one Subscribe call, without sockets and clocks.
 ///
 /// Source: `contract/semantics.md` section 3, rules 1 to 6, and section 4. Times are epoch milliseconds of

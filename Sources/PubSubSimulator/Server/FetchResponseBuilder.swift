@@ -1,3 +1,5 @@
+internal import SimulatedOrg
+
 /// Writes FetchResponse messages, framed, straight from the stored bytes.
 ///
 /// Source: `contract/wire.md`: events = 1, latest_replay_id = 2, rpc_id = 3, pending_num_requested = 4;

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import SimulatedOrg
+@testable import PubSubSimulator
 
 @Suite("Messages on a stream")
 struct MessageDeframerTests {

@@ -1,3 +1,5 @@
+internal import SimulatedOrg
+
 /// Something that goes wrong on purpose, once or several times, in calls that begin later.
 public struct Fault: Sendable, Equatable {
   public enum Action: Sendable, Equatable {
@@ -40,19 +42,19 @@ public struct Fault: Sendable, Equatable {
 }
 
 /// The faults that wait for a call.
-package struct FaultQueue {
+struct FaultQueue {
   private var faults: [Fault] = []
 
-  package var count: Int { self.faults.count }
+  var count: Int { self.faults.count }
 
-  package mutating func add(_ fault: Fault) {
+  mutating func add(_ fault: Fault) {
     if fault.times > 0 { self.faults.append(fault) }
   }
 
-  package mutating func removeAll() { self.faults.removeAll() }
+  mutating func removeAll() { self.faults.removeAll() }
 
   /// The first fault for such a call; one use of it is taken.
-  package mutating func take(method: String, topic: String?) -> Fault? {
+  mutating func take(method: String, topic: String?) -> Fault? {
     guard
       let index = self.faults.firstIndex(where: {
         $0.method == method && ($0.topic == nil || $0.topic == topic)

@@ -1,7 +1,8 @@
+internal import SimulatedOrg
 internal import TLSStream
 
 /// The org's identity, and the access tokens that are valid now. Shared by login and gRPC.
-package final class TokenRegistry: Sendable {
+final class TokenRegistry: Sendable {
   private struct State {
     var random: RandomStream
     var tokens: [String: Int64] = [:]
@@ -9,10 +10,10 @@ package final class TokenRegistry: Sendable {
     var refusals = 0
   }
 
-  package let organizationID: String
-  package let userID: String
-  package let clientID: String
-  package let clientSecret: String
+  let organizationID: String
+  let userID: String
+  let clientID: String
+  let clientSecret: String
   /// Milliseconds for which a token works; nil: until it is revoked.
   let lifetime: Int64?
   private let state: Lock<State>
@@ -34,7 +35,7 @@ package final class TokenRegistry: Sendable {
   var tenantGUID: String { "CORE/prod/\(self.organizationID)" }
 
   /// A new token, `<15-character org ID>!<rest>`.
-  package func issue(at now: Int64) -> String {
+  func issue(at now: Int64) -> String {
     self.state.withLock { state in
       let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._".utf8)
@@ -47,7 +48,7 @@ package final class TokenRegistry: Sendable {
     }
   }
 
-  package func isValid(_ token: String, at now: Int64) -> Bool {
+  func isValid(_ token: String, at now: Int64) -> Bool {
     self.state.withLock { state in
       guard let issuedAt = state.tokens[token] else { return false }
       guard let lifetime = self.lifetime else { return true }
@@ -56,15 +57,15 @@ package final class TokenRegistry: Sendable {
   }
 
   /// All tokens stop working.
-  package func revokeAll() {
+  func revokeAll() {
     self.state.withLock { $0.tokens.removeAll() }
   }
 
-  package func refused() {
+  func refused() {
     self.state.withLock { $0.refusals += 1 }
   }
 
-  package var counts: (logins: Int, refusals: Int) {
+  var counts: (logins: Int, refusals: Int) {
     self.state.withLock { ($0.logins, $0.refusals) }
   }
 

@@ -1,5 +1,6 @@
 internal import CNGHTTP2
 internal import Glibc
+internal import SimulatedOrg
 
 /// Where the messages of a response come from. Asked whenever the transport could send more.
 protocol ResponseSource: AnyObject {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import PubSubMessages
+internal import SimulatedOrg
 internal import SwiftProtobuf
 
 /// One Subscribe call: credit, position, keepalives.

@@ -1,3 +1,5 @@
+internal import SimulatedOrg
+
 /// Cuts the gRPC messages of one stream out of its bytes: 1 byte compressed flag, 4 bytes big-endian length.
 struct MessageDeframer {
   enum Failure: Error, Equatable {

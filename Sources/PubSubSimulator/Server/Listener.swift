@@ -1,12 +1,13 @@
-package import TLSStream
+internal import SimulatedOrg
+internal import TLSStream
 
 /// Accepts connections on one listening socket. Confined to the event loop.
-package final class Listener {
+final class Listener {
   private let socket: Socket
   private let loop: EventLoop
 
   /// - Parameter accept: gets each connection's socket.
-  package init(
+  init(
     socket: consuming Socket, loop: EventLoop, accept: @escaping (consuming Socket) -> Void
   )
     throws
@@ -19,7 +20,7 @@ package final class Listener {
     }
   }
 
-  package func close() {
+  func close() {
     self.loop.deregister(self.socket.descriptor)
   }
 }

@@ -1,3 +1,5 @@
+public import SimulatedOrg
+
 /// How the fake org behaves.
 public struct SimulatorConfiguration: Sendable {
   public var seed: UInt64 = 1

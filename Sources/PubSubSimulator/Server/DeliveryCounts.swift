@@ -1,5 +1,7 @@
+internal import SimulatedOrg
+
 /// How many events were handed over, per client and topic.
-package struct DeliveryCounts: Sendable {
+struct DeliveryCounts: Sendable {
   struct Key: Hashable, Sendable {
     var client: String
     var topic: String
@@ -11,7 +13,7 @@ package struct DeliveryCounts: Sendable {
   }
 
   private(set) var counts: [Key: Count] = [:]
-  package private(set) var total = 0
+  private(set) var total = 0
 
   mutating func add(client: String, topic: String, events: Int) {
     self.counts[Key(client: client, topic: topic), default: Count()].events += events
@@ -20,7 +22,7 @@ package struct DeliveryCounts: Sendable {
   }
 
   /// One JSON object: `{"total":N,"clients":[{"client":…,"topic":…,"events":N,"responses":N}]}`.
-  package var json: String {
+  var json: String {
     let rows = self.counts.sorted { ($0.key.client, $0.key.topic) < ($1.key.client, $1.key.topic) }
       .map { key, count in
         "{\"client\":\(JSONText.string(key.client)),\"topic\":\(JSONText.string(key.topic)),"

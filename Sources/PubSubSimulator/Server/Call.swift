@@ -1,3 +1,5 @@
+internal import SimulatedOrg
+
 /// One RPC on one stream. Confined to the event loop.
 protocol Call: AnyObject {
   /// A complete request message.

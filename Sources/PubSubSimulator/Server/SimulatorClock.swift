@@ -1,12 +1,13 @@
 internal import Glibc
+internal import SimulatedOrg
 internal import TLSStream
 
 /// Wall-clock time that tests can move forward: days in no time.
-package final class SimulatorClock: Sendable {
+final class SimulatorClock: Sendable {
   private let offset = Lock<Int64>(0)
 
   /// Epoch milliseconds.
-  package var now: Int64 {
+  var now: Int64 {
     Self.wallTime + self.offset.withLock { $0 }
   }
 
@@ -14,7 +15,7 @@ package final class SimulatorClock: Sendable {
     self.offset.withLock { $0 += milliseconds }
   }
 
-  package static var wallTime: Int64 {
+  static var wallTime: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

@@ -1,4 +1,5 @@
 internal import PubSubMessages
+internal import SimulatedOrg
 internal import SwiftProtobuf
 
 /// PublishStream: an answer per request; the topic is fixed by the first.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import PubSubMessages
+internal import SimulatedOrg
 
 /// Publishing by clients, `contract/semantics.md` section 10.
 enum Publication {

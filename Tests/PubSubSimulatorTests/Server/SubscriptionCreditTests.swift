@@ -1,6 +1,7 @@
+import SimulatedOrg
 import Testing
 
-@testable import SimulatedOrg
+@testable import PubSubSimulator
 
 @Suite("Credit of a subscription")
 struct SubscriptionCreditTests {
