@@ -84,13 +84,17 @@ let package = Package(
       swiftSettings: unoptimisedSettings),
     target("Avro", ["JSON", "Digest"]),
     // 3: how a run is conducted.
-    target("Pipeline", ["JSON", "CSystem", logging]),
+    target("Pipeline", ["JSON", logging]),
+    // Where a run stands, on disk, and the calls that make files durable.
+    .target(
+      name: "Checkpoint", dependencies: ["Pipeline", "JSON", "CSystem"],
+      swiftSettings: unoptimisedSettings),
     // 4: the ends of a pipeline.
     target("PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
-    target("FileSink", ["Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
+    target("FileSink", ["Checkpoint", "Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
     // What a database holds besides rows, and the connection to it.
     .target(
-      name: "PostgresStore", dependencies: ["Pipeline", "JSON", "Digest", "CPQ"],
+      name: "PostgresStore", dependencies: ["Checkpoint", "Pipeline", "JSON", "Digest", "CPQ"],
       swiftSettings: unoptimisedSettings),
     target("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
     // The simulator: events; the calls that deliver them, login, control, TLS.
@@ -106,9 +110,9 @@ let package = Package(
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "PubSubSource",
-        "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream", grpcCore,
-        argumentParser, logging,
+        "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "Checkpoint",
+        "PubSubSource", "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream",
+        grpcCore, argumentParser, logging,
       ],
       swiftSettings: unoptimisedSettings
     ),
@@ -129,21 +133,25 @@ let package = Package(
     tests("PubSubAPI", ["PubSubMessages", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON", "Digest"]),
-    tests("Pipeline", ["JSON"]),
+    tests("Pipeline", ["Checkpoint", "JSON"]),
+    tests("Checkpoint", ["Pipeline", "JSON"]),
     tests(
       "PubSubSource",
       [
         "PubSubAPI", "PubSubMessages", "Avro", "Pipeline", "JSON", "CSystem", grpcCore,
         swiftProtobuf,
       ]),
-    tests("FileSink", ["Pipeline", "JSON"]),
+    tests("FileSink", ["Checkpoint", "Pipeline", "JSON"]),
     // Of `PostgresStore` too: both need a server and the same tables.
     tests("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "CPQ"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
     tests(
       "PubSubETL",
-      ["Pipeline", "JSON", "FileSink", "PostgresStore", "PostgresSink", argumentParser, logging]),
+      [
+        "Pipeline", "Checkpoint", "JSON", "FileSink", "PostgresStore", "PostgresSink",
+        argumentParser, logging,
+      ]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(
       name: "EndToEndTests", dependencies: ["TestSupport"], swiftSettings: swiftSettings),

@@ -1,3 +1,4 @@
+internal import Checkpoint
 public import JSON
 public import Pipeline
 

@@ -1,3 +1,4 @@
+internal import Checkpoint
 internal import Digest
 internal import Pipeline
 

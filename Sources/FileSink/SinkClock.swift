@@ -1,4 +1,5 @@
 internal import CSystem
+internal import Checkpoint
 internal import Glibc
 internal import Pipeline
 

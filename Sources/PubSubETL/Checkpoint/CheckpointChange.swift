@@ -1,3 +1,4 @@
+internal import Checkpoint
 import Glibc
 import JSON
 import Pipeline

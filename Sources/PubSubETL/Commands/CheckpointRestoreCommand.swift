@@ -1,4 +1,5 @@
 import ArgumentParser
+internal import Checkpoint
 import JSON
 import Pipeline
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+internal import Checkpoint
 import FileSink
 import JSON
 import Pipeline

@@ -1,3 +1,4 @@
+internal import Checkpoint
 import JSON
 import Pipeline
 

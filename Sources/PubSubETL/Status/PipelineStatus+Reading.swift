@@ -1,3 +1,4 @@
+internal import Checkpoint
 import FileSink
 import Glibc
 import JSON

@@ -1,3 +1,4 @@
+internal import Checkpoint
 import Pipeline
 
 /// How a pipeline stands, from its state directory, manifests and databases, for `pubsub-etl status`.

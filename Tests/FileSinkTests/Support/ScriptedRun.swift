@@ -1,3 +1,4 @@
+import Checkpoint
 import JSON
 import Pipeline
 

@@ -1,3 +1,4 @@
+import Checkpoint
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Checkpoint
 import JSON
 import Pipeline
 import TestSupport

@@ -1,3 +1,4 @@
+import Checkpoint
 import Glibc
 import JSON
 import Pipeline

@@ -1,4 +1,3 @@
-import SimulatedOrg
 import Testing
 
 @testable import PubSubSimulator

@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import Pipeline
+@testable import Checkpoint
 
 @Suite("State of the run lock")
 struct RunLockStateTests {

@@ -1,3 +1,4 @@
+import Checkpoint
 import FoundationEssentials
 import Glibc
 import JSON

@@ -3,7 +3,7 @@ import JSON
 import TestSupport
 import Testing
 
-@testable import Pipeline
+@testable import Checkpoint
 
 @Suite("Journal of changes by hand")
 struct CheckpointJournalTests {
