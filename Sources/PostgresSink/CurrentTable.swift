@@ -69,8 +69,9 @@ package struct CurrentTable {
     return isNew
   }
 
-  /// Asks for the values that diffs are to be applied to.
-  private func resolveDiffs(
+  /// Asks for the values that diffs are to be applied to, and applies them. The rows are those
+  /// before the fold, whose deltas for these columns are the first.
+  func resolveDiffs(
     _ fold: inout RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws(PostgresError) {
     let waiting = fold.deltas.indices.filter { fold.deltas[$0].pendingDiffCount > 0 }
@@ -95,6 +96,7 @@ package struct CurrentTable {
     for delta in waiting where fold.deltas[delta].pendingDiffCount > 0 {
       for column in columns { fold.resolve(delta, column: column, base: nil, buffer) }
     }
+    fold.endResolving()
   }
 
   /// Marks rows whose values are not all those of the service.

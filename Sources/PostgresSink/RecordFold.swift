@@ -26,6 +26,9 @@ package struct RecordFold {
 
   /// Diffs that may wait for values in the table: bounds what resolving them takes in memory.
   static let maxPendingDiffs = 256
+  /// Bytes of computed values for which the fold ends: a diff of some bytes makes a value of up to
+  /// 131,072 characters.
+  static let maxOwnByteCount = 8 << 20
 
   /// Which fields of `RowBuffer.Row.metadata` hold the texts that a row keeps of its last event.
   struct MetadataFields {
@@ -94,8 +97,9 @@ package struct RecordFold {
   /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
   ///
   /// - Parameter isSkipped: by row, from `rows.lowerBound` on; empty: none.
-  /// - Returns: the row it stopped before, `rows.upperBound` when all are folded. It stops where the
-  ///   deltas so far have to be in the table before the next row can be folded.
+  /// - Returns: the row it stopped before, `rows.upperBound` when all are folded. It stops where
+  ///   `awaitsValues`, and where the deltas so far have to be in the table before the next row can
+  ///   be folded.
   package mutating func fold(
     _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
   ) -> Int {
@@ -109,7 +113,7 @@ package struct RecordFold {
       default: break
       }
       if row.recordID.isEmpty { continue }
-      if self.pending.count >= Self.maxPendingDiffs { return index }
+      if self.awaitsValues || self.isFull { return index }
       let (delta, isNew) = self.findOrInsert(row, index, buffer)
       guard self.apply(row, index, to: delta, isNew: isNew, buffer) else { return index }
     }
@@ -209,6 +213,19 @@ package struct RecordFold {
     var last = Int(cell.offset)
     while self.pending[last].next >= 0 { last = Int(self.pending[last].next) }
     self.pending[last].next = entry
+  }
+
+  /// So many diffs wait for values in the table that they have to be resolved first.
+  var awaitsValues: Bool { self.pending.count >= Self.maxPendingDiffs }
+
+  /// The deltas have to be in the table before more can be folded. Rows that are folded from
+  /// nothing have no other place to be.
+  var isFull: Bool { !self.isFromNothing && self.ownBytes.count >= Self.maxOwnByteCount }
+
+  /// All diffs are resolved.
+  mutating func endResolving() {
+    precondition(self.deltas.allSatisfy { $0.pendingDiffCount == 0 }, "a diff without a value")
+    self.pending.removeAll(keepingCapacity: true)
   }
 
   /// True when the column of the delta waits for the value in the table.

@@ -77,10 +77,15 @@ package final class TableLoader {
     var next = rows.lowerBound
     while next < rows.upperBound {
       self.fold.removeAll()
-      let rest = next..<rows.upperBound
-      next = self.fold.fold(
-        buffer, rows: rest,
-        isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)))
+      repeat {
+        if self.fold.awaitsValues {
+          try current.resolveDiffs(&self.fold, buffer, over: connection)
+        }
+        let rest = next..<rows.upperBound
+        next = self.fold.fold(
+          buffer, rows: rest,
+          isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)))
+      } while self.fold.awaitsValues && !self.fold.isFull
       let late = try current.apply(&self.fold, buffer, over: connection)
       _ = try self.refold?.refold(records: late, over: connection)
     }

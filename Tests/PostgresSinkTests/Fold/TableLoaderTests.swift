@@ -285,31 +285,68 @@ extension SampleTables {
     #expect(try tables.refoldAll(delete).changed == 0)
   }
 
-  @Test("More diffs in a transaction than are held at a time are all applied")
-  func manyDiffs() async throws {
+  /// The long texts take the values that are computed beyond what a fold holds.
+  @Test(
+    "More diffs in a transaction than are held at a time are all applied",
+    arguments: ["short", String(repeating: "long", count: 4000)])
+  func manyDiffs(_ text: String) async throws {
     let tables = try await SampleTables()
     let loader = tables.loader()
     let count = RecordFold.maxPendingDiffs * 3
-    let creates = (0..<count).map {
+    func event(
+      _ ordinal: Int, _ change: RowBuffer.Change, _ value: SampleEvent.Value
+    ) -> SampleEvent {
       SampleEvent(
-        change: .create, recordID: "00x\($0)", ordinal: Int64($0), time: 100,
-        values: ["description": .text("a\nb\n\($0)")])
+        change: change, recordID: "00x\(ordinal % count)", ordinal: Int64(ordinal),
+        time: 100 + Int64(ordinal / count), values: ["description": value])
     }
+    func diff(_ ordinal: Int, _ old: String, _ new: String) -> SampleEvent.Value {
+      let hash = TextDiffTests.hash("\(text)\n\(new)\n\(ordinal % count)")
+      return .diff("--- \n+++ \(hash)\n@@ -2 +2 @@\n-\(old)\n+\(new)")
+    }
+    let creates = (0..<count).map { event($0, .create, .text("\(text)\na\n\($0)")) }
     try load(creates[...], into: tables, loader)
-    let updates = (0..<count).map {
-      let diff = "--- \n+++ \(TextDiffTests.hash("a\nB\n\($0)"))\n@@ -2 +2 @@\n-b\n+B"
-      return SampleEvent(
-        change: .update, recordID: "00x\($0)", ordinal: Int64(count + $0), time: 101,
-        values: ["description": .diff(diff)])
-    }
+    // The second diff of a record finds the first one's value computed already.
+    let updates =
+      (count..<count * 2).map { event($0, .update, diff($0, "a", "b")) }
+      + (count * 2..<count * 3).map { event($0, .update, diff($0, "b", "c")) }
     try load(updates[...], into: tables, loader)
     let right = try tables.rows(
       """
       SELECT count(*) FROM \(tables.current.qualifiedName) \
-      WHERE description = E'a\\nB\\n' || substr(id, 4) AND _stale_fields IS NULL
+      WHERE description = '\(text)' || E'\\nc\\n' || substr(id, 4) AND _stale_fields IS NULL
       """)
     #expect(right == ["\(count)"])
     #expect(try tables.refoldAll() == Refold.Counts(checked: count, changed: 0))
+  }
+
+  @Test("Diffs that wait are resolved within one fold")
+  func diffsOfOneFold() async throws {
+    let tables = try await SampleTables()
+    let loader = tables.loader()
+    let count = RecordFold.maxPendingDiffs * 2
+    let creates = (0..<count).map {
+      SampleEvent(
+        change: .create, recordID: "00x\($0)", ordinal: Int64($0), time: 100,
+        values: ["description": .text("a\n")])
+    }
+    try load(creates[...], into: tables, loader)
+    try tables.connection.execute(
+      """
+      CREATE TABLE public.updates (a int);
+      CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN INSERT INTO public.updates VALUES (1); RETURN NULL; END $$;
+      CREATE TRIGGER note AFTER UPDATE ON \(tables.current.qualifiedName)
+      FOR EACH STATEMENT EXECUTE FUNCTION public.note()
+      """)
+    let diff = "--- \n+++ \(TextDiffTests.hash("b\n"))\n@@ -1 +1 @@\n-a\n+b"
+    let updates = (0..<count).map {
+      SampleEvent(
+        change: .update, recordID: "00x\($0)", ordinal: Int64(count + $0), time: 101,
+        values: ["description": .diff(diff)])
+    }
+    try load(updates[...], into: tables, loader)
+    #expect(try tables.rows("SELECT count(*) FROM public.updates") == ["1"])
   }
 
   @Test("A record with more history than is fetched at a time is rebuilt whole")
