@@ -7,7 +7,8 @@ internal import PostgresStore
 extension CopyEncoder {
   func appendRow(
     _ row: RowCells, _ event: RecordBatch.Event, _ batch: RecordBatch, _ change: RowBuffer.Change,
-    recordID: UnsafeBufferPointer<UInt8>, base: Int, to buffer: inout RowBuffer
+    recordID: UnsafeBufferPointer<UInt8>, base: Int, columns: Range<Int>,
+    to buffer: inout RowBuffer
   ) throws(RejectedValue) {
     let start = self.values.count
     self.appendField(Int32(truncatingIfNeeded: batch.epoch))
@@ -44,7 +45,7 @@ extension CopyEncoder {
         recordID: base + record.lowerBound..<base + record.upperBound,
         eventID: base + eventID.lowerBound..<base + eventID.upperBound,
         metadata: base + start..<base + self.values.count,
-        metadataFieldCount: Self.metadataFieldCount))
+        metadataFieldCount: Self.metadataFieldCount, cells: columns))
   }
 
   private func appendNull() { self.values.appendBigEndian(-1 as Int32) }

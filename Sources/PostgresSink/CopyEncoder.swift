@@ -26,6 +26,8 @@ package final class CopyEncoder {
   /// Of the event at hand: all its bytes.
   @exclusivity(unchecked) var values: ByteBuffer
   @exclusivity(unchecked) private var scratch: ByteBuffer
+  /// A bit per entry of the plan: those of the row at hand.
+  @exclusivity(unchecked) private var present: [UInt64]
   /// Which columns the list at hand has named: the number of the list, by column.
   @exclusivity(unchecked) var named: [UInt64]
   @exclusivity(unchecked) var listNumber: UInt64 = 0
@@ -37,6 +39,7 @@ package final class CopyEncoder {
     self.values = ByteBuffer()
     self.scratch = ByteBuffer()
     self.named = Array(repeating: 0, count: self.plan.columnCount)
+    self.present = self.plan.constants
   }
 
   /// Appends the rows of an event.
@@ -52,17 +55,18 @@ package final class CopyEncoder {
     precondition(batch.layout === self.layout, "a batch of another layout")
     precondition(buffer.columnCount >= self.plan.columnCount, "a buffer of other tables")
     let event = batch.events[index]
-    let rowCount = buffer.rows.count
+    let (rowCount, cellCount) = (buffer.rows.count, buffer.cells.count)
     let base = buffer.bytes.count
+    var columns = cellCount..<cellCount
     self.values.removeAll()
     self.replaced = 0
     do throws(RejectedValue) {
       for row in event.firstRow..<event.firstRow + event.rowCount {
-        try self.append(row: row, event, batch, base: base, to: &buffer)
+        try self.append(row: row, event, batch, base: base, columns: &columns, to: &buffer)
       }
     } catch {
       buffer.rows.removeLast(buffer.rows.count - rowCount)
-      buffer.cells.removeLast(buffer.cells.count - rowCount * buffer.columnCount)
+      buffer.cells.removeLast(buffer.cells.count - cellCount)
       throw error
     }
     precondition(base + self.values.count < UInt32.max, "a buffer beyond 4 GiB: send it earlier")
@@ -70,43 +74,36 @@ package final class CopyEncoder {
     self.replacedCount += self.replaced
   }
 
+  /// - Parameter columns: cells of the row before.
   private func append(
     row: Int, _ event: RecordBatch.Event, _ batch: RecordBatch, base: Int,
-    to buffer: inout RowBuffer
+    columns: inout Range<Int>, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
     let cells = RowCells(row, of: batch)
-    if row > event.firstRow, self.isCopy(row, of: batch) {
-      // The fan-out over record IDs: one copy of the values is enough.
-      let previous = buffer.cells.count - buffer.columnCount
-      for cell in previous..<previous + buffer.columnCount {
-        buffer.cells.append(buffer.cells[cell])
-      }
-    } else {
+    // The fan-out over record IDs: one copy of the cells is enough.
+    if row == event.firstRow || !self.isCopy(row, of: batch) {
       try self.appendCells(cells, base: base, to: &buffer)
+      columns = columns.upperBound..<buffer.cells.count
     }
     let change = Self.change(cells)
     guard cells.value(MetadataSlot.recordID) == nil, let list = cells.value(MetadataSlot.recordIDs)
     else {
       try self.appendRow(
         cells, event, batch, change, recordID: cells.text(MetadataSlot.recordID), base: base,
-        to: &buffer)
+        columns: columns, to: &buffer)
       return
     }
     var ids = JSONStringList(cells.bytes(list))
     var isFirst = true
     while case .string(let id)? = ids.next() {
-      if !isFirst {
-        let previous = buffer.cells.count - buffer.columnCount
-        for cell in previous..<previous + buffer.columnCount {
-          buffer.cells.append(buffer.cells[cell])
-        }
-      }
       isFirst = false
-      try self.appendRow(cells, event, batch, change, recordID: id, base: base, to: &buffer)
+      try self.appendRow(
+        cells, event, batch, change, recordID: id, base: base, columns: columns, to: &buffer)
     }
     if isFirst {
       try self.appendRow(
-        cells, event, batch, change, recordID: .init(start: nil, count: 0), base: base, to: &buffer)
+        cells, event, batch, change, recordID: .init(start: nil, count: 0), base: base,
+        columns: columns, to: &buffer)
     }
   }
 
@@ -128,38 +125,45 @@ package final class CopyEncoder {
   private func appendCells(
     _ row: RowCells, base: Int, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
-    let firstCell = buffer.cells.count
-    buffer.cells.append(
-      contentsOf: repeatElement(RowBuffer.Cell.absent, count: buffer.columnCount))
+    self.findPresent(UnsafeRawPointer(row.presence))
     let diffs = row.text(MetadataSlot.diffFields)
-    let presence = UnsafeRawPointer(row.presence)
-    for word in self.plan.masks.indices {
-      // One bit per cell that is not absent: bit 0 of its byte for null, bit 1 for a value.
-      var present =
-        UInt64(littleEndian: presence.loadUnaligned(fromByteOffset: word * 8, as: UInt64.self))
-        & self.plan.masks[word]
+    for word in self.present.indices {
+      var present = self.present[word]
       while present != 0 {
-        let bit = present.trailingZeroBitCount
+        let index = word &* 64 &+ present.trailingZeroBitCount
         present &= present &- 1
-        let slot = word &* 8 &+ bit >> 3
-        let entry = self.plan.entries[Int(self.plan.entryOfSlot[slot])]
-        guard bit & 1 != 0 else {
-          buffer.cells[firstCell + entry.column] = .null
-          continue
-        }
+        let entry = self.plan.entries[index]
+        let slot = self.plan.slotOfEntry[index]
         let start = self.values.count
-        guard self.appendValue(entry, row.cells[slot], row) else { throw self.rejected(entry) }
-        buffer.cells[firstCell + entry.column] = RowBuffer.Cell(
-          offset: UInt32(truncatingIfNeeded: base + start), count: Int32(self.values.count - start),
-          isDiff: !diffs.isEmpty && diffs[slot >> 3] & 1 << UInt8(slot & 7) != 0)
+        if slot < 0 {
+          self.append(CopyPlan.Piece(offset: entry.argument, count: entry.count))
+        } else if row.presence[slot] != RecordBatch.Presence.value {
+          buffer.cells.append(RowBuffer.Cell(nullOf: entry.column))
+          continue
+        } else if !self.appendValue(entry, row.cells[slot], row) {
+          throw self.rejected(entry)
+        }
+        buffer.cells.append(
+          RowBuffer.Cell(
+            column: entry.column, base + start..<base + self.values.count,
+            isDiff: slot >= 0 && !diffs.isEmpty && diffs[slot >> 3] & 1 << UInt8(slot & 7) != 0))
       }
     }
-    for constant in self.plan.constants {
-      let start = self.values.count
-      self.append(CopyPlan.Piece(offset: constant.argument, count: constant.count))
-      buffer.cells[firstCell + constant.column] = RowBuffer.Cell(
-        offset: UInt32(truncatingIfNeeded: base + start), count: Int32(constant.count),
-        isDiff: false)
+  }
+
+  /// Slots have the order of the schema, cells that of the table.
+  private func findPresent(_ presence: UnsafeRawPointer) {
+    for word in self.present.indices { self.present[word] = self.plan.constants[word] }
+    for word in self.plan.masks.indices {
+      // One bit per cell that is not absent: bit 0 of its byte for null, bit 1 for a value.
+      var bits =
+        UInt64(littleEndian: presence.loadUnaligned(fromByteOffset: word * 8, as: UInt64.self))
+        & self.plan.masks[word]
+      while bits != 0 {
+        let index = Int(self.plan.entryOfSlot[word &* 8 &+ bits.trailingZeroBitCount >> 3])
+        bits &= bits &- 1
+        self.present[index >> 6] |= 1 << UInt64(index & 63)
+      }
     }
   }
 

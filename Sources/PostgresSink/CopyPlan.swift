@@ -17,14 +17,17 @@ struct CopyPlan {
     var element: Piece
   }
 
-  /// One per slot that is a column's, in ascending order of slots.
+  /// One per column that is written, in the order of the table.
   private(set) var entries: [CellEncoding] = []
+  /// By index of the entry; -1 for columns with the same text in every row, whose `argument` and
+  /// `count` are a piece.
+  private(set) var slotOfEntry: [Int] = []
   /// Index of a slot's entry; -1 for slots of no column.
   private(set) var entryOfSlot: [Int32]
   /// One per 8 slots: all bits of the bytes whose slots have an entry.
   private(set) var masks: [UInt64]
-  /// Columns with the same text in every row; `argument` and `count` are a piece.
-  private(set) var constants: [CellEncoding] = []
+  /// A bit per entry, in words of 64: those that every row has.
+  private(set) var constants: [UInt64]
   private(set) var records: [RecordJSONWriter] = []
   private(set) var symbols: [Piece] = []
   /// By index of the column, for messages.
@@ -41,6 +44,7 @@ struct CopyPlan {
     self.columnCount = tables.dataColumns.count
     self.entryOfSlot = Array(repeating: -1, count: (layout.slotCount + 7) & ~7)
     self.masks = Array(repeating: 0, count: (layout.slotCount + 7) / 8)
+    self.constants = Array(repeating: 0, count: (self.columnCount + 63) / 64)
     self.topic = self.piece(layout.topic)
     self.schemaID = self.piece(layout.schemaID)
     self.entity = self.piece(layout.entity)
@@ -62,7 +66,7 @@ struct CopyPlan {
         let piece = self.piece(text)
         entry.argument = piece.offset
         entry.count = piece.count
-        self.constants.append(entry)
+        pending.append((-1, entry))
       case .slot(let slot, let type):
         self.describe(type, &entry)
         pending.append((slot, entry))
@@ -74,11 +78,18 @@ struct CopyPlan {
         for slot in Self.slots(column) { columnOfSlot[slot] = index }
       }
     }
-    for (slot, entry) in pending.sorted(by: { $0.slot < $1.slot }) {
-      precondition(self.entryOfSlot[slot] < 0, "slot \(slot) is that of two columns")
-      self.entryOfSlot[slot] = Int32(self.entries.count)
-      self.masks[slot / 8] |= 0xFF << UInt64(slot % 8 * 8)
+    for (index, (slot, entry)) in pending.sorted(by: { $0.entry.column < $1.entry.column })
+      .enumerated()
+    {
       self.entries.append(entry)
+      self.slotOfEntry.append(slot)
+      guard slot >= 0 else {
+        self.constants[index / 64] |= 1 << UInt64(index % 64)
+        continue
+      }
+      precondition(self.entryOfSlot[slot] < 0, "slot \(slot) is that of two columns")
+      self.entryOfSlot[slot] = Int32(index)
+      self.masks[slot / 8] |= 0xFF << UInt64(slot % 8 * 8)
     }
     for slot in layout.fieldOrder {
       guard let column = columnOfSlot[slot] else { continue }

@@ -22,7 +22,15 @@ package struct CopyWriter: ~Copyable {
     try self.integer(Int16(fieldCount))
   }
 
-  package mutating func null() throws(PostgresError) { try self.integer(Int32(-1)) }
+  /// - Parameter count: fields, 1600 at most.
+  package mutating func nulls(_ count: Int) throws(PostgresError) {
+    // Each is the length word -1.
+    let byteCount = count * 4
+    if self.used + byteCount > Self.chunkByteCount { try self.flush() }
+    UnsafeMutableRawBufferPointer(rebasing: self.chunk[self.used..<self.used + byteCount])
+      .initializeMemory(as: UInt8.self, repeating: 0xFF)
+    self.used += byteCount
+  }
 
   /// A field in its type's binary format, without the length word.
   package mutating func value(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {

@@ -72,36 +72,30 @@ struct HistoryReader {
       let range = append(text)
       if eventID.isEmpty { eventID = range }
     }
+    let metadata = start..<buffer.bytes.count
+    let listed = self.columns(of: field(.changedFields)) + self.columns(of: field(.nulledFields))
+    let diffs = self.columns(of: field(.diffFields))
+    let first = buffer.cells.count
+    for column in 0..<self.columnCount {
+      if let value = result.withField(row, Field.allCases.count + column) {
+        buffer.cells.append(
+          RowBuffer.Cell(column: column, append(value), isDiff: diffs.contains(column)))
+      } else if listed.contains(column) {
+        buffer.cells.append(RowBuffer.Cell(nullOf: column))
+      }
+    }
     buffer.rows.append(
       RowBuffer.Row(
         change: change, epoch: Int32(truncatingIfNeeded: Self.integer(field(.epoch)) ?? 0),
         ordinal: Self.integer(field(.ordinal)) ?? 0,
         commitTimestamp: Self.integer(field(.commitTimestamp)).flatMap(Self.milliseconds),
-        recordID: recordID, eventID: eventID, metadata: start..<buffer.bytes.count,
-        metadataFieldCount: 3))
-    let first = buffer.cells.count
-    for column in 0..<self.columnCount {
-      guard let value = result.withField(row, Field.allCases.count + column) else {
-        buffer.cells.append(.absent)
-        continue
-      }
-      let range = append(value)
-      buffer.cells.append(
-        RowBuffer.Cell(
-          offset: UInt32(range.lowerBound), count: Int32(range.count), isDiff: false))
-    }
-    for name in Self.texts(field(.changedFields)) + Self.texts(field(.nulledFields)) {
-      guard let column = self.columnIndexes[name], buffer.cells[first + column].isAbsent else {
-        continue
-      }
-      buffer.cells[first + column] = .null
-    }
-    for name in Self.texts(field(.diffFields)) {
-      guard let column = self.columnIndexes[name], !buffer.cells[first + column].isAbsent else {
-        continue
-      }
-      buffer.cells[first + column].isDiff = true
-    }
+        recordID: recordID, eventID: eventID, metadata: metadata, metadataFieldCount: 3,
+        cells: first..<buffer.cells.count))
+  }
+
+  /// Those that a list of names names.
+  private func columns(of list: UnsafeBufferPointer<UInt8>?) -> [Int] {
+    Self.texts(list).compactMap { self.columnIndexes[$0] }
   }
 
   private static func change(_ text: UnsafeBufferPointer<UInt8>?) -> RowBuffer.Change {

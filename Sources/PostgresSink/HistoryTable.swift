@@ -89,17 +89,14 @@ package struct HistoryTable {
     buffer.bytes.withUnsafeBufferPointer { bytes in
       do throws(PostgresError) {
         try writer.raw(UnsafeBufferPointer(rebasing: bytes[row.metadata]))
-        let first = index * buffer.columnCount
-        for cell in buffer.cells[first..<first + buffer.columnCount] {
-          if cell.count < 0 {
-            try writer.null()
-          } else {
-            let start = Int(cell.offset)
-            try writer.value(UnsafeBufferPointer(rebasing: bytes[start..<start + Int(cell.count)]))
-          }
+        var column = 0
+        for cell in buffer.cells[row.cells] where !cell.isNull {
+          try writer.nulls(Int(cell.column) - column)
+          let start = Int(cell.offset)
+          try writer.value(UnsafeBufferPointer(rebasing: bytes[start..<start + Int(cell.count)]))
+          column = Int(cell.column) + 1
         }
-        // Columns added since these rows were encoded.
-        for _ in buffer.columnCount..<columnCount { try writer.null() }
+        try writer.nulls(columnCount - column)
       } catch {
         failure = error
       }

@@ -130,10 +130,10 @@ package struct RecordFold {
       self.deltas[delta].stale = .cleared
       self.deltas[delta].undelete()
       if isNew { self.deltas[delta].beginsWithImage = true }
-      self.setCells(delta, index, buffer)
+      self.setCells(delta, row, buffer)
     case .update:
       if self.deltas[delta].isRemoved { return true }
-      self.setCells(delta, index, buffer)
+      self.setCells(delta, row, buffer)
     case .gapUpdate:
       if self.deltas[delta].isRemoved { return true }
       self.deltas[delta].stale = .set
@@ -172,19 +172,16 @@ package struct RecordFold {
   }
 
   /// Takes over what the row has: values and nulls; what is absent stays.
-  private mutating func setCells(_ delta: Int, _ index: Int, _ buffer: RowBuffer) {
-    let source = index * buffer.columnCount
-    let target = delta * self.columnCount
-    for column in 0..<buffer.columnCount {
-      let cell = buffer.cells[source + column]
-      if cell.isAbsent { continue }
+  private mutating func setCells(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
+    for cell in buffer.cells[row.cells] {
+      let target = delta * self.columnCount + Int(cell.column)
       if cell.isDiff && !cell.isNull {
-        self.patch(delta, target + column, with: cell, buffer)
+        self.patch(delta, target, with: cell, buffer)
         continue
       }
-      if self.cells[target + column].isPending { self.deltas[delta].pendingDiffCount -= 1 }
-      self.cells[target + column] =
-        cell.count < 0 ? .null : .value(offset: cell.offset, count: cell.count, isOwn: false)
+      if self.cells[target].isPending { self.deltas[delta].pendingDiffCount -= 1 }
+      self.cells[target] =
+        cell.isNull ? .null : .value(offset: cell.offset, count: cell.count, isOwn: false)
     }
   }
 

@@ -3,31 +3,38 @@ import Pipeline
 /// The rows of one table that one transaction writes, in stream order, as PostgreSQL takes them.
 ///
 /// Filled batch by batch, kept until the transaction is known to be committed, so that it can be
-/// sent again; memory is reused. Every row has a cell for each of the table's data columns, in the
-/// table's order; metadata is in `Row`. Values are in PostgreSQL's binary format (`COPY … (FORMAT
-/// binary)`, without the length word), in one byte array.
+/// sent again; memory is reused. A row has cells for those of the table's data columns only that its
+/// event holds: of a wide table, an update holds a few; metadata is in `Row`. Values are in
+/// PostgreSQL's binary format (`COPY … (FORMAT binary)`, without the length word), in one byte array.
 package struct RowBuffer {
-  /// A value, a null or nothing.
+  /// A value or a null.
   package struct Cell {
-    /// Of the value in `bytes`; `absentOffset` when the event does not hold the column.
+    /// Of the value in `bytes`.
     package var offset: UInt32
     /// -1 is null.
     package var count: Int32
+    /// Index into the table's data columns, of which there are 1,600 at most.
+    package var column: UInt16
     /// The value is a long-text diff (contract/cdc.md section 7), not the value.
     package var isDiff: Bool
 
-    package static let absentOffset = UInt32.max
-    package static let absent = Cell(offset: absentOffset, count: -1, isDiff: false)
-    package static let null = Cell(offset: 0, count: -1, isDiff: false)
-
-    package init(offset: UInt32, count: Int32, isDiff: Bool) {
-      self.offset = offset
-      self.count = count
+    /// - Parameter range: of the value in `bytes`.
+    package init(column: Int, _ range: Range<Int>, isDiff: Bool = false) {
+      self.offset = UInt32(truncatingIfNeeded: range.lowerBound)
+      self.count = Int32(range.count)
+      self.column = UInt16(column)
       self.isDiff = isDiff
     }
 
-    package var isAbsent: Bool { self.offset == Self.absentOffset }
-    package var isNull: Bool { !self.isAbsent && self.count < 0 }
+    /// A null.
+    package init(nullOf column: Int) {
+      self.offset = 0
+      self.count = -1
+      self.column = UInt16(column)
+      self.isDiff = false
+    }
+
+    package var isNull: Bool { self.count < 0 }
   }
 
   package enum Change: UInt8 {
@@ -49,17 +56,23 @@ package struct RowBuffer {
     /// The metadata columns of the history table as fields of a binary COPY, length words included.
     package var metadata: Range<Int>
     package var metadataFieldCount: Int
+    /// In `cells`. Rows of one event may share them.
+    package var cells: Range<Int>
   }
 
   package var bytes: [UInt8] = []
   package var rows: [Row] = []
-  /// Row-major, `columnCount` per row.
+  /// Row by row, in the order of the columns.
   package var cells: [Cell] = []
   package let columnCount: Int
 
   package init(columnCount: Int) { self.columnCount = columnCount }
 
-  package var byteCount: Int { self.bytes.count + self.cells.count * 12 + self.rows.count * 96 }
+  /// Memory in use.
+  package var byteCount: Int {
+    self.bytes.count + self.cells.count * MemoryLayout<Cell>.stride
+      + self.rows.count * MemoryLayout<Row>.stride
+  }
 
   /// Keeps the memory that was used.
   package mutating func removeAll() {

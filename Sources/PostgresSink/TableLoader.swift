@@ -155,7 +155,6 @@ package final class TableLoader {
       RowBuffer.Row(
         change: .gapUpdate, epoch: epoch, ordinal: ordinal, commitTimestamp: entry.commitTimestamp,
         recordID: metadata.upperBound..<buffer.bytes.count, eventID: 0..<0, metadata: metadata,
-        metadataFieldCount: 3))
-    buffer.cells.append(contentsOf: repeatElement(.absent, count: buffer.columnCount))
+        metadataFieldCount: 3, cells: 0..<0))
   }
 }

@@ -52,8 +52,7 @@ import Testing
         try bytes.withUnsafeBufferPointer { try writer.value($0) }
       }
       try writer.row(fieldCount: 2)
-      try writer.null()
-      try writer.null()
+      try writer.nulls(2)
     }
     #expect(copied == sizes.count + 1)
     let rows = try connection.rows(
@@ -90,7 +89,7 @@ import Testing
     #expect(throws: Stop.self) {
       try connection.copyIn("COPY t FROM STDIN (FORMAT binary)") { writer in
         try writer.row(fieldCount: 1)
-        try writer.null()
+        try writer.nulls(1)
         throw Stop()
       }
     }
@@ -102,7 +101,7 @@ import Testing
   private func sendRow(_ connection: PostgresConnection, _ sql: String) throws {
     try connection.sendCopyIn(sql) { writer in
       try writer.row(fieldCount: 1)
-      try writer.null()
+      try writer.nulls(1)
     }
   }
 

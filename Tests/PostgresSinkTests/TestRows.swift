@@ -117,16 +117,16 @@ extension RowBuffer {
       "COPY \(table.qualifiedName) (\(columns.joined(separator: ", "))) FROM STDIN (FORMAT binary)"
     try connection.copyIn(sql) { writer in
       try self.bytes.withUnsafeBufferPointer { bytes in
-        for (index, row) in self.rows.enumerated() {
+        for row in self.rows {
           try writer.row(fieldCount: row.metadataFieldCount + self.columnCount)
           try writer.raw(UnsafeBufferPointer(rebasing: bytes[row.metadata]))
-          for cell in self.cells[index * self.columnCount..<(index + 1) * self.columnCount] {
-            if cell.isAbsent || cell.isNull {
-              try writer.null()
-            } else {
+          for column in 0..<self.columnCount {
+            if let cell = self.cell(of: row, column), !cell.isNull {
               let start = Int(cell.offset)
               try writer.value(
                 UnsafeBufferPointer(rebasing: bytes[start..<start + Int(cell.count)]))
+            } else {
+              try writer.nulls(1)
             }
           }
         }
@@ -134,7 +134,12 @@ extension RowBuffer {
     }
   }
 
-  func cell(_ row: Int, _ column: Int) -> Cell { self.cells[row * self.columnCount + column] }
+  /// Nil when the event does not hold the column.
+  func cell(_ row: Int, _ column: Int) -> Cell? { self.cell(of: self.rows[row], column) }
+
+  private func cell(of row: Row, _ column: Int) -> Cell? {
+    self.cells[row.cells].first { $0.column == column }
+  }
 
   func text(_ range: Range<Int>) -> String { String(decoding: self.bytes[range], as: UTF8.self) }
 }

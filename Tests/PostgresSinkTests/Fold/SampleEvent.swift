@@ -81,25 +81,20 @@ extension RowBuffer {
       _ = append(Self.integer(Int32(field?.count ?? -1)))
       _ = append(field ?? [])
     }
+    let metadata = start..<self.bytes.count
+    let firstCell = self.cells.count
+    for (index, column) in columns.enumerated() {
+      guard let value = event.values[column.name] else { continue }
+      self.cells.append(
+        value == .null
+          ? Cell(nullOf: index)
+          : Cell(column: index, append(Self.binary(value)), isDiff: isDiff(value)))
+    }
     self.rows.append(
       Row(
         change: event.change, epoch: event.epoch, ordinal: event.ordinal,
         commitTimestamp: event.time * 1000, recordID: recordID, eventID: eventID,
-        metadata: start..<self.bytes.count, metadataFieldCount: fields.count))
-    for column in columns {
-      guard let value = event.values[column.name] else {
-        self.cells.append(.absent)
-        continue
-      }
-      guard value != .null else {
-        self.cells.append(.null)
-        continue
-      }
-      let range = append(Self.binary(value))
-      self.cells.append(
-        Cell(
-          offset: UInt32(range.lowerBound), count: Int32(range.count), isDiff: isDiff(value)))
-    }
+        metadata: metadata, metadataFieldCount: fields.count, cells: firstCell..<self.cells.count))
   }
 
   private static func binary(_ value: SampleEvent.Value) -> [UInt8] {
