@@ -23,7 +23,7 @@ extension PostgresSink {
       if !self.isAhead {
         // What is not idle now has been left by an error; to send ahead is not the place to mend it.
         guard self.connection.transactionStatus == .idle else { return }
-        try self.connection.begin()
+        try self.connection.beginLoad()
         self.isAhead = true
       }
       try rows.loader.sendHistory(

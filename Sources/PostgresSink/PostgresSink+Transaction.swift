@@ -114,7 +114,7 @@ extension PostgresSink {
     if self.isAhead {
       try self.connection.finishCopy()
     } else {
-      try self.connection.begin()
+      try self.connection.beginLoad()
     }
     try self.checkpoint.store(
       topics: self.topics, completeThrough: self.newestCommit.map { $0 - 5000 },

@@ -118,7 +118,7 @@ package final class Refold {
   private func locked<Value>(
     over connection: PostgresConnection, _ body: () throws -> Value
   ) throws -> Value {
-    try connection.begin()
+    try connection.beginLoad()
     do {
       try connection.execute(
         "LOCK TABLE \(self.current.definition.qualifiedName) IN SHARE ROW EXCLUSIVE MODE")

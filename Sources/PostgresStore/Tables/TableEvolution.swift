@@ -132,9 +132,13 @@ struct TableEvolution {
 
   private mutating func finishCreation(_ index: Int) {
     guard let creation = self.creations.removeValue(forKey: index) else { return }
+    let table = self.state.tables[index]
+    // Rows of the current table are updated again and again: where their page has room for the next
+    // version, no index changes and the space of the last one is used again.
+    let options = table.kind == .current ? " WITH (fillfactor = 75)" : ""
     self.statements[creation.place] =
-      "CREATE TABLE \(self.state.tables[index].qualifiedName) (\n"
-      + creation.lines.joined(separator: ",\n") + "\n)"
+      "CREATE TABLE \(table.qualifiedName) (\n"
+      + creation.lines.joined(separator: ",\n") + "\n)" + options
   }
 
   /// Gives each table the columns that only the other has: one was made later, or was not written
