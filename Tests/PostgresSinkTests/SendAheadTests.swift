@@ -70,6 +70,27 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d"])
   }
 
+  @Test("A COPY that is cancelled while it waits for more is made again")
+  func cancelled() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    // Counts the rows, also those that are rolled back.
+    try run.disturbHistory(times: 0, "NULL")
+    let count = "SELECT last_value FROM public.disturbance"
+    try self.writeLong(run, ["a", "b"])
+    while try run.eye.column(count) != ["2"] {}
+    let cancelled = try run.eye.column(
+      """
+      SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
+      AND query LIKE 'COPY%' AND state = 'active' AND pid <> pg_backend_pid()
+      """)
+    #expect(cancelled == ["t"])
+    try self.writeLong(run, ["c", "d"])
+    try run.commit()
+    let rows = try run.eye.column(count).compactMap { Int($0) }
+    #expect(rows.first ?? 0 >= 6)
+    try self.check(run, ["first", "a", "b", "c", "d"])
+  }
+
   @Test("A server process that ends is replaced, whether there is more to send or not")
   func terminated() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
