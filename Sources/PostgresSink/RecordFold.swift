@@ -29,6 +29,9 @@ package struct RecordFold {
   /// Bytes of computed values for which the fold ends: a diff of some bytes makes a value of up to
   /// 131,072 characters.
   static let maxOwnByteCount = 8 << 20
+  /// Bytes of cells for which the fold ends. A delta has one for each column: those of many records
+  /// of a table of 800 columns would take ten times the memory of the rows.
+  static let maxCellByteCount = 16 << 20
 
   /// Which fields of `RowBuffer.Row.metadata` hold the texts that a row keeps of its last event.
   struct MetadataFields {
@@ -217,7 +220,11 @@ package struct RecordFold {
 
   /// The deltas have to be in the table before more can be folded. Rows that are folded from
   /// nothing have no other place to be.
-  var isFull: Bool { !self.isFromNothing && self.ownBytes.count >= Self.maxOwnByteCount }
+  var isFull: Bool {
+    guard !self.isFromNothing else { return false }
+    return self.ownBytes.count >= Self.maxOwnByteCount
+      || self.cells.count * MemoryLayout<DeltaCell>.stride >= Self.maxCellByteCount
+  }
 
   /// All diffs are resolved.
   mutating func endResolving() {

@@ -114,19 +114,20 @@ package final class TableLoader {
       if self.refold == nil, let loaded, Self.isReplaced(entry, in: loaded) { continue }
       Self.appendGap(entry, to: &buffer)
     }
-    self.gapFold.removeAll()
     var next = 0
     while next < buffer.rows.count {
+      self.gapFold.removeAll()
       next = self.gapFold.fold(buffer, rows: next..<buffer.rows.count)
+      let late = try current.apply(&self.gapFold, buffer, over: connection)
+      guard let refold else {
+        // What has come after them does not hold their changes.
+        try current.markStale(late, over: connection)
+        continue
+      }
+      // The history knows better what has come after them, and between epochs what is later.
+      let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
+      _ = try refold.refold(records: records, over: connection)
     }
-    let late = try current.apply(&self.gapFold, buffer, over: connection)
-    guard let refold else {
-      // What has come after them does not hold their changes.
-      return try current.markStale(late, over: connection)
-    }
-    // The history knows better what has come after them, and between epochs what is later.
-    let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
-    _ = try refold.refold(records: records, over: connection)
   }
 
   /// A full image of the record has come after the event.

@@ -37,6 +37,21 @@ import Testing
     }
   }
 
+  @Test("The records of a wide table that are folded at a time take bounded memory")
+  func wideTable() {
+    let buffer = Self.buffer((0..<2500).map { Self.event(.update, Int64($0), id: "\($0)") })
+    var fold = RecordFold(columnCount: 1500, removesDeleted: false)
+    var next = 0
+    var ends: [Int] = []
+    while next < buffer.rows.count {
+      fold.removeAll()
+      next = fold.fold(buffer, rows: next..<buffer.rows.count)
+      ends.append(next)
+    }
+    // 12 bytes a column: 16 MiB are 933 records.
+    #expect(ends == [933, 1866, 2500])
+  }
+
   @Test("An update sets what it holds, null or not, and leaves the rest")
   func patch() {
     let buffer = Self.buffer([

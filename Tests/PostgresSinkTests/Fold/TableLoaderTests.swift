@@ -207,6 +207,29 @@ extension SampleTables {
     #expect(try tables.rows(query) == ["001|4|f|f", "002|8|f|f"])
   }
 
+  @Test("Of more records than are folded at a time none is left out, by events or dead letters")
+  func severalFolds() async throws {
+    let tables = try await SampleTables(width: 1500)
+    let loader = tables.loader(hasHistory: false)
+    let events = (0..<1000).map {
+      SampleEvent(
+        change: .create, recordID: "00x\($0)", ordinal: Int64($0), time: 100,
+        values: ["name": .text("a")])
+    }
+    try load(events[...], into: tables, loader)
+    let count = "SELECT count(*), count(*) FILTER (WHERE _stale) FROM "
+    #expect(try tables.rows(count + tables.current.qualifiedName) == ["1000|0"])
+    let letters = events.map {
+      ResyncTable.Entry(
+        .deadLetter, recordID: $0.recordID, eventID: "later-\($0.ordinal)",
+        commitTimestamp: 101_000, epoch: 1, ordinal: 1000 + $0.ordinal)
+    }
+    try tables.connection.begin()
+    try loader.noteDeadLetters(letters, over: tables.connection)
+    try tables.connection.execute("COMMIT")
+    #expect(try tables.rows(count + tables.current.qualifiedName) == ["1000|1000"])
+  }
+
   @Test("Gap, overflow and wildcard events are noted once, whatever is read again")
   func resyncEntries() async throws {
     let tables = try await SampleTables()
