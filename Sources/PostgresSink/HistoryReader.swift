@@ -6,13 +6,13 @@ struct HistoryReader {
   /// commit time between epochs (of which the latest so far counts, so that the order within each
   /// epoch stands). `$1` are record IDs. Events among the dead letters come as gaps.
   let selectStatement: String
-  private let columnIndexes: [String: Int]
-  private let columnCount: Int
+  private let history: TableDefinition
+  private var names: EarlierColumnNames
 
   /// Fields of the result before the data columns.
   private enum Field: Int, CaseIterable {
     case recordID, eventID, epoch, ordinal, changeType, commitTimestamp, commitUser
-    case changedFields, nulledFields, diffFields
+    case changedFields, nulledFields, diffFields, schemaID
   }
 
   /// Of the rows' metadata, which hold just what a current row keeps of its last event.
@@ -22,7 +22,7 @@ struct HistoryReader {
     let data = history.dataColumns.map(\.quotedName)
     let fixed = [
       "_record_id", "_event_id", "_epoch", "_ordinal", "_change_type", "_commit_timestamp",
-      "_commit_user", "_changed_fields", "_nulled_fields", "_diff_fields",
+      "_commit_user", "_changed_fields", "_nulled_fields", "_diff_fields", "_schema_id",
     ]
     let none = history.dataColumns.map { "NULL::\($0.type.sqlName)" }
     let all = (fixed + data).joined(separator: ", ")
@@ -32,7 +32,7 @@ struct HistoryReader {
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL SELECT \((["r.record_id", "r.event_id", "r.epoch", "r.ordinal",
         "NULL::text", "r.commit_timestamp", "NULL::text", "NULL::text[]", "NULL::text[]",
-        "NULL::text[]"] + none).joined(separator: ", ")) \
+        "NULL::text[]", "NULL::text"] + none).joined(separator: ", ")) \
       FROM \(ResyncTable.qualifiedName(schema: history.schema)) AS r \
       WHERE r.entity = \(SQLIdentifier.literal(history.entity)) \
       AND r.record_id = ANY($1::text[]) AND r.kind IN ('dead_letter', 'gap') \
@@ -42,9 +42,27 @@ struct HistoryReader {
       ORDER BY _record_id COLLATE "C", max(_commit_timestamp) \
       OVER (PARTITION BY _record_id COLLATE "C", _epoch ORDER BY _ordinal), _epoch, _ordinal
       """
-    self.columnCount = history.dataColumns.count
-    self.columnIndexes = Dictionary(
-      history.dataColumns.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { $1 })
+    self.history = history
+    self.names = EarlierColumnNames(history.dataColumns.map(\.name))
+  }
+
+  /// Has to come before rows are appended: which columns have been renamed.
+  mutating func readNames(over connection: PostgresConnection) throws(PostgresError) {
+    let journal = Bookkeeping(schema: self.history.schema).qualified("_etl_journal")
+    let entries = try connection.query(
+      """
+      SELECT action, detail, schema_id FROM \(journal) \
+      WHERE table_name = $1 AND action IN ('rename_column', 'schema') AND id > coalesce((\
+      SELECT max(id) FROM \(journal) WHERE table_name = $1 AND action = 'create_table'), 0) \
+      ORDER BY id
+      """, [self.history.name])
+    self.names = EarlierColumnNames(
+      self.history.dataColumns.map(\.name),
+      journal: (0..<entries.rowCount).map { row in
+        EarlierColumnNames.Entry(
+          action: entries[row, 0] ?? "", detail: entries[row, 1] ?? "",
+          schemaID: entries[row, 2] ?? "")
+      })
   }
 
   /// Appends the rows of a result of `selectStatement`.
@@ -73,10 +91,14 @@ struct HistoryReader {
       if eventID.isEmpty { eventID = range }
     }
     let metadata = start..<buffer.bytes.count
-    let listed = self.columns(of: field(.changedFields)) + self.columns(of: field(.nulledFields))
-    let diffs = self.columns(of: field(.diffFields))
+    let schemaID =
+      self.names.areToday ? nil : field(.schemaID).map { String(decoding: $0, as: UTF8.self) }
+    let listed =
+      self.columns(of: field(.changedFields), schemaID)
+      + self.columns(of: field(.nulledFields), schemaID)
+    let diffs = self.columns(of: field(.diffFields), schemaID)
     let first = buffer.cells.count
-    for column in 0..<self.columnCount {
+    for column in self.history.dataColumns.indices {
       if let value = result.withField(row, Field.allCases.count + column) {
         buffer.cells.append(
           RowBuffer.Cell(column: column, append(value), isDiff: diffs.contains(column)))
@@ -94,8 +116,8 @@ struct HistoryReader {
   }
 
   /// Those that a list of names names.
-  private func columns(of list: UnsafeBufferPointer<UInt8>?) -> [Int] {
-    Self.texts(list).compactMap { self.columnIndexes[$0] }
+  private func columns(of list: UnsafeBufferPointer<UInt8>?, _ schemaID: String?) -> [Int] {
+    Self.texts(list).compactMap { self.names.column($0, schemaID: schemaID) }
   }
 
   private static func change(_ text: UnsafeBufferPointer<UInt8>?) -> RowBuffer.Change {

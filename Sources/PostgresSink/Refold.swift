@@ -19,7 +19,7 @@ package final class Refold {
 
   private let history: TableDefinition
   private let current: CurrentTable
-  private let reader: HistoryReader
+  private var reader: HistoryReader
   private var fold: RecordFold
   private var buffer: RowBuffer
 
@@ -50,6 +50,7 @@ package final class Refold {
   ) throws -> Counts {
     guard !records.isEmpty else { return Counts() }
     try connection.execute(DeltaTable.planSettings)
+    try self.reader.readNames(over: connection)
     try connection.query(
       "DECLARE _etl_refold NO SCROLL CURSOR FOR \(self.reader.selectStatement)",
       [SQLArray.literal(records)])

@@ -253,6 +253,47 @@ import Testing
         == ["5.5"])
   }
 
+  @Test("Refold takes names in lists of fields for the columns that had them")
+  func refoldOfChangedTables() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database).begin()
+    let number = SinkRun.layout()
+    let text = SinkRun.layout(.string, schemaID: "schema-2")
+    let again = SinkRun.layout(schemaID: "schema-3")
+    func null(_ layout: RecordLayout) throws {
+      try run.write(["a"], layout: layout, type: "UPDATE") { _ in
+        [
+          SinkRun.amount: .null, MetadataSlot.changedFields: .slots([SinkRun.amount]),
+          MetadataSlot.nulledFields: .slots([SinkRun.amount]),
+        ]
+      }
+    }
+    func refold() throws -> Refold.Counts {
+      let tables = try TableCatalog(database.configuration()).storedTables(over: run.eye)
+      return try Refold(history: tables[0].history, current: tables[0].current, delete: .mark)
+        .refoldAll(over: run.eye)
+    }
+    let amounts = "SELECT amount, amount__text FROM salesforce.opportunity WHERE id = 'a'"
+    try run.write(["a"], layout: number) { _ in [SinkRun.amount: .double(1.5)] }
+    try null(number)
+    try run.commit()
+    // The column of numbers becomes `amount__float8`, and `amount` again by the third schema.
+    try run.write(["a"], layout: text, type: "UPDATE") { _ in [SinkRun.amount: .text("one")] }
+    try run.commit()
+    #expect(try refold() == Refold.Counts(checked: 2, changed: 0))
+    try null(text)
+    try run.write(["a"], layout: again, type: "UPDATE") { _ in [SinkRun.amount: .double(2.5)] }
+    try run.commit()
+    #expect(try refold() == Refold.Counts(checked: 2, changed: 0))
+    // Events of the second schema, read again, name the column by its later name.
+    try run.write(["a"], layout: text, type: "UPDATE") { _ in [SinkRun.amount: .text("two")] }
+    try null(text)
+    try run.commit()
+    #expect(try run.eye.rows(amounts) == [["2.5", "-"]])
+    #expect(try refold() == Refold.Counts(checked: 2, changed: 0))
+    #expect(try run.eye.rows(amounts) == [["2.5", "-"]])
+  }
+
   @Test("A column altered by hand during the run stops it; its rows are no dead letters")
   func alteredByHand() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
