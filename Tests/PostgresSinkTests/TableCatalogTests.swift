@@ -217,6 +217,27 @@ import Testing
         ])
   }
 
+  @Test("A stale long text stays marked under the name its column gets")
+  func staleFieldOfChangedType() async throws {
+    let database = try await TestDatabase()
+    let connection = try database.connect()
+    let catalog = TableCatalog(database.configuration())
+    try catalog.prepare(over: connection)
+    let text = RecordLayout.test([Column("Description", 0, .string)])
+    _ = try catalog.tables(for: text, over: connection)
+    try connection.execute(
+      """
+      INSERT INTO salesforce.opportunity (id, _epoch, _ordinal, _stale_fields) VALUES
+      ('1', 1, 1, '{description,other}'), ('2', 1, 2, '{other}'), ('3', 1, 3, NULL)
+      """)
+    let number = RecordLayout.test([Column("Description", 0, .int64)], schemaID: "schema-2")
+    _ = try catalog.tables(for: number, over: connection)
+    #expect(
+      try connection.rows("SELECT id, _stale_fields FROM salesforce.opportunity ORDER BY id") == [
+        ["1", "{description__text,other}"], ["2", "{other}"], ["3", "-"],
+      ])
+  }
+
   @Test("A table of another mode made later has the columns of the first in their order")
   func modeChange() async throws {
     let database = try await TestDatabase()

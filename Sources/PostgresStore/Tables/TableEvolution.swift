@@ -345,6 +345,12 @@ struct TableEvolution {
       self.statements.append("ALTER TABLE \(table.qualifiedName) RENAME COLUMN \(from) TO \(to)")
       self.note(table, "rename_column", "\(name) to \(newName)")
       self.changes.append("column \(from) of \(table.qualifiedName) renamed to \(to)")
+      if table.kind == .current, table.column(name)?.typeOID == PostgresType.text.oid {
+        let names = [name, newName].map { SQLIdentifier.literal($0) }
+        self.statements.append(
+          "UPDATE \(table.qualifiedName) SET _stale_fields = array_replace(_stale_fields, "
+            + "\(names[0]), \(names[1])) WHERE \(names[0]) = ANY (_stale_fields)")
+      }
     }
     guard self.state.tables[index].registered.change(name, { $0.name = newName }) else { return }
     self.statements.append(

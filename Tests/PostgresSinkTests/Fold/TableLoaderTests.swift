@@ -311,8 +311,9 @@ extension SampleTables {
   /// The long texts take the values that are computed beyond what a fold holds.
   @Test(
     "More diffs in a transaction than are held at a time are all applied",
-    arguments: ["short", String(repeating: "long", count: 4000)])
-  func manyDiffs(_ text: String) async throws {
+    arguments: [1, 4000])
+  func manyDiffs(_ wordCount: Int) async throws {
+    let text = String(repeating: "word", count: wordCount)
     let tables = try await SampleTables()
     let loader = tables.loader()
     let count = RecordFold.maxPendingDiffs * 3
