@@ -7,7 +7,7 @@ struct EarlierColumnNames {
   /// Index of the column by name, -1 for one that is gone; from the table's making on, one more
   /// after each renaming.
   private var states: [[String: Int]]
-  /// By schema ID: the state at its first sight.
+  /// By schema ID: the state at its first sight, or after the last renaming that it caused.
   private var firstStates: [String: Int] = [:]
 
   struct Entry {
@@ -36,6 +36,7 @@ struct EarlierColumnNames {
     for entry in journal {
       if entry.action == "rename_column" {
         state += 1
+        self.firstStates[entry.schemaID] = state
       } else if self.firstStates[entry.schemaID] == nil {
         self.firstStates[entry.schemaID] = state
       }

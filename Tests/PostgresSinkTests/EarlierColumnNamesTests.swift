@@ -9,8 +9,8 @@ struct EarlierColumnNamesTests {
     EarlierColumnNames.Entry(action: "schema", detail: "first seen", schemaID: id)
   }
 
-  private static func rename(_ detail: String) -> EarlierColumnNames.Entry {
-    EarlierColumnNames.Entry(action: "rename_column", detail: detail, schemaID: "")
+  private static func rename(_ detail: String, by schema: String) -> EarlierColumnNames.Entry {
+    EarlierColumnNames.Entry(action: "rename_column", detail: detail, schemaID: schema)
   }
 
   @Test("Without renaming, a name is that of today, whatever the schema")
@@ -27,7 +27,7 @@ struct EarlierColumnNamesTests {
     let names = EarlierColumnNames(
       ["amount__float8", "amount", "stage"],
       journal: [
-        Self.schema("1"), Self.rename("amount to amount__float8"), Self.schema("2"),
+        Self.schema("1"), Self.rename("amount to amount__float8", by: "2"), Self.schema("2"),
         Self.schema("3"),
       ])
     #expect(!names.areToday)
@@ -44,9 +44,10 @@ struct EarlierColumnNamesTests {
     let names = EarlierColumnNames(
       ["amount__float8", "amount__text", "amount"],
       journal: [
-        Self.schema("1"), Self.rename("amount to amount__float8"), Self.schema("2"),
-        Self.rename("amount to amount__text"), Self.rename("amount__float8 to amount"),
-        Self.schema("3"), Self.rename("amount to amount__float8"), Self.schema("4"),
+        Self.schema("1"), Self.rename("amount to amount__float8", by: "2"), Self.schema("2"),
+        Self.rename("amount to amount__text", by: "3"),
+        Self.rename("amount__float8 to amount", by: "3"), Self.schema("3"),
+        Self.rename("amount to amount__float8", by: "4"), Self.schema("4"),
       ])
     for (schema, column) in [("1", 0), ("2", 1), ("3", 0), ("4", 2)] {
       #expect(names.column("amount", schemaID: schema) == column, "schema \(schema)")
@@ -61,13 +62,25 @@ struct EarlierColumnNamesTests {
     let names = EarlierColumnNames(
       ["from to when__text", "from to when"],
       journal: [
-        Self.schema("1"), Self.rename("from to when to from to when__text"), Self.schema("2"),
+        Self.schema("1"), Self.rename("from to when to from to when__text", by: "2"),
+        Self.schema("2"),
       ])
     #expect(names.column("from to when", schemaID: "1") == 0)
     #expect(names.column("from to when", schemaID: "2") == 1)
     let gone = EarlierColumnNames(
-      ["amount"], journal: [Self.schema("1"), Self.rename("amount to amount__float8")])
+      ["amount"], journal: [Self.schema("1"), Self.rename("amount to amount__float8", by: "2")])
     #expect(gone.column("amount", schemaID: "1") == nil)
     #expect(gone.column("amount__float8", schemaID: "1") == nil)
+  }
+
+  /// A field that one schema has written as another type than before, as after a change of contract:
+  /// its later events count.
+  @Test("A schema seen before that has a column renamed means the new one")
+  func ownRenaming() {
+    let names = EarlierColumnNames(
+      ["amount__text", "amount"],
+      journal: [Self.schema("1"), Self.schema("2"), Self.rename("amount to amount__text", by: "2")])
+    #expect(names.column("amount", schemaID: "1") == 0)
+    #expect(names.column("amount", schemaID: "2") == 1)
   }
 }
