@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Pipeline
 
 /// The decoders of one topic by schema ID, found without making a string per event.
@@ -16,14 +17,22 @@ struct TopicDecoders {
   ) -> Result<AvroEventDecoder, UndecodableEvent>? {
     bytes.withUnsafeBufferPointer { bytes in
       let id = UnsafeBufferPointer(rebasing: bytes[range])
-      if self.last < self.entries.count, self.entries[self.last].id.elementsEqual(id) {
+      if self.last < self.entries.count, Self.isSame(self.entries[self.last].id, id) {
         return self.entries[self.last].decoder
       }
-      guard let index = self.entries.firstIndex(where: { $0.id.elementsEqual(id) }) else {
+      guard let index = self.entries.firstIndex(where: { Self.isSame($0.id, id) }) else {
         return nil
       }
       self.last = index
       return self.entries[index].decoder
     }
+  }
+
+  /// Asked three times per event; `elementsEqual` compares byte by byte, 4 % of an export to files.
+  private static func isSame(_ id: [UInt8], _ other: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard id.count == other.count, let start = other.baseAddress else {
+      return id.isEmpty && other.isEmpty
+    }
+    return memcmp(id, start, id.count) == 0
   }
 }
