@@ -294,14 +294,7 @@ package final class PostgresSink: TransactionalSink {
     var isContinuing = continuesAhead && self.isAhead
     while true {
       do {
-        if !self.connection.isConnected {
-          self.forgetAhead()
-          try self.connection.reset()
-        } else if !isContinuing {
-          if self.connection.transactionStatus != .idle { try self.rollBack() }
-          // A COMMIT that has failed leaves no transaction, and none of what was sent.
-          self.forgetAhead()
-        }
+        try self.prepareAttempt(isContinuing: isContinuing)
         isContinuing = false
         return try body()
       } catch let error as PostgresError {
@@ -310,11 +303,30 @@ package final class PostgresSink: TransactionalSink {
         else {
           throw error
         }
-        self.onNotice?("\(error.message); again in \(delay)")
-        let (seconds, attoseconds) = delay.components
-        var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-        nanosleep(&time, nil)
+        self.wait(delay, after: error)
       }
     }
+  }
+
+  /// Leaves a connection without a transaction, but for that of rows sent ahead if it is continued.
+  /// Not compiled into each caller of `retrying`, as `wait` is not.
+  @inline(never)
+  private func prepareAttempt(isContinuing: Bool) throws {
+    if !self.connection.isConnected {
+      self.forgetAhead()
+      try self.connection.reset()
+    } else if !isContinuing {
+      if self.connection.transactionStatus != .idle { try self.rollBack() }
+      // A COMMIT that has failed leaves no transaction, and none of what was sent.
+      self.forgetAhead()
+    }
+  }
+
+  @inline(never)
+  private func wait(_ delay: Duration, after error: PostgresError) {
+    self.onNotice?("\(error.message); again in \(delay)")
+    let (seconds, attoseconds) = delay.components
+    var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    nanosleep(&time, nil)
   }
 }
