@@ -24,9 +24,11 @@ package struct CommitPolicy: Sendable {
 
   /// True when the batch should end before an event whose transaction key differs (or not) from
   /// that of the event before it.
-  package func endsBefore(keyChanges: Bool) -> Bool {
+  ///
+  /// - Parameter keyChanges: asked only when it matters.
+  package func endsBefore(keyChanges: @autoclosure () -> Bool) -> Bool {
     self.eventCount >= self.limits.maxEvents
-      && (keyChanges || self.eventCount >= self.limits.maxEvents * 2)
+      && (self.eventCount >= self.limits.maxEvents * 2 || keyChanges())
   }
 
   /// Counts events of a response.

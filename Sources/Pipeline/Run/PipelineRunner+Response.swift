@@ -15,7 +15,7 @@ extension PipelineRunner {
     }
     self.responseNewestCommit = nil
     if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
-    self.previousReplayID.removeAll(keepingCapacity: true)
+    self.previous.beginResponse()
     for index in 0..<response.eventCount {
       try self.takeEvent(index, of: response, topic: topic, receivedAt: receivedAt)
     }
@@ -114,9 +114,9 @@ extension PipelineRunner {
 
   /// A batch prefers to end where the transaction changes, and never ends between equal IDs.
   private func shouldCommit(before event: RecordBatch.Event, in batch: RecordBatch) -> Bool {
-    let keyChanges = !self.previousKey.elementsEqual(batch.bytes(event.transactionKey))
-    return self.policy.endsBefore(keyChanges: keyChanges)
-      && !self.previousReplayID.elementsEqual(batch.bytes(event.replayID))
+    self.policy.endsBefore(
+      keyChanges: !self.previous.isOf(transactionKey: batch.bytes(event.transactionKey)))
+      && !self.previous.has(replayID: batch.bytes(event.replayID))
   }
 
   private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) {
@@ -128,22 +128,12 @@ extension PipelineRunner {
       self.positions[topic].take(
         for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
-    self.previousReplayID.replaceAll(with: replayID)
-    self.previousEventID.replaceAll(with: eventID)
-    self.previousKey.replaceAll(with: batch.bytes(event.transactionKey))
+    self.previous.replace(
+      replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey))
     self.taken[topic] += 1
-    if self.statistics.topics[topic].firstReplayID == nil {
-      self.statistics.topics[topic].firstReplayID = ReplayID(replayID)
-    }
-    self.statistics.topics[topic].rows += event.rowCount
-    if event.kind != .change, event.kind != .event {
-      let key = RunStatistics.Attention(entity: batch.layout.entity, kind: event.kind)
-      self.statistics.topics[topic].attention[key, default: 0] += 1
-    }
+    self.statistics.topics[topic].took(event, replayID: replayID, entity: batch.layout.entity)
     if let time = event.commitTimestamp {
       self.responseNewestCommit = max(self.responseNewestCommit ?? time, time)
-      self.statistics.topics[topic].newestCommit =
-        max(self.statistics.topics[topic].newestCommit ?? time, time)
     }
   }
 
@@ -169,8 +159,7 @@ extension PipelineRunner {
     let epoch = self.positions[topic].epoch(of: recipients)
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
-        self.previousReplayID.replaceAll(with: replayID)
-        self.previousEventID.replaceAll(with: eventID)
+        self.previous.replace(replayID: replayID, eventID: eventID, transactionKey: nil)
         return self.positions[topic].take(
           for: recipients, replayID: replayID, eventID: eventID,
           recordIDs: UnsafeBufferPointer(start: nil, count: 0))
@@ -226,12 +215,12 @@ extension PipelineRunner {
   /// Tells the position that everything up to the last event taken is a place to resume from.
   private func closeResponse(topic: Int) {
     // Empty when every event of the response had been exported before.
-    guard !self.previousReplayID.isEmpty else { return }
-    let replayID = ReplayID(self.previousReplayID)
+    guard !self.previous.replayID.isEmpty else { return }
+    let replayID = ReplayID(self.previous.replayID)
     // An ID is kept for 72 h from its commit on, however late it arrives.
     let now = self.wallClock()
     self.positions[topic].endResponse(
-      replayID: replayID, eventID: self.previousEventID,
+      replayID: replayID, eventID: self.previous.eventID,
       confirmedAt: min(now, self.responseNewestCommit ?? now))
     self.statistics.topics[topic].lastReplayID = replayID
   }

@@ -50,10 +50,7 @@ public final class PipelineRunner<S: Source> {
   var refused: Set<RefusedPlace> = []
   /// By topic: events before have their dead letters already.
   let lettersDurable: [RefusedPlace?]
-  /// Of the last event taken; the replay ID of this response only.
-  var previousReplayID: [UInt8] = []
-  var previousEventID: [UInt8] = []
-  var previousKey: [UInt8] = []
+  var previous = PreviousEvent()
   /// Record IDs of the event at hand, joined; only of channels.
   var recordIDs: [UInt8] = []
   /// Newest commit time of the response in hand, milliseconds since 1970.

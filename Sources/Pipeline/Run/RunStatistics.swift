@@ -26,6 +26,20 @@ public struct RunStatistics: Sendable {
     public var resume: ReplayID?
 
     public init(name: String) { self.name = name }
+
+    /// Counts an event whose rows are written; called for each.
+    mutating func took(
+      _ event: RecordBatch.Event, replayID: UnsafeBufferPointer<UInt8>, entity: String
+    ) {
+      if self.firstReplayID == nil { self.firstReplayID = ReplayID(replayID) }
+      self.rows += event.rowCount
+      if event.kind != .change, event.kind != .event {
+        self.attention[Attention(entity: entity, kind: event.kind), default: 0] += 1
+      }
+      if let time = event.commitTimestamp {
+        self.newestCommit = max(self.newestCommit ?? time, time)
+      }
+    }
   }
 
   public struct Attention: Hashable, Sendable {
