@@ -177,17 +177,17 @@ extension CopyEncoder {
     switch kind {
     case .overflow: return .overflow
     case .wildcard: return .wildcard
-    case .event, nil: return .other
+    case .event, nil: return .event
     case .change:
       if Self.equals(type, "UPDATE") { return .update }
       if Self.equals(type, "CREATE") { return .create }
       if Self.equals(type, "DELETE") { return .delete }
-      return Self.equals(type, "UNDELETE") ? .undelete : .other
+      return Self.equals(type, "UNDELETE") ? .undelete : .unknown
     case .gap:
       if Self.equals(type, "GAP_UPDATE") { return .gapUpdate }
       if Self.equals(type, "GAP_CREATE") { return .gapCreate }
       if Self.equals(type, "GAP_DELETE") { return .gapDelete }
-      return Self.equals(type, "GAP_UNDELETE") ? .gapUndelete : .other
+      return Self.equals(type, "GAP_UNDELETE") ? .gapUndelete : .unknown
     }
   }
 

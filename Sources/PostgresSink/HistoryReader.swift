@@ -132,7 +132,8 @@ struct HistoryReader {
     case "GAP_UPDATE": return .gapUpdate
     case "GAP_DELETE": return .gapDelete
     case "GAP_UNDELETE": return .gapUndelete
-    default: return .other
+    case "GAP_OVERFLOW": return .overflow
+    default: return .unknown
     }
   }
 

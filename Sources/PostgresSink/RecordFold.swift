@@ -112,7 +112,7 @@ package struct RecordFold {
       if !isSkipped.isEmpty && isSkipped[index - rows.lowerBound] { continue }
       let row = buffer.rows[index]
       switch row.change {
-      case .overflow, .wildcard, .other: continue
+      case .overflow, .wildcard, .event: continue
       default: break
       }
       if row.recordID.isEmpty { continue }
@@ -137,7 +137,7 @@ package struct RecordFold {
     case .update:
       if self.deltas[delta].isRemoved { return true }
       self.setCells(delta, row, buffer)
-    case .gapUpdate:
+    case .gapUpdate, .unknown:
       if self.deltas[delta].isRemoved { return true }
       self.deltas[delta].stale = .set
     case .delete, .gapDelete:
@@ -158,7 +158,7 @@ package struct RecordFold {
       self.deltas[delta].isRevived = true
       self.deltas[delta].stale = .set
       self.deltas[delta].undelete()
-    case .overflow, .wildcard, .other: return true
+    case .overflow, .wildcard, .event: return true
     }
     self.deltas[delta].note(row, index: index)
     return true

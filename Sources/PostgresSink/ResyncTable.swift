@@ -45,7 +45,7 @@ package struct ResyncTable {
     Bookkeeping(schema: schema).qualified("_etl_resync")
   }
 
-  /// Notes gap, overflow and wildcard events among the rows. What is noted already stays as it is.
+  /// Notes gap, overflow and wildcard events and unknown changes among the rows. What is noted already stays as it is.
   package func note(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -53,10 +53,10 @@ package struct ResyncTable {
     for index in rows {
       let kind: Kind
       switch buffer.rows[index].change {
-      case .gapCreate, .gapUpdate, .gapDelete, .gapUndelete: kind = .gap
+      case .gapCreate, .gapUpdate, .gapDelete, .gapUndelete, .unknown: kind = .gap
       case .overflow: kind = .overflow
       case .wildcard: kind = .wildcard
-      case .create, .update, .delete, .undelete, .other: continue
+      case .create, .update, .delete, .undelete, .event: continue
       }
       entries.append(Self.entry(kind, buffer, index))
     }

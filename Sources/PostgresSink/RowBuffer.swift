@@ -40,8 +40,10 @@ package struct RowBuffer {
   package enum Change: UInt8 {
     case create, update, delete, undelete
     case gapCreate, gapUpdate, gapDelete, gapUndelete, overflow, wildcard
-    /// A platform event, or a change type this program does not know: history only.
-    case other
+    /// A change type this program does not know: what it did to the record is not known either.
+    case unknown
+    /// A platform event: history only.
+    case event
   }
 
   package struct Row {

@@ -66,8 +66,8 @@ import Testing
       ("UNDELETE", .change, .undelete), ("GAP_CREATE", .gap, .gapCreate),
       ("GAP_UPDATE", .gap, .gapUpdate), ("GAP_DELETE", .gap, .gapDelete),
       ("GAP_UNDELETE", .gap, .gapUndelete), ("GAP_OVERFLOW", .overflow, .overflow),
-      ("UPDATE", .wildcard, .wildcard), ("SNAPSHOT", .change, .other), ("GAP_X", .gap, .other),
-      ("", .event, .other),
+      ("UPDATE", .wildcard, .wildcard), ("SNAPSHOT", .change, .unknown), ("GAP_X", .gap, .unknown),
+      ("", .event, .event),
     ] as [(String, EventKind, RowBuffer.Change)])
   func changes(type: String, kind: EventKind, expected: RowBuffer.Change) throws {
     let layout = RecordLayout.test([Column("A", 0, .string)])

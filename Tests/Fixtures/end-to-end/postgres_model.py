@@ -54,6 +54,7 @@ CURRENT = {
     "_partial": "boolean",
     "_stale_fields": "text[]",
 }
+CHANGES = ("CREATE", "UPDATE", "DELETE", "UNDELETE")
 
 
 class Rejected(Exception):
@@ -211,6 +212,8 @@ class Fold:
             header["commitTimestamp"], header["commitUser"],
         )
         kind = "dead_letter" if is_rejected else event["kind"]
+        if kind == "change" and header["changeType"] not in CHANGES:
+            kind = "gap"
         change = "GAP_UPDATE" if is_rejected else header["changeType"]
         for record_id in header["recordIds"] or [None]:
             if kind != "change":
@@ -226,7 +229,7 @@ class Fold:
                 self.tombstones[key] = source
                 return
             if key in self.tombstones:
-                if change in ("UPDATE", "GAP_UPDATE"):
+                if change not in ("CREATE", "UNDELETE", "GAP_CREATE", "GAP_UNDELETE"):
                     return
                 del self.tombstones[key]
         if record is None:
@@ -241,9 +244,9 @@ class Fold:
             self.update(record, cells, diffs)
         elif change in ("DELETE", "GAP_DELETE"):
             record.deleted = source.commit_timestamp
-        elif change.startswith("GAP_"):
+        else:
             record.stale = True
-            if change != "GAP_UPDATE":
+            if change in ("GAP_CREATE", "GAP_UNDELETE"):
                 record.deleted = None
 
     def update(self, record, cells, diffs):

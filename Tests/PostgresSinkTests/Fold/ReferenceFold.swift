@@ -33,7 +33,7 @@ struct ReferenceFold {
     case .update:
       if self.tombstones[id] != nil { return }
       self.set(event, &row)
-    case .gapUpdate:
+    case .gapUpdate, .unknown:
       if self.tombstones[id] != nil { return }
       row.isStale = true
     case .delete, .gapDelete:
@@ -47,7 +47,7 @@ struct ReferenceFold {
       self.tombstones[id] = nil
       row.isStale = true
       row.deletedAt = nil
-    case .overflow, .wildcard, .other: return
+    case .overflow, .wildcard, .event: return
     }
     row.last = event
     self.rows[id] = row
@@ -140,7 +140,7 @@ struct SampleEvents {
     case ..<96: .gapUndelete
     case ..<97: .overflow
     case ..<98: .wildcard
-    default: .other
+    default: .unknown
     }
   }
 

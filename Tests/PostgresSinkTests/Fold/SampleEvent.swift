@@ -37,7 +37,8 @@ struct SampleEvent: Sendable {
     case .gapDelete: "GAP_DELETE"
     case .gapUndelete: "GAP_UNDELETE"
     case .overflow: "GAP_OVERFLOW"
-    case .other: "SNAPSHOT"
+    case .unknown: "SNAPSHOT"
+    case .event: ""
     }
   }
 
