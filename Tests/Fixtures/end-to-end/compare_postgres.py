@@ -5,7 +5,7 @@ Shares nothing with the exporter: schemas come from the service by GetSchema ove
 
     compare_postgres.py --truth FILE --url URL [--schema NAME] [--topic NAME ...] [--after REPLAY_ID]
         [--mode both|history|current] [--delete mark|remove] [--columns lower|snake|as_is]
-        [--tables CURRENT,HISTORY]
+        [--tables CURRENT,HISTORY] [--schemas FILE]
 
 Reads PUBSUB_ENDPOINT and the login's variables (what `pubsub-simulator --env` writes). Exits 0 and
 prints one JSON line of counts when every row stands exactly once, as it should, where it should in
@@ -39,7 +39,7 @@ class Truth:
     def __init__(self, arguments):
         self.arguments = arguments
         self.style = arguments.columns
-        self.expected = compare_truth.Expected(compare_truth.Schemas())
+        self.expected = compare_truth.Expected(compare_truth.schemas(arguments.schemas))
         self.names, self.layouts = {}, {}
         self.tables, self.rows = {}, {}
         # Entities with change events, which have a current state.
@@ -387,6 +387,7 @@ def main():
     parser.add_argument("--delete", default="mark", choices=["mark", "remove"])
     parser.add_argument("--columns", default="lower", choices=["lower", "snake", "as_is"])
     parser.add_argument("--tables", default="{entity},{entity}_history", help="templates: current,history")
+    parser.add_argument("--schemas", help="instead of the service's: a JSON file of texts by ID")
     sys.exit(Comparison(parser.parse_args()).run())
 
 

@@ -4,10 +4,10 @@ Shares nothing with the exporter: schemas come from the service by GetSchema ove
 lines are built here from the values the simulator published.
 
     compare_truth.py --truth FILE --output DIR [--output DIR ...] [--topic NAME ...]
-        [--naming path|none] [--allow-missing-tail]
+        [--skip LINES] [--schemas FILE]
 
-Reads PUBSUB_ENDPOINT and PUBSUB_CA_FILE (what `pubsub-simulator --env` writes). Exits 0 and prints
-one JSON line of counts when every event stands exactly once, as it should, in order; else prints
+Reads PUBSUB_ENDPOINT and PUBSUB_CA_FILE (what `pubsub-simulator --env` writes), or the schemas from
+a JSON file of texts by ID. Exits 0 and prints one JSON line of counts when every event stands exactly once, as it should, in order; else prints
 the first differences and exits 1.
 """
 
@@ -58,6 +58,22 @@ def read_fields(data):
             size = read_varint()
             yield tag >> 3, data[at : at + size]
             at += size
+
+
+def schemas(path=None):
+    """From a JSON file of texts by ID, or from the service."""
+    return WrittenSchemas(path) if path else Schemas()
+
+
+class WrittenSchemas:
+    """Writer schemas by ID, from a file."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.known = {name: Layout(json.loads(text)) for name, text in json.load(file).items()}
+
+    def leaves(self, schema_id):
+        return self.known[schema_id]
 
 
 class Schemas:
@@ -146,7 +162,7 @@ class Layout:
 
 def moment(milliseconds):
     at = EPOCH + datetime.timedelta(milliseconds=milliseconds)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.") + "%03dZ" % (milliseconds % 1000)
+    return at.isoformat(timespec="milliseconds") + "Z"
 
 
 def convert(value, avro, doc):
@@ -155,7 +171,7 @@ def convert(value, avro, doc):
     if avro == "long" and doc == "DateTime":
         return moment(value)
     if avro == "long" and doc in ("DateOnly", "Birthday"):
-        return (EPOCH + datetime.timedelta(milliseconds=value)).strftime("%Y-%m-%d")
+        return (EPOCH + datetime.timedelta(milliseconds=value)).date().isoformat()
     if avro == "long" and doc == "TimeOnly":
         seconds, rest = divmod(value, 1000)
         return "%02d:%02d:%02d.%03d" % (seconds // 3600, seconds // 60 % 60, seconds % 60, rest)
@@ -271,8 +287,9 @@ def main():
     parser.add_argument("--output", action="append", required=True)
     parser.add_argument("--topic", action="append")
     parser.add_argument("--skip", type=int, default=0, help="truth lines before the first export")
+    parser.add_argument("--schemas", help="instead of the service's: a JSON file of texts by ID")
     arguments = parser.parse_args()
-    expected = Expected(Schemas())
+    expected = Expected(schemas(arguments.schemas))
     problems = []
 
     def problem(text):

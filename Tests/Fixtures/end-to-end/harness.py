@@ -15,6 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Simulator:
     """A simulator that is ready, and the environment that pipelines need. A context manager."""
 
+    schemas = None  # they come from the service
+
     def __init__(self, programs, work, *options):
         self.truth = work + "/truth.ndjson"
         path = work + "/env"
@@ -143,6 +145,8 @@ def compare(simulator, output, topics):
     command += ["--truth", simulator.truth, "--output", output]
     for topic in topics:
         command += ["--topic", topic]
+    if simulator.schemas:
+        command += ["--schemas", simulator.schemas]
     compared = subprocess.run(command, env=simulator.environment, stdout=subprocess.PIPE)
     if compared.returncode:
         sys.exit("%s differs from the truth: %s" % (output, compared.stdout.decode()))

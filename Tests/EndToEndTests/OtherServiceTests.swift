@@ -1,0 +1,18 @@
+import Testing
+
+/// The real exporter against a service that shares nothing with the simulator.
+@Suite(.serialized) struct OtherServiceTests {
+  private let script = ProofScript("other_service_proof.py")
+
+  @Test(
+    "Every event once, to files and tables, from a service on grpcio and fastavro",
+    .enabled(if: ProofScript.programs != nil))
+  func exportsAll() throws { try self.script.run("--calm", "--postgres", "--events", "1000") }
+
+  @Test(
+    "The same when streams, logins and schemas fail and runs are killed",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesFailures() throws {
+    try self.script.run("--kills", "3", "--postgres", "--events", "1000", "--seed", "6")
+  }
+}

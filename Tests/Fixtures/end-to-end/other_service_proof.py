@@ -1,0 +1,148 @@
+"""Exports from another implementation of the service, one that fails in all ways it may.
+
+    other_service_proof.py --programs DIR --work DIR [--seed N] [--events N] [--kills N] [--calm]
+        [--postgres]
+
+Runs killed (-9) at random moments, then one to the caught-up point: the files must equal what that
+service published, event by event and field by field, and no file may have changed. --calm: without
+failures of the service. Undisturbed, every event is delivered once. --postgres: into tables too, two
+schemas of a private server, where a refold must change nothing.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+
+import harness
+import postgres
+
+OBJECTS = ["/data/ContactChangeEvent", "/data/AccountChangeEvent", "/event/Order_Event__e"]
+CHANNEL = ["/data/All__chn"]
+
+
+class OtherService:
+    """The service, ready, and what pipelines and the comparer need of it. A context manager."""
+
+    def __init__(self, work, *options):
+        self.truth, self.schemas = work + "/truth.ndjson", work + "/schemas.json"
+        command = [sys.executable, harness.HERE + "/other_service.py", "--work", work]
+        self.process = subprocess.Popen(
+            command + list(options), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != b"ready\n":
+            sys.exit("the other service did not become ready")
+        with open(work + "/env", encoding="utf-8") as file:
+            self.environment = dict(os.environ)
+            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.returncode is None:
+            self.end()
+
+    def end(self):
+        return json.loads(self.process.communicate(b"")[0])
+
+
+class Export:
+    """A pipeline, and what it has to leave behind."""
+
+    def __init__(self, arguments, service, name, topics, url=None):
+        self.arguments, self.service, self.name, self.topics = arguments, service, name, topics
+        self.url = url
+        self.output = arguments.work + "/out/" + name
+        self.path = "%s/%s.json" % (arguments.work, name)
+        document = harness.pipeline(name, topics)
+        document["run"]["quiet"] = "2s"
+        document["commit"] = {"max_events": 300}
+        self.options = []
+        if url:
+            document["sinks"] = [{"type": "postgres", "url": url, "schema": name}]
+            # A killed run's lease has not expired.
+            self.options = ["--take-over"]
+        harness.write_json(self.path, document)
+
+    def program(self, command, *options):
+        return [self.arguments.programs + "/pubsub-etl", command, self.path, *options]
+
+    def run(self):
+        """Kills that hit, and the counts of the comparison."""
+        chance = random.Random("%d %s" % (self.arguments.seed, self.name))
+        inventory = harness.Inventory(self.output)
+        kills = 0
+        for _ in range(self.arguments.kills):
+            process = subprocess.Popen(
+                self.program("run", *self.options), env=self.service.environment)
+            try:
+                if process.wait(chance.uniform(0.05, 3)):
+                    sys.exit("%s: a run ended with %d" % (self.name, process.returncode))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                kills += 1
+            inventory.check("kill %d" % kills)
+        self.expect(self.program("run", *self.options))
+        inventory.check("the whole run")
+        if self.url:
+            counts = self.compare_tables()
+        else:
+            inventory.check_manifest()
+            counts = harness.compare(self.service, self.output, self.topics)
+        return {"kills": kills, **counts}
+
+    def expect(self, command):
+        """Standard output of a command that has to succeed."""
+        done = subprocess.run(
+            command, env=self.service.environment, stdout=subprocess.PIPE, timeout=300)
+        if done.returncode:
+            sys.exit("%s: exit code %d of %s: %s" % (self.name, done.returncode, command, done.stdout))
+        return done.stdout.decode()
+
+    def compare_tables(self):
+        command = [sys.executable, harness.HERE + "/compare_postgres.py", "--url", self.url]
+        command += ["--truth", self.service.truth, "--schemas", self.service.schemas]
+        command += ["--schema", self.name]
+        for topic in self.topics:
+            command += ["--topic", topic]
+        counts = json.loads(self.expect(command))
+        refolded = self.expect(self.program("refold"))
+        if re.search(r" [1-9][\d,]* changed", refolded) or " 0 changed" not in refolded:
+            sys.exit("%s: refold: %s" % (self.name, refolded))
+        return counts
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--events", type=int, default=2000)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--calm", action="store_true")
+    parser.add_argument("--postgres", action="store_true")
+    arguments = parser.parse_args()
+    arguments.work = os.path.abspath(arguments.work)
+    os.makedirs(arguments.work, exist_ok=True)
+    options = ["--seed", str(arguments.seed), "--events", str(arguments.events)]
+    options += ["--calm"] if arguments.calm else []
+    with OtherService(arguments.work, *options) as service:
+        results = {"files": Export(arguments, service, "files", OBJECTS + CHANNEL).run()}
+        if arguments.postgres:
+            with postgres.Cluster() as cluster:
+                url = cluster.make_database("warehouse")
+                for name, topics in (("objects", OBJECTS), ("channel", CHANNEL)):
+                    results[name] = Export(arguments, service, name, topics, url).run()
+        served = service.end()
+        published = sum(result["events"] for result in results.values())
+        if arguments.calm and not arguments.kills and served["delivered"] != published:
+            sys.exit("%d events were delivered, %d published" % (served["delivered"], published))
+        print(json.dumps({**served, **results}))
+
+
+if __name__ == "__main__":
+    main()
