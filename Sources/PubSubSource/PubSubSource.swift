@@ -19,7 +19,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private let client: PubSubClient<Transport>
   private let credentials: any CredentialsSource
   private let options: PubSubSourceOptions
-  private let channel = SignalChannel<SourceSignal<FetchResponseView>>(limit: 8 << 20)
+  private let channel = SignalChannel<SourceSignal<FetchResponseView>>(
+    limit: PubSubSourceOptions.readAheadBytes)
   private let streams: [TopicStream<Transport>]
   private let starts: AsyncStream<Int>
   private let startSink: AsyncStream<Int>.Continuation

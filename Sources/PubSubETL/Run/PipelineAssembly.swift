@@ -110,7 +110,9 @@ struct PipelineAssembly {
 
   func sourceOptions(follows: Bool, logger: Logger) -> PubSubSourceOptions {
     PubSubSourceOptions(
-      window: self.configuration.source.numRequested, maxRetries: follows ? nil : 8,
+      window: self.configuration.source.numRequested,
+      // While a batch is committed the next comes in.
+      readAhead: self.configuration.commit.maxEvents, maxRetries: follows ? nil : 8,
       recordIDs: self.decoding.recordIDs,
       isIdentityError: { ($0 as? TLSError)?.needsIntervention == true },
       onUnexpectedSchemaID: { id in

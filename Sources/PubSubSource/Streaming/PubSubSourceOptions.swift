@@ -5,6 +5,9 @@ internal import PubSubAPI
 public struct PubSubSourceOptions: Sendable {
   /// Events outstanding per stream, 1…100.
   public var window: Int
+  /// Events of all topics that may wait for the runner beyond what it has taken: they count against
+  /// the delivery allowance, and after a crash are delivered again. A response more per stream.
+  public var readAhead: Int
   /// Attempts in a row without a useful response before giving up; nil: never (following).
   public var maxRetries: Int?
   public var recordIDs: EventDecodingOptions.RecordIDs
@@ -14,15 +17,25 @@ public struct PubSubSourceOptions: Sendable {
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
 
   public init(
-    window: Int = 100, maxRetries: Int? = 8, recordIDs: EventDecodingOptions.RecordIDs = .rows,
+    window: Int = 100, readAhead: Int = 2000, maxRetries: Int? = 8,
+    recordIDs: EventDecodingOptions.RecordIDs = .rows,
     isIdentityError: @escaping @Sendable (any Error) -> Bool = { _ in false },
     onUnexpectedSchemaID: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.window = window
+    self.readAhead = readAhead
     self.maxRetries = maxRetries
     self.recordIDs = recordIDs
     self.isIdentityError = isIdentityError
     self.onUnexpectedSchemaID = onUnexpectedSchemaID
+  }
+
+  /// Bytes of responses that may wait for the runner.
+  static var readAheadBytes: Int { 8 << 20 }
+
+  /// What a response takes of `readAheadBytes`: its memory, or its share of the events if that is more.
+  func weight(eventCount: Int, byteCount: Int) -> Int {
+    max(byteCount + 256, eventCount * Self.readAheadBytes / max(self.readAhead, 1))
   }
 }
 

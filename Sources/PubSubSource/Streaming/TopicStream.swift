@@ -163,7 +163,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
     if let credit { queue.add(credit) }
     await self.channel.send(
-      .response(topic: self.index, view, receivedAt: now), weight: view.bytes.count + 256)
+      .response(topic: self.index, view, receivedAt: now),
+      weight: self.options.weight(
+        eventCount: view.events.count, byteCount: view.bytes.count))
     return self.state.withLock { state in
       state.liveness.resumed(at: self.clock.now())
       // After a stop, when all that was asked for has come, nothing else will.
