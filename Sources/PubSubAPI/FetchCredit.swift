@@ -9,6 +9,8 @@ public struct FetchCredit: Sendable {
 
   /// Events to keep outstanding, 1...100.
   public let window: Int
+  /// Events that may still come: those open and those that may still be asked for; nil: any number.
+  public private(set) var allowance: Int?
   /// Asked for and not received yet.
   public private(set) var open = 0
   /// After `stop`, nothing is asked for.
@@ -18,15 +20,22 @@ public struct FetchCredit: Sendable {
   /// A request is taken to have reached the service after this long.
   static let settleTime = Duration.seconds(10)
 
-  /// - Parameter window: clamped to 1...100.
-  public init(window: Int) { self.window = min(max(window, 1), Self.maxWindow) }
+  /// - Parameters:
+  ///   - window: clamped to 1...100.
+  ///   - allowance: at least 1 is asked for, as the service demands.
+  public init(window: Int, allowance: Int? = nil) {
+    self.window = min(max(window, 1), Self.maxWindow)
+    self.allowance = allowance.map { max($0, 1) }
+  }
 
   /// The number for the first request of the stream.
   public mutating func begin(at now: ContinuousClock.Instant) -> Int {
-    self.open = self.window
+    self.open = self.target
     self.lastRequest = now
-    return self.window
+    return self.open
   }
+
+  private var target: Int { min(self.window, self.allowance ?? self.window) }
 
   /// A response came in.
   ///
@@ -38,6 +47,7 @@ public struct FetchCredit: Sendable {
     eventCount: Int, pending: Int, at now: ContinuousClock.Instant
   ) -> Int? {
     self.open = max(self.open - eventCount, 0)
+    self.allowance = self.allowance.map { max($0 - eventCount, 0) }
     let isSettled = self.lastRequest.map { now - $0 >= Self.settleTime } ?? true
     // More open than asked for: never ask for more than the window on top of what the peer claims.
     if pending > self.open || isSettled { self.open = min(max(pending, 0), Self.maxWindow) }
@@ -52,11 +62,20 @@ public struct FetchCredit: Sendable {
     return self.topUp(at: now)
   }
 
+  /// So many more events than the allowance may come.
+  ///
+  /// - Returns: the credit to give, as of `received`.
+  public mutating func allow(_ count: Int, at now: ContinuousClock.Instant) -> Int? {
+    guard let allowance = self.allowance else { return nil }
+    self.allowance = allowance + count
+    return self.topUp(at: now)
+  }
+
   /// No credit is given from now on.
   public mutating func stop() { self.isStopped = true }
 
   private mutating func topUp(at now: ContinuousClock.Instant) -> Int? {
-    let missing = self.window - self.open
+    let missing = self.target - self.open
     guard !self.isStopped, missing > 0 else { return nil }
     self.open += missing
     self.lastRequest = now

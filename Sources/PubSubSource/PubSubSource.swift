@@ -70,6 +70,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     for stream in self.streams { stream.stop() }
   }
 
+  public func allow(_ count: Int, topic: Int) { self.streams[topic].allow(count) }
+
   public func reopen(topic: Int) { self.startSink.yield(topic) }
 
   public func prepare(

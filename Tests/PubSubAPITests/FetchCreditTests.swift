@@ -33,6 +33,29 @@ import Testing
     #expect(credit.open == 100)
   }
 
+  @Test("No more is asked for than may come")
+  func allowance() {
+    var credit = FetchCredit(window: 100, allowance: 130)
+    #expect(credit.begin(at: self.start) == 100)
+    #expect(credit.received(eventCount: 20, pending: 80, at: self.at(1)) == 20)
+    #expect(credit.received(eventCount: 50, pending: 50, at: self.at(1)) == 10)
+    #expect(credit.received(eventCount: 30, pending: 30, at: self.at(1)) == nil)
+    #expect(credit.received(eventCount: 30, pending: 0, at: self.at(1)) == nil)
+    #expect(credit.restart(at: self.at(50)) == nil && credit.open == 0)
+    #expect(credit.allow(2, at: self.at(51)) == 2)
+    #expect(credit.allowance == 2)
+  }
+
+  @Test("A first request asks for one event at least, and a stream without a limit keeps none")
+  func allowanceUsedUp() {
+    var credit = FetchCredit(window: 100, allowance: 0)
+    #expect(credit.begin(at: self.start) == 1)
+    #expect(credit.received(eventCount: 1, pending: 0, at: self.at(1)) == nil)
+    credit = FetchCredit(window: 100)
+    #expect(credit.begin(at: self.start) == 100)
+    #expect(credit.allow(5, at: self.at(1)) == nil && credit.open == 100)
+  }
+
   @Test("A keepalive with the whole window open asks for nothing")
   func keepalive() {
     var credit = FetchCredit(window: 5)

@@ -16,9 +16,12 @@ extension PipelineRunner {
     self.responseNewestCommit = nil
     if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
     self.previous.beginResponse()
+    let repeated = self.statistics.topics[topic].repeated
     for index in 0..<response.eventCount {
       try self.takeEvent(index, of: response, topic: topic, receivedAt: receivedAt)
     }
+    let more = self.statistics.topics[topic].repeated - repeated
+    if more > 0 { self.source.allow(more, topic: topic) }
     try self.writeBatch(topic: topic)
     if response.eventCount == 0 {
       self.positions[topic].keepalive(response.latestReplayID, now: self.wallClock())

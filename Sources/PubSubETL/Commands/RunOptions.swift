@@ -75,7 +75,9 @@ struct RunOptions: ParsableArguments {
   var follow = false
 
   @Option(
-    help: ArgumentHelp("End after that many events, beside run.until.", valueName: "count"))
+    help: ArgumentHelp(
+      "End after that many events (of several topics up to as many of each), beside run.until.",
+      valueName: "count"))
   var maxEvents: Int?
 
   @Option(

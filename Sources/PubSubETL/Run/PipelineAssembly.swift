@@ -108,11 +108,15 @@ struct PipelineAssembly {
     }
   }
 
-  func sourceOptions(follows: Bool, logger: Logger) -> PubSubSourceOptions {
-    PubSubSourceOptions(
+  func sourceOptions(_ options: RunOptions, logger: Logger) -> PubSubSourceOptions {
+    let until = options.until(self.configuration.run)
+    var maxEvents = options.maxEvents
+    if case .events(let count) = until { maxEvents = min(count, maxEvents ?? count) }
+    return PubSubSourceOptions(
       window: self.configuration.source.numRequested,
       // While a batch is committed the next comes in.
-      readAhead: self.configuration.commit.maxEvents, maxRetries: follows ? nil : 8,
+      readAhead: self.configuration.commit.maxEvents, maxEvents: maxEvents,
+      maxRetries: until == .forever ? nil : 8,
       recordIDs: self.decoding.recordIDs,
       isIdentityError: { ($0 as? TLSError)?.needsIntervention == true },
       onUnexpectedSchemaID: { id in

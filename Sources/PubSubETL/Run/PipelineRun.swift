@@ -90,7 +90,7 @@ final class PipelineRun {
     let client = GRPCClient(transport: transport)
     let source = PubSubSource(
       topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
-      options: self.assembly.sourceOptions(follows: follows, logger: self.logger))
+      options: self.assembly.sourceOptions(self.options, logger: self.logger))
     let watcher = try SignalWatcher(onFirst: source.interrupt)
     defer { withExtendedLifetime((watcher, store)) {} }
 

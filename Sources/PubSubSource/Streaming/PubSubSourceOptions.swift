@@ -8,6 +8,8 @@ public struct PubSubSourceOptions: Sendable {
   /// Events of all topics that may wait for the runner beyond what it has taken: they count against
   /// the delivery allowance, and after a crash are delivered again. A response more per stream.
   public var readAhead: Int
+  /// Events of a topic after which none is asked for, as the run ends with them; nil: no limit.
+  public var maxEvents: Int?
   /// Attempts in a row without a useful response before giving up; nil: never (following).
   public var maxRetries: Int?
   public var recordIDs: EventDecodingOptions.RecordIDs
@@ -17,13 +19,14 @@ public struct PubSubSourceOptions: Sendable {
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
 
   public init(
-    window: Int = 100, readAhead: Int = 2000, maxRetries: Int? = 8,
+    window: Int = 100, readAhead: Int = 2000, maxEvents: Int? = nil, maxRetries: Int? = 8,
     recordIDs: EventDecodingOptions.RecordIDs = .rows,
     isIdentityError: @escaping @Sendable (any Error) -> Bool = { _ in false },
     onUnexpectedSchemaID: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.window = window
     self.readAhead = readAhead
+    self.maxEvents = maxEvents
     self.maxRetries = maxRetries
     self.recordIDs = recordIDs
     self.isIdentityError = isIdentityError

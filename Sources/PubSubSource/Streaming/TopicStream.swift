@@ -53,17 +53,27 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     self.clock = clock
     self.state = Lock(
       State(
-        window: options.window, credit: FetchCredit(window: options.window),
+        window: options.window,
+        credit: FetchCredit(window: options.window, allowance: options.maxEvents),
         liveness: Liveness(openedAt: clock.now()), openedAt: clock.now(),
         retries: RetryPolicy(limit: options.maxRetries)))
   }
 
-  /// No credit from now on; the stream ends after the drain time.
+  /// No credit from now on; the stream ends after the drain time, at once if nothing can come.
   func stop() {
     self.state.withLock {
       $0.credit.stop()
-      $0.stopAt = $0.stopAt ?? self.clock.now() + Self.drainTime
+      let drainTime = $0.credit.open > 0 ? Self.drainTime : .zero
+      $0.stopAt = $0.stopAt ?? self.clock.now() + drainTime
     }
+  }
+
+  /// So many more events may come than the limit of the run, if it has one.
+  func allow(_ count: Int) {
+    let (credit, queue) = self.state.withLock { state in
+      (state.credit.allow(count, at: self.clock.now()), state.queue)
+    }
+    if let credit { queue?.add(credit) }
   }
 
   /// Runs until the stream has ended for good and says so with `ended`.
@@ -107,7 +117,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       // A stop may have come in the meantime: then the first request must not go out.
       guard state.stopAt == nil else { return 0 }
       let now = self.clock.now()
-      state.credit = FetchCredit(window: state.window)
+      state.credit = FetchCredit(window: state.window, allowance: state.credit.allowance)
       state.liveness = Liveness(openedAt: now)
       state.openedAt = now
       state.queue = queue

@@ -117,6 +117,10 @@ import Testing
     #expect(source.starts.count == 2)
     #expect(harness.statistics?.topics[0].retries == 1)
     #expect(harness.statistics?.topics[0].lastFailure?.reason == nil)
+    // What a group begins with again is not what a limit of the run was meant for.
+    let repeated = try #require(harness.statistics).topics[0].repeated
+    #expect(repeated > 0 || breakAfter == 0)
+    #expect(source.allowed == repeated)
   }
 
   @Test("A run that ends while its stream is broken tells why the stream is not open")

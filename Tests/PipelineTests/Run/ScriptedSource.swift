@@ -44,6 +44,8 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var tip = Int.max
   /// The ID of an empty response that comes when the runner has been told of silence and stays.
   var keepalive: Int?
+  /// Events that the runner said do not count.
+  private(set) var allowed = 0
   private var silences = 0
   private var queue: [SourceSignal<ScriptedResponse>] = []
   private var isStopped = false
@@ -67,6 +69,8 @@ final class ScriptedSource: Source, @unchecked Sendable {
       ])
     self.open()
   }
+
+  func allow(_ count: Int, topic: Int) { self.allowed += count }
 
   private func open() {
     self.queue.append(.opening(topic: 0, reply: { [unowned self] in self.started(at: $0) }))

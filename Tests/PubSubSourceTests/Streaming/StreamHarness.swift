@@ -22,7 +22,9 @@ final class StreamHarness: Sendable {
   private let calls: AsyncStream<ServerCall>
   private let client: GRPCClient<ScriptedTransport>
 
-  init(window: Int = 100, maxRetries: Int? = 3, channelLimit: Int = 1 << 20) {
+  init(
+    window: Int = 100, maxEvents: Int? = nil, maxRetries: Int? = 3, channelLimit: Int = 1 << 20
+  ) {
     let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
     self.calls = calls
     self.client = GRPCClient(
@@ -34,8 +36,9 @@ final class StreamHarness: Sendable {
     self.channel = SignalChannel(limit: channelLimit)
     self.stream = TopicStream(
       index: 0, topic: Self.topic, client: PubSubClient(self.client), credentials: self.logins,
-      options: PubSubSourceOptions(window: window, maxRetries: maxRetries), channel: self.channel,
-      clock: self.clock.clock)
+      options: PubSubSourceOptions(
+        window: window, maxEvents: maxEvents, maxRetries: maxRetries),
+      channel: self.channel, clock: self.clock.clock)
   }
 
   /// Runs the stream while `body` plays the other parts.

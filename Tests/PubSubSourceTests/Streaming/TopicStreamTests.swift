@@ -51,6 +51,27 @@ import Testing
     }
   }
 
+  @Test("No more events are asked for than the run ends with, over several streams too")
+  func limit() async throws {
+    try await StreamHarness.run(StreamHarness(window: 10, maxEvents: 15)) { harness in
+      let (first, opened) = try await harness.open()
+      #expect(opened.numRequested == 10)
+      try first.respond(events: 8, pending: 2)
+      #expect(try await first.request().numRequested == 5)
+      #expect(try await harness.response().events.count == 8)
+      first.fail(RPCError(code: .unavailable, message: "connection reset"))
+      let (_, delay) = try await harness.retry()
+      harness.clock.advance(by: delay)
+      let (second, reopened) = try await harness.open()
+      #expect(reopened.numRequested == 7)
+      try second.respond(events: 7, pending: 0)
+      #expect(try await harness.response().events.count == 7)
+      // Two of them had been exported before.
+      harness.stream.allow(2)
+      #expect(try await second.request().numRequested == 2)
+    }
+  }
+
   @Test("A broken connection is opened again after 1, 2, 4 s, then given up")
   func retries() async throws {
     try await StreamHarness.run(StreamHarness(maxRetries: 3)) { harness in
@@ -254,6 +275,20 @@ import Testing
       harness.stream.stop()
       try call.respond(events: 2, pending: 0)
       #expect(try await harness.response().events.count == 2)
+      #expect(try await harness.ending() == nil)
+    }
+  }
+
+  @Test("After a stop with nothing asked for nothing is waited for")
+  func stopsAtLimit() async throws {
+    try await StreamHarness.run(StreamHarness(maxEvents: 3)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 3, pending: 0)
+      #expect(try await harness.response().events.count == 3)
+      harness.stream.stop()
+      // Wakes the stream; the time is not over that it would wait for events.
+      await harness.clock.someoneSleeps()
+      harness.clock.advance(by: .milliseconds(250))
       #expect(try await harness.ending() == nil)
     }
   }
