@@ -21,6 +21,8 @@ public final class FileSink: Sink {
   private var encoders: [ObjectIdentifier: NDJSONEncoder] = [:]
   /// By topic.
   private var tails: [String: StreamTail] = [:]
+  /// Reused.
+  private var recordIDs: [UInt8] = []
   private var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
 
   /// Lines are compressed when so many bytes of them have come together.
@@ -129,8 +131,8 @@ public final class FileSink: Sink {
       }
     }
     if let writer { try self.endRun(of: writer, batch, firstEvent..<batch.events.count) }
-    let topic = batch.layout.topic
-    self.tails[topic] = StreamTail(self.tails[topic], batch, count: batch.events.count)
+    self.tails[batch.layout.topic, default: StreamTail()].advance(
+      over: batch, count: batch.events.count, &self.recordIDs)
   }
 
   public func flush(finish: Bool) throws -> JSONValue { try self.store.flush(finish: finish) }
@@ -150,8 +152,8 @@ public final class FileSink: Sink {
       schemaID: batch.layout.schemaID,
       firstReplayID: batch.bytes(batch.events[events.lowerBound].replayID),
       lastReplayID: batch.bytes(batch.events[events.upperBound - 1].replayID))
-    writer.summary.tail = StreamTail(
-      self.tails[batch.layout.topic], batch, count: events.upperBound)
+    writer.summary.tail.copy(self.tails[batch.layout.topic, default: StreamTail()])
+    writer.summary.tail.advance(over: batch, count: events.upperBound, &self.recordIDs)
   }
 
   private func drainLines(into writer: SegmentWriter) throws {

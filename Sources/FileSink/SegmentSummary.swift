@@ -16,7 +16,7 @@ struct SegmentSummary {
   private(set) var firstReplayID: [UInt8]?
   private(set) var lastReplayID: [UInt8] = []
   /// Where the stream stood after the last event; nil for dead letters.
-  var tail: StreamTail?
+  var tail = StreamTail()
   private var oldestCommit = Int64.max
   private var newestCommit = Int64.min
 
@@ -49,7 +49,7 @@ struct SegmentSummary {
       self.schemaIDs.append(schemaID)
     }
     if self.firstReplayID == nil { self.firstReplayID = Array(firstReplayID) }
-    self.lastReplayID = Array(lastReplayID)
+    self.lastReplayID.replaceAll(with: lastReplayID)
   }
 
   /// The line of the manifest (design page, section 5), and beside it who wrote the file: so that
@@ -82,7 +82,7 @@ struct SegmentSummary {
       "last_commit_timestamp": time(self.newestCommit),
       "sha256": .string(sha256),
       "replaces": [],
-      "resume": self.tail.map(\.json) ?? nil,
+      "resume": self.tail.json,
     ]
   }
 }

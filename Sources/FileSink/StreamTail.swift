@@ -4,68 +4,80 @@ internal import Pipeline
 /// The last events of a topic that a sink has taken: those with one replay ID, and the ID before.
 ///
 /// Goes into the manifest. A lost checkpoint can be restored from it although CUSTOM is exclusive:
-/// a resume begins after `after`, which is closed, and skips the events of the group.
-struct StreamTail: Equatable {
-  struct Place: Equatable {
-    var replayID: [UInt8]
-    var ordinal: Int64
-  }
-
-  var epoch: Int
-  var replayID: [UInt8]
+/// a resume begins after `after`, which is closed, and skips the events of the group. Memory is
+/// reused: on a channel a batch may be a single event.
+struct StreamTail {
+  private(set) var epoch = 0
+  /// Replay ID, event IDs and joined record IDs of the last events, as far as this run has seen
+  /// them; empty before the first.
+  private(set) var group = OpenGroup()
   /// Of the last event.
-  var ordinal: Int64
-  /// Event IDs and joined record IDs of the group, as far as this run has seen it.
-  var group: [StreamPosition.RowKey]
-  /// The last event before the group; nil when this run has not seen one.
-  var after: Place?
+  private(set) var ordinal: Int64 = 0
+  private var before: [UInt8] = []
+  /// Of the last event before the group; nil when this run has not seen one.
+  private(set) var afterOrdinal: Int64?
 
   /// More than that is not written down: a restore then goes back to an earlier file.
   private static let maxGroupCount = 1000
 
-  /// The tail once the first `count` events of a batch have been taken.
+  /// Replay ID of the last event before the group.
+  var after: ReplayID? { self.afterOrdinal.map { _ in ReplayID(self.before) } }
+
+  /// Becomes equal to another tail and keeps its own memory.
+  mutating func copy(_ other: Self) {
+    self.epoch = other.epoch
+    self.group.copy(other.group)
+    self.ordinal = other.ordinal
+    other.before.withUnsafeBufferPointer { self.before.replaceAll(with: $0) }
+    self.afterOrdinal = other.afterOrdinal
+  }
+
+  /// The first `count` events of a batch have been taken.
   ///
   /// - Parameters:
-  ///   - previous: the tail before the batch.
   ///   - count: at least one.
-  init(_ previous: StreamTail?, _ batch: RecordBatch, count: Int) {
-    let previous = previous?.epoch == batch.epoch ? previous : nil
+  ///   - recordIDs: scratch.
+  mutating func advance(over batch: RecordBatch, count: Int, _ recordIDs: inout [UInt8]) {
+    if self.epoch != batch.epoch {
+      self.epoch = batch.epoch
+      self.group.removeAll()
+    }
     let last = batch.events[count - 1]
     let replayID = batch.bytes(last.replayID)
     var first = count - 1
     while first > 0, batch.bytes(batch.events[first - 1].replayID).elementsEqual(replayID) {
       first -= 1
     }
-    self.epoch = batch.epoch
-    self.replayID = Array(replayID)
-    self.ordinal = last.ordinal
-    self.group = []
     if first > 0 {
-      let before = batch.events[first - 1]
-      self.after = Place(replayID: Array(batch.bytes(before.replayID)), ordinal: before.ordinal)
-    } else if let previous, previous.replayID.elementsEqual(replayID) {
-      self.group = previous.group
-      self.after = previous.after
-    } else {
-      self.after = previous.map { Place(replayID: $0.replayID, ordinal: $0.ordinal) }
+      let event = batch.events[first - 1]
+      self.before.replaceAll(with: batch.bytes(event.replayID))
+      self.afterOrdinal = event.ordinal
+      self.group.begin(replayID)
+    } else if !self.group.isOf(replayID) {
+      self.afterOrdinal = self.group.isEmpty ? nil : self.ordinal
+      self.group.close(&self.before)
+      self.group.begin(replayID)
     }
+    self.ordinal = last.ordinal
     for event in batch.events[first..<count] where self.group.count <= Self.maxGroupCount {
-      var recordIDs: [UInt8] = []
+      recordIDs.removeAll(keepingCapacity: true)
       batch.appendRecordIDs(of: event, to: &recordIDs)
-      self.group.append(
-        StreamPosition.RowKey(
-          eventID: Array(batch.bytes(event.eventID)), recordIDs: recordIDs))
+      recordIDs.withUnsafeBufferPointer {
+        self.group.append(eventID: batch.bytes(event.eventID), recordIDs: $0)
+      }
     }
   }
 
+  /// Null before the first event.
   var json: JSONValue {
-    let group = self.group.count > Self.maxGroupCount ? [] : self.group
+    guard let group = self.group.group else { return nil }
+    let rows = group.rows.count > Self.maxGroupCount ? [] : group.rows
     return [
       "ordinal": .integer(self.ordinal),
-      "after": self.after.map { .string(ReplayID($0.replayID).hex) } ?? nil,
-      "after_ordinal": self.after.map { .integer($0.ordinal) } ?? nil,
+      "after": self.after.map { .string($0.hex) } ?? nil,
+      "after_ordinal": self.afterOrdinal.map { .integer($0) } ?? nil,
       "group": .array(
-        group.map { row -> JSONValue in
+        rows.map { row -> JSONValue in
           [
             .string(String(decoding: row.eventID, as: UTF8.self)),
             .string(String(decoding: row.recordIDs, as: UTF8.self)),

@@ -82,6 +82,8 @@ public final class RecordBatch {
   private var stride: Int
   private var cells: UnsafeMutablePointer<UInt64>
   private var presence: UnsafeMutablePointer<UInt8>
+  /// Cells that there is memory for, and presence bytes.
+  private var cellCapacity: Int
   private var rowCapacity = 0
   private var arena: UnsafeMutablePointer<UInt8>
   private var arenaCapacity: Int
@@ -92,8 +94,9 @@ public final class RecordBatch {
     self.slotCount = layout.slotCount
     self.stride = (layout.slotCount + 7) & ~7
     self.rowCapacity = 16
-    self.cells = .allocate(capacity: self.rowCapacity * layout.slotCount)
-    self.presence = .allocate(capacity: self.rowCapacity * self.stride)
+    self.cellCapacity = self.rowCapacity * self.stride
+    self.cells = .allocate(capacity: self.cellCapacity)
+    self.presence = .allocate(capacity: self.cellCapacity)
     self.arenaCapacity = 16384
     self.arena = .allocate(capacity: self.arenaCapacity)
   }
@@ -186,26 +189,23 @@ public final class RecordBatch {
     if layout.slotCount != self.slotCount {
       self.slotCount = layout.slotCount
       self.stride = (layout.slotCount + 7) & ~7
-      self.cells.deallocate()
-      self.presence.deallocate()
-      self.cells = .allocate(capacity: self.rowCapacity * layout.slotCount)
-      self.presence = .allocate(capacity: self.rowCapacity * self.stride)
+      // On a channel the layout may change with every event: the memory stays.
+      self.rowCapacity = self.cellCapacity / max(self.stride, 1)
     }
     self.layout = layout
   }
 
   private func reserveRows(_ count: Int) {
     guard self.rows + count > self.rowCapacity else { return }
-    let capacity = max(self.rowCapacity * 2, self.rows + count)
-    let slots = self.slotCount
-    let cells = UnsafeMutablePointer<UInt64>.allocate(capacity: capacity * slots)
-    cells.update(from: self.cells, count: self.rows * slots)
+    self.rowCapacity = max(self.rowCapacity * 2, self.rows + count, 16)
+    self.cellCapacity = self.rowCapacity * self.stride
+    let cells = UnsafeMutablePointer<UInt64>.allocate(capacity: self.cellCapacity)
+    cells.update(from: self.cells, count: self.rows * self.slotCount)
     self.cells.deallocate()
     self.cells = cells
-    let presence = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity * self.stride)
+    let presence = UnsafeMutablePointer<UInt8>.allocate(capacity: self.cellCapacity)
     presence.update(from: self.presence, count: self.rows * self.stride)
     self.presence.deallocate()
     self.presence = presence
-    self.rowCapacity = capacity
   }
 }

@@ -8,12 +8,13 @@ import Testing
 struct StreamTailTests {
   private let batches = TestBatches()
 
-  private func tail(_ events: [TestEvent], epochs: [Int] = []) -> StreamTail? {
-    var tail: StreamTail?
+  private func tail(_ events: [TestEvent], epochs: [Int] = []) -> StreamTail {
+    var tail = StreamTail()
+    var scratch: [UInt8] = []
     // A batch per event: groups span batches, as on channels.
     for (index, event) in events.enumerated() {
       for batch in self.batches.batches([event], epoch: epochs.isEmpty ? 1 : epochs[index]) {
-        tail = StreamTail(tail, batch, count: batch.events.count)
+        tail.advance(over: batch, count: batch.events.count, &scratch)
       }
     }
     return tail
@@ -25,17 +26,17 @@ struct StreamTailTests {
 
   @Test("A group spans batches and entities; the place before it is closed")
   func group() throws {
-    let tail = try #require(
-      self.tail([
-        TestEvent(number: 4),
-        TestEvent(number: 5, replay: 50),
-        TestEvent(number: 6, entity: "Account", replay: 50),
-      ]))
-    #expect(self.text(tail.replayID) == "r50")
+    let tail = self.tail([
+      TestEvent(number: 4),
+      TestEvent(number: 5, replay: 50),
+      TestEvent(number: 6, entity: "Account", replay: 50),
+    ])
+    let group = try #require(tail.group.group)
+    #expect(self.text(group.replayID) == "r50")
     #expect(tail.ordinal == 6)
-    #expect(tail.group.map { self.text($0.eventID) } == ["e5", "e6"])
-    #expect(self.text(tail.after?.replayID) == "r4")
-    #expect(tail.after?.ordinal == 4)
+    #expect(group.rows.map { self.text($0.eventID) } == ["e5", "e6"])
+    #expect(self.text(tail.after?.bytes) == "r4")
+    #expect(tail.afterOrdinal == 4)
   }
 
   @Test("Inside a batch the tail is that of the events so far")
@@ -45,26 +46,47 @@ struct StreamTailTests {
         TestEvent(number: 0), TestEvent(number: 1, replay: 9), TestEvent(number: 2, replay: 9),
         TestEvent(number: 3),
       ]).first)
-    let tails = (1...4).map { StreamTail(nil, batch, count: $0) }
+    let tails = (1...4).map { count in
+      var tail = StreamTail()
+      var scratch: [UInt8] = []
+      tail.advance(over: batch, count: count, &scratch)
+      return tail
+    }
     #expect(tails.map(\.ordinal) == [0, 1, 2, 3])
     #expect(tails.map(\.group.count) == [1, 1, 2, 1])
-    #expect(tails.map { $0.after?.ordinal } == [nil, 0, 0, 2])
+    #expect(tails.map(\.afterOrdinal) == [nil, 0, 0, 2])
+  }
+
+  @Test("A copy goes on by itself")
+  func copied() throws {
+    let tail = self.tail([
+      TestEvent(number: 1), TestEvent(number: 2, replay: 9), TestEvent(number: 3, replay: 9),
+    ])
+    var copy = self.tail([TestEvent(number: 7), TestEvent(number: 8, replay: 70)])
+    copy.copy(tail)
+    #expect(copy.json == tail.json)
+    var scratch: [UInt8] = []
+    for batch in self.batches.batches([TestEvent(number: 4)], epoch: 1) {
+      copy.advance(over: batch, count: 1, &scratch)
+    }
+    #expect(copy.json == self.tail([TestEvent(number: 3, replay: 9), TestEvent(number: 4)]).json)
+    #expect(tail.ordinal == 3 && tail.group.count == 2)
   }
 
   @Test("What a run has not seen is not made up, and an epoch knows nothing of the one before")
-  func unknown() throws {
-    let first = try #require(self.tail([TestEvent(number: 7)]))
-    #expect(first.after == nil)
-    let other = try #require(
-      self.tail([TestEvent(number: 8), TestEvent(number: 0)], epochs: [1, 2]))
+  func unknown() {
+    #expect(StreamTail().json == nil)
+    #expect(self.tail([TestEvent(number: 7)]).after == nil)
+    let other = self.tail([TestEvent(number: 8), TestEvent(number: 0)], epochs: [1, 2])
     #expect(other.after == nil)
     #expect(other.epoch == 2)
   }
 
   @Test("The manifest's line is read back; lines without a tail are, too")
   func line() throws {
-    let tail = try #require(
-      self.tail([TestEvent(number: 4), TestEvent(number: 5), TestEvent(number: 6, replay: 5)]))
+    let tail = self.tail([
+      TestEvent(number: 4), TestEvent(number: 5), TestEvent(number: 6, replay: 5),
+    ])
     var members = [
       ("name", "a"), ("org", "o"), ("topic", "t"), ("first_replay_id", "00"),
       ("last_replay_id", "01"),

@@ -1,13 +1,13 @@
 /// The group of equal replay IDs at the end of a channel, while it grows.
 ///
 /// Its rows keep their memory from group to group: in the steady state an event allocates nothing.
-struct OpenGroup: Sendable {
+package struct OpenGroup: Sendable {
   private var bytes: [UInt8] = []
   private var rows: [StreamPosition.RowKey] = []
   /// Rows in use, the first of `rows`.
-  private var count = 0
+  package private(set) var count = 0
 
-  init() {}
+  package init() {}
 
   init(_ group: StreamPosition.Group) {
     self.bytes = group.replayID
@@ -15,30 +15,50 @@ struct OpenGroup: Sendable {
     self.count = group.rows.count
   }
 
-  var isEmpty: Bool { self.count == 0 }
+  package var isEmpty: Bool { self.count == 0 }
 
-  var replayID: ReplayID { ReplayID(self.bytes) }
+  package var replayID: ReplayID { ReplayID(self.bytes) }
 
   func isAfter(_ id: ReplayID) -> Bool { !self.isEmpty && id.isCertainlyBefore(self.replayID) }
 
   /// The stored form; nil without rows.
-  var group: StreamPosition.Group? {
+  package var group: StreamPosition.Group? {
     if self.isEmpty { return nil }
     return StreamPosition.Group(replayID: self.bytes, rows: Array(self.rows[..<self.count]))
   }
 
-  func isOf(_ replayID: UnsafeBufferPointer<UInt8>) -> Bool {
+  package func isOf(_ replayID: UnsafeBufferPointer<UInt8>) -> Bool {
     !self.isEmpty && self.bytes.elementsEqual(replayID)
   }
 
-  mutating func removeAll() { self.count = 0 }
+  package mutating func removeAll() { self.count = 0 }
 
-  mutating func begin(_ replayID: UnsafeBufferPointer<UInt8>) {
+  package mutating func begin(_ replayID: UnsafeBufferPointer<UInt8>) {
     self.count = 0
     self.bytes.replaceAll(with: replayID)
   }
 
-  mutating func append(
+  /// Empties the group.
+  ///
+  /// - Parameter replayID: gets its ID; the memory of the bytes that were there is used for the next.
+  package mutating func close(_ replayID: inout [UInt8]) {
+    self.count = 0
+    swap(&self.bytes, &replayID)
+  }
+
+  /// Becomes equal to another group and keeps its own memory.
+  package mutating func copy(_ other: Self) {
+    other.bytes.withUnsafeBufferPointer { self.begin($0) }
+    for row in other.rows[..<other.count] {
+      row.eventID.withUnsafeBufferPointer { eventID in
+        row.recordIDs.withUnsafeBufferPointer {
+          self.append(eventID: eventID, recordIDs: $0)
+        }
+      }
+    }
+  }
+
+  package mutating func append(
     eventID: UnsafeBufferPointer<UInt8>, recordIDs: UnsafeBufferPointer<UInt8>
   ) {
     if self.count == self.rows.count {
@@ -64,7 +84,7 @@ struct OpenGroup: Sendable {
 
 extension [UInt8] {
   /// Keeps the memory.
-  mutating func replaceAll(with bytes: UnsafeBufferPointer<UInt8>) {
+  package mutating func replaceAll(with bytes: UnsafeBufferPointer<UInt8>) {
     self.removeAll(keepingCapacity: true)
     self.append(contentsOf: bytes)
   }

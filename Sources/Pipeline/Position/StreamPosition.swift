@@ -261,11 +261,14 @@ package struct StreamPosition: Sendable {
 
   private mutating func closeGroup() {
     guard !self.open.isEmpty else { return }
-    self.resume = self.open.replayID
     self.open.forEachEvent { replayID, eventID in
       self.recent.append(replayID: replayID, eventID: eventID)
     }
-    self.open.removeAll()
+    var replayID = self.resume?.bytes ?? []
+    // The bytes have one owner, so that their memory is used again.
+    self.resume = nil
+    self.open.close(&replayID)
+    self.resume = ReplayID(replayID)
   }
 }
 
