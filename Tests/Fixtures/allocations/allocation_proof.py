@@ -91,7 +91,7 @@ def main():
     source = HERE + "/count_allocations.c"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
     result = {}
-    options = ["--events", str(12 * arguments.events), "--seed", str(arguments.seed)]
+    options = ["--events", str(16 * arguments.events), "--seed", str(arguments.seed)]
     for topic in TOPICS:
         options += ["--topics", topic]
     with harness.Simulator(arguments.programs, work, *options) as simulator:
