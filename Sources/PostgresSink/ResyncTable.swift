@@ -45,7 +45,8 @@ package struct ResyncTable {
     Bookkeeping(schema: schema).qualified("_etl_resync")
   }
 
-  /// Notes gap, overflow and wildcard events and unknown changes among the rows. What is noted already stays as it is.
+  /// Notes gap, overflow and wildcard events and unknown changes among the rows. What is noted
+  /// already stays as it is.
   package func note(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -40,7 +40,7 @@ package struct OpenGroup: Sendable {
 
   /// Empties the group.
   ///
-  /// - Parameter replayID: gets its ID; the memory of the bytes that were there is used for the next.
+  /// - Parameter replayID: gets its ID; the memory of what was there is used for the next.
   package mutating func close(_ replayID: inout [UInt8]) {
     self.count = 0
     swap(&self.bytes, &replayID)

@@ -83,8 +83,8 @@ public protocol Source {
   /// Adds no more credit. What still arrives within 2 s is handed on, then each topic ends.
   func stop()
 
-  /// Events of a topic had been exported before and do not count: if the source asks for no more than
-  /// a limit of the run, it may ask for so many more.
+  /// Events of a topic had been exported before and do not count: if the source asks for no more
+  /// than a limit of the run, it may ask for so many more.
   func allow(_ count: Int, topic: Int)
 
   /// Opens the stream of a topic again that ended with `invalidReplay`.

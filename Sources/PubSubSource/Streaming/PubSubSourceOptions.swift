@@ -36,7 +36,8 @@ public struct PubSubSourceOptions: Sendable {
   /// Bytes of responses that may wait for the runner.
   static var readAheadBytes: Int { 8 << 20 }
 
-  /// What a response takes of `readAheadBytes`: its memory, or its share of the events if that is more.
+  /// What a response takes of `readAheadBytes`: its memory, or its share of the events if that is
+  /// more.
   func weight(eventCount: Int, byteCount: Int) -> Int {
     max(byteCount + 256, eventCount * Self.readAheadBytes / max(self.readAhead, 1))
   }
