@@ -46,6 +46,8 @@ public struct TopicPosition: Sendable, Equatable {
   public var isResumable: Bool {
     self.resume != nil || self.openGroup != nil || self.start != nil
   }
+  /// Says no more than that there is no position.
+  package var isUntouched: Bool { self == TopicPosition(beginningEpoch: 1) }
   /// Events with the last replay ID have been taken, and more of them may follow.
   public var hasOpenGroup: Bool { self.openGroup != nil }
 }

@@ -43,10 +43,13 @@ extension PipelineRunner {
     try self.saveCheckpoint(self.storedPositions(ofStore: 0), states, deadLetters)
   }
 
+  /// Of topics that have a position: one that was misspelt leaves no trace.
   private func storedPositions(ofStore store: Int) -> [String: JSONValue] {
     var topics: [String: JSONValue] = [:]
     for (topic, position) in zip(self.source.topics, self.positions) {
-      topics[topic.name] = position.stores[store].stored.json
+      let stored = position.stores[store].stored
+      if stored.isUntouched { continue }
+      topics[topic.name] = stored.json
     }
     return topics
   }

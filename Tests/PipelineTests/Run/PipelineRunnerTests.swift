@@ -134,6 +134,21 @@ import Testing
     #expect(harness.statistics?.topics[0].lastFailure?.reason == "unavailable")
   }
 
+  @Test("A topic has no stored position before something of it was heard, and one from then on")
+  func untouchedTopic() async throws {
+    let harness = Harness()
+    try await harness.run(ScriptedSource([]))
+    #expect(harness.store.topics.isEmpty)
+
+    harness.configuration.quiet = .milliseconds(50)
+    let silent = ScriptedSource([])
+    silent.keepalive = 7
+    try await harness.run(silent)
+    #expect(harness.store.topics.keys.sorted() == ["/data/T"])
+    try await harness.run(ScriptedSource([]))
+    #expect(harness.store.topics.keys.sorted() == ["/data/T"])
+  }
+
   @Test("Commits end where the transaction changes")
   func transactionBoundaries() async throws {
     let harness = Harness()
