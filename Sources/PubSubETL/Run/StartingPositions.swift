@@ -137,7 +137,7 @@ struct StartingPositions: Equatable {
     _ store: [String: TopicPosition], of other: [String: TopicPosition]
   ) -> Bool {
     other.contains { topic, position in
-      let behind = store[topic] ?? TopicPosition(beginningEpoch: 1)
+      guard let behind = store[topic] else { return position.nextOrdinal > 0 }
       return behind.epoch != position.epoch
         || position.nextOrdinal - behind.nextOrdinal > StreamPosition.passingLimit
     }

@@ -142,13 +142,6 @@ struct StartingPositionsTests {
       checkpoint: ["/a": Self.at(150, epoch: 2)], known: ["files"], files: Self.files,
       Self.database("db", ["/a": Self.at(100)], start: .now))
     #expect(otherEpoch[1] == ["/a": Self.at(150, epoch: 2)])
-    // It had nothing of the topic when it was taken out.
-    for (ordinal, expected) in [(5000, [:]), (50_000, ["/a": Self.at(50_000)])] {
-      let untouched = try self.start(
-        checkpoint: ["/a": Self.at(Int64(ordinal))], known: ["files"], files: Self.files,
-        Self.database("db", [:], start: .now))
-      #expect(untouched[1] == expected)
-    }
   }
 
   @Test("'start': 'now' in the file changes nothing for a sink that goes on")
