@@ -9,7 +9,7 @@ package struct CaughtUp: Sendable {
     case keepalive
     /// A change was committed after the run had started.
     case committedAfterStart = "committed_after_start"
-    /// Nothing came for `quiet` (twice that for the first response).
+    /// Nothing came for `quiet`, or for twice that after opening where the position is not proven.
     case quiet
     /// For `quiet`, no response used more than half of the credit.
     case supplyLimited = "supply_limited"
@@ -33,6 +33,8 @@ package struct CaughtUp: Sendable {
   /// Nil while the stream is not open: silence then says nothing.
   private var openedAt: Instant?
   private var lastMessage: Instant?
+  /// How long an opened stream may take until its first message.
+  private var firstWait = Duration.zero
   private var lastEvent: Instant?
   /// Since when every response has left at least half of the window pending.
   private var easySince: Instant?
@@ -40,8 +42,14 @@ package struct CaughtUp: Sendable {
 
   package init(_ configuration: Configuration) { self.configuration = configuration }
 
-  package mutating func opened(at now: Instant) {
+  /// - Parameter isConfirmed: whether the stream goes on at a position that an event or keepalive has
+  ///   confirmed lately. From anywhere else (the earliest event, an old position) the service may
+  ///   have much to search before the first event comes, and to end too early would lead the next
+  ///   run to the same place: such a stream gets twice the time. A confirmed position cannot get
+  ///   stuck like that: it is waited for as soon as its confirmation is old.
+  package mutating func opened(at now: Instant, isConfirmed: Bool) {
     self.openedAt = now
+    self.firstWait = isConfirmed ? self.configuration.quiet : self.configuration.quiet * 2
     self.lastMessage = nil
     self.easySince = nil
   }
@@ -82,6 +90,6 @@ package struct CaughtUp: Sendable {
   package var quietDeadline: Instant? {
     guard let openedAt = self.openedAt else { return nil }
     if let lastMessage = self.lastMessage { return lastMessage + self.configuration.quiet }
-    return openedAt + self.configuration.quiet * 2
+    return openedAt + self.firstWait
   }
 }

@@ -128,7 +128,9 @@ public final class PipelineRunner<S: Source> {
       case .opened(let topic):
         self.openedAt[topic] = now
         self.statistics.topics[topic].lastFailure = nil
-        self.caughtUp[topic].opened(at: now)
+        let position = self.positions[topic]
+        self.caughtUp[topic].opened(
+          at: now, isConfirmed: position.resume != nil && !self.isStale(position))
       case .response(let topic, let response, let receivedAt):
         try await self.take(response, topic: topic, receivedAt: receivedAt)
       case .retrying(let topic, let failure, let delay):

@@ -5,19 +5,32 @@ import Testing
 @Suite struct CaughtUpTests {
   let start = ContinuousClock.now
 
-  private func rules() -> CaughtUp {
+  private func rules(isConfirmed: Bool = false) -> CaughtUp {
     var rules = CaughtUp(.init(quiet: .seconds(15), window: 100, runStart: 1_000_000))
-    rules.opened(at: self.start)
+    rules.opened(at: self.start, isConfirmed: isConfirmed)
     return rules
   }
 
-  @Test("Silence ends the run, twice as long before the first response")
-  func quiet() {
-    var rules = self.rules()
-    rules.tick(at: self.start + .seconds(29))
+  @Test(
+    "Silence ends the run: after one quiet period from a confirmed position, else after two",
+    arguments: [(isConfirmed: true, seconds: 15), (isConfirmed: false, seconds: 30)])
+  func quiet(isConfirmed: Bool, seconds: Int) {
+    var rules = self.rules(isConfirmed: isConfirmed)
+    rules.tick(at: self.start + .seconds(seconds - 1))
     #expect(rules.rule == nil)
-    rules.tick(at: self.start + .seconds(30))
+    rules.tick(at: self.start + .seconds(seconds))
     #expect(rules.rule == .quiet)
+  }
+
+  @Test("After the first response one quiet period is enough, whatever the position was")
+  func quietAfterResponse() {
+    var rules = self.rules()
+    rules.responded(events: 3, pending: 0, newestCommit: nil, at: self.start + .seconds(20))
+    #expect(rules.quietDeadline == self.start + .seconds(35))
+    rules.closed()
+    #expect(rules.quietDeadline == nil)
+    rules.opened(at: self.start + .seconds(40), isConfirmed: true)
+    #expect(rules.quietDeadline == self.start + .seconds(55))
   }
 
   @Test("Silence of a stream that is not open says nothing")

@@ -276,6 +276,22 @@ import Testing
     #expect((position.resume == ScriptedEvent(replay: 9, event: "").replayID) == later.waits)
   }
 
+  @Test(
+    "An idle run waits for one quiet period from a confirmed position, for two from an old one",
+    arguments: [(hours: 1, periods: 1), (hours: 13, periods: 2)])
+  func idleRun(_ later: (hours: Int64, periods: Int)) async throws {
+    let harness = Harness()
+    harness.wallClock = 100 * 3_600_000
+    try await harness.run(ScriptedSource(Self.events(3)))
+    harness.wallClock += later.hours * 3_600_000
+    harness.configuration.quiet = .milliseconds(200)
+    let source = ScriptedSource(Self.events(3))
+    try await harness.run(source)
+    let waited = try #require(source.longestWait)
+    #expect(waited > .milliseconds(200) * (later.periods - 1))
+    #expect(waited <= .milliseconds(200) * later.periods)
+  }
+
   @Test("What a store refuses is a dead letter, once, wherever a run crashes")
   func refusedEvents() async throws {
     let log = Self.events(14)

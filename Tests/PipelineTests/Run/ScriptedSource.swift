@@ -46,6 +46,8 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var keepalive: Int?
   /// Events that the runner said do not count.
   private(set) var allowed = 0
+  /// For how long the runner was ready to wait when there was nothing left, at its longest.
+  private(set) var longestWait: Duration?
   private var silences = 0
   private var queue: [SourceSignal<ScriptedResponse>] = []
   private var isStopped = false
@@ -131,6 +133,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
     if !self.queue.isEmpty { return self.queue.removeFirst() }
     if !self.isStopped {
       self.silences += 1
+      self.longestWait = max(self.longestWait ?? .zero, deadline - .now)
       guard let keepalive = self.keepalive, self.silences == 2 else { return nil }
       let response = ScriptedResponse(events: [], latest: keepalive)
       return .response(topic: 0, response, receivedAt: .now)
