@@ -57,11 +57,11 @@ let package = Package(
     .executable(name: "pubsub-simulator", targets: ["PubSubSimulatorCLI"]),
   ],
   dependencies: [
-    .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.3"),
-    .package(url: "https://github.com/grpc/grpc-swift-protobuf", from: "2.4.1"),
-    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0", traits: []),
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/grpc/grpc-swift-2", exact: "2.4.3"),
+    .package(url: "https://github.com/grpc/grpc-swift-protobuf", exact: "2.4.1"),
+    .package(url: "https://github.com/apple/swift-protobuf", exact: "1.39.0", traits: []),
+    .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
   ],
   targets: [
     // 0: C libraries of the system, and JSON.

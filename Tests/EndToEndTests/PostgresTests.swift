@@ -29,7 +29,7 @@ import Testing
 
   @Test(
     "The same on PostgreSQL 16, killed or not",
-    .enabled(if: ProofScript.programs != nil))
+    .enabled(if: ProofScript.programs != nil && ProofScript.hasPackagedPostgres))
   func nextVersion() throws {
     try self.script.run(
       "--events", "3000", "--pgserver", "--kills", "2", "--server-kills", "1", "--files",

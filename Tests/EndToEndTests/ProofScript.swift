@@ -8,6 +8,15 @@ import Testing
 struct ProofScript {
   static let programs = ProcessInfo.processInfo.environment["PUBSUB_TEST_PROGRAMS"]
 
+  /// Whether Python has the package pgserver, of which there is no build for Python 3.13.
+  static let hasPackagedPostgres: Bool = {
+    let search = "from importlib.util import find_spec; assert find_spec('pgserver')"
+    do {
+      try runProgram("python3", "-c", search)
+      return true
+    } catch { return false }
+  }()
+
   private let path: String
 
   /// - Parameter folder: among the fixtures.
