@@ -32,7 +32,8 @@ public final class FileCheckpointStore {
     directory: String, pipeline: String, fileSystem: any FileSystem,
     clock: @escaping @Sendable () -> Int64
   ) throws(CheckpointError) {
-    precondition(directory.hasPrefix("/"), "the state directory \(directory) is not absolute")
+    precondition(
+      directory.utf8.first == UInt8(ascii: "/"), "the state directory \(directory) is not absolute")
     guard !pipeline.isEmpty, !pipeline.hasPrefix("."), !pipeline.utf8.contains(UInt8(ascii: "/")),
       !pipeline.utf8.contains(0)
     else {

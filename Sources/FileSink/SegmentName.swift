@@ -30,7 +30,8 @@ struct SegmentName: Equatable {
   var pipeline: String
   /// Relative to the sink's directory: `Opportunity/commit_date=2026-02-17`.
   var directory: String
-  /// `opps-OpportunityChangeEvent-e1-000000000042`.
+  /// `opps-OpportunityChangeEvent-e1-000000000042`. The names of a topic's files, without their
+  /// directories, sort in the order of the stream.
   var stem: String
 
   init(kind: SegmentKind, pipeline: String, key: SegmentKey, epoch: Int, ordinal: Int64) {
@@ -41,11 +42,34 @@ struct SegmentName: Equatable {
     case .records: self.directory = Self.sanitized(key.entity) + "/" + date
     case .deadLetters: self.directory = date
     }
-    let topic = key.topic.split(separator: "/").last.map(String.init) ?? ""
     let digits = String(ordinal)
     self.stem =
-      "\(self.pipeline)-\(Self.sanitized(topic))-e\(epoch)-"
+      "\(self.pipeline)-\(Self.topicPart(key.topic))-\(Self.epochPart(epoch))-"
       + String(repeating: "0", count: max(0, 12 - digits.utf8.count)) + digits
+  }
+
+  /// `e1` to `e9`, `ea10` to `ea99`, `eb100` and so on: a letter for the number of digits, so that
+  /// names sort by epoch. Earlier versions wrote `e10`; epochs below 10 have kept their form.
+  private static func epochPart(_ epoch: Int) -> String {
+    let digits = String(epoch)
+    let letter = Self.letter(digitCount: digits.utf8.count).map { String(Unicode.Scalar($0)) }
+    return "e\(letter ?? "")\(digits)"
+  }
+
+  /// nil for a single digit, `a` for two. An `Int` has 19 digits at most.
+  private static func letter(digitCount: Int) -> UInt8? {
+    digitCount < 2 ? nil : UInt8(ascii: "a") + UInt8(digitCount - 2)
+  }
+
+  /// The last part of the topic. `/data/X__chn` and `/event/X__chn` may both exist: a topic whose
+  /// last part could also belong to the other family gets the family as well, after a dot, which
+  /// no topic has.
+  private static func topicPart(_ topic: String) -> String {
+    let parts = topic.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
+    let last = parts.last ?? ""
+    let isEvent = parts.first == "event"
+    let family = isEvent ? "event" : "data"
+    return Self.sanitized(last) + (isEvent == last.hasSuffix("__e") ? "" : ".\(family)")
   }
 
   /// Relative path of the finished file.
@@ -107,12 +131,27 @@ struct SegmentName: Equatable {
       var end = name.count - self.suffix.count
       guard end > 0, name[end...].elementsEqual(self.suffix),
         let ordinal = Self.number(before: &end, in: name), Self.skip("-", before: &end, in: name),
-        let epoch = Self.number(before: &end, in: name), Self.skip("e", before: &end, in: name),
+        let epoch = Self.epoch(before: &end, in: name), Self.skip("e", before: &end, in: name),
         Self.skip("-", before: &end, in: name),
         let hyphen = name[..<end].lastIndex(of: UInt8(ascii: "-")),
         name[..<hyphen].elementsEqual(self.pipelinePart)
       else { return nil }
       return Parsed(topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal)
+    }
+
+    /// The number with its letter, if it has one: see `epochPart`.
+    private static func epoch(
+      before end: inout Int, in name: UnsafeBufferPointer<UInt8>
+    ) -> Int64? {
+      let last = end
+      guard let epoch = Self.number(before: &end, in: name) else { return nil }
+      // `e` is also the letter of six digits: it counts as one only behind another `e`.
+      if let letter = SegmentName.letter(digitCount: last - end), end > 1,
+        name[end - 1] == letter, name[end - 2] == UInt8(ascii: "e")
+      {
+        end -= 1
+      }
+      return epoch
     }
 
     private static func number(

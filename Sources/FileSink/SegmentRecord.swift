@@ -40,8 +40,7 @@ extension SegmentRecord {
       let length = json["length"]?.integer, let isClosing = json["closing"]?.boolean,
       let manifest = json["manifest"], let sha256 = manifest["sha256"]?.string,
       manifest["name"]?.string == name, length > ZstdCompressor.endOfFrame.count,
-      part == SegmentName.partPath(forFinal: name), !name.hasPrefix("/"),
-      !name.split(separator: "/").contains("..")
+      part == SegmentName.partPath(forFinal: name), Self.staysInside(name)
     else {
       throw FileSinkError(
         .inconsistent,
@@ -51,5 +50,10 @@ extension SegmentRecord {
     self.init(
       part: part, name: name, byteCount: Int(length), sha256: sha256, manifest: manifest,
       isClosing: isClosing)
+  }
+  /// Bytes and not characters: a combining character behind a slash does not hide it.
+  private static func staysInside(_ name: String) -> Bool {
+    name.utf8.first != UInt8(ascii: "/")
+      && !name.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }
   }
 }

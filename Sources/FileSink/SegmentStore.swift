@@ -40,7 +40,9 @@ final class SegmentStore {
     directory: String, kind: SegmentKind, identity: SegmentIdentity, level: Int,
     rotation: FileSinkConfiguration.Rotation, fileSystem: any FileSystem, clock: SinkClock
   ) {
-    precondition(directory.hasPrefix("/"), "the sink's directory \(directory) is not absolute")
+    precondition(
+      directory.utf8.first == UInt8(ascii: "/"), "the sink's directory \(directory) is not absolute"
+    )
     self.directory = directory
     self.kind = kind
     self.identity = identity
@@ -134,8 +136,9 @@ final class SegmentStore {
   /// Brings the descriptions beside the data up to date with a layout; called when it is first seen.
   func describe(_ layout: RecordLayout) throws(FileSinkError) {
     try self.attempt { () throws(FileSystemError) in
-      try ColumnCatalog(directory: self.directory, fileSystem: self.fileSystem).add(
-        layout, entityDirectory: SegmentName.sanitized(layout.entity))
+      try ColumnCatalog(
+        directory: self.directory, pipeline: self.identity.pipeline, fileSystem: self.fileSystem
+      ).add(layout, entityDirectory: SegmentName.sanitized(layout.entity))
     }
   }
 

@@ -48,7 +48,10 @@ public final class SimulatorServer: @unchecked Sendable {
     if let directory = configuration.stateDirectory {
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: true)
-      self.directory = directory
+      // The CA's path goes into other programs' environments, which may run anywhere.
+      self.directory =
+        directory.utf8.first == UInt8(ascii: "/")
+        ? directory : "\(FileManager.default.currentDirectoryPath)/\(directory)"
       self.isDirectoryOurs = false
     } else {
       self.directory = try Self.temporaryDirectory()

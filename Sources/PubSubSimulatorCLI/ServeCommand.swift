@@ -84,7 +84,8 @@ struct ServeCommand: AsyncParsableCommand {
     }
     let addresses = try await server.start()
     if let env = self.env {
-      try self.environment(addresses, server).write(toFile: env, atomically: true, encoding: .utf8)
+      try server.environment(addresses).shellText.write(
+        toFile: env, atomically: true, encoding: .utf8)
     }
     let line =
       "ready endpoint=\(addresses.endpoint) login=\(addresses.loginURL) "
@@ -124,21 +125,5 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.subscribeDelay = self.subscribeDelay
     configuration.maxResponseEvents = self.maxResponseEvents
     return configuration
-  }
-
-  private func environment(
-    _ addresses: SimulatorServer.Addresses, _ server: SimulatorServer
-  ) -> String {
-    let configuration = SimulatorConfiguration()
-    let variables = [
-      ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
-      ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),
-      ("SF_CLIENT_SECRET", configuration.clientSecret),
-      ("SF_ACCESS_TOKEN", server.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
-      ("SF_ORG_ID", server.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
-    ]
-    return variables.map { name, value in
-      "export \(name)='\(value.replacingOccurrences(of: "'", with: "'\\''"))'\n"
-    }.joined()
   }
 }

@@ -41,6 +41,18 @@ struct DeadLetterFileTests {
       ])
   }
 
+  @Test("Letters of two channels with one name, of changes and of events, have files of their own")
+  func channels() throws {
+    let dead = self.file()
+    try dead.recover(from: nil)
+    for topic in ["/data/Sales__chn", "/event/Sales__chn"] {
+      try dead.append(ScriptedRun.letter(TestEvent(number: 0, topic: topic)))
+    }
+    _ = try dead.flush(finish: true)
+    _ = try dead.committed()
+    #expect(dead.finishedFileCount == 2)
+  }
+
   @Test("Dead letters and rows in one directory leave each other's files alone")
   func sharedDirectory() throws {
     let dead = self.file()

@@ -286,7 +286,9 @@ struct RecoveryTests {
         self.failure { try self.sink().recover(from: ["files": [less]]) }?.code == .inconsistent)
       self.fileSystem.kill()
     }
-    for name in ["../x.ndjson.zst", "/x.ndjson.zst", "a/../../x.ndjson.zst"] {
+    for name in [
+      "../x.ndjson.zst", "/x.ndjson.zst", "a/../../x.ndjson.zst", "../\u{301}x.ndjson.zst",
+    ] {
       let escaped: JSONValue = [
         "from": .string(SegmentName.partPath(forFinal: name)), "to": .string(name), "length": 99,
         "closing": false, "manifest": ["name": .string(name), "sha256": ""],

@@ -7,12 +7,71 @@ struct SegmentNameTests {
   private func name(
     kind: SegmentKind = .records, pipeline: String = "opps",
     topic: String = "/data/OpportunityChangeEvent", entity: String = "Opportunity",
-    day: Int64 = 20501, isExportDate: Bool = false, ordinal: Int64 = 42
+    day: Int64 = 20501, isExportDate: Bool = false, epoch: Int = 1, ordinal: Int64 = 42
   ) -> SegmentName {
     SegmentName(
       kind: kind, pipeline: pipeline,
       key: SegmentKey(topic: topic, entity: entity, day: day, isExportDate: isExportDate),
-      epoch: 1, ordinal: ordinal)
+      epoch: epoch, ordinal: ordinal)
+  }
+
+  @Test("Names sort in the order of the stream, whatever the epoch, with those of old versions")
+  func sorted() {
+    let epochs = [1, 2, 9, 10, 11, 99, 100, 999, 1000, 99_999, 100_000, 1_000_000, 1 << 40]
+    let stems = epochs.flatMap { epoch in
+      [0, 9, 10, 999_999_999_999].map { self.name(epoch: epoch, ordinal: $0).stem }
+    }
+    #expect(stems == stems.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+    // As old versions wrote them.
+    #expect(self.name(epoch: 9).stem == "opps-OpportunityChangeEvent-e9-000000000042")
+    #expect(self.name(epoch: 10).stem == "opps-OpportunityChangeEvent-ea10-000000000042")
+  }
+
+  @Test(
+    "Epoch and first event are read from names of every version",
+    arguments: [
+      ("e1", 1), ("e9", 9), ("e10", 10), ("ea10", 10), ("e100000", 100_000),
+      ("ee100000", 100_000), ("eq123456789012345678", 123_456_789_012_345_678),
+    ] as [(String, Int64)])
+  func parsed(part: String, epoch: Int64) throws {
+    var name = "opps-OpportunityChangeEvent-\(part)-000000000042.ndjson.zst"
+    let parsed = try #require(
+      name.withUTF8 { SegmentName.Matcher(kind: .records, pipeline: "opps").parse($0) })
+    #expect(parsed.epoch == epoch)
+    #expect(parsed.firstOrdinal == 42)
+    #expect(parsed.topicPart == 5..<27)
+  }
+
+  @Test("Every epoch is read from the name that is written for it")
+  func epochs() throws {
+    for epoch in (1...120).map({ $0 }) + [999, 1000, 99_999, 100_000, 999_999, 1 << 50] {
+      var name = self.name(epoch: epoch).path.split(separator: "/")[2]
+      let parsed = name.withUTF8 { SegmentName.Matcher(kind: .records, pipeline: "opps").parse($0) }
+      #expect(parsed?.epoch == Int64(epoch))
+    }
+  }
+
+  @Test("A letter that does not belong to the number of digits is no name of ours")
+  func foreignEpochs() {
+    for part in ["eb10", "a10", "ea1", "e", "ea", "xa10"] {
+      #expect(
+        SegmentName.Matcher(kind: .records, pipeline: "opps").ownership(
+          of: "opps-T-\(part)-000000000042.ndjson.zst") == .foreign)
+    }
+  }
+
+  @Test("Topics that differ have names that differ, and those of old versions are kept")
+  func topics() {
+    let parts = [
+      ("/data/OpportunityChangeEvent", "OpportunityChangeEvent"),
+      ("/data/ChangeEvents", "ChangeEvents"), ("/data/X__chn", "X__chn"),
+      ("/event/Order__e", "Order__e"), ("/event/X__chn", "X__chn.event"),
+      ("/event/OpportunityChangeEvent", "OpportunityChangeEvent.event"),
+      ("/data/Order__e", "Order__e.data"),
+    ]
+    for (topic, part) in parts {
+      #expect(self.name(topic: topic).stem == "opps-\(part)-e1-000000000042")
+    }
   }
 
   @Test("As documented")

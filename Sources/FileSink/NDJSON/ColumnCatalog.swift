@@ -12,10 +12,15 @@ internal import Pipeline
 struct ColumnCatalog {
   /// Absolute path of the sink's directory.
   let directory: String
+  /// Name of the pipeline that writes there.
+  let pipeline: String
   let fileSystem: any FileSystem
 
-  init(directory: String, fileSystem: any FileSystem = SystemFileSystem()) {
+  init(
+    directory: String, pipeline: String, fileSystem: any FileSystem = SystemFileSystem()
+  ) {
     self.directory = directory
+    self.pipeline = pipeline
     self.fileSystem = fileSystem
   }
 
@@ -41,7 +46,7 @@ struct ColumnCatalog {
     var entity =
       try self.read(columnsPath).flatMap { EntityColumns(parsing: $0) }
       ?? EntityColumns(entity: layout.entity)
-    entity.merge(layout)
+    entity.merge(layout, pipeline: self.pipeline)
     try self.replace(columnsPath, with: entity.text)
 
     var entities: [(directory: String, columns: EntityColumns)] = []
@@ -72,7 +77,7 @@ struct ColumnCatalog {
     let content = Array(text.utf8)
     if try self.read(path) == content { return }
     let parent = self.fileSystem.parent(of: path)
-    let temporary = "\(parent)/.\(path.dropFirst(parent.count + 1)).tmp"
+    let temporary = "\(parent)/.\(Substring(path.utf8.dropFirst(parent.utf8.count + 1))).tmp"
     let file = try OpenFile(temporary, [.write, .create, .truncate], on: self.fileSystem)
     try file.write(content)
     try file.synchronize()

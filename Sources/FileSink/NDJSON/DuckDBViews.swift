@@ -5,7 +5,20 @@ struct DuckDBViews {
   let directory: String
 
   func text(of entities: [(directory: String, columns: EntityColumns)]) -> String {
-    Self.head + entities.map { self.view(of: $0.columns, in: $0.directory) }.joined()
+    guard !self.directory.utf8.contains(UInt8(ascii: "\\")) else {
+      return Self.head
+        + "\n-- No views: DuckDB takes the backslash in the name of this directory for a separator.\n"
+    }
+    var text = Self.head
+    var seen: Set<[UInt8]> = []
+    for (directory, columns) in entities {
+      if seen.insert(Self.key(columns.entity)).inserted {
+        text += self.view(of: columns, in: directory)
+      } else {
+        text += Self.leftOut(columns.entity)
+      }
+    }
+    return text
   }
 
   private static let head = """
@@ -20,25 +33,33 @@ struct DuckDBViews {
     -- means null.
     -- _file is the line's file, _epoch and _first_ordinal are the place in the stream of that file's
     -- first event: files of a topic in that order, and the lines of each, are the stream.
+    -- _pipeline is the pipeline that wrote the file. An entity that several pipelines export here
+    -- has all their lines in its view, an event once for each of them, and a view for each pipeline
+    -- besides: "Opportunity@opps".
     -- A view cannot be made before its first file is finished.
 
     """
 
   /// Columns made from the name of the file (`SegmentName`).
-  private static let placeNames = ["_file", "_epoch", "_first_ordinal"]
-  private static let place = [(1, "_epoch"), (2, "_first_ordinal")].map { group, name in
-    ",\n  try_cast(regexp_extract(_file, '-e([0-9]+)-([0-9]+)[.]ndjson[.]zst$', \(group)) AS BIGINT)"
-      + " AS \(name)"
-  }.joined()
+  private static let placeNames = ["_file", "_epoch", "_first_ordinal", "_pipeline"]
+  private static let place =
+    [(2, "_epoch"), (3, "_first_ordinal")].map { group, name in
+      ",\n  try_cast(\(Self.part(group)) AS BIGINT) AS \(name)"
+    }.joined() + ",\n  \(Self.part(1)) AS _pipeline"
+
+  private static func part(_ group: Int) -> String {
+    "regexp_extract(_file,"
+      + " '([^/]+)-[^-/]+-e[a-r]?([0-9]+)-([0-9]+)[.]ndjson[.]zst$', \(group))"
+  }
 
   private func view(of columns: EntityColumns, in entityDirectory: String) -> String {
     var types: [(name: String, type: String)] = []
     var decoded: [String] = []
     var skipped: [String] = []
-    var seen: [String: Int] = [:]
+    var seen: [[UInt8]: Int] = [:]
     for entry in columns.entries {
       let type = Self.type(entry.type)
-      if let index = seen[entry.name.lowercased()] {
+      if let index = seen[Self.key(entry.name)] {
         if types[index].name == entry.name {
           types[index].type = Self.common(types[index].type, type)
         } else {
@@ -46,7 +67,7 @@ struct DuckDBViews {
         }
         continue
       }
-      seen[entry.name.lowercased()] = types.count
+      seen[Self.key(entry.name)] = types.count
       types.append((entry.name, type))
     }
     for entry in columns.entries
@@ -63,22 +84,54 @@ struct DuckDBViews {
       text += " REPLACE (\(replacements.joined(separator: ", ")))"
     }
     // A stage may have given one of these names to a column.
-    let hasPlace = Self.placeNames.allSatisfy { seen[$0] == nil }
-    if hasPlace { text += Self.place }
-    let glob = "\(self.directory)/\(entityDirectory)/*/*.ndjson.zst"
+    let hasPlace = Self.placeNames.allSatisfy { seen[Self.key($0)] == nil }
+    // DuckDB would make a column of every `name=value` above the files, too.
+    let isHive = !self.directory.utf8.contains(UInt8(ascii: "=")) || !hasPlace
+    if hasPlace {
+      if !isHive { text += Self.date(of: columns) }
+      text += Self.place
+    }
+    let glob = "\(Self.globEscaped(self.directory))/\(entityDirectory)/*/*.ndjson.zst"
     text += "\nFROM read_json(\(Self.literal(glob)),\n  format = 'newline_delimited',"
-    text += "\n  hive_partitioning = true,\n"
+    // Said, since DuckDB takes the end of a name behind a `?` for the query of a URL.
+    text += "\n  compression = 'zstd',"
+    text += "\n  hive_partitioning = \(isHive),\n"
     if hasPlace { text += "  filename = '_file',\n" }
     text += "  columns = {\n"
     text += types.map { "    \(Self.literal($0.name)): \(Self.literal($0.type))" }
       .joined(separator: ",\n")
     text += "\n  });\n"
-    for name in skipped {
-      // A line comment ends at the next line break.
-      let shown = String(name.map { $0.isNewline ? " " : $0 })
-      text += "-- Left out, since names of DuckDB do not differ in case: \(shown)\n"
+    for name in skipped { text += Self.leftOut(name) }
+    if hasPlace, columns.pipelines.count > 1 {
+      for pipeline in columns.pipelines {
+        text += "\nCREATE OR REPLACE VIEW \(Self.identifier("\(columns.entity)@\(pipeline)")) AS\n"
+        text += "SELECT * FROM \(Self.identifier(columns.entity)) WHERE _pipeline = "
+        text += "\(Self.literal(SegmentName.pipelinePart(pipeline)));\n"
+      }
     }
     return text
+  }
+
+  /// The date of the directory, where `hive_partitioning` cannot be used to get it.
+  private static func date(of columns: EntityColumns) -> String {
+    let isChange = columns.entries.contains { $0.name == "_commit_timestamp" }
+    return
+      ",\n  try_cast(regexp_extract(_file, '/(commit|export)_date=([0-9-]+)/[^/]*$', 2) AS DATE)"
+      + " AS \(isChange ? "commit_date" : "export_date")"
+  }
+
+  /// Names that DuckDB takes for the same have the same key: it ignores the case of ASCII letters.
+  private static func key(_ name: String) -> [UInt8] {
+    name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
+  }
+
+  /// A line comment ends at the next line break, so names lose theirs.
+  private static func leftOut(_ name: String) -> String {
+    var shown = ""
+    for scalar in name.unicodeScalars {
+      shown.unicodeScalars.append(scalar.properties.generalCategory == .control ? " " : scalar)
+    }
+    return "-- Left out, since names of DuckDB do not differ in case: \(shown)\n"
   }
 
   /// The DuckDB type for a type of `_columns.json`.
@@ -125,13 +178,29 @@ struct DuckDBViews {
   private static func identifier(_ name: String) -> String { Self.quoted(name, "\"") }
   private static func literal(_ text: String) -> String { Self.quoted(text, "'") }
 
-  private static func quoted(_ text: String, _ quote: Character) -> String {
-    var quoted = String(quote)
-    for character in text {
-      quoted.append(character)
-      if character == quote { quoted.append(character) }
+  /// By scalar: a quote with a combining character behind it is one `Character`, and no quote.
+  private static func quoted(_ text: String, _ quote: Unicode.Scalar) -> String {
+    var quoted = ""
+    quoted.unicodeScalars.append(quote)
+    for scalar in text.unicodeScalars {
+      quoted.unicodeScalars.append(scalar)
+      if scalar == quote { quoted.unicodeScalars.append(scalar) }
     }
-    quoted.append(quote)
+    quoted.unicodeScalars.append(quote)
     return quoted
+  }
+
+  /// A path as a pattern that matches it alone: what has a meaning becomes a class of itself.
+  private static func globEscaped(_ path: String) -> String {
+    var escaped = ""
+    for scalar in path.unicodeScalars {
+      switch scalar {
+      case "*", "?", "[":
+        escaped += "[\(scalar)]"
+      default:
+        escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
   }
 }

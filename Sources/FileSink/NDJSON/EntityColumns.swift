@@ -14,13 +14,20 @@ struct EntityColumns: Equatable {
   }
 
   var entity: String
+  /// The pipelines that have written the entity here, sorted; those of versions that did not note
+  /// them are missing until they run again.
+  var pipelines: [String] = []
   /// In the order of lines. A column whose type has changed has an entry for each type.
   var entries: [Entry] = []
 
   init(entity: String) { self.entity = entity }
 
   /// Adds what is new in a layout, behind the column that precedes it there.
-  mutating func merge(_ layout: RecordLayout) {
+  mutating func merge(_ layout: RecordLayout, pipeline: String) {
+    if !self.pipelines.contains(pipeline) {
+      self.pipelines.append(pipeline)
+      self.pipelines.sort()
+    }
     var place = 0
     for column in layout.columns {
       let type = Self.typeName(of: column.content)
@@ -88,6 +95,7 @@ extension EntityColumns {
       let columns = value["columns"]?.array
     else { return nil }
     self.entity = entity
+    self.pipelines = (value["pipelines"]?.array ?? []).compactMap(\.string)
     for column in columns {
       guard let name = column["name"]?.string, let type = column["type"]?.string,
         let firstSchemaID = column["first_schema_id"]?.string
@@ -104,6 +112,8 @@ extension EntityColumns {
     var buffer = ByteBuffer()
     buffer.append(utf8: "{\n  \"entity\": ")
     buffer.appendJSONString(self.entity)
+    buffer.append(utf8: ",\n  \"pipelines\": ")
+    JSONValue.array(self.pipelines.map { .string($0) }).write(to: &buffer)
     buffer.append(utf8: ",\n  \"columns\": [")
     for (index, entry) in self.entries.enumerated() {
       buffer.append(utf8: index == 0 ? "\n    " : ",\n    ")

@@ -16,7 +16,7 @@ struct PipelineOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Directory for relative paths in the file, instead of the file's own. Also PUBSUB_ETL_ROOT.",
+      "Directory for relative paths in the file, instead of the file's own, which the path of an org file stays relative to. Also PUBSUB_ETL_ROOT.",
       valueName: "dir"),
     completion: .directory)
   var root: String?

@@ -116,7 +116,8 @@ extension ConfigurationReader {
     switch value.content {
     case .object: return reader.object("org").flatMap(self.organization)
     case .string:
-      guard let file = self.path(reader, "org"), let shared = self.otherDocument(file) else {
+      guard let file = self.configurationPath(reader, "org"), let shared = self.otherDocument(file)
+      else {
         return nil
       }
       _ = shared.string("$schema")

@@ -184,6 +184,15 @@ final class ConfigurationReader {
     }
   }
 
+  /// The path of another file of configuration: relative to the pipeline file, wherever `--root`
+  /// puts the output, or to the base if it is there and not beside the pipeline file.
+  func configurationPath(_ reader: JSONReader, _ key: String) -> String? {
+    guard let moved = self.path(reader, key), let text = reader.string(key) else { return nil }
+    let directory = FilePath.directory(of: self.file)
+    let file = FilePath.resolve(text, base: FilePath.real(directory) ?? directory)
+    return FilePath.exists(file) || !FilePath.exists(moved) ? file : moved
+  }
+
   /// A text that is not empty.
   func text(_ reader: JSONReader, _ key: String, required: Bool = false) -> String? {
     guard let text = reader.string(key, required: required) else { return nil }

@@ -15,10 +15,14 @@ struct Environment: Sendable {
 }
 
 /// Paths as configuration sees them: absolute, without `.` and `..`.
+///
+/// Bytes and not characters: a slash with a combining character behind it separates all the same.
 enum FilePath {
+  private static let slash = UInt8(ascii: "/")
+
   /// - Parameter base: an absolute path, taken for relative `path`s.
   static func resolve(_ path: String, base: String) -> String {
-    Self.normalize(path.hasPrefix("/") ? path : "\(base)/\(path)")
+    Self.normalize(path.utf8.first == Self.slash ? path : "\(base)/\(path)")
   }
 
   /// The working directory.
@@ -30,7 +34,7 @@ enum FilePath {
 
   /// The directory a file is in.
   static func directory(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
+    guard let slash = path.utf8.lastIndex(of: Self.slash) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
@@ -46,11 +50,11 @@ enum FilePath {
   static func isReadable(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
   private static func normalize(_ path: String) -> String {
-    var parts: [Substring] = []
-    for part in path.split(separator: "/") where part != "." {
-      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    var parts: [Substring.UTF8View] = []
+    for part in path.utf8.split(separator: Self.slash) where !part.elementsEqual(".".utf8) {
+      if part.elementsEqual("..".utf8) { _ = parts.popLast() } else { parts.append(part) }
     }
-    return "/" + parts.joined(separator: "/")
+    return "/" + parts.map { String(Substring($0)) }.joined(separator: "/")
   }
 }
 

@@ -13,7 +13,7 @@ struct ColumnCatalogTests {
 
   init() throws {
     self.directory = try TemporaryDirectory()
-    self.catalog = ColumnCatalog(directory: self.directory.path)
+    self.catalog = ColumnCatalog(directory: self.directory.path, pipeline: "opps")
   }
 
   private func text(_ name: String) throws -> String {
@@ -46,6 +46,7 @@ struct ColumnCatalogTests {
       try self.text("Opportunity/_columns.json") == """
         {
           "entity": "Opportunity",
+          "pipelines": ["opps"],
           "columns": [
             {"name":"_topic","type":"string","first_schema_id":"s1"},
             {"name":"Name","type":"string","salesforce_type":"Data:Text","first_schema_id":"s1"},
@@ -64,7 +65,7 @@ struct ColumnCatalogTests {
     try self.catalog.add(
       self.layout("s1", [Column("A", 16, .int32), Column("C", 17, .string)]),
       entityDirectory: entityDirectory)
-    let second = ColumnCatalog(directory: self.directory.path)
+    let second = ColumnCatalog(directory: self.directory.path, pipeline: "opps")
     try second.add(
       self.layout(
         "s2", [Column("A", 16, .int32), Column("B", 17, .string), Column("C", 18, .double)]),
@@ -110,6 +111,8 @@ struct ColumnCatalogTests {
     try self.catalog.add(layout, entityDirectory: "Opportunity")
     #expect(try self.text("Opportunity/_columns.json") == good)
   }
+
+  private static let fileName = "opps-OpportunityChangeEvent-e2-000000000042.ndjson.zst"
 
   @Test("DuckDB runs the views and gives every column its type")
   func duckDB() throws {
@@ -170,14 +173,16 @@ struct ColumnCatalogTests {
     batch.addRow([50: .record, 51: .text("Acme")])
     for options in [NDJSONOptions(), NDJSONOptions(int64AsStrings: true)] {
       try self.catalog.add(layout, entityDirectory: "Opportunity")
-      try self.finish(batch.lines(options), in: "Opportunity/commit_date=2026-02-17")
+      try ViewFiles.finish(
+        batch.lines(options), as: Self.fileName,
+        in: "\(self.directory.path)/Opportunity/commit_date=2026-02-17")
 
       let lines = try PythonScript.run("query_views.py", [self.directory.path, "Opportunity"])
         .split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) }
       let described = (lines[0].array ?? []).map { $0.array?.last?.string ?? "" }
       #expect(
         described == ["VARCHAR"] + types.map(\.type) + [
-          "JSON", "JSON", "VARCHAR", "DATE", "BIGINT", "BIGINT",
+          "JSON", "JSON", "VARCHAR", "DATE", "BIGINT", "BIGINT", "VARCHAR",
         ])
       let rows = lines.dropFirst().map { ($0.array ?? []).map { $0.string } }
       #expect(rows.count == 2)
@@ -186,46 +191,9 @@ struct ColumnCatalogTests {
           ["/data/OpportunityChangeEvent"] + types.map(\.value) + [
             #"{"First":"Ada"}"#, nil,
             "\(self.directory.path)/Opportunity/commit_date=2026-02-17/\(Self.fileName)",
-            "2026-02-17", "2", "42",
+            "2026-02-17", "2", "42", "opps",
           ]))
       #expect(rows.contains { $0.contains("\"Acme\"") })
     }
-  }
-
-  private static let fileName = "opps-OpportunityChangeEvent-e2-000000000042.ndjson.zst"
-
-  /// Puts a compressed file under a final name.
-  private func finish(_ lines: String, in partition: String) throws {
-    let path = "\(self.directory.path)/\(partition)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    try lines.write(toFile: "\(path)/data", atomically: false, encoding: .utf8)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [
-      "zstd", "-q", "-f", "--rm", "\(path)/data", "-o", "\(path)/\(Self.fileName)",
-    ]
-    try process.run()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0)
-  }
-
-  @Test("Several entities share one file of views, in order; odd names are quoted")
-  func entities() throws {
-    for (entity, name) in [("Lead", "x"), ("Account", "it's \"q\"")] {
-      let layout = RecordLayout(
-        topic: "/data/ChangeEvents", schemaID: "s", entity: entity, family: .changeEvent,
-        slotCount: 20, fieldOrder: [],
-        columns: [Column(name, 16, .int32), Column(name.uppercased(), 17, .int32)])
-      try self.catalog.add(layout, entityDirectory: entity)
-    }
-    let text = try self.text("_views.sql")
-    let views = text.split(separator: "\n").filter { $0.hasPrefix("CREATE") }
-    #expect(
-      views == [
-        "CREATE OR REPLACE VIEW \"Account\" AS", "CREATE OR REPLACE VIEW \"Lead\" AS",
-      ])
-    #expect(text.contains("    'it''s \"q\"': 'INTEGER',\n"))
-    #expect(text.contains("FROM read_json('\(self.directory.path)/Lead/*/*.ndjson.zst',"))
-    #expect(text.contains("-- Left out, since names of DuckDB do not differ in case: X\n"))
   }
 }

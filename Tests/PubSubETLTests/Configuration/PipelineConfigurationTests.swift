@@ -199,6 +199,24 @@ struct PipelineConfigurationTests {
       ])
   }
 
+  @Test("An org's file is beside the pipeline file wherever --root leads, or there if it is not")
+  func orgFileWithRoot() throws {
+    let (sample, root) = (try SamplePipeline(), try SamplePipeline())
+    let text = SamplePipeline.minimal.replacing(
+      #/"org": \{[\s\S]*?\}\s*\}/#, with: #""org": "org.json""#)
+    func org(_ host: String) -> String {
+      """
+      { "auth": { "type": "token", "access_token": "t", "instance_url": "https://\(host)" } }
+      """
+    }
+    try root.write(org("root.b"), to: "org.json")
+    #expect(try sample.load(text, root: root.base).source.org.auth.server.host == "root.b")
+    try sample.write(org("beside.b"), to: "org.json")
+    let configuration = try sample.load(text, root: root.base)
+    #expect(configuration.source.org.auth.server.host == "beside.b")
+    #expect(configuration.checkpoint.directory == root.base + "/state")
+  }
+
   @Test("Relative paths are relative to the file, to --root or to PUBSUB_ETL_ROOT, in that order")
   func paths() throws {
     let sample = try SamplePipeline()

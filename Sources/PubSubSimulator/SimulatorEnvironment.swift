@@ -1,0 +1,35 @@
+/// The variables with which pipeline files find a simulator.
+public struct SimulatorEnvironment: Sendable {
+  public var variables: [(name: String, value: String)]
+
+  public init(variables: [(name: String, value: String)]) { self.variables = variables }
+
+  /// For `source`: a line `export NAME='value'` for each.
+  public var shellText: String {
+    self.variables.map { "export \($0.name)=\(Self.quoted($0.value))\n" }.joined()
+  }
+
+  /// By scalar: a quote with a combining character behind it is one `Character`, and no quote.
+  private static func quoted(_ value: String) -> String {
+    var quoted = "'"
+    for scalar in value.unicodeScalars {
+      if scalar == "'" { quoted += "'\\'" }
+      quoted.unicodeScalars.append(scalar)
+    }
+    return quoted + "'"
+  }
+}
+
+extension SimulatorServer {
+  /// - Parameter addresses: as `start` returned them.
+  public func environment(_ addresses: Addresses) -> SimulatorEnvironment {
+    let configuration = SimulatorConfiguration()
+    return SimulatorEnvironment(variables: [
+      ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
+      ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),
+      ("SF_CLIENT_SECRET", configuration.clientSecret),
+      ("SF_ACCESS_TOKEN", self.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
+      ("SF_ORG_ID", self.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
+    ])
+  }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import FileSink
+
+/// `_views.sql`, executed by DuckDB where the question is what it makes of it.
+@Suite("DuckDB views")
+struct DuckDBViewsTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { self.directory = try TemporaryDirectory() }
+
+  private func layout(_ columns: [Column], entity: String = "Opportunity") -> RecordLayout {
+    RecordLayout(
+      topic: "/data/OpportunityChangeEvent", schemaID: "s1", entity: entity,
+      family: .changeEvent, slotCount: 100, fieldOrder: Array(0..<100), columns: columns)
+  }
+
+  /// Makes the catalogue and one file in a directory.
+  private func write(
+    _ directory: String, columns: [String],
+    fileName: String = "opps-OpportunityChangeEvent-e2-000000000042.ndjson.zst"
+  ) throws {
+    let layout = self.layout(
+      columns.enumerated().map { Column($0.element, 16 + $0.offset, .string) })
+    let batch = RecordBatch(layout: layout)
+    batch.addRow(
+      Dictionary(
+        uniqueKeysWithValues: columns.indices.map { (16 + $0, Cell.text("value \($0)")) }))
+    try ColumnCatalog(directory: directory, pipeline: "opps").add(
+      layout, entityDirectory: "Opportunity")
+    try ViewFiles.finish(
+      batch.lines(NDJSONOptions()), as: fileName,
+      in: "\(directory)/Opportunity/commit_date=2026-02-17")
+  }
+
+  /// The same, and what the view gives.
+  private func rows(
+    _ directory: String, columns: [String],
+    fileName: String = "opps-OpportunityChangeEvent-e2-000000000042.ndjson.zst"
+  ) throws -> (names: [String], rows: [[String?]]) {
+    try self.write(directory, columns: columns, fileName: fileName)
+    return try ViewFiles.query("Opportunity", of: directory)
+  }
+
+  @Test(
+    "A directory is one path, whatever is in its name",
+    arguments: [
+      "it's", "it'\u{301}s", "a\"\u{308}b", "st*ar", "wh?t", "br[ac]ket", "br[ac", "clo]se",
+      "{a,b}",
+      "sp ace", "u\u{308}", "semi;colon", "--dashes", "$dollar", "new\nline",
+    ])
+  func directories(name: String) throws {
+    // What the name would match as a pattern, or mean unquoted, must not be read.
+    for other in ["star", "sttar", "what", "bra", "brac", "its"] where other != name {
+      try self.write("\(self.directory.path)/\(other)", columns: ["Other"])
+    }
+    let (names, rows) = try self.rows("\(self.directory.path)/\(name)", columns: ["Name"])
+    #expect(
+      names == [
+        "Name", "_nonfinite", "_file", "commit_date", "_epoch", "_first_ordinal", "_pipeline",
+      ])
+    #expect(rows.count == 1)
+    #expect(rows.first?.first == "value 0")
+    #expect(rows.first?.suffix(4) == ["2026-02-17", "2", "42", "opps"])
+  }
+
+  @Test("A directory called name=value gives no column")
+  func hiveDirectory() throws {
+    let (names, rows) = try self.rows("\(self.directory.path)/Name=z/year=9", columns: ["Name"])
+    #expect(
+      names == [
+        "Name", "_nonfinite", "_file", "export_date", "_epoch", "_first_ordinal", "_pipeline",
+      ])
+    #expect(rows.first?.first == "value 0")
+    #expect(rows.first?.suffix(4) == ["2026-02-17", "2", "42", "opps"])
+  }
+
+  @Test("There are no views of a directory that DuckDB cannot name")
+  func backslash() throws {
+    let directory = "\(self.directory.path)/back\\slash"
+    try ColumnCatalog(directory: directory, pipeline: "opps").add(
+      self.layout([Column("Name", 16, .string)]), entityDirectory: "Opportunity")
+    let text = try String(contentsOfFile: "\(directory)/_views.sql", encoding: .utf8)
+    #expect(!text.contains("CREATE OR REPLACE"))
+    #expect(text.contains("DuckDB takes the backslash in the name of this directory"))
+  }
+
+  @Test("Columns keep their names, whatever is in them")
+  func columns() throws {
+    let columns = [
+      "it's", "it'\u{301}s", "say \"x\"", "say \"\u{308}x\u{308}\"", "'\u{301}; DROP VIEW x; --",
+      "\u{C9}", "\u{E9}", "back\\slash", "new\nline", "{'a': 1}", "%s", "\u{200D}'\u{200D}",
+    ]
+    let (names, rows) = try self.rows(self.directory.path, columns: columns)
+    #expect(names.prefix(columns.count).map { Array($0.utf8) } == columns.map { Array($0.utf8) })
+    #expect(rows.count == 1)
+    #expect(
+      rows.first?.prefix(columns.count).compactMap { $0 } == columns.indices.map { "value \($0)" })
+  }
+
+  @Test(
+    "Epoch, first event and pipeline are read from names of every version",
+    arguments: [
+      ("opps-OpportunityChangeEvent-e1-000000000042", ["1", "42", "opps"]),
+      ("opps-2-OpportunityChangeEvent-e10-000000000042", ["10", "42", "opps-2"]),
+      ("a.b-e1-2-X__chn.event-ea10-1000000000042", ["10", "1000000000042", "a.b-e1-2"]),
+      ("opps-X-ee100000-000000000000", ["100000", "0", "opps"]),
+    ])
+  func places(stem: String, place: [String]) throws {
+    let (_, rows) = try self.rows(
+      self.directory.path, columns: ["Name"], fileName: "\(stem).ndjson.zst")
+    #expect(rows.first?.suffix(3).compactMap { $0 } == place)
+  }
+
+  @Test("An entity that two pipelines export has a view for each of them beside that of all")
+  func twoPipelines() throws {
+    let columns = ["Name"]
+    try self.write(self.directory.path, columns: columns)
+    try ColumnCatalog(directory: self.directory.path, pipeline: "opps-2").add(
+      self.layout([Column("Name", 16, .string)]), entityDirectory: "Opportunity")
+    try self.write(
+      self.directory.path, columns: columns,
+      fileName: "opps-2-OpportunityChangeEvent-e1-000000000007.ndjson.zst")
+    #expect(try ViewFiles.query("Opportunity", of: self.directory.path).rows.count == 2)
+    for (pipeline, place) in [("opps", ["2", "42", "opps"]), ("opps-2", ["1", "7", "opps-2"])] {
+      let rows = try ViewFiles.query("Opportunity@\(pipeline)", of: self.directory.path).rows
+      #expect(rows.count == 1)
+      #expect(rows.first?.suffix(3).compactMap { $0 } == place)
+    }
+  }
+
+  @Test("Several entities share one file of views, in order; odd names are quoted")
+  func entities() throws {
+    for (entity, name) in [("Lead", "x"), ("Account", "it's \"q\"")] {
+      let layout = RecordLayout(
+        topic: "/data/ChangeEvents", schemaID: "s", entity: entity, family: .changeEvent,
+        slotCount: 20, fieldOrder: [],
+        columns: [Column(name, 16, .int32), Column(name.uppercased(), 17, .int32)])
+      try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+        layout, entityDirectory: entity)
+    }
+    let text = try String(contentsOfFile: "\(self.directory.path)/_views.sql", encoding: .utf8)
+    let views = text.split(separator: "\n").filter { $0.hasPrefix("CREATE") }
+    #expect(
+      views == [
+        "CREATE OR REPLACE VIEW \"Account\" AS", "CREATE OR REPLACE VIEW \"Lead\" AS",
+      ])
+    #expect(text.contains("    'it''s \"q\"': 'INTEGER',\n"))
+    #expect(text.contains("FROM read_json('\(self.directory.path)/Lead/*/*.ndjson.zst',"))
+    #expect(text.contains("-- Left out, since names of DuckDB do not differ in case: X\n"))
+  }
+
+  @Test("Of two entities whose names differ in case only DuckDB gets one")
+  func entitiesInCase() throws {
+    for entity in ["Lead", "LEAD"] {
+      try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+        self.layout([Column("Name", 16, .string)], entity: entity), entityDirectory: entity)
+    }
+    let text = try String(contentsOfFile: "\(self.directory.path)/_views.sql", encoding: .utf8)
+    #expect(text.contains("CREATE OR REPLACE VIEW \"LEAD\" AS"))
+    #expect(!text.contains("CREATE OR REPLACE VIEW \"Lead\" AS"))
+    #expect(text.contains("-- Left out, since names of DuckDB do not differ in case: Lead\n"))
+  }
+}
+
+/// Finished files of tests, and what DuckDB reads in them.
+enum ViewFiles {
+  /// Puts a compressed file under a final name.
+  static func finish(_ lines: String, as name: String, in directory: String) throws {
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    try lines.write(toFile: "\(directory)/data", atomically: false, encoding: .utf8)
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [
+      "zstd", "-q", "-f", "--rm", "\(directory)/data", "-o", "\(directory)/\(name)",
+    ]
+    try process.run()
+    process.waitUntilExit()
+    try #require(process.terminationStatus == 0)
+  }
+
+  /// The columns of a view and its rows, each value as text.
+  static func query(
+    _ view: String, of directory: String
+  ) throws -> (names: [String], rows: [[String?]]) {
+    let lines = try PythonScript.run("query_views.py", [directory, view])
+      .split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) }
+    return (
+      (lines[0].array ?? []).map { $0.array?.first?.string ?? "" },
+      lines.dropFirst().map { ($0.array ?? []).map { $0.string } }
+    )
+  }
+}
