@@ -84,9 +84,9 @@ extension ByteBuffer {
   ///
   /// - Parameter days: since 1970-01-01.
   mutating func appendPostgresDate(days: Int64) -> Bool {
-    let days = days - 10957
+    let (days, overflow) = days.subtractingReportingOverflow(10957)
     // Julian days 0 ..< 2147483494 (IS_VALID_DATE in utils/date.h).
-    guard days >= -2_451_545, days < 2_147_483_494 - 2_451_545 else { return false }
+    guard !overflow, days >= -2_451_545, days < 2_147_483_494 - 2_451_545 else { return false }
     self.appendBigEndian(Int32(days))
     return true
   }
@@ -95,22 +95,17 @@ extension ByteBuffer {
   ///
   /// - Parameter milliseconds: since 1970-01-01T00:00:00.
   mutating func appendPostgresTimestamp(milliseconds: Int64) -> Bool {
-    let (value, overflow) = milliseconds.subtractingReportingOverflow(946_684_800_000)
-    return self.appendPostgresTimestamp(overflow ? nil : value.millisecondsAsMicroseconds)
+    self.append(PostgresTimestamp(milliseconds: milliseconds))
   }
 
   /// - Parameter microseconds: since 1970-01-01T00:00:00.
   mutating func appendPostgresTimestamp(microseconds: Int64) -> Bool {
-    let (value, overflow) = microseconds.subtractingReportingOverflow(946_684_800_000_000)
-    return self.appendPostgresTimestamp(overflow ? nil : value)
+    self.append(PostgresTimestamp(microseconds: microseconds))
   }
 
-  private mutating func appendPostgresTimestamp(_ microseconds: Int64?) -> Bool {
-    // MIN_TIMESTAMP and END_TIMESTAMP in datatype/timestamp.h.
-    guard let microseconds, microseconds >= -211_813_488_000_000_000,
-      microseconds < 9_223_371_331_200_000_000
-    else { return false }
-    self.appendBigEndian(microseconds)
+  private mutating func append(_ time: PostgresTimestamp?) -> Bool {
+    guard let time else { return false }
+    self.appendBigEndian(time.microseconds)
     return true
   }
 

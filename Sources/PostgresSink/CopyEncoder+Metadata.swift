@@ -29,11 +29,7 @@ extension CopyEncoder {
     try self.appendCommitNumber(row)
     self.appendText(MetadataSlot.commitUser, row)
     self.appendText(MetadataSlot.transactionKey, row)
-    if let number = row.value(MetadataSlot.sequenceNumber) {
-      self.appendField(Int32(truncatingIfNeeded: number))
-    } else {
-      self.appendNull()
-    }
+    try self.appendSequenceNumber(row)
     self.appendText(MetadataSlot.changeOrigin, row)
     self.appendList(MetadataSlot.changedFields, row)
     self.appendList(MetadataSlot.nulledFields, row)
@@ -124,6 +120,16 @@ extension CopyEncoder {
       throw RejectedValue(
         column: "_commit_number", path: "ChangeEventHeader.commitNumber",
         reason: CellEncoding.Operation.int8.reasonForRejection)
+    }
+    self.appendField(number)
+  }
+
+  private func appendSequenceNumber(_ row: RowCells) throws(RejectedValue) {
+    guard let cell = row.value(MetadataSlot.sequenceNumber) else { return self.appendNull() }
+    guard let number = Int32(exactly: Int64(bitPattern: cell)) else {
+      throw RejectedValue(
+        column: "_sequence_number", path: "ChangeEventHeader.sequenceNumber",
+        reason: CellEncoding.Operation.int4.reasonForRejection)
     }
     self.appendField(number)
   }

@@ -97,14 +97,38 @@ package final class CopyEncoder {
     var isFirst = true
     while case .string(let id)? = ids.next() {
       isFirst = false
+      self.scratch.removeAll()
+      _ = self.scratch.appendUnescaped(id)
       try self.appendRow(
-        cells, event, batch, change, recordID: id, base: base, columns: columns, to: &buffer)
+        cells, event, batch, change, recordID: self.scratch.bytes, base: base, columns: columns,
+        to: &buffer)
     }
     if isFirst {
       try self.appendRow(
         cells, event, batch, change, recordID: .init(start: nil, count: 0), base: base,
         columns: columns, to: &buffer)
     }
+  }
+
+  /// The records of an event, as they stand in its rows.
+  static func recordIDs(of event: RecordBatch.Event, in batch: RecordBatch) -> [String?] {
+    var recordIDs: [String?] = []
+    for row in event.firstRow..<event.firstRow + event.rowCount {
+      let cells = RowCells(row, of: batch)
+      var text = ByteBuffer(capacity: 16)
+      if let id = cells.value(MetadataSlot.recordID) {
+        _ = text.appendPostgresText(cells.bytes(id))
+        recordIDs.append(String(decoding: text.bytes, as: UTF8.self))
+        continue
+      }
+      var ids = JSONStringList(cells.text(MetadataSlot.recordIDs))
+      while case .string(let id)? = ids.next() {
+        text.removeAll()
+        _ = text.appendUnescaped(id)
+        recordIDs.append(String(decoding: text.bytes, as: UTF8.self))
+      }
+    }
+    return recordIDs.filter { $0?.isEmpty == false }
   }
 
   /// True when all fields are those of the row before.

@@ -31,13 +31,10 @@ struct CopyRow {
 
   /// `timestamp with time zone` of milliseconds since 1970; null when out of the type's range.
   mutating func time(_ milliseconds: Int64?) {
-    let since2000 = milliseconds.flatMap { value -> Int64? in
-      let (shifted, isOut) = value.subtractingReportingOverflow(946_684_800_000)
-      let (micro, isOver) = shifted.multipliedReportingOverflow(by: 1000)
-      return isOut || isOver ? nil : micro
+    guard let time = milliseconds.flatMap({ PostgresTimestamp(milliseconds: $0) }) else {
+      return self.null()
     }
-    guard let since2000 else { return self.null() }
-    self.value(since2000)
+    self.value(time.microseconds)
   }
 
   /// `text[]`

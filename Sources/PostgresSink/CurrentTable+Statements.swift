@@ -113,7 +113,8 @@ extension CurrentTable {
         "SELECT id FROM \(name) WHERE \(among)"
         + (removesDeleted
           ? " UNION ALL SELECT id FROM \(tombstones) WHERE entity = \(entity) AND \(among)" : "")
-      let milliseconds = "(extract(epoch FROM %) * 1000)::bigint"
+      // A record deleted at an unknown time has the tombstone of `-infinity`.
+      let milliseconds = "CASE WHEN isfinite(%) THEN (extract(epoch FROM %) * 1000)::bigint END"
       self.positions =
         """
         SELECT id, _epoch, _ordinal, \(milliseconds.replacing("_commit_timestamp")) \

@@ -4,7 +4,7 @@ internal import PostgresStore
 struct HistoryReader {
   /// Rows come by record; within one in the order of their events: by ordinal within an epoch, by
   /// commit time between epochs (of which the latest so far counts, so that the order within each
-  /// epoch stands). `$1` are record IDs. Events among the dead letters come as gaps.
+  /// epoch stands; before the first known time that one counts). `$1` are record IDs. Events among the dead letters come as gaps.
   let selectStatement: String
   private let history: TableDefinition
   private var names: EarlierColumnNames
@@ -39,8 +39,9 @@ struct HistoryReader {
       AND r.done_at IS NULL AND r.epoch IS NOT NULL AND r.ordinal IS NOT NULL \
       AND NOT EXISTS (SELECT FROM \(history.qualifiedName) AS h \
       WHERE h._record_id = r.record_id AND h._event_id = r.event_id)) AS s \
-      ORDER BY _record_id COLLATE "C", max(_commit_timestamp) \
-      OVER (PARTITION BY _record_id COLLATE "C", _epoch ORDER BY _ordinal), _epoch, _ordinal
+      ORDER BY _record_id COLLATE "C", coalesce(max(_commit_timestamp) \
+      OVER (PARTITION BY _record_id COLLATE "C", _epoch ORDER BY _ordinal), \
+      min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch)), _epoch, _ordinal
       """
     self.history = history
     self.names = EarlierColumnNames(history.dataColumns.map(\.name))

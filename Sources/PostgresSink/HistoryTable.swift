@@ -60,15 +60,17 @@ package struct HistoryTable {
         try self.copy(index, of: buffer, to: &writer)
       }
     }
+    // Events without an ID are told apart by their place in the stream.
+    let isSame = "(s._event_id <> '' OR h._replay_id = s._replay_id)"
     // Two questions, since `IS NOT DISTINCT FROM` uses no index.
     let result = try connection.query(
       """
       WITH inserted AS (INSERT INTO \(name) (\(self.columns)) \
       SELECT \(self.columns) FROM \(Self.stage) AS s \
       WHERE NOT EXISTS (SELECT FROM \(name) AS h \
-      WHERE h._record_id = s._record_id AND h._event_id = s._event_id) \
+      WHERE h._record_id = s._record_id AND h._event_id = s._event_id AND \(isSame)) \
       AND NOT EXISTS (SELECT FROM \(name) AS h WHERE s._record_id IS NULL \
-      AND h._record_id IS NULL AND h._event_id = s._event_id) \
+      AND h._record_id IS NULL AND h._event_id = s._event_id AND \(isSame)) \
       RETURNING _record_id) SELECT DISTINCT _record_id FROM inserted WHERE _record_id IS NOT NULL
       """)
     return (0..<result.rowCount).compactMap { result[$0, 0] }

@@ -167,15 +167,7 @@ extension PostgresSink {
   ///
   /// - Returns: why one of them is refused.
   private func refusal(_ rows: PendingRows, _ range: Range<Int>) throws -> PostgresError? {
-    try self.connection.execute("SAVEPOINT rows")
-    do {
-      try self.load(rows, range)
-      try self.connection.execute("RELEASE SAVEPOINT rows")
-      return nil
-    } catch let error as PostgresError where error.disposition == .rejectedRow {
-      try self.connection.execute("ROLLBACK TO SAVEPOINT rows; RELEASE SAVEPOINT rows")
-      return error
-    }
+    try self.connection.refusal { try self.load(rows, range) }
   }
 
   /// Rows that refer to rows which have come after them have their turn again. Only with a history,
@@ -208,7 +200,7 @@ extension PostgresSink {
       try rows.loader.noteDeadLetters(entries, among: rows.buffer, over: self.connection)
     }
     for (rows, entity, entry) in self.deadLetters where rows == nil {
-      try ResyncTable(entity: entity, schema: self.configuration.schema).note(
+      try ResyncTable(entity: entity, schema: self.configuration.schema).noteDeadLetters(
         [entry], over: self.connection)
     }
   }

@@ -131,7 +131,7 @@ package final class PostgresSink: TransactionalSink {
     let (encoder, rows) = try self.encoder(for: batch.layout)
     for index in batch.events.indices {
       let event = batch.events[index]
-      if let time = event.commitTimestamp {
+      if let time = event.commitTimestamp, Self.plausibleCommits.contains(time) {
         self.newestCommit = max(self.newestCommit ?? time, time)
       }
       do throws(RejectedValue) {
@@ -143,6 +143,10 @@ package final class PostgresSink: TransactionalSink {
     self.sendAhead(rows)
   }
 
+  /// Years 1 to 9999: what is outside says nothing of how far the tables are.
+  private static let plausibleCommits: ClosedRange<Int64> =
+    -62_135_596_800_000...253_402_300_799_999
+
   private func refuse(
     _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, reason: String
   ) {
@@ -150,16 +154,17 @@ package final class PostgresSink: TransactionalSink {
       RefusedEvent(
         topic: rows.topic, epoch: batch.epoch, ordinal: event.ordinal,
         reason: "sink '\(self.name)': \(reason)"))
-    var recordIDs: [UInt8] = []
-    batch.appendRecordIDs(of: event, to: &recordIDs)
     let replayID = ReplayID(batch.bytes(event.replayID)).hex
-    for recordID in recordIDs.split(separator: UInt8(ascii: ",")) {
+    let eventID = PostgresText.storable(
+      String(decoding: batch.bytes(event.eventID), as: UTF8.self))
+    let recordIDs = CopyEncoder.recordIDs(of: event, in: batch)
+    // An event without records is noted as well.
+    for recordID in recordIDs.isEmpty ? [nil] : recordIDs {
       self.deadLetters.append(
         (
           rows, rows.entity,
           ResyncTable.Entry(
-            .deadLetter, recordID: String(decoding: recordID, as: UTF8.self),
-            eventID: String(decoding: batch.bytes(event.eventID), as: UTF8.self),
+            .deadLetter, recordID: recordID, eventID: eventID,
             replayID: replayID, commitTimestamp: event.commitTimestamp,
             epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)
         ))

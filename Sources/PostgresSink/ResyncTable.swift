@@ -1,3 +1,4 @@
+internal import Digest
 package import PostgresStore
 
 /// What has to be read again from Salesforce: changes that came without their values, or could not
@@ -25,7 +26,8 @@ package struct ResyncTable {
     ) {
       self.kind = kind
       self.recordID = recordID
-      self.eventID = eventID
+      // Events without an ID are not one and the same.
+      self.eventID = eventID?.isEmpty == true ? nil : eventID
       self.replayID = replayID
       self.commitTimestamp = commitTimestamp
       self.epoch = epoch
@@ -64,25 +66,68 @@ package struct ResyncTable {
     try self.note(entries, over: connection)
   }
 
-  package func note(
+  /// Notes events that went to the dead letters, whatever their headers hold. What refuses their
+  /// rows (a key too long for an index, a character that the database's encoding lacks) may refuse
+  /// the note too; it is then made with less, and with an excerpt in place of such a value.
+  func noteDeadLetters(_ entries: [Entry], over connection: PostgresConnection) throws {
+    guard !entries.isEmpty else { return }
+    if try connection.refusal(of: { try self.note(entries, over: connection) }) == nil { return }
+    for entry in entries {
+      var short = entry
+      short.eventID = entry.eventID.map(Self.excerpt)
+      var plain = short
+      plain.recordID = entry.recordID.map(Self.excerpt)
+      plain.replayID = entry.replayID.map(Self.excerpt)
+      plain.commitTimestamp = nil
+      let isNoted = try [entry, short].contains { entry in
+        try connection.refusal { try self.note([entry], over: connection) } == nil
+      }
+      guard !isNoted else { continue }
+      try self.insert([plain], entity: Self.excerpt(self.entity), over: connection)
+    }
+  }
+
+  /// ASCII of at most 97 bytes, different for different texts; short ones in ASCII stay.
+  private static func excerpt(_ text: String) -> String {
+    let isShort = text.utf8.count <= 97 && text.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
+    if isShort { return text }
+    let kept = text.unicodeScalars.prefix(80).map { scalar in
+      (0x20..<0x7F).contains(scalar.value) ? Character(scalar) : "?"
+    }
+    return String(kept) + "_" + SHA256.hash(of: Array(text.utf8)).hex.prefix(16)
+  }
+
+  private func note(
     _ entries: [Entry], over connection: PostgresConnection
   ) throws(PostgresError) {
     guard !entries.isEmpty else { return }
+    try self.insert(entries, entity: self.entity, over: connection)
+  }
+
+  /// A commit time that the database cannot hold is left out.
+  private func insert(
+    _ entries: [Entry], entity: String, over connection: PostgresConnection
+  ) throws(PostgresError) {
     try connection.query(
       """
       INSERT INTO \(self.qualifiedName) \
       (entity, kind, record_id, event_id, replay_id, commit_timestamp, epoch, ordinal) \
       SELECT $1, kind, record_id, event_id, replay_id, \
-      'epoch'::timestamptz + milliseconds * interval '1 millisecond', epoch, ordinal \
+      '2000-01-01 00:00:00Z'::timestamptz + microseconds * interval '1 microsecond', \
+      epoch, ordinal \
       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::integer[], \
-      $8::bigint[]) AS u (kind, record_id, event_id, replay_id, milliseconds, epoch, ordinal) \
+      $8::bigint[]) AS u (kind, record_id, event_id, replay_id, microseconds, epoch, ordinal) \
       ON CONFLICT DO NOTHING
       """,
       [
-        self.entity, SQLArray.literal(entries.map(\.kind.rawValue)),
+        entity, SQLArray.literal(entries.map(\.kind.rawValue)),
         SQLArray.literal(entries.map(\.recordID)), SQLArray.literal(entries.map(\.eventID)),
         SQLArray.literal(entries.map(\.replayID)),
-        SQLArray.literal(entries.map { $0.commitTimestamp.map(String.init) }),
+        SQLArray.literal(
+          entries.map { entry in
+            entry.commitTimestamp.flatMap { PostgresTimestamp(milliseconds: $0) }
+              .map { String($0.microseconds) }
+          }),
         SQLArray.literal(entries.map { $0.epoch.map(String.init) }),
         SQLArray.literal(entries.map { $0.ordinal.map(String.init) }),
       ])

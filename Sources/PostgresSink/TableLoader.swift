@@ -107,17 +107,35 @@ package final class TableLoader {
     _ entries: [ResyncTable.Entry], among loaded: RowBuffer? = nil,
     over connection: PostgresConnection
   ) throws {
-    try self.resync?.note(entries, over: connection)
+    try self.resync?.noteDeadLetters(entries, over: connection)
     guard let current else { return }
     var buffer = RowBuffer(columnCount: self.gapFold.columnCount)
     for entry in entries {
       if self.refold == nil, let loaded, Self.isReplaced(entry, in: loaded) { continue }
       Self.appendGap(entry, to: &buffer)
     }
-    var next = 0
-    while next < buffer.rows.count {
+    let rows = buffer.rows.indices
+    guard !rows.isEmpty,
+      try connection.refusal(of: { try self.mark(buffer, rows, in: current, over: connection) })
+        != nil
+    else { return }
+    // Where a row is refused even for its mark, the note has to do.
+    for row in rows {
+      _ = try connection.refusal {
+        try self.mark(buffer, row..<row + 1, in: current, over: connection)
+      }
+    }
+  }
+
+  /// Marks the records of gaps as stale.
+  private func mark(
+    _ buffer: RowBuffer, _ rows: Range<Int>, in current: CurrentTable,
+    over connection: PostgresConnection
+  ) throws {
+    var next = rows.lowerBound
+    while next < rows.upperBound {
       self.gapFold.removeAll()
-      next = self.gapFold.fold(buffer, rows: next..<buffer.rows.count)
+      next = self.gapFold.fold(buffer, rows: next..<rows.upperBound)
       let late = try current.apply(&self.gapFold, buffer, over: connection)
       guard let refold else {
         // What has come after them does not hold their changes.

@@ -158,12 +158,12 @@ package struct PostgresCheckpoint {
   private static func withoutNull(_ value: JSONValue) -> JSONValue {
     switch value.content {
     case .null, .boolean, .number: value
-    case .string(let text):
-      .string(
-        String(String.UnicodeScalarView(text.unicodeScalars.map { $0 == "\0" ? "\u{FFFD}" : $0 })))
+    case .string(let text): .string(PostgresText.storable(text))
     case .array(let values): .array(values.map(Self.withoutNull))
     case .object(let members):
-      JSONValue(.object(members.map { JSONMember($0.name, Self.withoutNull($0.value)) }))
+      JSONValue(
+        .object(
+          members.map { JSONMember(PostgresText.storable($0.name), Self.withoutNull($0.value)) }))
     }
   }
 

@@ -29,10 +29,11 @@ package enum SQLIdentifier {
     return "E" + Self.quoted(escaped, by: "'")
   }
 
+  /// U+0000 is replaced: it would end the statement where it stands.
   private static func quoted(_ text: String, by quote: Unicode.Scalar) -> String {
     var quoted = ""
     quoted.unicodeScalars.append(quote)
-    for scalar in text.unicodeScalars {
+    for scalar in PostgresText.storable(text).unicodeScalars {
       quoted.unicodeScalars.append(scalar)
       if scalar == quote { quoted.unicodeScalars.append(scalar) }
     }

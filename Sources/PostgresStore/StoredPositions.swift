@@ -153,7 +153,10 @@ package final class StoredPositions {
         UPDATE \(self.table) SET topics = topics || $3::jsonb, owner = $4, fence = fence + 1, \
         lease_until = now() WHERE pipeline = $1 AND sink = $2
         """,
-        [self.pipeline, self.sink, JSONValue(.object(members)).text(), owner.text])
+        [
+          self.pipeline, self.sink, PostgresCheckpoint.text(JSONValue(.object(members))),
+          owner.text,
+        ])
       for member in members {
         let detail: JSONValue = [
           "command": .string(command), "pipeline": .string(self.pipeline),

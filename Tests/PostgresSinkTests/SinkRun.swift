@@ -76,6 +76,9 @@ final class SinkRun {
     try self.sink.write(batch)
   }
 
+  /// Counts an event that the test has written itself.
+  func advance() { self.ordinal += 1 }
+
   var positions: [String: JSONValue] {
     [Self.topic: ["epoch": .integer(self.epoch), "next_ordinal": .integer(self.ordinal)]]
   }

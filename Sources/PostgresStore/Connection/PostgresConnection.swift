@@ -74,11 +74,14 @@ package final class PostgresConnection {
     TextResult(try self.run(sql, parameters, isBinary: false))
   }
 
-  /// Runs one statement; parameters are text, results are in text or binary format.
+  /// Runs one statement; parameters are text, results are in text or binary format. U+0000, which
+  /// would end a parameter early and which no text of the server can hold, is replaced.
   package func run(
     _ sql: String, _ parameters: [String?], isBinary: Bool
   ) throws(PostgresError) -> PostgresResult {
-    var copies = parameters.map { $0.map { UnsafePointer(strdup($0)) } ?? nil }
+    var copies = parameters.map {
+      $0.map { UnsafePointer(strdup(PostgresText.storable($0))) } ?? nil
+    }
     defer { for copy in copies { free(UnsafeMutablePointer(mutating: copy)) } }
     try self.start("query") {
       copies.withUnsafeMutableBufferPointer { values in

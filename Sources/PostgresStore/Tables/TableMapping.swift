@@ -27,7 +27,8 @@ package struct TableMapping: Sendable {
     _ layout: RecordLayout, _ configuration: PostgresSinkConfiguration
   ) throws(PostgresError) {
     self.entity = layout.entity
-    self.schemaID = layout.schemaID
+    // As the journal will hold it, so that it is known again.
+    self.schemaID = PostgresText.storable(layout.schemaID)
     self.family = layout.family
     var fields: [Field] = []
     var paths = Self.reservedNames(layout.family)
