@@ -137,7 +137,7 @@ public final class FileCheckpointStore {
       guard try self.lock.hasName() else {
         throw FileSystemError("stat", self.lock.path, code: ENOENT)
       }
-      let file = try OpenFile(temporary, [.write, .create, .truncate], on: self.fileSystem)
+      let file = try OpenFile(temporary: temporary, on: self.fileSystem)
       try file.write(UnsafeRawBufferPointer(text.bytes))
       try file.synchronize()
       try self.fileSystem.rename(temporary, to: self.path)

@@ -4,7 +4,7 @@
 /// fails at the n-th call. Paths are absolute. No call is retried but those that a signal
 /// interrupted; a failed synchronisation never is.
 package protocol FileSystem: Sendable {
-  /// open(2), always with `O_CLOEXEC`.
+  /// open(2), always with `O_CLOEXEC`; for writing with `O_NOFOLLOW`.
   func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32
   /// close(2). Its errors are of no use: what matters was synchronised before.
   func close(_ file: Int32)

@@ -40,6 +40,7 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
     case EACCES, EPERM: "give this user write permission there"
     case ENOENT: "it was removed or its file system is not mounted; put it back"
     case EEXIST: "another file has that name; move it away"
+    case ELOOP: "it is a symbolic link, which is not written through; remove the link"
     case ENOTDIR: "a part of that path is a file, not a directory"
     case ENAMETOOLONG: "choose a shorter directory or pipeline name"
     case EXDEV, EINVAL, ENOSYS, EOPNOTSUPP:

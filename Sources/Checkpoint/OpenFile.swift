@@ -14,6 +14,23 @@ package struct OpenFile: ~Copyable {
     self.fileSystem = fileSystem
   }
 
+  /// Makes a file that is to be renamed to its name. One that a crash has left there is removed;
+  /// whatever else has the name is never written through.
+  package init(
+    temporary path: String, on fileSystem: any FileSystem
+  ) throws(FileSystemError) {
+    let flags: OpenFlags = [.write, .create, .exclusive]
+    do throws(FileSystemError) {
+      self.descriptor = try fileSystem.open(path, flags)
+    } catch {
+      guard error.code == FileSystemError.exists else { throw error }
+      try fileSystem.remove(path)
+      self.descriptor = try fileSystem.open(path, flags)
+    }
+    self.path = path
+    self.fileSystem = fileSystem
+  }
+
   deinit { self.fileSystem.close(self.descriptor) }
 
   package borrowing func write(_ bytes: UnsafeRawBufferPointer) throws(FileSystemError) {

@@ -125,7 +125,10 @@ extension JSONReader {
     switch value.scalar.content {
     case .number(let text):
       if let number = Int(text), range.contains(number) { return number }
-      self.report(name, "\(expectation) is expected, found \(text)")
+      self.report(
+        name,
+        "\(expectation) is expected, "
+          + (value.holdsSubstitution ? "the variable stands for another number" : "found \(text)"))
     case .string where value.isSubstituted:
       self.report(name, "\(expectation) is expected, the variable stands for another text")
     default: self.expected(name, expectation, found: value)
@@ -157,7 +160,8 @@ extension JSONReader {
   public func reportUnknown(
     _ name: String, _ text: String, called noun: String = "value", known: [String]
   ) {
-    var message = "unknown \(noun) '\(text)'"
+    let quoted = self.members.first { $0.name == name }?.value.quoted ?? "'\(text)'"
+    var message = "unknown \(noun) \(quoted)"
     if let nearest = nearest(to: text, among: known) { message += "; did you mean '\(nearest)'?" }
     self.report(name, "\(message); known: \(known.joined(separator: ", "))")
   }

@@ -29,6 +29,9 @@ public struct JSONValue: Sendable {
   /// A string that took the place of a variable and nothing else: `JSONReader` takes its text for
   /// a number or boolean too where one is expected. Does not count for equality.
   public var isSubstituted = false
+  /// A string that holds the text of a variable or file, which may be a secret: messages do not
+  /// quote it. Does not count for equality.
+  public var holdsSubstitution = false
 
   public init(_ content: Content, at position: Position = Position()) {
     self.content = content
@@ -104,5 +107,16 @@ extension JSONValue {
 
   public var members: [JSONMember]? {
     if case .object(let members) = self.content { members } else { nil }
+  }
+}
+
+extension JSONValue {
+  /// How a message names the value: a text in single quotes, unless it came from outside of the
+  /// document; anything else by its kind.
+  public var quoted: String {
+    guard let text = self.string else { return self.kind }
+    if self.holdsSubstitution { return "(the value of a variable or file)" }
+    let longest = 60
+    return text.count > longest ? "'\(text.prefix(longest))…'" : "'\(text)'"
   }
 }

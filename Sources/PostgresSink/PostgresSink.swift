@@ -77,6 +77,9 @@ package final class PostgresSink: TransactionalSink {
     }
   }
 
+  /// Who held the lease that this run has taken over; nil when none was held by another.
+  package var formerLease: (owner: String, fence: Int)? { self.checkpoint.formerLease }
+
   /// The highest epoch among rows of these topics in any table of the schema; nil when there are
   /// none. Reads whole tables: for a position that is missing.
   package func newestEpoch(ofTopics topics: [String]) throws -> Int? {

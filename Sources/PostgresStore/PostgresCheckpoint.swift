@@ -13,7 +13,7 @@ package struct LeaseOwner: Sendable, Equatable {
     self.processID = processID
   }
 
-  var text: String { "\(self.place) pid \(self.processID)" }
+  package var text: String { "\(self.place) pid \(self.processID)" }
 
   package func isSamePlace(_ text: String) -> Bool { text.hasPrefix("\(self.place) pid ") }
 }
@@ -37,7 +37,10 @@ package struct PostgresCheckpoint {
   private let org: String
   private let owner: LeaseOwner
   private let table: String
+  private let journal: String
   private var fence = 0
+  /// Who held the lease that `acquire` has taken over; nil when none was held by another.
+  package private(set) var formerLease: (owner: String, fence: Int)?
 
   package init(
     pipeline: String, sink: String, org: String, owner: LeaseOwner, bookkeeping: Bookkeeping
@@ -47,6 +50,7 @@ package struct PostgresCheckpoint {
     self.org = org
     self.owner = owner
     self.table = bookkeeping.qualified("_etl_checkpoint")
+    self.journal = bookkeeping.qualified("_etl_journal")
   }
 
   /// Takes the lease.
@@ -110,6 +114,9 @@ package struct PostgresCheckpoint {
           + "least \(row[0, 5] ?? "?"); run again later, or with --take-over if that run is known "
           + "to have ended")
     }
+    if row[0, 4] == "t", !self.owner.isSamePlace(owner) {
+      try self.noteTakeOver(from: owner, fence: fence, until: row[0, 5], over: connection)
+    }
     self.fence = fence + 1
     try connection.query(
       """
@@ -117,6 +124,23 @@ package struct PostgresCheckpoint {
       WHERE pipeline = $1 AND sink = $2
       """, [self.pipeline, self.sink, self.owner.text, "\(self.fence)"])
     return try Self.positions(topics)
+  }
+
+  /// In the transaction that takes the lease.
+  private mutating func noteTakeOver(
+    from former: String, fence: Int, until lease: String?, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    let detail: JSONValue = [
+      "command": "run --take-over", "pipeline": .string(self.pipeline), "sink": .string(self.sink),
+      "owner": .string(self.owner.text), "fence": .integer(fence + 1),
+      "former_owner": .string(former), "former_lease_until": lease.map { .string($0) } ?? nil,
+    ]
+    try connection.query(
+      """
+      INSERT INTO \(self.journal) (table_name, action, detail) \
+      VALUES ('_etl_checkpoint', 'take_over', $1)
+      """, [Self.text(detail)])
+    self.formerLease = (former, fence)
   }
 
   static func positions(_ text: String) throws -> [String: TopicPosition] {

@@ -7,6 +7,19 @@ import Testing
 
 @Suite("Journal of changes by hand")
 struct CheckpointJournalTests {
+  @Test("A link in the place of the journal is not written through")
+  func link() throws {
+    let directory = try TemporaryDirectory()
+    let paths = StatePaths(directory: directory.path, pipeline: "opps")
+    let victim = "\(directory.path)/victim"
+    #expect(symlink(victim, paths.journal) == 0)
+    let error = #expect(throws: CheckpointError.self) {
+      try CheckpointJournal.append(paths, command: "a", topic: nil, old: nil, new: 2)
+    }
+    #expect(error?.message.contains("symbolic link") == true)
+    #expect(try SystemFileSystem().size(of: victim) == nil)
+  }
+
   @Test("Lines are appended; what a crash cut short stays on a line of its own")
   func append() throws {
     let directory = try TemporaryDirectory()

@@ -147,4 +147,28 @@ struct FileCheckpointStoreTests {
     #expect(error?.code == .io)
     #expect(error?.message.contains(file) == true)
   }
+
+  @Test("A link under the name of the temporary file is removed, not written through")
+  func plantedTemporary() throws {
+    let directory = try TemporaryDirectory()
+    let victim = "\(directory.path)/victim"
+    let planted = "\(directory.path)/.opps.checkpoint.json.tmp"
+    #expect(symlink(victim, planted) == 0)
+    let store = try FileCheckpointStore(directory: directory.path, pipeline: "opps")
+    try store.save(CheckpointDocument(pipeline: "opps", org: "00D"))
+    #expect(try store.load()?.org == "00D")
+    #expect(try SystemFileSystem().size(of: victim) == nil)
+    #expect(try SystemFileSystem().size(of: planted) == nil)
+  }
+
+  @Test("A link in the place of the lock is refused")
+  func plantedLock() throws {
+    let directory = try TemporaryDirectory()
+    let victim = "\(directory.path)/victim"
+    #expect(symlink(victim, "\(directory.path)/opps.lock") == 0)
+    #expect(throws: CheckpointError.self) {
+      try FileCheckpointStore(directory: directory.path, pipeline: "opps")
+    }
+    #expect(try SystemFileSystem().size(of: victim) == nil)
+  }
 }

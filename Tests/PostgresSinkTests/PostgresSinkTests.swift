@@ -164,6 +164,13 @@ import Testing
 
     let taker = try SinkRun(database, place: "elsewhere /state", takesOver: true, ordinal: 2)
     #expect(try taker.sink.open()?[SinkRun.topic]?.nextOrdinal == 2)
+    #expect(taker.sink.formerLease?.owner == "host /state pid 7")
+    let entries = "SELECT detail FROM salesforce._etl_journal WHERE action = 'take_over'"
+    let entry = try JSONValue(parsing: #require(try taker.eye.column(entries).first))
+    #expect(entry["command"] == "run --take-over" && entry["sink"] == "warehouse")
+    #expect(entry["owner"] == "elsewhere /state pid 7")
+    #expect(entry["former_owner"] == "host /state pid 7")
+    #expect(entry["fence"]?.integer == 3)
     try owner.write(["lost"])
     let fenced = #expect(throws: LeaseError.self) { try owner.commit() }
     #expect(fenced?.description.contains("elsewhere /state pid 7") == true)
@@ -183,9 +190,13 @@ import Testing
     let second = try SinkRun(database, place: "elsewhere /state")
     #expect(try second.sink.open() != nil)
     second.sink.close()
-    let third = try SinkRun(database, place: "a third /state")
+    let third = try SinkRun(database, place: "a third /state", takesOver: true)
     #expect(try third.sink.open() != nil)
     #expect(try third.eye.column("SELECT fence FROM salesforce._etl_checkpoint") == ["5"])
+    // What was nobody's has not been taken over.
+    #expect(third.sink.formerLease == nil)
+    let entries = "SELECT count(*) FROM salesforce._etl_journal WHERE action = 'take_over'"
+    #expect(try third.eye.column(entries) == ["0"])
   }
 
   @Test("A fence that was taken between preparing and committing waits for the commit")

@@ -78,7 +78,7 @@ struct ColumnCatalog {
     if try self.read(path) == content { return }
     let parent = self.fileSystem.parent(of: path)
     let temporary = "\(parent)/.\(Substring(path.utf8.dropFirst(parent.utf8.count + 1))).tmp"
-    let file = try OpenFile(temporary, [.write, .create, .truncate], on: self.fileSystem)
+    let file = try OpenFile(temporary: temporary, on: self.fileSystem)
     try file.write(content)
     try file.synchronize()
     try self.fileSystem.rename(temporary, to: path)

@@ -129,14 +129,34 @@ extension PostgresConnection {
     return host
   }
 
-  /// libpq's message in one line, without the server's source lines.
+  /// libpq's message in one line: what it says itself and the primary message of each server that
+  /// was tried. Detail, hint and context, which may hold values, and the password are left out.
   static func message(of connection: OpaquePointer) -> String {
     guard let text = PQerrorMessage(connection) else { return "" }
-    return String(cString: text).split(separator: "\n")
-      .filter { !$0.hasPrefix("LOCATION:") }
-      .map { $0.trimming(while: \.isWhitespace) }
-      .joined(separator: "; ")
+    let password = PQpass(connection).map { String(cString: $0) } ?? ""
+    return Self.primary(String(cString: text), without: password)
   }
+
+  static func primary(_ text: String, without password: String) -> String {
+    var lines: [String] = []
+    var isPrimary = true
+    for line in text.split(separator: "\n") {
+      if Self.additions.contains(where: line.hasPrefix) { isPrimary = false }
+      if line.hasPrefix("connection to server ") { isPrimary = true }
+      if isPrimary { lines.append(String(line.trimming(while: \.isWhitespace))) }
+    }
+    let message = lines.joined(separator: "; ")
+    guard password.utf8.count >= 4 else { return message }
+    return message.split(separator: password, omittingEmptySubsequences: false)
+      .joined(separator: "<redacted>")
+  }
+
+  /// What libpq puts before the fields that follow the primary message; their texts may have
+  /// several lines.
+  private static let additions = [
+    "DETAIL: ", "HINT: ", "QUERY: ", "CONTEXT: ", "SCHEMA NAME: ", "TABLE NAME: ", "COLUMN NAME: ",
+    "DATATYPE NAME: ", "CONSTRAINT NAME: ", "LOCATION: ", "LINE ",
+  ]
 
   /// The events that have come, 0 for errors and such; nil when none came until `deadline`.
   static func poll(

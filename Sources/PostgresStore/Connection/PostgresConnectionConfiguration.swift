@@ -31,11 +31,51 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
     "it is like postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and "
     + "special characters in a URL are written as %XX"
 
-  /// False when libpq does not understand the URL.
-  package static func isReadable(url: String) -> Bool {
-    // The message, which is left alone here, may quote a part of a password.
-    guard let options = PQconninfoParse(url, nil) else { return false }
-    PQconninfoFree(options)
-    return true
+  /// Why a URL cannot be used, and what to write; nil when it can. Quotes nothing of it.
+  ///
+  /// More than whether libpq understands it: a password with a character that ends it is taken apart
+  /// at the wrong place, and its rest becomes a host's or database's name, which messages repeat.
+  package static func mistake(in url: String) -> String? {
+    guard let options = Self.options(of: url) else {
+      return "not what libpq understands; \(Self.urlForm)"
+    }
+    if let scheme = url.firstRange(of: "://") {
+      let rest = url[scheme.upperBound...].prefix { $0 != "?" }
+      let authority = rest.prefix { $0 != "/" }
+      if rest.count(where: { $0 == "@" }) > 1 {
+        return "the user or password holds an '@', which is written as %40 in a URL"
+      }
+      if !authority.contains("@"), rest.contains("@") {
+        return "the user or password holds a '/', which is written as %2F in a URL"
+      }
+    }
+    for port in (options["port"] ?? "").split(separator: ",") {
+      guard let number = Int(port), (1...65535).contains(number) else {
+        return "the port is no number from 1 to 65535; \(Self.urlForm)"
+      }
+    }
+    return nil
+  }
+
+  /// Passwords as libpq reads them; none when it does not understand the URL.
+  package static func passwords(in url: String) -> [String] {
+    let options = Self.options(of: url) ?? [:]
+    return ["password", "sslpassword"].compactMap { options[$0] }
+  }
+
+  /// What is set, by keyword. The message of a failure may quote a part of a password and is left
+  /// alone.
+  private static func options(of url: String) -> [String: String]? {
+    guard let list = PQconninfoParse(url, nil) else { return nil }
+    defer { PQconninfoFree(list) }
+    var options: [String: String] = [:]
+    var option = list
+    while let keyword = option.pointee.keyword {
+      if let value = option.pointee.val {
+        options[String(cString: keyword)] = String(cString: value)
+      }
+      option += 1
+    }
+    return options
   }
 }

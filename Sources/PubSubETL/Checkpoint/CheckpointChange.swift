@@ -8,9 +8,9 @@ enum CheckpointChange {
   /// Asks on the terminal unless `--yes` was given.
   ///
   /// - Throws: `RunFailure` (64) when nobody consents.
-  static func confirm(_ isConfirmed: Bool) throws {
+  static func confirm(_ isConfirmed: Bool, hiding secrets: SecretMask) throws {
     guard !isConfirmed else { return }
-    let question = "Store this? [y/N] "
+    let question = PrintableText.unended("Store this? [y/N] ", hiding: secrets)
     if isatty(STDIN_FILENO) == 1, StandardStream.error.write(question),
       let answer = readLine(), ["y", "yes"].contains(answer.lowercased())
     {

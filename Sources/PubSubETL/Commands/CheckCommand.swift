@@ -17,24 +17,20 @@ struct CheckCommand: AsyncParsableCommand {
   var connect = false
 
   func run() async throws {
-    let configuration: PipelineConfiguration
-    do {
-      configuration = try self.options.load()
-    } catch let error as ConfigurationError {
-      StandardStream.error.write(ConfigurationSummary.mistakes(error))
-      throw ExitCode.configuration.error
-    }
-    StandardStream.output.write(ConfigurationSummary.text(configuration))
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    StandardStream.output.write(
+      PrintableText(lines: ConfigurationSummary.text(configuration), hiding: secrets))
     guard self.connect else { return }
     do throws(ConnectionCheck.Failure) {
       for line in try await ConnectionCheck.askService(configuration) {
-        StandardStream.output.write("\(line)\n")
+        StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
       for line in try ConnectionCheck.askDatabases(configuration.postgresSinks) {
-        StandardStream.output.write("\(line)\n")
+        StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
     } catch {
-      StandardStream.error.write("\(error.message)\n")
+      StandardStream.error.write(PrintableText(line: error.message, hiding: secrets))
       throw error.exitCode.error
     }
   }

@@ -18,11 +18,11 @@ extension CheckpointCommand {
     """
 
   /// Runs the body; what it throws is said on standard error and becomes the exit code.
-  static func reporting(_ body: () throws -> Void) throws {
+  static func reporting(hiding secrets: SecretMask, _ body: () throws -> Void) throws {
     do {
       try body()
     } catch {
-      throw RunFailure(error).reported
+      throw RunFailure(error).reported(hiding: secrets)
     }
   }
 }

@@ -37,7 +37,7 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.loadOrExit()
-    try CheckpointCommand.reporting {
+    try CheckpointCommand.reporting(hiding: configuration.secrets) {
       let path = configuration.statePaths.checkpoint
       guard !FilePath.exists(path) else {
         throw RunFailure(
@@ -62,8 +62,10 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       let owner = PipelineAssembly(configuration: configuration).leaseOwner
       try databases.checkOrg(restore.document.org)
       if !restore.newEpochs.isEmpty { try databases.checkLeases(owner) }
-      StandardStream.output.write(restore.text + restore.text(databases))
-      try CheckpointChange.confirm(self.yes)
+      StandardStream.output.write(
+        PrintableText(
+          lines: restore.text + restore.text(databases), hiding: configuration.secrets))
+      try CheckpointChange.confirm(self.yes, hiding: configuration.secrets)
       let command = "checkpoint restore --from-manifest"
       try databases.set(restore.newEpochs, owner: owner, command: command)
       try CheckpointJournal.append(

@@ -53,7 +53,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.loadOrExit()
-    try CheckpointCommand.reporting {
+    try CheckpointCommand.reporting(hiding: configuration.secrets) {
       guard configuration.source.topics.contains(where: { $0.name == self.topic }) else {
         let known = configuration.source.topics.map(\.name).joined(separator: ", ")
         throw RunFailure(
@@ -97,8 +97,9 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         }
       }
       describe("new", change.new)
-      StandardStream.output.write(PipelineStatus.text(lines))
-      try CheckpointChange.confirm(self.yes)
+      StandardStream.output.write(
+        PrintableText(lines: PipelineStatus.text(lines), hiding: configuration.secrets))
+      try CheckpointChange.confirm(self.yes, hiding: configuration.secrets)
       let command = "checkpoint set \(self.argument)"
       try databases.set([self.topic: change.new], owner: owner, command: command)
       try CheckpointJournal.append(

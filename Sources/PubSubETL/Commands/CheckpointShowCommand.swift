@@ -21,7 +21,7 @@ struct CheckpointShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.loadOrExit()
-    try CheckpointCommand.reporting {
+    try CheckpointCommand.reporting(hiding: configuration.secrets) {
       let paths = configuration.statePaths
       let document = try FileCheckpointStore.peek(paths)
       let databases: Result<SinkDatabases, any Error> = Result {
@@ -32,12 +32,15 @@ struct CheckpointShowCommand: AsyncParsableCommand {
         _ = try databases.get()
         throw FileCheckpointStore.missing(configuration)
       }
+      let secrets = configuration.secrets
       let text =
         self.json
-        ? Self.json(document, try? databases.get(), configuration).text(.pretty) + "\n"
-        : PipelineStatus.text(
-          try (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
-            + ((try? databases.get())?.lines ?? []))
+        ? PrintableText(
+          json: Self.json(document, try? databases.get(), configuration), hiding: secrets)
+        : PrintableText(
+          lines: PipelineStatus.text(
+            try (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
+              + ((try? databases.get())?.lines ?? [])), hiding: secrets)
       guard StandardStream.output.write(text) else {
         throw RunFailure(.output, reason: "output", "standard output cannot be written")
       }

@@ -22,6 +22,7 @@ struct PlanCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
     do {
       guard !configuration.postgresSinks.isEmpty else {
         throw RunFailure(
@@ -31,22 +32,25 @@ struct PlanCommand: AsyncParsableCommand {
       let planned = try await PlannedLayouts.ask(configuration)
       for topic in planned.unknown {
         StandardStream.error.write(
-          "\(topic): a channel: the schemas of its events, and so their tables, are not known "
-            + "before they come\n")
+          PrintableText(
+            line:
+              "\(topic): a channel: the schemas of its events, and so their tables, are not known "
+              + "before they come", hiding: secrets))
       }
       for sink in configuration.postgresSinks {
         let stages = sink.stageChain()
         let layouts = try planned.layouts.map { try stages.layout(for: $0) }
         let plan = try TableCatalog.plan(layouts, sink.sink)
-        guard StandardStream.output.write(Self.text(plan, sink: sink.name)) else {
+        let text = PrintableText(sql: Self.text(plan, sink: sink.name), hiding: secrets)
+        guard StandardStream.output.write(text) else {
           throw RunFailure(.output, reason: "output", "standard output cannot be written")
         }
         for line in Self.consequences(plan, sink: sink.name) {
-          StandardStream.error.write("\(line)\n")
+          StandardStream.error.write(PrintableText(line: line, hiding: secrets))
         }
       }
     } catch {
-      throw RunFailure(error).reported
+      throw RunFailure(error).reported(hiding: secrets)
     }
   }
 

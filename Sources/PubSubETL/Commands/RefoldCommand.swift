@@ -33,9 +33,11 @@ struct RefoldCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     do {
-      for sink in try self.sinks(configuration) { try self.refold(sink) }
+      for sink in try self.sinks(configuration) {
+        try self.refold(sink, hiding: configuration.secrets)
+      }
     } catch {
-      throw RunFailure(error).reported
+      throw RunFailure(error).reported(hiding: configuration.secrets)
     }
   }
 
@@ -61,7 +63,7 @@ struct RefoldCommand: AsyncParsableCommand {
     return usable
   }
 
-  private func refold(_ sink: PostgresSinkSettings) throws {
+  private func refold(_ sink: PostgresSinkSettings, hiding secrets: SecretMask) throws {
     let connection = try PostgresConnection(sink.sink.connection)
     let all = try TableCatalog(sink.sink).storedTables(over: connection)
     let chosen = all.filter { self.entity == nil || $0.entity == self.entity }
@@ -72,7 +74,7 @@ struct RefoldCommand: AsyncParsableCommand {
         "sink '\(sink.name)' has no tables of \(entity)"
           + (known.isEmpty ? "; it has none yet" : "; it has those of \(known)"))
     }
-    try self.say([("sink", sink.name + (chosen.isEmpty ? ": no tables yet" : ""))])
+    try self.say([("sink", sink.name + (chosen.isEmpty ? ": no tables yet" : ""))], secrets)
     var checked = 0
     for tables in chosen {
       let refold = Refold(
@@ -82,24 +84,27 @@ struct RefoldCommand: AsyncParsableCommand {
         ? try refold.refoldAll(over: connection)
         : try refold.refoldAlone(records: self.record, over: connection)
       checked += counts.checked
-      try self.say([
-        (
-          "entity",
-          "\(tables.entity): \(ProgressLine.grouped(Int64(counts.checked))) records checked, "
-            + "\(ProgressLine.grouped(Int64(counts.changed))) changed"
-        )
-      ])
+      try self.say(
+        [
+          (
+            "entity",
+            "\(tables.entity): \(ProgressLine.grouped(Int64(counts.checked))) records checked, "
+              + "\(ProgressLine.grouped(Int64(counts.changed))) changed"
+          )
+        ], secrets)
     }
     let asked = Set(self.record).count
     if checked < asked {
       StandardStream.error.write(
-        "sink '\(sink.name)': \(asked - checked) of \(asked) records have no history; IDs are "
-          + "those of column id, 18 characters\n")
+        PrintableText(
+          line: "sink '\(sink.name)': \(asked - checked) of \(asked) records have no history; IDs "
+            + "are those of column id, 18 characters", hiding: secrets))
     }
   }
 
-  private func say(_ lines: [(label: String, value: String)]) throws {
-    guard StandardStream.output.write(PipelineStatus.text(lines)) else {
+  private func say(_ lines: [(label: String, value: String)], _ secrets: SecretMask) throws {
+    let text = PrintableText(lines: PipelineStatus.text(lines), hiding: secrets)
+    guard StandardStream.output.write(text) else {
       throw RunFailure(.output, reason: "output", "standard output cannot be written")
     }
   }

@@ -11,13 +11,7 @@ struct RunCommand: AsyncParsableCommand {
   @OptionGroup var options: RunOptions
 
   func run() async throws {
-    let configuration: PipelineConfiguration
-    do {
-      configuration = try self.options.pipeline.load()
-    } catch let error as ConfigurationError {
-      StandardStream.error.write(ConfigurationSummary.mistakes(error))
-      throw ExitCode.configuration.error
-    }
+    let configuration = try self.options.pipeline.loadOrExit()
     // Sinks block: they get a thread that nobody else waits for.
     let worker = try EventLoop(name: "pipeline")
     let options = self.options
@@ -32,16 +26,28 @@ struct RunCommand: AsyncParsableCommand {
   ) async -> ExitCode {
     let console = ErrorConsole()
     let logger = Logger.console(
-      console, level: options.effectiveLogLevel, format: options.log.logFormat)
+      console, level: options.effectiveLogLevel, format: options.log.logFormat,
+      hiding: configuration.secrets)
+    let destination: ReportDestination?
+    do throws(ReportDestination.Failure) {
+      destination = try options.report.map { path throws(ReportDestination.Failure) in
+        try ReportDestination(path)
+      }
+    } catch {
+      logger.error("\(error)")
+      return .output
+    }
     let run = PipelineRun(
-      configuration, options: options, logger: logger, progress: LiveProgress(console: console))
+      configuration, options: options, logger: logger,
+      progress: LiveProgress(console: console, secrets: configuration.secrets))
     await run.execute()
     var report = run.report
     report.exitCode = report.exitCode(failingOn: configuration.run.failOn)
     // One that was turned away is no run of the pipeline: the record is that of the other.
     if report.reason != "already_running" {
       do {
-        try LastRun.store(report, processID: getpid(), in: configuration.statePaths)
+        try LastRun.store(
+          report, processID: getpid(), in: configuration.statePaths, hiding: configuration.secrets)
       } catch {
         // What makes an output fail often makes the record fail too, and has been told.
         if report.exitCode != .output {
@@ -49,9 +55,9 @@ struct RunCommand: AsyncParsableCommand {
         }
       }
     }
-    if let file = options.report {
-      do throws(RunReport.WriteError) {
-        try report.write(to: file)
+    if let destination {
+      do throws(ReportDestination.Failure) {
+        try destination.write(PrintableText(json: report.json, hiding: configuration.secrets))
       } catch {
         logger.error("\(error)")
         return report.exitCode == .success ? .output : report.exitCode

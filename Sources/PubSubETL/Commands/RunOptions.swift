@@ -93,7 +93,7 @@ struct RunOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Write a report of the run as JSON to a file, or to standard output with -.",
+      "Write a report of the run as JSON to a file, which is replaced, to a FIFO or device, or to standard output with -. A symbolic link is refused.",
       valueName: "file"),
     completion: .file())
   var report: String?

@@ -40,10 +40,14 @@ struct StatusCommand: AsyncParsableCommand {
     do {
       status = try PipelineStatus.read(configuration, maxAge: self.maxAge)
     } catch {
-      throw RunFailure(error).reported
+      throw RunFailure(error).reported(hiding: configuration.secrets)
     }
-    guard StandardStream.output.write(self.json ? status.json.text(.pretty) + "\n" : status.text)
-    else { throw ExitCode.output.error }
+    let secrets = configuration.secrets
+    let text =
+      self.json
+      ? PrintableText(json: status.json, hiding: secrets)
+      : PrintableText(lines: status.text, hiding: secrets)
+    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
     if status.exitCode != 0 { throw ArgumentParser.ExitCode(status.exitCode) }
   }
 }
@@ -54,7 +58,7 @@ extension PipelineOptions {
     do {
       return try self.load()
     } catch let error as ConfigurationError {
-      StandardStream.error.write(ConfigurationSummary.mistakes(error))
+      StandardStream.error.write(error.printable)
       throw ExitCode.configuration.error
     }
   }
@@ -62,8 +66,8 @@ extension PipelineOptions {
 
 extension RunFailure {
   /// Says on standard error what failed; what to throw from a command's `run`.
-  var reported: any Error {
-    StandardStream.error.write("\(self.message)\n")
+  func reported(hiding secrets: SecretMask) -> any Error {
+    StandardStream.error.write(PrintableText(line: self.message, hiding: secrets))
     return self.exitCode.error
   }
 }

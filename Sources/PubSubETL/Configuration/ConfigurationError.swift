@@ -18,6 +18,8 @@ struct ConfigurationMistake: Sendable, Equatable, CustomStringConvertible {
 struct ConfigurationError: Error, CustomStringConvertible {
   /// At least one, in the order of the text.
   var mistakes: [ConfigurationMistake]
+  /// Of what could be read; to be kept out when the mistakes are shown.
+  var secrets = SecretMask()
 
   /// A line per mistake.
   var description: String { self.mistakes.map(\.description).joined(separator: "\n") }
@@ -26,4 +28,17 @@ struct ConfigurationError: Error, CustomStringConvertible {
 extension JSONValue.Position {
   /// Of a mistake that concerns a file as a whole.
   static let unknown = JSONValue.Position(line: -1, column: 0)
+}
+
+extension ConfigurationError {
+  /// A line per mistake and one with their number.
+  var printable: PrintableText {
+    let count = self.mistakes.count
+    let lines = self.mistakes.map {
+      PrintableText(line: $0.description, hiding: self.secrets)
+    }
+    let end = PrintableText(
+      line: "\(count) \(count == 1 ? "mistake" : "mistakes")", hiding: self.secrets)
+    return lines.reversed().reduce(end) { $1 + $0 }
+  }
 }

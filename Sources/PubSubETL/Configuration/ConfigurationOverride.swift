@@ -28,12 +28,22 @@ struct ConfigurationOverride: Sendable, Equatable {
     let text = String(argument[argument.index(after: equals)...])
     // Parsed positions would be places inside the argument.
     self.value = ((try? JSONValue(parsing: text)) ?? .string(text)).withoutPositions
-    if let key = self.path.first(where: Secret.keys.contains) ?? self.value.firstSecretKey {
+    if let key = self.path.first(where: Secret.keys.contains) ?? self.value.firstSecretKey
+      ?? self.urlWithUser
+    {
       throw ParseError(
         description:
           "\(key) is not accepted by --set, because other users can read command lines; put it into an environment variable or a file and write ${NAME} or ${file:/path} in the pipeline file"
       )
     }
+  }
+
+  /// The key of an address in which a user or password stands.
+  private var urlWithUser: String? {
+    guard let key = self.path.last, Secret.urlKeys.contains(key),
+      self.value.string?.contains("@") == true
+    else { return nil }
+    return key
   }
 
   /// Replaces or adds the value. Objects on the way that do not exist are made.

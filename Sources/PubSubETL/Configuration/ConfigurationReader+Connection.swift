@@ -47,10 +47,17 @@ extension ConfigurationReader {
     enum Word: String, CaseIterable { case environment, none }
     switch reader.any("proxy")?.content {
     case nil: return self.environmentProxy(reader)
-    case .string:
-      return switch reader.choice("proxy", of: Word.self) {
-      case .environment: self.environmentProxy(reader)
-      case .some(.none), nil: .none
+    case .string(let word):
+      switch Word(rawValue: word) {
+      case .environment: return self.environmentProxy(reader)
+      case .some(.none): return .none
+      case nil:
+        // Not quoted: it may well be an address with a password.
+        reader.report(
+          "proxy",
+          "a word is expected, \"environment\" or \"none\"; the address of a proxy is written as "
+            + "{\"url\": \"http://HOST:PORT\"}")
+        return .none
       }
     case .object:
       guard let proxy = reader.object("proxy") else { return .none }

@@ -59,9 +59,8 @@ extension ConfigurationReader {
   private func postgresSink(_ reader: JSONReader) -> PostgresSinkSettings? {
     let name = self.identifier(reader, "name")
     var connection = PostgresConnectionConfiguration(url: self.text(reader, "url") ?? "")
-    if !PostgresConnectionConfiguration.isReadable(url: connection.url) {
-      reader.report(
-        "url", "not what libpq understands; \(PostgresConnectionConfiguration.urlForm)")
+    if let mistake = PostgresConnectionConfiguration.mistake(in: connection.url) {
+      reader.report("url", mistake)
     }
     let hour = Duration.seconds(3600)
     connection.statementTimeout =

@@ -7,6 +7,7 @@ final class ConfigurationReader {
   let file: String
   let base: String
   let environment: Environment
+  let secrets = SecretMask()
   private(set) var mistakesOfOtherFiles: [ConfigurationMistake] = []
 
   init(file: String, base: String, environment: Environment) {
@@ -18,7 +19,8 @@ final class ConfigurationReader {
   func pipeline(_ reader: JSONReader) -> PipelineConfiguration? {
     _ = reader.string("$schema")
     if let version = reader.integer("version", required: true), version != 1 {
-      reader.report("version", "unknown version \(version); known: 1")
+      let isQuotable = reader.any("version")?.holdsSubstitution == false
+      reader.report("version", "unknown version\(isQuotable ? " \(version)" : ""); known: 1")
     }
     let name = self.identifier(reader, "name", required: true)
     let source = reader.object("source", required: true).flatMap(self.source)
@@ -32,7 +34,8 @@ final class ConfigurationReader {
     guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
-      commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run)
+      commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run,
+      secrets: self.secrets)
   }
 
   /// Of the pipeline or of a sink.
@@ -95,7 +98,7 @@ final class ConfigurationReader {
         if let attention = kind.value.string.flatMap(RunConfiguration.Attention.init) {
           run.failOn.insert(attention)
         } else {
-          let found = kind.value.string.map { "'\($0)'" } ?? kind.value.kind
+          let found = kind.value.quoted
           reader.mistakes.append(
             JSONMistake(
               path: kind.path, position: kind.value.position,
@@ -210,7 +213,9 @@ final class ConfigurationReader {
       let mistakes = JSONMistakes()
       let interpolation = Interpolation(
         environment: self.environment, base: self.base, mistakes: mistakes)
-      return JSONReader(interpolation.interpolate(document), mistakes: mistakes)
+      let value = interpolation.interpolate(document)
+      self.secrets.add(secretsOf: value)
+      return JSONReader(value, mistakes: mistakes)
     } catch {
       self.mistakesOfOtherFiles += error.mistakes
       return nil

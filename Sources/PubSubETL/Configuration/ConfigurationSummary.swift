@@ -43,14 +43,9 @@ enum ConfigurationSummary {
     lines.append(("dead letters", configuration.deadLetter.directory))
     lines.append(("until", Self.until(configuration.run.until)))
     return lines.map { label, value in
-      label + String(repeating: " ", count: max(1, 14 - label.count)) + value + "\n"
+      label + String(repeating: " ", count: max(1, 14 - label.count))
+        + PrintableText.withoutLineEnds(value) + "\n"
     }.joined()
-  }
-
-  /// A line per mistake and one with their number.
-  static func mistakes(_ error: ConfigurationError) -> String {
-    let count = error.mistakes.count
-    return "\(error)\n\(count) \(count == 1 ? "mistake" : "mistakes")\n"
   }
 
   private static func stages(_ stages: [StageConfiguration]) -> String {

@@ -20,6 +20,7 @@ struct Interpolation {
       let (replaced, isWhole) = self.replace(in: text, of: value, path: path)
       result.content = .string(replaced)
       result.isSubstituted = isWhole
+      result.holdsSubstitution = text.contains("${")
     case .array(let elements):
       result.content = .array(
         elements.enumerated().map { self.interpolate($0.element, path: "\(path)/\($0.offset)") })
@@ -82,9 +83,11 @@ struct Interpolation {
       fallback = nil
     }
     guard Self.isName(name) else {
+      let form = "write ${NAME}, ${NAME:-default} or ${file:/path}"
       self.report(
-        "'${\(name)}' names no variable; write ${NAME}, ${NAME:-default} or ${file:/path}", value,
-        path)
+        Self.mayBePartOfSecret(name, path)
+          ? "'${' is not followed by the name of a variable; \(form), or '$${' for a literal '${'"
+          : "'${\(name)}' names no variable; \(form)", value, path)
       return nil
     }
     if let fallback, fallback.contains("${") {
@@ -93,7 +96,10 @@ struct Interpolation {
     }
     if let set = self.environment.variable(name), !(set.isEmpty && fallback != nil) { return set }
     guard let fallback else {
-      self.report("the environment variable \(name) is not set", value, path)
+      self.report(
+        Self.mayBePartOfSecret(name, path)
+          ? "a variable in it is not set; write '$${' for a literal '${'"
+          : "the environment variable \(name) is not set", value, path)
       return nil
     }
     return fallback
@@ -122,6 +128,14 @@ struct Interpolation {
 
   private func report(_ message: String, _ value: JSONValue, _ path: String) {
     self.mistakes.append(JSONMistake(path: path, position: value.position, message: message))
+  }
+
+  /// A password with '${' in it looks like a variable. Those of the environment have capitals.
+  private static func mayBePartOfSecret(_ name: String, _ path: String) -> Bool {
+    guard let key = path.split(separator: "/").last.map(String.init),
+      Secret.keys.contains(key) || Secret.urlKeys.contains(key)
+    else { return false }
+    return !Self.isName(name) || name.utf8.contains { $0 >= 0x61 && $0 <= 0x7A }
   }
 
   private static func isName(_ name: String) -> Bool {

@@ -28,11 +28,15 @@ extension PipelineConfiguration {
     let interpolation = Interpolation(environment: environment, base: base, mistakes: mistakes)
     document = interpolation.interpolate(document)
     let loading = ConfigurationReader(file: file, base: base, environment: environment)
+    loading.secrets.add(secretsOf: document)
+    loading.secrets.add(secretsOf: environment)
     let configuration = loading.pipeline(JSONReader(document, mistakes: mistakes))
     let all =
       mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
       + loading.mistakesOfOtherFiles
-    guard let configuration, all.isEmpty else { throw ConfigurationError(mistakes: all) }
+    guard let configuration, all.isEmpty else {
+      throw ConfigurationError(mistakes: all, secrets: loading.secrets)
+    }
     return configuration
   }
 

@@ -20,6 +20,8 @@ struct PipelineConfiguration: Sendable {
   var checkpoint: CheckpointConfiguration
   var deadLetter: DeadLetterConfiguration
   var run = RunConfiguration()
+  /// What no output may hold.
+  var secrets = SecretMask()
 
   /// What decides how sinks relate to those of a checkpoint.
   var sinkPlaces: [(name: String, start: SinkStart?, directory: String)] {

@@ -11,6 +11,9 @@ struct Secret: Sendable, Equatable {
   static let keys: Set<String> = [
     "client_secret", "access_token", "refresh_token", "private_key", "password", "url",
   ]
+
+  /// Keys whose values are URLs, in which a password may stand whether or not it is accepted there.
+  static let urlKeys: Set<String> = ["url", "proxy", "endpoint", "login_url", "instance_url"]
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

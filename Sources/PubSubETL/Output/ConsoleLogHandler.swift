@@ -18,16 +18,18 @@ struct ConsoleLogHandler: LogHandler {
   var metadataProvider: Logger.MetadataProvider?
   private let format: LogFormat
   private let console: ErrorConsole
+  private let secrets: SecretMask
   /// Milliseconds since 1970; replaced in tests.
   private let now: @Sendable () -> Int64
 
   init(
-    level: Logger.Level, format: LogFormat, console: ErrorConsole,
+    level: Logger.Level, format: LogFormat, console: ErrorConsole, secrets: SecretMask,
     now: @escaping @Sendable () -> Int64 = { UTCTime.now() }
   ) {
     self.logLevel = level
     self.format = format
     self.console = console
+    self.secrets = secrets
     self.now = now
   }
 
@@ -46,12 +48,11 @@ struct ConsoleLogHandler: LogHandler {
     let time = UTCTime.timestamp(milliseconds: self.now())
     switch self.format {
     case .text:
-      var line = "\(time) \(event.level): \(Self.oneLine("\(event.message)"))"
+      var line = "\(time) \(event.level): \(event.message)"
       if !pairs.isEmpty {
-        let list = pairs.map { "\($0)=\(Self.oneLine($1))" }.joined(separator: ", ")
-        line += " (\(list))"
+        line += " (\(pairs.map { "\($0)=\($1)" }.joined(separator: ", ")))"
       }
-      self.console.writeLine(line)
+      self.console.write(PrintableText(line: line, hiding: self.secrets))
     case .json:
       var members = [
         JSONMember("time", .string(time)), JSONMember("level", .string(event.level.rawValue)),
@@ -60,36 +61,19 @@ struct ConsoleLogHandler: LogHandler {
       for (key, value) in pairs where !members.contains(where: { $0.name == key }) {
         members.append(JSONMember(key, .string(value)))
       }
-      self.console.writeLine(JSONValue(.object(members)).text())
+      self.console.write(
+        PrintableText(json: JSONValue(.object(members)), .compact, hiding: self.secrets))
     }
-  }
-
-  /// Control characters, which a peer's error message may hold, do not reach the terminal.
-  private static func oneLine(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: Self.isControl) else { return text }
-    var result = ""
-    for scalar in text.unicodeScalars {
-      if scalar == "\n" {
-        result += "\\n"
-      } else {
-        result.unicodeScalars.append(Self.isControl(scalar) ? "\u{FFFD}" : scalar)
-      }
-    }
-    return result
-  }
-
-  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-    scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
   }
 }
 
 extension Logger {
   /// The log of the program. No global state: whoever logs is given a logger.
   static func console(
-    _ console: ErrorConsole, level: Logger.Level, format: LogFormat
+    _ console: ErrorConsole, level: Logger.Level, format: LogFormat, hiding secrets: SecretMask
   ) -> Logger {
     Logger(label: "pubsub-etl") { _ in
-      ConsoleLogHandler(level: level, format: format, console: console)
+      ConsoleLogHandler(level: level, format: format, console: console, secrets: secrets)
     }
   }
 }

@@ -5,11 +5,11 @@ import Glibc
 final class ErrorConsole: @unchecked Sendable {
   // Guard: `mutex`, held whenever `progress` is touched or something is written.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private var progress = ""
-  private let sink: @Sendable (String) -> Void
+  private var progress: PrintableText?
+  private let sink: @Sendable (PrintableText) -> Void
 
   /// - Parameter sink: where text goes; replaced in tests.
-  init(sink: @escaping @Sendable (String) -> Void = { StandardStream.error.write($0) }) {
+  init(sink: @escaping @Sendable (PrintableText) -> Void = { StandardStream.error.write($0) }) {
     self.sink = sink
     self.mutex = .allocate(capacity: 1)
     let result = pthread_mutex_init(self.mutex, nil)
@@ -21,24 +21,21 @@ final class ErrorConsole: @unchecked Sendable {
     self.mutex.deallocate()
   }
 
-  /// Writes a line of its own; the line end is added.
-  func writeLine(_ line: String) {
+  /// Writes a line, which brings its end.
+  func write(_ line: PrintableText) {
     self.withLock {
-      self.sink(self.progress.isEmpty ? "\(line)\n" : "\(Self.clear)\(line)\n\(self.progress)")
+      self.sink(self.progress.map { PrintableText.lineEraser + line + $0 } ?? line)
     }
   }
 
-  /// Shows a line in place of the last one; an empty one takes it away.
-  func showProgress(_ line: String) {
+  /// Shows a line without its end in place of the last one; nil takes it away.
+  func showProgress(_ line: PrintableText?) {
     self.withLock {
       guard line != self.progress else { return }
       self.progress = line
-      self.sink(Self.clear + line)
+      self.sink(line.map { PrintableText.lineEraser + $0 } ?? PrintableText.lineEraser)
     }
   }
-
-  /// Back to the first column and erase to the end of the line (ECMA-48 EL).
-  private static let clear = "\r\u{1B}[K"
 
   private func withLock(_ body: () -> Void) {
     pthread_mutex_lock(self.mutex)

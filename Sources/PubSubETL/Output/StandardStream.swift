@@ -16,8 +16,8 @@ enum StandardStream: Int32, Sendable {
 
   /// Writes the whole text. False when the reader has gone or the disk is full.
   @discardableResult
-  func write(_ text: String) -> Bool {
-    var text = text
+  func write(_ text: PrintableText) -> Bool {
+    var text = text.text
     return text.withUTF8 { bytes in
       var rest = UnsafeRawBufferPointer(bytes)
       while !rest.isEmpty {

@@ -7,16 +7,17 @@ import SalesforceAuth
 struct OrgCredentials: CredentialsSource {
   let provider: AccessTokenProvider
 
-  init(_ org: OrgConfiguration) {
+  /// - Parameter secrets: learns every token that is obtained.
+  init(_ org: OrgConfiguration, secrets: SecretMask) {
     let client = HTTPClient(Self.httpConfiguration(org))
     switch org.auth {
     case .clientCredentials(let loginURL, let clientID, let clientSecret):
-      self.provider = AccessTokenProvider(
+      self.provider = Self.provider(
         ClientCredentialsFlow(
           loginURL: loginURL.url, clientID: clientID, clientSecret: clientSecret.value,
-          organizationID: org.orgID, client: client))
+          organizationID: org.orgID, client: client), secrets)
     case .token(let source, let instanceURL):
-      self.provider = AccessTokenProvider(
+      self.provider = Self.provider(
         StaticTokenFlow(
           token: {
             switch source {
@@ -26,8 +27,14 @@ struct OrgCredentials: CredentialsSource {
                 String(decoding: try TextFile.read(path), as: UTF8.self)
                   .prefix { !$0.isWhitespace })
             }
-          }, instanceURL: instanceURL.url, organizationID: org.orgID))
+          }, instanceURL: instanceURL.url, organizationID: org.orgID), secrets)
     }
+  }
+
+  private static func provider(
+    _ flow: some AccessTokenFlow, _ secrets: SecretMask
+  ) -> AccessTokenProvider {
+    AccessTokenProvider(MaskedFlow(flow: flow, secrets: secrets))
   }
 
   static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {
@@ -61,5 +68,19 @@ struct OrgCredentials: CredentialsSource {
     guard let token = try? await self.provider.token(), token.value == credentials.accessToken
     else { return }
     await self.provider.invalidate(token)
+  }
+}
+
+/// Has every token kept out of outputs before anybody else sees it.
+private struct MaskedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
+  let flow: Flow
+  let secrets: SecretMask
+
+  var isRenewedElsewhere: Bool { self.flow.isRenewedElsewhere }
+
+  func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+    let answer = try await self.flow.obtain()
+    self.secrets.add(answer.token.value)
+    return answer
   }
 }

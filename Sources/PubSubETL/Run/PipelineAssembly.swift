@@ -42,7 +42,8 @@ struct PipelineAssembly {
     let connections = Task { try await client.runConnections() }
     defer { connections.cancel() }
     return try await body(
-      PubSubClient(client), OrgCredentials(self.configuration.source.org))
+      PubSubClient(client),
+      OrgCredentials(self.configuration.source.org, secrets: self.configuration.secrets))
   }
 
   func sinks(org: String, acceptsReset: Bool) -> [FileSink] {

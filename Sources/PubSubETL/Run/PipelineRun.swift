@@ -61,7 +61,8 @@ final class PipelineRun {
   private func run() async throws {
     let store = try await self.lockedStore()
     let document = try store.load()
-    let credentials = OrgCredentials(self.configuration.source.org)
+    let credentials = OrgCredentials(
+      self.configuration.source.org, secrets: self.configuration.secrets)
     let org = try await self.login(credentials)
     try self.checkOrg(document, org: org)
     let succession = try document.map {
@@ -159,6 +160,18 @@ final class PipelineRun {
     let topics = self.configuration.source.topics.map(\.name)
     let found = try zip(self.configuration.postgresSinks, databases).map { settings, sink in
       let stored = try sink.open()
+      if let former = sink.formerLease {
+        try CheckpointJournal.append(
+          self.configuration.statePaths, command: "run --take-over", topic: nil,
+          old: [
+            "sink": .string(settings.name), "owner": .string(former.owner),
+            "fence": .integer(former.fence),
+          ],
+          new: [
+            "sink": .string(settings.name), "owner": .string(self.assembly.leaseOwner.text),
+            "fence": .integer(former.fence + 1),
+          ])
+      }
       return StartingPositions.Database(
         name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
         newestEpoch: stored == nil ? try sink.newestEpoch(ofTopics: topics) : nil,
@@ -169,6 +182,11 @@ final class PipelineRun {
       knownSinks: document.map { Array($0.sinks.keys) },
       fileSinks: self.configuration.fileSinks.map { ($0.name, $0.start) }, databases: found,
       acceptsReset: self.options.acceptReset)
+    for topic in positions.resetTopics.sorted() {
+      try CheckpointJournal.append(
+        self.configuration.statePaths, command: "run --accept-reset", topic: topic,
+        old: document?.topics[topic] ?? nil, new: positions.stores[0][topic]?.json ?? nil)
+    }
     for (index, place) in found.enumerated() where place.stored == nil {
       try databases[index].open(creating: positions.stores[index + 1])
     }

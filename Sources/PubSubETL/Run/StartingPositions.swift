@@ -18,6 +18,8 @@ struct StartingPositions: Equatable {
 
   /// First the checkpoint, then the databases.
   private(set) var stores: [[String: TopicPosition]]
+  /// Topics that begin a new epoch because the user has accepted the loss of a position.
+  private(set) var resetTopics: Set<String>
 
   /// - Parameters:
   ///   - checkpoint: by topic, after the check of files.
@@ -85,6 +87,7 @@ struct StartingPositions: Equatable {
         })
     }
     self.stores = stores.map { $0 ?? [:] }
+    self.resetTopics = reset
     self.reset(reset, newestRows: databases.compactMap(\.newestEpoch).max() ?? 0)
   }
 

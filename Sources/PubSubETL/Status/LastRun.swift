@@ -19,15 +19,17 @@ struct LastRun: Equatable {
   var attention: [String]
 
   /// Replaces the record of the run before; a reader sees the old one or the new one.
-  static func store(_ report: RunReport, processID: Int32, in paths: StatePaths) throws {
+  static func store(
+    _ report: RunReport, processID: Int32, in paths: StatePaths, hiding secrets: SecretMask
+  ) throws {
     let json: JSONValue = [
       "pid": .integer(processID), "finished_at_ms": .integer(report.finishedAt),
       "report": report.json,
     ]
     let temporary = "\(paths.directory)/.\(paths.pipeline).last-run.json.tmp"
     let fileSystem = SystemFileSystem()
-    let file = try OpenFile(temporary, [.write, .create, .truncate], on: fileSystem)
-    try file.write(Array((json.text(.pretty) + "\n").utf8))
+    let file = try OpenFile(temporary: temporary, on: fileSystem)
+    try file.write(Array(PrintableText(json: json, hiding: secrets).text.utf8))
     try file.synchronize()
     try fileSystem.rename(temporary, to: paths.lastRun)
     try fileSystem.synchronizeDirectory(paths.directory)

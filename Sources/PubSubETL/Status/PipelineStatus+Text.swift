@@ -50,7 +50,8 @@ extension PipelineStatus {
 
   static func text(_ lines: [(label: String, value: String)]) -> String {
     lines.map { label, value in
-      label + String(repeating: " ", count: max(1, 14 - label.count)) + value + "\n"
+      label + String(repeating: " ", count: max(1, 14 - label.count))
+        + PrintableText.withoutLineEnds(value) + "\n"
     }.joined()
   }
 

@@ -27,7 +27,7 @@ final class Journal {
   /// - Throws: `configuration` when the file belongs to other settings.
   init(path: String, fingerprint: String) throws {
     self.path = path
-    self.descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+    self.descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o644)
     if self.descriptor < 0 { throw SimulatorError.system("open(\"\(path)\")") }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)

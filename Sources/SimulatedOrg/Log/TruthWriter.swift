@@ -33,7 +33,9 @@ package final class TruthWriter {
   /// Replaces a file that exists.
   package init(path: String) throws {
     self.path = path
-    self.descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    // Links are followed where the system makes them: /dev/stdout.
+    let follows = path.hasPrefix("/dev/") ? 0 : O_NOFOLLOW
+    self.descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | follows, 0o644)
     if self.descriptor < 0 { throw SimulatorError.system("open(\"\(path)\")") }
     self.buffer.reserveCapacity(1 << 20)
   }

@@ -147,7 +147,8 @@ struct ProxySettingsTests {
     }
     #expect(
       try mistake("\"off\"")
-        == "/source/org/proxy: unknown value 'off'; known: environment, none")
+        == "/source/org/proxy: a word is expected, \"environment\" or \"none\"; the address of a proxy is "
+        + "written as {\"url\": \"http://HOST:PORT\"}")
     #expect(
       try mistake("7")
         == "/source/org/proxy: \"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"} is expected, found a number"

@@ -9,17 +9,19 @@ final class ConsoleOutput: @unchecked Sendable {
   // Guard: the console calls one writer at a time, and tests read after it has returned.
   var text = ""
 
-  func console() -> ErrorConsole { ErrorConsole { self.text += $0 } }
+  func console() -> ErrorConsole { ErrorConsole { self.text += $0.text } }
 }
 
 @Suite("Log lines")
 struct ConsoleLogHandlerTests {
   private func logger(
-    _ output: ConsoleOutput, _ format: LogFormat, level: Logger.Level = .warning
+    _ output: ConsoleOutput, _ format: LogFormat, level: Logger.Level = .warning,
+    secrets: SecretMask = SecretMask()
   ) -> Logger {
     Logger(label: "test") { _ in
       ConsoleLogHandler(
-        level: level, format: format, console: output.console(), now: { 1_771_300_995_000 })
+        level: level, format: format, console: output.console(), secrets: secrets,
+        now: { 1_771_300_995_000 })
     }
   }
 
@@ -55,15 +57,30 @@ struct ConsoleLogHandlerTests {
         == "2026-02-17T04:03:15.000Z warning: a\u{FFFD}[2Jb\\nc (k=\u{FFFD}\u{FFFD}x)\n")
   }
 
+  @Test("Secrets reach neither message nor metadata of a log line", arguments: LogFormat.allCases)
+  func secrets(format: LogFormat) {
+    let output = ConsoleOutput()
+    let secrets = SecretMask()
+    secrets.add("c4n/ry")
+    self.logger(output, format, secrets: secrets)
+      .warning("sent c4n/ry", metadata: ["body": "x=c4n%2Fry&y"])
+    #expect(!output.text.contains("c4n"))
+    #expect(output.text.contains("sent <redacted>"))
+    #expect(output.text.contains("x=<redacted>&y"))
+  }
+
   @Test("A log line stands above the progress line")
   func aboveProgress() {
     let output = ConsoleOutput()
     let console = output.console()
-    console.showProgress("1 events")
-    console.showProgress("1 events")
-    console.writeLine("log")
-    console.showProgress("")
-    console.writeLine("end")
-    #expect(output.text == "\r\u{1B}[K1 events\r\u{1B}[Klog\n1 events\r\u{1B}[Kend\n")
+    let secrets = SecretMask()
+    let progress = PrintableText.unended("1 event", hiding: secrets)
+    console.showProgress(progress)
+    console.showProgress(progress)
+    console.write(PrintableText(line: "log", hiding: secrets))
+    console.showProgress(nil)
+    console.write(PrintableText(line: "end", hiding: secrets))
+    #expect(
+      output.text == "\r\u{1B}[K1 event\r\u{1B}[Klog\n1 event\r\u{1B}[Kend\n")
   }
 }

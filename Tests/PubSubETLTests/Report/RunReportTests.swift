@@ -1,6 +1,5 @@
 import JSON
 import Pipeline
-import TestSupport
 import Testing
 
 @testable import PubSubETL
@@ -58,18 +57,4 @@ struct RunReportTests {
     #expect(report.exitCode(failingOn: [.gaps]) == .tryAgain)
   }
 
-  @Test("A report file is replaced as a whole; a directory that is missing is an error")
-  func writing() throws {
-    let directory = try TemporaryDirectory()
-    let file = "\(directory.path)/report.json"
-    var report = self.report
-    try report.write(to: file)
-    report.reason = "signal"
-    try report.write(to: file)
-    #expect(try JSONValue(parsing: TextFile.read(file)) == report.json)
-    let error = #expect(throws: RunReport.WriteError.self) {
-      try report.write(to: "\(directory.path)/none/report.json")
-    }
-    #expect(error?.description.hasSuffix("No such file or directory") == true)
-  }
 }

@@ -193,6 +193,16 @@ struct StartingPositionsTests {
     #expect(stores == [["/a": Self.at(30)], ["/a": Self.at(20)]])
   }
 
+  @Test(
+    "The topics that an accepted reset concerns are known, for the journal",
+    arguments: [true, false])
+  func resetTopics(isLost: Bool) throws {
+    let positions = try StartingPositions(
+      topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30)], resetTopics: isLost ? ["/a"] : [],
+      knownSinks: ["files"], fileSinks: Self.files, databases: [], acceptsReset: true)
+    #expect(positions.resetTopics == (isLost ? ["/a"] : []))
+  }
+
   // MARK: Lost state directory
 
   @Test("Databases alone do without the state directory; of several the last one counts")

@@ -38,7 +38,8 @@ struct PipelineStatusTests {
       StateSample.line(0...4) + StateSample.line(5...9, committed: "2026-02-18T00:00:00.000Z")
         + "{\"torn", to: state.output + "/_manifest.ndjson")
     let end = UTCTime.now() + 5
-    try LastRun.store(state.report(.success, at: end), processID: getpid(), in: state.paths)
+    try LastRun.store(
+      state.report(.success, at: end), processID: getpid(), in: state.paths, hiding: SecretMask())
     let status = try PipelineStatus.read(state.configuration, maxAge: .seconds(60))
     #expect(status.problems == [])
     #expect(status.exitCode == 0)
@@ -63,7 +64,7 @@ struct PipelineStatusTests {
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
     try LastRun.store(
       state.report(.refused, reason: "login", at: UTCTime.now() + 5), processID: getpid(),
-      in: state.paths)
+      in: state.paths, hiding: SecretMask())
     let status = try PipelineStatus.read(state.configuration, maxAge: nil)
     #expect(status.problems.map(\.kind) == ["last_run_failed"])
     #expect(status.exitCode == 77)
@@ -79,7 +80,9 @@ struct PipelineStatusTests {
   func killed() throws {
     let state = try StateSample()
     try state.write("", to: state.paths.lock)
-    try LastRun.store(state.report(.success, at: self.now - 1000), processID: 1, in: state.paths)
+    try LastRun.store(
+      state.report(.success, at: self.now - 1000), processID: 1, in: state.paths,
+      hiding: SecretMask())
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
     #expect(try self.kinds(state) == ["killed"])
   }
@@ -89,7 +92,8 @@ struct PipelineStatusTests {
     let state = try StateSample()
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
     try LastRun.store(
-      state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths)
+      state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+      hiding: SecretMask())
     #expect(try self.kinds(state, maxAge: .seconds(600)) == [])
     #expect(try self.kinds(state, maxAge: .seconds(600), now: self.now + self.hour) == ["old"])
     #expect(try self.kinds(state, now: self.now + 48 * self.hour) == [])

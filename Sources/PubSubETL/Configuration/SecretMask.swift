@@ -1,0 +1,153 @@
+import Glibc
+import JSON
+import PostgresStore
+internal import PubSubAPI
+
+/// The secrets that this process knows, to be taken out of every text that leaves it: those of the
+/// configuration, wherever they come from, and tokens that logins give.
+///
+/// No message of ours quotes one. But services, databases and libraries repeat what they were sent,
+/// and a URL that is taken apart at the wrong place puts a piece of a password where a host name is
+/// expected.
+final class SecretMask: Sendable {
+  /// Longest first, so that a secret inside another leaves nothing of that one.
+  private let texts = Lock<[String]>([])
+
+  static let replacement = "<redacted>"
+
+  /// Shorter ones occur in any text by chance, which would only tell where.
+  private static let shortest = 4
+
+  func add(_ secret: String) {
+    let forms = [secret, Self.percentEncoded(secret)]
+    self.texts.withLock { texts in
+      for form in forms where form.utf8.count >= Self.shortest && !texts.contains(form) {
+        texts.append(form)
+      }
+      texts.sort { $0.utf8.count > $1.utf8.count }
+    }
+  }
+
+  /// Adds the passwords of a URL or of `key=value` pairs: as whoever parses it reads them, and all
+  /// pieces into which it may fall.
+  func add(passwordsOf url: String) {
+    var pieces = PostgresConnectionConfiguration.passwords(in: url)
+    var known: [String] = []
+    if let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@"),
+      scheme.upperBound <= at
+    {
+      let user = url[scheme.upperBound..<at].split(
+        separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      known.append(String(user[0]))
+      known.append(String(url[url.index(after: at)...].prefix { !":/?#".contains($0) }))
+      if user.count == 2 {
+        pieces.append(String(user[1]))
+        pieces += user[1].split(whereSeparator: { "@:/?#&=".contains($0) }).map(String.init)
+        // A proxy is sent both in one.
+        self.add(Self.base64("\(user[0]):\(user[1])"))
+      }
+    }
+    var rest = url[...]
+    while let key = rest.firstRange(of: "password=") {
+      rest = rest[key.upperBound...]
+      pieces.append(String(rest.prefix { !"& '".contains($0) }))
+    }
+    for piece in pieces {
+      let decoded = Self.percentDecoded(piece)
+      // What is the user's or the host's name, too, is no secret of theirs.
+      for text in [piece, decoded] where !known.contains(text) { self.add(text) }
+    }
+  }
+
+  /// Adds what a document holds under the keys of secrets and of URLs.
+  func add(secretsOf document: JSONValue) {
+    for element in document.array ?? [] { self.add(secretsOf: element) }
+    for member in document.members ?? [] {
+      if let text = member.value.string {
+        if Secret.urlKeys.contains(member.name) {
+          self.add(passwordsOf: text)
+        } else if Secret.keys.contains(member.name) {
+          self.add(text)
+        }
+      } else {
+        self.add(secretsOf: member.value)
+      }
+    }
+  }
+
+  /// Adds what proxies and databases are reached with when the pipeline file does not say.
+  func add(secretsOf environment: Environment) {
+    for name in ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+      if let url = environment.variable(name) { self.add(passwordsOf: url) }
+    }
+    for name in ["PGPASSWORD", "PGSSLPASSWORD"] {
+      if let password = environment.variable(name) { self.add(password) }
+    }
+  }
+
+  func redacted(_ text: String) -> String {
+    var text = text
+    for secret in self.texts.withLock({ $0 }) where text.contains(secret) {
+      text = text.split(separator: secret, omittingEmptySubsequences: false)
+        .joined(separator: Self.replacement)
+    }
+    return text
+  }
+
+  /// With the secrets taken out of all texts; names of members stay.
+  func redacted(_ value: JSONValue) -> JSONValue {
+    switch value.content {
+    case .null, .boolean, .number: value
+    case .string(let text): .string(self.redacted(text))
+    case .array(let elements): .array(elements.map { self.redacted($0) })
+    case .object(let members):
+      JSONValue(.object(members.map { JSONMember($0.name, self.redacted($0.value)) }))
+    }
+  }
+
+  // MARK: Forms
+
+  private static func percentEncoded(_ text: String) -> String {
+    var result = ""
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      default:
+        let digits = String(byte, radix: 16, uppercase: true)
+        result += "%" + (digits.utf8.count == 1 ? "0" : "") + digits
+      }
+    }
+    return result
+  }
+
+  private static func percentDecoded(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "%"),
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+      {
+        bytes.append(value)
+        rest = rest.dropFirst(2)
+      } else {
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func base64(_ text: String) -> String {
+    var buffer = ByteBuffer(capacity: 64)
+    Array(text.utf8).withUnsafeBufferPointer { buffer.appendBase64($0) }
+    return String(decoding: buffer.bytes, as: UTF8.self)
+  }
+}
+
+extension SecretMask: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  var description: String { Self.replacement }
+  var debugDescription: String { Self.replacement }
+  var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,116 @@
+import JSON
+
+/// Text as it may reach a terminal, a log or a mail: without secrets, without anything that a terminal
+/// would obey or hide.
+///
+/// The only thing `StandardStream` and `ErrorConsole` take, so that no text of a service, a database
+/// or a file gets there another way.
+struct PrintableText: Sendable, Equatable {
+  let text: String
+
+  private init(unchecked text: String) { self.text = text }
+
+  /// One line, its end included. Line ends inside it are shown as `\n`, so that a peer's text cannot
+  /// pass for a line of ours; what is very long is cut.
+  init(line: String, hiding secrets: SecretMask) {
+    self.init(unchecked: Self.line(secrets.redacted(line)) + "\n")
+  }
+
+  /// Lines of ours, each ended; longer ones are cut.
+  init(lines: String, hiding secrets: SecretMask) {
+    let lines = secrets.redacted(lines).split(separator: "\n", omittingEmptySubsequences: false)
+    self.init(unchecked: lines.map { Self.line(String($0)) }.joined(separator: "\n"))
+  }
+
+  /// JSON and a line end, whatever its length. What a terminal would obey is escaped, which changes
+  /// nothing of the values.
+  init(json: JSONValue, _ format: JSONValue.Format = .pretty, hiding secrets: SecretMask) {
+    let text = secrets.redacted(json).text(format)
+    self.init(unchecked: Self.replacingUnsafe(in: text, keeping: "\n") { Self.escape($0) } + "\n")
+  }
+
+  /// Statements of any length. Names in them come from schemas and the pipeline file.
+  init(sql: String, hiding secrets: SecretMask) {
+    self.init(
+      unchecked: Self.replacingUnsafe(in: secrets.redacted(sql), keeping: "\n\t") { _ in "\u{FFFD}"
+      }
+    )
+  }
+
+  /// Back to the first column and erase to the end of the line (ECMA-48 EL).
+  static let lineEraser = PrintableText(unchecked: "\r\u{1B}[K")
+
+  /// A line without its end, for a place that is written again.
+  static func unended(_ line: String, hiding secrets: SecretMask) -> PrintableText {
+    PrintableText(unchecked: Self.line(secrets.redacted(line)))
+  }
+
+  static func + (left: PrintableText, right: PrintableText) -> PrintableText {
+    PrintableText(unchecked: left.text + right.text)
+  }
+
+  // MARK: Cleaning
+
+  /// For a value of another's in a text of several lines, which it may not extend.
+  static func withoutLineEnds(_ text: String) -> String {
+    text.unicodeScalars.contains("\n")
+      ? text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\\n")
+      : text
+  }
+
+  /// Far beyond any message of ours; service texts go up to megabytes.
+  private static let longestLine = 4000
+
+  /// The text as one line that a terminal shows as it is.
+  static func line(_ text: String) -> String {
+    let clean = Self.replacingUnsafe(in: text, keeping: "") { scalar in
+      switch scalar {
+      case "\n": "\\n"
+      case "\t": " "
+      default: "\u{FFFD}"
+      }
+    }
+    let scalars = clean.unicodeScalars
+    guard scalars.count > Self.longestLine else { return clean }
+    let rest = scalars.count - Self.longestLine
+    return String(scalars.prefix(Self.longestLine))
+      + "… (\(ProgressLine.grouped(Int64(rest))) more characters)"
+  }
+
+  private static func replacingUnsafe(
+    in text: String, keeping kept: String, _ replacement: (Unicode.Scalar) -> String
+  ) -> String {
+    func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+      Self.isUnsafe(scalar) && !kept.unicodeScalars.contains(scalar)
+    }
+    guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      if isUnsafe(scalar) {
+        result.append(contentsOf: replacement(scalar).unicodeScalars)
+      } else {
+        result.append(scalar)
+      }
+    }
+    return String(result)
+  }
+
+  /// Control characters (C0, DEL, C1), which terminals obey; line separators; format characters,
+  /// which are not seen and turn the direction of what is. Two of those join letters and emoji.
+  private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+    guard scalar.value >= 0x20, scalar.value != 0x7F else { return true }
+    guard scalar.value >= 0x80 else { return false }
+    return switch scalar.properties.generalCategory {
+    case .control, .lineSeparator, .paragraphSeparator: true
+    case .format: scalar.value != 0x200C && scalar.value != 0x200D
+    default: false
+    }
+  }
+
+  private static func escape(_ scalar: Unicode.Scalar) -> String {
+    UTF16.encode(scalar)?.map { unit in
+      let digits = String(unit, radix: 16)
+      return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }.joined() ?? "\u{FFFD}"
+  }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Where a report goes")
+struct ReportDestinationTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { self.directory = try TemporaryDirectory() }
+
+  private func path(_ name: String) -> String { "\(self.directory.path)/\(name)" }
+
+  private func write(_ text: String, to path: String) throws {
+    try ReportDestination(path).write(PrintableText(line: text, hiding: SecretMask()))
+  }
+
+  private func content(_ name: String) throws -> String {
+    String(decoding: try TextFile.read(self.path(name)), as: UTF8.self)
+  }
+
+  private func names() throws -> [String] {
+    guard let listing = opendir(self.directory.path) else { return [] }
+    defer { closedir(listing) }
+    var names: [String] = []
+    while let entry = readdir(listing) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names.filter { $0 != "." && $0 != ".." }.sorted()
+  }
+
+  @Test("A file is made, then replaced as a whole, and nothing else is left")
+  func file() throws {
+    try self.write("a", to: self.path("report"))
+    let old = open(self.path("report"), O_RDONLY)
+    defer { close(old) }
+    try self.write("b", to: self.path("report"))
+    #expect(try self.content("report") == "b\n")
+    var kept = [UInt8](repeating: 0, count: 8)
+    #expect(read(old, &kept, 8) == 2)
+    #expect(kept[0] == UInt8(ascii: "a"))
+    #expect(try self.names() == ["report"])
+  }
+
+  @Test("A link is refused and what it leads to stays as it is")
+  func link() throws {
+    try self.write("precious", to: self.path("victim"))
+    #expect(symlink(self.path("victim"), self.path("report")) == 0)
+    #expect(symlink(self.path("nowhere"), self.path("dangling")) == 0)
+    for name in ["report", "dangling"] {
+      let error = #expect(throws: ReportDestination.Failure.self) {
+        try self.write("b", to: self.path(name))
+      }
+      #expect(error?.description.contains("symbolic link") == true)
+    }
+    #expect(try self.content("victim") == "precious\n")
+    #expect(try self.names() == ["dangling", "report", "victim"])
+  }
+
+  @Test("A link planted after the file was looked at is replaced, not written through")
+  func plantedLater() throws {
+    try self.write("precious", to: self.path("victim"))
+    let destination = try ReportDestination(self.path("report"))
+    #expect(symlink(self.path("victim"), self.path("report")) == 0)
+    try destination.write(PrintableText(line: "b", hiding: SecretMask()))
+    #expect(try self.content("victim") == "precious\n")
+    #expect(try self.content("report") == "b\n")
+  }
+
+  @Test("A link planted under the name of a temporary file of old catches nothing")
+  func predictableName() throws {
+    try self.write("precious", to: self.path("victim"))
+    let planted = self.path("report.\(getpid()).tmp")
+    #expect(symlink(self.path("victim"), planted) == 0)
+    try self.write("b", to: self.path("report"))
+    #expect(try self.content("victim") == "precious\n")
+  }
+
+  @Test("Special files are written in place and stay what they are")
+  func special() throws {
+    try self.write("x", to: "/dev/null")
+    var status = stat()
+    #expect(stat("/dev/null", &status) == 0 && status.st_mode & S_IFMT == S_IFCHR)
+
+    #expect(mkfifo(self.path("fifo"), 0o600) == 0)
+    let error = #expect(throws: ReportDestination.Failure.self) {
+      try self.write("x", to: self.path("fifo"))
+    }
+    #expect(error?.description.hasSuffix("no program reads from it") == true)
+    let reader = open(self.path("fifo"), O_RDONLY | O_NONBLOCK)
+    defer { close(reader) }
+    try self.write("through", to: self.path("fifo"))
+    var bytes = [UInt8](repeating: 0, count: 16)
+    let count = read(reader, &bytes, 16)
+    #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "through\n")
+    #expect(lstat(self.path("fifo"), &status) == 0 && status.st_mode & S_IFMT == S_IFIFO)
+  }
+
+  @Test(
+    "A descriptor is written to, not what its name leads to",
+    arguments: ["/dev/fd/", "/proc/self/fd/"])
+  func descriptor(directory: String) throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { for end in ends { close(end) } }
+    try self.write("through", to: "\(directory)\(ends[1])")
+    var bytes = [UInt8](repeating: 0, count: 16)
+    let count = read(ends[0], &bytes, 16)
+    #expect(String(decoding: bytes.prefix(max(0, count)), as: UTF8.self) == "through\n")
+    #expect(try ReportDestination("/dev/stdout") == .descriptor(1))
+    #expect(throws: ReportDestination.Failure.self) { try ReportDestination("\(directory)999") }
+  }
+
+  @Test("What cannot be written is known beforehand")
+  func beforehand() {
+    for (name, reason) in [("none/report.json", "No such file"), ("", "Is a directory")] {
+      let error = #expect(throws: ReportDestination.Failure.self) {
+        try ReportDestination(self.path(name))
+      }
+      #expect(error?.description.contains(reason) == true)
+    }
+  }
+}
