@@ -78,6 +78,8 @@ let package = Package(
     .systemLibrary(name: "CSystem"),
     // Shortest text of floating-point numbers, by the C++ standard library.
     .target(name: "CNumbers"),
+    // What `--version` says.
+    .target(name: "CBuildInfo"),
     hotTarget("JSON", ["CNumbers"]),
     // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
@@ -126,13 +128,15 @@ let package = Package(
       dependencies: [
         "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "Checkpoint",
         "PubSubSource", "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream",
-        grpcCore, argumentParser, logging,
+        "CBuildInfo", grpcCore, argumentParser, logging,
       ],
       swiftSettings: unoptimisedSettings
     ),
     .executableTarget(
       name: "PubSubSimulatorCLI",
-      dependencies: ["PubSubSimulator", "SimulatedOrg", "TLSStream", argumentParser],
+      dependencies: [
+        "PubSubSimulator", "SimulatedOrg", "TLSStream", "CBuildInfo", argumentParser,
+      ],
       swiftSettings: unoptimisedSettings
     ),
     // Tests.

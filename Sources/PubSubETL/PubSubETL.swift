@@ -1,14 +1,15 @@
 import ArgumentParser
+import CBuildInfo
 import TLSStream
 
 @main
 struct PubSubETL: AsyncParsableCommand {
-  static let version = "0.1.0"
+  static let version = PUBSUB_ETL_VERSION
 
   static let configuration = CommandConfiguration(
     commandName: "pubsub-etl",
     abstract: "Exports Salesforce Pub/Sub API events exactly once.",
-    version: Self.version,
+    version: String(cString: pubsub_etl_build()),
     subcommands: [
       RunCommand.self, CheckCommand.self, PlanCommand.self, StatusCommand.self,
       CheckpointCommand.self, RefoldCommand.self,

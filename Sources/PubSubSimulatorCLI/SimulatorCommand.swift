@@ -1,4 +1,5 @@
 import ArgumentParser
+import CBuildInfo
 import TLSStream
 
 @main
@@ -6,6 +7,7 @@ struct SimulatorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "pubsub-simulator",
     abstract: "A fake Salesforce org with the Pub/Sub API, to test pipelines without an org.",
+    version: String(cString: pubsub_etl_build()),
     subcommands: [ServeCommand.self, TopicsCommand.self], defaultSubcommand: ServeCommand.self)
 
   static func main() async {
