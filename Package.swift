@@ -81,18 +81,22 @@ let package = Package(
     // What `--version` says.
     .target(name: "CBuildInfo"),
     hotTarget("JSON", ["CNumbers"]),
+    // Threads, locks, timers and waiting for descriptors.
+    target("EventLoop", ["CSystem"]),
     // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
-    target("TLSStream", ["COpenSSL", "CSystem"]),
-    .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: unoptimisedSettings),
-    target("HTTP2Transport", ["CNGHTTP2", "CZlib", "TLSStream", grpcCore]),
+    target("TLSStream", ["EventLoop", "COpenSSL", "CSystem"]),
+    .target(
+      name: "HTTPClient", dependencies: ["EventLoop", "CCurl"], swiftSettings: unoptimisedSettings),
+    target("HTTP2Transport", ["CNGHTTP2", "CZlib", "TLSStream", "EventLoop", grpcCore]),
     // 2: the service, the login, the format.
     // Generated; the messages that carry events are read without it.
     .target(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       path: "Sources/PubSubAPI/Generated", swiftSettings: unoptimisedSettings),
     .target(
-      name: "PubSubAPI", dependencies: ["PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf],
+      name: "PubSubAPI",
+      dependencies: ["PubSubMessages", "EventLoop", grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Generated", "Protos"], swiftSettings: swiftSettings),
     .target(
       name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
@@ -106,7 +110,8 @@ let package = Package(
       swiftSettings: unoptimisedSettings),
     // 4: the ends of a pipeline.
     hotTarget(
-      "PubSubSource", ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", grpcCore, logging]),
+      "PubSubSource",
+      ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", "EventLoop", grpcCore, logging]),
     hotTarget("FileSink", ["Checkpoint", "Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
     // What a database holds besides rows, and the connection to it.
     .target(
@@ -118,8 +123,8 @@ let package = Package(
     .target(
       name: "PubSubSimulator",
       dependencies: [
-        "SimulatedOrg", "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "TLSStream", "PubSubMessages",
-        swiftProtobuf,
+        "SimulatedOrg", "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "TLSStream", "EventLoop",
+        "PubSubMessages", swiftProtobuf,
       ],
       swiftSettings: unoptimisedSettings),
     // 5: the programs.
@@ -128,7 +133,7 @@ let package = Package(
       dependencies: [
         "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "Checkpoint",
         "PubSubSource", "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream",
-        "CBuildInfo", grpcCore, argumentParser, logging,
+        "EventLoop", "CBuildInfo", grpcCore, argumentParser, logging,
       ],
       swiftSettings: unoptimisedSettings
     ),
@@ -141,14 +146,15 @@ let package = Package(
     ),
     // Tests.
     .target(
-      name: "TestSupport", dependencies: ["TLSStream", grpcCore], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["EventLoop", grpcCore], path: "Tests/TestSupport",
       swiftSettings: unoptimisedSettings),
     tests("JSON"),
     tests("Digest"),
-    tests("TLSStream"),
+    tests("EventLoop"),
+    tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
-    tests("HTTP2Transport", ["PubSubAPI", "TLSStream", "CSystem", grpcCore]),
-    tests("PubSubAPI", ["PubSubMessages", grpcCore, swiftProtobuf]),
+    tests("HTTP2Transport", ["PubSubAPI", "TLSStream", "EventLoop", "CSystem", grpcCore]),
+    tests("PubSubAPI", ["PubSubMessages", "EventLoop", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
     tests("Avro", ["JSON", "Digest"]),
     tests("Pipeline", ["Checkpoint", "JSON"]),
@@ -156,7 +162,7 @@ let package = Package(
     tests(
       "PubSubSource",
       [
-        "PubSubAPI", "PubSubMessages", "Avro", "Pipeline", "JSON", "CSystem", grpcCore,
+        "PubSubAPI", "PubSubMessages", "Avro", "Pipeline", "JSON", "EventLoop", "CSystem", grpcCore,
         swiftProtobuf,
       ]),
     tests("FileSink", ["Checkpoint", "Pipeline", "JSON"]),

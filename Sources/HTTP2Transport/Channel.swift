@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import GRPCCore
 internal import TLSStream
 
@@ -26,7 +27,7 @@ final class Channel: @unchecked Sendable {
   private var isKilled = false
   private var runner: CheckedContinuation<Void, Never>?
 
-  init(configuration: HTTP2ClientTransport.Configuration) throws(TLSError) {
+  init(configuration: HTTP2ClientTransport.Configuration) throws {
     try configuration.check()
     self.configuration = configuration
     switch configuration.security {

@@ -1,5 +1,5 @@
+internal import EventLoop
 internal import GRPCCore
-internal import TLSStream
 
 /// One RPC between the task that makes it and the loop that moves its bytes.
 ///

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import TLSStream
 
 /// Makes the byte stream of a connection: name, TCP to the first address that answers, a tunnel
@@ -100,14 +101,14 @@ final class ConnectAttempt: @unchecked Sendable {
 
   /// Begins to connect; a failure at once is noted for the race's next step.
   private func connect(_ index: Int) {
-    do throws(TLSError) {
+    do {
       let pending = PendingSocket(try Socket.connect(to: self.addresses[index]))
       try self.loop.register(pending.descriptor, interest: .writable) { [weak self] _ in
         self?.finishConnecting(index)
       }
       self.sockets[index] = pending
     } catch {
-      self.errors.append(error)
+      self.errors.append(TLSError(endingConnection: error))
       self.race.failed(index)
     }
   }
@@ -159,7 +160,7 @@ final class ConnectAttempt: @unchecked Sendable {
       self.complete(.success(PlaintextConnection(socket: socket)))
       return
     }
-    do throws(TLSError) {
+    do {
       let stream = try TLSConnection.client(
         context: tls, socket: socket, hostName: self.configuration.host)
       self.stream = stream
@@ -168,12 +169,12 @@ final class ConnectAttempt: @unchecked Sendable {
       }
       self.handshake(stream)
     } catch {
-      self.fail(error)
+      self.fail(TLSError(endingConnection: error))
     }
   }
 
   private func handshake(_ stream: TLSConnection) {
-    do throws(TLSError) {
+    do {
       switch try stream.handshake() {
       case .done: self.complete(.success(stream))
       case .wantsRead: try self.loop.update(stream.descriptor, interest: .readable)
@@ -182,7 +183,7 @@ final class ConnectAttempt: @unchecked Sendable {
         throw TLSError(.handshakeFailed, "the peer closed the connection during the TLS handshake")
       }
     } catch {
-      self.fail(error)
+      self.fail(TLSError(endingConnection: error))
     }
   }
 

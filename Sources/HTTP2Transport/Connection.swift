@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import GRPCCore
 internal import TLSStream
 
@@ -95,7 +96,7 @@ final class Connection: @unchecked Sendable {
         if readiness.contains(.readable) { self.readAvailable() }
       }
     } catch {
-      self.end(Self.tlsError(error))
+      self.end(TLSError(endingConnection: error))
       return
     }
     self.advance()
@@ -397,7 +398,7 @@ final class Connection: @unchecked Sendable {
       // The peer may have said why before it closed: that is read first.
       self.loop.execute {
         self.readAvailable()
-        self.end(Self.tlsError(error))
+        self.end(TLSError(endingConnection: error))
       }
     }
   }
@@ -405,15 +406,7 @@ final class Connection: @unchecked Sendable {
   /// Runs a call of the session whose failure ends the connection.
   private func attempt(_ body: (HTTP2Session) throws -> Void) {
     guard let session = self.session else { return }
-    do { try body(session) } catch { self.end(Self.tlsError(error)) }
-  }
-
-  private static func tlsError(_ error: any Error) -> TLSError {
-    switch error {
-    case let error as TLSError: error
-    case let error as HTTP2SessionError: TLSError(.connectionLost, error.message)
-    default: TLSError(.connectionLost, "\(error)")
-    }
+    do { try body(session) } catch { self.end(TLSError(endingConnection: error)) }
   }
 }
 

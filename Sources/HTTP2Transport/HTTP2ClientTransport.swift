@@ -1,5 +1,5 @@
+internal import EventLoop
 public import GRPCCore
-public import TLSStream
 
 /// gRPC over HTTP/2 to one server: libnghttp2 for the frames, OpenSSL for TLS.
 ///
@@ -23,8 +23,9 @@ public final class HTTP2ClientTransport: ClientTransport {
   public let retryThrottle: RetryThrottle? = nil
 
   /// - Throws: `TLSError` with the code `badConfiguration` when the trusted or the own certificates
-  ///   cannot be read, or a name cannot be one. Nothing is connected yet.
-  public init(configuration: Configuration) throws(TLSError) {
+  ///   cannot be read, or a name cannot be one; `SystemCallError` when the system has no descriptors
+  ///   or no thread left. Nothing is connected yet.
+  public init(configuration: Configuration) throws {
     self.channel = try Channel(configuration: configuration)
   }
 

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import GRPCCore
 internal import TLSStream
 
@@ -46,6 +47,18 @@ extension RPCError {
 
   static func shutDown() -> RPCError {
     RPCError(code: .failedPrecondition, message: "The transport is shutting down.")
+  }
+}
+
+extension TLSError {
+  /// Why a connection ends, when `error` is what ends it.
+  init(endingConnection error: any Error) {
+    switch error {
+    case let error as TLSError: self = error
+    case let error as HTTP2SessionError: self.init(.connectionLost, error.message)
+    case let error as SystemCallError: self.init(.system, "\(error)")
+    default: self.init(.connectionLost, "\(error)")
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import TLSStream
 
 /// Carries a `ProxyTunnel` over its socket. Lives on the loop; calls `completion` exactly once,
@@ -20,12 +21,12 @@ final class TunnelAttempt: @unchecked Sendable {
 
   func start(_ completion: @escaping (Result<Void, TLSError>) -> Void) {
     self.completion = completion
-    do throws(TLSError) {
+    do {
       try self.loop.register(self.descriptor, interest: .writable) { [weak self] _ in
         self?.advance()
       }
     } catch {
-      self.end(.failure(error))
+      self.end(.failure(TLSError(endingConnection: error)))
     }
   }
 
@@ -39,7 +40,7 @@ final class TunnelAttempt: @unchecked Sendable {
   }
 
   private func advance() {
-    do throws(TLSError) {
+    do {
       while self.sentByteCount < self.tunnel.request.count {
         let rest = Array(self.tunnel.request[self.sentByteCount...])
         guard case .done(let count) = try self.send(rest) else { return }
@@ -48,7 +49,7 @@ final class TunnelAttempt: @unchecked Sendable {
       try self.loop.update(self.descriptor, interest: .readable)
       if try self.receiveHead() { self.end(.success(())) }
     } catch {
-      self.end(.failure(error))
+      self.end(.failure(TLSError(endingConnection: error)))
     }
   }
 

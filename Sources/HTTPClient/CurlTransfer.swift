@@ -1,9 +1,10 @@
 internal import CCurl
+internal import EventLoop
 internal import Glibc
 
 /// One request on its way through libcurl. `perform` runs once, on a thread of its own.
 final class CurlTransfer: @unchecked Sendable {
-  // Guard: only the thread of `perform` touches what it collects; `cancelled` has `mutex`.
+  // Guard: only the thread of `perform` touches what it collects; `cancelled` is a lock.
   private let request: HTTPRequest
   private let url: HTTPURL
   private let configuration: HTTPClient.Configuration
@@ -14,8 +15,7 @@ final class CurlTransfer: @unchecked Sendable {
   private var body: [UInt8] = []
   private var exceeded: String?
 
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private var cancelled = false
+  private let cancelled = Lock(false)
 
   private static let maxHeaderBytes = 256 << 10
   private static let globalInit: CURLcode = curl_global_init(ccurl_global_all)
@@ -27,27 +27,12 @@ final class CurlTransfer: @unchecked Sendable {
     self.url = url
     self.configuration = configuration
     self.trust = trust
-    self.mutex = .allocate(capacity: 1)
-    pthread_mutex_init(self.mutex, nil)
-  }
-
-  deinit {
-    pthread_mutex_destroy(self.mutex)
-    self.mutex.deallocate()
   }
 
   /// Ends the transfer at curl's next progress call, at most a second away. Any thread.
-  func cancel() {
-    pthread_mutex_lock(self.mutex)
-    self.cancelled = true
-    pthread_mutex_unlock(self.mutex)
-  }
+  func cancel() { self.cancelled.withLock { $0 = true } }
 
-  private var isCancelled: Bool {
-    pthread_mutex_lock(self.mutex)
-    defer { pthread_mutex_unlock(self.mutex) }
-    return self.cancelled
-  }
+  private var isCancelled: Bool { self.cancelled.withLock { $0 } }
 
   func perform() throws -> HTTPResponse {
     precondition(Self.globalInit == CURLE_OK, "curl_global_init: \(Self.globalInit)")

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import EventLoop
 
 /// Small HTTPS requests: logins and REST.
 ///
@@ -89,34 +89,16 @@ public final class HTTPClient: Sendable {
       request: request, url: url, configuration: self.configuration, trust: self.trust)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        Thread.start { continuation.resume(with: Result { try transfer.perform() }) }
+        do {
+          try Thread.detach(name: "https") {
+            continuation.resume(with: Result { try transfer.perform() })
+          }
+        } catch {
+          continuation.resume(throwing: HTTPError(.system, "\(request): \(error)"))
+        }
       }
     } onCancel: {
       transfer.cancel()
     }
-  }
-}
-
-/// A detached thread that runs one closure.
-private enum Thread {
-  private final class Body {
-    let run: @Sendable () -> Void
-    init(_ run: @Sendable @escaping () -> Void) { self.run = run }
-  }
-
-  static func start(_ run: @Sendable @escaping () -> Void) {
-    var thread = pthread_t()
-    let body = Unmanaged.passRetained(Body(run))
-    let result = pthread_create(
-      &thread, nil,
-      { argument in
-        // `start` passes a retained Body, never null.
-        guard let argument else { return nil }
-        Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
-        return nil
-      }, body.toOpaque())
-    // Out of threads means out of memory.
-    precondition(result == 0, "pthread_create: \(result)")
-    pthread_detach(thread)
   }
 }

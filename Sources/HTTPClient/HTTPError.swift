@@ -5,7 +5,7 @@ public struct HTTPError: Error, Sendable {
   public struct Code: Hashable, Sendable {
     private enum Value {
       case invalidRequest, untrusted, trustStore, certificate, proxyRefused
-      case resolution, connection, timeout, limitExceeded
+      case resolution, connection, timeout, limitExceeded, system
     }
     private var value: Value
     private init(_ value: Value) { self.value = value }
@@ -27,6 +27,8 @@ public struct HTTPError: Error, Sendable {
     public static var timeout: Self { Self(.timeout) }
     /// An answer larger than is read.
     public static var limitExceeded: Self { Self(.limitExceeded) }
+    /// The operating system refused what a request needs: a thread, a descriptor.
+    public static var system: Self { Self(.system) }
   }
 
   public var code: Code
@@ -39,7 +41,9 @@ public struct HTTPError: Error, Sendable {
   }
 
   /// The same request may succeed later.
-  public var isTransient: Bool { [.resolution, .connection, .timeout].contains(self.code) }
+  public var isTransient: Bool {
+    [.resolution, .connection, .timeout, .system].contains(self.code)
+  }
 
   /// - Parameters:
   ///   - detail: the text curl put into its error buffer; names hosts and certificates.

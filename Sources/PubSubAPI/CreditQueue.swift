@@ -1,3 +1,5 @@
+internal import EventLoop
+
 /// Credit on its way from the reading to the writing half of a subscription.
 ///
 /// Holds one number: what is added while the writer is busy goes out in one request, so nothing

@@ -1,4 +1,5 @@
 import COpenSSL
+import EventLoop
 import Glibc
 
 /// Loading the certificate chain and key that prove who we are into an `SSL_CTX`.
@@ -10,7 +11,8 @@ enum OwnIdentity {
     switch identity {
     case .files(let chain, let key):
       for file in [chain, key] where access(file, R_OK) != 0 {
-        throw TLSError(.badConfiguration, "certificate or key '\(file)': \(errnoText(errno))")
+        throw TLSError(
+          .badConfiguration, "certificate or key '\(file)': \(SystemCallError.text(of: errno))")
       }
       guard SSL_CTX_use_certificate_chain_file(context, chain) == 1 else {
         throw TLSError(

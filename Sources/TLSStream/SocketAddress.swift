@@ -1,3 +1,4 @@
+public import EventLoop
 import Glibc
 
 /// An IPv4 or IPv6 address with its port.
@@ -64,7 +65,8 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
       code = getaddrinfo(host, String(port), &hints, &list)
     }
     guard code == 0 else {
-      let reason = code == EAI_SYSTEM ? errnoText(errno) : String(cString: gai_strerror(code))
+      let reason =
+        code == EAI_SYSTEM ? SystemCallError.text(of: errno) : String(cString: gai_strerror(code))
       throw TLSError(.addressNotFound, "no address for host '\(host)': \(reason)")
     }
     defer { freeaddrinfo(list) }
@@ -108,14 +110,18 @@ extension SocketAddress {
     host: String, port: UInt16, on loop: EventLoop, with resolver: @escaping Resolver,
     _ completion: @escaping @Sendable (Result<[SocketAddress], TLSError>) -> Void
   ) {
-    Thread.detach(name: "resolver") {
-      let result: Result<[SocketAddress], TLSError>
-      do throws(TLSError) {
-        result = .success(try resolver(host, port))
-      } catch {
-        result = .failure(error)
+    do {
+      try Thread.detach(name: "resolver") {
+        let result: Result<[SocketAddress], TLSError>
+        do throws(TLSError) {
+          result = .success(try resolver(host, port))
+        } catch {
+          result = .failure(error)
+        }
+        loop.execute { completion(result) }
       }
-      loop.execute { completion(result) }
+    } catch {
+      loop.execute { completion(.failure(TLSError(.system, "\(error)"))) }
     }
   }
 }

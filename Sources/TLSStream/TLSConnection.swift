@@ -1,4 +1,5 @@
 import COpenSSL
+import EventLoop
 import Glibc
 
 /// One end of a TLS connection over a non-blocking socket.
@@ -131,7 +132,7 @@ public final class TLSConnection: ByteStream {
       self.isBroken = true
       ERR_clear_error()
       if operation == .handshake {
-        let reason = number == 0 ? "connection closed" : errnoText(number)
+        let reason = number == 0 ? "connection closed" : SystemCallError.text(of: number)
         throw TLSError(.handshakeFailed, "TLS handshake with \(self.peer): \(reason)")
       }
       if number == 0, operation == .read { return .closed }

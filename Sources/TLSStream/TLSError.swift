@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// What went wrong on a socket, in TLS, or with the material TLS is set up from.
@@ -73,14 +74,6 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
     _ call: String, _ number: Int32 = errno, code: Code = .system, fileID: String = #fileID,
     line: Int = #line
   ) -> TLSError {
-    TLSError(code, "\(call): \(errnoText(number))", fileID: fileID, line: line)
+    TLSError(code, "\(call): \(SystemCallError.text(of: number))", fileID: fileID, line: line)
   }
-}
-
-/// The system's sentence for an error number.
-func errnoText(_ number: Int32) -> String {
-  var text = [CChar](repeating: 0, count: 256)
-  // Glibc fills the buffer for every number, known or not (XSI strerror_r).
-  guard strerror_r(number, &text, text.count) == 0 else { return "error \(number)" }
-  return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

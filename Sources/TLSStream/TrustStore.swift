@@ -1,4 +1,5 @@
 import COpenSSL
+import EventLoop
 import Glibc
 
 /// Loading the certificates a client trusts into an `SSL_CTX`.
@@ -18,7 +19,8 @@ enum TrustStore {
       guard SSL_CTX_load_verify_locations(context, path, nil) == 1 else {
         let reason =
           access(path, R_OK) == 0
-          ? "holds no certificate in PEM form (\(OpenSSLErrors.drain()))" : errnoText(errno)
+          ? "holds no certificate in PEM form (\(OpenSSLErrors.drain()))"
+          : SystemCallError.text(of: errno)
         ERR_clear_error()
         throw TLSError(.badConfiguration, "trusted certificates '\(path)': \(reason)")
       }

@@ -19,4 +19,11 @@ import Testing
   func survivesFailingDisks() throws {
     try self.script.run("--jobs", "24", "--modes", "fail,disk", "--sample", "30", "--seed", "4")
   }
+
+  @Test(
+    "Refused an event loop or a thread, a run ends with 75 and names the call, or makes up for it",
+    .enabled(if: ProofScript.programs != nil))
+  func namesRefusedCalls() throws {
+    try ProofScript("refusal_proof.py", in: "faults").run()
+  }
 }

@@ -1,6 +1,6 @@
+import EventLoop
 import FoundationEssentials
 import Glibc
-import TLSStream
 
 /// A Python script of `Tests/Fixtures` that serves on a loopback port, which it prints as its first
 /// line. It ends when the object goes, or with the test process, by the end of its input.

@@ -14,7 +14,8 @@ enum ExitCode: Int32, Sendable, CaseIterable {
   case `internal` = 70
   /// A sink or the checkpoint could not be written.
   case output = 74
-  /// Try again: another owner, quota, stopped before caught up, no first position.
+  /// Try again: another owner, quota, stopped before caught up, no first position, no
+  /// descriptors or threads left.
   case tryAgain = 75
   /// Login, permission or topic refused.
   case refused = 77

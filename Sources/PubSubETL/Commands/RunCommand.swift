@@ -1,7 +1,6 @@
 import ArgumentParser
 import Glibc
 import Logging
-import TLSStream
 
 /// `pubsub-etl run`: exports what the pipeline file says.
 struct RunCommand: AsyncParsableCommand {
@@ -12,12 +11,7 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.pipeline.loadOrExit()
-    // Sinks block: they get a thread that nobody else waits for.
-    let worker = try EventLoop(name: "pipeline")
-    let options = self.options
-    let code = await withTaskExecutorPreference(worker) {
-      await Self.execute(configuration, options)
-    }
+    let code = await Self.execute(configuration, self.options)
     if code != .success { throw code.error }
   }
 

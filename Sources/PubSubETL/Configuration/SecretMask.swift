@@ -1,7 +1,7 @@
+import EventLoop
 import Glibc
 import JSON
 import PostgresStore
-internal import PubSubAPI
 
 /// The secrets that this process knows, to be taken out of every text that leaves it: those of the
 /// configuration, wherever they come from, and tokens that logins give.

@@ -1,4 +1,5 @@
 internal import Checkpoint
+import EventLoop
 import FileSink
 import GRPCCore
 import HTTP2Transport
@@ -10,7 +11,6 @@ import PostgresStore
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
-import TLSStream
 
 /// One run from lock to report. Everything but the streams happens on one thread of its own, since
 /// sinks block.
@@ -41,20 +41,26 @@ final class PipelineRun {
   /// Runs and leaves the outcome in `report`.
   func execute() async {
     do {
-      try await self.run()
+      // Sinks block: they get a thread that nobody else waits for.
+      let worker = try EventLoop(name: "pipeline")
+      try await withTaskExecutorPreference(worker) { try await self.run() }
     } catch {
-      let failure = RunFailure(error)
-      self.report.exitCode = failure.exitCode
-      self.report.reason = failure.reason
-      self.report.message = failure.message
-      if failure.reason == "already_running", self.configuration.run.ifRunning == .skip {
-        self.report.exitCode = .success
-      }
+      self.failed(error)
     }
     self.progress?.finish()
     self.report.finishedAt = UTCTime.now()
     if let message = self.report.message, self.report.exitCode != .success {
       self.logger.error("\(message)")
+    }
+  }
+
+  private func failed(_ error: any Error) {
+    let failure = RunFailure(error)
+    self.report.exitCode = failure.exitCode
+    self.report.reason = failure.reason
+    self.report.message = failure.message
+    if failure.reason == "already_running", self.configuration.run.ifRunning == .skip {
+      self.report.exitCode = .success
     }
   }
 

@@ -1,4 +1,5 @@
 internal import Checkpoint
+import EventLoop
 import FileSink
 import GRPCCore
 import Pipeline
@@ -79,6 +80,8 @@ struct RunFailure: Error {
         error.message)
     case let error as EventDecodingError: self.init(.data, reason: "schema", "\(error)")
     case let error as TLSError: self.init(.configuration, reason: "tls", "\(error)")
+    case let error as SystemCallError:
+      self.init(error.isExhaustion ? .tryAgain : .internal, reason: "system", "\(error)")
     case let error as RPCError: self.init(.unavailable, reason: "connection", error.message)
     default: self.init(.internal, reason: "internal", "\(error)")
     }

@@ -1,5 +1,5 @@
+import EventLoop
 import Glibc
-import TLSStream
 
 /// Write end of the pipe that signal handlers report to.
 // Guard: set once, before the handlers that read it are installed.
@@ -16,9 +16,7 @@ final class SignalWatcher {
   init(onFirst: @escaping @Sendable () -> Void) throws {
     self.loop = try EventLoop(name: "signals")
     var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else {
-      throw RunFailure(.internal, reason: "signals", "pipe: \(String(cString: strerror(errno)))")
-    }
+    guard pipe(&ends) == 0 else { throw SystemCallError("pipe") }
     for end in ends {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
       _ = fcntl(end, F_SETFL, O_NONBLOCK)

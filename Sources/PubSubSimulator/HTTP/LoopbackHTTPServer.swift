@@ -1,7 +1,7 @@
 internal import CMicroHTTPD
+internal import EventLoop
 internal import Foundation
 internal import SimulatedOrg
-internal import TLSStream
 
 /// An HTTP/1.1 server on 127.0.0.1, running until `stop`.
 final class LoopbackHTTPServer: Sendable {

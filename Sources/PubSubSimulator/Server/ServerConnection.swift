@@ -1,4 +1,5 @@
 internal import CNGHTTP2
+internal import EventLoop
 internal import SimulatedOrg
 internal import TLSStream
 

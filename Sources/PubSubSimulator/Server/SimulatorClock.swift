@@ -1,6 +1,6 @@
+internal import EventLoop
 internal import Glibc
 internal import SimulatedOrg
-internal import TLSStream
 
 /// Wall-clock time that tests can move forward: days in no time.
 final class SimulatorClock: Sendable {

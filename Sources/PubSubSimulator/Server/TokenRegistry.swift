@@ -1,5 +1,5 @@
+internal import EventLoop
 internal import SimulatedOrg
-internal import TLSStream
 
 /// The org's identity, and the access tokens that are valid now. Shared by login and gRPC.
 final class TokenRegistry: Sendable {

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import PubSubAPI
 
 /// Signals on their way from the streams of all topics to the one runner, in order of arrival.

@@ -1,3 +1,4 @@
+import EventLoop
 import PubSubAPI
 
 @testable import PubSubSource

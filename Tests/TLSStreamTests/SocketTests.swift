@@ -1,48 +1,8 @@
+import EventLoop
 import TLSStream
-import TestSupport
 import Testing
 
-struct EventLoopTests {
-  @Test func runsWorkInOrderOnItsThread() async throws {
-    let loop = try EventLoop(name: "test")
-    #expect(!loop.isCurrent)
-    let log = Lock<[Int]>([])
-    await withCheckedContinuation { continuation in
-      for index in 0..<1000 { loop.execute { log.withLock { $0.append(index) } } }
-      loop.execute {
-        if loop.isCurrent { continuation.resume() }
-      }
-    }
-    #expect(log.withLock { $0 } == Array(0..<1000))
-  }
-
-  @Test func runsTasksThatPreferIt() async throws {
-    let loop = try EventLoop(name: "test")
-    let wasCurrent = await withTaskExecutorPreference(loop) {
-      await Task.yield()
-      return loop.isCurrent
-    }
-    #expect(wasCurrent)
-  }
-
-  @Test func runsTimersByDeadlineUnlessCancelled() async throws {
-    let loop = try EventLoop(name: "test")
-    let log = Lock<[String]>([])
-    await withCheckedContinuation { continuation in
-      loop.execute {
-        let now = ContinuousClock.now
-        loop.schedule(at: now + .milliseconds(20)) { continuation.resume() }
-        loop.schedule(at: now + .milliseconds(2)) { log.withLock { $0.append("second") } }
-        loop.schedule(at: now + .milliseconds(1)) { log.withLock { $0.append("first") } }
-        let cancelled = loop.schedule(at: now + .milliseconds(1)) {
-          log.withLock { $0.append("cancelled") }
-        }
-        loop.cancel(cancelled)
-      }
-    }
-    #expect(log.withLock { $0 } == ["first", "second"])
-  }
-
+struct SocketTests {
   @Test func acceptsConnectsAndTellsReadiness() async throws {
     let loop = try EventLoop(name: "test")
     let received: [UInt8] = try await withCheckedThrowingContinuation { continuation in

@@ -24,11 +24,12 @@ public final class EventLoop: TaskExecutor {
   private let core: EventLoopCore
 
   /// - Parameter name: of the thread, for debuggers; at most 15 bytes are kept.
-  public init(name: String) throws(TLSError) {
+  /// - Throws: when the system has no descriptors or no thread left.
+  public init(name: String) throws(SystemCallError) {
     Self.ignoreBrokenPipes()
     let core = try EventLoopCore()
     self.core = core
-    Thread.detach(name: name) { core.run() }
+    try Thread.detach(name: name) { core.run() }
   }
 
   deinit { self.core.post(.end) }
@@ -58,12 +59,12 @@ public final class EventLoop: TaskExecutor {
   /// An empty interest keeps the registration without waiting.
   public func register(
     _ descriptor: Int32, interest: Readiness, handler: @escaping (Readiness) -> Void
-  ) throws(TLSError) {
+  ) throws(SystemCallError) {
     try self.core.register(descriptor, interest: interest, handler: handler)
   }
 
   /// Changes what the handler of `descriptor` waits for.
-  public func update(_ descriptor: Int32, interest: Readiness) throws(TLSError) {
+  public func update(_ descriptor: Int32, interest: Readiness) throws(SystemCallError) {
     try self.core.update(descriptor, interest: interest)
   }
 

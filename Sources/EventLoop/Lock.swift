@@ -1,4 +1,4 @@
-import Glibc
+public import Glibc
 
 /// A value guarded by a mutex, for short critical sections that never suspend.
 ///
@@ -6,9 +6,10 @@ import Glibc
 /// sanitizer on Linux and makes it report races that do not exist.
 public final class Lock<State>: @unchecked Sendable {
   // Guard: `state` is touched only between lock and unlock of `mutex`, or in `deinit`.
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private var state: State
+  @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  @usableFromInline var state: State
 
+  @inlinable
   public init(_ state: State) {
     self.state = state
     self.mutex = .allocate(capacity: 1)
@@ -25,7 +26,7 @@ public final class Lock<State>: @unchecked Sendable {
 
   /// Runs `body` while no other thread is inside. Not recursive: calling it again from `body`
   /// blocks for ever. Side effects such as resuming a continuation belong after it.
-  @inline(__always)
+  @inlinable
   public func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -43,12 +43,12 @@ final class EventLoopCore: @unchecked Sendable {
   private var timers = TimerQueue<() -> Void>()
   private var hasEnded = false
 
-  init() throws(TLSError) {
+  init() throws(SystemCallError) {
     self.epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
-    guard self.epoll >= 0 else { throw TLSError.system("epoll_create1") }
+    guard self.epoll >= 0 else { throw SystemCallError("epoll_create1") }
     self.wakeup = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
     guard self.wakeup >= 0 else {
-      let error = TLSError.system("eventfd")
+      let error = SystemCallError("eventfd")
       close(self.epoll)
       throw error
     }
@@ -56,7 +56,7 @@ final class EventLoopCore: @unchecked Sendable {
     event.events = EPOLLIN.rawValue
     event.data.u64 = UInt64(UInt32(bitPattern: self.wakeup))
     guard epoll_ctl(self.epoll, EPOLL_CTL_ADD, self.wakeup, &event) == 0 else {
-      let error = TLSError.system("epoll_ctl")
+      let error = SystemCallError("epoll_ctl")
       close(self.epoll)
       close(self.wakeup)
       throw error
@@ -96,7 +96,7 @@ final class EventLoopCore: @unchecked Sendable {
       let count = epoll_wait(self.epoll, &events, Int32(events.count), timeout)
       self.inbox.withLock { $0.isAsleep = false }
       guard count >= 0 else {
-        precondition(errno == EINTR, "epoll_wait: \(errnoText(errno))")
+        precondition(errno == EINTR, "epoll_wait: \(SystemCallError.text(of: errno))")
         continue
       }
       for event in events.prefix(Int(count)) { self.dispatch(event) }
@@ -172,7 +172,7 @@ final class EventLoopCore: @unchecked Sendable {
   func register(
     _ descriptor: Int32, interest: EventLoop.Readiness,
     handler: @escaping (EventLoop.Readiness) -> Void
-  ) throws(TLSError) {
+  ) throws(SystemCallError) {
     self.generation &+= 1
     let registration = Registration(
       handler: handler, interest: interest, generation: self.generation)
@@ -180,7 +180,7 @@ final class EventLoopCore: @unchecked Sendable {
     self.registrations[descriptor] = registration
   }
 
-  func update(_ descriptor: Int32, interest: EventLoop.Readiness) throws(TLSError) {
+  func update(_ descriptor: Int32, interest: EventLoop.Readiness) throws(SystemCallError) {
     guard let registration = self.registrations[descriptor] else { return }
     guard registration.interest != interest else { return }
     registration.interest = interest
@@ -200,7 +200,7 @@ final class EventLoopCore: @unchecked Sendable {
 
   private func control(
     _ operation: Int32, _ descriptor: Int32, _ registration: Registration
-  ) throws(TLSError) {
+  ) throws(SystemCallError) {
     var event = epoll_event()
     if registration.interest.contains(.readable) {
       event.events |= EPOLLIN.rawValue | EPOLLRDHUP.rawValue
@@ -209,7 +209,7 @@ final class EventLoopCore: @unchecked Sendable {
     event.data.u64 =
       UInt64(registration.generation) << 32 | UInt64(UInt32(bitPattern: descriptor))
     guard epoll_ctl(self.epoll, operation, descriptor, &event) == 0 else {
-      throw TLSError.system("epoll_ctl")
+      throw SystemCallError("epoll_ctl")
     }
   }
 }

@@ -3,7 +3,7 @@ import Glibc
 
 /// Starting POSIX threads: for blocking calls and for loops that must not occupy a thread of the
 /// concurrency runtime.
-enum Thread {
+public enum Thread {
   private final class Entry: Sendable {
     let name: String
     let body: @Sendable () -> Void
@@ -15,9 +15,12 @@ enum Thread {
   }
 
   /// Runs `body` on a new detached thread that takes no signals: those belong to the program's
-  /// own handling. Traps when the system has no thread left, which leaves nothing to go on with.
+  /// own handling.
   /// - Parameter name: shown by debuggers, 15 bytes of it.
-  static func detach(name: String, _ body: @escaping @Sendable () -> Void) {
+  /// - Throws: when the system has no thread left; `body` does not run then.
+  public static func detach(
+    name: String, _ body: @escaping @Sendable () -> Void
+  ) throws(SystemCallError) {
     let entry = Unmanaged.passRetained(Entry(name: name, body: body))
     var all = sigset_t()
     var previous = sigset_t()
@@ -35,7 +38,10 @@ enum Thread {
         return nil
       }, entry.toOpaque())
     pthread_sigmask(SIG_SETMASK, &previous, nil)
-    precondition(code == 0, "pthread_create for '\(name)': \(errnoText(code))")
+    guard code == 0 else {
+      entry.release()
+      throw SystemCallError("pthread_create", code)
+    }
     pthread_detach(thread)
   }
 }

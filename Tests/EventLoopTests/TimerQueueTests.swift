@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSStream
+@testable import EventLoop
 
 struct TimerQueueTests {
   let start = ContinuousClock.now

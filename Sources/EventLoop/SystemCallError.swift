@@ -1,0 +1,41 @@
+public import Glibc
+
+/// A call of the operating system that failed.
+public struct SystemCallError: Error, Sendable, CustomStringConvertible {
+  /// The name of the function, as in its manual page.
+  public var call: String
+  /// Its `errno`.
+  public var number: Int32
+  public var fileID: String, line: Int
+
+  public init(
+    _ call: String, _ number: Int32 = errno, fileID: String = #fileID, line: Int = #line
+  ) {
+    (self.call, self.number, self.fileID, self.line) = (call, number, fileID, line)
+  }
+
+  /// Whether the process or the system has run out of something that may be free again later:
+  /// descriptors, threads, memory.
+  public var isExhaustion: Bool {
+    [EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC].contains(self.number)
+  }
+
+  public var description: String {
+    let remedy =
+      switch (self.call, self.number) {
+      case (_, EMFILE): "; raise the limit of open files of this user (ulimit -n, at least 256)"
+      case (_, ENFILE): "; raise the system's limit of open files (sysctl fs.file-max)"
+      case ("pthread_create", EAGAIN): "; raise the limit of processes and threads (ulimit -u)"
+      default: ""
+      }
+    return "\(self.call): \(Self.text(of: self.number)) (errno \(self.number))\(remedy)"
+  }
+
+  /// The system's sentence for an error number.
+  public static func text(of number: Int32) -> String {
+    var text = [CChar](repeating: 0, count: 256)
+    // Glibc fills the buffer for every number, known or not (XSI strerror_r).
+    guard strerror_r(number, &text, text.count) == 0 else { return "error \(number)" }
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

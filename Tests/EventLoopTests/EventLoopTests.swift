@@ -1,0 +1,123 @@
+import EventLoop
+import Glibc
+import Testing
+
+struct EventLoopTests {
+  @Test func runsWorkInOrderOnItsThread() async throws {
+    let loop = try EventLoop(name: "test")
+    #expect(!loop.isCurrent)
+    let log = Lock<[Int]>([])
+    await withCheckedContinuation { continuation in
+      for index in 0..<1000 { loop.execute { log.withLock { $0.append(index) } } }
+      loop.execute {
+        if loop.isCurrent { continuation.resume() }
+      }
+    }
+    #expect(log.withLock { $0 } == Array(0..<1000))
+  }
+
+  @Test func runsTasksThatPreferIt() async throws {
+    let loop = try EventLoop(name: "test")
+    let wasCurrent = await withTaskExecutorPreference(loop) {
+      await Task.yield()
+      return loop.isCurrent
+    }
+    #expect(wasCurrent)
+  }
+
+  @Test func runsTimersByDeadlineUnlessCancelled() async throws {
+    let loop = try EventLoop(name: "test")
+    let log = Lock<[String]>([])
+    await withCheckedContinuation { continuation in
+      loop.execute {
+        let now = ContinuousClock.now
+        loop.schedule(at: now + .milliseconds(20)) { continuation.resume() }
+        loop.schedule(at: now + .milliseconds(2)) { log.withLock { $0.append("second") } }
+        loop.schedule(at: now + .milliseconds(1)) { log.withLock { $0.append("first") } }
+        let cancelled = loop.schedule(at: now + .milliseconds(1)) {
+          log.withLock { $0.append("cancelled") }
+        }
+        loop.cancel(cancelled)
+      }
+    }
+    #expect(log.withLock { $0 } == ["first", "second"])
+  }
+
+  @Test("A registered descriptor is reported while it is ready, and not after it was deregistered")
+  func reportsReadiness() async throws {
+    let loop = try EventLoop(name: "test")
+    let ends = try Pipe()
+    let received: [UInt8] = try await withCheckedThrowingContinuation { continuation in
+      loop.execute {
+        do {
+          try loop.register(ends.readEnd, interest: .readable) { readiness in
+            var buffer = [UInt8](repeating: 0, count: 16)
+            let count = read(ends.readEnd, &buffer, buffer.count)
+            loop.deregister(ends.readEnd)
+            continuation.resume(
+              returning: readiness.contains(.readable) ? Array(buffer.prefix(count)) : [])
+          }
+        } catch { continuation.resume(throwing: error) }
+      }
+      let bytes: [UInt8] = [1, 2, 3]
+      _ = write(ends.writeEnd, bytes, bytes.count)
+    }
+    #expect(received == [1, 2, 3])
+    // A second event would resume the continuation twice, which traps.
+    _ = write(ends.writeEnd, [4] as [UInt8], 1)
+    await withCheckedContinuation { done in loop.execute { done.resume() } }
+    loop.stop()
+  }
+
+  @Test("What epoll refuses is an error that names the call and its errno")
+  func namesTheRefusedCall() async throws {
+    let loop = try EventLoop(name: "test")
+    let error: SystemCallError? = await withCheckedContinuation { continuation in
+      loop.execute {
+        do throws(SystemCallError) {
+          try loop.register(-1, interest: .readable) { _ in }
+          continuation.resume(returning: nil)
+        } catch { continuation.resume(returning: error) }
+      }
+    }
+    let refused = try #require(error)
+    #expect(refused.call == "epoll_ctl")
+    #expect(refused.number == EBADF)
+    #expect(refused.description == "epoll_ctl: Bad file descriptor (errno 9)")
+    #expect(!refused.isExhaustion)
+  }
+
+  @Test(
+    "An error of a system that has run out of something says so and names the limit",
+    arguments: [
+      (
+        "epoll_create1", EMFILE,
+        "raise the limit of open files of this user (ulimit -n, at least 256)"
+      ),
+      ("eventfd", ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"),
+      ("pthread_create", EAGAIN, "raise the limit of processes and threads (ulimit -u)"),
+    ])
+  func namesTheLimit(call: String, number: Int32, remedy: String) {
+    let error = SystemCallError(call, number)
+    #expect(error.isExhaustion)
+    #expect(error.description.hasPrefix("\(call): "))
+    #expect(error.description.hasSuffix("(errno \(number)); \(remedy)"))
+  }
+}
+
+/// Both ends are closed with the object.
+private final class Pipe: Sendable {
+  let readEnd: Int32
+  let writeEnd: Int32
+
+  init() throws {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw SystemCallError("pipe") }
+    (self.readEnd, self.writeEnd) = (ends[0], ends[1])
+  }
+
+  deinit {
+    close(self.readEnd)
+    close(self.writeEnd)
+  }
+}
