@@ -116,6 +116,9 @@ extension DecodePlan {
         case .json:
           next = try self.transcode(Int(step.argument), from: next, cursor, scratch)
           visitor.text(slot, self.transcoded(scratch))
+          for number in scratch.nonfinite {
+            visitor.nonfinite(slot, offset: number.offset, number.value)
+          }
         case .nothing, .union:
           break  // A union's branch is never a union.
         }
@@ -150,6 +153,7 @@ extension DecodePlan {
     _ type: Int, from first: UnsafePointer<UInt8>, _ cursor: AvroCursor, _ scratch: DecodeScratch
   ) throws(AvroError) -> UnsafePointer<UInt8> {
     scratch.text.removeAll()
+    if !scratch.nonfinite.isEmpty { scratch.nonfinite.removeAll(keepingCapacity: true) }
     var next = first
     try self.transcoder.write(
       type, &next, cursor, scratch, depth: 1, interpretation: nil, limits: self.limits)

@@ -158,6 +158,31 @@ public final class DecodeScratch {
   /// Items still allowed in this payload.
   @usableFromInline var itemBudget = 0
   var text = ByteBuffer()
+  /// Numbers for which the JSON text at hand has `null`, since JSON does not have them.
+  @usableFromInline var nonfinite: [NonfiniteNumber] = []
 
   public init() {}
+
+  /// Writes a number, or notes what `null` stands for.
+  func appendJSON(_ value: Double) {
+    if !value.isFinite { self.note(Float(value)) }
+    self.text.appendJSON(value)
+  }
+
+  func appendJSON(_ value: Float) {
+    if !value.isFinite { self.note(value) }
+    self.text.appendJSON(value)
+  }
+
+  @inline(never)
+  private func note(_ value: Float) {
+    self.nonfinite.append(NonfiniteNumber(offset: self.text.count, value: value))
+  }
+}
+
+/// NaN or an infinity, and where the JSON text has `null` for it.
+@frozen @usableFromInline
+struct NonfiniteNumber: Sendable {
+  @usableFromInline var offset: Int
+  @usableFromInline var value: Float
 }

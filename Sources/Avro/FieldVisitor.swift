@@ -16,4 +16,16 @@ public protocol FieldVisitor {
   /// Text made from the payload: JSON, a big-decimal, or a UUID that is encoded as 16 bytes. Valid
   /// during the call.
   mutating func text(_ slot: Int, _ utf8: UnsafeBufferPointer<UInt8>)
+  /// A number that JSON does not have, for which the JSON text just given to `text` has `null`.
+  ///
+  /// Called after `text`, in the order of the text.
+  ///
+  /// - Parameters:
+  ///   - offset: of that `null` in the text.
+  ///   - value: NaN or an infinity.
+  mutating func nonfinite(_ slot: Int, offset: Int, _ value: Float)
+}
+
+extension FieldVisitor {
+  public mutating func nonfinite(_ slot: Int, offset: Int, _ value: Float) {}
 }

@@ -3,7 +3,7 @@ internal import JSON
 /// Writes values as JSON text: what stays nested after flattening (design of the NDJSON line:
 /// one rendering per type, the same as in columns).
 ///
-/// NaN and infinities are null. Of a map whose keys repeat, all entries are written.
+/// NaN and infinities are null, and `DecodeScratch.nonfinite` tells where. Of a map whose keys repeat, all entries are written.
 @usableFromInline
 final class JSONTranscoder: Sendable {
   private enum Node: Sendable {
@@ -161,9 +161,9 @@ final class JSONTranscoder: Sendable {
       scratch.text.append(try cursor.long(&next), as: type)
     case .float:
       let bits = UInt32(truncatingIfNeeded: try cursor.float(&next))
-      scratch.text.appendJSON(Float(bitPattern: bits))
+      scratch.appendJSON(Float(bitPattern: bits))
     case .double:
-      scratch.text.appendJSON(Double(bitPattern: try cursor.double(&next)))
+      scratch.appendJSON(Double(bitPattern: try cursor.double(&next)))
     case .enumeration(let symbols):
       scratch.text.append(symbols[try cursor.index(&next, below: symbols.count)])
     case .string:

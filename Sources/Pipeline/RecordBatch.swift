@@ -31,6 +31,22 @@ public final class RecordBatch {
     public var cell: UInt64 { UInt64(self.offset) << 32 | UInt64(self.count) }
   }
 
+  /// NaN or an infinity inside JSON text, which has `null` in its place.
+  public struct NonfiniteNumber: Sendable {
+    /// The cell that holds the text.
+    public var text: UInt64
+    /// Of the `null` in the text.
+    public var offset: UInt32
+    /// NaN or an infinity.
+    public var value: Float
+
+    public init(text: UInt64, offset: Int, value: Float) {
+      self.text = text
+      self.offset = UInt32(truncatingIfNeeded: offset)
+      self.value = value
+    }
+  }
+
   /// What is known of an event besides its rows.
   public struct Event {
     public var firstRow: Int
@@ -74,6 +90,8 @@ public final class RecordBatch {
   public var presenceStride: Int { self.stride }
   public var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
   public var arenaCount: Int { self.arenaUsed }
+  /// Of all rows, in the order of their texts in the arena. Rows of one event share texts.
+  public private(set) var nonfinite: [NonfiniteNumber] = []
 
   // Private throughout: for those the compiler proves exclusive access and leaves the checks at run
   // time out, a quarter of the time of decoding an event.
@@ -179,12 +197,19 @@ public final class RecordBatch {
     precondition(rows <= self.rows && arena <= self.arenaUsed, "truncate beyond the end")
     self.rows = rows
     self.arenaUsed = arena
+    while let last = self.nonfinite.last, Range(cell: last.text).offset >= arena {
+      self.nonfinite.removeLast()
+    }
   }
+
+  /// Notes a number that a JSON text has lost; texts come in the order of the arena.
+  public func note(_ number: NonfiniteNumber) { self.nonfinite.append(number) }
 
   /// Empties the batch for rows of `layout`, whose slots may differ from before.
   public func removeAll(layout: RecordLayout) {
     self.rows = 0
     self.arenaUsed = 0
+    if !self.nonfinite.isEmpty { self.nonfinite.removeAll(keepingCapacity: true) }
     self.events.removeAll(keepingCapacity: true)
     if layout.slotCount != self.slotCount {
       self.slotCount = layout.slotCount
@@ -207,5 +232,18 @@ public final class RecordBatch {
     presence.update(from: self.presence, count: self.rows * self.stride)
     self.presence.deallocate()
     self.presence = presence
+  }
+}
+
+extension [RecordBatch.NonfiniteNumber] {
+  /// Those of one text, in its order. Few batches have any at all: ask `isEmpty` first.
+  public func numbers(ofText cell: UInt64) -> ArraySlice<RecordBatch.NonfiniteNumber> {
+    var low = self.startIndex
+    var high = self.endIndex
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle].text < cell { low = middle + 1 } else { high = middle }
+    }
+    return self[low...].prefix { $0.text == cell }
   }
 }

@@ -5,9 +5,10 @@ public struct Column: Sendable, Equatable {
     case constant(String)
     /// A cell of the row.
     case slot(Int, ColumnType)
-    /// A record. Its own presence is in `slot` (its cell is unused); `scalar` is the cell of the
-    /// scalar branch of a union of a scalar and a record (Account.Name), which goes out under the
-    /// record's name. Not flattened, it is written as a JSON object of its present children.
+    /// A record. The presence of the field, whichever branch it has, is in `slot` (its cell is
+    /// unused); `scalar` is the cell of the scalar branch of a union of a scalar and a record
+    /// (Account.Name), which goes out under the record's name. Not flattened, it is written as a
+    /// JSON object of its present children, or as the scalar.
     case record(slot: Int, scalar: ScalarBranch?, children: [Column])
   }
 

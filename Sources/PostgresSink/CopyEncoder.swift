@@ -12,6 +12,7 @@ package import PostgresStore
 ///   (`"record_ids": "array"`); such rows share the bytes of their values.
 /// - U+0000, which PostgreSQL's text cannot hold, becomes U+FFFD.
 /// - Nanoseconds are rounded down to microseconds.
+/// - NaN and infinities inside JSON are the strings `"NaN"`, `"Infinity"`, `"-Infinity"`.
 package final class CopyEncoder {
   /// Fields of `RowBuffer.Row.metadata`: the fixed columns of history without `_loaded_at`.
   package static let metadataFieldCount = 19
@@ -32,6 +33,8 @@ package final class CopyEncoder {
   @exclusivity(unchecked) var named: [UInt64]
   @exclusivity(unchecked) var listNumber: UInt64 = 0
   @exclusivity(unchecked) var replaced = 0
+  /// The batch's; looked into only when it has any.
+  @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
 
   package init(layout: RecordLayout, tables: LayoutTables) {
     self.layout = layout
@@ -60,6 +63,7 @@ package final class CopyEncoder {
     var columns = cellCount..<cellCount
     self.values.removeAll()
     self.replaced = 0
+    if !batch.nonfinite.isEmpty || !self.lostNumbers.isEmpty { self.lostNumbers = batch.nonfinite }
     do throws(RejectedValue) {
       for row in event.firstRow..<event.firstRow + event.rowCount {
         try self.append(row: row, event, batch, base: base, columns: &columns, to: &buffer)
@@ -170,8 +174,21 @@ package final class CopyEncoder {
         buffer.cells.append(
           RowBuffer.Cell(
             column: entry.column, base + start..<base + self.values.count,
-            isDiff: slot >= 0 && !diffs.isEmpty && diffs[slot >> 3] & 1 << UInt8(slot & 7) != 0))
+            isDiff: !diffs.isEmpty && self.isDiff(entry, slot, diffs)))
       }
+    }
+  }
+
+  /// Whether the value is a diff, or a record that holds one.
+  private func isDiff(
+    _ entry: CellEncoding, _ slot: Int, _ diffs: UnsafeBufferPointer<UInt8>
+  ) -> Bool {
+    guard slot >= 0 else { return false }
+    guard entry.operation == .record || entry.operation == .recordText else {
+      return diffs[slot >> 3] & 1 << UInt8(slot & 7) != 0
+    }
+    return self.plan.listedFields.contains {
+      $0.column == entry.column && diffs[$0.slot >> 3] & 1 << UInt8($0.slot & 7) != 0
     }
   }
 
@@ -234,6 +251,10 @@ package final class CopyEncoder {
     case .enumeration:
       precondition(cell < UInt64(entry.count), "symbol \(cell) of an enumeration")
       self.append(self.plan.symbols[entry.argument + Int(cell)])
+    case .text: self.replaced += self.values.appendPostgresText(self.text(cell, row))
+    case .json:
+      self.values.append(UInt8(1))
+      self.replaced += self.values.appendPostgresJSON(self.text(cell, row))
     default: return self.appendValue(entry, row.bytes(cell), row)
     }
     return true
@@ -243,7 +264,6 @@ package final class CopyEncoder {
     _ entry: CellEncoding, _ bytes: UnsafeBufferPointer<UInt8>, _ row: RowCells
   ) -> Bool {
     switch entry.operation {
-    case .text: self.replaced += self.values.appendPostgresText(bytes)
     case .bytes: self.values.append(bytes)
     case .uuid, .textAsUUID: return self.values.appendPostgresUUID(bytes)
     case .decimal: return self.appendDecimal(bytes, entry)
@@ -251,19 +271,34 @@ package final class CopyEncoder {
       guard Self.fits(bytes, entry) else { return false }
       self.values.appendDecimal(unscaled: bytes, scale: entry.argument)
     case .interval: return self.values.appendPostgresInterval(bytes)
-    case .json:
-      self.values.append(UInt8(1))
-      self.replaced += self.values.appendPostgresJSON(bytes)
     case .choices: self.replaced += self.values.appendPostgresChoices(bytes)
     case .stringList: self.replaced += self.values.appendPostgresTextArray(json: bytes)
     case .record, .recordText:
       self.scratch.removeAll()
-      self.plan.records[entry.argument].append(row: row, to: &self.scratch)
+      self.plan.records[entry.argument].append(
+        row: row, lost: self.lostNumbers, to: &self.scratch)
       if entry.operation == .record { self.values.append(UInt8(1)) }
       self.replaced += self.values.appendPostgresJSON(self.scratch.bytes)
     default: preconditionFailure("\(entry.operation) of a range")
     }
     return true
+  }
+
+  /// The cell's text; of JSON text, one that keeps NaN and infinities. Valid until the next value.
+  @inline(__always)
+  private func text(_ cell: UInt64, _ row: RowCells) -> UnsafeBufferPointer<UInt8> {
+    self.lostNumbers.isEmpty ? row.bytes(cell) : self.textWithLostNumbers(cell, row)
+  }
+
+  @inline(never)
+  private func textWithLostNumbers(
+    _ cell: UInt64, _ row: RowCells
+  ) -> UnsafeBufferPointer<UInt8> {
+    let lost = self.lostNumbers.numbers(ofText: cell)
+    guard !lost.isEmpty else { return row.bytes(cell) }
+    self.scratch.removeAll()
+    self.scratch.append(json: row.bytes(cell), lost: lost)
+    return self.scratch.bytes
   }
 
   /// Writing time grows with the square of the length: no more than the precision needs.

@@ -22,7 +22,7 @@ package struct CurrentTable {
 
   package func makeFold() -> RecordFold {
     RecordFold(
-      columnCount: self.definition.dataColumns.count, removesDeleted: self.removesDeleted)
+      columns: self.definition.dataColumns, removesDeleted: self.removesDeleted)
   }
 
   /// Applies deltas whose events are all later than what the rows hold.

@@ -1,12 +1,16 @@
-internal import PostgresStore
+package import PostgresStore
 
 /// Folds the rows of a table, in stream order, into one delta per record.
 ///
 /// The one place that knows what an event does to a record's row: incremental loading and rebuilding
 /// from history both run through it, so that they cannot differ. Memory is reused from fold to fold;
-/// in the steady state nothing is allocated per row, except for long-text diffs.
+/// in the steady state nothing is allocated per row, except for long-text diffs and for compounds that
+/// were not flattened.
 package struct RecordFold {
   package let columnCount: Int
+  /// Columns of records that were not flattened, whose values in updates hold only what the update
+  /// changed. By index; empty when there are none.
+  private let isCompound: [Bool]
   /// Deleted rows are removed, leaving a tombstone; else they are marked.
   private let removesDeleted: Bool
   /// The rows are all there is of their records, from the first event on; else the table may hold
@@ -58,18 +62,20 @@ package struct RecordFold {
     var count: Int32
     /// The diff that is to be applied to this one's result; -1: none.
     var next: Int32
+    /// Not a diff, but an object with the parts of a compound that changed.
+    var isParts: Bool
   }
 
-  package init(columnCount: Int, removesDeleted: Bool) {
+  package init(columns: [TableColumn], removesDeleted: Bool) {
     self.init(
-      columnCount: columnCount, removesDeleted: removesDeleted, isFromNothing: false,
-      metadata: .history)
+      columns: columns, removesDeleted: removesDeleted, isFromNothing: false, metadata: .history)
   }
 
   init(
-    columnCount: Int, removesDeleted: Bool, isFromNothing: Bool, metadata: MetadataFields
+    columns: [TableColumn], removesDeleted: Bool, isFromNothing: Bool, metadata: MetadataFields
   ) {
-    self.columnCount = columnCount
+    self.columnCount = columns.count
+    self.isCompound = columns.contains(where: \.isCompound) ? columns.map(\.isCompound) : []
     self.removesDeleted = removesDeleted
     self.isFromNothing = isFromNothing
     self.metadata = metadata
@@ -178,7 +184,7 @@ package struct RecordFold {
   private mutating func setCells(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
     for cell in buffer.cells[row.cells] {
       let target = delta * self.columnCount + Int(cell.column)
-      if cell.isDiff && !cell.isNull {
+      if !cell.isNull && (cell.isDiff || self.holdsParts(cell, buffer)) {
         self.patch(delta, target, with: cell, buffer)
         continue
       }
@@ -188,12 +194,23 @@ package struct RecordFold {
     }
   }
 
-  // MARK: - Long-text diffs
+  /// The value is an object of a compound column: the parts it lacks stay as they are. (After an
+  /// image, which sets all columns to null first, it is all there is.)
+  private func holdsParts(_ cell: RowBuffer.Cell, _ buffer: RowBuffer) -> Bool {
+    guard !self.isCompound.isEmpty, self.isCompound[Int(cell.column)] else { return false }
+    return Self.withBytes(buffer, cell.offset, cell.count) { CompoundValue.isObject($0) }
+  }
+
+  // MARK: - Long-text diffs and parts of compounds
 
   private mutating func patch(
     _ delta: Int, _ index: Int, with diff: RowBuffer.Cell, _ buffer: RowBuffer
   ) {
     let cell = self.cells[index]
+    if cell.isSet, !diff.isDiff {
+      self.mergeParts(index, of: diff, buffer)
+      return
+    }
     if cell.isSet {
       self.cells[index].isStale = true
       guard !cell.isNull else { return }
@@ -204,7 +221,8 @@ package struct RecordFold {
       return
     }
     let entry = Int32(self.pending.count)
-    self.pending.append(PendingDiff(offset: diff.offset, count: diff.count, next: -1))
+    self.pending.append(
+      PendingDiff(offset: diff.offset, count: diff.count, next: -1, isParts: !diff.isDiff))
     guard cell.isPending else {
       self.cells[index] = .pending(Int(entry))
       self.deltas[delta].pendingDiffCount += 1
@@ -213,6 +231,24 @@ package struct RecordFold {
     var last = Int(cell.offset)
     while self.pending[last].next >= 0 { last = Int(self.pending[last].next) }
     self.pending[last].next = entry
+  }
+
+  /// Puts the parts that a row has into a value that is known.
+  private mutating func mergeParts(
+    _ index: Int, of row: RowBuffer.Cell, _ buffer: RowBuffer
+  ) {
+    let known = self.cells[index]
+    let merged =
+      known.isNull
+      ? nil
+      : self.withValue(known, buffer) { base in
+        Self.withBytes(buffer, row.offset, row.count) {
+          CompoundValue.merged($0, into: base)
+        }
+      }
+    self.cells[index] =
+      merged.map { self.own($0) } ?? .value(offset: row.offset, count: row.count, isOwn: false)
+    self.cells[index].isStale = known.isStale
   }
 
   /// So many diffs wait for values in the table that they have to be resolved first.
@@ -232,12 +268,12 @@ package struct RecordFold {
     self.pending.removeAll(keepingCapacity: true)
   }
 
-  /// True when the column of the delta waits for the value in the table.
+  /// True when the column of the delta waits for the value in the table: it has diffs, or parts.
   package func isPending(_ delta: Int, column: Int) -> Bool {
     self.cells[delta * self.columnCount + column].isPending
   }
 
-  /// Applies the diffs that wait for the column's value in the table.
+  /// Applies the diffs and the parts that wait for the column's value in the table.
   ///
   /// - Parameter base: nil when the row is not there or its value is null.
   package mutating func resolve(
@@ -250,13 +286,16 @@ package struct RecordFold {
     var isStale = false
     while entry >= 0 {
       let diff = self.pending[entry]
-      let new: [UInt8]? = Self.withBytes(buffer, diff.offset, diff.count) { diff in
-        if let value {
-          return value.withUnsafeBufferPointer { TextDiff.apply(diff, to: $0) }
+      let new: [UInt8]? = Self.withBytes(buffer, diff.offset, diff.count) { change in
+        func apply(to base: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+          diff.isParts
+            ? CompoundValue.merged(change, into: base) ?? Array(change)
+            : TextDiff.apply(change, to: base)
         }
-        return base.flatMap { TextDiff.apply(diff, to: $0) }
+        if let value { return value.withUnsafeBufferPointer { apply(to: $0) } }
+        return base.map { apply(to: $0) } ?? (diff.isParts ? Array(change) : nil)
       }
-      isStale = new == nil
+      isStale = new == nil || isStale && diff.isParts
       value = new ?? value
       entry = Int(diff.next)
     }

@@ -1,8 +1,8 @@
 internal import JSON
 internal import Pipeline
 
-/// Writes a record that was not flattened as JSON text, as its line in a file would hold it.
-/// Compiled once per layout.
+/// Writes a record that was not flattened as JSON text, as its line in a file would hold it, but for
+/// NaN and infinities: they are strings, as `to_jsonb` makes them. Compiled once per layout.
 struct RecordJSONWriter {
   private struct Member {
     /// `"City":`
@@ -56,9 +56,13 @@ struct RecordJSONWriter {
   }
 
   /// Appends `{…}` of the present children, or the scalar.
-  func append(row: RowCells, to output: inout ByteBuffer) {
+  ///
+  /// - Parameter lost: the batch's `nonfinite`.
+  func append(
+    row: RowCells, lost: [RecordBatch.NonfiniteNumber], to output: inout ByteBuffer
+  ) {
     if let scalar, row.presence[scalar.slot] == RecordBatch.Presence.value {
-      self.append(scalar, row, to: &output)
+      self.append(scalar, row, lost, to: &output)
       return
     }
     output.append(UInt8(ascii: "{"))
@@ -73,32 +77,41 @@ struct RecordJSONWriter {
       if presence == RecordBatch.Presence.null {
         output.append(utf8: "null")
       } else {
-        self.append(member, row, to: &output)
+        self.append(member, row, lost, to: &output)
       }
     }
     output.append(UInt8(ascii: "}"))
   }
 
-  private func append(_ member: Member, _ row: RowCells, to output: inout ByteBuffer) {
+  private func append(
+    _ member: Member, _ row: RowCells, _ lost: [RecordBatch.NonfiniteNumber],
+    to output: inout ByteBuffer
+  ) {
     switch member.value {
     case .constant(let text): output.append(text)
     case .enumeration(let symbols): output.append(symbols[Int(row.cells[member.slot])])
-    case .record(let writer): writer.append(row: row, to: &output)
-    case .scalar(let type): Self.append(row.cells[member.slot], type, row, to: &output)
+    case .record(let writer): writer.append(row: row, lost: lost, to: &output)
+    case .scalar(let type): Self.append(row.cells[member.slot], type, row, lost, to: &output)
     }
   }
 
   private static func append(
-    _ cell: UInt64, _ type: ColumnType, _ row: RowCells, to output: inout ByteBuffer
+    _ cell: UInt64, _ type: ColumnType, _ row: RowCells, _ lost: [RecordBatch.NonfiniteNumber],
+    to output: inout ByteBuffer
   ) {
     let number = Int64(bitPattern: cell)
     switch type {
     case .boolean: output.appendJSON(cell != 0)
     case .int32, .int64: output.append(number)
-    case .float: output.appendJSON(Float(bitPattern: UInt32(truncatingIfNeeded: cell)))
-    case .double: output.appendJSON(Double(bitPattern: cell))
+    case .float:
+      let value = Float(bitPattern: UInt32(truncatingIfNeeded: cell))
+      if value.isFinite { output.append(value) } else { output.appendJSON(nonfinite: value) }
+    case .double:
+      let value = Double(bitPattern: cell)
+      if value.isFinite { output.append(value) } else { output.appendJSON(nonfinite: Float(value)) }
     case .string, .uuid: output.appendJSONString(row.bytes(cell))
-    case .stringList, .json: output.append(row.bytes(cell))
+    case .stringList: output.append(row.bytes(cell))
+    case .json: output.append(json: row.bytes(cell), lost: lost.numbers(ofText: cell))
     case .duration: output.appendDuration(row.bytes(cell))
     // Sets of fields are metadata, enumerations have a case of their own.
     case .fieldSet, .enumeration: preconditionFailure("\(type) within a record")
@@ -115,6 +128,33 @@ struct RecordJSONWriter {
       default: break
       }
       output.append(UInt8(ascii: "\""))
+    }
+  }
+}
+
+extension ByteBuffer {
+  /// JSON text of a cell, with strings where it has `null` for NaN and infinities.
+  mutating func append(
+    json text: UnsafeBufferPointer<UInt8>, lost: ArraySlice<RecordBatch.NonfiniteNumber>
+  ) {
+    var start = 0
+    for number in lost {
+      let place = Int(number.offset)
+      self.append(UnsafeBufferPointer(rebasing: text[start..<place]))
+      self.appendJSON(nonfinite: number.value)
+      start = place + "null".utf8.count
+    }
+    self.append(UnsafeBufferPointer(rebasing: text[start...]))
+  }
+
+  /// `"NaN"` and its like, as `to_jsonb` of such a number does.
+  fileprivate mutating func appendJSON(nonfinite value: Float) {
+    if value.isNaN {
+      self.append(utf8: "\"NaN\"")
+    } else if value < 0 {
+      self.append(utf8: "\"-Infinity\"")
+    } else {
+      self.append(utf8: "\"Infinity\"")
     }
   }
 }

@@ -38,7 +38,7 @@ package final class Refold {
     self.current = CurrentTable(current, delete: delete)
     self.reader = HistoryReader(history)
     self.fold = RecordFold(
-      columnCount: current.dataColumns.count, removesDeleted: delete == .remove,
+      columns: current.dataColumns, removesDeleted: delete == .remove,
       isFromNothing: true, metadata: HistoryReader.metadataFields)
     self.buffer = RowBuffer(columnCount: current.dataColumns.count)
   }

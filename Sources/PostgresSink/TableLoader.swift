@@ -29,10 +29,10 @@ package final class TableLoader {
       } else {
         nil
       }
-    let columnCount = (history ?? current)?.dataColumns.count ?? 0
-    self.fold = RecordFold(columnCount: columnCount, removesDeleted: delete == .remove)
+    let columns = (history ?? current)?.dataColumns ?? []
+    self.fold = RecordFold(columns: columns, removesDeleted: delete == .remove)
     self.gapFold = RecordFold(
-      columnCount: columnCount, removesDeleted: delete == .remove, isFromNothing: false,
+      columns: columns, removesDeleted: delete == .remove, isFromNothing: false,
       metadata: HistoryReader.metadataFields)
   }
 

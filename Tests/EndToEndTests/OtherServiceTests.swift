@@ -10,6 +10,18 @@ import Testing
   func exportsAll() throws { try self.script.run("--calm", "--postgres", "--events", "1000") }
 
   @Test(
+    "Without flatten: compounds in one column, put together part by part in current tables",
+    .enabled(if: ProofScript.programs != nil))
+  func exportsNested() throws {
+    try self.script.run("--calm", "--nested", "--postgres", "--events", "600", "--seed", "3")
+  }
+
+  @Test(
+    "Every shape of union, with and without flatten, NaN inside arrays and maps too",
+    .enabled(if: ProofScript.programs != nil))
+  func exportsShapes() throws { try ProofScript("shapes_proof.py").run("--seed", "5") }
+
+  @Test(
     "The same when streams, logins and schemas fail and runs are killed",
     .enabled(if: ProofScript.programs != nil))
   func survivesFailures() throws {

@@ -198,6 +198,8 @@ class Event:
                         row[path] = "null"
             elif value is not None:
                 row[name] = text(value)
+                if kind in RECORDS:
+                    row[name + "{}"] = "value"
             else:
                 if kind in RECORDS:
                     children = [c for c, _ in RECORDS[kind] if name + "." + c in listed]

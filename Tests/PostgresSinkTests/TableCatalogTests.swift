@@ -115,6 +115,35 @@ import Testing
     #expect(again.columnIndices == [0, 1])
   }
 
+  @Test("A record that is not flattened is noted once as such, also for a column there before")
+  func notesCompounds() async throws {
+    let database = try await TestDatabase()
+    let connection = try database.connect()
+    let address = Column(
+      name: "Address", path: ["Address"],
+      content: .record(slot: 2, scalar: nil, children: [Column("City", 3, .string)]))
+    let catalog = TableCatalog(database.configuration())
+    let layout = self.layout([address, Column("Tags", 4, .json)])
+    let tables = try catalog.tables(for: layout, over: connection)
+    #expect(tables.dataColumns.map(\.isCompound) == [false, false, true, false])
+    let notes =
+      "SELECT table_name, detail FROM salesforce._etl_journal WHERE action = 'compound' ORDER BY 1"
+    let expected = [
+      ["opportunity", "Address as jsonb"], ["opportunity_history", "Address as jsonb"],
+    ]
+    #expect(try connection.rows(notes) == expected)
+    #expect(
+      try catalog.storedTables(over: connection)[0].current.dataColumns == tables.dataColumns)
+    // As an earlier version has left it: its notes are made up for when a schema comes again.
+    try connection.execute("DELETE FROM salesforce._etl_journal WHERE action = 'compound'")
+    #expect(
+      try catalog.storedTables(over: connection)[0].history.dataColumns.allSatisfy {
+        !$0.isCompound
+      })
+    for _ in 0..<2 { _ = try catalog.tables(for: layout, over: connection) }
+    #expect(try connection.rows(notes) == expected)
+  }
+
   @Test("freeze says what is missing and changes nothing")
   func freezes() async throws {
     let database = try await TestDatabase()

@@ -31,6 +31,8 @@ struct DuckDBViews {
     -- difference matters: list_contains(_nulled_fields, 'Amount') is true when the field was
     -- cleared; otherwise NULL means that the event did not touch it. In a CREATE or UNDELETE NULL
     -- means null.
+    -- Without the stage flatten an address is one JSON column. In an UPDATE it holds the parts that
+    -- changed, and the lists name the column; a part that was cleared is null in it.
     -- _file is the line's file, _epoch and _first_ordinal are the place in the stream of that file's
     -- first event: files of a topic in that order, and the lines of each, are the stream.
     -- _pipeline is the pipeline that wrote the file. An entity that several pipelines export here

@@ -10,17 +10,29 @@ public import Pipeline
 /// - Records that were not flattened are objects of their present children; the scalar branch of
 ///   a union of a scalar and a record stands bare under the record's name.
 /// - In lines of change events the lists of field names are always there, empty or not. They name
-///   keys of this line: slots outside the layout's columns are left out.
-/// - NaN and infinities are `null`, and `"_nonfinite":{"Amount":"NaN"}` ends the line.
+///   keys of this line, each once: slots outside the layout's columns are left out, and a part of a
+///   record that was not flattened is named by the record's key.
+/// - NaN and infinities are `null`, and `"_nonfinite":{"Amount":"NaN"}` ends the line. Inside a
+///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
 public final class NDJSONEncoder {
   public let layout: RecordLayout
   private let plan: NDJSONPlan
   /// Cells of the current row that JSON cannot write; empty between rows. Nothing outside this
   /// class reaches it, so the check for overlapping access, which took 4 % of a row, is left out.
-  @exclusivity(unchecked) private var nonfinite: [(name: NDJSONPlan.Text, value: NonfiniteValue)] =
-    []
+  @exclusivity(unchecked) private var nonfinite: [Nonfinite] = []
+  /// The batch's; looked into only when it has any.
+  @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
+  /// Number of the list of names at hand, and by record in which list its key was named last.
+  @exclusivity(unchecked) private var listNumber: UInt64 = 0
+  @exclusivity(unchecked) private var namedIn: [UInt64]
 
-  private enum NonfiniteValue { case nan, infinity, negativeInfinity }
+  /// A cell, or a number inside the JSON text of one.
+  private struct Nonfinite {
+    var name: NDJSONPlan.Text
+    var value: Float
+    /// The cell of the text and the number's offset in it; nil for the cell itself.
+    var place: (cell: UInt64, offset: Int)?
+  }
 
   /// What the steps of one row read.
   private struct Row {
@@ -38,6 +50,7 @@ public final class NDJSONEncoder {
   public init(layout: RecordLayout, options: NDJSONOptions = NDJSONOptions()) {
     self.layout = layout
     self.plan = NDJSONPlan(layout: layout, options: options)
+    self.namedIn = Array(repeating: 0, count: self.plan.sharedNameCount + 1)
   }
 
   /// Appends the line of a row, with its line feed.
@@ -48,8 +61,9 @@ public final class NDJSONEncoder {
     let row = Row(
       cells: batch.cells(ofRow: row), presence: UnsafeRawPointer(batch.presence(ofRow: row)),
       arena: batch.arenaBase)
+    if !batch.nonfinite.isEmpty || !self.lostNumbers.isEmpty { self.lostNumbers = batch.nonfinite }
     self.appendObject(self.plan.line, row, to: &output)
-    if !self.nonfinite.isEmpty { self.appendNonfinite(to: &output) }
+    if !self.nonfinite.isEmpty { self.appendNonfinite(row, to: &output) }
     output.append(UInt8(ascii: "\n"))
   }
 
@@ -113,14 +127,14 @@ public final class NDJSONEncoder {
       if value.isFinite {
         output.append(value)
       } else {
-        self.appendNonfinite(Double(value), entry.pointee.name, to: &output)
+        self.appendNonfinite(value, entry.pointee.name, to: &output)
       }
     case .double:
       let value = Double(bitPattern: cell)
       if value.isFinite {
         output.append(value)
       } else {
-        self.appendNonfinite(value, entry.pointee.name, to: &output)
+        self.appendNonfinite(Float(value), entry.pointee.name, to: &output)
       }
     case .string: output.appendJSONString(row.bytes(cell))
     case .enumeration:
@@ -147,7 +161,9 @@ public final class NDJSONEncoder {
     case .localNanoseconds:
       Self.quoted(&output) { $0.appendTimestamp(number, .nanoseconds, isLocal: true) }
     case .duration: output.appendDuration(row.bytes(cell))
-    case .jsonText: output.append(row.bytes(cell))
+    case .jsonText:
+      output.append(row.bytes(cell))
+      if !self.lostNumbers.isEmpty { self.noteLost(cell, entry.pointee.name) }
     case .fieldSet: self.appendNames(row.bytes(cell), to: &output)
     case .record: self.appendRecord(entry.pointee.argument, row, to: &output)
     }
@@ -180,13 +196,19 @@ public final class NDJSONEncoder {
     _ bits: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
   ) {
     let start = output.count
+    self.listNumber &+= 1
     for scan in self.plan.nameScans {
       var word = scan.firstWord
       for mask in scan.masks.indices {
         var set = Self.word(word, of: bits) & self.plan.nameMasks[mask]
         while set != 0 {
-          self.append(self.plan.names[word * 64 + set.trailingZeroBitCount], to: &output)
+          let name = self.plan.names[word * 64 + set.trailingZeroBitCount]
           set &= set &- 1
+          if name.shared != 0 {
+            guard self.namedIn[Int(name.shared)] != self.listNumber else { continue }
+            self.namedIn[Int(name.shared)] = self.listNumber
+          }
+          self.append(name.text, to: &output)
         }
         word += 1
       }
@@ -215,25 +237,46 @@ public final class NDJSONEncoder {
 
   @inline(never)
   private func appendNonfinite(
-    _ value: Double, _ name: NDJSONPlan.Text, to output: inout ByteBuffer
+    _ value: Float, _ name: NDJSONPlan.Text, to output: inout ByteBuffer
   ) {
     output.append(utf8: "null")
-    self.nonfinite.append(
-      (name, value.isNaN ? .nan : value < 0 ? .negativeInfinity : .infinity))
+    self.nonfinite.append(Nonfinite(name: name, value: value))
+  }
+
+  /// Takes up what the JSON text of a cell has lost.
+  @inline(never)
+  private func noteLost(_ cell: UInt64, _ name: NDJSONPlan.Text) {
+    for number in self.lostNumbers.numbers(ofText: cell) {
+      self.nonfinite.append(
+        Nonfinite(name: name, value: number.value, place: (cell, Int(number.offset))))
+    }
   }
 
   /// Reopens the object and adds the member that keeps what `null` has lost.
   @inline(never)
-  private func appendNonfinite(to output: inout ByteBuffer) {
+  private func appendNonfinite(_ row: Row, to output: inout ByteBuffer) {
     output.truncate(to: output.count - 1)
     output.append(utf8: ",\"_nonfinite\":")
     let start = output.count
-    for cell in self.nonfinite {
-      self.append(cell.name, to: &output)
-      switch cell.value {
-      case .nan: output.append(utf8: ":\"NaN\"")
-      case .infinity: output.append(utf8: ":\"Infinity\"")
-      case .negativeInfinity: output.append(utf8: ":\"-Infinity\"")
+    var text: UInt64?
+    var places = JSONPlaces(UnsafeBufferPointer(start: nil, count: 0))
+    for number in self.nonfinite {
+      self.append(number.name, to: &output)
+      if let place = number.place {
+        // The name goes on before its quote.
+        output.truncate(to: output.count - 1)
+        if text != place.cell { places = JSONPlaces(row.bytes(place.cell)) }
+        text = place.cell
+        places.appendPath(to: place.offset, into: &output)
+        output.append(UInt8(ascii: "\""))
+      }
+      output.append(UInt8(ascii: ":"))
+      if number.value.isNaN {
+        output.append(utf8: "\"NaN\"")
+      } else if number.value < 0 {
+        output.append(utf8: "\"-Infinity\"")
+      } else {
+        output.append(utf8: "\"Infinity\"")
       }
     }
     output.base[start] = UInt8(ascii: "{")

@@ -14,6 +14,14 @@ struct NDJSONPlan: ~Copyable {
     var count: UInt32
   }
 
+  /// The name of a slot in `_changed_fields` and its like.
+  struct ListName {
+    var text: Text
+    /// Not 0 for slots of a record that goes out as an object: all of them have its key, and one
+    /// number.
+    var shared: UInt32
+  }
+
   /// A part of a table.
   struct Rows {
     var first: Int
@@ -34,7 +42,8 @@ struct NDJSONPlan: ~Copyable {
   struct Entry {
     /// `,"Amount":`
     var key: Text
-    /// `,"Amount"`, or `,"BillingAddress.City"` for the child of a record that is not flattened.
+    /// For `_nonfinite`: `,"Amount"`, or `,"BillingAddress.Latitude"` for the child of a record that
+    /// is not flattened.
     var name: Text
     var operation: Operation
     /// Scale of a decimal, first index into `symbols`, index into `records`.
@@ -85,7 +94,9 @@ struct NDJSONPlan: ~Copyable {
   let nameScans: UnsafeMutableBufferPointer<NameScan>
   let nameMasks: UnsafeMutableBufferPointer<UInt64>
   /// One per slot; a count of 0 for slots that are in no column.
-  let names: UnsafeMutableBufferPointer<Text>
+  let names: UnsafeMutableBufferPointer<ListName>
+  /// The highest number of `ListName.shared`.
+  let sharedNameCount: Int
   /// The steps of the line itself; those of records follow or precede them.
   let line: Rows
 
@@ -102,6 +113,7 @@ struct NDJSONPlan: ~Copyable {
     self.nameScans = table(compiler.nameScans)
     self.nameMasks = table(compiler.nameMasks)
     self.names = table(compiler.names)
+    self.sharedNameCount = Int(compiler.sharedNameCount)
   }
 
   deinit {

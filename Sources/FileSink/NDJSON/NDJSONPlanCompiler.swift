@@ -18,12 +18,16 @@ struct NDJSONPlanCompiler: ~Copyable {
   private(set) var records: [NDJSONPlan.Record] = []
   private(set) var nameScans: [NDJSONPlan.NameScan] = []
   private(set) var nameMasks: [UInt64] = []
-  private(set) var names: [NDJSONPlan.Text]
+  private(set) var names: [NDJSONPlan.ListName]
+  private(set) var sharedNameCount: UInt32 = 0
+  /// The name that the slots of the record at hand share; nil for columns of the line.
+  private var sharedName: NDJSONPlan.ListName?
 
   init(layout: RecordLayout, options: NDJSONOptions) {
     self.layout = layout
     self.options = options
-    self.names = Array(repeating: .init(offset: 0, count: 0), count: layout.slotCount)
+    self.names = Array(
+      repeating: .init(text: .init(offset: 0, count: 0), shared: 0), count: layout.slotCount)
   }
 
   func finishText() -> UnsafeMutableBufferPointer<UInt8> {
@@ -108,7 +112,7 @@ struct NDJSONPlanCompiler: ~Copyable {
     _ name: String, type: ColumnType, slot: Int, parent: [String]
   ) -> NDJSONPlan.Entry {
     var entry = NDJSONPlan.Entry(
-      key: self.key(name), name: self.listName(name, slot: slot, parent: parent),
+      key: self.key(name), name: self.name(name, slot: slot, parent: parent),
       operation: self.operation(type), argument: 0)
     switch type {
     case .decimal(_, let scale): entry.argument = scale
@@ -125,9 +129,15 @@ struct NDJSONPlanCompiler: ~Copyable {
     _ name: String, _ slot: Int, _ scalar: Column.ScalarBranch?, _ children: [Column],
     parent: [String]
   ) -> NDJSONPlan.Entry {
+    let isOutermost = self.sharedName == nil
+    if isOutermost {
+      self.sharedNameCount += 1
+      self.sharedName = .init(text: self.quotedName([name]), shared: self.sharedNameCount)
+    }
+    defer { if isOutermost { self.sharedName = nil } }
     var entry = NDJSONPlan.Entry(
-      key: self.key(name), name: self.listName(name, slot: slot, parent: parent),
-      operation: .record, argument: 0)
+      key: self.key(name), name: self.name(name, slot: slot, parent: parent), operation: .record,
+      argument: 0)
     let branch = scalar.map { self.entry(name, type: $0.type, slot: $0.slot, parent: parent) }
     let steps = self.compile(children, parent: parent + [name])
     entry.argument = self.records.count
@@ -167,7 +177,7 @@ struct NDJSONPlanCompiler: ~Copyable {
   /// Cuts the order of names into runs of ascending slots, as columns are cut into scans.
   mutating func compileNameScans() {
     var run: [Int] = []
-    for slot in self.layout.fieldOrder where self.names[slot].count > 0 {
+    for slot in self.layout.fieldOrder where self.names[slot].text.count > 0 {
       if let last = run.last, !(last + 1...last + Self.widestGap).contains(slot) {
         self.finishNameScan(&run)
       }
@@ -210,16 +220,20 @@ struct NDJSONPlanCompiler: ~Copyable {
     return self.text(from: offset)
   }
 
-  /// The name under which a slot stands in `_changed_fields` and `_nonfinite`.
-  private mutating func listName(
-    _ name: String, slot: Int, parent: [String]
-  ) -> NDJSONPlan.Text {
+  /// The name of a slot in `_nonfinite`. In lists of fields it is the same, or that of the record
+  /// at hand.
+  private mutating func name(_ name: String, slot: Int, parent: [String]) -> NDJSONPlan.Text {
+    let text = self.quotedName(parent + [name])
+    self.names[slot] = self.sharedName ?? .init(text: text, shared: 0)
+    return text
+  }
+
+  /// `,"BillingAddress.Latitude"`
+  private mutating func quotedName(_ path: [String]) -> NDJSONPlan.Text {
     let offset = self.pool.count
     self.pool.append(UInt8(ascii: ","))
-    self.pool.appendJSONString((parent + [name]).joined(separator: "."))
-    let text = self.text(from: offset)
-    self.names[slot] = text
-    return text
+    self.pool.appendJSONString(path.joined(separator: "."))
+    return self.text(from: offset)
   }
 
   private func text(from offset: Int) -> NDJSONPlan.Text {

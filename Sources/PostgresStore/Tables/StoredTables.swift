@@ -48,7 +48,7 @@ extension EntityState {
       columns.append(
         TableColumn(
           name: registered.name, type: type, path: registered.path,
-          salesforceType: registered.salesforceType))
+          salesforceType: registered.salesforceType, isCompound: registered.isCompound))
     }
     return columns
   }

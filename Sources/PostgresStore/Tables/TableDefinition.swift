@@ -7,12 +7,19 @@ package struct TableColumn: Sendable, Equatable {
   package var path: String
   /// `Data:Currency` and the like; nil when the schema does not say.
   package var salesforceType: String?
+  /// Holds a record that was not flattened: an update has the parts that it changes, and the other
+  /// parts of the current row stay.
+  package var isCompound: Bool
 
-  package init(name: String, type: PostgresType, path: String, salesforceType: String? = nil) {
+  package init(
+    name: String, type: PostgresType, path: String, salesforceType: String? = nil,
+    isCompound: Bool = false
+  ) {
     self.name = name
     self.type = type
     self.path = path
     self.salesforceType = salesforceType
+    self.isCompound = isCompound
   }
 
   package var typeOID: UInt32 { self.type.oid }

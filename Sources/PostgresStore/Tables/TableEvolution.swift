@@ -225,7 +225,21 @@ struct TableEvolution {
         self.add(name, type, path: field.path, salesforceType: field.salesforceType, to: index)
       }
     }
+    self.noteCompound(field, name)
     self.columnNames.append(name)
+  }
+
+  /// Notes that updates have parts of the column's value, so that rebuilding from history puts them
+  /// together as loading does.
+  private mutating func noteCompound(_ field: TableMapping.Field, _ name: String) {
+    guard case .record = field.content else { return }
+    for index in self.state.tables.indices {
+      guard let known = self.state.tables[index].registered[name], !known.isCompound else {
+        continue
+      }
+      self.state.tables[index].registered.change(name) { $0.isCompound = true }
+      self.note(self.state.tables[index], "compound", known.compoundNote)
+    }
   }
 
   private mutating func discard(_ field: TableMapping.Field) {

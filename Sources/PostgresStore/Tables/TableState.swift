@@ -15,6 +15,8 @@ struct TableState: Sendable {
     var salesforceType: String?
     /// `PostgresType.sqlName` of what the column was made as.
     var sqlType: String
+    /// Noted in the journal, which a role can write to that may not alter tables.
+    var isCompound = false
   }
 
   let kind: TableDefinition.Kind
@@ -79,6 +81,12 @@ extension EntityState {
   }
 }
 
+extension TableState.Registered {
+  /// What the journal says of a compound column: columns may be renamed, but never change the field
+  /// and the type that they were made for.
+  var compoundNote: String { "\(self.path) as \(self.sqlType)" }
+}
+
 extension TableState {
   fileprivate mutating func readColumns(
     over connection: PostgresConnection
@@ -119,12 +127,19 @@ extension TableState {
       FROM \(bookkeeping.qualified("_etl_column")) WHERE table_name = $1
       ORDER BY ordinal, column_name
       """, [self.name])
+    let compounds = try connection.query(
+      """
+      SELECT DISTINCT detail FROM \(bookkeeping.qualified("_etl_journal"))
+      WHERE table_name = $1 AND action = 'compound'
+      """, [self.name])
+    let compound = Set((0..<compounds.rowCount).map { compounds[$0, 0] ?? "" })
     for row in 0..<columns.rowCount {
-      self.registered.append(
-        Registered(
-          name: columns[row, 0] ?? "", ordinal: columns[row, 1].flatMap(Int.init) ?? 0,
-          path: columns[row, 2] ?? "", salesforceType: columns[row, 3],
-          sqlType: columns[row, 4] ?? ""))
+      var column = Registered(
+        name: columns[row, 0] ?? "", ordinal: columns[row, 1].flatMap(Int.init) ?? 0,
+        path: columns[row, 2] ?? "", salesforceType: columns[row, 3],
+        sqlType: columns[row, 4] ?? "")
+      column.isCompound = compound.contains(column.compoundNote)
+      self.registered.append(column)
     }
   }
 }

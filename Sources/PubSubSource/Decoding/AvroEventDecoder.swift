@@ -109,6 +109,9 @@ public final class AvroEventDecoder {
 
     arena.move(to: batch.arenaBase)
     let cells = RowCells(visitor)
+    for union in self.compiled.unions where cells.value(union.scalar) != nil {
+      cells.presence[union.field] = RecordBatch.Presence.value
+    }
     cells.set(MetadataSlot.replayID, to: replayText)
     cells.set(MetadataSlot.eventID, to: event.eventID)
     if let header = self.compiled.header {

@@ -15,8 +15,18 @@ struct EventLayout: Sendable {
   let entity: [UInt8]
   /// Bytes of a bitset over the slots.
   let setByteCount: Int
+  /// Fields that are a scalar or a record.
+  let unions: [Union]
   /// Most bytes of the arena that the metadata of an event takes, IDs and payload not counted.
   let metadataByteCount: Int
+
+  /// Slots of a field that is a union of a scalar and a record.
+  struct Union: Sendable {
+    /// Of the scalar branch.
+    var scalar: Int
+    /// Of the field's presence, which decoding sets for the record only.
+    var field: Int
+  }
 
   struct Header: Sendable {
     let bitmaps: FieldBitmapIndex
@@ -104,6 +114,7 @@ struct EventLayout: Sendable {
           + "has", path: column.path.joined(separator: "."))
     }
     self.entity = Array(entity.utf8)
+    self.unions = Self.unions(body)
     self.setByteCount = (self.plan.slotCount + 7) / 8
     let longestType = self.header?.changeTypes.map(\.name.count).max() ?? 0
     self.metadataByteCount =
@@ -194,6 +205,15 @@ struct EventLayout: Sendable {
     return Column(
       name: field.name, path: field.path, content: content,
       salesforceType: SalesforceFieldType(doc: field.doc)?.name)
+  }
+
+  /// Unions within records come too.
+  private static func unions(_ fields: some Sequence<DecodePlan.Field>) -> [Union] {
+    fields.flatMap { field -> [Union] in
+      guard case .record(let slot, let scalar, let children) = field.content else { return [] }
+      let own = scalar.map { [Union(scalar: $0.slot, field: slot)] } ?? []
+      return own + Self.unions(children)
+    }
   }
 
   /// Level by level: fields of the event, then those of its records, each in schema order.

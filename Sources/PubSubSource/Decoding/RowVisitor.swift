@@ -73,4 +73,9 @@ struct RowVisitor: FieldVisitor {
     self.cells[slot] = batch.append(utf8).cell
     self.presence[slot] = RecordBatch.Presence.value
   }
+
+  mutating func nonfinite(_ slot: Int, offset: Int, _ value: Float) {
+    self.batch?.note(
+      RecordBatch.NonfiniteNumber(text: self.cells[slot], offset: offset, value: value))
+  }
 }

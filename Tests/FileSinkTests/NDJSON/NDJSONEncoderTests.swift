@@ -169,7 +169,56 @@ struct NDJSONEncoderTests {
         """)
   }
 
-  @Test("Lists name this line's keys in schema order, children of records with their parent")
+  @Test("NaN and infinities inside arrays, maps and records are named by their place")
+  func nonfiniteInside() {
+    let layout = RecordLayout.plain(
+      [
+        Column("Scores", 0, .json), Column("Rates", 1, .json),
+        Column("Deep", 2, children: [("List", 3, .json)]), Column("One", 4, .json),
+      ], slotCount: 5)
+    let batch = RecordBatch(layout: layout)
+    var lost: [RecordBatch.NonfiniteNumber] = []
+    func text(_ slot: Int, _ text: String, _ numbers: [Float]) {
+      var rest = text[...]
+      var offset = 0
+      for number in numbers {
+        // Each stands for the next null of the text.
+        guard let found = rest.firstRange(of: "null") else { return }
+        offset += rest[..<found.lowerBound].utf8.count
+        lost.append(
+          RecordBatch.NonfiniteNumber(
+            text: batch.cells(ofRow: 0)[slot], offset: offset, value: number))
+        offset += 4
+        rest = rest[found.upperBound...]
+      }
+    }
+    let scores = "[1.0,null,[\"a,]\",null]]"
+    let rates = #"{"E\"R":{"x":null},"y":1.0}"#
+    let list = #"[{"a":[],"b":null}]"#
+    batch.addRow([
+      0: .text(scores), 1: .text(rates), 2: .record, 3: .text(list), 4: .text("null"),
+    ])
+    text(0, scores, [.nan, .infinity])
+    text(1, rates, [-.infinity])
+    text(3, list, [.nan])
+    text(4, "null", [.nan])
+    // The texts of a dictionary came in any order.
+    for number in lost.sorted(by: { ($0.text, $0.offset) < ($1.text, $1.offset) }) {
+      batch.note(number)
+    }
+    // A copy of the row, as of an event of several records, and a row without any.
+    _ = batch.addCopies(ofRow: 0, count: 1)
+    batch.addRow([0: .text("[null]")])
+    let line = """
+      {"Scores":\(scores),"Rates":\(rates),"Deep":{"List":\(list)},"One":null,\
+      "_nonfinite":{"Scores[1]":"NaN","Scores[2][1]":"Infinity","Rates.E\\"R.x":"-Infinity",\
+      "Deep.List[0].b":"NaN","One":"NaN"}}
+
+      """
+    #expect(batch.lines() == line + line + "{\"Scores\":[null]}\n")
+  }
+
+  @Test("Lists name this line's keys, each once: a record by its own for any of its parts")
   func fieldNames() {
     // The decoder has put the children's slots between those of the top level.
     let columns = [
@@ -181,11 +230,13 @@ struct NDJSONEncoderTests {
       columns, slotCount: 80, fieldOrder: [1, 2, 5, 79, 3, 4], family: .changeEvent)
     let batch = RecordBatch(layout: layout)
     batch.addRow([0: .slots([1, 3, 4, 5, 79])])
+    batch.addRow([0: .slots([4])])
     batch.addRow([0: .slots([])])
     batch.addRow([:])
     #expect(
       batch.lines() == """
-        {"_changed":["A","renamed \\"b\\"","Addr.Street","Addr.City"]}
+        {"_changed":["A","renamed \\"b\\"","Addr"]}
+        {"_changed":["Addr"]}
         {"_changed":[]}
         {"_changed":[]}
 

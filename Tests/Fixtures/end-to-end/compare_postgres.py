@@ -5,7 +5,7 @@ Shares nothing with the exporter: schemas come from the service by GetSchema ove
 
     compare_postgres.py --truth FILE --url URL [--schema NAME] [--topic NAME ...] [--after REPLAY_ID]
         [--mode both|history|current] [--delete mark|remove] [--columns lower|snake|as_is]
-        [--tables CURRENT,HISTORY] [--schemas FILE]
+        [--tables CURRENT,HISTORY] [--schemas FILE] [--nested]
 
 Reads PUBSUB_ENDPOINT and the login's variables (what `pubsub-simulator --env` writes). Exits 0 and
 prints one JSON line of counts when every row stands exactly once, as it should, where it should in
@@ -39,7 +39,8 @@ class Truth:
     def __init__(self, arguments):
         self.arguments = arguments
         self.style = arguments.columns
-        self.expected = compare_truth.Expected(compare_truth.schemas(arguments.schemas))
+        self.expected = compare_truth.Expected(
+            compare_truth.schemas(arguments.schemas), arguments.nested)
         self.names, self.layouts = {}, {}
         self.tables, self.rows = {}, {}
         # Entities with change events, which have a current state.
@@ -97,6 +98,8 @@ class Truth:
         for name, doc, scalar, children in self.expected.schemas.leaves(event["schema_id"]).fields:
             leaves = [] if scalar is None else [(name, scalar, doc)]
             leaves += [(name + "_" + child, avro, "") for child, avro in children or []]
+            if self.arguments.nested and children:
+                leaves = [(name, "record", doc)]
             for column, avro, doc in leaves:
                 column, kind = self.name(column), model.pg_type(avro, doc)
                 if table.columns.setdefault(column, kind) != kind:
@@ -107,7 +110,7 @@ class Truth:
     def cells(self, event):
         cells, lists = self.expected.cells(event)
         return (
-            {self.name(name): model.clean(cell[0]) for name, cell in cells.items()},
+            {self.name(name): model.clean(plain(cell[0])) for name, cell in cells.items()},
             {key: [self.name(name) for name in names] for key, names in lists.items()},
         )
 
@@ -154,6 +157,16 @@ class Truth:
         }
         head = [model.encode(values[name], kind) for name, kind in list(model.CURRENT.items())[2:]]
         return head + data_fields(self.tables[key[0]], record.cells)
+
+
+def plain(value):
+    """Of a compound: its parts as JSON has them."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: None if part is None else compare_truth.convert(part, avro, doc)
+        for name, (part, avro, doc) in value.items()
+    }
 
 
 def data_fields(table, cells):
@@ -388,6 +401,7 @@ def main():
     parser.add_argument("--columns", default="lower", choices=["lower", "snake", "as_is"])
     parser.add_argument("--tables", default="{entity},{entity}_history", help="templates: current,history")
     parser.add_argument("--schemas", help="instead of the service's: a JSON file of texts by ID")
+    parser.add_argument("--nested", action="store_true", help="exported without the stage flatten")
     sys.exit(Comparison(parser.parse_args()).run())
 
 

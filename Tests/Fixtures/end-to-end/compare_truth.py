@@ -4,7 +4,7 @@ Shares nothing with the exporter: schemas come from the service by GetSchema ove
 lines are built here from the values the simulator published.
 
     compare_truth.py --truth FILE --output DIR [--output DIR ...] [--topic NAME ...]
-        [--skip LINES] [--schemas FILE]
+        [--skip LINES] [--schemas FILE] [--nested]
 
 Reads PUBSUB_ENDPOINT and PUBSUB_CA_FILE (what `pubsub-simulator --env` writes), or the schemas from
 a JSON file of texts by ID. Exits 0 and prints one JSON line of counts when every event stands exactly once, as it should, in order; else prints
@@ -188,8 +188,10 @@ LISTS = {
 class Expected:
     """Lines a truth event has to give."""
 
-    def __init__(self, schemas):
+    def __init__(self, schemas, nested=False):
+        """- nested: the pipeline has no stage `flatten`."""
         self.schemas = schemas
+        self.nested = nested
 
     def cells(self, event):
         """Columns that are present, in order: name to (value or None, Avro type, Salesforce type),
@@ -201,6 +203,7 @@ class Expected:
             touched = set(header["changedFields"]) | set(header["nulledFields"])
         names = {key: [] for key in LISTS}
         nested = {key: [] for key in LISTS}
+        joint = "." if self.nested else "_"
         for name, doc, scalar, children in self.schemas.leaves(event["schema_id"]).fields:
             value = event["fields"].get(name)
             listed = [key for key in LISTS if header and name in header[key]]
@@ -217,7 +220,7 @@ class Expected:
                 for key in listed:
                     names[key].append(name)
             for child, avro in children:
-                column = name + "_" + child
+                column = name + joint + child
                 path = name + "." + child
                 inner = value.get(child) if is_record else None
                 whole = value is None or is_record
@@ -227,7 +230,37 @@ class Expected:
                     for key in LISTS:
                         if path in header[key] or (key in listed and whole):
                             nested[key].append(column)
-        return cells, {key: names[key] + nested[key] for key in LISTS}
+        lists = {key: names[key] + nested[key] for key in LISTS}
+        return self.unflattened(event, cells, lists) if self.nested else (cells, lists)
+
+    def unflattened(self, event, cells, lists):
+        """The same with the parts of a compound in one object, which the lists name once."""
+        header = event["header"]
+        made = {}
+        for name, cell in cells.items():
+            compound, _, child = name.partition(".")
+            if not child:
+                made[name] = cell
+            elif compound in made:
+                # A union of a string and a record that is null is one null.
+                if made[compound][0] is not None:
+                    made[compound][0][child] = cell
+            elif event["fields"].get(compound) is None and header and compound in (
+                header["changedFields"] + header["nulledFields"]
+            ):
+                made[compound] = (None, "record", "")
+            else:
+                made[compound] = ({child: cell}, "record", "")
+        for name, _, _, children in self.schemas.leaves(event["schema_id"]).fields:
+            if children and event["fields"].get(name) == {}:
+                made.setdefault(name, ({}, "record", ""))
+        order = [field[0] for field in self.schemas.leaves(event["schema_id"]).fields]
+        made = {name: made[name] for name in order if name in made}
+        short = {
+            key: list(dict.fromkeys(name.partition(".")[0] for name in names))
+            for key, names in lists.items()
+        }
+        return made, short
 
     def lines(self, event):
         header = event["header"]
@@ -235,7 +268,12 @@ class Expected:
         body = {}
         nonfinite = {}
         for name, (value, avro, doc) in cells.items():
-            if isinstance(value, str) and avro in ("double", "float"):
+            if isinstance(value, dict):
+                body[name] = {
+                    child: None if part is None else convert(part, avro, doc)
+                    for child, (part, avro, doc) in value.items()
+                }
+            elif isinstance(value, str) and avro in ("double", "float"):
                 nonfinite[name] = value
                 body[name] = None
             else:
@@ -288,8 +326,9 @@ def main():
     parser.add_argument("--topic", action="append")
     parser.add_argument("--skip", type=int, default=0, help="truth lines before the first export")
     parser.add_argument("--schemas", help="instead of the service's: a JSON file of texts by ID")
+    parser.add_argument("--nested", action="store_true", help="exported without the stage flatten")
     arguments = parser.parse_args()
-    expected = Expected(schemas(arguments.schemas))
+    expected = Expected(schemas(arguments.schemas), arguments.nested)
     problems = []
 
     def problem(text):

@@ -136,7 +136,7 @@ class Inventory:
             sys.exit("the manifest and the files differ: %s" % wrong)
 
 
-def compare(simulator, output, topics):
+def compare(simulator, output, topics, *options):
     """Ends with an error unless the files equal the truth; returns the counts."""
     files = data_files(output)
     for start in range(0, len(files), 1000):
@@ -147,6 +147,7 @@ def compare(simulator, output, topics):
         command += ["--topic", topic]
     if simulator.schemas:
         command += ["--schemas", simulator.schemas]
+    command += options
     compared = subprocess.run(command, env=simulator.environment, stdout=subprocess.PIPE)
     if compared.returncode:
         sys.exit("%s differs from the truth: %s" % (output, compared.stdout.decode()))

@@ -1,14 +1,14 @@
 """Exports from another implementation of the service, one that fails in all ways it may.
 
     other_service_proof.py --programs DIR --work DIR [--seed N] [--events N] [--kills N] [--calm]
-        [--postgres]
+        [--postgres] [--nested]
 
 Runs killed (-9) at random moments, then one to the caught-up point: the files must equal what that
 service published, event by event and field by field, and no file may have changed. --calm: without
 failures of the service. Undisturbed, every event is delivered once, but for what a channel's next run
 begins with; a kill costs no more deliveries than two batches and what was asked for. Runs that end
 after a few events ask for those only. --postgres: into tables too, two schemas of a private server,
-where a refold must change nothing.
+where a refold must change nothing. --nested: pipelines without the stage flatten.
 """
 
 import argparse
@@ -70,6 +70,9 @@ class Export:
         document = harness.pipeline(name, topics)
         document["run"]["quiet"] = "2s"
         document["commit"] = {"max_events": BATCH}
+        if arguments.nested:
+            document["stages"] = []
+        self.nesting = ["--nested"] if arguments.nested else []
         self.report = "%s/%s.report.json" % (arguments.work, name)
         self.options = ["--report", self.report]
         if url:
@@ -104,7 +107,7 @@ class Export:
             counts = self.compare_tables()
         else:
             inventory.check_manifest()
-            counts = harness.compare(self.service, self.output, self.topics)
+            counts = harness.compare(self.service, self.output, self.topics, *self.nesting)
         return {"kills": kills, "repeated": self.repeated, **counts}
 
     def begin(self):
@@ -133,7 +136,7 @@ class Export:
     def compare_tables(self):
         command = [sys.executable, harness.HERE + "/compare_postgres.py", "--url", self.url]
         command += ["--truth", self.service.truth, "--schemas", self.service.schemas]
-        command += ["--schema", self.name]
+        command += ["--schema", self.name, *self.nesting]
         for topic in self.topics:
             command += ["--topic", topic]
         counts = json.loads(self.expect(command))
@@ -152,6 +155,7 @@ def main():
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--calm", action="store_true")
     parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--nested", action="store_true")
     arguments = parser.parse_args()
     arguments.work = os.path.abspath(arguments.work)
     os.makedirs(arguments.work, exist_ok=True)

@@ -62,6 +62,8 @@ class Rejected(Exception):
 
 
 def pg_type(avro, doc):
+    if avro == "record":
+        return "jsonb"
     if avro == "long":
         return {
             "DateOnly": "date",
@@ -112,7 +114,20 @@ def expression(name, kind):
     return column
 
 
+def jsonb(value):
+    """As the server prints it: keys by length, then bytes; numbers in full."""
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: (len(member[0].encode()), member[0].encode()))
+        return "{%s}" % ", ".join("%s: %s" % (jsonb(name), jsonb(part)) for name, part in members)
+    if isinstance(value, float):
+        text = format(decimal.Decimal(repr(value)), "f")
+        return text[1:] if value == 0 and text.startswith("-") else text
+    return json.dumps(value, ensure_ascii=False)
+
+
 def clean(value):
+    if isinstance(value, dict):
+        return {name: clean(part) for name, part in value.items()}
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
@@ -120,6 +135,8 @@ def encode(value, kind):
     """A field of `COPY … TO STDOUT` of `expression`."""
     if value is None:
         return NULL
+    if kind == "jsonb":
+        return jsonb(value).translate(ESCAPES)
     if kind == "text":
         return value.translate(ESCAPES)
     if kind == "text[]":
@@ -258,5 +275,7 @@ class Fold:
                     record.stale_fields.add(name)
                     continue
                 self.patched += 1
+            if isinstance(value, dict) and isinstance(record.cells.get(name), dict):
+                value = {**record.cells[name], **value}
             record.cells[name] = value
             record.stale_fields.discard(name)

@@ -1,3 +1,4 @@
+import PostgresStore
 import Testing
 
 @testable import PostgresSink
@@ -22,7 +23,7 @@ import Testing
   func manyRecords() {
     let events = (0..<5000).map { Self.event(.update, Int64($0), id: "00x\($0 % 1700)") }
     let buffer = Self.buffer(events)
-    var fold = RecordFold(columnCount: Self.columns.count, removesDeleted: false)
+    var fold = RecordFold(columns: Self.columns, removesDeleted: false)
     for _ in 0..<2 {
       fold.removeAll()
       // Room is made between two calls, too.
@@ -40,7 +41,8 @@ import Testing
   @Test("The records of a wide table that are folded at a time take bounded memory")
   func wideTable() {
     let buffer = Self.buffer((0..<2500).map { Self.event(.update, Int64($0), id: "\($0)") })
-    var fold = RecordFold(columnCount: 1500, removesDeleted: false)
+    let columns = (0..<1500).map { TableColumn(name: "c\($0)", type: .text, path: "C\($0)") }
+    var fold = RecordFold(columns: columns, removesDeleted: false)
     var next = 0
     var ends: [Int] = []
     while next < buffer.rows.count {
@@ -58,7 +60,7 @@ import Testing
       Self.event(.update, 1, ["name": .text("a"), "order": .integer(1)]),
       Self.event(.update, 2, ["name": .null, "description": .text("b")]),
     ])
-    var fold = RecordFold(columnCount: Self.columns.count, removesDeleted: false)
+    var fold = RecordFold(columns: Self.columns, removesDeleted: false)
     _ = fold.fold(buffer, rows: 0..<2)
     let cells = (0..<Self.columns.count).map { fold.cell(0, column: $0) }
     #expect(cells.map(\.isSet) == [true, true, true, false, false])
@@ -74,7 +76,7 @@ import Testing
       Self.event(.gapUpdate, 2), Self.event(.delete, 3),
       Self.event(.create, 4, ["order": .integer(1)]),
     ])
-    var fold = RecordFold(columnCount: Self.columns.count, removesDeleted: false)
+    var fold = RecordFold(columns: Self.columns, removesDeleted: false)
     _ = fold.fold(buffer, rows: 0..<4)
     let delta = fold.deltas[0]
     #expect(delta.isReplacement && !delta.isPartial && delta.pendingDiffCount == 0)
@@ -95,7 +97,7 @@ import Testing
       Self.event(.update, 2, ["description": diff(2, "b", "B", result: "A\nB")]),
     ])
     for (base, isRight) in [("a\nb", true), ("a\nc", false)] {
-      var fold = RecordFold(columnCount: Self.columns.count, removesDeleted: false)
+      var fold = RecordFold(columns: Self.columns, removesDeleted: false)
       _ = fold.fold(buffer, rows: 0..<2)
       #expect(fold.isPending(0, column: 2) && fold.deltas[0].pendingDiffCount == 1)
       Array(base.utf8).withUnsafeBufferPointer { fold.resolve(0, column: 2, base: $0, buffer) }
@@ -114,7 +116,7 @@ import Testing
       Self.event(.delete, 3), Self.event(.update, 4, ["name": .text("b")]),
       Self.event(.gapCreate, 5),
     ])
-    var fold = RecordFold(columnCount: Self.columns.count, removesDeleted: true)
+    var fold = RecordFold(columns: Self.columns, removesDeleted: true)
     #expect(fold.fold(buffer, rows: 0..<5) == 1)
     fold.removeAll()
     #expect(fold.fold(buffer, rows: 1..<5) == 5)
