@@ -65,10 +65,26 @@ public final class RecordLayout: Sendable {
   /// `_changed_fields`: top level first, then the children of records.
   public let fieldOrder: [Int]
   public let columns: [Column]
+  /// The records among the fields of the schema, those within others behind them. Stages take them
+  /// apart, but not from here.
+  public let compounds: [Compound]
+
+  /// A field that is a record.
+  public struct Compound: Sendable, Equatable {
+    /// Of its presence. In a set of fields its bit says that the event names the field as a whole,
+    /// beside the bits of what is in it.
+    public var slot: Int
+    public var path: [String]
+
+    public init(slot: Int, path: [String]) {
+      self.slot = slot
+      self.path = path
+    }
+  }
 
   public init(
     topic: String, schemaID: String, entity: String, family: Family, slotCount: Int,
-    fieldOrder: [Int], columns: [Column]
+    fieldOrder: [Int], columns: [Column], compounds: [Compound] = []
   ) {
     self.topic = topic
     self.schemaID = schemaID
@@ -77,13 +93,15 @@ public final class RecordLayout: Sendable {
     self.slotCount = slotCount
     self.fieldOrder = fieldOrder
     self.columns = columns
+    self.compounds = compounds
   }
 
   /// The same rows under other columns.
   public func with(columns: [Column]) -> RecordLayout {
     RecordLayout(
       topic: self.topic, schemaID: self.schemaID, entity: self.entity, family: self.family,
-      slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns)
+      slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns,
+      compounds: self.compounds)
   }
 }
 

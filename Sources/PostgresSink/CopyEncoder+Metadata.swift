@@ -31,9 +31,10 @@ extension CopyEncoder {
     self.appendText(MetadataSlot.transactionKey, row)
     try self.appendSequenceNumber(row)
     self.appendText(MetadataSlot.changeOrigin, row)
-    self.appendList(MetadataSlot.changedFields, row)
-    self.appendList(MetadataSlot.nulledFields, row)
-    self.appendList(MetadataSlot.diffFields, row)
+    let isUpdate = change == .update
+    self.appendList(MetadataSlot.changedFields, row, namesCompounds: isUpdate)
+    self.appendList(MetadataSlot.nulledFields, row, namesCompounds: isUpdate)
+    self.appendList(MetadataSlot.diffFields, row, namesCompounds: false)
     buffer.rows.append(
       RowBuffer.Row(
         change: change, epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal,
@@ -152,7 +153,10 @@ extension CopyEncoder {
   }
 
   /// The names of the set's fields, each column once. Lists of change events are there always.
-  private func appendList(_ slot: Int, _ row: RowCells) {
+  ///
+  /// - Parameter namesCompounds: columns that only other schemas have of a compound field, too: the
+  ///   row nulls them, and rebuilding from history has to know.
+  private func appendList(_ slot: Int, _ row: RowCells, namesCompounds: Bool) {
     let set = row.text(slot)
     guard !set.isEmpty || self.layout.family == .changeEvent else { return self.appendNull() }
     let field = self.values.beginField()
@@ -167,6 +171,15 @@ extension CopyEncoder {
         self.named[listed.column] = self.listNumber
         self.append(listed.element)
         elementCount += 1
+      }
+      for compound in self.plan.compounds
+      where namesCompounds && Self.names(set, compound.slot) {
+        for (column, element) in zip(compound.columns, compound.elements)
+        where self.named[column] != self.listNumber {
+          self.named[column] = self.listNumber
+          self.append(element)
+          elementCount += 1
+        }
       }
     }
     self.values.finishTextArray(array, elementCount: elementCount)

@@ -84,12 +84,16 @@ package final class CopyEncoder {
     columns: inout Range<Int>, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
     let cells = RowCells(row, of: batch)
+    let change = Self.change(cells)
     // The fan-out over record IDs: one copy of the cells is enough.
     if row == event.firstRow || !self.isCopy(row, of: batch) {
       try self.appendCells(cells, base: base, to: &buffer)
+      if change == .update {
+        if !self.plan.compounds.isEmpty { self.nullCompounds(cells, to: &buffer) }
+        self.plan.unions.nullOtherBranches(in: &buffer, from: columns.upperBound)
+      }
       columns = columns.upperBound..<buffer.cells.count
     }
-    let change = Self.change(cells)
     guard cells.value(MetadataSlot.recordID) == nil, let list = cells.value(MetadataSlot.recordIDs)
     else {
       try self.appendRow(
@@ -190,6 +194,22 @@ package final class CopyEncoder {
     return self.plan.listedFields.contains {
       $0.column == entry.column && diffs[$0.slot >> 3] & 1 << UInt8($0.slot & 7) != 0
     }
+  }
+
+  /// An update that names a compound field as a whole replaces all of it: what only other schemas
+  /// have of it is null from then on.
+  private func nullCompounds(_ row: RowCells, to buffer: inout RowBuffer) {
+    let changed = row.text(MetadataSlot.changedFields)
+    let nulled = row.text(MetadataSlot.nulledFields)
+    for compound in self.plan.compounds
+    where Self.names(changed, compound.slot) || Self.names(nulled, compound.slot) {
+      for column in compound.columns { buffer.cells.append(RowBuffer.Cell(nullOf: column)) }
+    }
+  }
+
+  /// Whether a set of fields has a slot.
+  static func names(_ set: UnsafeBufferPointer<UInt8>, _ slot: Int) -> Bool {
+    !set.isEmpty && set[slot >> 3] & 1 << UInt8(slot & 7) != 0
   }
 
   /// Slots have the order of the schema, cells that of the table.

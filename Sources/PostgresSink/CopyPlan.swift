@@ -17,6 +17,16 @@ struct CopyPlan {
     var element: Piece
   }
 
+  /// A record of the schema, and the columns that other schemas, or another configuration, have made
+  /// of it.
+  struct Compound {
+    /// Of its bit in sets of fields.
+    var slot: Int
+    var columns: [Int]
+    /// Their elements of a `text[]`, length words included.
+    var elements: [Piece]
+  }
+
   /// One per column that is written, in the order of the table.
   private(set) var entries: [CellEncoding] = []
   /// By index of the entry; -1 for columns with the same text in every row, whose `argument` and
@@ -34,6 +44,9 @@ struct CopyPlan {
   private(set) var fieldOfColumn: [Int: (name: String, path: String)] = [:]
   /// In the order of the lists.
   private(set) var listedFields: [ListedField] = []
+  /// Those that have columns which this layout does not write.
+  private(set) var compounds: [Compound] = []
+  let unions: UnionColumns
   private(set) var pool: [UInt8] = []
   private(set) var topic = Piece(offset: 0, count: 0)
   private(set) var schemaID = Piece(offset: 0, count: 0)
@@ -42,6 +55,7 @@ struct CopyPlan {
 
   init(layout: RecordLayout, tables: LayoutTables) {
     self.columnCount = tables.dataColumns.count
+    self.unions = UnionColumns(tables.dataColumns)
     self.entryOfSlot = Array(repeating: -1, count: (layout.slotCount + 7) & ~7)
     self.masks = Array(repeating: 0, count: (layout.slotCount + 7) / 8)
     self.constants = Array(repeating: 0, count: (self.columnCount + 63) / 64)
@@ -90,6 +104,20 @@ struct CopyPlan {
       precondition(self.entryOfSlot[slot] < 0, "slot \(slot) is that of two columns")
       self.entryOfSlot[slot] = Int32(index)
       self.masks[slot / 8] |= 0xFF << UInt64(slot % 8 * 8)
+    }
+    let written = Set(self.entries.map(\.column))
+    for compound in layout.compounds {
+      let path = compound.path.joined(separator: ".")
+      let others = tables.dataColumns.indices.filter { index in
+        let column = tables.dataColumns[index]
+        return !written.contains(index)
+          && (column.path == path || column.path.hasPrefix(path + "."))
+      }
+      guard !others.isEmpty else { continue }
+      self.compounds.append(
+        Compound(
+          slot: compound.slot, columns: others,
+          elements: others.map { self.element(tables.dataColumns[$0].name) }))
     }
     for slot in layout.fieldOrder {
       guard let column = columnOfSlot[slot] else { continue }

@@ -8,6 +8,7 @@ struct HistoryReader {
   let selectStatement: String
   private let history: TableDefinition
   private var names: EarlierColumnNames
+  private let unions: UnionColumns
 
   /// Fields of the result before the data columns.
   private enum Field: Int, CaseIterable {
@@ -44,6 +45,7 @@ struct HistoryReader {
       min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch)), _epoch, _ordinal
       """
     self.history = history
+    self.unions = UnionColumns(history.dataColumns)
     self.names = EarlierColumnNames(history.dataColumns.map(\.name))
   }
 
@@ -107,6 +109,7 @@ struct HistoryReader {
         buffer.cells.append(RowBuffer.Cell(nullOf: column))
       }
     }
+    if change == .update { self.unions.nullOtherBranches(in: &buffer, from: first) }
     buffer.rows.append(
       RowBuffer.Row(
         change: change, epoch: Int32(truncatingIfNeeded: Self.integer(field(.epoch)) ?? 0),

@@ -64,7 +64,7 @@ package struct RowBuffer {
 
   package var bytes: [UInt8] = []
   package var rows: [Row] = []
-  /// Row by row, in the order of the columns.
+  /// Row by row, values in the order of the columns.
   package var cells: [Cell] = []
   package let columnCount: Int
 

@@ -123,7 +123,7 @@ struct EventLayout: Sendable {
     self.layout = RecordLayout(
       topic: topic, schemaID: schemaID, entity: entity,
       family: isChangeEvent ? .changeEvent : .platformEvent, slotCount: self.plan.slotCount,
-      fieldOrder: Self.fieldOrder(Array(body)), columns: columns)
+      fieldOrder: Self.fieldOrder(Array(body)), columns: columns, compounds: Self.compounds(body))
   }
 
   private static func isHeader(_ field: Schema.Field, in schema: Schema) -> Bool {
@@ -213,6 +213,15 @@ struct EventLayout: Sendable {
       guard case .record(let slot, let scalar, let children) = field.content else { return [] }
       let own = scalar.map { [Union(scalar: $0.slot, field: slot)] } ?? []
       return own + Self.unions(children)
+    }
+  }
+
+  private static func compounds(
+    _ fields: some Sequence<DecodePlan.Field>
+  ) -> [RecordLayout.Compound] {
+    fields.flatMap { field -> [RecordLayout.Compound] in
+      guard case .record(let slot, _, let children) = field.content else { return [] }
+      return [RecordLayout.Compound(slot: slot, path: field.path)] + Self.compounds(children)
     }
   }
 

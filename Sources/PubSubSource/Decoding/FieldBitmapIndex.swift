@@ -92,8 +92,8 @@ struct FieldBitmapIndex: Sendable {
     }
   }
 
-  /// Marks a field as a whole: its slot, or the slots of what the row holds for it, or all of
-  /// them when that is null.
+  /// Marks a field as a whole: its slot and, if it is a record, the slots of what the row holds for
+  /// it, or all of them when that is null.
   private func mark(
     _ index: Int, _ set: UnsafeMutablePointer<UInt8>, _ presence: UnsafeMutablePointer<UInt8>,
     marksNull: Bool
@@ -104,6 +104,7 @@ struct FieldBitmapIndex: Sendable {
       Self.markSlot(node.slot, set, presence, marksNull: marksNull)
       return
     }
+    set[node.slot >> 3] |= 1 << (node.slot & 7)
     if node.scalarSlot >= 0 {
       let isScalar = presence[node.scalarSlot] == RecordBatch.Presence.value
       if isScalar || presence[node.slot] != RecordBatch.Presence.value {

@@ -42,6 +42,8 @@ class Truth:
         self.expected = compare_truth.Expected(
             compare_truth.schemas(arguments.schemas), arguments.nested)
         self.names, self.layouts = {}, {}
+        # Columns that came from each compound field, by entity.
+        self.parts = {}
         self.tables, self.rows = {}, {}
         # Entities with change events, which have a current state.
         self.changing = set()
@@ -100,6 +102,9 @@ class Truth:
             leaves += [(name + "_" + child, avro, "") for child, avro in children or []]
             if self.arguments.nested and children:
                 leaves = [(name, "record", doc)]
+            elif children is not None:
+                parts = self.parts.setdefault(event["entity"], {}).setdefault(name, {})
+                parts.update(dict.fromkeys(leaf[0] for leaf in leaves))
             for column, avro, doc in leaves:
                 column, kind = self.name(column), model.pg_type(avro, doc)
                 if table.columns.setdefault(column, kind) != kind:
@@ -109,10 +114,34 @@ class Truth:
 
     def cells(self, event):
         cells, lists = self.expected.cells(event)
+        if event["header"] and event["header"]["changeType"] == "UPDATE":
+            self.complete(event, cells, lists)
         return (
             {self.name(name): model.clean(plain(cell[0])) for name, cell in cells.items()},
             {key: [self.name(name) for name in names] for key, names in lists.items()},
         )
+
+    def complete(self, event, cells, lists):
+        """What an update empties beside what its schema says: columns that earlier schemas have made
+        of a compound field which it names as a whole, and the other branch of a field that is a
+        scalar or a record."""
+        for name, _, scalar, children in self.expected.schemas.leaves(event["schema_id"]).fields:
+            if children is None or self.arguments.nested:
+                continue
+            columns = self.parts[event["entity"]][name]
+            own = [name + "_" + child for child, _ in children] + ([name] if scalar else [])
+            others = [column for column in columns if column not in own]
+            for key in ("changedFields", "nulledFields"):
+                if name in event["header"][key]:
+                    lists[key] += others
+                    for column in others:
+                        cells.setdefault(column, (None,))
+            filled = [column for column in columns if cells.get(column, (None,))[0] is not None]
+            if name in filled:
+                for column in columns:
+                    cells.setdefault(column, (None,))
+            elif filled and name in columns:
+                cells.setdefault(name, (None,))
 
     def history(self, event, cells, lists):
         """(key, line) of the rows of an event, without epoch and ordinal."""

@@ -168,6 +168,43 @@ import Testing
         == "ShippingAddress.Street ShippingAddress.City ShippingAddress.Latitude")
   }
 
+  @Test(
+    "A compound has its own bit in a set if the event names it as a whole",
+    arguments: [
+      (changed: "0x02", whole: [["Name"]]), ("0x04", [["BillingAddress"]]),
+      ("0x0C", [["BillingAddress"], ["ShippingAddress"]]), ("2-0x07", []), ("0x50", []),
+    ])
+  func wholeCompounds(changed: String, whole: [[String]]) throws {
+    let decoder = try Self.decoder()
+    #expect(
+      decoder.layout.compounds.map(\.path) == [["Name"], ["BillingAddress"], ["ShippingAddress"]])
+    // The record holds a value, a scalar, or nothing.
+    let values: [[Int: (inout AvroBytes) -> Void]] = [
+      [:],
+      [
+        1: {
+          $0.branch(1)
+          $0.string("Acme")
+        },
+        2: {
+          $0.branch(1)
+          $0.null()
+          $0.branch(1)
+          $0.string("Ulm")
+          $0.null()
+        },
+      ],
+    ]
+    for fields in values {
+      let batch = RecordBatch(layout: decoder.layout)
+      try decoder.decode(Self.payload(TestHeader(changed: [changed]), fields), into: batch)
+      let set = Array(
+        batch.bytes(.init(cell: batch.cells(ofRow: 0)[MetadataSlot.changedFields])))
+      let named = decoder.layout.compounds.filter { set[$0.slot / 8] & 1 << ($0.slot % 8) != 0 }
+      #expect(named.map(\.path) == whole)
+    }
+  }
+
   @Test func namesAreListedTopLevelFirst() throws {
     let row = try self.row(
       TestHeader(changed: ["0x50", "3-0x01", "2-0x04"]),
