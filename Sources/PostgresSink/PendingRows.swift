@@ -11,6 +11,10 @@ final class PendingRows {
   /// Rows, from the first, that the transaction has sent to the history.
   private(set) var sentCount = 0
   private var sentByteCount = 0
+  /// Of the events so far, milliseconds since 1970.
+  private(set) var newestCommit: Int64?
+  /// Others are wrong, and say nothing of the table.
+  private var plausibleCommits = FedTables.plausibleCommits()
   private let delete: PostgresSinkConfiguration.DeletePolicy
 
   init(
@@ -43,6 +47,11 @@ final class PendingRows {
       history: tables.history, current: tables.current, delete: self.delete)
   }
 
+  func note(commit time: Int64) {
+    guard self.plausibleCommits.contains(time) else { return }
+    self.newestCommit = max(self.newestCommit ?? time, time)
+  }
+
   /// Bytes of values that the transaction has not sent yet.
   var unsentByteCount: Int { self.buffer.bytes.count - self.sentByteCount }
 
@@ -59,6 +68,7 @@ final class PendingRows {
   func removeAll() {
     self.buffer.removeAll()
     self.loader.removeAll()
+    self.plausibleCommits = FedTables.plausibleCommits()
     self.unsend()
   }
 

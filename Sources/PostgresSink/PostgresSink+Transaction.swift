@@ -37,7 +37,14 @@ extension PostgresSink {
   package func prepare(
     _ topics: [String: JSONValue], refused report: (RefusedEvent) throws -> Void
   ) throws {
-    let members = topics.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }
+    for rows in self.pending {
+      guard let newest = rows.newestCommit else { continue }
+      self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
+    }
+    self.completeThrough = FedTables.completeThrough(topics)
+    let members = topics.sorted { $0.key < $1.key }.map { topic, position in
+      JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
+    }
     self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
     try self.retrying(continuesAhead: true) { try self.sendTransaction() }
     for event in self.refusedEvents() where self.told.insert(EventPlace(event)).inserted {
@@ -117,8 +124,7 @@ extension PostgresSink {
       try self.connection.beginLoad()
     }
     try self.checkpoint.store(
-      topics: self.topics, completeThrough: self.newestCommit.map { $0 - 5000 },
-      over: self.connection)
+      topics: self.topics, completeThrough: self.completeThrough, over: self.connection)
     if self.care == .immediateConstraints {
       try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
     }

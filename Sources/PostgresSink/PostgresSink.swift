@@ -39,7 +39,10 @@ package final class PostgresSink: TransactionalSink {
   var isAhead = false
   /// False from the first of these that failed until the end of its transaction.
   var maySendAhead = true
-  var newestCommit: Int64?
+  /// Tables of each topic, stored with its position.
+  var fedTables: FedTables
+  /// Milliseconds since 1970; nil when it is not known of a topic.
+  var completeThrough: Int64?
   /// Positions to be stored, JSON text.
   var topics = "{}"
   private var renewedAt = ContinuousClock.now
@@ -57,6 +60,7 @@ package final class PostgresSink: TransactionalSink {
       pipeline: pipeline, sink: name, org: org, owner: owner,
       bookkeeping: Bookkeeping(schema: configuration.schema))
     self.takesOver = takesOver
+    self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
     self.connection = try PostgresConnection(configuration.connection)
   }
 
@@ -71,10 +75,15 @@ package final class PostgresSink: TransactionalSink {
   ) throws -> [String: TopicPosition]? {
     try self.retrying { try self.catalog.prepare(over: self.connection) }
     // A commit without answer may have been done; then the row is this run's already.
-    return try self.retrying {
+    let stored = try self.retrying {
       try self.checkpoint.acquire(
         over: self.connection, takesOver: self.takesOver, creating: positions)
     }
+    try self.retrying { try self.fedTables.read(over: self.connection) }
+    if try self.retrying({ try self.views.isFreshnessOutdated(over: self.connection) }) {
+      try self.updateViews(nil)
+    }
+    return stored
   }
 
   /// Who held the lease that this run has taken over; nil when none was held by another.
@@ -111,7 +120,7 @@ package final class PostgresSink: TransactionalSink {
   }
 
   /// Of several entities (contract/semantics.md section 2).
-  private static func isChannel(_ topic: String) -> Bool {
+  static func isChannel(_ topic: String) -> Bool {
     topic == "/data/ChangeEvents" || topic.hasSuffix("__chn")
   }
 
@@ -134,9 +143,7 @@ package final class PostgresSink: TransactionalSink {
     let (encoder, rows) = try self.encoder(for: batch.layout)
     for index in batch.events.indices {
       let event = batch.events[index]
-      if let time = event.commitTimestamp, Self.plausibleCommits.contains(time) {
-        self.newestCommit = max(self.newestCommit ?? time, time)
-      }
+      if let time = event.commitTimestamp { rows.note(commit: time) }
       do throws(RejectedValue) {
         try encoder.append(event: index, of: batch, to: &rows.buffer)
       } catch {
@@ -145,10 +152,6 @@ package final class PostgresSink: TransactionalSink {
     }
     self.sendAhead(rows)
   }
-
-  /// Years 1 to 9999: what is outside says nothing of how far the tables are.
-  private static let plausibleCommits: ClosedRange<Int64> =
-    -62_135_596_800_000...253_402_300_799_999
 
   private func refuse(
     _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, reason: String
@@ -184,7 +187,7 @@ package final class PostgresSink: TransactionalSink {
   }
 
   /// `Opportunity` of `/data/OpportunityChangeEvent`; the last part of other topics' names.
-  private static func entity(ofTopic topic: String) -> String {
+  static func entity(ofTopic topic: String) -> String {
     let last = topic.split(separator: "/").last.map { String($0) } ?? topic
     for suffix in ["__ChangeEvent", "ChangeEvent"] where last.hasSuffix(suffix) {
       let base = last.dropLast(suffix.count)
@@ -208,6 +211,7 @@ package final class PostgresSink: TransactionalSink {
       self.onNotice?("\(layout.entity): field \(field) has no column and is left out")
     }
     try self.updateViews(tables)
+    self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
     // Rows of earlier tables stay in a buffer of their own, before the new ones.
     let isSame = last?.isFor(tables) ?? false
@@ -242,18 +246,18 @@ package final class PostgresSink: TransactionalSink {
 
   /// Views are for those who read: where they hold a view locked for long, or own it, the load goes
   /// on without a change to it.
-  private func updateViews(_ tables: LayoutTables) throws {
+  private func updateViews(_ tables: LayoutTables?) throws {
     do {
       let outcome = try self.retrying(butFor: "55P03") {
         try self.connection.transaction { () throws(PostgresError) in
-          let outcome = try tables.current.map { current throws(PostgresError) in
+          let outcome = try tables?.current.map { current throws(PostgresError) in
             try self.views.updateLive(current, over: self.connection)
           }
           _ = try self.views.updateFreshness(over: self.connection)
           return outcome
         }
       }
-      guard let current = tables.current, outcome == .remade || outcome == .kept else { return }
+      guard let current = tables?.current, outcome == .remade || outcome == .kept else { return }
       let name = ReportingViews.liveName(current.name)
       self.onNotice?(
         outcome == .remade

@@ -20,7 +20,8 @@ struct UnionColumns {
     var unions: [Union] = []
     var unionOfScalar = Array(repeating: -1 as Int32, count: columns.count)
     var unionOfPart = unionOfScalar
-    for (scalar, column) in columns.enumerated() where column.type != .jsonb {
+    for (scalar, column) in columns.enumerated()
+    where column.type != .jsonb && !column.isCompound {
       let parts = columns.indices.filter { columns[$0].path.hasPrefix(column.path + ".") }
       guard !parts.isEmpty else { continue }
       unionOfScalar[scalar] = Int32(unions.count)

@@ -156,15 +156,15 @@ package struct PostgresCheckpoint {
   ///
   /// - Parameters:
   ///   - topics: JSON text.
-  ///   - completeThrough: milliseconds since 1970; nil to leave it as it is.
+  ///   - completeThrough: milliseconds since 1970; nil when it is not known.
   package func store(
     topics: String, completeThrough: Int64?, over connection: PostgresConnection
   ) throws {
     let stored = try connection.query(
       """
       UPDATE \(self.table) SET topics = $4::jsonb, lease_until = now() + \(Self.lease), \
-      committed_at = now(), complete_through = greatest(complete_through, \
-      to_timestamp($5::double precision / 1000)) WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      committed_at = now(), complete_through = to_timestamp($5::double precision / 1000) \
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3
       """,
       [
         self.pipeline, self.sink, "\(self.fence)", topics, completeThrough.map { "\($0)" },

@@ -26,8 +26,11 @@ package struct TableFreshness: Sendable, Equatable {
   package var stale: Int64?
   package var partial: Int64?
   package var holes: Int64
-  /// Milliseconds since 1970.
+  /// Of all topics that feed the table, milliseconds since 1970; nil when it is not known.
   package var completeThrough: Int64?
+  /// Milliseconds since 1970; nil before the first, and when it is not known.
+  package var lastChange: Int64?
+  package var topics: [String]
 }
 
 /// The positions of a sink in its database, for those who are not its run: who look, and who set
@@ -66,16 +69,21 @@ package final class StoredPositions {
       guard try self.exists(ReportingViews.freshnessName) else { return [] }
       let rows = try self.connection.query(
         """
-        SELECT table_name, entity, stale, partial, holes, \(Self.milliseconds("complete_through")) \
-        FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) \
+        SELECT table_name, entity, stale, partial, holes, \(Self.milliseconds("complete_through")), \
+        \(Self.milliseconds("(to_jsonb(f) ->> 'last_change')::timestamptz")), \
+        to_jsonb(f) -> 'topics' \
+        FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
-      return (0..<rows.rowCount).map { row in
+      // The columns that the view of an earlier version lacks are null.
+      return try (0..<rows.rowCount).map { row in
         TableFreshness(
           table: rows[row, 0] ?? "", entity: rows[row, 1] ?? "",
           stale: rows[row, 2].flatMap { Int64($0) }, partial: rows[row, 3].flatMap { Int64($0) },
           holes: rows[row, 4].flatMap { Int64($0) } ?? 0,
-          completeThrough: rows[row, 5].flatMap { Int64($0) })
+          completeThrough: rows[row, 5].flatMap { Int64($0) },
+          lastChange: rows[row, 6].flatMap { Int64($0) },
+          topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [])
       }
     }
   }
@@ -150,7 +158,10 @@ package final class StoredPositions {
       let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
       try self.connection.query(
         """
-        UPDATE \(self.table) SET topics = topics || $3::jsonb, owner = $4, fence = fence + 1, \
+        UPDATE \(self.table) SET topics = topics || (SELECT coalesce(jsonb_object_agg(p.key, \
+        p.value || CASE WHEN topics -> p.key ? 'tables' \
+        THEN jsonb_build_object('tables', topics -> p.key -> 'tables') ELSE '{}' END), '{}') \
+        FROM jsonb_each($3::jsonb) AS p), owner = $4, fence = fence + 1, \
         lease_until = now() WHERE pipeline = $1 AND sink = $2
         """,
         [

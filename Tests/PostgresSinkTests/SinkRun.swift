@@ -80,8 +80,16 @@ final class SinkRun {
   func advance() { self.ordinal += 1 }
 
   var positions: [String: JSONValue] {
-    [Self.topic: ["epoch": .integer(self.epoch), "next_ordinal": .integer(self.ordinal)]]
+    [
+      Self.topic: [
+        "epoch": .integer(self.epoch), "next_ordinal": .integer(self.ordinal),
+        "complete_through_ms": self.completeThrough.map { .integer($0) } ?? nil,
+      ]
+    ]
   }
+
+  /// What the runner says of the topic, milliseconds since 1970.
+  var completeThrough: Int64? = 1_771_300_990_000
 
   func prepare() throws { try self.sink.prepare(self.positions) { self.refused.append($0) } }
 

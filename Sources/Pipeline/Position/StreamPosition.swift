@@ -50,6 +50,8 @@ package struct StreamPosition: Sendable {
   package private(set) var lastEvent: TopicPosition.LastEvent?
   /// Milliseconds since 1970 of the last proof that the position is alive.
   package private(set) var confirmedAt: Int64?
+  /// Every change committed before it has been taken, milliseconds since 1970.
+  package private(set) var completeThrough: Int64?
   /// Epochs begun by an unusable replay ID.
   private var holes = 0
   /// Where this epoch begins by decision of the user, until it has a place to resume from.
@@ -84,6 +86,7 @@ package struct StreamPosition: Sendable {
     self.resume = stored?.resume
     self.lastEvent = stored?.lastEvent
     self.confirmedAt = stored?.confirmedAt
+    self.completeThrough = stored?.completeThrough
     if let group = stored?.openGroup { self.open = OpenGroup(group) }
     self.holes = stored?.holes ?? 0
     self.start = stored?.start
@@ -236,14 +239,26 @@ package struct StreamPosition: Sendable {
 
   /// An empty response: its ID may be ahead of the last event and is a place to resume from, since
   /// every event before it has been taken.
-  package mutating func keepalive(_ latest: ReplayID, now: Int64) {
+  ///
+  /// - Parameter completeThrough: what it proves; see `prove`.
+  package mutating func keepalive(
+    _ latest: ReplayID, now: Int64, completeThrough: Int64? = nil
+  ) {
     // One from before the open group says nothing of it.
     if self.isBehindStream || self.open.isAfter(latest) { return }
     self.closeGroup()
     self.confirmedAt = now
+    if let completeThrough { self.prove(completeThrough: completeThrough) }
     guard !latest.bytes.isEmpty else { return }
     if let resume = self.resume, latest.isCertainlyBefore(resume) { return }
     self.resume = latest
+  }
+
+  /// Every change committed before `time` has been taken: the stream was seen to have no more, or
+  /// has brought a later one.
+  package mutating func prove(completeThrough time: Int64) {
+    if self.isBehindStream { return }
+    self.completeThrough = max(self.completeThrough ?? time, time)
   }
 
   /// The stream is still before the last event of this store, or before its first.
@@ -255,7 +270,8 @@ package struct StreamPosition: Sendable {
       epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
       lastEvent: self.lastEvent, openGroup: self.open.group,
       recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
-      confirmedAt: self.confirmedAt, holes: self.holes,
+      confirmedAt: self.confirmedAt,
+      completeThrough: self.completeThrough, holes: self.holes,
       start: self.resume == nil ? self.start : nil, first: self.first)
   }
 

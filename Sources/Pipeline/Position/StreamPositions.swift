@@ -28,6 +28,8 @@ package struct StreamPositions: Sendable {
   package var epoch: Int { self.stores.reduce(0) { max($0, $1.epoch) } }
   /// Where the store furthest behind would resume.
   package var resume: ReplayID? { self.stores[self.furthestBehind].resume }
+  /// There is something to resume from: an event or a keepalive has come.
+  package var hasPlace: Bool { self.resume != nil || self.hasEvent }
   package var hasEvent: Bool { self.stores[self.furthestBehind].lastEvent != nil }
   /// The least recent of all stores; nil when one was never confirmed.
   package var confirmedAt: Int64? {
@@ -37,6 +39,16 @@ package struct StreamPositions: Sendable {
       oldest = min(oldest, confirmed)
     }
     return oldest
+  }
+
+  /// What every store is complete through; nil when it is not known of one.
+  package var completeThrough: Int64? {
+    var earliest = Int64.max
+    for store in self.stores {
+      guard let through = store.completeThrough else { return nil }
+      earliest = min(earliest, through)
+    }
+    return earliest
   }
 
   /// The stream is about to be opened.
@@ -130,8 +142,16 @@ package struct StreamPositions: Sendable {
     }
   }
 
-  package mutating func keepalive(_ latest: ReplayID, now: Int64) {
-    for store in self.stores.indices { self.stores[store].keepalive(latest, now: now) }
+  package mutating func keepalive(
+    _ latest: ReplayID, now: Int64, completeThrough: Int64? = nil
+  ) {
+    for store in self.stores.indices {
+      self.stores[store].keepalive(latest, now: now, completeThrough: completeThrough)
+    }
+  }
+
+  package mutating func prove(completeThrough time: Int64) {
+    for store in self.stores.indices { self.stores[store].prove(completeThrough: time) }
   }
 
   private var furthestBehind: Int {

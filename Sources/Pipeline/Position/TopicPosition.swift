@@ -29,6 +29,9 @@ public struct TopicPosition: Sendable, Equatable {
   package var recent: [RecentEvent]
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
   public var confirmedAt: Int64?
+  /// Every change committed before it has been taken; milliseconds since 1970, nil when that is not
+  /// known.
+  public var completeThrough: Int64?
 
   /// Epochs that began because the stored replay ID was not usable: events may be missing before
   /// them.
@@ -121,6 +124,9 @@ extension TopicPosition {
     if let confirmed = self.confirmedAt {
       members.append(JSONMember("confirmed_at_ms", .integer(confirmed)))
     }
+    if let through = self.completeThrough {
+      members.append(JSONMember("complete_through_ms", .integer(through)))
+    }
     if self.holes > 0 { members.append(JSONMember("holes", .integer(self.holes))) }
     if let start { members.append(JSONMember("start", .string(start.rawValue))) }
     if let first { members.append(JSONMember("first", .string(first.hex))) }
@@ -169,6 +175,7 @@ extension TopicPosition {
         replayID: try replayID(pair[0], "recent").bytes, eventID: Array(event.utf8))
     }
     self.confirmedAt = json["confirmed_at_ms"]?.integer
+    self.completeThrough = json["complete_through_ms"]?.integer
     if let holes = json["holes"] {
       guard let count = holes.integer, count >= 0 else { throw wrong("holes") }
       self.holes = Int(count)

@@ -82,9 +82,11 @@ package struct CaughtUp: Sendable {
   }
 
   package mutating func tick(at now: Instant) {
-    guard let deadline = self.quietDeadline, now >= deadline else { return }
-    self.rule = self.rule ?? .quiet
+    if self.isQuiet(at: now) { self.rule = self.rule ?? .quiet }
   }
+
+  /// Nothing has come for long enough; only if nothing is waiting to be taken either.
+  package func isQuiet(at now: Instant) -> Bool { self.quietDeadline.map { now >= $0 } ?? false }
 
   /// When silence will be long enough; nil while the stream is not open.
   package var quietDeadline: Instant? {

@@ -13,7 +13,7 @@ extension PipelineRunner {
       self.isBlocked[topic] = true
       return self.decide(.failed(error))
     }
-    self.responseNewestCommit = nil
+    self.beginCommitTimes()
     if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
     self.previous.beginResponse()
     let repeated = self.statistics.topics[topic].repeated
@@ -24,7 +24,9 @@ extension PipelineRunner {
     if more > 0 { self.source.allow(more, topic: topic) }
     try self.writeBatch(topic: topic)
     if response.eventCount == 0 {
-      self.positions[topic].keepalive(response.latestReplayID, now: self.wallClock())
+      self.positions[topic].keepalive(
+        response.latestReplayID, now: self.wallClock(),
+        completeThrough: self.completeThrough(nothingMoreAt: self.serviceTime))
     } else {
       self.closeResponse(topic: topic)
     }
@@ -135,7 +137,7 @@ extension PipelineRunner {
       replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey))
     self.taken[topic] += 1
     self.statistics.topics[topic].took(event, replayID: replayID, entity: batch.layout.entity)
-    if let time = event.commitTimestamp {
+    if let time = event.commitTimestamp, self.plausibleCommits.contains(time) {
       self.responseNewestCommit = max(self.responseNewestCommit ?? time, time)
     }
   }
@@ -225,6 +227,10 @@ extension PipelineRunner {
     self.positions[topic].endResponse(
       replayID: replayID, eventID: self.previous.eventID,
       confirmedAt: min(now, self.responseNewestCommit ?? now))
+    if let newest = self.responseNewestCommit {
+      self.positions[topic].prove(
+        completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))
+    }
     self.statistics.topics[topic].lastReplayID = replayID
   }
 }

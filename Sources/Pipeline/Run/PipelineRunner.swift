@@ -53,7 +53,14 @@ public final class PipelineRunner<S: Source> {
   var previous = PreviousEvent()
   /// Record IDs of the event at hand, joined; only of channels.
   var recordIDs: [UInt8] = []
-  /// Newest commit time of the response in hand, milliseconds since 1970.
+  /// What the service's clock is ahead of ours, in milliseconds.
+  let clockOffset: Int64
+  /// By topic: when its open stream was last seen to be silent for long enough to be caught up, by
+  /// the service's clock.
+  var quietAt: [Int64?]
+  /// Commit times of the response in hand that may be right.
+  var plausibleCommits: ClosedRange<Int64> = 0...0
+  /// Newest plausible commit time of the response in hand, milliseconds since 1970.
   var responseNewestCommit: Int64?
   /// Events written per topic, committed or not.
   var taken: [Int]
@@ -97,9 +104,12 @@ public final class PipelineRunner<S: Source> {
         RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
       }
     }
+    let now = wallClock()
+    self.clockOffset = configuration.serviceStart.map { $0 &- now } ?? 0
+    self.quietAt = source.topics.map { _ in nil }
     let rules = CaughtUp.Configuration(
       quiet: configuration.quiet, window: configuration.window,
-      runStart: configuration.serviceStart ?? wallClock())
+      runStart: configuration.serviceStart ?? now)
     self.caughtUp = source.topics.map { _ in CaughtUp(rules) }
     self.policy = CommitPolicy(
       .init(
@@ -146,7 +156,10 @@ public final class PipelineRunner<S: Source> {
         self.decide(.interrupted(following: self.configuration.until == .forever))
       case nil:
         // Only now is there nothing in the queue: silence while we were slow is not silence.
-        for topic in self.caughtUp.indices { self.caughtUp[topic].tick(at: now) }
+        for topic in self.caughtUp.indices {
+          self.caughtUp[topic].tick(at: now)
+          if self.caughtUp[topic].isQuiet(at: now) { self.quietAt[topic] = self.serviceTime }
+        }
       }
       try self.commitIfDue(now: now)
       self.checkEnd(now: now, began: began)
@@ -230,7 +243,10 @@ public final class PipelineRunner<S: Source> {
     case .duration(let length):
       if now - began >= length { return self.decide(.durationReached) }
     case .caughtUp:
-      if let outcome = self.caughtUpOutcome(now: now) { return self.decide(outcome) }
+      if let outcome = self.caughtUpOutcome(now: now) {
+        if case .caughtUp = outcome { self.proveCaughtUp() }
+        return self.decide(outcome)
+      }
     }
     if let limit = self.configuration.maxDuration, now - began >= limit {
       self.decide(.outOfTime)
@@ -269,6 +285,7 @@ public final class PipelineRunner<S: Source> {
     for topic in self.positions.indices {
       self.statistics.topics[topic].epoch = self.positions[topic].epoch
       self.statistics.topics[topic].resume = self.positions[topic].resume
+      self.statistics.topics[topic].completeThrough = self.positions[topic].completeThrough
     }
     self.onProgress?(self.statistics)
   }

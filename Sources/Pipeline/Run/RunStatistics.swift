@@ -22,6 +22,8 @@ public struct RunStatistics: Sendable {
     /// Times the stored position was unusable and another one was taken by policy.
     public var holes = 0
     public var caughtUpBy: String?
+    /// Every change committed before it is exported; milliseconds since 1970, nil when not known.
+    public var completeThrough: Int64?
     public var epoch = 1
     public var resume: ReplayID?
 

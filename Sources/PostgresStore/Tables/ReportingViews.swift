@@ -36,7 +36,7 @@ package struct ReportingViews {
   }
 
   /// Makes `_freshness` of all tables of the schema, in the open transaction: a row per table and
-  /// pipeline that writes into the schema.
+  /// sink that feeds it, by what the sinks store with their positions.
   package func updateFreshness(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
@@ -44,6 +44,17 @@ package struct ReportingViews {
     return try self.update(
       name: Self.freshnessName, columns: Self.freshnessColumns, query: self.freshness(tables),
       over: connection)
+  }
+
+  /// `_freshness` is there, as an earlier version has made it.
+  package func isFreshnessOutdated(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    switch try self.fit(name: Self.freshnessName, columns: Self.freshnessColumns, over: connection)
+    {
+    case .none, .same: false
+    case .extensible, .other: true
+    }
   }
 
   /// The statements by which the views would come to fit these tables. Changes nothing.
@@ -88,7 +99,7 @@ package struct ReportingViews {
     ("table_name", "text"), ("entity", "text"), ("pipeline", "text"), ("sink", "text"),
     ("complete_through", "timestamp with time zone"),
     ("last_run", "timestamp with time zone"), ("stale", "bigint"), ("partial", "bigint"),
-    ("holes", "numeric"),
+    ("holes", "numeric"), ("last_change", "timestamp with time zone"), ("topics", "text[]"),
   ]
 
   /// - Parameter tables: names of current tables.
@@ -103,12 +114,24 @@ package struct ReportingViews {
         """
     }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint WHERE false"
+    func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
+    // A table is complete through what all of its topics are.
+    let through = "(p.value ->> 'complete_through_ms')::double precision"
+    let feeds = """
+      SELECT e.key AS table_name, c.pipeline, c.sink, c.committed_at AS last_run, \
+      CASE WHEN bool_and(p.value ? 'complete_through_ms') THEN \(time("min(\(through))")) END \
+      AS complete_through, \(time("max(e.value::double precision)")) AS last_change, \
+      sum(coalesce((p.value ->> 'holes')::numeric, 0)) AS holes, \
+      array_agg(p.key ORDER BY p.key) AS topics \
+      FROM \(schema)._etl_checkpoint AS c, jsonb_each(c.topics) AS p, \
+      jsonb_each_text(CASE jsonb_typeof(p.value -> 'tables') WHEN 'object' \
+      THEN p.value -> 'tables' END) AS e \
+      GROUP BY e.key, c.pipeline, c.sink, c.committed_at
+      """
     return """
-      SELECT t.table_name, t.entity, c.pipeline, c.sink, c.complete_through, \
-      c.committed_at AS last_run, n.stale, n.partial, \
-      (SELECT coalesce(sum((p.value ->> 'holes')::numeric), 0) \
-      FROM jsonb_each(c.topics) AS p) AS holes \
-      FROM \(schema)._etl_table AS t LEFT JOIN \(schema)._etl_checkpoint AS c ON true \
+      SELECT t.table_name, t.entity, f.pipeline, f.sink, f.complete_through, f.last_run, \
+      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics \
+      FROM \(schema)._etl_table AS t LEFT JOIN (\(feeds)) AS f ON f.table_name = t.table_name \
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
       AS n (table_name, stale, partial) ON n.table_name = t.table_name
       """

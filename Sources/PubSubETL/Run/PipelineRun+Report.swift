@@ -15,9 +15,8 @@ extension PipelineRun {
       entry.lastReplayID = topic.lastReplayID
       if let rule = topic.caughtUpBy {
         entry.caughtUpBy = RunReport.Topic.CaughtUpRule(rawValue: rule)
-        // The service's clock is exact to a second, and changes are delivered a little later.
-        entry.completeThrough = topic.newestCommit.map { $0 - 5000 }
       }
+      entry.completeThrough = topic.completeThrough
       return entry
     }
     self.report.sinks = self.configuration.sinks.map { configured in

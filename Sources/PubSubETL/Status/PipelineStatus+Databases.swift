@@ -80,12 +80,25 @@ extension PipelineStatus {
       lines.append("\(topic): \(Self.lines(position).joined(separator: ", "))")
     }
     for table in database.tables {
-      guard let stale = table.stale, let partial = table.partial else { continue }
-      lines.append(
-        "\(table.table): \(ProgressLine.grouped(stale)) records stale, "
-          + "\(ProgressLine.grouped(partial)) partial")
+      lines.append("\(table.table): \(Self.summary(table))")
     }
     return lines
+  }
+
+  /// How far and how whole a table is. What is complete and has not changed is not behind.
+  static func summary(_ table: TableFreshness) -> String {
+    func time(_ milliseconds: Int64) -> String { UTCTime.timestamp(milliseconds: milliseconds) }
+    var parts: [String] = []
+    if let stale = table.stale, let partial = table.partial {
+      parts.append("\(ProgressLine.grouped(stale)) records stale")
+      parts.append("\(ProgressLine.grouped(partial)) partial")
+    }
+    parts.append(
+      table.completeThrough.map { "complete through \(time($0))" }
+        ?? "how far it is complete is not known yet")
+    if let change = table.lastChange { parts.append("no change since \(time(change))") }
+    if table.holes > 0 { parts.append("holes in its stream: \(table.holes)") }
+    return parts.joined(separator: ", ")
   }
 
   /// Who ran the sink last, and whether it still does.
@@ -116,6 +129,8 @@ extension PipelineStatus {
           [
             "table": .string(table.table), "entity": .string(table.entity),
             "complete_through": Self.time(table.completeThrough),
+            "last_change": Self.time(table.lastChange),
+            "topics": .array(table.topics.map { .string($0) }),
             "stale": table.stale.map { .integer($0) } ?? nil,
             "partial": table.partial.map { .integer($0) } ?? nil,
             "holes": .integer(table.holes),

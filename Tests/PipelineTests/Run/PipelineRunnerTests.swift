@@ -332,4 +332,62 @@ import Testing
     await #expect(throws: SourceFailure.self) { try await harness.run(ScriptedSource(other)) }
     #expect(harness.store.lines(of: "a") == Self.events(10).map(\.line))
   }
+
+  // MARK: Completeness
+
+  private static func changes(_ times: [Int64]) -> [ScriptedEvent] {
+    times.enumerated().map { index, time in
+      ScriptedEvent(replay: index + 1, event: "e\(index)", committedAt: time)
+    }
+  }
+
+  /// Our clock says 1,000,000.
+  @Test(
+    "A run is complete through its newest change, or the moment when there was nothing more",
+    arguments: [
+      // A run that is ended by events has no silence to go by.
+      (until: RunnerConfiguration.Until.events(2), times: [900_000, 950_000], expected: 945_000),
+      (.events(2), [950_000, 900_000], 945_000),
+      // A time to come proves nothing, nor does one that no calendar has.
+      (.events(2), [900_000, 86_400_000], 895_000), (.events(2), [900_000, .max], 895_000),
+      (.events(2), [.min, 900_000], 895_000), (.events(2), [.min, .max], nil),
+      // Clocks that differ a little are no reason to disbelieve.
+      (.events(2), [900_000, 1_005_000], 995_000),
+      (.caughtUp, [900_000, 950_000], 995_000), (.caughtUp, [.max, .min], 995_000),
+    ] as [(until: RunnerConfiguration.Until, times: [Int64], expected: Int64?)])
+  func completeThrough(
+    until: RunnerConfiguration.Until, times: [Int64], expected: Int64?
+  ) async throws {
+    let harness = Harness()
+    harness.configuration.until = until
+    try await harness.run(ScriptedSource(Self.changes(times), responseSize: 2))
+    #expect(harness.statistics?.topics[0].completeThrough == expected)
+    #expect(try harness.store.positions()["/data/T"]?.completeThrough == expected)
+  }
+
+  @Test("On a quiet topic completeness moves with each run and keepalive, by the service's clock")
+  func completeThroughQuiet() async throws {
+    let harness = Harness()
+    let log = Self.changes([900_000])
+    try await harness.run(ScriptedSource(log))
+    #expect(harness.statistics?.topics[0].completeThrough == 995_000)
+    harness.wallClock = 2_000_000
+    harness.configuration.serviceStart = 1_990_000
+    try await harness.run(ScriptedSource(log))
+    #expect(harness.statistics?.topics[0].completeThrough == 1_985_000)
+    // A run that is limited before it is caught up has its keepalive alone.
+    harness.configuration.serviceStart = nil
+    harness.wallClock = 3_000_000
+    harness.configuration.until = .events(1)
+    let source = ScriptedSource(
+      log + [ScriptedEvent(replay: 2, event: "late", committedAt: 950_000)])
+    source.keepalives = [2]
+    try await harness.run(source)
+    #expect(harness.statistics?.topics[0].completeThrough == 2_995_000)
+    // It never moves back.
+    harness.wallClock = 1_000_000
+    harness.configuration.until = .caughtUp
+    try await harness.run(ScriptedSource(source.log))
+    #expect(harness.statistics?.topics[0].completeThrough == 2_995_000)
+  }
 }

@@ -1,0 +1,35 @@
+/// Up to when a topic is known to have been taken whole. Times are milliseconds since 1970 by the
+/// service's clock.
+extension PipelineRunner {
+  /// Commit times have whole seconds, and changes are delivered a little later than they are made.
+  private static var deliverySkew: Int64 { 5000 }
+
+  /// Clocks of the service's hosts need not agree.
+  private static var clockTolerance: Int64 { 10_000 }
+
+  /// Now, as far as the service's clock is known.
+  var serviceTime: Int64 { self.wallClock() &+ self.clockOffset }
+
+  /// Of the response at hand only those commit times are believed that a calendar has and that have
+  /// come: any other is wrong, and proves nothing.
+  func beginCommitTimes() {
+    let latest = max(self.serviceTime &+ Self.clockTolerance, Self.firstCommit)
+    self.plausibleCommits = Self.firstCommit...latest
+    self.responseNewestCommit = nil
+  }
+
+  /// 0001-01-01T00:00:00Z
+  private static var firstCommit: Int64 { -62_135_596_800_000 }
+
+  /// A stream that had nothing more to bring at `time`, or that has brought a change of that time:
+  /// changes come in the order of their commits.
+  func completeThrough(nothingMoreAt time: Int64) -> Int64 { time &- Self.deliverySkew }
+
+  /// The run ends with every topic caught up: those that were silent then have nothing more.
+  func proveCaughtUp() {
+    for topic in self.positions.indices {
+      guard let time = self.quietAt[topic], self.positions[topic].hasPlace else { continue }
+      self.positions[topic].prove(completeThrough: self.completeThrough(nothingMoreAt: time))
+    }
+  }
+}
