@@ -28,3 +28,11 @@ import Testing
     try self.script.run("--kills", "3", "--postgres", "--events", "1000", "--seed", "6")
   }
 }
+
+/// The real exporter when the service fails for a reason that users have to hear of.
+@Suite(.serialized) struct ServiceFaultTests {
+  @Test(
+    "Quotas, refusals, expired positions, poison, signals, time limits: exit code, words, state",
+    .enabled(if: ProofScript.programs != nil))
+  func tellsAndKeeps() throws { try ProofScript("service_faults_proof.py").run() }
+}

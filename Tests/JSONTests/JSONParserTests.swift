@@ -138,14 +138,21 @@ struct JSONParserTests {
     // What the grammar knows, and bytes that are or begin no character.
     let replacements =
       Array("{}[]\",:\\/u0-+.eEtfn \n\r\u{0}\u{1F}".utf8) + [0x80, 0xC3, 0xF0, 0xFF]
+    var (values, errors) = (0, 0)
     for offset in bytes.indices {
       for byte in replacements {
         var changed = bytes
         changed[offset] = byte
-        guard let value = try? JSONValue(parsing: changed) else { continue }
+        guard let value = try? JSONValue(parsing: changed) else {
+          errors += 1
+          continue
+        }
+        values += 1
         #expect((try? JSONValue(parsing: value.text())) == value)
       }
     }
+    #expect(values > 100)
+    #expect(errors > 100)
   }
 
   @Test("Depth and length are limited")

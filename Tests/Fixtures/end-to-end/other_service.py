@@ -5,13 +5,15 @@ it does in as many ways as there are: responses of any size, fields in any order
 ones, replay IDs without an order, groups of equal IDs over several responses, streams that end,
 schemas and topics that are not there for a moment, tokens that end, events sent again.
 
-    other_service.py --seed N --events N --work DIR [--calm]
+    other_service.py --seed N --events N --work DIR [--calm] [--poison N]
 
 Publishes N events of each topic, writes truth.ndjson, schemas.json and env into DIR, then says
 "ready". Ends with its standard input and prints what it has delivered. --calm: no failures.
+--poison: of each topic so many more events, whose payloads end in the middle; poison.json has them.
 """
 
 import argparse
+import base64
 import hashlib
 import http.server
 import json
@@ -38,6 +40,17 @@ class Topic:
         self.name, self.schemas, self.groups, self.rng = name, schemas, groups, rng
         self.events, self.places, self.next = [], {}, rng.randrange(10**9)
         self.ordered = rng.random() < 0.5
+        # How far the latest stream has come.
+        self.reached = 0
+
+    def open_group(self):
+        """How many of the events delivered last may be followed by more of their replay ID."""
+        if not self.groups or not self.reached:
+            return 0
+        replay, count = self.events[self.reached - 1]["replay"], 0
+        while count < self.reached and self.events[self.reached - 1 - count]["replay"] == replay:
+            count += 1
+        return count
 
     def replay_id(self):
         self.next += self.rng.choice([1, 1, 1, 50])
@@ -45,9 +58,14 @@ class Topic:
             return self.next.to_bytes(8, "big") + b"\0\0"
         return hashlib.md5(b"%d" % self.next).digest()[: self.rng.choice([8, 10, 16])]
 
-    def publish(self, count, publisher, truth):
-        replay = None
+    def publish(self, count, publisher, truth, poison=0):
+        """Writes what was published to `truth`; returns the `poison` events among it that cannot be
+        decoded."""
+        replay, told = None, []
         for number in range(count):
+            if len(told) < poison and number == count * (len(told) + 1) // (poison + 1):
+                told.append(self.publish_poison(publisher))
+                replay = None
             # Newer schemas come later, and old events keep theirs.
             span = len(self.schemas)
             versions = self.rng.choice(self.schemas)
@@ -63,6 +81,18 @@ class Topic:
             line = {"topic": self.name, "replay_id": replay.hex(), "event_id": event["id"]}
             line.update(schema_id=schema.id, kind=kind, entity=entity, header=said, fields=values)
             truth.write(json.dumps(line) + "\n")
+        return told
+
+    def publish_poison(self, publisher):
+        schema = self.schemas[0][0]
+        *_, payload = publisher.encode(schema)
+        event = {"id": str(uuid.UUID(int=self.rng.getrandbits(128))), "schema": schema.id}
+        event.update(payload=payload[: len(payload) // 2], replay=self.replay_id())
+        self.places[event["replay"]] = len(self.events)
+        self.events.append(event)
+        told = {"topic": self.name, "replay_id": event["replay"].hex(), "event_id": event["id"]}
+        told.update(schema_id=schema.id, payload=base64.b64encode(event["payload"]).decode())
+        return told
 
 
 class Failure(Exception):
@@ -77,8 +107,10 @@ class Service:
     def __init__(self, topics, schemas, seed, calm):
         self.topics, self.schemas, self.calm = topics, schemas, calm
         self.seed, self.calls, self.lock = seed, 0, threading.Lock()
-        self.tokens, self.logins = {}, 0
-        self.delivered = 0
+        self.tokens, self.logins, self.failed_logins, self.login_failed = {}, 0, 0, False
+        # Events delivered; of these, what the service sent again of its own accord; the sizes of the
+        # groups that were open when a channel was subscribed to again, which a resume begins with.
+        self.delivered, self.sent_again, self.open_groups, self.streams = 0, 0, 0, 0
 
     def login(self):
         with self.lock:
@@ -86,6 +118,15 @@ class Service:
             token = "00DXX!%d.%s" % (self.logins, uuid.uuid4().hex)
             self.tokens[token] = 10**9 if self.calm else random.Random(self.logins).randint(5, 60)
         return token
+
+    def fails_login(self):
+        """Never twice in a row, as each retry waits longer than the one before."""
+        with self.lock:
+            chance = random.Random("login %d %d" % (self.seed, self.logins + self.failed_logins))
+            self.login_failed = (
+                not self.calm and not self.login_failed and chance.random() < 0.4)
+            self.failed_logins += self.login_failed
+            return self.login_failed
 
     def fail(self, context, failure):
         trailers = [("rpc-id", str(uuid.uuid4()))]
@@ -155,8 +196,13 @@ class Service:
             topic = self.topic(first.get(1, b"").decode())
             rng = self.rng()
             place = self.place(topic, first)
-            if not self.calm and place and rng.random() < 0.3:
-                place = max(0, place - rng.randint(1, 5))  # what it has had already
+            with self.lock:
+                self.streams += 1
+                self.open_groups += topic.open_group()
+                if not self.calm and place and rng.random() < 0.3:
+                    before = max(0, place - rng.randint(1, 5))  # what it has had already
+                    self.sent_again += place - before
+                    place = before
             yield from Stream(self, topic, rng, place).serve(first, requests, context)
         except Failure as failure:
             self.fail(context, failure)
@@ -224,6 +270,7 @@ class Stream:
                 chunk = events[self.at : self.at + count]
                 self.credit -= count
                 self.at += count
+                self.topic.reached = self.at
                 pending = self.credit
             self.service.delivered += count
             yield encoder.response(chunk, chunk[-1]["replay"], pending)
@@ -264,9 +311,26 @@ def serve_logins(service):
         def log_message(self, *_):
             pass
 
+        def send_failure(self):
+            """What passes: maintenance, too many requests, or no answer at all."""
+            kind = service.rng().choice(["maintenance", "limit", "nothing"])
+            if kind == "nothing":
+                self.close_connection = True
+                return
+            status, text = 503, b"<html><body>Down for Maintenance</body></html>"
+            if kind == "limit":
+                status, text = 400, b'{"error":"rate_limit_exceeded","error_description":"later"}'
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             form = urllib.parse.parse_qs(body)
+            if service.fails_login():
+                self.send_failure()
+                return
             known = form["client_id"] == ["app"] and form["client_secret"] == ["s3cret"]
             host = "http://127.0.0.1:%d" % server.server_address[1]
             answer = {"error": "invalid_client"}
@@ -290,6 +354,7 @@ def main():
     parser.add_argument("--events", type=int, default=5000)
     parser.add_argument("--work", required=True)
     parser.add_argument("--calm", action="store_true")
+    parser.add_argument("--poison", type=int, default=0)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     families = []
@@ -304,9 +369,12 @@ def main():
         ("/event/Order_Event__e", [orders], False),
     ]:
         topics[name] = Topic(name, members, groups, rng)
+    poison = []
     with open(arguments.work + "/truth.ndjson", "w", encoding="utf-8") as truth:
         for topic in topics.values():
-            topic.publish(arguments.events, Publisher(rng), truth)
+            poison += topic.publish(arguments.events, Publisher(rng), truth, arguments.poison)
+    with open(arguments.work + "/poison.json", "w", encoding="utf-8") as file:
+        json.dump(poison, file)
     schemas = {s.id: s for family in families for s in family}
     with open(arguments.work + "/schemas.json", "w", encoding="utf-8") as file:
         json.dump({name: schema.text for name, schema in schemas.items()}, file)
@@ -324,6 +392,8 @@ def main():
     print("ready", flush=True)
     sys.stdin.read()
     counts = {"delivered": service.delivered, "calls": service.calls, "logins": service.logins}
+    counts.update(failed_logins=service.failed_logins, streams=service.streams)
+    counts.update(sent_again=service.sent_again, open_groups=service.open_groups)
     print(json.dumps(counts))
     os._exit(0)
 

@@ -28,7 +28,7 @@ struct PipelineConfigurationTests {
     #expect(loginURL.url == "https://acme.my.salesforce.com")
     #expect(secret == Secret("s3cret"))
     #expect(configuration.stages.isEmpty)
-    guard case .files(let files) = configuration.sinks.first else { return }
+    let files = try #require(configuration.fileSinks.first)
     #expect(files == FilesSinkConfiguration(name: "files", directory: "\(sample.base)/out"))
     #expect(files.rotateBytes == 134_217_728)
     #expect(configuration.commit == CommitConfiguration())
@@ -221,22 +221,22 @@ struct PipelineConfigurationTests {
   func paths() throws {
     let sample = try SamplePipeline()
     let sets = ["sinks.0.directory=../out/./x", "checkpoint.directory=/var/state"]
-    func directories(_ configuration: PipelineConfiguration) -> [String] {
-      guard case .files(let files) = configuration.sinks.first else { return [] }
+    func directories(_ configuration: PipelineConfiguration) throws -> [String] {
+      let files = try #require(configuration.fileSinks.first)
       return [
         files.directory, configuration.checkpoint.directory, configuration.deadLetter.directory,
       ]
     }
     let parent = FilePath.directory(of: sample.base)
     #expect(
-      directories(try sample.load(sets: sets))
+      try directories(try sample.load(sets: sets))
         == ["\(parent == "/" ? "" : parent)/out/x", "/var/state", "/var/state/dead"])
-    #expect(directories(try sample.load(sets: sets, root: "/srv/etl"))[0] == "/srv/out/x")
+    #expect(try directories(try sample.load(sets: sets, root: "/srv/etl"))[0] == "/srv/out/x")
     let environment = ["PUBSUB_ETL_ROOT": "/opt/etl"]
     #expect(
-      directories(try sample.load(sets: sets, environment: environment))[0] == "/opt/out/x")
+      try directories(try sample.load(sets: sets, environment: environment))[0] == "/opt/out/x")
     #expect(
-      directories(try sample.load(sets: sets, environment: environment, root: "/srv/etl"))[0]
+      try directories(try sample.load(sets: sets, environment: environment, root: "/srv/etl"))[0]
         == "/srv/out/x")
   }
 

@@ -43,7 +43,7 @@ struct DatabaseStatusTests {
     try sample.state.store(
       [StateSample.topic: sample.state.position(confirmedAt: self.now)], sinks: Self.sinks)
     var configuration = sample.configuration
-    guard case .postgres(var settings) = configuration.sinks[1] else { return }
+    var settings = try #require(configuration.postgresSinks.first)
     settings.sink.connection.url = "postgresql://nobody@127.0.0.1:1/none"
     configuration.sinks[1] = .postgres(settings)
     let status = try PipelineStatus.read(configuration, maxAge: nil)

@@ -144,6 +144,27 @@ struct StartingPositionsTests {
     #expect(otherEpoch[1] == ["/a": Self.at(150, epoch: 2)])
   }
 
+  @Test("A database added again that had nothing of a topic begins now, near the others or far")
+  func addedAgainWithNothing() throws {
+    // What a store begins with may be gone from the stream, so nothing is near enough to go back to.
+    for ordinal: Int64 in [1, 5000, 50_000] {
+      let stores = try self.start(
+        checkpoint: ["/a": Self.at(ordinal)], known: ["files"], files: Self.files,
+        Self.database("db", [:], start: .now))
+      #expect(stores == [["/a": Self.at(ordinal)], ["/a": Self.at(ordinal)]])
+    }
+    // One topic of two: a sink begins now with all of them, or with none.
+    let partly = try self.start(
+      topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30), "/b": Self.at(40)], known: ["files"],
+      files: Self.files, Self.database("db", ["/a": Self.at(20)], start: .now))
+    #expect(partly[1] == ["/a": Self.at(30), "/b": Self.at(40)])
+    // The others have nothing of it either: there is nothing to begin after.
+    let untouched = try self.start(
+      topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30), "/b": Self.at(0)], known: ["files"],
+      files: Self.files, Self.database("db", ["/a": Self.at(20)], start: .now))
+    #expect(untouched[1] == ["/a": Self.at(20)])
+  }
+
   @Test("'start': 'now' in the file changes nothing for a sink that goes on")
   func startIsIgnoredLater() throws {
     let stores = try self.start(
