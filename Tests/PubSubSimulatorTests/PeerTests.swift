@@ -46,6 +46,7 @@ struct PeerTests {
     configuration.stateDirectory = "\(directory.path)/state"
     try FileManager.default.createDirectory(
       atPath: "\(directory.path)/state", withIntermediateDirectories: true)
+    configuration.mix.extremes = 0.01
     configure(&configuration)
     let server = try SimulatorServer(configuration: configuration) { Issue.record($0) }
     let addresses = try await server.start()

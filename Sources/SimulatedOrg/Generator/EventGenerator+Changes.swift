@@ -57,8 +57,15 @@ extension EventGenerator {
     return chosen
   }
 
-  /// A version number that is never 0, which means null.
+  /// A version number, which is 0 and means null only for references while there is nothing to refer
+  /// to.
   private mutating func newVersion(_ kind: ValueKind?) -> UInt32 {
+    if let entity = kind?.referencedEntity {
+      guard let model = self.modelOfEntity[entity] else {
+        return RecordPool.foreignReference(&self.random)
+      }
+      return self.pools[model].reference(&self.random)
+    }
     let number = UInt32(truncatingIfNeeded: self.random.next()) & 0x3fff_ff00 | 0x100
     return kind?.isLongText ?? false ? number : number | UInt32(self.random.below(256))
   }
@@ -189,13 +196,14 @@ extension EventGenerator {
     _ model: Int, _ record: Int, _ slot: Int, into image: inout EventImage
   ) {
     image.header.changed.append(slot)
-    if !self.plans[model].creations[slot].isAlways, self.pools[model][record, slot] != 0,
-      self.random.chance(self.mix.nulls)
-    {
-      self.pools[model][record, slot] = 0
+    let isNulled =
+      !self.plans[model].creations[slot].isAlways && self.pools[model][record, slot] != 0
+      && self.random.chance(self.mix.nulls)
+    let version = isNulled ? 0 : self.newVersion(self.plans[model].kinds[slot])
+    self.pools[model][record, slot] = version
+    if version == 0 {
       image.header.nulled.append(slot)
     } else {
-      self.pools[model][record, slot] = self.newVersion(self.plans[model].kinds[slot])
       self.setCell(model, record, slot, into: &image)
     }
   }
@@ -247,12 +255,12 @@ extension EventGenerator {
   private mutating func changeAlike(
     _ model: Int, _ records: [Int], _ slot: Int, into image: inout EventImage
   ) {
-    let isNulled = self.random.chance(self.mix.nulls)
-    let version =
-      isNulled ? 0 : self.newVersion(nil) | ValueSource.Version.shared
+    let kind = self.plans[model].kinds[slot]
+    var version = self.random.chance(self.mix.nulls) ? 0 : self.newVersion(kind)
+    if version != 0 { version |= ValueSource.Version.shared }
     for record in records { self.pools[model][record, slot] = version }
     image.header.changed.append(slot)
-    if isNulled {
+    if version == 0 {
       image.header.nulled.append(slot)
     } else {
       self.setCell(model, records[0], slot, into: &image)
@@ -327,10 +335,14 @@ extension EventGenerator {
 
   // MARK: Deletions and gaps
 
+  /// An update instead when others refer to all that were chosen.
   private mutating func makeDelete(
     _ model: Int, count: Int, into image: inout EventImage
   ) -> [Int] {
-    let records = self.someLive(model, upTo: count)
+    let records = self.someLive(model, upTo: count).filter {
+      !self.pools[model].isReferenced($0)
+    }
+    guard !records.isEmpty else { return [self.makeUpdate(model, into: &image)] }
     image.header.changeType = .delete
     for record in records { self.pools[model].delete(record) }
     return records
@@ -347,9 +359,12 @@ extension EventGenerator {
       image.header.changeType = .gapCreate
       records = [self.newRecord(model)]
     case 1:
+      records = self.someLive(model, upTo: 1 + self.random.below(3)).filter {
+        !self.pools[model].isReferenced($0)
+      }
+      guard !records.isEmpty else { fallthrough }
       image.header.changeType = .gapDelete
-      records = self.makeDelete(model, count: 1 + self.random.below(3), into: &image)
-      image.header.changeType = .gapDelete
+      for record in records { self.pools[model].delete(record) }
     case 2:
       guard let record = self.pools[model].undelete(&self.random) else { fallthrough }
       image.header.changeType = .gapUndelete

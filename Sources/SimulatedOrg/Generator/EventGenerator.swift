@@ -37,6 +37,8 @@ struct EventGenerator {
   var random: RandomStream
   var pools: [RecordPool]
   var transaction = Transaction()
+  /// Indexes of the models by object, for references.
+  let modelOfEntity: [String: Int]
   private let objects: [Int]
   private let platformEvents: [Int]
 
@@ -49,6 +51,8 @@ struct EventGenerator {
     self.random = RandomStream(seed: RandomStream.mix(seed &+ 1))
     self.plans = models.map(ChangePlan.init)
     self.pools = models.map(RecordPool.init)
+    self.modelOfEntity = Dictionary(
+      models.indices.map { (models[$0].entity, $0) }, uniquingKeysWith: { first, _ in first })
     self.objects = models.indices.filter { models[$0].category == .changeEvent }
     self.platformEvents = models.indices.filter { models[$0].category == .platformEvent }
     self.users = (0..<12).map { RecordID.bytes(prefix: "005", number: 2000 + $0) }

@@ -17,8 +17,8 @@ public struct GeneratorMix: Sendable, Equatable {
   public var nulls = 0.15
   /// Texts with emoji, combining marks, control characters, U+0000 and so on.
   public var exotic = 0.1
-  /// Very large, very small and negative-zero numbers.
-  public var extremes = 0.01
+  /// Very large, very small and negative-zero numbers, which make sums meaningless.
+  public var extremes = 0.0
   /// NaN and infinities. The service is not known to send them.
   public var nonfinite = 0.0
 

@@ -1,6 +1,8 @@
 /// The records of one object that exist now, and those in the recycle bin.
 struct RecordPool: Sendable {
   struct Record: Sendable {
+    /// Counted from 1.
+    var number: UInt64
     var id: [UInt8]
     var hash: UInt64
     var isPerson: Bool
@@ -33,11 +35,48 @@ struct RecordPool: Sendable {
     set { self.versions[record * self.slotCount + slot] = newValue }
   }
 
+  // MARK: References
+
+  /// Every so many records there is one that others refer to, and that is never deleted.
+  private static let referenceInterval: UInt64 = 4
+  private static let referenceCount: UInt64 = 512
+
+  func isReferenced(_ record: Int) -> Bool {
+    let number = self.records[record].number
+    return number % Self.referenceInterval == 0
+      && number <= Self.referenceInterval * Self.referenceCount
+  }
+
+  /// The version of a value that refers to a record of this pool; 0, which is null, before there is
+  /// one.
+  func reference(_ random: inout RandomStream) -> UInt32 {
+    Self.reference(count: min(self.created / Self.referenceInterval, Self.referenceCount), &random)
+  }
+
+  /// The same where the object is not generated.
+  static func foreignReference(_ random: inout RandomStream) -> UInt32 {
+    Self.reference(count: Self.referenceCount, &random)
+  }
+
+  private static func reference(count: UInt64, _ random: inout RandomStream) -> UInt32 {
+    guard count > 0 else { return 0 }
+    return UInt32(Self.referenceInterval * UInt64(1 + random.below(Int(count))))
+  }
+
+  /// The ID that a version refers to.
+  static func id(_ prefix: String, of version: UInt32) -> [UInt8] {
+    RecordID.bytes(
+      prefix: prefix, number: 1_000_000 + UInt64(version & ~ValueSource.Version.shared))
+  }
+
+  // MARK: Changes
+
   /// A new record without values, alive. May take the place of the one deleted longest ago.
   mutating func create(seed: UInt64, at time: Int64, by user: Int) -> Int {
     self.created += 1
     let hash = RandomStream.mix(seed ^ RandomStream.hash(self.model.entity) &+ self.created)
     let record = Record(
+      number: self.created,
       id: RecordID.bytes(prefix: self.model.keyPrefix, number: 1_000_000 + self.created),
       hash: hash, isPerson: hash & 3 == 0, createdAt: time, modifiedAt: time, createdBy: user,
       modifiedBy: user)

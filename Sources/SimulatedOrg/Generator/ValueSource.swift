@@ -11,6 +11,9 @@ struct ValueSource: Sendable {
     static let editMask: UInt32 = 0xff
   }
 
+  private static let accountPrefix = EntityModel.account.keyPrefix
+  private static let contactPrefix = EntityModel.contact.keyPrefix
+
   private let mix: GeneratorMix
   private let words = SampleText.words
   private let exotic = SampleText.exotic
@@ -53,6 +56,8 @@ struct ValueSource: Sendable {
       let start = image.arena.count
       self.appendLongText(record: record, slot: slot, version: version, to: &image.arena)
       return .text(start: Int32(start), count: Int32(image.arena.count - start))
+    case .accountID: return image.text(RecordPool.id(Self.accountPrefix, of: version))
+    case .contactID: return image.text(RecordPool.id(Self.contactPrefix, of: version))
     default:
       let start = image.arena.count
       self.appendText(kind, &random, to: &image.arena)
@@ -103,6 +108,8 @@ struct ValueSource: Sendable {
       Self.appendDigits(6, &random, to: &bytes)
     case .entityID, .createdBy, .modifiedBy:
       bytes += RecordID.bytes(prefix: "0RF", number: UInt64(random.below(1_000_000)))
+    case .accountID, .contactID:
+      preconditionFailure("references are made of their version alone")
     case .encrypted:
       bytes += "********".utf8
       Self.appendDigits(4, &random, to: &bytes)

@@ -6,6 +6,8 @@ package enum ScalarType: String, Sendable {
 /// How realistic values of a leaf look.
 enum ValueKind: Sendable {
   case text, picklist, multiPicklist, phone, email, url, entityID, encrypted, autoNumber
+  /// IDs of records that exist, where their object is generated too.
+  case accountID, contactID
   case longText, richText
   case boolean, integer, number, currency, percent
   case dateTime, dateOnly, timeOnly
@@ -15,6 +17,15 @@ enum ValueKind: Sendable {
   case createdDate, createdBy, modifiedDate, modifiedBy
 
   var isLongText: Bool { self == .longText || self == .richText }
+
+  /// The object whose records the value refers to.
+  var referencedEntity: String? {
+    switch self {
+    case .accountID: "Account"
+    case .contactID: "Contact"
+    default: nil
+    }
+  }
 }
 
 struct Leaf: Sendable {

@@ -10,7 +10,7 @@ extension EntityModel {
 
   /// 42 fields after the header.
   private static let contactFields: [Field] = [
-    .scalar("AccountId", .string, .entityID, "ForeignKey:EntityId"),
+    .scalar("AccountId", .string, .accountID, "ForeignKey:EntityId"),
     .scalar("IsPersonAccount", .boolean, .boolean, "Data:Boolean"),
     .personName("Name"),
     .address("OtherAddress"),

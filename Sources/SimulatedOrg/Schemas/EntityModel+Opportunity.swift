@@ -11,7 +11,7 @@ extension EntityModel {
 
   /// 35 fields after the header.
   private static let opportunityFields: [Field] = [
-    .scalar("AccountId", .string, .entityID, "ForeignKey:EntityId"),
+    .scalar("AccountId", .string, .accountID, "ForeignKey:EntityId"),
     .scalar("IsPrivate", .boolean, .boolean, "Data:Boolean"),
     .scalar("Name", .string, .text, "Data:Text"),
     .scalar("Description", .string, .longText, "Data:StringPlusClob"),
@@ -37,7 +37,7 @@ extension EntityModel {
     .scalar("LastModifiedDate", .long, .modifiedDate, "Data:DateTime"),
     .scalar("LastModifiedById", .string, .modifiedBy, "ForeignKey:EntityId"),
     .scalar("LastStageChangeDate", .long, .dateTime, "Data:DateTime"),
-    .scalar("ContactId", .string, .entityID, "ForeignKey:EntityId"),
+    .scalar("ContactId", .string, .contactID, "ForeignKey:EntityId"),
     .scalar("ContractId", .string, .entityID, "ForeignKey:EntityId"),
     .scalar("LastAmountChangedHistoryId", .string, .entityID, "ForeignKey:EntityId"),
     .scalar("LastCloseDateChangedHistoryId", .string, .entityID, "ForeignKey:EntityId"),

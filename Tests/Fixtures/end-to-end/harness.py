@@ -21,6 +21,9 @@ class Simulator:
         self.truth = work + "/truth.ndjson"
         path = work + "/env"
         command = [programs + "/pubsub-simulator", "--truth", self.truth, "--env", path]
+        # The largest and smallest numbers too, unless the options say otherwise.
+        if "--extremes" not in options:
+            command += ["--extremes", "0.01"]
         self.process = subprocess.Popen(command + list(options), stdout=subprocess.PIPE)
         if not self.process.stdout.readline().startswith(b"ready"):
             sys.exit("the simulator did not become ready")

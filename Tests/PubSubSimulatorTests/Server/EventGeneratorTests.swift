@@ -9,9 +9,11 @@ import Testing
 struct EventGeneratorTests {
   /// The truth of an org made with these settings.
   private func truth(
-    seed: UInt64, events: Int, topics: [String] = [], in directory: TemporaryDirectory
+    seed: UInt64, events: Int, topics: [String] = [], extremes: Double? = nil,
+    in directory: TemporaryDirectory
   ) throws -> Data {
     var configuration = SimulatorConfiguration()
+    if let extremes { configuration.mix.extremes = extremes }
     configuration.seed = seed
     configuration.events = events
     configuration.topics = topics
@@ -28,6 +30,55 @@ struct EventGeneratorTests {
     let first = try self.truth(seed: 5, events: 2000, in: directory)
     #expect(try self.truth(seed: 5, events: 2000, in: directory) == first)
     #expect(try self.truth(seed: 6, events: 2000, in: directory) != first)
+  }
+
+  @Test("Accounts and contacts that others refer to were created before, and are never deleted")
+  func references() throws {
+    let directory = try TemporaryDirectory()
+    let data = try self.truth(
+      seed: 4, events: 20_000, topics: ["/data/ChangeEvents"], in: directory)
+    var created: Set<String> = []
+    var referenced: Set<String> = []
+    var deletions: [String: Int] = [:]
+    for line in data.split(separator: UInt8(ascii: "\n")) {
+      let object = try #require(
+        try JSONSerialization.jsonObject(with: line) as? [String: Any])
+      let header = try #require(object["header"] as? [String: Any])
+      let type = try #require(header["changeType"] as? String)
+      let records = try #require(header["recordIds"] as? [String])
+      if type.hasSuffix("CREATE") { created.formUnion(records) }
+      if type.hasSuffix("DELETE"), !type.hasSuffix("UNDELETE") {
+        #expect(referenced.isDisjoint(with: records))
+        deletions[try #require(object["entity"] as? String), default: 0] += 1
+      }
+      let fields = object["fields"] as? [String: Any] ?? [:]
+      for name in ["AccountId", "ContactId"] {
+        guard let id = fields[name] as? String else { continue }
+        #expect(created.contains(id), "\(name) \(id)")
+        referenced.insert(id)
+      }
+    }
+    #expect(referenced.count > 100)
+    #expect(deletions["Account", default: 0] > 50)
+    #expect(deletions["Contact", default: 0] > 50)
+  }
+
+  @Test("Numbers can be added up, unless extremes are asked for", arguments: [nil, 0.01])
+  func extremes(share: Double?) throws {
+    let directory = try TemporaryDirectory()
+    let data = try self.truth(
+      seed: 4, events: 5000, topics: ["/data/OpportunityChangeEvent"], extremes: share,
+      in: directory)
+    var largest = 0.0
+    for line in data.split(separator: UInt8(ascii: "\n")) {
+      let object = try #require(
+        try JSONSerialization.jsonObject(with: line) as? [String: Any])
+      for case let number as Double in (object["fields"] as? [String: Any] ?? [:]).values {
+        largest = max(largest, abs(number))
+      }
+    }
+    #expect(largest > 1000)
+    #expect((largest > 1e15) == (share != nil))
   }
 
   @Test("All kinds of events occur, and both versions of a schema, interleaved")
