@@ -12,4 +12,9 @@ import Testing
     try ProofScript("install_proof.py", in: "install")
       .run("--scratch-path", try #require(Self.scratch))
   }
+
+  @Test(
+    "The acceptance in an org passes at a terminal, and its transcript tells nothing private",
+    .enabled(if: ProofScript.programs != nil))
+  func acceptsAnOrg() throws { try ProofScript("first_org_proof.py").run() }
 }

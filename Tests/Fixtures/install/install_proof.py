@@ -25,7 +25,7 @@ NOBODY = 65534
 
 def expected():
     """Path below the prefix: mode."""
-    files = {"share/pubsub-etl/LICENSE": 0o644}
+    files = {"share/pubsub-etl/LICENSE": 0o644, "share/pubsub-etl/first-org": 0o755}
     for name in PROGRAMS:
         files["bin/" + name] = 0o755
         files["share/bash-completion/completions/" + name] = 0o644
