@@ -93,11 +93,11 @@ let package = Package(
     // Generated; the messages that carry events are read without it.
     .target(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
-      path: "Sources/PubSubAPI/Generated", swiftSettings: unoptimisedSettings),
+      exclude: ["Protos"], swiftSettings: unoptimisedSettings),
     .target(
       name: "PubSubAPI",
       dependencies: ["PubSubMessages", "EventLoop", grpcCore, grpcProtobuf, swiftProtobuf],
-      exclude: ["Generated", "Protos"], swiftSettings: swiftSettings),
+      swiftSettings: swiftSettings),
     .target(
       name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
       swiftSettings: unoptimisedSettings),
