@@ -28,7 +28,7 @@ package protocol FileSystem: Sendable {
   func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError)
   /// unlink(2).
   func remove(_ path: String) throws(FileSystemError)
-  /// mkdir(2) with mode 0750; false when the name exists.
+  /// mkdir(2), with mode 0750 unless `FilePermissions` say otherwise; false when the name exists.
   func makeDirectory(_ path: String) throws(FileSystemError) -> Bool
   /// readdir(3) without `.` and `..`, in no order; nil when there is no such directory.
   func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]?
@@ -38,7 +38,7 @@ package protocol FileSystem: Sendable {
   func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool
 }
 
-/// How a file is opened. Files are made with mode 0640.
+/// How a file is opened. Files are made with mode 0640 unless `FilePermissions` say otherwise.
 package struct OpenFlags: OptionSet, Sendable {
   package let rawValue: Int
   package init(rawValue: Int) { self.rawValue = rawValue }

@@ -1,9 +1,27 @@
 internal import CSystem
 internal import Glibc
 
+/// Who may read and write what is made; given exactly, whatever the umask.
+package struct FilePermissions: Sendable, Equatable {
+  /// Of files, for example 0o640. Directories can be searched by those who can read them.
+  package var mode: UInt32
+  /// nil: that of the process, or of the directory where that has its group inherited.
+  package var groupID: UInt32?
+
+  package init(mode: UInt32, groupID: UInt32?) {
+    self.mode = mode
+    self.groupID = groupID
+  }
+
+  package var directoryMode: UInt32 { self.mode | (self.mode & 0o444) >> 2 }
+}
+
 /// The calls of the running system.
 package struct SystemFileSystem: FileSystem {
-  package init() {}
+  private let permissions: FilePermissions?
+
+  /// - Parameter permissions: nil for 0640 and 0750 as the umask leaves them.
+  package init(permissions: FilePermissions? = nil) { self.permissions = permissions }
 
   package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
     var bits = O_CLOEXEC | (flags.contains(.write) ? O_RDWR : O_RDONLY)
@@ -14,7 +32,31 @@ package struct SystemFileSystem: FileSystem {
     if flags.contains(.truncate) { bits |= O_TRUNC }
     if flags.contains(.append) { bits |= O_APPEND }
     if flags.contains(.directory) { bits |= O_DIRECTORY }
-    return try Self.call("open", path) { Glibc.open(path, bits, 0o640) }
+    let file = try Self.call("open", path) { Glibc.open(path, bits, 0o640) }
+    guard flags.contains(.create), let permissions else { return file }
+    do throws(FileSystemError) {
+      try Self.set(permissions.mode, permissions.groupID, of: file, path)
+    } catch {
+      self.close(file)
+      throw error
+    }
+    return file
+  }
+
+  /// Sets what differs. What another user made stays as it is: only its owner may change it.
+  private static func set(
+    _ mode: UInt32, _ groupID: UInt32?, of file: Int32, _ path: String
+  ) throws(FileSystemError) {
+    var status = stat()
+    _ = try Self.call("fstat", path) { fstat(file, &status) }
+    guard status.st_uid == geteuid() else { return }
+    // First: a change of the group may take bits of the mode away.
+    if let groupID, status.st_gid != groupID {
+      _ = try Self.call("fchown", path) { fchown(file, uid_t.max, groupID) }
+    }
+    if status.st_mode & 0o777 != mode {
+      _ = try Self.call("fchmod", path) { fchmod(file, mode | status.st_mode & S_ISGID) }
+    }
   }
 
   package func close(_ file: Int32) { _ = Glibc.close(file) }
@@ -76,6 +118,11 @@ package struct SystemFileSystem: FileSystem {
     } catch {
       if error.code == EEXIST { return false }
       throw error
+    }
+    if let permissions {
+      let directory = try self.open(path, [.directory])
+      defer { self.close(directory) }
+      try Self.set(permissions.directoryMode, permissions.groupID, of: directory, path)
     }
     return true
   }

@@ -13,6 +13,7 @@ public final class DeadLetterFile: DeadLetterStore {
   public private(set) var count = 0
 
   private let store: SegmentStore
+  private let acceptsMissing: Bool
   private let clock: SinkClock
   private var line = ByteBuffer()
 
@@ -20,16 +21,20 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - directory: absolute path; made when missing.
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
-  public convenience init(directory: String, pipeline: String, org: String) {
+  ///   - acceptsMissing: go on without letters in progress that are gone.
+  public convenience init(
+    directory: String, pipeline: String, org: String, acceptsMissing: Bool = false
+  ) {
     self.init(
-      directory: directory, pipeline: pipeline, org: org, fileSystem: SystemFileSystem(),
-      clock: .system)
+      directory: directory, pipeline: pipeline, org: org, acceptsMissing: acceptsMissing,
+      fileSystem: SystemFileSystem(), clock: .system)
   }
 
   init(
-    directory: String, pipeline: String, org: String, fileSystem: any FileSystem,
-    clock: SinkClock
+    directory: String, pipeline: String, org: String, acceptsMissing: Bool = false,
+    fileSystem: any FileSystem, clock: SinkClock
   ) {
+    self.acceptsMissing = acceptsMissing
     self.clock = clock
     self.store = SegmentStore(
       directory: directory, kind: .deadLetters,
@@ -42,7 +47,8 @@ public final class DeadLetterFile: DeadLetterStore {
   /// As `FileSink.recover`, but earlier letters without a checkpoint are no error: what the sinks'
   /// manifests say decides whether state was lost.
   public func recover(from state: JSONValue?) throws {
-    try self.store.recover(self.store.survey(from: state))
+    try self.store.recover(
+      self.store.survey(from: state, acceptsMissing: self.acceptsMissing))
   }
 
   public func append(_ letter: DeadLetter) throws {

@@ -18,6 +18,15 @@ public struct ExportHistory: Sendable, Equatable {
   /// began last.
   public internal(set) var topics: [String: Topic] = [:]
 
+  /// What another pipeline exported here from the same org.
+  public struct Other: Sendable, Equatable {
+    public var pipeline: String
+    public var topic: String
+  }
+
+  /// In the order of the manifest, each once.
+  public internal(set) var others: [Other] = []
+
   public var isEmpty: Bool { self.topics.isEmpty }
 }
 
@@ -36,6 +45,8 @@ struct ExportHistoryReader {
   private static let exportDate = Array("export_date=".utf8)
   /// As many as topics, so a search from the first is quick.
   private var newest: [Newest] = []
+  /// A line for each pipeline and topic part of others.
+  private var others: [(head: [UInt8], line: [UInt8])] = []
 
   init(kind: SegmentKind, identity: SegmentIdentity) {
     self.identity = identity
@@ -48,7 +59,9 @@ struct ExportHistoryReader {
     let slash = UInt8(ascii: "/")
     let start = name.lastIndex(of: slash).map { $0 + 1 } ?? 0
     let fileName = UnsafeBufferPointer(rebasing: name[start...])
-    guard let parsed = self.matcher.parse(fileName) else { return }
+    guard let parsed = self.matcher.parse(fileName) else {
+      return self.visitOther(line, fileName)
+    }
     let topicPart = fileName[parsed.topicPart]
     let directory = name[..<max(start - 1, 0)]
     let date = directory.lastIndex(of: slash).map { $0 + 1 } ?? 0
@@ -71,9 +84,25 @@ struct ExportHistoryReader {
     }
   }
 
+  private mutating func visitOther(
+    _ line: UnsafeBufferPointer<UInt8>, _ fileName: UnsafeBufferPointer<UInt8>
+  ) {
+    guard let parsed = self.matcher.parseAny(fileName) else { return }
+    let head = fileName[..<parsed.topicPart.upperBound]
+    if self.others.contains(where: { $0.head.elementsEqual(head) }) { return }
+    self.others.append((Array(head), Array(line)))
+  }
+
   /// What the newest lines say, as far as they are of this pipeline and org.
   var history: ExportHistory {
     var history = ExportHistory()
+    for (_, line) in self.others {
+      guard let json = try? JSONValue(parsing: line), json["org"]?.string == self.identity.org,
+        let pipeline = json["pipeline"]?.string, let topic = json["topic"]?.string
+      else { continue }
+      let other = ExportHistory.Other(pipeline: pipeline, topic: topic)
+      if !history.others.contains(other) { history.others.append(other) }
+    }
     for newest in self.newest {
       guard let json = try? JSONValue(parsing: newest.line),
         json["pipeline"]?.string == self.identity.pipeline,

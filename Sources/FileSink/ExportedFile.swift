@@ -19,6 +19,8 @@ public struct ExportedFile: Sendable, Equatable {
   /// Hexadecimal.
   public var firstReplayID: String
   public var lastReplayID: String
+  /// Hexadecimal.
+  public var sha256: String?
   /// Newest commit time in it, `2026-02-17T04:03:15.000Z`; nil without change events.
   public var lastCommitTimestamp: String?
 
@@ -61,6 +63,7 @@ public struct ExportedFile: Sendable, Equatable {
     self.lastOrdinal = lastOrdinal
     self.firstReplayID = firstReplayID
     self.lastReplayID = lastReplayID
+    self.sha256 = json["sha256"]?.string
     self.lastCommitTimestamp = json["last_commit_timestamp"]?.string
     self.tail = json["resume"].flatMap(Tail.init)
   }

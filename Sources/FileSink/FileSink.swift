@@ -29,7 +29,11 @@ public final class FileSink: Sink {
   private static let lineBufferByteCount = 1 << 16
 
   public convenience init(_ configuration: FileSinkConfiguration) {
-    self.init(configuration, fileSystem: SystemFileSystem(), clock: .system)
+    let permissions = configuration.permissions.map {
+      FilePermissions(mode: $0.mode, groupID: $0.groupID)
+    }
+    self.init(
+      configuration, fileSystem: SystemFileSystem(permissions: permissions), clock: .system)
   }
 
   init(_ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock) {
@@ -67,9 +71,12 @@ public final class FileSink: Sink {
   /// are sure that the checkpoint is the last one.
   ///
   /// - Throws: `FileSinkError`: `.lostState` when `state` is nil and the manifest has files of this
-  ///   pipeline and org, unless `acceptsReset`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
+  ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for finished files that are gone, unless
+  ///   `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
   public func survey(from state: JSONValue?) throws -> FileSurvey {
-    let survey = try self.store.survey(from: state)
+    let survey = try self.store.survey(
+      from: state, whenMissing: state == nil ? nil : self.configuration.whenMissing,
+      acceptsMissing: self.configuration.acceptsMissing)
     self.history = survey.history
     guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {
       return survey

@@ -25,6 +25,28 @@ public struct FileSinkConfiguration: Sendable, Equatable {
     }
   }
 
+  /// What it means that finished files are not there.
+  public enum MissingPolicy: String, Sendable, CaseIterable {
+    /// They are lost when the manifest is gone with them, or when older ones of the entity are
+    /// there: a loader that deletes what it has read begins with the oldest.
+    case fail
+    /// Whoever reads them takes them away, in any order, perhaps with the manifest.
+    case ignore
+  }
+
+  /// Who may read and write files and directories that are made.
+  public struct Permissions: Sendable, Equatable {
+    /// Of files; 0o640. Directories can be searched by those who can read them.
+    public var mode: UInt32
+    /// nil: that of the process.
+    public var groupID: UInt32?
+
+    public init(mode: UInt32 = 0o640, groupID: UInt32? = nil) {
+      self.mode = mode
+      self.groupID = groupID
+    }
+  }
+
   /// Identity of the sink in the checkpoint.
   public var name: String
   /// Absolute path; made when missing.
@@ -41,11 +63,18 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   /// Begin although the manifest shows that an earlier run exported here and its checkpoint is
   /// gone (`--accept-reset`).
   public var acceptsReset: Bool
+  /// nil: what earlier runs finished is not looked at.
+  public var whenMissing: MissingPolicy?
+  /// Go on although finished files are missing or changed (`--accept-missing`).
+  public var acceptsMissing: Bool
+  /// nil: 0640 and 0750 as the umask leaves them.
+  public var permissions: Permissions?
 
   public init(
     name: String = "files", directory: String, compressionLevel: Int = 1,
     rotation: Rotation = Rotation(), pipeline: String, org: String, int64AsStrings: Bool = false,
-    acceptsReset: Bool = false
+    acceptsReset: Bool = false, whenMissing: MissingPolicy? = nil, acceptsMissing: Bool = false,
+    permissions: Permissions? = nil
   ) {
     self.name = name
     self.directory = directory
@@ -55,5 +84,8 @@ public struct FileSinkConfiguration: Sendable, Equatable {
     self.org = org
     self.int64AsStrings = int64AsStrings
     self.acceptsReset = acceptsReset
+    self.whenMissing = whenMissing
+    self.acceptsMissing = acceptsMissing
+    self.permissions = permissions
   }
 }

@@ -4,7 +4,7 @@ internal import Pipeline
 /// Files cannot be written, or what lies in the directory does not agree with the checkpoint.
 public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
-    private enum Value { case io, unknownFile, inconsistent, lostState, locked }
+    private enum Value { case io, unknownFile, inconsistent, lostState, lostOutput, locked }
     private var value: Value
     private init(_ value: Value) { self.value = value }
 
@@ -16,6 +16,8 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     public static var inconsistent: Self { Self(.inconsistent) }
     /// The manifest has files of this pipeline and org, but there is no checkpoint. Exit code 65.
     public static var lostState: Self { Self(.lostState) }
+    /// Finished files are gone or changed. Exit code 65.
+    public static var lostOutput: Self { Self(.lostOutput) }
     /// Another run writes files of this pipeline in the directory. Exit code 75.
     public static var locked: Self { Self(.locked) }
   }

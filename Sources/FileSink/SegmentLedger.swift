@@ -201,10 +201,11 @@ extension SegmentLedger {
       // Finished, and taken away by whoever reads the files.
       if observed.isInManifest { return [] }
       throw FileSinkError(
-        .inconsistent,
+        .lostOutput,
         "\(record.name) is missing, in progress and finished, and not in the manifest either: was "
-          + "the directory moved, or the file taken before its line was in _manifest.ndjson? Put "
-          + "it back, or restore the positions from the manifest (checkpoint restore)")
+          + "the directory moved or emptied, or the file taken before its line was in "
+          + "_manifest.ndjson? Put it back; or restore the positions from the manifest (checkpoint "
+          + "restore); or go on without its events: 'run --accept-missing'")
     }
   }
 }

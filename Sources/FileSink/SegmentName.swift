@@ -89,6 +89,8 @@ struct SegmentName: Equatable {
 
   /// What the name of a finished file tells.
   struct Parsed: Equatable {
+    /// Where the pipeline stands in the name.
+    var pipelinePart: Range<Int>
     /// Where the topic stands in the name.
     var topicPart: Range<Int>
     var epoch: Int64
@@ -127,16 +129,23 @@ struct SegmentName: Equatable {
     ///
     /// - Parameter name: without directories.
     func parse(_ name: UnsafeBufferPointer<UInt8>) -> Parsed? {
+      self.parseAny(name).flatMap { parsed in
+        name[parsed.pipelinePart].elementsEqual(self.pipelinePart) ? parsed : nil
+      }
+    }
+
+    /// The same for a finished file of any pipeline.
+    func parseAny(_ name: UnsafeBufferPointer<UInt8>) -> Parsed? {
       // From the right: the pipeline's name may hold hyphens, the other parts do not.
       var end = name.count - self.suffix.count
       guard end > 0, name[end...].elementsEqual(self.suffix),
         let ordinal = Self.number(before: &end, in: name), Self.skip("-", before: &end, in: name),
         let epoch = Self.epoch(before: &end, in: name), Self.skip("e", before: &end, in: name),
         Self.skip("-", before: &end, in: name),
-        let hyphen = name[..<end].lastIndex(of: UInt8(ascii: "-")),
-        name[..<hyphen].elementsEqual(self.pipelinePart)
+        let hyphen = name[..<end].lastIndex(of: UInt8(ascii: "-"))
       else { return nil }
-      return Parsed(topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal)
+      return Parsed(
+        pipelinePart: 0..<hyphen, topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal)
     }
 
     /// The number with its letter, if it has one: see `epochPart`.

@@ -11,6 +11,8 @@ public struct FileSurvey {
   var steps: [SegmentLedger.Step] = []
   /// Relative paths of files in progress that the checkpoint does not know.
   var strays: [String] = []
+  /// What was lost of earlier output, in words, and accepted.
+  public internal(set) var acceptedFaults: [String] = []
 
   init(history: ExportHistory) { self.history = history }
 }
@@ -20,11 +22,30 @@ extension SegmentStore {
   /// nothing of theirs: when their checkpoint turns out not to be the last one, the last one can
   /// still be put back.
   ///
-  /// - Parameter state: of the last checkpoint.
-  /// - Throws: `.unknownFile` for finished files that neither it nor the manifest knows.
-  func survey(from state: JSONValue?) throws(FileSinkError) -> FileSurvey {
+  /// - Parameters:
+  ///   - state: of the last checkpoint.
+  ///   - whenMissing: nil: what was finished is not looked at.
+  ///   - acceptsMissing: what was lost is told and passed over.
+  /// - Throws: `.unknownFile` for finished files that neither it nor the manifest knows;
+  ///   `.lostOutput`.
+  func survey(
+    from state: JSONValue?, whenMissing: FileSinkConfiguration.MissingPolicy? = nil,
+    acceptsMissing: Bool = false
+  ) throws(FileSinkError) -> FileSurvey {
     if let failure { throw failure }
     let records = try self.records(in: state)
+    var check = whenMissing.map {
+      OutputCheck(
+        directory: self.directory, pipeline: self.identity.pipeline, policy: $0, state: state)
+    }
+    // Before anything is made where a file system may have to be mounted.
+    if !acceptsMissing, let check,
+      try self.attempt({ () throws(FileSystemError) in
+        try check.isManifestGone(on: self.fileSystem)
+      })
+    {
+      try self.finish(check, accepting: false)
+    }
     try self.attempt { () throws(FileSystemError) in
       try self.fileSystem.makeDirectories(self.directory)
     }
@@ -37,15 +58,42 @@ extension SegmentStore {
       known.insert(name)
       if !wanted.isEmpty, wanted.contains(Array(name)) { found.insert(Array(name)) }
       history.visit(line, name: name)
+      check?.visit(line, name: name)
     }
     var survey = FileSurvey(history: history.history)
+    if let check { survey.acceptedFaults = try self.finish(check, accepting: acceptsMissing) }
     for record in records {
       let name = Array(record.name.utf8)
-      survey.steps += try self.steps(for: record, isInManifest: found.contains(name), from: state)
+      do throws(FileSinkError) {
+        survey.steps += try self.steps(for: record, isInManifest: found.contains(name), from: state)
+      } catch {
+        guard acceptsMissing, error.code == .lostOutput else { throw self.fail(error) }
+        survey.acceptedFaults.append("\(record.name) is missing, in progress and finished")
+      }
       name.withUnsafeBufferPointer { known.insert($0) }
     }
     survey.strays = try self.strays(known: known, parts: Set(records.map(\.part)))
     return survey
+  }
+
+  /// Looks at the newest files, and takes from it what the next checkpoint says of them.
+  ///
+  /// - Returns: what was lost.
+  /// - Throws: `.lostOutput` when it is not accepted.
+  @discardableResult
+  private func finish(
+    _ check: consuming OutputCheck, accepting: Bool
+  ) throws(FileSinkError) -> [String] {
+    var check = check
+    try self.attempt { () throws(FileSystemError) in try check.finish(on: self.fileSystem) }
+    guard check.faults.isEmpty || accepting else {
+      throw self.fail(
+        FileSinkError(
+          .lostOutput, "\(check.faults.joined(separator: "; ")): \(OutputCheck.remedy)"))
+    }
+    self.lastFinished = check.lastFinished
+    self.acceptedThrough = check.faults.isEmpty ? check.stillAccepted : check.lastFinished
+    return check.faults
   }
 
   /// Finishes the files of the last checkpoint and removes those in progress that it does not know.
@@ -76,7 +124,7 @@ extension SegmentStore {
       } else {
         error.message += ". The directory is \(self.directory)"
       }
-      throw self.fail(error)
+      throw error
     }
   }
 

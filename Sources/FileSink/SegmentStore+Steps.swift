@@ -43,6 +43,7 @@ extension SegmentStore {
       try self.attempt { () throws(FileSystemError) in
         try self.manifest.append(record.manifest, isFirst: self.finishedFileCount == 0)
       }
+      self.lastFinished = record.name
       self.finishedFileCount += 1
       self.finishedByteCount += record.byteCount
     }

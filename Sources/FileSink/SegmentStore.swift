@@ -30,6 +30,10 @@ final class SegmentStore {
   /// Files finished and their compressed bytes since the start, recovered ones included.
   var finishedFileCount = 0
   var finishedByteCount = 0
+  /// The file whose line was appended to the manifest last, by this run or an earlier one.
+  var lastFinished: String?
+  /// What is missing up to this file was accepted by the user.
+  var acceptedThrough: String?
   let scratch = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ZstdCompressor.outputByteCount, alignment: 16)
 
@@ -176,10 +180,17 @@ final class SegmentStore {
     }
     try self.perform(self.ledger.flush { closing.contains($0) })
     self.pendingByteCount = 0
-    return [
-      "directory": .string(self.directory),
-      "files": .array(self.ledger.records.map(\.json)),
+    var members = [
+      JSONMember("directory", .string(self.directory)),
+      JSONMember("files", .array(self.ledger.records.map(\.json))),
     ]
+    if let lastFinished {
+      members.append(JSONMember(OutputCheck.lastFinishedKey, .string(lastFinished)))
+    }
+    if let acceptedThrough {
+      members.append(JSONMember(OutputCheck.acceptedKey, .string(acceptedThrough)))
+    }
+    return JSONValue(.object(members))
   }
 
   /// Finishes what the checkpoint that is now durable announced. True when there was something.

@@ -22,14 +22,15 @@ public struct FetchCredit: Sendable {
 
   /// - Parameters:
   ///   - window: clamped to 1...100.
-  ///   - allowance: at least 1 is asked for, as the service demands.
+  ///   - allowance: more than zero before `begin`: a first request has to ask for something.
   public init(window: Int, allowance: Int? = nil) {
     self.window = min(max(window, 1), Self.maxWindow)
-    self.allowance = allowance.map { max($0, 1) }
+    self.allowance = allowance
   }
 
   /// The number for the first request of the stream.
   public mutating func begin(at now: ContinuousClock.Instant) -> Int {
+    precondition(self.target > 0, "a stream is opened although no event may come")
     self.open = self.target
     self.lastRequest = now
     return self.open

@@ -143,7 +143,7 @@ struct RecoveryTests {
   func missing() throws {
     let state = try self.killedRun()
     let error = self.failure { try self.sink(directory: "/other").recover(from: state) }
-    #expect(error?.code == .inconsistent)
+    #expect(error?.code == .lostOutput)
     #expect(error?.message.contains("/out") == true && error?.message.contains("/other") == true)
   }
 

@@ -46,12 +46,9 @@ import Testing
     #expect(credit.allowance == 2)
   }
 
-  @Test("A first request asks for one event at least, and a stream without a limit keeps none")
-  func allowanceUsedUp() {
-    var credit = FetchCredit(window: 100, allowance: 0)
-    #expect(credit.begin(at: self.start) == 1)
-    #expect(credit.received(eventCount: 1, pending: 0, at: self.at(1)) == nil)
-    credit = FetchCredit(window: 100)
+  @Test("A stream without a limit keeps none")
+  func noAllowance() {
+    var credit = FetchCredit(window: 100)
     #expect(credit.begin(at: self.start) == 100)
     #expect(credit.allow(5, at: self.at(1)) == nil && credit.open == 100)
   }

@@ -106,6 +106,12 @@ struct RunOptions: ParsableArguments {
 
   @Flag(
     help:
+      "Go on although finished files are missing or changed, without them."
+  )
+  var acceptMissing = false
+
+  @Flag(
+    help:
       "Take a database's positions over from a run on another host that is known to have ended."
   )
   var takeOver = false

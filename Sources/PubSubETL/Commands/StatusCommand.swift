@@ -10,8 +10,10 @@ struct StatusCommand: AsyncParsableCommand {
       Reads the state directory, the manifests and, of postgres sinks, the database, whose stale \
       and partial records it counts: no lock, no login to Salesforce, nothing written. Safe beside \
       a run.
+      Of the newest 100 finished files it looks whether they are there in their size; with --verify \
+      it reads all and compares their SHA-256 with the manifest's.
       Exit codes, for monitors: 0 all is well; 65 checkpoint or a database's position is lost or \
-      damaged, or a position was confirmed more than 48 h ago (the service keeps 72 h); 75 never run, the last \
+      damaged, finished files are lost or changed, or a position was confirmed more than 48 h ago (the service keeps 72 h); 75 never run, the last \
       commit is older than --max-age, or the last run was killed; the exit code of the last run \
       when that failed and none is going on; 69 a database does not answer, 77 it refuses; 64 \
       command line, 78 mistakes in the file. With several of these the first problem shown counts.
@@ -21,6 +23,9 @@ struct StatusCommand: AsyncParsableCommand {
 
   @Flag(help: "Print JSON: all members always, times in UTC, ages in milliseconds.")
   var json = false
+
+  @Flag(help: "Read every finished file and compare size and SHA-256 with the manifest.")
+  var verify = false
 
   @Option(
     help: ArgumentHelp(
@@ -38,7 +43,8 @@ struct StatusCommand: AsyncParsableCommand {
     let configuration = try self.options.loadOrExit()
     let status: PipelineStatus
     do {
-      status = try PipelineStatus.read(configuration, maxAge: self.maxAge)
+      status = try PipelineStatus.read(
+        configuration, maxAge: self.maxAge, verifies: self.verify)
     } catch {
       throw RunFailure(error).reported(hiding: configuration.secrets)
     }

@@ -1,3 +1,4 @@
+import FileSink
 import JSON
 import PostgresStore
 
@@ -127,8 +128,44 @@ extension ConfigurationReader {
       sink.rotateIdle = rotate.duration("max_idle", in: .seconds(1)...day * 7) ?? sink.rotateIdle
       rotate.finish()
     }
+    sink.whenMissing = reader.choice("when_missing", called: "policy") ?? sink.whenMissing
+    sink.permissions = self.permissions(reader)
     sink.stages = self.stages(reader)
     reader.finish()
     return directory == nil ? nil : sink
+  }
+
+  /// `mode` and `group`.
+  private func permissions(_ reader: JSONReader) -> FileSinkConfiguration.Permissions? {
+    let mode = reader.string("mode")
+    let group = self.text(reader, "group")
+    guard mode != nil || group != nil else { return nil }
+    var permissions = FileSinkConfiguration.Permissions()
+    if let mode {
+      if let number = Self.fileMode(mode) {
+        permissions.mode = number
+      } else {
+        reader.report(
+          "mode",
+          "a mode in octal digits is expected, with which the owner may read and write and which "
+            + "makes nothing executable: \"0640\", \"0644\", \"0660\"")
+      }
+    }
+    if let group {
+      do throws(UserGroup.LookUpError) {
+        permissions.groupID = try UserGroup.id(of: group)
+      } catch {
+        reader.report("group", error.description)
+      }
+    }
+    return permissions
+  }
+
+  /// Read and write bits, those of the owner included; nil for anything else.
+  private static func fileMode(_ text: String) -> UInt32? {
+    guard (3...4).contains(text.utf8.count), let mode = UInt32(text, radix: 8),
+      mode & 0o600 == 0o600, mode & ~0o666 == 0
+    else { return nil }
+    return mode
   }
 }

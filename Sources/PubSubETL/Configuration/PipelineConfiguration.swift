@@ -1,3 +1,4 @@
+import FileSink
 import JSON
 import Pipeline
 import PostgresStore
@@ -176,6 +177,10 @@ struct FilesSinkConfiguration: Sendable, Equatable {
   var rotateEvents = 1_000_000
   var rotateAge = Duration.seconds(3600)
   var rotateIdle = Duration.seconds(300)
+  /// What it means that finished files are not there.
+  var whenMissing = FileSinkConfiguration.MissingPolicy.fail
+  /// Nil: 0640, and 0750 of directories, as the umask leaves them.
+  var permissions: FileSinkConfiguration.Permissions?
   /// After those of the pipeline, for this sink only.
   var stages: [StageConfiguration] = []
 }

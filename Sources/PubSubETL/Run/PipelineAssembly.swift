@@ -46,7 +46,7 @@ struct PipelineAssembly {
       OrgCredentials(self.configuration.source.org, secrets: self.configuration.secrets))
   }
 
-  func sinks(org: String, acceptsReset: Bool) -> [FileSink] {
+  func sinks(org: String, acceptsReset: Bool, acceptsMissing: Bool) -> [FileSink] {
     self.configuration.fileSinks.map { files in
       FileSink(
         FileSinkConfiguration(
@@ -56,7 +56,8 @@ struct PipelineAssembly {
             maxByteCount: files.rotateBytes, maxEventCount: files.rotateEvents,
             maxAge: files.rotateAge, maxIdle: files.rotateIdle),
           pipeline: self.configuration.name, org: org, int64AsStrings: files.int64 == .string,
-          acceptsReset: acceptsReset))
+          acceptsReset: acceptsReset, whenMissing: files.whenMissing,
+          acceptsMissing: acceptsMissing, permissions: files.permissions))
     }
   }
 

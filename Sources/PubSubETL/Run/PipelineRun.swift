@@ -65,7 +65,8 @@ final class PipelineRun {
   }
 
   private func run() async throws {
-    let store = try await self.lockedStore()
+    let deadline = self.options.maxDuration.map { ContinuousClock.now + $0 }
+    let store = try await self.lockedStore(until: deadline)
     let document = try store.load()
     let credentials = OrgCredentials(
       self.configuration.source.org, secrets: self.configuration.secrets)
@@ -74,8 +75,11 @@ final class PipelineRun {
     let succession = try document.map {
       try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
     }
-    let sinks = self.assembly.sinks(org: org, acceptsReset: self.options.acceptReset)
+    let sinks = self.assembly.sinks(
+      org: org, acceptsReset: self.options.acceptReset, acceptsMissing: self.options.acceptMissing)
     let surveys = try sinks.map { try $0.survey(from: succession?.states[$0.name]) }
+    if document == nil { try self.checkIsNew(sinks) }
+    try self.noteAccepted(surveys)
     let databases = try self.assembly.databases(
       org: org, takesOver: self.options.takeOver, logger: self.logger)
     defer { for database in databases { database.close() } }
@@ -90,6 +94,8 @@ final class PipelineRun {
     }
 
     var runner = self.assembly.runner(self.options)
+    // What has passed, waiting for another run perhaps, counts.
+    runner.maxDuration = deadline.map { max(.zero, $0 - .now) }
     runner.serviceStart = await credentials.provider.serverDate.map { $0 * 1000 }
     if runner.serviceStart != nil { self.report.startClock = .service }
     let follows = runner.until == .forever
@@ -157,6 +163,35 @@ final class PipelineRun {
     try self.conclude(result.get(), statistics: pipeline.statistics)
   }
 
+  /// A pipeline that has been given another name has lost its position: it would export everything
+  /// again, or with `"start": "latest"` leave events out.
+  private func checkIsNew(_ sinks: [FileSink]) throws {
+    guard !self.options.acceptReset else { return }
+    let topics = self.configuration.source.topics.map(\.name)
+    for sink in sinks where sink.history.isEmpty {
+      guard let other = sink.history.others.first(where: { topics.contains($0.topic) }) else {
+        continue
+      }
+      let name = self.configuration.name
+      throw RunFailure(
+        .data, reason: "other_pipeline",
+        "\(sink.configuration.directory) has files of pipeline '\(other.pipeline)' with events of "
+          + "\(other.topic), and pipeline '\(name)' has never run: if '\(other.pipeline)' was renamed, "
+          + "give it its old name back, with which its position is stored; if '\(name)' is another "
+          + "pipeline, give it another directory, or begin here with 'run --accept-reset'")
+    }
+  }
+
+  /// A line in the journal for output that was lost and is not waited for.
+  private func noteAccepted(_ surveys: [FileSurvey]) throws {
+    let faults = surveys.flatMap(\.acceptedFaults)
+    guard !faults.isEmpty else { return }
+    for fault in faults { self.logger.warning("accepted: \(fault)") }
+    try CheckpointJournal.append(
+      self.configuration.statePaths, command: "run --accept-missing", topic: nil,
+      old: .array(faults.map { .string($0) }), new: nil)
+  }
+
   /// Positions of the checkpoint and of each database; makes their rows there.
   private func startingPositions(
     _ document: CheckpointDocument?, _ succession: SinkSuccession?, sinks: [FileSink],
@@ -200,7 +235,11 @@ final class PipelineRun {
   }
 
   /// Takes the host lock; with `if_running: wait`, as soon as it is free.
-  private func lockedStore() async throws -> FileCheckpointStore {
+  ///
+  /// - Parameter deadline: of the run; it does not wait beyond.
+  private func lockedStore(
+    until deadline: ContinuousClock.Instant?
+  ) async throws -> FileCheckpointStore {
     while true {
       do throws(CheckpointError) {
         return try FileCheckpointStore(
@@ -209,7 +248,10 @@ final class PipelineRun {
         guard error.code == .alreadyRunning, self.configuration.run.ifRunning == .wait else {
           throw error
         }
-        try await Task.sleep(for: .milliseconds(500))
+        let now = ContinuousClock.now
+        if let deadline, now >= deadline { throw error }
+        let next = now + .milliseconds(500)
+        try await Task.sleep(until: deadline.map { min($0, next) } ?? next)
       }
     }
   }
@@ -244,7 +286,7 @@ final class PipelineRun {
   ) throws -> DeadLetterFile {
     let deadLetters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
-      org: org)
+      org: org, acceptsMissing: self.options.acceptMissing)
     try deadLetters.recover(from: document?.deadLetters)
     return deadLetters
   }

@@ -34,6 +34,7 @@ struct RunFailure: Error {
         case .io: (.output, "sink_io")
         case .locked: (.tryAgain, "already_running")
         case .lostState: (.data, "lost_state")
+        case .lostOutput: (.data, "lost_output")
         case .unknownFile: (.data, "unknown_file")
         default: (.data, "inconsistent_output")
         }

@@ -1,4 +1,5 @@
 internal import Checkpoint
+import FileSink
 import JSON
 import Pipeline
 
@@ -31,6 +32,7 @@ extension PipelineStatus {
         "directory": .string(self.deadLetters.directory),
         "events": .integer(self.deadLetters.events), "files": .integer(self.deadLetters.files),
         "open_files": .integer(self.deadLetters.openFiles),
+        "verified": Self.json(self.deadLetters.verification),
       ],
       "last_run": self.lastRun.map(self.json) ?? nil,
     ]
@@ -74,7 +76,21 @@ extension PipelineStatus {
       "positions": Self.json(sink.positions),
       "events": .integer(sink.events), "files": .integer(sink.files),
       "bytes": .integer(sink.bytes), "open_files": .integer(sink.openFiles),
+      "newest_files": .integer(sink.output.fileCount),
+      "newest_files_missing": .integer(sink.output.missingCount),
+      "verified": Self.json(sink.verification),
     ]
+  }
+
+  private static func json(_ verification: OutputVerification?) -> JSONValue {
+    verification.map { verification -> JSONValue in
+      [
+        "files": .integer(verification.fileCount), "bytes": .integer(verification.byteCount),
+        "missing": .integer(verification.missingCount),
+        "changed": .integer(verification.changedCount),
+        "faults": .array(verification.faults.map { .string($0) }),
+      ]
+    } ?? nil
   }
 
   private func json(_ run: LastRun) -> JSONValue {

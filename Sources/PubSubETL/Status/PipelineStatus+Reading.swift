@@ -9,7 +9,8 @@ extension PipelineStatus {
   ///
   /// - Throws: `CheckpointError`, `TopicPositionError` or `FileSinkError` for what cannot be read.
   static func read(
-    _ configuration: PipelineConfiguration, maxAge: Duration?, now: Int64 = UTCTime.now()
+    _ configuration: PipelineConfiguration, maxAge: Duration?, verifies: Bool = false,
+    now: Int64 = UTCTime.now()
   ) throws -> PipelineStatus {
     let paths = configuration.statePaths
     // The lock first: a run that ends in between has stored its record by then.
@@ -28,15 +29,15 @@ extension PipelineStatus {
       status.topics.append(
         Topic(name: name, isUnused: unused.contains(name), position: position))
     }
-    try status.readSinks(configuration, document)
-    try status.readDeadLetters(document)
+    try status.readSinks(configuration, document, verifies: verifies)
+    try status.readDeadLetters(document, verifies: verifies)
     status.readDatabases(configuration, document)
     status.judge(maxAge: maxAge, journalAt: Self.modificationTime(of: paths.journal))
     return status
   }
 
   private mutating func readSinks(
-    _ configuration: PipelineConfiguration, _ document: CheckpointDocument?
+    _ configuration: PipelineConfiguration, _ document: CheckpointDocument?, verifies: Bool
   ) throws {
     let positions = Dictionary(
       self.topics.compactMap { topic in topic.position.map { (topic.name, $0) } },
@@ -48,6 +49,14 @@ extension PipelineStatus {
       if state != nil { sink.positions = positions }
       sink.openFiles = Self.openFileCount(state)
       try self.count(&sink)
+      sink.output = try OutputState.read(
+        directory: files.directory, pipeline: configuration.name, whenMissing: files.whenMissing,
+        state: state)
+      if verifies {
+        sink.verification = try OutputVerification.read(
+          .records, in: files.directory, pipeline: configuration.name,
+          ignoringMissing: files.whenMissing == .ignore)
+      }
       self.sinks.append(sink)
     }
     for (name, kept) in (document?.removedSinks ?? [:]).sorted(by: { $0.key < $1.key }) {
@@ -83,7 +92,9 @@ extension PipelineStatus {
     }
   }
 
-  private mutating func readDeadLetters(_ document: CheckpointDocument?) throws {
+  private mutating func readDeadLetters(
+    _ document: CheckpointDocument?, verifies: Bool
+  ) throws {
     var letters = self.deadLetters
     let org = self.org
     try ExportedFile.visit(
@@ -94,6 +105,11 @@ extension PipelineStatus {
       letters.events += file.events
     }
     letters.openFiles = Self.openFileCount(document?.deadLetters)
+    if verifies {
+      // Somebody deals with dead letters, and removes them.
+      letters.verification = try OutputVerification.read(
+        .deadLetters, in: letters.directory, pipeline: self.pipeline, ignoringMissing: true)
+    }
     self.deadLetters = letters
   }
 

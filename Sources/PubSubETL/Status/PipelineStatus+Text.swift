@@ -1,4 +1,5 @@
 internal import Checkpoint
+import FileSink
 import Pipeline
 
 extension PipelineStatus {
@@ -40,6 +41,9 @@ extension PipelineStatus {
           : "\(ProgressLine.grouped(letters.events)) events in \(letters.files) files, "
             + "\(letters.openFiles) open, in \(letters.directory)"
       ))
+    if let verification = letters.verification, letters.events > 0 {
+      lines.append(("", Self.line(verification)))
+    }
     if self.problems.isEmpty {
       lines.append(("health", "good"))
     } else {
@@ -103,6 +107,12 @@ extension PipelineStatus {
         + "\(ProgressLine.size(sink.bytes)), \(sink.openFiles) open"
     ]
     if sink.isNew { lines.append("not in the checkpoint yet") }
+    let output = sink.output
+    if output.missingCount > 0 {
+      lines.append(
+        "\(output.missingCount) of the newest \(output.fileCount) files are not there any more")
+    }
+    if let verification = sink.verification { lines.append(Self.line(verification)) }
     if let removedAt = sink.removedAt {
       lines.append("removed \(self.moment(removedAt)), its position is kept for 72 h:")
       for (topic, position) in sink.positions.sorted(by: { $0.key < $1.key }) {
@@ -110,6 +120,12 @@ extension PipelineStatus {
       }
     }
     return lines
+  }
+
+  private static func line(_ verification: OutputVerification) -> String {
+    "verified: \(ProgressLine.grouped(verification.fileCount)) files, "
+      + "\(ProgressLine.size(verification.byteCount)), are as written; "
+      + "\(verification.missingCount) not there, \(verification.changedCount) changed"
   }
 
   func moment(_ milliseconds: Int64) -> String {

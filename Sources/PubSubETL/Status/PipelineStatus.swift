@@ -1,4 +1,5 @@
 internal import Checkpoint
+import FileSink
 import Pipeline
 
 /// How a pipeline stands, from its state directory, manifests and databases, for `pubsub-etl status`.
@@ -29,6 +30,10 @@ struct PipelineStatus {
     var bytes: Int64 = 0
     /// Files in progress.
     var openFiles = 0
+    /// How the newest finished files are; not of removed sinks.
+    var output = OutputState()
+    /// How all are, if that was asked for.
+    var verification: OutputVerification?
   }
 
   struct DeadLetters {
@@ -36,6 +41,8 @@ struct PipelineStatus {
     var files: Int64 = 0
     var events: Int64 = 0
     var openFiles = 0
+    /// How all finished files are, if that was asked for.
+    var verification: OutputVerification?
   }
 
   /// Why a monitor should wake somebody.
@@ -82,6 +89,7 @@ extension PipelineStatus {
   mutating func judge(maxAge: Duration?, journalAt: Int64?) {
     let isRunning = self.lock.isHeld == true
     self.judgeDatabases()
+    self.judgeOutput()
     if let savedAt = self.savedAt {
       self.judgeRun(isRunning: isRunning, journalAt: journalAt)
       self.judgePositions()
@@ -132,6 +140,24 @@ extension PipelineStatus {
           exitCode: lastRun.exitCode, kind: "last_run_failed",
           message: "the last run ended with \(lastRun.exitCode) (\(lastRun.reason))\(message)"))
     }
+  }
+
+  private mutating func judgeOutput() {
+    for sink in self.sinks {
+      for fault in sink.output.faults {
+        self.add(.data, "lost_output", "sink '\(sink.name)': \(fault): \(OutputState.remedy)")
+      }
+      self.judge(sink.verification, of: "sink '\(sink.name)'")
+    }
+    self.judge(self.deadLetters.verification, of: "dead letters")
+  }
+
+  private mutating func judge(_ verification: OutputVerification?, of thing: String) {
+    guard let verification, !verification.faults.isEmpty else { return }
+    self.add(
+      .data, "lost_output",
+      "\(thing): of all finished files \(verification.missingCount) are missing, "
+        + "\(verification.changedCount) changed: \(verification.faults.joined(separator: "; "))")
   }
 
   private mutating func judgePositions() {

@@ -18,6 +18,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var stopAt: ContinuousClock.Instant?
     var retries: RetryPolicy
     var reauthentications = 0
+    /// When a token was replaced last.
+    var reauthenticatedAt: ContinuousClock.Instant?
   }
 
   private enum Ending: Sendable {
@@ -39,6 +41,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private static var drainTime: Duration { .seconds(2) }
   /// A stream that the service ended after less is not opened again at once.
   private static var normalLife: Duration { .seconds(10) }
+  /// A token that has worked for so long was a good one: the next that is refused has aged.
+  private static var tokenTrial: Duration { .seconds(300) }
 
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
@@ -80,6 +84,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   /// Runs until the stream has ended for good and says so with `ended`.
   func run() async {
     while true {
+      await self.waitForAllowance()
       guard let start = await self.startPoint(), !Task.isCancelled else { break }
       let sentReplayID = if case .after = start { true } else { false }
       switch await self.open(at: start) {
@@ -94,6 +99,14 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       }
     }
     self.end(nil)
+  }
+
+  /// A first request asks for one event at least. When as many have come as may, a stream that broke
+  /// is opened again only when some of them turn out to have been exported before (`allow`).
+  private func waitForAllowance() async {
+    while self.state.withLock({ $0.credit.allowance == 0 }), !self.isStopping, !Task.isCancelled {
+      await self.clock.sleep(self.clock.now() + .milliseconds(100))
+    }
   }
 
   private func end(_ failure: SourceFailure?) {
@@ -167,7 +180,11 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     let now = self.clock.now()
     let credit = self.state.withLock { state in
       state.retries.succeeded()
-      state.reauthentications = 0
+      // Not at once: a service that answers and then refuses every token would be logged in to
+      // for ever.
+      if let last = state.reauthenticatedAt, now - last >= Self.tokenTrial {
+        state.reauthentications = 0
+      }
       state.liveness.received(pending: view.pendingCredit, at: now)
       return state.credit.received(
         eventCount: view.events.count, pending: view.pendingCredit, at: now)
@@ -219,6 +236,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     case .reauthenticate:
       let attempts = self.state.withLock { state in
         state.reauthentications += 1
+        state.reauthenticatedAt = self.clock.now()
         return state.reauthentications
       }
       // A fresh token that is refused, too, is no matter of age.

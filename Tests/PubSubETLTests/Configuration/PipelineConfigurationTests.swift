@@ -1,3 +1,5 @@
+import FileSink
+import Glibc
 import JSON
 import Pipeline
 import TestSupport
@@ -215,6 +217,39 @@ struct PipelineConfigurationTests {
     let configuration = try sample.load(text, root: root.base)
     #expect(configuration.source.org.auth.server.host == "beside.b")
     #expect(configuration.checkpoint.directory == root.base + "/state")
+  }
+
+  @Test(
+    "Modes and groups of files",
+    arguments: [
+      (["mode=0644"], .init(mode: 0o644)), (["mode=\"660\""], .init(mode: 0o660)),
+      (["mode=0600", "group=root"], .init(mode: 0o600, groupID: 0)),
+      (["group=\"0\""], .init(mode: 0o640, groupID: 0)), ([], nil),
+    ] as [([String], FileSinkConfiguration.Permissions?)])
+  func permissions(sets: [String], expected: FileSinkConfiguration.Permissions?) throws {
+    let sample = try SamplePipeline()
+    // Only root may give files to any group.
+    if geteuid() != 0, sets.contains(where: { $0.hasPrefix("group") }) { return }
+    let configuration = try sample.load(sets: sets.map { "sinks.0.\($0)" })
+    #expect(configuration.fileSinks[0].permissions == expected)
+    #expect(configuration.fileSinks[0].whenMissing == .fail)
+  }
+
+  @Test(
+    "Modes that would lock the program out, or make something executable, are mistakes",
+    arguments: ["0440", "0755", "4640", "0x1", "640 ", "", "644444", "rw-r--r--"])
+  func badModes(mode: String) throws {
+    #expect(
+      try SamplePipeline().mistakes(sets: ["sinks.0.mode=\"\(mode)\""]).map { $0.contains("octal") }
+        == [true])
+  }
+
+  @Test("A group that the system does not have is a mistake")
+  func unknownGroup() throws {
+    #expect(
+      try SamplePipeline().mistakes(sets: ["sinks.0.group=nobodys"]).map {
+        $0.contains("/sinks/0/group: this system has no group 'nobodys'")
+      } == [true])
   }
 
   @Test("Relative paths are relative to the file, to --root or to PUBSUB_ETL_ROOT, in that order")

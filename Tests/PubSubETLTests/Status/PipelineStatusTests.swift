@@ -1,4 +1,5 @@
 import Checkpoint
+import FileSink
 import Glibc
 import JSON
 import Pipeline
@@ -56,6 +57,71 @@ struct PipelineStatusTests {
     #expect(status.text.contains("ages out in 2 d 2"))
     // The torn line is still there: nothing was written.
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
+  }
+
+  @Test(
+    "An output directory that was emptied is a problem, and one whose files a loader took is not")
+  func lostOutput() throws {
+    let state = try StateSample()
+    let last =
+      "Opportunity/commit_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000005.ndjson.zst"
+    try state.store(
+      [StateSample.topic: state.position(confirmedAt: self.now)],
+      sinks: [
+        "files": [
+          "directory": .string(state.output), "files": [], "last_finished": .string(last),
+        ]
+      ])
+    try LastRun.store(
+      state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+      hiding: SecretMask())
+    #expect(try self.kinds(state) == ["lost_output"])
+    let manifest = StateSample.line(0...4) + StateSample.line(5...9)
+    try state.write(manifest, to: state.output + "/_manifest.ndjson")
+    #expect(try self.kinds(state) == [])
+    let status = try PipelineStatus.read(state.configuration, maxAge: nil)
+    #expect(status.text.contains("2 of the newest 2 files are not there any more"))
+    #expect(status.json["sinks"]?.array?.first?["newest_files_missing"]?.integer == 2)
+    #expect(status.json["sinks"]?.array?.first?["verified"]?["files"] == nil)
+    // Cut, and then the older one alone is there.
+    try state.write("x", to: "\(state.output)/\(last)")
+    #expect(try self.kinds(state) == ["lost_output"])
+  }
+
+  @Test("Every file is compared with its size and hash when that is asked for")
+  func verified() throws {
+    let state = try StateSample()
+    let content = String(repeating: "x", count: 100)
+    try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
+    try LastRun.store(
+      state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+      hiding: SecretMask())
+    let name =
+      "Opportunity/commit_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000000.ndjson.zst"
+    let path = "\(state.output)/\(name)"
+    try state.write(content, to: path)
+    func verify(_ sha256: String) throws -> PipelineStatus {
+      let line = StateSample.line(0...4).dropLast(2) + ",\"sha256\":\"\(sha256)\"}\n"
+      try state.write(line + StateSample.line(5...9), to: state.output + "/_manifest.ndjson")
+      return try PipelineStatus.read(state.configuration, maxAge: nil, verifies: true)
+    }
+    // sha256sum of 100 times x
+    let sha256 = "09ecb6ebc8bcefc733f6f2ec44f791abeed6a99edf0cc31519637898aebd52d8"
+    let good = try verify(sha256)
+    #expect(good.sinks[0].verification?.fileCount == 1)
+    #expect(good.sinks[0].verification?.byteCount == 100)
+    // The second is missing: newer than one that is there, and so also at the tail.
+    #expect(good.sinks[0].verification?.missingCount == 1)
+    #expect(good.problems.map(\.kind) == ["lost_output", "lost_output"])
+    #expect(good.exitCode == 65)
+    let bad = try verify(String(sha256.reversed()))
+    #expect(bad.sinks[0].verification?.changedCount == 1)
+    #expect(bad.sinks[0].verification?.faults.first?.contains("has the SHA-256 \(sha256)") == true)
+    #expect(bad.json["sinks"]?.array?.first?["verified"]?["changed"]?.integer == 1)
+    #expect(bad.text.contains("verified: 0 files"))
+    // Without being asked nothing is read.
+    let quick = try PipelineStatus.read(state.configuration, maxAge: nil)
+    #expect(quick.sinks[0].verification == nil)
   }
 
   @Test("A failed run is told with its exit code, one that is going on instead is not")

@@ -72,6 +72,40 @@ import Testing
     }
   }
 
+  @Test("A stream that breaks when all events have come asks for no other one")
+  func limitReached() async throws {
+    try await StreamHarness.run(StreamHarness(maxEvents: 3)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 3, pending: 0)
+      #expect(try await harness.response().events.count == 3)
+      call.fail(RPCError(code: .unavailable, message: "connection reset"))
+      harness.clock.advance(by: try await harness.retry().1)
+      // It waits, until one of them proves to have been exported before.
+      await harness.clock.someoneSleeps()
+      harness.stream.allow(1)
+      harness.clock.advance(by: .milliseconds(100))
+      let (_, again) = try await harness.open()
+      #expect(again.numRequested == 1)
+    }
+  }
+
+  @Test("A stream that breaks when all events have come ends with the run")
+  func stopsAtLimitWhileClosed() async throws {
+    try await StreamHarness.run(StreamHarness(maxEvents: 3)) { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(events: 3, pending: 0)
+      #expect(try await harness.response().events.count == 3)
+      call.fail(RPCError(code: .unavailable, message: "connection reset"))
+      harness.clock.advance(by: try await harness.retry().1)
+      await harness.clock.someoneSleeps()
+      harness.stream.stop()
+      harness.clock.advance(by: .milliseconds(100))
+      try await harness.begin(at: nil)
+      #expect(try await harness.ending() == nil)
+      #expect(harness.logins.used.count == 1)
+    }
+  }
+
   @Test("A broken connection is opened again after 1, 2, 4 s, then given up")
   func retries() async throws {
     try await StreamHarness.run(StreamHarness(maxRetries: 3)) { harness in
@@ -142,6 +176,40 @@ import Testing
       call.refuse(.unauthenticated, .authError)
       #expect(try await harness.ending()?.disposition == .refused)
       #expect(harness.logins.used == ["t1", "t2", "t3"])
+    }
+  }
+
+  @Test("A service that answers and then refuses each fresh token is given up, too")
+  func refusesAfterAnswer() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      for number in 0..<3 {
+        let (call, _) = try await harness.open()
+        try call.respond(events: 0, pending: 100)
+        _ = try await harness.response()
+        call.refuse(.unauthenticated, .authError)
+        if number < 2 { harness.clock.advance(by: try await harness.retry().1) }
+      }
+      #expect(try await harness.ending()?.disposition == .refused)
+      #expect(harness.logins.used == ["t1", "t2", "t3"])
+    }
+  }
+
+  @Test("Tokens that age one after the other are replaced, however many")
+  func agedTokens() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      for _ in 0..<5 {
+        let (call, _) = try await harness.open()
+        for _ in 0..<2 {
+          try call.respond(events: 0, pending: 100)
+          _ = try await harness.response()
+          harness.clock.advance(by: .seconds(200))
+        }
+        try call.respond(events: 0, pending: 100)
+        _ = try await harness.response()
+        call.refuse(.unauthenticated, .authError)
+        harness.clock.advance(by: try await harness.retry().1)
+      }
+      #expect(harness.logins.used == ["t1", "t2", "t3", "t4", "t5"])
     }
   }
 

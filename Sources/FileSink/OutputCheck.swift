@@ -1,0 +1,172 @@
+internal import Checkpoint
+public import JSON
+internal import Pipeline
+
+/// Looks whether the newest finished files of a pipeline are what the manifest says of them.
+///
+/// The manifest is the witness of the files, and the checkpoint that of the manifest: it names the
+/// file that was finished last (`last_finished`). A file that is there has the size it was given.
+/// One that is not there was lost or taken away by whoever read it; see
+/// `FileSinkConfiguration.MissingPolicy`.
+struct OutputCheck {
+  /// What was found, in words, without a remedy.
+  private(set) var faults: [String] = []
+  /// Files that are not there, of those looked at.
+  private(set) var missingCount = 0
+  /// Files looked at.
+  private(set) var count = 0
+  /// The last file of the pipeline in the manifest.
+  private(set) var lastFinished: String?
+
+  private let directory: String
+  private let policy: FileSinkConfiguration.MissingPolicy
+  private let matcher: SegmentName.Matcher
+  /// By the checkpoint.
+  private let expected: String?
+  private let acceptedThrough: [UInt8]?
+  private var hasExpected = false
+  private var hasAccepted = false
+  private var lastName: [UInt8] = []
+  /// The newest lines; once there are enough the oldest is at `next`.
+  private var lines: [[UInt8]] = []
+  private var next = 0
+
+  /// The files looked at: a call of stat(2) for each, at every start.
+  private static let maxCount = 100
+
+  /// - Parameter state: of the sink in the last checkpoint.
+  init(
+    directory: String, pipeline: String, policy: FileSinkConfiguration.MissingPolicy,
+    state: JSONValue?
+  ) {
+    self.directory = directory
+    self.policy = policy
+    self.matcher = SegmentName.Matcher(kind: .records, pipeline: pipeline)
+    // In another directory the sink begins anew, by decision of whoever moved it.
+    let isHere = state?["directory"]?.string.map { $0 == directory } ?? false
+    self.expected = isHere && policy == .fail ? state?[Self.lastFinishedKey]?.string : nil
+    self.acceptedThrough =
+      isHere ? (state?[Self.acceptedKey]?.string).map { Array($0.utf8) } : nil
+  }
+
+  static let lastFinishedKey = "last_finished"
+  static let acceptedKey = "accepted_through"
+
+  /// Takes a line of the manifest; in their order.
+  mutating func visit(
+    _ line: UnsafeBufferPointer<UInt8>, name: UnsafeBufferPointer<UInt8>
+  ) {
+    let start = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
+    guard self.matcher.parse(UnsafeBufferPointer(rebasing: name[start...])) != nil else { return }
+    self.lastName.replaceAll(with: name)
+    if let expected, !self.hasExpected { self.hasExpected = expected.utf8.elementsEqual(name) }
+    if let acceptedThrough, acceptedThrough.elementsEqual(name) {
+      self.hasAccepted = true
+      self.lines.removeAll()
+      self.next = 0
+    } else if self.lines.count < Self.maxCount {
+      self.lines.append(Array(line))
+    } else {
+      self.lines[self.next].replaceAll(with: line)
+      self.next = (self.next + 1) % Self.maxCount
+    }
+  }
+
+  /// All lines have been visited: looks at the files.
+  mutating func finish(on fileSystem: any FileSystem) throws(FileSystemError) {
+    if !self.lastName.isEmpty { self.lastFinished = String(decoding: self.lastName, as: UTF8.self) }
+    if let fault = try self.manifestFault(on: fileSystem) { self.faults.append(fault) }
+    /// Directories of entities in which an older file is there.
+    var kept: Set<String> = []
+    var missing: [String] = []
+    for line in self.lines[self.next...] + self.lines[..<self.next] {
+      guard let json = try? JSONValue(parsing: line), let name = json["name"]?.string,
+        let byteCount = json["bytes"]?.integer
+      else { continue }
+      self.count += 1
+      let entity = String(name.prefix { $0 != "/" })
+      guard let size = try fileSystem.size(of: "\(self.directory)/\(name)") else {
+        self.missingCount += 1
+        if self.policy == .fail, kept.contains(entity) { missing.append(name) }
+        continue
+      }
+      kept.insert(entity)
+      if size != byteCount {
+        self.faults.append(
+          "\(self.directory)/\(name) has \(size) bytes, the manifest says \(byteCount): it was cut or "
+            + "changed after it was finished")
+      }
+    }
+    guard let first = missing.first else { return }
+    self.faults.append(
+      missing.count == 1
+        ? "\(self.directory)/\(first) is missing, and older files of its entity are there"
+        : "\(missing.count) files are missing, and older ones of their entities are there: "
+          + "\(self.directory)/\(first) is the first")
+  }
+
+  /// The file up to which losses were accepted before, while the manifest has it.
+  var stillAccepted: String? {
+    self.hasAccepted ? self.acceptedThrough.map { String(decoding: $0, as: UTF8.self) } : nil
+  }
+
+  /// What says that the manifest is not the one that the checkpoint knows; nil when all is well.
+  private func manifestFault(on fileSystem: any FileSystem) throws(FileSystemError) -> String? {
+    guard let expected, !self.hasExpected else { return nil }
+    let path = "\(self.directory)/\(Manifest.fileName)"
+    guard try fileSystem.size(of: path) != nil else {
+      return "\(path) is missing, though files were finished there, \(expected) the last: is the "
+        + "file system mounted, or was the directory emptied?"
+    }
+    return "\(path) does not have \(expected), the last file that was finished there: was the "
+      + "directory emptied, or an old copy put back?"
+  }
+
+  /// Whether the manifest is gone; asked before anything is made in the directory.
+  func isManifestGone(on fileSystem: any FileSystem) throws(FileSystemError) -> Bool {
+    guard self.expected != nil else { return false }
+    return try fileSystem.size(of: "\(self.directory)/\(Manifest.fileName)") == nil
+  }
+
+  /// What to do about faults.
+  static let remedy =
+    "put back what is missing; or go on without it: 'run --accept-missing' (events of the last "
+    + "72 h can be read again with 'checkpoint set'); or, where a loader takes files away in any "
+    + "order, set \"when_missing\": \"ignore\" in the sink"
+}
+
+/// What `status` finds of a sink's newest finished files, without a lock and beside a run.
+public struct OutputState: Sendable, Equatable {
+  /// What was lost, in words.
+  public var faults: [String] = []
+  /// Files looked at, and those of them that are not there.
+  public var fileCount = 0
+  public var missingCount = 0
+
+  public init(faults: [String] = [], fileCount: Int = 0, missingCount: Int = 0) {
+    self.faults = faults
+    self.fileCount = fileCount
+    self.missingCount = missingCount
+  }
+
+  public static var remedy: String { OutputCheck.remedy }
+
+  /// - Parameter state: of the sink in the checkpoint.
+  /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
+  public static func read(
+    directory: String, pipeline: String, whenMissing: FileSinkConfiguration.MissingPolicy,
+    state: JSONValue?
+  ) throws(FileSinkError) -> OutputState {
+    let fileSystem = SystemFileSystem()
+    var check = OutputCheck(
+      directory: directory, pipeline: pipeline, policy: whenMissing, state: state)
+    try Manifest(directory: directory, fileSystem: fileSystem).peek { check.visit($0, name: $1) }
+    do throws(FileSystemError) {
+      try check.finish(on: fileSystem)
+    } catch {
+      throw FileSinkError(error)
+    }
+    return OutputState(
+      faults: check.faults, fileCount: check.count, missingCount: check.missingCount)
+  }
+}

@@ -1,0 +1,76 @@
+internal import Checkpoint
+internal import Digest
+internal import Pipeline
+
+/// Every finished file of a pipeline in a directory, compared with its size and hash in the manifest.
+public struct OutputVerification: Sendable, Equatable {
+  /// Files that are as the manifest says, and their bytes.
+  public var fileCount: Int64 = 0
+  public var byteCount: Int64 = 0
+  /// Files that are not there.
+  public var missingCount: Int64 = 0
+  /// Files of another size or content.
+  public var changedCount: Int64 = 0
+  /// The first of both, in words.
+  public var faults: [String] = []
+
+  private static let maxFaultCount = 20
+
+  /// Reads all files; takes no lock and writes nothing, so it may be used beside a run.
+  ///
+  /// - Parameter ignoringMissing: those who read the files take them away.
+  /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
+  public static func read(
+    _ kind: ExportedFile.Kind, in directory: String, pipeline: String, ignoringMissing: Bool
+  ) throws(FileSinkError) -> OutputVerification {
+    var result = OutputVerification()
+    var failure: FileSinkError?
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    defer { buffer.deallocate() }
+    try ExportedFile.visit(kind, in: directory, pipeline: pipeline) { file in
+      guard failure == nil else { return }
+      do throws(FileSystemError) {
+        try result.compare(file, in: directory, ignoringMissing, through: buffer)
+      } catch {
+        failure = FileSinkError(error)
+      }
+    }
+    if let failure { throw failure }
+    return result
+  }
+
+  private mutating func compare(
+    _ file: ExportedFile, in directory: String, _ ignoringMissing: Bool,
+    through buffer: UnsafeMutableRawBufferPointer
+  ) throws(FileSystemError) {
+    let fileSystem = SystemFileSystem()
+    let path = "\(directory)/\(file.name)"
+    guard let size = try fileSystem.size(of: path) else {
+      self.missingCount += 1
+      if !ignoringMissing { self.add("\(path) is missing") }
+      return
+    }
+    guard size == file.bytes else {
+      self.changedCount += 1
+      return self.add("\(path) has \(size) bytes, the manifest says \(file.bytes)")
+    }
+    let opened = try OpenFile(path, [], on: fileSystem)
+    var hash = SHA256()
+    var offset = 0
+    while case let count = try opened.read(into: buffer, at: offset), count > 0 {
+      hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      offset += count
+    }
+    let sha256 = hash.snapshot().hex
+    if let expected = file.sha256, sha256 != expected {
+      self.changedCount += 1
+      return self.add("\(path) has the SHA-256 \(sha256), the manifest says \(expected)")
+    }
+    self.fileCount += 1
+    self.byteCount += file.bytes
+  }
+
+  private mutating func add(_ fault: String) {
+    if self.faults.count < Self.maxFaultCount { self.faults.append(fault) }
+  }
+}

@@ -1,0 +1,23 @@
+import ArgumentParser
+import Checkpoint
+import Logging
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Waiting for another run")
+struct RunLockTests {
+  @Test("Ends with --max-duration, although run.if_running is wait")
+  func maxDuration() async throws {
+    let state = try StateSample(sets: ["run.if_running=wait"])
+    let other = try FileCheckpointStore(directory: state.paths.directory, pipeline: "opps")
+    let options = try RunOptions.parse([state.configuration.file, "--max-duration", "50ms"])
+    let run = PipelineRun(
+      state.configuration, options: options,
+      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, progress: nil)
+    await run.execute()
+    #expect(run.report.exitCode == .tryAgain)
+    #expect(run.report.reason == "already_running")
+    withExtendedLifetime(other) {}
+  }
+}
