@@ -4,8 +4,9 @@
 
 The files are read with the types that stand beside them: DuckDB by `_views.sql`, pandas and polars by
 `_columns.json`. Required: equal counts per entity and change type, sums of amounts and distinct record
-IDs; and the table that the SQL in README.md ("Current state from files", run as it stands there) makes
-equals a plain fold of the truth. Prints one JSON line; exits 1 at the first difference.
+IDs; and the SQL in README.md, run as it stands there, gives what the truth gives: the moves to stages
+("The files"), and the table of "Current state from files", of the topic of the object and of a channel
+of all objects alike. Prints one JSON line; exits 1 at the first difference.
 """
 
 import argparse
@@ -32,6 +33,7 @@ TOPICS = {
     "Account": "/data/AccountChangeEvent",
     "Order_Event__e": "/event/Order_Event__e",
 }
+CHANNEL = "/data/ChangeEvents"
 AMOUNTS = {"Opportunity": "Amount", "Account": "AnnualRevenue"}
 
 
@@ -47,22 +49,23 @@ def main():
     document = harness.pipeline("opps", list(TOPICS.values()))
     document["sinks"][0]["rotate"] = {"max_events": 700}
     harness.write_json(work + "/opps.json", document)
+    document = harness.pipeline("changes", CHANNEL)
+    document["sinks"][0]["rotate"] = {"max_events": 700}
+    harness.write_json(work + "/changes.json", document)
     # Sums are to be compared, so no amounts that drown the others.
     with harness.Simulator(
         arguments.programs, work, "--events", str(arguments.events), "--extremes", "0",
-        "--seed", str(arguments.seed), "--topics", ",".join(TOPICS.values()),
+        "--seed", str(arguments.seed), "--topics", ",".join([*TOPICS.values(), CHANNEL]),
     ) as simulator:
         # Several runs and schemas, so that a record's changes lie in many files.
-        for _ in range(2):
-            subprocess.run(
-                [arguments.programs + "/pubsub-etl", "run", work + "/opps.json"],
-                env=simulator.environment, check=True,
-            )
-            simulator.post("publish?count=%d" % (arguments.events // 20))
-        subprocess.run(
-            [arguments.programs + "/pubsub-etl", "run", work + "/opps.json"],
-            env=simulator.environment, check=True,
-        )
+        for publishes in (True, True, False):
+            for name in ("opps", "changes"):
+                subprocess.run(
+                    [arguments.programs + "/pubsub-etl", "run", "%s/%s.json" % (work, name)],
+                    env=simulator.environment, check=True,
+                )
+            if publishes:
+                simulator.post("publish?count=%d" % (arguments.events // 20))
         os.environ.update(simulator.environment)
         truth = truth_lines(simulator.truth)
     output = work + "/out/opps"
@@ -75,7 +78,12 @@ def main():
         result[type(reader).__name__] = "equal"
     columns = columns_of(output, "Opportunity")
     state = fold(truth["Opportunity"], columns)
-    compare_states(state_by_readme(output, columns), state)
+    moves = moves_to_stages(truth["Opportunity"])
+    for place in (output, work + "/out/changes"):
+        compare_states(state_by_readme(place, columns), state)
+        if moves_by_readme(place) != moves:
+            sys.exit("%s: moves %.500s, the truth says %.500s" % (place, moves_by_readme(place), moves))
+    result["moves"] = sum(moves.values())
     result["records"] = len(expected["Opportunity"]["ids"])
     result["records_now"] = len(state)
     print(json.dumps(result))
@@ -259,10 +267,34 @@ def typed(value, kind):
     return value
 
 
-def state_by_readme(output, columns):
+def query_of_readme(heading):
     with open(harness.HERE + "/../../../README.md", encoding="utf-8") as file:
-        section = file.read().split("## Current state from files\n", 1)[1].split("\n## ", 1)[0]
+        section = file.read().split("## %s\n" % heading, 1)[1].split("\n## ", 1)[0]
     (query,) = re.findall(r"```sql\n(.*?)```", section, re.S)
+    return query
+
+
+def moves_to_stages(lines):
+    """How often a record came to a stage, by day and stage."""
+    moves = collections.Counter()
+    for line in lines:
+        if line["_kind"] == "change" and (
+            line["_change_type"] == "CREATE" or "StageName" in line["_changed_fields"]
+        ):
+            day = datetime.date.fromisoformat(line["_commit_timestamp"][:10])
+            moves[day, line.get("StageName")] += 1
+    return dict(moves)
+
+
+def moves_by_readme(output):
+    connection = DuckDB(output).connection
+    connection.execute("SET TimeZone = 'UTC'")
+    rows = connection.execute(query_of_readme("The files")).fetchall()
+    return {(day, stage): count for day, stage, count in rows}
+
+
+def state_by_readme(output, columns):
+    query = query_of_readme("Current state from files")
     connection = DuckDB(output).connection
     connection.execute(query)
     rows = connection.execute(
