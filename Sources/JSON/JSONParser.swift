@@ -84,7 +84,7 @@ struct JSONParser {
       return JSONValue(.null, at: position)
     case let byte? where byte == UInt8(ascii: "-") || Self.isDigit(byte):
       return JSONValue(.number(try self.number()), at: position)
-    default: throw self.unexpected("a value is expected")
+    default: throw self.unexpected("a value is expected", isAfterComma: self.hasComma)
     }
   }
 
@@ -106,7 +106,7 @@ struct JSONParser {
         throw self.unexpected(
           members.isEmpty
             ? "a name in double quotes or '}' is expected"
-            : "a name in double quotes is expected after ','")
+            : "a name in double quotes is expected after ','", isAfterComma: !members.isEmpty)
       }
       let name = try self.string()
       let earlier =
@@ -140,7 +140,7 @@ struct JSONParser {
         self.offset += 1
         return members
       default:
-        throw self.unexpected(
+        throw self.missingComma(
           "',' or '}' is expected in the object of line \(opening.line), column \(opening.column)")
       }
     }
@@ -167,7 +167,7 @@ struct JSONParser {
         self.offset += 1
         return elements
       default:
-        throw self.unexpected(
+        throw self.missingComma(
           "',' or ']' is expected in the array of line \(opening.line), column \(opening.column)")
       }
     }
@@ -378,11 +378,42 @@ extension JSONParser {
     JSONError(code, message, at: self.position)
   }
 
-  private func unexpected(_ expectation: String) -> JSONError {
+  /// - Parameter isAfterComma: a comma stands before, which may be one too many.
+  private func unexpected(_ expectation: String, isAfterComma: Bool = false) -> JSONError {
     guard self.offset < self.text.count else {
       return self.error(.truncated, "\(expectation), but the text ends here")
     }
-    return self.error(.malformed, "\(expectation), found \(self.found)")
+    return self.error(
+      .malformed, "\(expectation), found \(self.found)\(self.remedy(isAfterComma: isAfterComma))")
+  }
+
+  /// What people who write JSON by hand mean by the character at the current place.
+  private func remedy(isAfterComma: Bool) -> String {
+    switch self.current {
+    case UInt8(ascii: "}") where isAfterComma, UInt8(ascii: "]") where isAfterComma:
+      "; remove the ',' before it"
+    case UInt8(ascii: "/"), UInt8(ascii: "#"):
+      "; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+    case UInt8(ascii: "'"): "; texts stand in double quotes"
+    default: ""
+    }
+  }
+
+  /// After a value: where another begins, the comma between them is missing.
+  private func missingComma(_ expectation: String) -> JSONError {
+    var error = self.unexpected(expectation)
+    switch self.current {
+    case UInt8(ascii: "\""), UInt8(ascii: "{"), UInt8(ascii: "["):
+      error.message += "; is a ',' missing before it?"
+    default: break
+    }
+    return error
+  }
+
+  /// Whether a comma is what stands before the current place.
+  private var hasComma: Bool {
+    let before = self.text[..<self.offset].last { $0 > 0x20 }
+    return before == UInt8(ascii: ",")
   }
 
   /// The character at the current place, fit for a message.

@@ -146,13 +146,15 @@ extension JSONReader {
   }
 
   /// One of a closed set of words.
+  ///
+  /// - Parameter others: what else is accepted there, for the message: `{"events": N}`.
   public func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ name: String, of type: Choice.Type = Choice.self, called noun: String = "value",
-    required: Bool = false
+    others: [String] = [], required: Bool = false
   ) -> Choice? {
     guard let text = self.string(name, required: required) else { return nil }
     if let choice = Choice(rawValue: text) { return choice }
-    self.reportUnknown(name, text, called: noun, known: Choice.allCases.map(\.rawValue))
+    self.reportUnknown(name, text, called: noun, known: Choice.allCases.map(\.rawValue) + others)
     return nil
   }
 

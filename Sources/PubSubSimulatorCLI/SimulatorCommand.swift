@@ -12,6 +12,30 @@ struct SimulatorCommand: AsyncParsableCommand {
 
   static func main() async {
     OpenSSLLifetime.outliveThreads()
+    if let word = CommandLine.arguments.dropFirst().first, ["-h", "--help"].contains(word) {
+      print(Self.help)
+      return
+    }
     await self.main(nil)
+  }
+
+  /// With the options of the command that is meant when none is named.
+  private static var help: String {
+    let serving = Self.helpMessage(for: ServeCommand.self).split(
+      separator: "\n", omittingEmptySubsequences: false)
+    let options = serving.drop { !$0.hasPrefix("OPTIONS:") }.joined(separator: "\n")
+    return """
+      OVERVIEW: \(Self.configuration.abstract)
+
+      USAGE: pubsub-simulator [serve] [<options>]
+             pubsub-simulator topics
+
+      \(ServeCommand.configuration.discussion)
+
+      \(options)
+      SUBCOMMANDS:
+        serve (default)         \(ServeCommand.configuration.abstract)
+        topics                  \(TopicsCommand.configuration.abstract)
+      """
   }
 }

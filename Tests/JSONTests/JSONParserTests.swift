@@ -31,14 +31,31 @@ struct JSONParserTests {
     "Texts outside the grammar are refused with the place and what was expected",
     arguments: [
       ("", 1, 1, "a value is expected, but the text ends here"),
-      ("[1,]", 1, 4, "a value is expected, found ']'"),
+      ("[1,]", 1, 4, "a value is expected, found ']'; remove the ',' before it"),
+      ("[1, \n ]", 2, 2, "a value is expected, found ']'; remove the ',' before it"),
+      ("[}", 1, 2, "a value is expected, found '}'"),
+      (
+        "[1 [2]]", 1, 4,
+        "',' or ']' is expected in the array of line 1, column 1, found '['; is a ',' missing before it?"
+      ),
+      (
+        "{\"a\": 1, # x", 1, 10,
+        "a name in double quotes is expected after ',', found '#'; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+      ),
+      (
+        "{\"a\": 1 /* x */}", 1, 9,
+        "',' or '}' is expected in the object of line 1, column 1, found '/'; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+      ),
       ("[1 2]", 1, 4, "',' or ']' is expected in the array of line 1, column 1, found '2'"),
-      ("{\"a\":1,}", 1, 8, "a name in double quotes is expected after ',', found '}'"),
+      (
+        "{\"a\":1,}", 1, 8,
+        "a name in double quotes is expected after ',', found '}'; remove the ',' before it"
+      ),
       ("{a:1}", 1, 2, "a name in double quotes or '}' is expected, found 'a'"),
       ("{\"a\" 1}", 1, 6, "':' is expected after the name, found '1'"),
       (
         "{\n  \"a\": 1\n  \"b\": 2 }", 3, 3,
-        "',' or '}' is expected in the object of line 1, column 1, found '\"'"
+        "',' or '}' is expected in the object of line 1, column 1, found '\"'; is a ',' missing before it?"
       ),
       ("01", 1, 2, "a number does not begin with 0"),
       ("-", 1, 2, "a digit is expected after '-', but the text ends here"),
@@ -52,8 +69,11 @@ struct JSONParserTests {
       ("NaN", 1, 1, "a value is expected, found 'N'"),
       ("nul1", 1, 1, "a value is expected; 'null' comes nearest"),
       ("tru", 1, 4, "'true' is expected, but the text ends here"),
-      ("// x\n1", 1, 1, "a value is expected, found '/'"),
-      ("'a'", 1, 1, "a value is expected, found '''"),
+      (
+        "// x\n1", 1, 1,
+        "a value is expected, found '/'; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+      ),
+      ("'a'", 1, 1, "a value is expected, found '''; texts stand in double quotes"),
       ("\"a", 1, 3, "the string of line 1, column 1 is not closed, but the text ends here"),
       ("\"a\nb\"", 1, 3, "U+000A in a string must be escaped (a closing '\"' may be missing)"),
       ("\"\\x\"", 1, 2, "'\\' is followed by 'x', which is no escape of JSON"),

@@ -6,9 +6,12 @@ struct CheckCommand: AsyncParsableCommand {
     commandName: "check",
     abstract: "Reports every mistake of a pipeline file; nothing is exported.",
     discussion: """
-      Prints what the file means, with absolute paths.
-      Exit codes: 0 the file is in order, 64 command line, 78 mistakes in the file; with \
-      --connect also 69 service or database unavailable, 77 login, topic or database refused.
+      Prints what the file means, with absolute paths, and finds what a run would refuse on this \
+      machine: directories that cannot be written, a damaged checkpoint, a position that is missing.
+      Exit codes: 0 a run can begin, 64 command line, 65 a damaged checkpoint, 74 a directory that \
+      cannot be written, 78 mistakes in the file, or a new sink or topic that does not say where it \
+      starts; with --connect also 69 service or database unavailable, 77 login, topic or database \
+      refused.
       """)
 
   @OptionGroup var options: PipelineOptions
@@ -21,6 +24,14 @@ struct CheckCommand: AsyncParsableCommand {
     let secrets = configuration.secrets
     StandardStream.output.write(
       PrintableText(lines: ConfigurationSummary.text(configuration), hiding: secrets))
+    for line in LocalCheck.warnings(configuration) {
+      StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+    }
+    let failures = LocalCheck.failures(configuration)
+    for failure in failures {
+      StandardStream.error.write(PrintableText(line: failure.message, hiding: secrets))
+    }
+    if let first = failures.first { throw first.exitCode.error }
     guard self.connect else { return }
     do throws(ConnectionCheck.Failure) {
       for line in try await ConnectionCheck.askService(configuration) {

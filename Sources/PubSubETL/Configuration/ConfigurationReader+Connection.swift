@@ -15,8 +15,19 @@ extension ConfigurationReader {
     tls.identity = certificate.map {
       TLSConfiguration.Identity(certificateFile: $0, keyFile: key ?? $0)
     }
+    if let file = tls.caFile { self.check(caFile: file, reader) }
     if let identity = tls.identity { self.check(identity, reader) }
     return tls
+  }
+
+  /// Reports a file without certificates, which only a connection would meet otherwise.
+  private func check(caFile: String, _ reader: JSONReader) {
+    guard FilePath.isReadable(caFile) else { return }
+    do throws(TLSError) {
+      _ = try TLSContext.client(trust: .file(caFile))
+    } catch {
+      reader.report("ca_file", error.message)
+    }
   }
 
   /// Reports what only a connection would meet otherwise: no PEM, another key, a passphrase.

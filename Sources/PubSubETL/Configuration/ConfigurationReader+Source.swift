@@ -32,7 +32,7 @@ extension ConfigurationReader {
         message = "a topic is expected: /data/<Entity>ChangeEvent, /data/ChangeEvents, "
         message? += "/data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn"
       } else if topics.contains(where: { $0.name == name }) {
-        message = "the topic \(name) stands twice"
+        message = "the topic \(name) is listed twice"
       }
       if let message {
         reader.mistakes.append(
@@ -87,7 +87,10 @@ extension ConfigurationReader {
     guard let value = reader.any("start") else { return nil }
     switch value.content {
     case .string:
-      return switch reader.choice("start", of: Preset.self) {
+      return
+        switch reader.choice(
+          "start", of: Preset.self, others: ["{\"replay_id\": \"<hex>\"}"])
+      {
       case .earliest: .earliest
       case .latest: .latest
       case nil: nil
@@ -151,17 +154,10 @@ extension ConfigurationReader {
     enum Kind: String, CaseIterable {
       case clientCredentials = "client_credentials"
       case token
-      case jwtBearer = "jwt_bearer"
-      case refreshToken = "refresh_token"
-      case sfCLI = "sf_cli"
     }
     switch reader.choice("type", of: Kind.self, called: "login", required: true) {
     case .clientCredentials: return self.clientCredentials(reader)
     case .token: return self.token(reader)
-    case .jwtBearer, .refreshToken, .sfCLI:
-      reader.report(
-        "type", "is not available in this version; available: client_credentials, token")
-      return nil
     case nil: return nil
     }
   }

@@ -118,7 +118,10 @@ final class ConfigurationReader {
     guard let value = reader.any("until") else { return nil }
     switch value.content {
     case .string:
-      return switch reader.choice("until", of: Word.self) {
+      return
+        switch reader.choice(
+          "until", of: Word.self, others: ["{\"events\": N}", "{\"duration\": \"10m\"}"])
+      {
       case .caughtUp: .caughtUp
       case .forever: .forever
       case nil: nil

@@ -34,7 +34,13 @@ extension ConnectionCheck {
       let schema = settings.sink.schema
       do {
         let probe = try DatabaseProbe(settings.sink)
-        guard probe.mayCreate || probe.hasSchema && settings.sink.contract != .evolve else {
+        if probe.isReadOnly {
+          throw RunFailure(
+            .refused, reason: "database_refused",
+            "database \(probe.database) takes no changes: a standby, or a role or database set to "
+              + "default_transaction_read_only; name the primary in url")
+        }
+        guard probe.mayCreate || probe.hasBookkeeping else {
           let remedy =
             probe.hasSchema
             ? "GRANT USAGE, CREATE ON SCHEMA \"\(schema)\" TO \"\(probe.role)\""
@@ -44,10 +50,19 @@ extension ConnectionCheck {
             "role \(probe.role) may not make tables in schema \(schema) of \(probe.database); let "
               + "its owner execute \(remedy)")
         }
+        guard probe.missingGrants.isEmpty else {
+          throw RunFailure(
+            .refused, reason: "database_refused",
+            "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database); let "
+              + "its owner execute \(probe.missingGrants.joined(separator: "; "))")
+        }
+        // Tables that are there are enough for the objects and fields of today.
+        let isFixed = !probe.mayCreate && settings.sink.contract == .evolve
         lines.append(
           "sink \(settings.name): PostgreSQL \(probe.serverVersion), database \(probe.database) as "
             + "\(probe.role), schema \(schema)"
-            + (probe.hasSchema ? "" : " will be made"))
+            + (probe.hasSchema ? "" : " will be made")
+            + (isFixed ? "; a new object or field needs the owner ('plan' prints what)" : ""))
       } catch {
         let failure = RunFailure(error)
         throw Failure(

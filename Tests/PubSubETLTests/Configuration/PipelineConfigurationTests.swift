@@ -85,9 +85,9 @@ struct PipelineConfigurationTests {
       "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run",
       "6:13: /source/type: unknown source 'kafka'; known: salesforce",
       "7:27: /source/topic/1: a topic is expected: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
-      "7:46: /source/topic/2/topic: the topic /data/A stands twice",
+      "7:46: /source/topic/2/topic: the topic /data/A is listed twice",
       "7:59: /source/topic/3/topic: is required",
-      "7:70: /source/topic/3/start: unknown value 'first'; known: earliest, latest",
+      "7:70: /source/topic/3/start: unknown value 'first'; known: earliest, latest, {\"replay_id\": \"<hex>\"}",
       "7:81: /source/topic/4: a topic or an object with \"topic\" is expected, found a number",
       "8:22: /source/num_requested: an integer from 1 to 100 is expected, found 101",
       "9:29: /source/start/replay_id: an even number of hexadecimal digits is expected",
@@ -175,7 +175,7 @@ struct PipelineConfigurationTests {
       """#, to: "org.json")
     #expect(
       try sample.mistakes(text).map { $0.replacing(sample.base + "/", with: "") } == [
-        "org.json:1:21: /auth/type: is not available in this version; available: client_credentials, token",
+        "org.json:1:21: /auth/type: unknown login 'jwt_bearer'; known: client_credentials, token",
         "org.json:2:3: /endpont: unknown key; did you mean 'endpoint'?; known: $schema, endpoint, tls, proxy, org_id, auth",
       ])
     let missing = text.replacing("org.json", with: "gone.json")

@@ -45,6 +45,51 @@ struct DatabaseCheckTests {
       withSchema.message.contains("GRANT USAGE, CREATE ON SCHEMA \"salesforce\" TO \"\(role)\""))
   }
 
+  @Test("A role without CREATE is enough where its tables are there, with the privileges on them")
+  func grantedTables() async throws {
+    let sample = try await DatabaseSample()
+    let role = "writer_of_\(sample.database)"
+    _ = try sample.query("CREATE ROLE \(role) LOGIN")
+    let url = sample.cluster.url(database: sample.database) + "?user=\(role)"
+    try TableCatalog(sample.configuration.postgresSinks[0].sink).prepare(
+      over: PostgresConnection(sample.configuration.postgresSinks[0].sink.connection))
+    let refused = try #require(self.failure(sample, url: url))
+    #expect(refused.exitCode == .refused)
+    #expect(refused.message.contains("GRANT USAGE ON SCHEMA \"salesforce\" TO \"\(role)\""))
+    // What it says has to be executed is what is missing.
+    let statements = try #require(refused.message.firstRange(of: "let its owner execute "))
+    _ = try sample.query(String(refused.message[statements.upperBound...]))
+    #expect(self.failure(sample, url: url) == nil)
+    _ = try sample.query("REVOKE INSERT ON salesforce._etl_journal FROM \(role)")
+    #expect(self.failure(sample, url: url)?.message.contains("\"_etl_journal\" TO") == true)
+  }
+
+  @Test("With contract freeze, too, a run has to make its own tables once")
+  func freezeWithoutTables() async throws {
+    let sample = try await DatabaseSample()
+    let role = "frozen_of_\(sample.database)"
+    _ = try sample.query("CREATE ROLE \(role) LOGIN; CREATE SCHEMA salesforce")
+    _ = try sample.query("GRANT USAGE ON SCHEMA salesforce TO \(role)")
+    var sinks = sample.configuration.postgresSinks
+    sinks[0].sink.connection.url = sample.cluster.url(database: sample.database) + "?user=\(role)"
+    sinks[0].sink.contract = .freeze
+    let failure = #expect(throws: ConnectionCheck.Failure.self) {
+      try ConnectionCheck.askDatabases(sinks)
+    }
+    #expect(failure?.message.contains("may not make tables") == true)
+  }
+
+  @Test("A database that takes no changes is refused, as a run would be")
+  func readOnly() async throws {
+    let sample = try await DatabaseSample()
+    _ = try sample.query(
+      "ALTER DATABASE \"\(sample.database)\" SET default_transaction_read_only = on")
+    let failure = try #require(
+      self.failure(sample, url: sample.cluster.url(database: sample.database)))
+    #expect(failure.exitCode == .refused)
+    #expect(failure.message.contains("takes no changes"))
+  }
+
   @Test("A database that is not there is told in one line, with the sink's name; 69")
   func unreachable() async throws {
     let sample = try await DatabaseSample()

@@ -1,0 +1,81 @@
+internal import Checkpoint
+import Glibc
+import Pipeline
+
+/// What `check` finds out on this machine without a connection: everything at which `run` would stop
+/// before it asks a service.
+enum LocalCheck {
+  /// A line per thing that is wrong, with the code that `run` would end with; nothing is made.
+  static func failures(_ configuration: PipelineConfiguration) -> [RunFailure] {
+    var failures: [RunFailure] = []
+    let places =
+      [("the state directory", configuration.checkpoint.directory)]
+      + configuration.fileSinks.map { ("the directory of sink '\($0.name)'", $0.directory) }
+    for (what, directory) in places {
+      if let reason = Self.obstacle(to: directory) {
+        failures.append(
+          RunFailure(
+            .output, reason: "unwritable", "\(what), \(directory), cannot be used: \(reason)"))
+      }
+    }
+    // What cannot be used cannot be read either, and one reason is enough.
+    if Self.obstacle(to: configuration.checkpoint.directory) != nil { return failures }
+    do {
+      try Self.checkPositions(configuration)
+    } catch {
+      failures.append(RunFailure(error))
+    }
+    return failures
+  }
+
+  /// What matters only when an event cannot be decoded.
+  static func warnings(_ configuration: PipelineConfiguration) -> [String] {
+    let directory = configuration.deadLetter.directory
+    return Self.obstacle(to: directory).map {
+      ["attention: dead letters could not be stored in \(directory): \($0)"]
+    } ?? []
+  }
+
+  private static func checkPositions(_ configuration: PipelineConfiguration) throws {
+    let document = try FileCheckpointStore.peek(configuration.statePaths)
+    if let document {
+      _ = try SinkSuccession(document, sinks: configuration.sinkPlaces, now: UTCTime.now())
+    }
+    // A database may hold the position; `--connect` asks it.
+    guard configuration.postgresSinks.isEmpty else { return }
+    for topic in configuration.source.topics {
+      if let json = document?.topics[topic.name] {
+        _ = try TopicPosition(json: json, topic: topic.name)
+      } else if topic.start == nil {
+        throw RunFailure(
+          .configuration, reason: "no_start",
+          "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
+            + "\"start\": \"earliest\" or \"latest\" to the source")
+      }
+    }
+  }
+
+  /// Why files cannot be made in a directory, which a run would make if there is none; nil when
+  /// they can.
+  static func obstacle(to directory: String) -> String? {
+    var place = directory
+    while true {
+      var status = stat()
+      if stat(place, &status) == 0 {
+        guard status.st_mode & S_IFMT == S_IFDIR else { return "\(place) is not a directory" }
+        // What is there already is listed, too.
+        let needed = place == directory ? R_OK | W_OK | X_OK : W_OK | X_OK
+        guard access(place, needed) != 0 else { return nil }
+        let code = errno
+        return code == EACCES
+          ? "this user has no write permission in \(place)"
+          : "\(place): \(String(cString: strerror(code)))"
+      }
+      let code = errno
+      guard code == ENOENT || code == ENOTDIR, place != "/" else {
+        return "\(place): \(String(cString: strerror(code)))"
+      }
+      place = FilePath.directory(of: place)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import Checkpoint
+import Glibc
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import PubSubETL
+
+@Suite("What check finds without a connection")
+struct LocalCheckTests {
+  private func sample(
+    _ change: (String) -> String = { $0 }
+  ) throws -> (
+    SamplePipeline, PipelineConfiguration
+  ) {
+    let sample = try SamplePipeline()
+    let text = SamplePipeline.minimal.replacing(
+      "\"topic\":", with: "\"start\": \"earliest\", \"topic\":")
+    return (sample, try sample.load(change(text)))
+  }
+
+  @Test("A pipeline whose directories can be made is in order, and nothing is made")
+  func inOrder() throws {
+    let (sample, configuration) = try self.sample()
+    #expect(LocalCheck.failures(configuration).isEmpty)
+    #expect(LocalCheck.warnings(configuration).isEmpty)
+    #expect(!FilePath.exists("\(sample.base)/state"))
+    #expect(!FilePath.exists("\(sample.base)/out"))
+  }
+
+  @Test(
+    "A directory that cannot be made is found, as a run would find it", arguments: ["out", "state"])
+  func fileInTheWay(name: String) throws {
+    let (sample, configuration) = try self.sample {
+      $0.replacing("\"\(name)\"", with: "\"\(name)/deeper/still\"")
+    }
+    try sample.write("", to: name)
+    let failures = LocalCheck.failures(configuration)
+    #expect(failures.map(\.exitCode) == [.output])
+    #expect(failures.first?.message.hasSuffix("\(sample.base)/\(name) is not a directory") == true)
+    if name == "state" {
+      #expect(throws: CheckpointError.self) {
+        try FileCheckpointStore(
+          directory: configuration.checkpoint.directory, pipeline: configuration.name)
+      }
+    }
+  }
+
+  @Test("A directory without write permission is found", .enabled(if: geteuid() != 0))
+  func permission() throws {
+    let (sample, configuration) = try self.sample()
+    #expect(mkdir("\(sample.base)/out", 0o500) == 0)
+    #expect(LocalCheck.failures(configuration).count == 1)
+  }
+
+  @Test("Dead letters, which most runs do not have, are no reason to refuse")
+  func deadLetters() throws {
+    let (sample, configuration) = try self.sample {
+      $0.replacing(
+        "\"checkpoint\":", with: "\"dead_letter\": { \"directory\": \"letters\" }, \"checkpoint\":")
+    }
+    try sample.write("", to: "letters")
+    #expect(LocalCheck.failures(configuration).isEmpty)
+    #expect(LocalCheck.warnings(configuration).count == 1)
+  }
+
+  @Test("A topic without position and start is found; with a position it needs none")
+  func start() throws {
+    let sample = try SamplePipeline()
+    let configuration = try sample.load()
+    #expect(LocalCheck.failures(configuration).map(\.exitCode) == [.configuration])
+    let store = try FileCheckpointStore(
+      directory: configuration.checkpoint.directory, pipeline: "opps")
+    try store.save(
+      CheckpointDocument(
+        pipeline: "opps", org: "00D",
+        topics: [
+          "/data/OpportunityChangeEvent": TopicPosition(beginningEpoch: 1, start: .latest).json
+        ], sinks: ["files": ["directory": .string("\(sample.base)/out"), "files": []]]))
+    #expect(LocalCheck.failures(configuration).isEmpty)
+  }
+
+  @Test("A damaged checkpoint, and a sink that it does not know, are found")
+  func checkpoint() throws {
+    let (sample, configuration) = try self.sample()
+    #expect(mkdir("\(sample.base)/state", 0o700) == 0)
+    try sample.write("{", to: "state/opps.checkpoint.json")
+    #expect(LocalCheck.failures(configuration).map(\.exitCode) == [.data])
+    let store = try FileCheckpointStore(directory: "\(sample.base)/state", pipeline: "opps")
+    try store.save(
+      CheckpointDocument(pipeline: "opps", org: "00D", sinks: ["other": ["files": []]]))
+    #expect(LocalCheck.failures(configuration).map(\.reason) == ["new_sink"])
+  }
+
+  @Test("A CA file without certificates is a mistake of the file")
+  func caFile() throws {
+    let sample = try SamplePipeline()
+    try sample.write("not PEM", to: "ca.pem")
+    let mistakes = try sample.mistakes(
+      SamplePipeline.minimal.replacing(
+        "\"auth\"", with: "\"tls\": { \"ca_file\": \"ca.pem\" }, \"auth\""))
+    #expect(mistakes.count == 1)
+    #expect(mistakes.first?.contains("/source/org/tls/ca_file: ") == true)
+  }
+}
