@@ -48,6 +48,12 @@ public final class FileSink: Sink {
 
   public var name: String { self.configuration.name }
 
+  /// Told about each file that is finished.
+  public var onFinished: ((FinishedFile) -> Void)? {
+    get { self.store.onFinished }
+    set { self.store.onFinished = newValue }
+  }
+
   /// Files finished since the start, those of recovery included.
   public var finishedFileCount: Int { self.store.finishedFileCount }
   /// Compressed bytes of those files.

@@ -1,5 +1,6 @@
 internal import Checkpoint
 internal import Digest
+internal import JSON
 internal import Pipeline
 
 extension SegmentStore {
@@ -46,6 +47,10 @@ extension SegmentStore {
       self.lastFinished = record.name
       self.finishedFileCount += 1
       self.finishedByteCount += record.byteCount
+      self.onFinished?(
+        FinishedFile(
+          name: record.name, events: record.manifest["events"]?.integer ?? 0,
+          byteCount: record.byteCount))
     }
   }
 

@@ -29,6 +29,7 @@ final class SegmentStore {
   private(set) var pendingByteCount = 0
   /// Files finished and their compressed bytes since the start, recovered ones included.
   var finishedFileCount = 0
+  var onFinished: ((FinishedFile) -> Void)?
   var finishedByteCount = 0
   /// The file whose line was appended to the manifest last, by this run or an earlier one.
   var lastFinished: String?

@@ -14,6 +14,10 @@ package final class PostgresSink: TransactionalSink {
   package private(set) var committedRowCount = 0
   /// Told of changed tables and the like, one sentence each.
   package var onNotice: ((String) -> Void)?
+  /// Told about errors after which the same is tried again; `sqlState` nil where there is none.
+  package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
+  /// Told when an attempt after such errors has worked.
+  package var onRecovery: (() -> Void)?
 
   let configuration: PostgresSinkConfiguration
   let catalog: TableCatalog
@@ -304,17 +308,21 @@ package final class PostgresSink: TransactionalSink {
   ) throws -> Value {
     var delays = Self.delays.makeIterator()
     var isContinuing = continuesAhead && self.isAhead
+    var hasFailed = false
     while true {
       do {
         try self.prepareAttempt(isContinuing: isContinuing)
         isContinuing = false
-        return try body()
+        let value = try body()
+        if hasFailed { self.onRecovery?() }
+        return value
       } catch let error as PostgresError {
         guard error.disposition == .retry, sqlState == nil || error.sqlState != sqlState,
           let delay = delays.next()
         else {
           throw error
         }
+        hasFailed = true
         self.wait(delay, after: error)
       }
     }
@@ -336,7 +344,7 @@ package final class PostgresSink: TransactionalSink {
 
   @inline(never)
   private func wait(_ delay: Duration, after error: PostgresError) {
-    self.onNotice?("\(error.message); again in \(delay)")
+    self.onRetry?(error.message, error.sqlState, delay)
     let (seconds, attoseconds) = delay.components
     var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     nanosleep(&time, nil)

@@ -5,6 +5,8 @@ extension PipelineRunner {
   /// Takes a response whole. The position moves over it; `commit` makes that durable.
   func take(_ response: S.Response, topic: Int, receivedAt: Instant) async throws {
     self.statistics.topics[topic].delivered += response.eventCount
+    self.statistics.topics[topic].responses += 1
+    self.statistics.topics[topic].pendingCredit = response.pendingCredit
     guard !self.isBlocked[topic] else { return }
     do {
       try await self.source.prepare(response, topic: topic)

@@ -33,6 +33,8 @@ public final class PipelineRunner<S: Source> {
   /// Told about problems that are retried.
   public var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
 
+  public var onNote: ((RunNote) -> Void)?
+
   private var ended: [Bool]
   private var openedAt: [Instant?]
   /// Set by policy after an invalid replay ID.
@@ -141,6 +143,7 @@ public final class PipelineRunner<S: Source> {
         let position = self.positions[topic]
         self.caughtUp[topic].opened(
           at: now, isConfirmed: position.resume != nil && !self.isStale(position))
+        self.onNote?(.opened(topic: self.source.topics[topic].name))
       case .response(let topic, let response, let receivedAt):
         try await self.take(response, topic: topic, receivedAt: receivedAt)
       case .retrying(let topic, let failure, let delay):
@@ -178,6 +181,7 @@ public final class PipelineRunner<S: Source> {
   func decide(_ outcome: RunOutcome) {
     guard self.outcome == nil else { return }
     self.outcome = outcome
+    self.onNote?(.stopping(outcome))
     self.source.stop()
   }
 
@@ -185,8 +189,14 @@ public final class PipelineRunner<S: Source> {
 
   private func startPoint(of topic: Int) -> StartPoint? {
     if self.isStopping { return nil }
-    return self.positions[topic].reopen(
+    let start = self.positions[topic].reopen(
       start: self.startOverride[topic] ?? self.source.topics[topic].start)
+    if let start {
+      self.onNote?(
+        .subscribing(
+          topic: self.source.topics[topic].name, from: start, epoch: self.positions[topic].epoch))
+    }
+    return start
   }
 
   private func end(topic: Int, failure: SourceFailure?) throws {
@@ -259,7 +269,10 @@ public final class PipelineRunner<S: Source> {
     var withoutPosition = false
     for topic in self.caughtUp.indices {
       guard let rule = self.caughtUp[topic].rule else { return nil }
-      self.statistics.topics[topic].caughtUpBy = rule.rawValue
+      if self.statistics.topics[topic].caughtUpBy == nil {
+        self.statistics.topics[topic].caughtUpBy = rule.rawValue
+        self.onNote?(.caughtUp(topic: self.source.topics[topic].name, rule: rule.rawValue))
+      }
       let position = self.positions[topic]
       let waited = self.openedAt[topic].map { now - $0 >= self.configuration.keepaliveWait }
       let gaveUp = waited ?? false

@@ -4,6 +4,10 @@ public struct RunStatistics: Sendable {
     public var name: String
     /// Events of all responses received, repeated ones included.
     public var delivered = 0
+    /// Those responses, empty ones included.
+    public var responses = 0
+    /// Credit that was open after the last of them.
+    public var pendingCredit = 0
     /// Events exported: written to every sink, or to the dead letters.
     public var exported = 0
     public var rows = 0

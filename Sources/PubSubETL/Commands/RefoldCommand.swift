@@ -88,7 +88,7 @@ struct RefoldCommand: AsyncParsableCommand {
         [
           (
             "entity",
-            "\(tables.entity): \(ProgressLine.grouped(Int64(counts.checked))) records checked, "
+            "\(tables.entity): \(Phrase.count(counts.checked, "record")) checked, "
               + "\(ProgressLine.grouped(Int64(counts.changed))) changed"
           )
         ], secrets)

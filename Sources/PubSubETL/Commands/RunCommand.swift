@@ -5,7 +5,19 @@ import Logging
 /// `pubsub-etl run`: exports what the pipeline file says.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run", abstract: "Run a pipeline: export events until caught up, or follow.")
+    commandName: "run", abstract: "Runs a pipeline: exports events until caught up, or follows.",
+    discussion: """
+      Without a terminal a successful run prints nothing. A service that cannot be reached is told \
+      at the first failure, and asked again for some minutes. On a terminal a live line shows \
+      events, rate and newest change, and a last line stays. A run that finds nothing new takes \
+      run.quiet and 2 s.
+      Exit codes: 0 done; 64 command line; 65 data or position: an unusable replay ID, lost state, \
+      too many dead letters, what run.fail_on names; 69 service, login or database unavailable; 70 \
+      a defect of this program; 74 files, checkpoint or report cannot be written; 75 try again: \
+      another run, quota, --max-duration or a first signal before caught up, no first position; 77 \
+      login, topic or database refused; 78 mistakes in the pipeline file, or a TLS identity; 130, \
+      143 second SIGINT, SIGTERM.
+      """)
 
   @OptionGroup var options: RunOptions
 
@@ -19,9 +31,10 @@ struct RunCommand: AsyncParsableCommand {
     _ configuration: PipelineConfiguration, _ options: RunOptions
   ) async -> ExitCode {
     let console = ErrorConsole()
-    let logger = Logger.console(
+    var logger = Logger.console(
       console, level: options.effectiveLogLevel, format: options.log.logFormat,
       hiding: configuration.secrets)
+    logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let destination: ReportDestination?
     do throws(ReportDestination.Failure) {
       destination = try options.report.map { path throws(ReportDestination.Failure) in

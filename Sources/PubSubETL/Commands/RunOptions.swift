@@ -46,7 +46,7 @@ struct PipelineOptions: ParsableArguments {
 struct LogOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Least severe messages shown: trace, debug, info, notice, warning, error, critical. Without it warnings and errors, with --follow also what happens.",
+      "Least severe messages shown: trace, debug, info, notice, warning, error, critical; warning without it, info with --follow. info: logged in, connected, subscribed, committed (every 10 s), file finished, token renewed, caught up, stopping; debug: also counts of responses, events and credit.",
       valueName: "level"),
     transform: {
       guard let level = Logger.Level(rawValue: $0) else {
@@ -68,21 +68,21 @@ struct RunOptions: ParsableArguments {
   @OptionGroup var pipeline: PipelineOptions
   @OptionGroup var log: LogOptions
 
-  @Flag(help: "Export what there is, then end, whatever run.until says.")
+  @Flag(help: "Export what is available, then exit (overrides run.until).")
   var untilCaughtUp = false
 
-  @Flag(help: "Go on until stopped by a signal, whatever run.until says.")
+  @Flag(help: "Continue until stopped by a signal (overrides run.until).")
   var follow = false
 
   @Option(
     help: ArgumentHelp(
-      "End after that many events (of several topics up to as many of each), beside run.until.",
+      "Stop after this many events (per topic, if there are several), in addition to run.until.",
       valueName: "count"))
   var maxEvents: Int?
 
   @Option(
     help: ArgumentHelp(
-      "End after that time, for example 10m, beside run.until.", valueName: "time"),
+      "Stop after this time, for example 10m, in addition to run.until.", valueName: "time"),
     transform: {
       guard let duration = JSONReader.duration($0), duration > .zero else {
         throw ValidationError("a time such as 90s, 10m or 1h30m is expected")

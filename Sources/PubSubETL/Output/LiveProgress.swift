@@ -29,4 +29,9 @@ final class LiveProgress {
 
   /// Takes the line away.
   func finish() { self.console.showProgress(nil) }
+
+  /// Writes a line that stays.
+  func leave(_ line: String) {
+    self.console.write(PrintableText(line: line, hiding: self.secrets))
+  }
 }

@@ -7,9 +7,22 @@ struct ProgressSnapshot: Sendable, Equatable {
   var files: Int = 0
   /// Newest commit time seen, in milliseconds since 1970; nil before the first change event.
   var newestCommit: Int64?
+  /// What is being waited for before anything can come.
+  var activity: String?
+  var failure: Failure?
+
+  /// An attempt to reach a service or database that failed and will be repeated.
+  struct Failure: Sendable, Equatable {
+    var message: String
+    /// How many have failed in a row.
+    var attempts: Int
+    /// Until the next.
+    var delay = Duration.zero
+  }
 }
 
-/// The live line of a run on a terminal: events, rate, lag, bytes, files. A value without clock
+/// The live line of a run on a terminal: events, rate, age of the newest change, bytes, files; or why
+/// nothing comes. A value without clock
 /// and output: give it snapshots, show what it returns.
 struct ProgressLine {
   /// Shortest time between two drawings.
@@ -24,7 +37,7 @@ struct ProgressLine {
   ///
   /// - Parameters:
   ///   - time: since the run began, by a monotonic clock.
-  ///   - wallTime: milliseconds since 1970, for the lag.
+  ///   - wallTime: milliseconds since 1970, for the age of the newest change.
   ///   - columns: width of the terminal; a longer line is cut, since it could not be erased.
   mutating func update(
     _ snapshot: ProgressSnapshot, at time: Duration, wallTime: Int64, columns: Int
@@ -35,15 +48,55 @@ struct ProgressLine {
     while self.samples.count > 2, time - self.samples[1].time >= Self.window {
       self.samples.removeFirst()
     }
+    let width = max(0, columns - 1)
+    if let failure = snapshot.failure { return Self.text(failure, width: width) }
+    if let activity = snapshot.activity { return String("\(activity) …".prefix(width)) }
     var parts = [
-      "\(Self.grouped(snapshot.events)) events", "\(Self.grouped(self.rate))/s",
+      Phrase.count(Int(snapshot.events), "event"), "\(Self.grouped(self.rate))/s",
     ]
     if let newest = snapshot.newestCommit {
-      parts.append("lag \(Self.age(milliseconds: max(0, wallTime - newest)))")
+      parts.append("newest change \(Self.age(milliseconds: max(0, wallTime - newest))) ago")
     }
     parts.append(Self.size(snapshot.bytes))
-    parts.append("\(snapshot.files) \(snapshot.files == 1 ? "file" : "files")")
-    return String(parts.joined(separator: "  ").prefix(max(0, columns - 1)))
+    parts.append(Phrase.count(snapshot.files, "file"))
+    return String(parts.joined(separator: "  ").prefix(width))
+  }
+
+  /// `cannot connect to …: refused; attempt 4, next in 8 s`: of a message that is too long its
+  /// beginning, so that there is room for when it goes on.
+  private static func text(_ failure: ProgressSnapshot.Failure, width: Int) -> String {
+    let seconds = (failure.delay + .milliseconds(999)).components.seconds
+    let next = seconds > 0 ? "next in \(Phrase.duration(.seconds(seconds)))" : "trying again"
+    let end = "; attempt \(failure.attempts), \(next)"
+    let room = width - end.count
+    guard room > 1, failure.message.count > room else {
+      return String((failure.message + end).prefix(width))
+    }
+    return String(failure.message.prefix(room - 1)) + "…" + end
+  }
+
+  /// `7,512 events, 2 files, 1.0 MiB in 17 s; newest change 14:03:15`: what stays when a run is over.
+  ///
+  /// - Parameters:
+  ///   - rows: in databases; nil without one.
+  ///   - now: milliseconds since 1970.
+  static func summary(
+    _ snapshot: ProgressSnapshot, rows: Int64?, hasFiles: Bool, duration: Duration, now: Int64
+  ) -> String {
+    var parts = [
+      snapshot.events == 0 ? "no new events" : Phrase.count(Int(snapshot.events), "event")
+    ]
+    if snapshot.events > 0, hasFiles {
+      parts += [Phrase.count(snapshot.files, "file"), Self.size(snapshot.bytes)]
+    }
+    if snapshot.events > 0, let rows {
+      parts.append(Phrase.count(Int(rows), "row") + " in PostgreSQL")
+    }
+    var text = "\(parts.joined(separator: ", ")) in \(Phrase.duration(duration))"
+    if let newest = snapshot.newestCommit {
+      text += "; newest change \(Phrase.localTime(newest, now: now))"
+    }
+    return text
   }
 
   private var rate: Int64 {

@@ -1,3 +1,4 @@
+import EventLoop
 import GRPCCore
 import HTTPClient
 import PubSubAPI
@@ -7,15 +8,20 @@ import SalesforceAuth
 struct OrgCredentials: CredentialsSource {
   let provider: AccessTokenProvider
 
-  /// - Parameter secrets: learns every token that is obtained.
-  init(_ org: OrgConfiguration, secrets: SecretMask) {
+  /// - Parameters:
+  ///   - secrets: learns every token that is obtained.
+  ///   - onRenewal: told about every token but the first. From any thread.
+  init(
+    _ org: OrgConfiguration, secrets: SecretMask,
+    onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in }
+  ) {
     let client = HTTPClient(Self.httpConfiguration(org))
     switch org.auth {
     case .clientCredentials(let loginURL, let clientID, let clientSecret):
       self.provider = Self.provider(
         ClientCredentialsFlow(
           loginURL: loginURL.url, clientID: clientID, clientSecret: clientSecret.value,
-          organizationID: org.orgID, client: client), secrets)
+          organizationID: org.orgID, client: client), secrets, onRenewal)
     case .token(let source, let instanceURL):
       self.provider = Self.provider(
         StaticTokenFlow(
@@ -27,14 +33,15 @@ struct OrgCredentials: CredentialsSource {
                 String(decoding: try TextFile.read(path), as: UTF8.self)
                   .prefix { !$0.isWhitespace })
             }
-          }, instanceURL: instanceURL.url, organizationID: org.orgID), secrets)
+          }, instanceURL: instanceURL.url, organizationID: org.orgID), secrets, onRenewal)
     }
   }
 
   private static func provider(
-    _ flow: some AccessTokenFlow, _ secrets: SecretMask
+    _ flow: some AccessTokenFlow, _ secrets: SecretMask,
+    _ onRenewal: @escaping @Sendable (AccessToken) -> Void
   ) -> AccessTokenProvider {
-    AccessTokenProvider(MaskedFlow(flow: flow, secrets: secrets))
+    AccessTokenProvider(WatchedFlow(flow: flow, secrets: secrets, onRenewal: onRenewal))
   }
 
   static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {
@@ -71,16 +78,31 @@ struct OrgCredentials: CredentialsSource {
   }
 }
 
-/// Has every token kept out of outputs before anybody else sees it.
-private struct MaskedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
+/// Has every token kept out of outputs before anybody else sees it, and tells of renewals.
+private struct WatchedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
   let flow: Flow
   let secrets: SecretMask
+  let onRenewal: @Sendable (AccessToken) -> Void
+  private let hasToken = Lock(false)
+
+  init(
+    flow: Flow, secrets: SecretMask, onRenewal: @escaping @Sendable (AccessToken) -> Void
+  ) {
+    self.flow = flow
+    self.secrets = secrets
+    self.onRenewal = onRenewal
+  }
 
   var isRenewedElsewhere: Bool { self.flow.isRenewedElsewhere }
 
   func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     let answer = try await self.flow.obtain()
     self.secrets.add(answer.token.value)
+    let isRenewal = self.hasToken.withLock { hasToken in
+      defer { hasToken = true }
+      return hasToken
+    }
+    if isRenewal { self.onRenewal(answer.token) }
     return answer
   }
 }

@@ -62,12 +62,15 @@ struct PipelineAssembly {
   }
 
   /// Connected to their databases.
-  func databases(org: String, takesOver: Bool, logger: Logger) throws -> [PostgresSink] {
+  func databases(org: String, takesOver: Bool, logger: Logger, log: RunLog) throws -> [PostgresSink]
+  {
     try self.configuration.postgresSinks.map { settings in
       let sink = try PostgresSink(
         name: settings.name, configuration: settings.sink, pipeline: self.configuration.name,
         org: org, owner: self.leaseOwner, takesOver: takesOver)
       sink.onNotice = { logger.notice("sink '\(settings.name)': \($0)") }
+      sink.onRetry = { log.retrying(database: settings.name, $0, code: $1, delay: $2) }
+      sink.onRecovery = { log.committed(database: settings.name) }
       return sink
     }
   }

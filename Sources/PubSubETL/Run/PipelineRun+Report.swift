@@ -47,8 +47,8 @@ extension PipelineRun {
       self.report.attention.append(
         RunReport.Attention(
           kind: .gaps, topic: topic.name,
-          message: "\(key.entity): \(count) \(key.kind.name) events; their records have to be "
-            + "read again over REST"))
+          message: "\(key.entity): \(Phrase.count(count, "\(key.kind.name) event")); "
+            + "\(count == 1 ? "its" : "their") records have to be read again over REST"))
     }
     if topic.holes > 0 {
       self.report.attention.append(
@@ -61,7 +61,8 @@ extension PipelineRun {
       self.report.attention.append(
         RunReport.Attention(
           kind: .deadLetters, topic: topic.name,
-          message: "\(topic.deadLetters) events could not be decoded and are in the dead letters"))
+          message: "\(Phrase.count(topic.deadLetters, "event")) could not be decoded and "
+            + "\(topic.deadLetters == 1 ? "is" : "are") in the dead letters"))
     }
   }
 
@@ -94,9 +95,9 @@ extension PipelineRun {
     case .deadLetterLimit(let topic):
       end(
         .data, "dead_letter_limit",
-        "\(topic): \(statistics.deadLetters) events could not be decoded; they are stored in "
-          + "\(self.configuration.deadLetter.directory) and the position is after them. Run "
-          + "again to go on, or raise dead_letter.max")
+        "\(topic): \(Phrase.count(statistics.deadLetters, "event")) could not be decoded; stored in "
+          + "\(self.configuration.deadLetter.directory), with the position behind. Run again to go "
+          + "on, or raise dead_letter.max")
     case .failed(let failure): throw failure
     }
   }

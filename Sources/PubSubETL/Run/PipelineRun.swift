@@ -18,7 +18,7 @@ final class PipelineRun {
   let configuration: PipelineConfiguration
   private let options: RunOptions
   private let logger: Logger
-  private let progress: LiveProgress?
+  private let log: RunLog
   private let assembly: PipelineAssembly
   var report: RunReport
 
@@ -29,7 +29,9 @@ final class PipelineRun {
     self.configuration = configuration
     self.options = options
     self.logger = logger
-    self.progress = progress
+    self.log = RunLog(
+      logger: logger, progress: progress, follows: options.until(configuration.run) == .forever,
+      endpoint: configuration.source.org.endpoint.url)
     self.assembly = PipelineAssembly(configuration: configuration)
     let now = UTCTime.now()
     self.report = RunReport(
@@ -47,8 +49,8 @@ final class PipelineRun {
     } catch {
       self.failed(error)
     }
-    self.progress?.finish()
     self.report.finishedAt = UTCTime.now()
+    self.log.finish(self.report)
     if let message = self.report.message, self.report.exitCode != .success {
       self.logger.error("\(message)")
     }
@@ -69,7 +71,10 @@ final class PipelineRun {
     let store = try await self.lockedStore(until: deadline)
     let document = try store.load()
     let credentials = OrgCredentials(
-      self.configuration.source.org, secrets: self.configuration.secrets)
+      self.configuration.source.org, secrets: self.configuration.secrets,
+      onRenewal: { [logger] in
+        logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
+      })
     let org = try await self.login(credentials)
     try self.checkOrg(document, org: org)
     let succession = try document.map {
@@ -81,7 +86,7 @@ final class PipelineRun {
     if document == nil { try self.checkIsNew(sinks) }
     try self.noteAccepted(surveys)
     let databases = try self.assembly.databases(
-      org: org, takesOver: self.options.takeOver, logger: self.logger)
+      org: org, takesOver: self.options.takeOver, logger: self.logger, log: self.log)
     defer { for database in databases { database.close() } }
     let stored = try self.startingPositions(
       document, succession, sinks: sinks, databases: databases)
@@ -98,7 +103,6 @@ final class PipelineRun {
     runner.maxDuration = deadline.map { max(.zero, $0 - .now) }
     runner.serviceStart = await credentials.provider.serverDate.map { $0 * 1000 }
     if runner.serviceStart != nil { self.report.startClock = .service }
-    let follows = runner.until == .forever
     let transport = try self.assembly.transport()
     let client = GRPCClient(transport: transport)
     let source = PubSubSource(
@@ -126,18 +130,11 @@ final class PipelineRun {
             sinks: states.merging(databaseStates) { own, _ in own },
             removedSinks: removedSinks, deadLetters: letters))
       })
-    pipeline.onRetry = { [logger] topic, failure, delay in
-      logger.log(
-        level: follows ? .warning : .notice, "\(failure.description); again in \(delay)",
-        metadata: ["topic": "\(topic)"])
-    }
-    pipeline.onProgress = { [progress] statistics in
-      progress?.update(
-        ProgressSnapshot(
-          events: Int64(statistics.exported),
-          bytes: Int64(sinks.reduce(0) { $0 + $1.writtenByteCount }),
-          files: sinks.reduce(0) { $0 + $1.finishedFileCount },
-          newestCommit: statistics.newestCommit))
+    pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
+    pipeline.onNote = { [log] in log.note($0) }
+    pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }
+    for sink in sinks {
+      sink.onFinished = { [log, name = sink.name] in log.finished($0, sink: name) }
     }
     // The connection and the streams run beside the runner and end with it.
     let connections = Task { try await client.runConnections() }
@@ -154,6 +151,7 @@ final class PipelineRun {
     connections.cancel()
     await streams.value
     _ = await connections.result
+    self.log.ended(pipeline.statistics, sinks: sinks)
     self.fill(statistics: pipeline.statistics, sinks: sinks, databases: databases)
     for (stage, names) in stages.unmatchedNames {
       self.logger.notice(
@@ -258,14 +256,16 @@ final class PipelineRun {
 
   /// - Returns: the org's ID.
   private func login(_ credentials: OrgCredentials) async throws -> String {
+    self.log.loggingIn(at: self.configuration.source.org.auth.server.url)
     var delay = Duration.seconds(1)
     while true {
       do {
-        return try await credentials.provider.token().organizationID
+        let token = try await credentials.provider.token()
+        self.log.loggedIn(token)
+        return token.organizationID
       } catch let error as AuthError {
         guard error.code == .unavailable, delay < .seconds(60) else { throw error }
-        self.logger.notice("\(error); again in \(delay)")
-        try await Task.sleep(for: delay)
+        try await self.log.loginFailed(error, delay: delay)
         delay = delay * 2
       }
     }

@@ -15,7 +15,7 @@ extension PipelineStatus {
         (
           "last run",
           "\(run.startedAt) to \(run.finishedAt): exit \(run.exitCode) (\(run.reason)), "
-            + "\(ProgressLine.grouped(run.events)) events"
+            + Phrase.count(Int(run.events), "event")
         ))
       lines += run.attention.map { ("", "attention: \($0)") }
     }
@@ -38,7 +38,7 @@ extension PipelineStatus {
         "dead letters",
         letters.events == 0 && letters.openFiles == 0
           ? "none"
-          : "\(ProgressLine.grouped(letters.events)) events in \(letters.files) files, "
+          : "\(Phrase.count(Int(letters.events), "event")) in \(Phrase.count(Int(letters.files), "file")), "
             + "\(letters.openFiles) open, in \(letters.directory)"
       ))
     if let verification = letters.verification, letters.events > 0 {
@@ -61,7 +61,7 @@ extension PipelineStatus {
 
   /// Where a topic stands, in a line or two.
   static func lines(_ position: TopicPosition) -> [String] {
-    var first = "epoch \(position.epoch), \(ProgressLine.grouped(position.nextOrdinal)) events"
+    var first = "epoch \(position.epoch), \(Phrase.count(Int(position.nextOrdinal), "event"))"
     if position.holes > 0 { first += ", \(position.holes) epochs begun by an unusable replay ID" }
     var lines = [first]
     if let last = position.lastEvent { lines.append("last event \(last.replayID)") }
@@ -103,7 +103,7 @@ extension PipelineStatus {
 
   private func lines(_ sink: Sink) -> [String] {
     var lines = [
-      "\(ProgressLine.grouped(sink.events)) events in \(ProgressLine.grouped(sink.files)) files, "
+      "\(Phrase.count(Int(sink.events), "event")) in \(Phrase.count(Int(sink.files), "file")), "
         + "\(ProgressLine.size(sink.bytes)), \(sink.openFiles) open"
     ]
     if sink.isNew { lines.append("not in the checkpoint yet") }

@@ -109,7 +109,7 @@ def refold(call, url):
     require("Opportunity: " in text and " 0 changed" in text, text)
     postgres.query(url, "UPDATE salesforce.opportunity SET amount = -1, stagename = 'damaged'")
     text, _ = call("refold", "--entity", "Opportunity", "--record", one)
-    require("1 records checked, 1 changed" in text, text)
+    require("1 record checked, 1 changed" in text, text)
     damaged = "SELECT count(*) FROM salesforce.opportunity WHERE stagename = 'damaged'"
     require(postgres.query(url, damaged) == [[str(int(records) - 1)]], "one record rebuilt")
     text, _ = call("refold", "--sink", "warehouse")

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Progress line")
 struct ProgressLineTests {
-  @Test("The line shows events, rate, lag, bytes and files, and is cut to the terminal")
+  @Test("The line shows events, rate, newest change, bytes and files, and is cut to the terminal")
   func line() {
     var progress = ProgressLine()
     let wallTime: Int64 = 1_771_300_995_000
@@ -18,9 +18,49 @@ struct ProgressLineTests {
       progress.update(snapshot, at: .milliseconds(199), wallTime: wallTime, columns: 80) == nil)
     #expect(
       progress.update(snapshot, at: .seconds(2), wallTime: wallTime, columns: 80)
-        == "12,345 events  6,173/s  lag 3 min 05 s  3.0 MiB  1 file")
+        == "12,345 events  6,173/s  newest change 3 min 05 s ago  3.0 MiB  1 file")
     #expect(
       progress.update(snapshot, at: .seconds(3), wallTime: wallTime, columns: 10) == "12,345 ev")
+  }
+
+  @Test("While nothing can come the line says why, and when it goes on")
+  func failure() {
+    var progress = ProgressLine()
+    var snapshot = ProgressSnapshot(activity: "logging in at https://acme.my.salesforce.com")
+    func line(at seconds: Int, columns: Int = 120) -> String? {
+      progress.update(snapshot, at: .seconds(seconds), wallTime: 0, columns: columns)
+    }
+    #expect(line(at: 0) == "logging in at https://acme.my.salesforce.com …")
+    snapshot.failure = ProgressSnapshot.Failure(
+      message: "cannot connect to api.example:7443: Connection refused", attempts: 4,
+      delay: .milliseconds(7400))
+    #expect(
+      line(at: 1)
+        == "cannot connect to api.example:7443: Connection refused; attempt 4, next in 8 s")
+    // What is cut is the message, not the time.
+    #expect(
+      line(at: 2, columns: 50) == "cannot connect to api.ex…; attempt 4, next in 8 s")
+    snapshot.failure?.delay = .zero
+    #expect(line(at: 3)?.hasSuffix("; attempt 4, trying again") == true)
+  }
+
+  @Test("What has been done stays, in the singular and without what there was none of")
+  func summary() {
+    let now: Int64 = 1_771_300_995_000
+    let time = Phrase.localTime(now, now: now)
+    func text(_ snapshot: ProgressSnapshot, rows: Int64? = nil, hasFiles: Bool = true) -> String {
+      ProgressLine.summary(
+        snapshot, rows: rows, hasFiles: hasFiles, duration: .milliseconds(17_200), now: now)
+    }
+    let snapshot = ProgressSnapshot(events: 7512, bytes: 1 << 20, files: 2, newestCommit: now)
+    #expect(text(snapshot) == "7,512 events, 2 files, 1.0 MiB in 17 s; newest change \(time)")
+    #expect(
+      text(ProgressSnapshot(events: 1, bytes: 99, files: 1), rows: 2)
+        == "1 event, 1 file, 99 B, 2 rows in PostgreSQL in 17 s")
+    #expect(
+      text(snapshot, rows: 9001, hasFiles: false)
+        == "7,512 events, 9,001 rows in PostgreSQL in 17 s; newest change \(time)")
+    #expect(text(ProgressSnapshot()) == "no new events in 17 s")
   }
 
   @Test("The rate is that of the last seconds")

@@ -1,0 +1,259 @@
+internal import Checkpoint
+import FileSink
+import Logging
+import Pipeline
+import SalesforceAuth
+
+/// What a run says while it goes on: log lines with stable keys, the live line of a terminal, and the
+/// line that stays there. Used by one thread at a time.
+final class RunLog {
+  /// Time between two lines about commits.
+  private static let summaryInterval = Duration.seconds(10)
+
+  private let logger: Logger
+  private let progress: LiveProgress?
+  private let follows: Bool
+  private let endpoint: String
+  private let clock = ContinuousClock()
+  private var notices = RetryNotices()
+  private var snapshot = ProgressSnapshot()
+  private var nextAttempt: ContinuousClock.Instant?
+  private var isConnected = false
+  /// From where topics are about to be read, until they are.
+  private var starts: [String: (start: StartPoint, epoch: Int)] = [:]
+  private var summarizedAt: ContinuousClock.Instant
+  private var summarized = RunStatistics(topics: [])
+
+  /// - Parameter progress: nil when standard error is no terminal.
+  init(logger: Logger, progress: LiveProgress?, follows: Bool, endpoint: String) {
+    self.logger = logger
+    self.progress = progress
+    self.follows = follows
+    self.endpoint = endpoint
+    self.summarizedAt = self.clock.now
+  }
+
+  // MARK: Login and connection
+
+  func loggingIn(at host: String) { self.show(activity: "logging in at \(host)") }
+
+  /// Waits until the next attempt.
+  func loginFailed(_ error: AuthError, delay: Duration) async throws {
+    self.failed(.login, error.message, code: nil, delay: delay)
+    let until = self.clock.now + delay
+    while case let left = until - self.clock.now, left > .zero {
+      try await Task.sleep(for: min(left, .seconds(1)))
+      self.draw()
+    }
+  }
+
+  func loggedIn(_ token: AccessToken) {
+    self.worked(.login)
+    self.logger.info(
+      "logged in",
+      metadata: ["org": "\(token.organizationID)", "instance": "\(token.instanceURL)"])
+    self.show(activity: "connecting to \(self.endpoint)")
+  }
+
+  // MARK: Streams
+
+  func note(_ note: RunNote) {
+    switch note {
+    case .subscribing(let topic, let start, let epoch): self.starts[topic] = (start, epoch)
+    case .opened(let topic): self.opened(topic)
+    case .caughtUp(let topic, let rule):
+      self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
+    case .stopping(let outcome):
+      self.logger.info("stopping", metadata: ["reason": "\(outcome.word)"])
+    }
+  }
+
+  private func opened(_ topic: String) {
+    if !self.isConnected {
+      self.isConnected = true
+      self.logger.info("connected", metadata: ["endpoint": "\(self.endpoint)"])
+    }
+    self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
+    self.snapshot.activity = nil
+    guard let (start, epoch) = self.starts.removeValue(forKey: topic) else { return }
+    self.logger.info(
+      "subscribed",
+      metadata: ["topic": "\(topic)", "from": "\(start.words)", "epoch": "\(epoch)"])
+  }
+
+  func retrying(topic: String, _ failure: SourceFailure, delay: Duration) {
+    let metadata: Logger.Metadata = ["topic": "\(topic)", "code": "\(failure.reason)"]
+    guard delay > .zero else {
+      // Streams end now and then, and are opened again at once. A position that was not usable is in
+      // the report, too.
+      let isHole = failure.disposition == .invalidReplay
+      let level: Logger.Level = !isHole ? .info : self.follows ? .warning : .notice
+      self.logger.log(
+        level: level, "\(failure.description); opening again", metadata: metadata)
+      return
+    }
+    self.failed(
+      .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata)
+  }
+
+  func retrying(database sink: String, _ message: String, code: String?, delay: Duration) {
+    self.failed(
+      .database(sink), "sink '\(sink)': \(message)", code: code, delay: delay,
+      metadata: ["sink": "\(sink)"])
+    self.draw()
+  }
+
+  func committed(database sink: String) {
+    self.worked(.database(sink), metadata: ["sink": "\(sink)"])
+  }
+
+  private func failed(
+    _ place: RetryNotices.Place, _ message: String, code: String?, delay: Duration,
+    metadata: Logger.Metadata = [:]
+  ) {
+    let (attempts, isShown) = self.notices.failed(place, message)
+    var metadata = metadata
+    metadata["attempt"] = "\(attempts)"
+    if let code { metadata["code"] = "\(code)" }
+    // Where the live line tells it, a line for each would only push it up.
+    let level: Logger.Level = isShown && self.progress == nil ? .warning : .info
+    self.logger.log(
+      level: level, "\(message); retrying in \(Phrase.duration(delay))", metadata: metadata)
+    self.snapshot.failure = ProgressSnapshot.Failure(message: message, attempts: attempts)
+    self.nextAttempt = self.clock.now + delay
+    self.draw()
+  }
+
+  private func worked(_ place: RetryNotices.Place, metadata: Logger.Metadata = [:]) {
+    self.snapshot.failure = nil
+    self.nextAttempt = nil
+    guard let failures = self.notices.worked(place) else { return }
+    self.logger.info(
+      "works again after \(Phrase.count(failures, "failed attempt"))", metadata: metadata)
+  }
+
+  // MARK: Files and commits
+
+  func finished(_ file: FinishedFile, sink: String) {
+    self.logger.info(
+      "file finished",
+      metadata: [
+        "sink": "\(sink)", "file": "\(file.name)", "events": "\(file.events)",
+        "bytes": "\(file.byteCount)",
+      ])
+  }
+
+  /// Called after each response: does next to nothing unless somebody reads it.
+  func progressed(_ statistics: RunStatistics, sinks: [FileSink]) {
+    if self.progress != nil {
+      self.take(statistics, sinks: sinks)
+      self.draw()
+    }
+    guard self.logger.logLevel <= .info else { return }
+    let now = self.clock.now
+    guard now - self.summarizedAt >= Self.summaryInterval else { return }
+    self.summarizedAt = now
+    self.summarize(statistics)
+  }
+
+  private func take(_ statistics: RunStatistics, sinks: [FileSink]) {
+    self.snapshot.events = Int64(statistics.exported)
+    self.snapshot.bytes = Int64(sinks.reduce(0) { $0 + $1.writtenByteCount })
+    self.snapshot.files = sinks.reduce(0) { $0 + $1.finishedFileCount }
+    self.snapshot.newestCommit = statistics.newestCommit
+  }
+
+  private func summarize(_ statistics: RunStatistics) {
+    defer { self.summarized = statistics }
+    if statistics.commits > self.summarized.commits, statistics.exported > self.summarized.exported
+    {
+      var metadata: Logger.Metadata = [
+        "events": "\(statistics.exported - self.summarized.exported)",
+        "commits": "\(statistics.commits - self.summarized.commits)",
+        "events_total": "\(statistics.exported)", "rows_total": "\(statistics.rows)",
+      ]
+      if let newest = statistics.newestCommit {
+        metadata["newest_change"] = "\(UTCTime.timestamp(milliseconds: newest))"
+      }
+      self.logger.info("committed", metadata: metadata)
+    }
+    for (index, topic) in statistics.topics.enumerated() {
+      let before = index < self.summarized.topics.count ? self.summarized.topics[index] : nil
+      self.logger.debug(
+        "received",
+        metadata: [
+          "topic": "\(topic.name)", "responses": "\(topic.responses - (before?.responses ?? 0))",
+          "events": "\(topic.delivered - (before?.delivered ?? 0))",
+          "responses_total": "\(topic.responses)", "pending_credit": "\(topic.pendingCredit)",
+          "retries_total": "\(topic.retries)",
+        ])
+    }
+  }
+
+  // MARK: End
+
+  /// - Parameter sinks: of a run that has come to its streams.
+  func ended(_ statistics: RunStatistics, sinks: [FileSink]) {
+    self.take(statistics, sinks: sinks)
+    if self.logger.logLevel <= .info { self.summarize(statistics) }
+  }
+
+  /// Takes the live line away; what a successful run has done stays in its place.
+  func finish(_ report: RunReport) {
+    self.progress?.finish()
+    guard report.exitCode == .success else { return }
+    self.logger.info(
+      "finished",
+      metadata: [
+        "reason": "\(report.reason)", "events": "\(self.snapshot.events)",
+        "files": "\(self.snapshot.files)",
+      ])
+    guard report.reason != "already_running" else { return }
+    self.progress?.leave(
+      ProgressLine.summary(
+        self.snapshot, rows: report.sinks.filter { $0.type == "postgres" }.map(\.rows).max(),
+        hasFiles: report.sinks.contains { $0.type == "files" },
+        duration: .milliseconds(report.finishedAt - report.startedAt), now: report.finishedAt))
+  }
+
+  // MARK: Live line
+
+  private func show(activity: String) {
+    self.snapshot.activity = activity
+    self.draw()
+  }
+
+  private func draw() {
+    guard let progress else { return }
+    if let next = self.nextAttempt {
+      self.snapshot.failure?.delay = max(.zero, next - self.clock.now)
+    }
+    progress.update(self.snapshot)
+  }
+}
+
+extension StartPoint {
+  fileprivate var words: String {
+    switch self {
+    case .earliest: "earliest"
+    case .latest: "latest"
+    case .after(let id): "after \(id)"
+    }
+  }
+}
+
+extension RunOutcome {
+  /// As `reason` in the report.
+  fileprivate var word: String {
+    switch self {
+    case .caughtUp: "caught_up"
+    case .eventsReached: "events_reached"
+    case .durationReached: "duration_reached"
+    case .outOfTime: "max_duration"
+    case .interrupted: "signal"
+    case .noPosition: "no_position"
+    case .deadLetterLimit: "dead_letter_limit"
+    case .failed(let failure): failure.reason
+    }
+  }
+}

@@ -1,0 +1,8 @@
+import Testing
+
+@Suite(.serialized) struct TerminalTests {
+  @Test(
+    "No output holds a secret or steers a terminal; failures and steps are told",
+    .enabled(if: ProofScript.programs != nil))
+  func terminal() throws { try ProofScript("terminal_proof.py").run() }
+}
