@@ -108,8 +108,8 @@ final class Channel: @unchecked Sendable {
         self.serveWaiting()
       }
     }
-    if signals.creditedByteCount > 0 {
-      stream.connection?.taken(signals.creditedByteCount, by: stream)
+    if signals.takenByteCount > 0 {
+      stream.connection?.taken(signals.takenByteCount, by: stream)
     }
     if signals.hasOutput { stream.connection?.resume(stream) }
     if signals.isCancelled || signals.isReleased {

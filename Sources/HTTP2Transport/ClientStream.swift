@@ -10,8 +10,8 @@ final class ClientStream: @unchecked Sendable {
 
   /// Above this a writer waits until the connection has taken bytes.
   private static let writerLimit = 64 * 1024
-  /// Credit below this waits until the reader has nothing left.
-  private static let creditThreshold = 64 * 1024
+  /// Fewer taken bytes than this are reported to the loop once the reader has nothing left.
+  private static let takenThreshold = 64 * 1024
 
   /// What the task wants from the loop.
   struct Signals {
@@ -19,7 +19,7 @@ final class ClientStream: @unchecked Sendable {
     var open: [HeaderField]?
     var hasOutput = false
     /// Bytes of messages the application took.
-    var creditedByteCount = 0
+    var takenByteCount = 0
     /// The stream is to end now.
     var isCancelled = false
     /// The task has left the stream for good.
@@ -126,10 +126,10 @@ final class ClientStream: @unchecked Sendable {
 
   /// The application has taken messages of this many bytes, prefixes included.
   func taken(_ byteCount: Int) {
-    self.signal { $0.creditedByteCount += byteCount }
+    self.signal { $0.takenByteCount += byteCount }
   }
 
-  static func mustCredit(_ byteCount: Int) -> Bool { byteCount >= Self.creditThreshold }
+  static func mustReport(_ byteCount: Int) -> Bool { byteCount >= Self.takenThreshold }
 
   func open(_ metadata: Metadata) throws(RPCError) {
     var fields = try metadata.requestFields()

@@ -363,14 +363,14 @@ final class Connection: @unchecked Sendable {
         stream.deliver(parts)
       }
       if let id = stream.id {
-        let credit = self.windows.creditForStream(stream.key)
-        if credit > 0 { self.attempt { try $0.allow(credit, on: id) } }
+        let increment = self.windows.updateForStream(stream.key)
+        if increment > 0 { self.attempt { try $0.allow(increment, on: id) } }
       }
     }
-    for id in self.finished { self.attempt { try $0.reset(id, errorCode: 8) } }  // CANCEL
+    for id in self.finished { self.attempt { try $0.reset(id, errorCode: .cancel) } }
     self.finished.removeAll()
-    let credit = self.windows.creditForConnection()
-    if credit > 0 { self.attempt { try $0.allow(credit, on: 0) } }
+    let increment = self.windows.updateForConnection()
+    if increment > 0 { self.attempt { try $0.allow(increment, on: 0) } }
   }
 
   private func writeAvailable() {
@@ -452,7 +452,7 @@ extension Connection {
     case .goAway(let errorCode, let debugText):
       let reason = debugText.isEmpty ? "" : " ('\(debugText)')"
       self.channel.keepalivePace.peerLeft(errorCode: errorCode)
-      self.farewell = "the peer said goodbye with code \(errorCode)\(reason)"
+      self.farewell = "the peer said goodbye with code \(errorCode.rawValue)\(reason)"
       self.drain()
     }
   }
@@ -471,9 +471,9 @@ extension Connection {
     self.perform(result, on: stream, id)
   }
 
-  private func closed(_ stream: ClientStream, _ id: Int32, _ errorCode: UInt32) {
+  private func closed(_ stream: ClientStream, _ id: Int32, _ errorCode: HTTP2ErrorCode) {
     let error = RPCError(streamResetWith: errorCode)
-    if errorCode == 7, !stream.machine.hasResponded {  // REFUSED_STREAM: nothing was processed
+    if errorCode == .refusedStream, !stream.machine.hasResponded {
       self.remove(stream, id)
       self.channel.replay(stream, error: error)
     } else {

@@ -9,7 +9,7 @@ enum HTTP2Event {
   /// A DATA frame ended the peer's direction.
   case endOfStream(stream: Int32)
   /// The stream is over in both directions; 0 for a regular end, else a code of RFC 9113 section 7.
-  case streamClosed(stream: Int32, errorCode: UInt32)
+  case streamClosed(stream: Int32, errorCode: HTTP2ErrorCode)
   /// The request left this process.
   case requestSent(stream: Int32)
   /// The request never left: the peer takes no more of them.
@@ -18,7 +18,7 @@ enum HTTP2Event {
   case headersTooLong(stream: Int32)
   case settings
   case pingAcknowledged
-  case goAway(errorCode: UInt32, debugText: String)
+  case goAway(errorCode: HTTP2ErrorCode, debugText: String)
 }
 
 /// Where the bytes of a request's body come from.
@@ -167,11 +167,12 @@ final class HTTP2Session {
   }
 
   /// Ends a stream at once; its body is not read any more.
-  func reset(_ stream: Int32, errorCode: UInt32) throws(HTTP2SessionError) {
+  func reset(_ stream: Int32, errorCode: HTTP2ErrorCode) throws(HTTP2SessionError) {
     self.bodies[stream] = nil
     try Self.check(
       nghttp2_submit_rst_stream(
-        self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, errorCode), "reset a stream")
+        self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, errorCode.rawValue),
+      "reset a stream")
   }
 
   /// - Parameter stream: 0 for the connection.
@@ -240,7 +241,9 @@ final class HTTP2Session {
       let text = UnsafeBufferPointer(
         start: goAway.opaque_data, count: min(goAway.opaque_data_len, 200))
       self.events.append(
-        .goAway(errorCode: goAway.error_code, debugText: String(decoding: text, as: UTF8.self)))
+        .goAway(
+          errorCode: HTTP2ErrorCode(rawValue: goAway.error_code),
+          debugText: String(decoding: text, as: UTF8.self)))
     default: break
     }
   }
@@ -249,7 +252,7 @@ final class HTTP2Session {
     self.events.append(.data(stream: stream, bytes: bytes))
   }
 
-  fileprivate func closed(_ stream: Int32, errorCode: UInt32) {
+  fileprivate func closed(_ stream: Int32, errorCode: HTTP2ErrorCode) {
     self.bodies[stream] = nil
     self.events.append(.streamClosed(stream: stream, errorCode: errorCode))
   }
@@ -304,7 +307,7 @@ private func setCallbacks(_ callbacks: OpaquePointer?) {
   }
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) {
     _, stream, errorCode, userData in
-    this(userData).closed(stream, errorCode: errorCode)
+    this(userData).closed(stream, errorCode: HTTP2ErrorCode(rawValue: errorCode))
     return 0
   }
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, userData in

@@ -5,8 +5,8 @@ struct KeepalivePace {
 
   private(set) var interval: Duration
 
-  mutating func peerLeft(errorCode: UInt32) {
-    guard errorCode == 0xb else { return }  // ENHANCE_YOUR_CALM
+  mutating func peerLeft(errorCode: HTTP2ErrorCode) {
+    guard errorCode == .enhanceYourCalm else { return }
     self.interval = max(self.interval, min(self.interval * 2, Self.slowest))
   }
 }

@@ -5,27 +5,20 @@ internal import TLSStream
 extension RPCError {
   /// The server reset the stream before it had sent a status (gRPC over HTTP/2, "Errors").
   /// - Parameter code: of RST_STREAM (RFC 9113 section 7).
-  init(streamResetWith code: UInt32) {
-    let (mapped, name): (RPCError.Code, String) =
+  init(streamResetWith code: HTTP2ErrorCode) {
+    let mapped: RPCError.Code =
       switch code {
-      case 0x0: (.internalError, "NO_ERROR")
-      case 0x1: (.internalError, "PROTOCOL_ERROR")
-      case 0x2: (.internalError, "INTERNAL_ERROR")
-      case 0x3: (.internalError, "FLOW_CONTROL_ERROR")
-      case 0x4: (.internalError, "SETTINGS_TIMEOUT")
-      case 0x5: (.unknown, "STREAM_CLOSED")
-      case 0x6: (.internalError, "FRAME_SIZE_ERROR")
-      case 0x7: (.unavailable, "REFUSED_STREAM")
-      case 0x8: (.cancelled, "CANCEL")
-      case 0x9: (.internalError, "COMPRESSION_ERROR")
-      case 0xa: (.internalError, "CONNECT_ERROR")
-      case 0xb: (.resourceExhausted, "ENHANCE_YOUR_CALM")
-      case 0xc: (.permissionDenied, "INADEQUATE_SECURITY")
-      case 0xd: (.unknown, "HTTP_1_1_REQUIRED")
-      default: (.unknown, "code \(code)")
+      case .noError, .protocolError, .internalError, .flowControlError, .settingsTimeout,
+        .frameSizeError, .compressionError, .connectError:
+        .internalError
+      case .refusedStream: .unavailable
+      case .cancel: .cancelled
+      case .enhanceYourCalm: .resourceExhausted
+      case .inadequateSecurity: .permissionDenied
+      default: .unknown
       }
     self.init(
-      code: mapped, message: "The stream was reset with \(name) before the server sent a status.")
+      code: mapped, message: "The stream was reset with \(code) before the server sent a status.")
   }
 
   /// No connection came about. An identity error of TLS is found again as `cause`.

@@ -29,7 +29,7 @@ struct ReceiveWindows {
     }
 
     /// What to allow in addition, at least `threshold`; 0 for not yet.
-    mutating func credit(threshold: Int, held: Int) -> Int {
+    mutating func update(threshold: Int, held: Int) -> Int {
       let increment = self.received - held + self.size - self.advertised
       guard increment >= max(threshold, 1) else { return 0 }
       self.advertised += increment
@@ -104,16 +104,16 @@ struct ReceiveWindows {
   }
 
   /// Increment for a WINDOW_UPDATE of the stream, 0 for none.
-  mutating func creditForStream(_ key: Key) -> Int {
+  mutating func updateForStream(_ key: Key) -> Int {
     guard let window = self.streams[key] else { return 0 }
-    return self.streams[key]?.credit(threshold: window.size / 4, held: window.held) ?? 0
+    return self.streams[key]?.update(threshold: window.size / 4, held: window.held) ?? 0
   }
 
   /// Increment for a WINDOW_UPDATE of the connection, 0 for none.
-  mutating func creditForConnection() -> Int {
+  mutating func updateForConnection() -> Int {
     let held = min(self.heldWithinSizes, self.connection.size - self.reserve)
     // Below the reserve: else what is free beside the held bytes might never reach it.
-    return self.connection.credit(threshold: self.reserve / 2, held: held)
+    return self.connection.update(threshold: self.reserve / 2, held: held)
   }
 
   private mutating func change(_ window: inout Window, _ body: (inout Window) -> Void) {

@@ -24,7 +24,7 @@ struct ResponseParts: AsyncSequence, Sendable {
       isolation actor: isolated (any Actor)?
     ) async throws(any Error) -> Element? {
       if self.parts.isEmpty {
-        self.giveCredit()
+        self.reportTaken()
         guard let parts = try await self.stream.nextParts(isolation: actor) else { return nil }
         self.parts = parts
       }
@@ -34,7 +34,7 @@ struct ResponseParts: AsyncSequence, Sendable {
       case .status(let status, let metadata): return .status(status, metadata)
       case .message(let message):
         self.takenByteCount += message.wireByteCount
-        if ClientStream.mustCredit(self.takenByteCount) { self.giveCredit() }
+        if ClientStream.mustReport(self.takenByteCount) { self.reportTaken() }
         return .message(message.isCompressed ? try self.inflate(message.bytes) : message.bytes)
       }
     }
@@ -54,7 +54,7 @@ struct ResponseParts: AsyncSequence, Sendable {
       }
     }
 
-    private mutating func giveCredit() {
+    private mutating func reportTaken() {
       guard self.takenByteCount > 0 else { return }
       self.stream.taken(self.takenByteCount)
       self.takenByteCount = 0

@@ -113,15 +113,15 @@ struct ConnectionStateTests {
 
   @Test func aPeerThatWantsCalmIsPingedHalfAsOften() {
     var pace = KeepalivePace(interval: .seconds(60))
-    pace.peerLeft(errorCode: 0)
-    pace.peerLeft(errorCode: 2)
+    pace.peerLeft(errorCode: .noError)
+    pace.peerLeft(errorCode: .internalError)
     #expect(pace.interval == .seconds(60))
-    pace.peerLeft(errorCode: 11)
+    pace.peerLeft(errorCode: .enhanceYourCalm)
     #expect(pace.interval == .seconds(120))
-    for _ in 0..<100 { pace.peerLeft(errorCode: 11) }
+    for _ in 0..<100 { pace.peerLeft(errorCode: .enhanceYourCalm) }
     #expect(pace.interval == .seconds(3600))
     var rare = KeepalivePace(interval: .seconds(7200))
-    rare.peerLeft(errorCode: 11)
+    rare.peerLeft(errorCode: .enhanceYourCalm)
     #expect(rare.interval == .seconds(7200))
   }
 

@@ -46,13 +46,13 @@ struct HTTP2SessionTests {
       "headers \(stream) \(fields.map { "\($0.name)=\($0.value)" }) \(endsStream)"
     case .data(let stream, let bytes): "data \(stream) \(Array(bytes))"
     case .endOfStream(let stream): "end \(stream)"
-    case .streamClosed(let stream, let code): "closed \(stream) \(code)"
+    case .streamClosed(let stream, let code): "closed \(stream) \(code.rawValue)"
     case .requestSent: nil
     case .requestNotSent(let stream): "not sent \(stream)"
     case .headersTooLong(let stream): "too long \(stream)"
     case .settings: "settings"
     case .pingAcknowledged: "ping"
-    case .goAway(let code, let text): "goaway \(code) \(text)"
+    case .goAway(let code, let text): "goaway \(code.rawValue) \(text)"
     }
   }
 
@@ -142,7 +142,7 @@ struct HTTP2SessionTests {
   @Test func aResetEndsTheBody() throws {
     let body = Body()
     let session = try self.session(body)
-    try session.reset(1, errorCode: 8)
+    try session.reset(1, errorCode: .cancel)
     #expect(try self.output(session) == Self.frame(3, 0, 1, [0, 0, 0, 8]))
     #expect(session.takeEvents().compactMap(Self.summary) == ["closed 1 8"])
   }

@@ -27,8 +27,8 @@ struct ReceiveWindowsTests {
     }
 
     mutating func settle(_ key: UInt64) {
-      self.allowance[key, default: 0] += self.windows.creditForStream(key)
-      self.connectionAllowance += self.windows.creditForConnection()
+      self.allowance[key, default: 0] += self.windows.updateForStream(key)
+      self.connectionAllowance += self.windows.updateForConnection()
     }
 
     /// Sends messages of `size` until the windows are used up; returns how many became complete.
@@ -148,7 +148,7 @@ struct ReceiveWindowsTests {
     var allowed = 16384
     for _ in 0..<10_000 {
       windows.received(100, on: nil)
-      allowed += windows.creditForConnection() - 100
+      allowed += windows.updateForConnection() - 100
     }
     #expect(allowed > 15_000)
   }
