@@ -3,8 +3,9 @@ internal import GRPCCore
 
 /// One RPC between the task that makes it and the loop that moves its bytes.
 ///
-/// The task's side never touches the connection: it changes the shared state and signals the
-/// channel, once for many changes. The loop's side hands over all parts of a batch of input at once.
+/// The task's side never touches the connection: it changes the shared state and signals
+/// `Connections`, once for many changes. The loop's side hands over all parts of a batch of input at
+/// once.
 final class ClientStream: @unchecked Sendable {
   // Guard: `shared` has its lock; the variables under "Loop only" belong to the loop's thread.
 
@@ -55,7 +56,7 @@ final class ClientStream: @unchecked Sendable {
   /// For requests that are to be compressed.
   private let deflater: Lock<MessageDeflater>?
   private let encoding: String?
-  private let channel: Channel
+  private let connections: Connections
   private let shared = Lock(Shared())
 
   // Loop only:
@@ -74,13 +75,13 @@ final class ClientStream: @unchecked Sendable {
 
   init(
     key: ReceiveWindows.Key, path: String, options: CallOptions, maxMessageBytes: Int,
-    channel: Channel
+    connections: Connections
   ) {
     self.key = key
     self.path = path
     self.waitsForReady = options.waitForReady ?? false
     self.maxRequestBytes = min(options.maxRequestMessageBytes ?? .max, Int(UInt32.max))
-    self.channel = channel
+    self.connections = connections
     let deflater = MessageDeflater(options.compression)
     self.deflater = deflater.map { Lock($0) }
     self.encoding = deflater?.encoding
@@ -213,7 +214,7 @@ final class ClientStream: @unchecked Sendable {
       defer { shared.isSignalled = true }
       return !shared.isSignalled
     }
-    if mustPost { self.channel.post { $0.attend(to: self) } }
+    if mustPost { self.connections.post { $0.attend(to: self) } }
   }
 
   // MARK: The loop's side

@@ -23,7 +23,7 @@ final class Connection: @unchecked Sendable {
     case closed
   }
 
-  private let channel: Channel
+  private let connections: Connections
   private let configuration: HTTP2ClientTransport.Configuration
   private let loop: EventLoop
   private var phase = Phase.closed
@@ -45,10 +45,10 @@ final class Connection: @unchecked Sendable {
   private var keepalive: Keepalive?
   private var timer: EventLoop.TimerID?
 
-  init(channel: Channel) {
-    self.channel = channel
-    self.configuration = channel.configuration
-    self.loop = channel.loop
+  init(connections: Connections) {
+    self.connections = connections
+    self.configuration = connections.configuration
+    self.loop = connections.loop
     self.windows = ReceiveWindows(
       initialStreamBytes: min(Self.initialWindowByteCount, self.configuration.streamWindowBytes),
       maxStreamBytes: self.configuration.streamWindowBytes,
@@ -63,7 +63,8 @@ final class Connection: @unchecked Sendable {
   func start() {
     let deadline = ContinuousClock.now + self.configuration.connectTimeout
     let attempt = ConnectAttempt(
-      loop: self.loop, configuration: self.configuration, tls: self.channel.tls, deadline: deadline
+      loop: self.loop, configuration: self.configuration, tls: self.connections.tls,
+      deadline: deadline
     ) { [weak self] result in
       switch result {
       case .success(let stream): self?.begin(on: stream, deadline: deadline)
@@ -107,11 +108,12 @@ final class Connection: @unchecked Sendable {
     self.phase = .ready
     if let timer = self.timer { self.loop.cancel(timer) }
     let keepalive = Keepalive(
-      interval: self.channel.keepalivePace.interval, timeout: self.configuration.keepalive.timeout,
+      interval: self.connections.keepalivePace.interval,
+      timeout: self.configuration.keepalive.timeout,
       now: .now, jitter: .random(in: 0...1))
     self.keepalive = keepalive
     self.checkKeepalive(at: keepalive.firstCheck)
-    self.channel.connected(self)
+    self.connections.connected(self)
   }
 
   private func checkKeepalive(at deadline: ContinuousClock.Instant) {
@@ -158,10 +160,10 @@ final class Connection: @unchecked Sendable {
     let streams = self.takeStreams()
     self.tearDown()
     guard isReady else {
-      self.channel.connectFailed(self, error)
+      self.connections.connectFailed(self, error)
       return
     }
-    self.channel.closed(self)
+    self.connections.closed(self)
     var error = error
     if let farewell = self.farewell { error.message = "\(farewell); \(error.message)" }
     let failure = RPCError.connectionLost(self.configuration.endpoint, error)
@@ -173,7 +175,7 @@ final class Connection: @unchecked Sendable {
         }
         stream.undelivered.removeAll()
       } else {
-        self.channel.replay(stream, error: failure)
+        self.connections.replay(stream, error: failure)
       }
     }
   }
@@ -205,14 +207,14 @@ final class Connection: @unchecked Sendable {
       return
     }
     self.isDraining = true
-    self.channel.isDraining(self)
+    self.connections.isDraining(self)
   }
 
   // MARK: Streams
 
   /// Sends the request of a stream.
   func open(_ stream: ClientStream) {
-    let isTLS = self.channel.tls != nil
+    let isTLS = self.connections.tls != nil
     let fields =
       [
         HeaderField(name: ":method", value: "POST"),
@@ -235,7 +237,7 @@ final class Connection: @unchecked Sendable {
     } catch {
       // No identifier is left on this connection.
       self.drain()
-      self.channel.replay(
+      self.connections.replay(
         stream, error: RPCError(code: .unavailable, message: error.message))
     }
   }
@@ -347,7 +349,7 @@ final class Connection: @unchecked Sendable {
           .connectionLost, self.farewell == nil ? "it broke the rules of HTTP/2" : "it left"))
     } else if self.isDraining, self.streams.isEmpty {
       self.close()
-      self.channel.closed(self)
+      self.connections.closed(self)
     }
   }
 
@@ -420,7 +422,7 @@ extension Connection {
       let hadResponded = stream.machine.hasResponded
       self.perform(stream.machine.receivedHeaders(fields, endsStream: endsStream), on: stream, id)
       if !hadResponded, stream.machine.hasResponded {
-        self.channel.answered(self)
+        self.connections.answered(self)
         stream.forgetSentMessages()
       }
     case .data(let id, let bytes): self.received(bytes, on: id)
@@ -442,7 +444,7 @@ extension Connection {
       guard let stream = self.streams[id] else { return }
       self.remove(stream, id)
       let reason = self.farewell.map { ": \($0)" } ?? ""
-      self.channel.replay(
+      self.connections.replay(
         stream,
         error: RPCError(
           code: .unavailable,
@@ -451,7 +453,7 @@ extension Connection {
     case .pingAcknowledged: self.keepalive?.pingAcknowledged(jitter: .random(in: 0...1))
     case .goAway(let errorCode, let debugText):
       let reason = debugText.isEmpty ? "" : " ('\(debugText)')"
-      self.channel.keepalivePace.peerLeft(errorCode: errorCode)
+      self.connections.keepalivePace.peerLeft(errorCode: errorCode)
       self.farewell = "the peer said goodbye with code \(errorCode.rawValue)\(reason)"
       self.drain()
     }
@@ -475,7 +477,7 @@ extension Connection {
     let error = RPCError(streamResetWith: errorCode)
     if errorCode == .refusedStream, !stream.machine.hasResponded {
       self.remove(stream, id)
-      self.channel.replay(stream, error: error)
+      self.connections.replay(stream, error: error)
     } else {
       self.perform(stream.machine.closed(error), on: stream, id)
       self.finished.remove(id)

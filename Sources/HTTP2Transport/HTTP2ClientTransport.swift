@@ -17,7 +17,7 @@ public final class HTTP2ClientTransport: ClientTransport {
     var nextKey: ReceiveWindows.Key = 0
   }
 
-  private let channel: Channel
+  private let connections: Connections
   private let state = Lock(State())
 
   public let retryThrottle: RetryThrottle? = nil
@@ -26,23 +26,23 @@ public final class HTTP2ClientTransport: ClientTransport {
   ///   cannot be read, or a name cannot be one; `SystemCallError` when the system has no descriptors
   ///   or no thread left. Nothing is connected yet.
   public init(configuration: Configuration) throws {
-    self.channel = try Channel(configuration: configuration)
+    self.connections = try Connections(configuration: configuration)
   }
 
   /// The thread that moves the bytes, as an executor: a task that prefers it reads its responses
   /// without a change of thread. For work that never blocks.
-  public var executor: any TaskExecutor { self.channel.loop }
+  public var executor: any TaskExecutor { self.connections.loop }
 
   /// Serves streams until `beginGracefulShutdown` and the end of all streams, or until the task is
   /// cancelled, which breaks streams off. To be called once.
   public func connect() async throws {
     await withTaskCancellationHandler {
       await withCheckedContinuation { (runner: CheckedContinuation<Void, Never>) in
-        self.channel.post { $0.run(runner) }
+        self.connections.post { $0.run(runner) }
       }
     } onCancel: {
       self.state.withLock { $0.isShutDown = true }
-      self.channel.post { $0.kill() }
+      self.connections.post { $0.kill() }
     }
   }
 
@@ -51,7 +51,7 @@ public final class HTTP2ClientTransport: ClientTransport {
       defer { state.isShutDown = true }
       return state.isShutDown
     }
-    if !wasShutDown { self.channel.post { $0.shutDown() } }
+    if !wasShutDown { self.connections.post { $0.shutDown() } }
   }
 
   /// The stream is opened when its metadata is written; without a connection it waits for one, or
@@ -61,18 +61,18 @@ public final class HTTP2ClientTransport: ClientTransport {
     _ closure: (_ stream: RPCStream<Inbound, Outbound>, _ context: ClientContext) async throws ->
       Result
   ) async throws -> Result {
-    let configuration = self.channel.configuration
+    let configuration = self.connections.configuration
     // Posted inside the lock: a shutdown that comes later finds the stream counted.
     let key: ReceiveWindows.Key? = self.state.withLock { state in
       guard !state.isShutDown else { return nil }
       state.nextKey += 1
-      self.channel.post { $0.streamBegan() }
+      self.connections.post { $0.streamBegan() }
       return state.nextKey
     }
     guard let key else { throw RPCError.shutDown() }
     let stream = ClientStream(
       key: key, path: "/\(descriptor.fullyQualifiedMethod)", options: options,
-      maxMessageBytes: configuration.maxMessageBytes, channel: self.channel)
+      maxMessageBytes: configuration.maxMessageBytes, connections: self.connections)
     defer { stream.release() }
     return try await closure(
       RPCStream(

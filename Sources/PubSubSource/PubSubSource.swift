@@ -19,7 +19,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private let client: PubSubClient<Transport>
   private let credentials: any CredentialsSource
   private let options: PubSubSourceOptions
-  private let channel = SignalChannel<SourceSignal<FetchResponseView>>(
+  private let signals = SignalQueue<SourceSignal<FetchResponseView>>(
     limit: PubSubSourceOptions.readAheadBytes)
   private let streams: [TopicStream<Transport>]
   private let starts: AsyncStream<Int>
@@ -36,10 +36,10 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     self.credentials = credentials
     self.options = options
     self.decoders = topics.map { _ in TopicDecoders() }
-    self.streams = topics.enumerated().map { [channel] index, topic in
+    self.streams = topics.enumerated().map { [signals] index, topic in
       TopicStream(
         index: index, topic: topic.name, client: client, credentials: credentials,
-        options: options, channel: channel)
+        options: options, signals: signals)
     }
     (self.starts, self.startSink) = AsyncStream.makeStream()
     for index in topics.indices { self.startSink.yield(index) }
@@ -57,13 +57,13 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   /// Asks the runner for a clean stop. From any thread.
   public var interrupt: @Sendable () -> Void {
-    { [channel] in channel.post(.interrupted) }
+    { [signals] in signals.post(.interrupted) }
   }
 
   public func next(
     until deadline: ContinuousClock.Instant
   ) async -> SourceSignal<FetchResponseView>? {
-    await self.channel.receive(until: deadline)
+    await self.signals.receive(until: deadline)
   }
 
   public func stop() {
@@ -186,7 +186,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
         guard let delay = retries.failed(minimum: minimum, random: .random(in: 0..<1)) else {
           throw failure
         }
-        self.channel.post(.retrying(topic: topic, failure, delay: delay))
+        self.signals.post(.retrying(topic: topic, failure, delay: delay))
         try? await ContinuousClock().sleep(for: delay)
       }
     }

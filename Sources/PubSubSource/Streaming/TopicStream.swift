@@ -33,7 +33,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private let client: PubSubClient<Transport>
   private let credentials: any CredentialsSource
   private let options: PubSubSourceOptions
-  private let channel: SignalChannel<Signal>
+  private let signals: SignalQueue<Signal>
   private let clock: StreamClock
   private let state: Lock<State>
 
@@ -47,14 +47,14 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
     credentials: any CredentialsSource, options: PubSubSourceOptions,
-    channel: SignalChannel<Signal>, clock: StreamClock = .continuous
+    signals: SignalQueue<Signal>, clock: StreamClock = .continuous
   ) {
     self.index = index
     self.topic = topic
     self.client = client
     self.credentials = credentials
     self.options = options
-    self.channel = channel
+    self.signals = signals
     self.clock = clock
     self.state = Lock(
       State(
@@ -110,12 +110,12 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   }
 
   private func end(_ failure: SourceFailure?) {
-    self.channel.post(.ended(topic: self.index, failure))
+    self.signals.post(.ended(topic: self.index, failure))
   }
 
   private func startPoint() async -> StartPoint? {
     let answer = StartAnswer()
-    self.channel.post(.opening(topic: self.index, reply: { answer.give($0) }))
+    self.signals.post(.opening(topic: self.index, reply: { answer.give($0) }))
     return await answer.wait()
   }
 
@@ -165,7 +165,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     do {
       try await self.client.subscribe(
         subscription, credentials: credentials, credit: queue,
-        onOpen: { self.channel.post(.opened(topic: self.index)) },
+        onOpen: { self.signals.post(.opened(topic: self.index)) },
         onResponse: { await self.hand(on: $0, queue) })
     } catch {
       return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
@@ -190,7 +190,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         eventCount: view.events.count, pending: view.pendingCredit, at: now)
     }
     if let credit { queue.add(credit) }
-    await self.channel.send(
+    await self.signals.send(
       .response(topic: self.index, view, receivedAt: now),
       weight: self.options.weight(
         eventCount: view.events.count, byteCount: view.bytes.count))
@@ -276,7 +276,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       self.end(failure)
       return false
     }
-    self.channel.post(.retrying(topic: self.index, failure, delay: delay))
+    self.signals.post(.retrying(topic: self.index, failure, delay: delay))
     let until = now + delay
     while case let now = self.clock.now(), now < until, !self.isStopping, !Task.isCancelled {
       await self.clock.sleep(min(until, now + .milliseconds(100)))

@@ -18,13 +18,13 @@ final class StreamHarness: Sendable {
 
   let clock = ManualClock()
   let logins = ScriptedCredentials()
-  let channel: SignalChannel<Signal>
+  let signals: SignalQueue<Signal>
   let stream: TopicStream<ScriptedTransport>
   private let calls: AsyncStream<ServerCall>
   private let client: GRPCClient<ScriptedTransport>
 
   init(
-    window: Int = 100, maxEvents: Int? = nil, maxRetries: Int? = 3, channelLimit: Int = 1 << 20
+    window: Int = 100, maxEvents: Int? = nil, maxRetries: Int? = 3, queueLimit: Int = 1 << 20
   ) {
     let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
     self.calls = calls
@@ -34,12 +34,12 @@ final class StreamHarness: Sendable {
         // The test answers; the call lives until the client leaves it.
         for await _ in AsyncStream<Never>.makeStream().stream {}
       })
-    self.channel = SignalChannel(limit: channelLimit)
+    self.signals = SignalQueue(limit: queueLimit)
     self.stream = TopicStream(
       index: 0, topic: Self.topic, client: PubSubClient(self.client), credentials: self.logins,
       options: PubSubSourceOptions(
         window: window, maxEvents: maxEvents, maxRetries: maxRetries),
-      channel: self.channel, clock: self.clock.clock)
+      signals: self.signals, clock: self.clock.clock)
   }
 
   /// Runs the stream while `body` plays the other parts.
@@ -57,7 +57,7 @@ final class StreamHarness: Sendable {
 
   /// The stream's next signal; the deadline only keeps a failing test from hanging.
   func signal() async throws -> Signal {
-    try #require(await self.channel.receive(until: .now + .seconds(20)), "no signal came")
+    try #require(await self.signals.receive(until: .now + .seconds(20)), "no signal came")
   }
 
   /// Answers the question where to begin.

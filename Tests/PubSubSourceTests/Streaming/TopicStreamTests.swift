@@ -30,7 +30,7 @@ import Testing
 
   @Test("Credit goes back before anybody has taken the response, and while a consumer is slow")
   func creditFirst() async throws {
-    try await StreamHarness.run(StreamHarness(channelLimit: 0)) { harness in
+    try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
       try call.respond(events: 30, pending: 70)
       #expect(try await call.request().numRequested == 30)
@@ -40,7 +40,7 @@ import Testing
 
   @Test("A consumer that takes nothing keeps the next response from being read")
   func backpressure() async throws {
-    try await StreamHarness.run(StreamHarness(channelLimit: 0)) { harness in
+    try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
       try call.respond(events: 1, pending: 99)
       try call.respond(events: 2, pending: 97)
@@ -284,10 +284,10 @@ import Testing
 
   @Test("Silence while the consumer is busy does not count")
   func busyConsumer() async throws {
-    try await StreamHarness.run(StreamHarness(channelLimit: 0)) { harness in
+    try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
       try call.respond(events: 1, pending: 99)
-      // The response waits in the channel once its credit has come back.
+      // The response waits in the queue once its credit has come back.
       #expect(try await call.request().numRequested == 1)
       harness.clock.advance(by: .seconds(400))
       #expect(try await harness.response().events.count == 1)
@@ -363,7 +363,7 @@ import Testing
 
   @Test("A response that waits for the consumer when the drain time is over is not lost")
   func stopsBusy() async throws {
-    try await StreamHarness.run(StreamHarness(window: 10, channelLimit: 0)) { harness in
+    try await StreamHarness.run(StreamHarness(window: 10, queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
       try call.respond(events: 3, pending: 7)
       #expect(try await call.request().numRequested == 3)
@@ -394,7 +394,7 @@ import Testing
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await harness.stream.run() }
       // Asks where to begin, and nobody answers.
-      _ = await harness.channel.receive(until: .now + .seconds(20))
+      _ = await harness.signals.receive(until: .now + .seconds(20))
       group.cancelAll()
       await group.waitForAll()
     }

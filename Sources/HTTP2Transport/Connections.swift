@@ -4,7 +4,7 @@ internal import TLSStream
 
 /// The streams of a transport and its connections: gives every stream a connection, makes new ones
 /// when needed, and ends. Lives on the loop.
-final class Channel: @unchecked Sendable {
+final class Connections: @unchecked Sendable {
   // Guard: apart from the constants, everything is touched on the loop's thread only.
   /// How often a request that the peer did not look at is sent again.
   private static let maxReplays = 3
@@ -45,7 +45,7 @@ final class Channel: @unchecked Sendable {
   }
 
   /// Runs `work` on the loop. From any thread.
-  func post(_ work: @escaping @Sendable (Channel) -> Void) {
+  func post(_ work: @escaping @Sendable (Connections) -> Void) {
     self.loop.execute { work(self) }
   }
 
@@ -155,7 +155,7 @@ final class Channel: @unchecked Sendable {
         self?.serveWaiting()
       }
     case .connect:
-      let connection = Connection(channel: self)
+      let connection = Connection(connections: self)
       self.current = connection
       connection.start()
     case .use:

@@ -5,7 +5,7 @@ internal import PubSubAPI
 ///
 /// Bounded by weight: a sender whose element takes the total above the limit is suspended until
 /// enough has been received, so at most one element per sender exceeds it.
-final class SignalChannel<Element: Sendable>: Sendable {
+final class SignalQueue<Element: Sendable>: Sendable {
   private struct Sender {
     var id: Int
     var continuation: CheckedContinuation<Void, Never>

@@ -2,86 +2,86 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite struct SignalChannelTests {
+@Suite struct SignalQueueTests {
   static var soon: ContinuousClock.Instant { .now + .seconds(20) }
 
   @Test("Elements come in the order in which they were queued")
   func order() async {
-    let channel = SignalChannel<Int>(limit: 1000)
-    for number in 0..<200 { await channel.send(number, weight: 1) }
-    for number in 0..<200 { #expect(await channel.receive(until: Self.soon) == number) }
+    let signals = SignalQueue<Int>(limit: 1000)
+    for number in 0..<200 { await signals.send(number, weight: 1) }
+    for number in 0..<200 { #expect(await signals.receive(until: Self.soon) == number) }
   }
 
   @Test("Without an element the receiver gets nil at its deadline")
   func deadline() async {
-    let channel = SignalChannel<Int>(limit: 1)
-    #expect(await channel.receive(until: .now) == nil)
-    channel.post(1)
-    #expect(await channel.receive(until: .now) == 1)
+    let signals = SignalQueue<Int>(limit: 1)
+    #expect(await signals.receive(until: .now) == nil)
+    signals.post(1)
+    #expect(await signals.receive(until: .now) == 1)
   }
 
   // The timer could fire before the receiver had begun to wait, which then waited for ever.
   @Test(
     "A deadline that is over is noticed however it races with the wait", .timeLimit(.minutes(1)))
   func expiredDeadline() async {
-    let channel = SignalChannel<Int>(limit: 10)
-    for _ in 0..<5000 { #expect(await channel.receive(until: .now) == nil) }
+    let signals = SignalQueue<Int>(limit: 10)
+    for _ in 0..<5000 { #expect(await signals.receive(until: .now) == nil) }
   }
 
   @Test("A receiver that waits gets the element at once")
   func waiting() async {
-    let channel = SignalChannel<Int>(limit: 1)
+    let signals = SignalQueue<Int>(limit: 1)
     await withTaskGroup(of: Int?.self) { group in
-      group.addTask { await channel.receive(until: Self.soon) }
-      channel.post(7)
+      group.addTask { await signals.receive(until: Self.soon) }
+      signals.post(7)
       #expect(await group.next() == 7)
     }
   }
 
   @Test("A sender above the limit waits until enough has been received")
   func suspends() async {
-    let channel = SignalChannel<Int>(limit: 10)
-    await channel.send(1, weight: 10)
+    let signals = SignalQueue<Int>(limit: 10)
+    await signals.send(1, weight: 10)
     await withTaskGroup(of: String.self) { group in
       group.addTask {
-        await channel.send(2, weight: 5)
+        await signals.send(2, weight: 5)
         return "sent"
       }
       group.addTask {
         // Frees 10 of 15: only now may the sender go on.
-        let first = await channel.receive(until: Self.soon)
+        let first = await signals.receive(until: Self.soon)
         return "received \(first ?? 0)"
       }
       var results: Set<String> = []
       for await result in group { results.insert(result) }
       #expect(results == ["sent", "received 1"])
     }
-    #expect(await channel.receive(until: Self.soon) == 2)
+    #expect(await signals.receive(until: Self.soon) == 2)
   }
 
   @Test("A cancelled sender returns, and its element is not lost")
   func cancelled() async {
-    let channel = SignalChannel<Int>(limit: 0)
+    let signals = SignalQueue<Int>(limit: 0)
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await channel.send(1, weight: 5) }
+      group.addTask { await signals.send(1, weight: 5) }
       group.cancelAll()
       await group.waitForAll()
     }
-    #expect(await channel.receive(until: Self.soon) == 1)
+    #expect(await signals.receive(until: Self.soon) == 1)
   }
 
   @Test("Many senders and one receiver lose and repeat nothing")
   func concurrent() async {
-    let channel = SignalChannel<Int>(limit: 3)
+    let signals = SignalQueue<Int>(limit: 3)
     await withTaskGroup(of: Void.self) { group in
       for sender in 0..<8 {
         group.addTask {
-          for number in 0..<250 { await channel.send(sender * 250 + number, weight: 1) }
+          for number in 0..<250 { await signals.send(sender * 250 + number, weight: 1) }
         }
       }
       var last = [Int](repeating: -1, count: 8)
       for _ in 0..<2000 {
-        guard let element = await channel.receive(until: Self.soon) else {
+        guard let element = await signals.receive(until: Self.soon) else {
           Issue.record("an element is missing")
           return
         }
