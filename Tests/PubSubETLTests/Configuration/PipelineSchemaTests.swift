@@ -33,12 +33,26 @@ struct PipelineSchemaTests {
       let next =
         switch name {
         case "[]": part["items"]
-        case "[postgres]": part["items"]?["oneOf"]?.array?.first
+        case _ where name.hasPrefix("["):
+          self.alternative(String(name.dropFirst().dropLast()), of: part)
         default: part["properties"]?[name]
         }
       part = self.resolve(try #require(next, "\(path)"))
     }
     return part
+  }
+
+  /// The element of an array that is of a type, by its `type`.
+  private func alternative(_ type: String, of array: JSONValue) -> JSONValue? {
+    self.alternatives(of: array).first { $0["properties"]?["type"]?["const"]?.string == type }
+  }
+
+  private func alternatives(of array: JSONValue) -> [JSONValue] {
+    var items = array["items"]
+    if let name = items?["$ref"]?.string?.split(separator: "/").last {
+      items = self.schema["definitions"]?[String(name)]
+    }
+    return (items?["oneOf"]?.array ?? []).map(self.resolve)
   }
 
   private static let postgres = #"sinks.0={"type":"postgres"}"#
@@ -54,6 +68,14 @@ struct PipelineSchemaTests {
       ("checkpoint.x", ["checkpoint"], []), ("dead_letter.x", ["dead_letter"], []),
       ("run.x", ["run"], []), ("sinks.0.x", ["sinks", "[postgres]"], [Self.postgres]),
       ("sinks.0.tables.x", ["sinks", "[postgres]", "tables"], [Self.postgres]),
+      ("stages.0.x", ["stages", "[flatten]"], [#"stages=[{"type":"flatten"}]"#]),
+      ("stages.0.x", ["stages", "[select]"], [#"stages=[{"type":"select","columns":["A"]}]"#]),
+      ("stages.0.x", ["stages", "[drop]"], [#"stages=[{"type":"drop","columns":["A"]}]"#]),
+      ("stages.0.x", ["stages", "[rename]"], [#"stages=[{"type":"rename","columns":{"A":"B"}}]"#]),
+      (
+        "sinks.0.stages.0.x", ["sinks", "[files]", "stages", "[drop]"],
+        [#"sinks.0.stages=[{"type":"drop","columns":["A"]}]"#]
+      ),
       (
         "source.org.auth.x", ["source", "org", "auth"],
         [
@@ -71,12 +93,41 @@ struct PipelineSchemaTests {
     #expect(
       Set(known.split(separator: ", ").map(String.init)).subtracting(["$schema"])
         == Set(names).subtracting(["//", "$schema"]), "\(unknown)")
+    #expect(try self.part(path)["additionalProperties"]?.boolean == false, "\(unknown)")
   }
 
   @Test("The stages are those of the registry")
   func stages() throws {
-    let names = try self.part(["stages", "[]"])["properties"]?["type"]?["enum"]?.array
-    #expect(names?.compactMap(\.string) == TransformRegistry.names)
+    let types = self.alternatives(of: try self.part(["stages"])).map {
+      $0["properties"]?["type"]?["const"]?.string
+    }
+    #expect(types == TransformRegistry.names)
+    #expect(
+      try self.part(["stages", "[drop]", "missing"])["enum"]?.array?.compactMap(\.string)
+        == ColumnNames.Missing.allCases.map(\.rawValue))
+    try self.expectNoChange(
+      by: try self.sets(["stages", "[flatten]"], "stages.0."),
+      beside: [#"stages=[{"type":"flatten"}]"#])
+  }
+
+  @Test("Every member of every stage and sink is described")
+  func descriptions() throws {
+    let objects = try ["stages", "sinks"].flatMap { try self.alternatives(of: self.part([$0])) }
+    #expect(objects.count == 6)
+    for object in objects {
+      #expect(object["description"]?.string != nil)
+      try self.expectDescriptions(object)
+    }
+  }
+
+  private func expectDescriptions(_ object: JSONValue) throws {
+    for member in try #require(object["properties"]?.members) where member.name != "//" {
+      // The type is what the object is described by.
+      if member.name != "type" {
+        #expect(member.value["description"]?.string?.isEmpty == false, "\(member.name)")
+      }
+      if member.value["properties"] != nil { try self.expectDescriptions(member.value) }
+    }
   }
 
   @Test("Defaults are those of the program: naming them changes nothing")
