@@ -19,6 +19,9 @@ public struct CheckpointDocument: Sendable, Equatable {
   public var removedSinks: [String: JSONValue]
   /// State of the dead-letter file; nil when there is none.
   public var deadLetters: JSONValue?
+  /// Columns that stages name and a schema has had, by stage: later runs know that these names were
+  /// right when a field has gone.
+  public var matchedColumns: [String: Set<String>] = [:]
   /// When it was stored, in milliseconds since 1970; set by `FileCheckpointStore.save`.
   public var savedAt: Int64
 
@@ -56,6 +59,12 @@ extension CheckpointDocument {
       members.append(JSONMember("removed_sinks", object(self.removedSinks)))
     }
     if let deadLetters { members.append(JSONMember("dead_letters", deadLetters)) }
+    if !self.matchedColumns.isEmpty {
+      let names = self.matchedColumns.mapValues { names in
+        JSONValue(.array(names.sorted().map { JSONValue(.string($0)) }))
+      }
+      members.append(JSONMember("matched_columns", object(names)))
+    }
     return JSONValue(.object(members))
   }
 
@@ -96,5 +105,8 @@ extension CheckpointDocument {
       removedSinks: json["removed_sinks"] == nil ? [:] : try table("removed_sinks"),
       deadLetters: json["dead_letters"],
       savedAt: try integer("saved_at_ms"))
+    for member in json["matched_columns"]?.members ?? [] {
+      self.matchedColumns[member.name] = Set((member.value.array ?? []).compactMap(\.string))
+    }
   }
 }

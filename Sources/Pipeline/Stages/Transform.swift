@@ -14,11 +14,11 @@ public protocol Transform {
   /// The batch's layout is already the one this stage has made.
   func apply(to batch: RecordBatch) throws
 
-  /// Columns that the configuration names and no layout has had so far.
-  var unmatchedNames: [String] { get }
+  /// Columns that the configuration names; nil for a stage that names none.
+  var namedColumns: NamedColumns? { get }
 }
 
 extension Transform {
   public func apply(to batch: RecordBatch) throws {}
-  public var unmatchedNames: [String] { [] }
+  public var namedColumns: NamedColumns? { nil }
 }

@@ -2,51 +2,59 @@ internal import JSON
 
 /// The columns that a stage names in its configuration.
 ///
-/// One stage serves every schema of a pipeline, and a field may come or go with the next schema,
-/// so a name that a schema lacks is no error by default. A name that *no* schema has is most
-/// likely a typing mistake: `unmatched` tells, and the run reports it.
+/// One stage serves every schema of a pipeline, and a field may come or go with the next schema, so
+/// a name that one schema lacks is no error. A name that *no* schema has is most likely a typing
+/// mistake, which in `drop` would export what was to be left out: `NamedColumns` tells, and whoever
+/// knows the topics decides.
 public final class ColumnNames {
-  /// What to do when a schema lacks one of the names.
+  /// What to do about names that schemas lack, where the configuration says so.
   public enum Missing: String, Sendable, CaseIterable {
-    /// Goes on; the name is reported when the run ends and no schema had it.
+    /// Goes on, even when no schema has the name.
     case ignore
     /// The run stops at the first schema that lacks it.
     case fail
   }
 
   public let names: Set<String>
-  public let missing: Missing
+  /// Nil: a name may be missing in a schema, but not in all of them.
+  public let missing: Missing?
   private var unseen: Set<String>
+  private var known: Set<String> = []
 
-  public init(_ names: some Sequence<String>, missing: Missing = .ignore) {
+  public init(_ names: some Sequence<String>, missing: Missing? = nil) {
     self.names = Set(names)
     self.missing = missing
     self.unseen = self.names
   }
 
-  /// Names that no layout has had so far, in alphabetical order.
-  public var unmatched: [String] { self.unseen.sorted() }
+  func named(by stage: String) -> NamedColumns {
+    NamedColumns(
+      type: stage, names: self.names, unmatched: self.unseen, isAllowed: self.missing == .ignore,
+      known: self.known)
+  }
 
   /// Notes which names a layout has. Throws `TransformError` when it lacks one and must not.
   func match(_ layout: RecordLayout, stage: String) throws {
     let present = Set(layout.columns.map(\.name))
-    if self.missing == .fail {
-      let absent = self.names.subtracting(present).sorted()
-      guard absent.isEmpty else {
-        throw TransformError(
-          .unknownColumn,
-          "stage \(stage): no column \(absent.map { "'\($0)'" }.joined(separator: ", ")) "
-            + "(\(layout.origin)); correct the name, or set \"missing\" to \"ignore\"")
-      }
-    }
+    self.known.formUnion(present)
     self.unseen.subtract(present)
+    guard self.missing == .fail else { return }
+    let absent = self.names.subtracting(present).sorted()
+    guard absent.isEmpty else {
+      let columns = NamedColumns(
+        type: stage, names: self.names, unmatched: Set(absent), isAllowed: false, known: present)
+      throw TransformError(
+        .unknownColumn,
+        "stage \(stage): no column \(absent.map(columns.description).joined(separator: ", ")) "
+          + "(\(layout.origin)); correct the name, or set \"missing\" to \"ignore\"")
+    }
   }
 }
 
 extension ColumnNames {
   /// Reads `columns`, an array of names, and `missing`. Reports an empty list and repeated names.
   convenience init?(listIn reader: JSONReader) {
-    let missing: Missing = reader.choice("missing", called: "choice") ?? .ignore
+    let missing: Missing? = reader.choice("missing", called: "choice")
     guard let names = reader.strings("columns", required: true) else { return nil }
     if reader.any("columns")?.array?.isEmpty == true { reader.report("columns", "names no column") }
     var seen: Set<String> = []

@@ -8,7 +8,7 @@ public final class Drop: ConfiguredTransform {
   public static let type = "drop"
   private let columns: ColumnNames
 
-  public init(_ columns: [String], missing: ColumnNames.Missing = .ignore) {
+  public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {
     self.columns = ColumnNames(columns, missing: missing)
   }
 
@@ -17,7 +17,7 @@ public final class Drop: ConfiguredTransform {
     self.columns = columns
   }
 
-  public var unmatchedNames: [String] { self.columns.unmatched }
+  public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)

@@ -9,13 +9,13 @@ public final class Rename: ConfiguredTransform {
   private let columns: ColumnNames
 
   /// - Parameter newNames: from present name to new name.
-  public init(_ newNames: [String: String], missing: ColumnNames.Missing = .ignore) {
+  public init(_ newNames: [String: String], missing: ColumnNames.Missing? = nil) {
     self.newNames = newNames
     self.columns = ColumnNames(newNames.keys, missing: missing)
   }
 
   public init?(reading reader: JSONReader) {
-    let missing: ColumnNames.Missing = reader.choice("missing", called: "choice") ?? .ignore
+    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
     guard let members = reader.object("columns", required: true) else { return nil }
     let named = (members.value.members ?? []).filter { $0.name != "//" }
     if named.isEmpty { reader.report("columns", "names no column") }
@@ -33,7 +33,7 @@ public final class Rename: ConfiguredTransform {
     self.columns = ColumnNames(newNames.keys, missing: missing)
   }
 
-  public var unmatchedNames: [String] { self.columns.unmatched }
+  public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)

@@ -40,14 +40,17 @@ public final class StageChain {
     try body(batch)
   }
 
-  /// Names in the configuration of stages that no layout has had so far, most likely typing
-  /// mistakes; `stage` counts from 0.
-  public var unmatchedNames: [(stage: Int, names: [String])] {
+  /// What the configuration of stages names, and which of it no layout has had so far.
+  public var namedColumns: [NamedColumns] {
     self.stages.enumerated().compactMap { index, stage in
-      let names = stage.unmatchedNames
-      return names.isEmpty ? nil : (index, names)
+      var columns = stage.namedColumns
+      columns?.stage = index
+      return columns
     }
   }
+
+  /// Whether any layout has come by.
+  public var hasSeenLayouts: Bool { !self.paths.isEmpty }
 
   private func path(of input: RecordLayout) throws -> Path {
     if let path = self.paths[ObjectIdentifier(input)] { return path }

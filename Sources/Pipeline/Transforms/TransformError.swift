@@ -8,7 +8,7 @@ public struct TransformError: Error, Sendable {
     public static var duplicateColumn: Self { Self(.duplicateColumn) }
     /// A column would get a name that lines use for something else.
     public static var reservedColumn: Self { Self(.reservedColumn) }
-    /// A stage with `"missing": "fail"` names a column that the schema does not have.
+    /// A stage names a column that the schema, or every schema, does not have.
     public static var unknownColumn: Self { Self(.unknownColumn) }
   }
 

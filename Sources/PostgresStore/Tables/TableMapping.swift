@@ -81,9 +81,13 @@ package struct TableMapping: Sendable {
   ) -> PostgresType? {
     let types = configuration.columnTypes
     guard !types.isEmpty else { return nil }
+    return self.typeKeys(of: column, entity).lazy.compactMap { types[$0] }.first
+  }
+
+  /// Under which keys `column_types` may have the column, the first that is there counts.
+  static func typeKeys(of column: Column, _ entity: String) -> [String] {
     let path = column.path.joined(separator: ".")
-    return types["\(entity).\(column.name)"] ?? types["\(entity).\(path)"] ?? types[column.name]
-      ?? types[path]
+    return ["\(entity).\(column.name)", "\(entity).\(path)", column.name, path]
   }
 
   /// - Throws: `PostgresError` (configuration) when the template gives no usable name.

@@ -16,7 +16,10 @@ struct CheckCommand: AsyncParsableCommand {
 
   @OptionGroup var options: PipelineOptions
 
-  @Flag(help: "Also log in, ask for every topic and connect to every database.")
+  @Flag(
+    help:
+      "Also log in, ask for every topic, look for the columns that are named, and connect to every database."
+  )
   var connect = false
 
   func run() async throws {

@@ -30,6 +30,8 @@ struct PlanCommand: AsyncParsableCommand {
           "pipeline '\(configuration.name)' has no postgres sink: files need no plan")
       }
       let planned = try await PlannedLayouts.ask(configuration)
+      _ = try ColumnCheck(
+        RunStages(configuration), planned, earlier: configuration.matchedColumns)
       for topic in planned.unknown {
         StandardStream.error.write(
           PrintableText(

@@ -6,6 +6,7 @@
 struct RetryNotices {
   enum Place: Hashable {
     case login
+    case schemas
     case topic(String)
     case database(String)
   }

@@ -17,12 +17,29 @@ extension ConnectionCheck {
           _ = try await service.subscribableTopic(topic.name, credentials)
           lines.append("topic: \(topic.name) can be subscribed to")
         }
+        if configuration.namesColumns { lines.append(try await Self.columns(configuration)) }
         return lines
       }
     } catch {
       let failure = RunFailure(error)
       throw Failure(exitCode: failure.exitCode, message: failure.message)
     }
+  }
+}
+
+extension ConnectionCheck {
+  /// A line about the columns that stages and `column_types` name.
+  private static func columns(_ configuration: PipelineConfiguration) async throws -> String {
+    let planned = try await PlannedLayouts.ask(configuration)
+    let check = try ColumnCheck(
+      RunStages(configuration), planned, earlier: configuration.matchedColumns)
+    var parts = check.warnings
+    if !check.unknown.isEmpty {
+      parts.append(
+        "those of \(check.unknown.joined(separator: ", ")) are not known before events come")
+    }
+    return "columns: "
+      + (parts.isEmpty ? "every name is in a schema" : parts.joined(separator: "; "))
   }
 }
 

@@ -82,21 +82,20 @@ struct PipelineAssembly {
       processID: getpid())
   }
 
-  func stages() -> StageChain { StageChain(self.configuration.stages.map { $0.transform() }) }
+  func stages() -> RunStages { RunStages(self.configuration) }
 
   /// The sinks as the runner sees them, behind stages of their own where there are any.
-  func staged(_ sinks: [FileSink]) -> [any Sink] {
-    zip(self.configuration.fileSinks, sinks).map { files, sink in
-      files.stages.isEmpty
-        ? sink : StagedSink(sink, stages: StageChain(files.stages.map { $0.transform() }))
+  func staged(_ sinks: [FileSink], _ stages: RunStages) -> [any Sink] {
+    sinks.map { sink -> any Sink in
+      guard let chain = stages.sinks[sink.name] else { return sink }
+      return StagedSink(sink, stages: chain)
     }
   }
 
-  func staged(_ databases: [PostgresSink]) -> [any TransactionalSink] {
-    zip(self.configuration.postgresSinks, databases).map { settings, sink in
-      settings.stages.isEmpty
-        ? sink
-        : StagedTransactionalSink(sink, stages: settings.stageChain())
+  func staged(_ databases: [PostgresSink], _ stages: RunStages) -> [any TransactionalSink] {
+    databases.map { sink -> any TransactionalSink in
+      guard let chain = stages.sinks[sink.name] else { return sink }
+      return StagedTransactionalSink(sink, stages: chain)
     }
   }
 

@@ -80,6 +80,9 @@ final class PipelineRun {
     let succession = try document.map {
       try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
     }
+    let stages = self.assembly.stages()
+    let matched = document?.matchedColumns ?? [:]
+    try await self.checkColumns(stages, credentials, earlier: matched)
     let sinks = self.assembly.sinks(
       org: org, acceptsReset: self.options.acceptReset, acceptsMissing: self.options.acceptMissing)
     let surveys = try sinks.map { try $0.survey(from: succession?.states[$0.name]) }
@@ -111,24 +114,24 @@ final class PipelineRun {
     let watcher = try SignalWatcher(onFirst: source.interrupt)
     defer { withExtendedLifetime((watcher, store)) {} }
 
-    let stages = self.assembly.stages()
     let checkpoints = CheckpointPace(store, isOnlyCopy: !sinks.isEmpty)
     // Of topics that the pipeline file does not have now: one that was misspelt must not cost the
     // position of the other.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let pipeline = try PipelineRunner(
-      source: source, stages: stages, sinks: self.assembly.staged(sinks),
-      transactionalSinks: self.assembly.staged(databases), deadLetters: deadLetters,
+      source: source, stages: stages.pipeline, sinks: self.assembly.staged(sinks, stages),
+      transactionalSinks: self.assembly.staged(databases, stages), deadLetters: deadLetters,
       configuration: runner,
       stored: stored, wallClock: UTCTime.now,
       saveCheckpoint: { topics, states, letters in
-        try checkpoints.save(
-          CheckpointDocument(
-            pipeline: self.configuration.name, org: org,
-            topics: topics.merging(otherTopics) { own, _ in own },
-            sinks: states.merging(databaseStates) { own, _ in own },
-            removedSinks: removedSinks, deadLetters: letters))
+        var next = CheckpointDocument(
+          pipeline: self.configuration.name, org: org,
+          topics: topics.merging(otherTopics) { own, _ in own },
+          sinks: states.merging(databaseStates) { own, _ in own },
+          removedSinks: removedSinks, deadLetters: letters)
+        next.matchedColumns = stages.matched(since: matched)
+        try checkpoints.save(next)
       })
     pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     pipeline.onNote = { [log] in log.note($0) }
@@ -153,10 +156,8 @@ final class PipelineRun {
     _ = await connections.result
     self.log.ended(pipeline.statistics, sinks: sinks)
     self.fill(statistics: pipeline.statistics, sinks: sinks, databases: databases)
-    for (stage, names) in stages.unmatchedNames {
-      self.logger.notice(
-        "stages[\(stage)]: no event of this run has a column \(names.map { "'\($0)'" }.joined(separator: ", "))"
-      )
+    for warning in ColumnCheck.warnings(atEndOf: stages, earlier: matched) {
+      self.logger.warning("\(warning)")
     }
     try self.conclude(result.get(), statistics: pipeline.statistics)
   }
@@ -188,6 +189,21 @@ final class PipelineRun {
     try CheckpointJournal.append(
       self.configuration.statePaths, command: "run --accept-missing", topic: nil,
       old: .array(faults.map { .string($0) }), new: nil)
+  }
+
+  /// Before anything is written: a name that `drop` was to leave out must not go out for a typing
+  /// mistake.
+  private func checkColumns(
+    _ stages: RunStages, _ credentials: OrgCredentials, earlier: [String: Set<String>]
+  ) async throws {
+    guard self.configuration.namesColumns else { return }
+    let follows = self.options.until(self.configuration.run) == .forever
+    let planned = try await PlannedLayouts.askPatiently(
+      self.configuration, credentials, retries: follows ? nil : 8
+    ) { self.log.schemasFailed($0.message, delay: $1) }
+    for warning in try ColumnCheck(stages, planned, earlier: earlier).warnings {
+      self.logger.warning("\(warning)")
+    }
   }
 
   /// Positions of the checkpoint and of each database; makes their rows there.

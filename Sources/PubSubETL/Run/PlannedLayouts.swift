@@ -1,3 +1,4 @@
+import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
@@ -6,6 +7,8 @@ import PubSubSource
 struct PlannedLayouts {
   /// After the stages of the pipeline; a layout per topic, in the pipeline file's order.
   var layouts: [RecordLayout] = []
+  /// The same before them.
+  var inputs: [RecordLayout] = []
   /// Topics whose events have schemas that the service tells with the events alone.
   var unknown: [String] = []
 
@@ -13,22 +16,91 @@ struct PlannedLayouts {
   static func ask(_ configuration: PipelineConfiguration) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, credentials in
-      let stages = assembly.stages()
+      let stages = assembly.stages().pipeline
       var planned = PlannedLayouts()
       for topic in configuration.source.topics {
-        let found = try await service.subscribableTopic(topic.name, credentials)
-        guard !found.schemaID.isEmpty else {
+        guard let layout = try await assembly.layout(of: topic.name, service, credentials) else {
           planned.unknown.append(topic.name)
           continue
         }
-        let schema = try await service.schema(
-          id: found.schemaID, credentials: try await credentials.credentials())
-        let decoder = try AvroEventDecoder(
-          json: schema.json, schemaID: found.schemaID, topic: topic.name,
-          options: assembly.decoding)
-        planned.layouts.append(try stages.layout(for: decoder.layout))
+        planned.inputs.append(layout)
+        planned.layouts.append(try stages.layout(for: layout))
       }
       return planned
     }
+  }
+
+  /// The same for a run: waits for a service that is not there for a moment, and leaves to the
+  /// streams what is refused and to the dead letters what cannot be read.
+  ///
+  /// - Parameters:
+  ///   - retries: nil is no limit.
+  ///   - onRetry: told of each failure, and of the pause after it.
+  static func askPatiently(
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retries: Int?,
+    onRetry: (PubSubError, Duration) -> Void
+  ) async throws -> PlannedLayouts {
+    let assembly = PipelineAssembly(configuration: configuration)
+    return try await assembly.withService { service, _ in
+      var planned = PlannedLayouts()
+      var failures = 0
+      for topic in configuration.source.topics {
+        var isOpen = true
+        while isOpen {
+          do {
+            if let layout = try await assembly.layout(of: topic.name, service, credentials) {
+              planned.inputs.append(layout)
+            } else {
+              planned.unknown.append(topic.name)
+            }
+            isOpen = false
+          } catch {
+            let failure = PubSubError(error, operation: "schema of \(topic.name)")
+            guard !(error is RunFailure), !(error is EventDecodingError),
+              Self.mayPass(failure, failures)
+            else {
+              planned.unknown.append(topic.name)
+              isOpen = false
+              continue
+            }
+            failures += 1
+            if let retries, failures > retries { throw failure }
+            if case .reauthenticate = failure.disposition(sentReplayID: false),
+              let used = try? await credentials.credentials()
+            {
+              await credentials.invalidate(used)
+            }
+            let delay = Duration.seconds(min(60, 1 << min(failures - 1, 6)))
+            onRetry(failure, delay)
+            try await Task.sleep(for: delay)
+          }
+        }
+      }
+      return planned
+    }
+  }
+
+  /// - Parameter failures: before this one. A login that is refused again and again stays so.
+  private static func mayPass(_ failure: PubSubError, _ failures: Int) -> Bool {
+    switch failure.disposition(sentReplayID: false) {
+    case .retry: true
+    case .reauthenticate: failures < 3
+    default: false
+    }
+  }
+}
+
+extension PipelineAssembly {
+  /// The layout of a topic's events by its schema of today; nil for a channel, whose events tell.
+  fileprivate func layout(
+    of topic: String, _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials
+  ) async throws -> RecordLayout? {
+    let found = try await service.subscribableTopic(topic, credentials)
+    guard !found.schemaID.isEmpty else { return nil }
+    let schema = try await service.schema(
+      id: found.schemaID, credentials: try await credentials.credentials())
+    return try AvroEventDecoder(
+      json: schema.json, schemaID: found.schemaID, topic: topic, options: self.decoding
+    ).layout
   }
 }

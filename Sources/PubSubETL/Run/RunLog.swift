@@ -55,6 +55,11 @@ final class RunLog {
     self.show(activity: "connecting to \(self.endpoint)")
   }
 
+  /// The schemas that tell whether the columns exist could not be fetched.
+  func schemasFailed(_ message: String, delay: Duration) {
+    self.failed(.schemas, message, code: nil, delay: delay)
+  }
+
   // MARK: Streams
 
   func note(_ note: RunNote) {

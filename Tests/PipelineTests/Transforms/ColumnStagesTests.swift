@@ -17,7 +17,7 @@ struct ColumnStagesTests {
         "_record_id", "_change_origin", "Name", "Address",
       ]
     )
-    #expect(stage.unmatchedNames == [])
+    #expect(stage.namedColumns?.unmatched == [])
   }
 
   @Test("Drop removes fields, records and metadata")
@@ -59,9 +59,9 @@ struct ColumnStagesTests {
   func unmatched() throws {
     let stage = Select(["Name", "LeadSource", "Amuont"])
     _ = try stage.layout(for: self.input)
-    #expect(stage.unmatchedNames == ["Amuont", "LeadSource"])
+    #expect(stage.namedColumns?.unmatched == ["Amuont", "LeadSource"])
     _ = try stage.layout(for: .of([Column("LeadSource", 0)]))
-    #expect(stage.unmatchedNames == ["Amuont"])
+    #expect(stage.namedColumns?.unmatched == ["Amuont"])
   }
 
   @Test("With missing = fail the first schema that lacks a name is an error")

@@ -69,7 +69,7 @@ struct StageChainTests {
   func unmatchedNames() throws {
     let chain = StageChain([Flatten(), Drop(["Nmae"]), Select(["Other"])])
     _ = try chain.layout(for: self.layout())
-    #expect(chain.unmatchedNames.map(\.stage) == [1])
-    #expect(chain.unmatchedNames.map(\.names) == [["Nmae"]])
+    #expect(chain.namedColumns.map(\.stage) == [1])
+    #expect(chain.namedColumns.map(\.unmatched) == [["Nmae"]])
   }
 }

@@ -1,0 +1,66 @@
+/// Columns that a stage names, and which of them no schema so far has had: typing mistakes, or fields
+/// that were renamed or deleted in the org.
+public struct NamedColumns: Sendable, Equatable {
+  /// Place of the stage in its chain, from 0.
+  public var stage = 0
+  /// Kind of the stage: `drop`.
+  public var type: String
+  public var names: Set<String>
+  public var unmatched: Set<String>
+  /// The configuration allows that some are in no schema: `"missing": "ignore"`.
+  public var isAllowed: Bool
+  /// Names that schemas have had, for suggestions.
+  public var known: Set<String>
+
+  public init(
+    type: String, names: Set<String>, unmatched: Set<String>, isAllowed: Bool, known: Set<String>
+  ) {
+    self.type = type
+    self.names = names
+    self.unmatched = unmatched
+    self.isAllowed = isAllowed
+    self.known = known
+  }
+
+  /// `'Emial' (nearest: Email)`
+  public func description(of name: String) -> String {
+    let nearest = Self.nearest(to: name, in: self.known)
+    return "'\(name)'" + (nearest.isEmpty ? "" : " (nearest: \(nearest.joined(separator: ", ")))")
+  }
+
+  /// Up to three names that differ by case, by a few letters, or by what is around them.
+  static func nearest(to name: String, in known: Set<String>) -> [String] {
+    let wanted = Array(name.lowercased().utf8)
+    let candidates = known.compactMap { candidate -> (name: String, distance: Int)? in
+      let other = Array(candidate.lowercased().utf8)
+      if other == wanted { return (candidate, 0) }
+      let distance = Self.distance(wanted, other)
+      if distance <= max(1, min(wanted.count, other.count) / 3) { return (candidate, distance) }
+      let contains = wanted.count >= 3 && other.count >= 3
+      let isAround = candidate.lowercased().contains(name.lowercased())
+      let isWithin = name.lowercased().contains(candidate.lowercased())
+      return contains && (isAround || isWithin) ? (candidate, 100 + distance) : nil
+    }
+    return candidates.sorted { ($0.distance, $0.name) < ($1.distance, $1.name) }
+      .prefix(3).map(\.name)
+  }
+
+  /// Letters to insert, remove, replace or swap with their neighbour.
+  private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+    var before: [Int] = []
+    var last = Array(0...right.count)
+    for (row, letter) in left.enumerated() {
+      var next = [row + 1]
+      for (column, other) in right.enumerated() {
+        var cost = min(last[column + 1] + 1, next[column] + 1)
+        cost = min(cost, last[column] + (letter == other ? 0 : 1))
+        if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
+          cost = min(cost, before[column - 1] + 1)
+        }
+        next.append(cost)
+      }
+      (before, last) = (last, next)
+    }
+    return last[right.count]
+  }
+}

@@ -1,0 +1,63 @@
+internal import Checkpoint
+import Pipeline
+
+/// Compares the columns that a pipeline file names with the schemas of today, before anything is
+/// exported.
+///
+/// A topic of one object tells its schema beforehand, a channel does not. A name that none of the
+/// schemas has ends the run, unless a channel may still bring it, or an earlier run has seen it: a
+/// field that is deleted in the org must not stop a run of long standing.
+struct ColumnCheck {
+  /// For the log, one sentence each.
+  private(set) var warnings: [String] = []
+  /// Topics whose schemas are told with their events only.
+  private(set) var unknown: [String] = []
+
+  /// - Parameter earlier: `CheckpointDocument.matchedColumns`.
+  /// - Throws: `RunFailure` (78) naming every stage, column, and the nearest names there are; what
+  ///   stages throw for today's schemas.
+  init(
+    _ stages: RunStages, _ planned: PlannedLayouts, earlier: [String: Set<String>] = [:]
+  ) throws {
+    for layout in planned.inputs { try stages.show(layout) }
+    self.unknown = planned.unknown
+    var mistakes: [String] = []
+    for finding in stages.findings() {
+      if earlier[finding.key]?.contains(finding.name) ?? false {
+        self.warnings.append(
+          "\(finding.description) is in no schema of today, but was in an earlier one: if the field "
+            + "was renamed in the org, the pipeline file needs the new name")
+      } else if planned.unknown.isEmpty {
+        mistakes.append(finding.description)
+      }
+    }
+    guard mistakes.isEmpty else {
+      throw RunFailure(
+        .configuration, reason: "stages",
+        mistakes.map { "\($0) is in no schema of this pipeline's topics" }.joined(separator: "; ")
+          + "; correct the name" + (mistakes.count == 1 ? "" : "s")
+          + ", or set \"missing\" of the stage to \"ignore\"")
+    }
+  }
+
+  /// What to say when a run ends: names that no schema of the run has had. A run without events has
+  /// seen too little.
+  static func warnings(
+    atEndOf stages: RunStages, earlier: [String: Set<String>]
+  ) -> [String] {
+    guard stages.hasSeenLayouts else { return [] }
+    return stages.findings()
+      .filter { !(earlier[$0.key]?.contains($0.name) ?? false) }
+      .map { "\($0.description) is in no schema of this run; is it misspelt?" }
+  }
+}
+
+extension PipelineConfiguration {
+  /// Whether any stage, or a sink's `column_types`, names columns that have to be somewhere.
+  var namesColumns: Bool { !RunStages(self).findings().isEmpty }
+
+  /// Of the checkpoint, without its lock; empty when there is none that can be read.
+  var matchedColumns: [String: Set<String>] {
+    (try? FileCheckpointStore.peek(self.statePaths))?.matchedColumns ?? [:]
+  }
+}
