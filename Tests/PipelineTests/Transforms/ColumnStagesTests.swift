@@ -73,7 +73,9 @@ struct ColumnStagesTests {
     for stage in stages {
       let error = try #require(throws: TransformError.self) { try stage.layout(for: self.input) }
       #expect(error.code == .unknownColumn)
-      #expect(error.message.contains("no column 'Amuont' (topic /data/AccountChangeEvent"))
+      #expect(
+        error.message.contains(
+          "no column 'Amuont' (nearest: Amount) (topic /data/AccountChangeEvent"))
     }
   }
 }

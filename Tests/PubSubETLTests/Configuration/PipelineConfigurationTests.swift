@@ -132,7 +132,8 @@ struct PipelineConfigurationTests {
     let sample = try SamplePipeline()
     #expect(
       try sample.mistakes("{\n  \"version\": 1,\n}") == [
-        "pipeline.json:3:1: a name in double quotes is expected after ',', found '}'"
+        "pipeline.json:3:1: a name in double quotes is expected after ',', found '}'; remove the ',' "
+          + "before it"
       ])
     let error = #expect(throws: ConfigurationError.self) {
       try PipelineConfiguration.load(file: "/nowhere/p.json", environment: Environment([:]))
