@@ -50,6 +50,9 @@ final class SinkRun {
       self.notices.append(notice)
       do { try self.onNotice?(notice) } catch { self.notices.append("\(error)") }
     }
+    self.sink.onRetry = { [unowned self] message, _, delay in
+      self.sink.onNotice?("\(message); again in \(delay)")
+    }
   }
 
   /// Opens the sink, and commits a row so that there are tables to be changed by the test.
