@@ -213,6 +213,10 @@ class Topic:
     def __init__(self, events):
         self.name, self.schemas = TOPIC, [[events.schema]]
         self.events, self.places = events.events, events.places
+        self.reached = 0
+
+    def open_group(self):
+        return 0
 
 
 def bitmap(indexes):

@@ -230,7 +230,7 @@ class Proof:
             leading = 2 if command[0] == "checkpoint" else 1
             self.call(environment, *command[:leading], path, *command[leading:], codes=codes)
         for file in [report, *glob.glob(self.work + "/state/*"), *glob.glob(self.work + "/state/.*")]:
-            if os.path.exists(file):
+            if os.path.isfile(file):
                 with open(file, encoding="utf-8", errors="surrogateescape") as content:
                     self.check(file, content.read())
 
