@@ -1,13 +1,23 @@
 /// Stores by number: 0 is the checkpoint with the sinks it holds, the others are sinks that keep
 /// their own position.
 package struct StoreSet: Sendable, Equatable {
+  /// A pipeline file may have 32 sinks.
+  package static let capacity = 64
+
   private var bits: UInt64 = 0
 
   package init() {}
 
   package var isEmpty: Bool { self.bits == 0 }
-  package mutating func insert(_ store: Int) { self.bits |= 1 << UInt64(store) }
-  package func contains(_ store: Int) -> Bool { self.bits & 1 << UInt64(store) != 0 }
+  package mutating func insert(_ store: Int) {
+    // A shift beyond the last bit would be no error, and the store would get nothing.
+    precondition((0..<Self.capacity).contains(store), "store \(store) of \(Self.capacity)")
+    self.bits |= 1 << UInt64(store)
+  }
+
+  package func contains(_ store: Int) -> Bool {
+    (0..<Self.capacity).contains(store) && self.bits & 1 << UInt64(store) != 0
+  }
 }
 
 /// The position of one topic in every store.

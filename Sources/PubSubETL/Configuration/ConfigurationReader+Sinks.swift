@@ -7,6 +7,12 @@ extension ConfigurationReader {
   func sinks(_ reader: JSONReader) -> [SinkConfiguration] {
     guard let readers = reader.objects("sinks", required: true) else { return [] }
     if readers.isEmpty { reader.report("sinks", "at least one sink is expected") }
+    if readers.count > Self.maxSinkCount {
+      reader.report(
+        "sinks",
+        "\(readers.count) sinks, at most \(Self.maxSinkCount) share a pipeline; put the others into "
+          + "a pipeline of their own")
+    }
     var sinks: [SinkConfiguration] = []
     for sinkReader in readers {
       guard let sink = self.sink(sinkReader) else { continue }
@@ -34,6 +40,8 @@ extension ConfigurationReader {
     }
     return sinks
   }
+
+  private static let maxSinkCount = 32
 
   private func sink(_ reader: JSONReader) -> SinkConfiguration? {
     guard let type = reader.string("type", required: true) else { return nil }

@@ -320,4 +320,17 @@ struct PipelineConfigurationTests {
     #expect(configuration.checkpoint.directory == "/\(root)/state")
     #expect(configuration.stages.map { $0.transform() }.count == 1)
   }
+
+  @Test("A pipeline has 32 sinks at most", arguments: [(32, true), (33, false), (80, false)])
+  func sinkCount(count: Int, isValid: Bool) throws {
+    let sample = try SamplePipeline()
+    let sinks = (0..<count).map { #"{"type":"files","name":"s\#($0)","directory":"out/\#($0)"}"# }
+    let text = SamplePipeline.minimal.replacing(
+      #"{ "type": "files", "directory": "out" }"#, with: sinks.joined(separator: ","))
+    let mistakes = try sample.mistakes(text)
+    #expect(
+      mistakes.contains { $0.contains("/sinks: \(count) sinks, at most 32 share a pipeline") }
+        == !isValid)
+    #expect(mistakes.isEmpty == isValid)
+  }
 }
