@@ -1,7 +1,7 @@
 /// The checkpoint of a pipeline cannot be read, written or owned.
 public struct CheckpointError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
-    private enum Value { case alreadyRunning, damaged, mismatch, io }
+    private enum Value { case alreadyRunning, damaged, mismatch, tooLarge, io }
     private var value: Value
     private init(_ value: Value) { self.value = value }
 
@@ -11,6 +11,8 @@ public struct CheckpointError: Error, Sendable, CustomStringConvertible {
     public static var damaged: Self { Self(.damaged) }
     /// The checkpoint belongs to another pipeline. Exit code 78.
     public static var mismatch: Self { Self(.mismatch) }
+    /// What is to be stored is larger than what is read. Nothing was written. Exit code 65.
+    public static var tooLarge: Self { Self(.tooLarge) }
     /// A system call failed. Exit code 74.
     public static var io: Self { Self(.io) }
   }

@@ -125,13 +125,22 @@ public final class FileCheckpointStore {
 
   /// Replaces the stored checkpoint; durable on return. Sets `savedAt`.
   ///
-  /// After an error it is unknown whether the old or the new one is stored: the run has to end.
+  /// After an error it is unknown whether the old or the new one is stored: the run has to end. Of a
+  /// document that is too large to be read again, nothing is written.
   public func save(_ document: CheckpointDocument) throws(CheckpointError) {
     var document = document
     document.savedAt = self.clock()
     var text = ByteBuffer(capacity: 16384)
     document.json.write(to: &text, format: .pretty)
     text.append(UInt8(ascii: "\n"))
+    guard text.count <= Self.maxByteCount else {
+      throw CheckpointError(
+        .tooLarge,
+        "the checkpoint of pipeline '\(self.pipeline)' would have \(text.count) bytes, "
+          + "\(Self.maxByteCount) at most can be read again: the one before is kept. On a channel, too "
+          + "many events have the same replay ID; read it with fewer topics, or subscribe to its "
+          + "objects one by one")
+    }
     let temporary = "\(self.directory)/.\(self.pipeline).checkpoint.json.tmp"
     do throws(FileSystemError) {
       guard try self.lock.hasName() else {
@@ -169,6 +178,7 @@ public final class FileCheckpointStore {
         + "\(self.lock.path) is locked; wait for that run to end, or stop it", processID: holder)
   }
 
-  /// Far above any checkpoint: 64 open files and a few hundred topics take some 100 kB.
-  private static let maxByteCount = 64 << 20
+  /// Far above any checkpoint: 64 open files and a few hundred topics take some 100 kB. What is
+  /// stored, in whatever place, is no longer than what is read there.
+  package static let maxByteCount = 64 << 20
 }

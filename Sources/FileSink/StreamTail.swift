@@ -17,8 +17,10 @@ struct StreamTail {
   /// Of the last event before the group; nil when this run has not seen one.
   private(set) var afterOrdinal: Int64?
 
-  /// More than that is not written down: a restore then goes back to an earlier file.
+  /// More than that is not written down: a restore then goes back to an earlier file. A line of the
+  /// manifest is read again only up to 16 MiB.
   private static let maxGroupCount = 1000
+  private static let maxGroupByteCount = 1 << 20
 
   /// Replay ID of the last event before the group.
   var after: ReplayID? { self.afterOrdinal.map { _ in ReplayID(self.before) } }
@@ -59,7 +61,7 @@ struct StreamTail {
       self.group.begin(replayID)
     }
     self.ordinal = last.ordinal
-    for event in batch.events[first..<count] where self.group.count <= Self.maxGroupCount {
+    for event in batch.events[first..<count] where !self.isGroupTooLarge {
       recordIDs.removeAll(keepingCapacity: true)
       batch.appendRecordIDs(of: event, to: &recordIDs)
       recordIDs.withUnsafeBufferPointer {
@@ -68,10 +70,14 @@ struct StreamTail {
     }
   }
 
+  private var isGroupTooLarge: Bool {
+    self.group.count > Self.maxGroupCount || self.group.byteCount > Self.maxGroupByteCount
+  }
+
   /// Null before the first event.
   var json: JSONValue {
     guard let group = self.group.group else { return nil }
-    let rows = group.rows.count > Self.maxGroupCount ? [] : group.rows
+    let rows = self.isGroupTooLarge ? [] : group.rows
     return [
       "ordinal": .integer(self.ordinal),
       "after": self.after.map { .string($0.hex) } ?? nil,

@@ -57,7 +57,7 @@ public final class RecordBatch {
     public var eventID: Range
     /// UTF-8 of the transaction key; empty for platform events.
     public var transactionKey: Range
-    /// Milliseconds since 1970; nil for platform events.
+    /// Milliseconds since 1970, within `CommitTime.range`; nil for platform events.
     public var commitTimestamp: Int64?
     public var kind: EventKind
     /// Place in the epoch, from 0; set by the runner.
@@ -85,6 +85,9 @@ public final class RecordBatch {
   public var events: [Event] = []
   /// Counts the epoch of `Event.ordinal`; set by the runner.
   public var epoch = 1
+  /// Commit times after it are in the future and say nothing about how far the stream has been read;
+  /// set by the runner, nil when it is not known.
+  public var latestCommit: Int64?
 
   /// Presence bytes of a row, rounded up to a multiple of 8; the padding stays 0.
   public var presenceStride: Int { self.stride }

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import JSON
+internal import Pipeline
 internal import PostgresStore
 
 /// Which tables each topic of a sink feeds, and the newest change that came to each: stored with the
@@ -21,9 +22,11 @@ struct FedTables {
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
   }
 
-  /// Commit times that may be right: from year 1 to now, by a clock that may be a minute slow.
-  static func plausibleCommits() -> ClosedRange<Int64> {
-    -62_135_596_800_000...Int64(time(nil)) * 1000 + 60_000
+  /// Commit times that may be right: from year 1 to `latest`, or to now by a clock that may be a
+  /// minute slow.
+  static func plausibleCommits(latest: Int64? = nil) -> ClosedRange<Int64> {
+    let first = CommitTime.range.lowerBound
+    return first...max(first, latest ?? Int64(time(nil)) * 1000 + 60_000)
   }
 
   /// Reads what is stored with the positions. Of topics without it, stored by an earlier version,

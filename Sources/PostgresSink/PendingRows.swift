@@ -13,8 +13,6 @@ final class PendingRows {
   private var sentByteCount = 0
   /// Of the events so far, milliseconds since 1970.
   private(set) var newestCommit: Int64?
-  /// Others are wrong, and say nothing of the table.
-  private var plausibleCommits = FedTables.plausibleCommits()
   private let delete: PostgresSinkConfiguration.DeletePolicy
 
   init(
@@ -48,7 +46,6 @@ final class PendingRows {
   }
 
   func note(commit time: Int64) {
-    guard self.plausibleCommits.contains(time) else { return }
     self.newestCommit = max(self.newestCommit ?? time, time)
   }
 
@@ -68,7 +65,6 @@ final class PendingRows {
   func removeAll() {
     self.buffer.removeAll()
     self.loader.removeAll()
-    self.plausibleCommits = FedTables.plausibleCommits()
     self.unsend()
   }
 

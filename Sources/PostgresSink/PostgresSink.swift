@@ -145,9 +145,11 @@ package final class PostgresSink: TransactionalSink {
 
   package func write(_ batch: RecordBatch) throws {
     let (encoder, rows) = try self.encoder(for: batch.layout)
+    // Other times are wrong, and say nothing of how far the tables are.
+    let plausible = FedTables.plausibleCommits(latest: batch.latestCommit)
     for index in batch.events.indices {
       let event = batch.events[index]
-      if let time = event.commitTimestamp { rows.note(commit: time) }
+      if let time = event.commitTimestamp, plausible.contains(time) { rows.note(commit: time) }
       do throws(RejectedValue) {
         try encoder.append(event: index, of: batch, to: &rows.buffer)
       } catch {

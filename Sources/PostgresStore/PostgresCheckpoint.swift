@@ -1,3 +1,4 @@
+internal import Checkpoint
 package import JSON
 package import Pipeline
 
@@ -145,7 +146,8 @@ package struct PostgresCheckpoint {
 
   static func positions(_ text: String) throws -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
-    for member in try JSONValue(parsing: text).members ?? [] {
+    let limits = JSONLimits(byteCount: FileCheckpointStore.maxByteCount)
+    for member in try JSONValue(parsing: text, limits: limits).members ?? [] {
       positions[member.name] = try TopicPosition(json: member.value, topic: member.name)
     }
     return positions
@@ -160,6 +162,13 @@ package struct PostgresCheckpoint {
   package func store(
     topics: String, completeThrough: Int64?, over connection: PostgresConnection
   ) throws {
+    guard topics.utf8.count <= FileCheckpointStore.maxByteCount else {
+      throw PostgresError(
+        .contract,
+        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' would have "
+          + "\(topics.utf8.count) bytes, \(FileCheckpointStore.maxByteCount) at most can be read "
+          + "again; the transaction was not committed")
+    }
     let stored = try connection.query(
       """
       UPDATE \(self.table) SET topics = $4::jsonb, lease_until = now() + \(Self.lease), \

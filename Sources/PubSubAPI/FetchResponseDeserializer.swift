@@ -6,7 +6,9 @@ struct FetchResponseDeserializer: MessageDeserializer {
     // A transport whose bytes are an array hands them over as they are.
     let bytes = serialized as? [UInt8] ?? serialized.withUnsafeBytes { [UInt8]($0) }
     do {
-      return try FetchResponseView(parsing: bytes)
+      let view = try FetchResponseView(parsing: bytes)
+      try view.checkReplayIDs()
+      return view
     } catch {
       throw RPCError(code: .dataLoss, message: "\(error)", cause: error)
     }

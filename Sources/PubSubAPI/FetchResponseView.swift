@@ -64,6 +64,31 @@ public struct FetchResponseView: Sendable {
   /// True when the response only says that the stream lives and where it stands.
   public var isKeepalive: Bool { self.events.isEmpty }
 
+  /// Longest replay ID that is taken; the service's have 10 bytes.
+  public static var maxReplayIDByteCount: Int { 1024 }
+
+  /// Checks that every event has a replay ID that can be stored and sent back. A stream without is no
+  /// stream: nothing in it could be resumed after.
+  func checkReplayIDs() throws(FetchResponseError) {
+    for (index, event) in self.events.enumerated() {
+      guard !event.replayID.isEmpty else {
+        throw FetchResponseError(
+          .noReplayID, at: event.payload.offset,
+          "event \(index + 1) of \(self.events.count) has no replay ID")
+      }
+      try Self.check(event.replayID)
+    }
+    try Self.check(self.latestReplayIDField)
+  }
+
+  private static func check(_ replayID: Field) throws(FetchResponseError) {
+    guard replayID.count <= Self.maxReplayIDByteCount else {
+      throw FetchResponseError(
+        .limitExceeded, at: replayID.offset,
+        "a replay ID of \(replayID.count) bytes; the limit is \(Self.maxReplayIDByteCount)")
+    }
+  }
+
   public func string(_ field: Field) -> String {
     String(decoding: self.bytes[field.range], as: UTF8.self)
   }
@@ -71,10 +96,10 @@ public struct FetchResponseView: Sendable {
   public subscript(_ field: Field) -> ArraySlice<UInt8> { self.bytes[field.range] }
 }
 
-/// A `FetchResponse` that is no protobuf message.
+/// A `FetchResponse` that is no protobuf message, or no part of a stream.
 public struct FetchResponseError: Error, Sendable, Hashable {
   public struct Code: Hashable, Sendable {
-    private enum Value { case truncated, malformed, invalidUTF8, limitExceeded }
+    private enum Value { case truncated, malformed, invalidUTF8, limitExceeded, noReplayID }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// The message ended inside a field.
@@ -83,8 +108,10 @@ public struct FetchResponseError: Error, Sendable, Hashable {
     public static var malformed: Self { Self(.malformed) }
     /// A string field that is not valid UTF-8.
     public static var invalidUTF8: Self { Self(.invalidUTF8) }
-    /// More events or deeper groups than are read.
+    /// More events, deeper groups or longer IDs than are read.
     public static var limitExceeded: Self { Self(.limitExceeded) }
+    /// An event that has no place in the stream.
+    public static var noReplayID: Self { Self(.noReplayID) }
   }
   public var code: Code
   /// In bytes from the start of the message.

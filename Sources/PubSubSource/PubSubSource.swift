@@ -79,6 +79,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   ) async throws(SourceFailure) {
     for event in response.events
     where self.decoders[topic].find(response.bytes, event.schemaID.range) == nil {
+      // Found out again when the event is decoded: nothing is kept of IDs that are none.
+      guard response.with(event.schemaID, EventLimits.isSchemaID) else { continue }
       let id = response.string(event.schemaID)
       let schema = try await self.schema(id, topic: topic)
       let decoder = schema.flatMap { schema -> Result<AvroEventDecoder, UndecodableEvent> in
@@ -98,7 +100,14 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   public func layout(
     ofEvent index: Int, of response: FetchResponseView, topic: Int
   ) throws(UndecodableEvent) -> RecordLayout {
-    try self.decoder(response, index, topic).layout
+    let eventID = response.events[index].eventID
+    guard response.with(eventID, EventLimits.isEventID) else {
+      throw UndecodableEvent(
+        reason: "an event ID of \(eventID.count) bytes: "
+          + "\(EventLimits.maxEventIDByteCount) at most are taken, without U+0000; kept are its "
+          + "beginning and the SHA-256 of the whole")
+    }
+    return try self.decoder(response, index, topic).layout
   }
 
   public func decode(
@@ -122,16 +131,31 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   public func rawEvent(_ index: Int, of response: FetchResponseView) -> RawEvent {
     let event = response.events[index]
+    let eventID = Array(response[event.eventID])
+    let schemaID = Array(response[event.schemaID])
     return RawEvent(
-      replayID: Array(response[event.replayID]), eventID: Array(response[event.eventID]),
-      schemaID: response.string(event.schemaID), payload: Array(response[event.payload]))
+      replayID: Array(response[event.replayID]),
+      eventID: response.with(event.eventID, EventLimits.isEventID)
+        ? eventID : EventLimits.standIn(for: eventID),
+      schemaID: String(
+        decoding: schemaID.isEmpty || response.with(event.schemaID, EventLimits.isSchemaID)
+          ? schemaID : EventLimits.standIn(for: schemaID), as: UTF8.self),
+      payload: Array(response[event.payload]))
   }
 
   private func decoder(
     _ response: FetchResponseView, _ index: Int, _ topic: Int
   ) throws(UndecodableEvent) -> AvroEventDecoder {
-    let range = response.events[index].schemaID.range
-    guard let found = self.decoders[topic].find(response.bytes, range) else {
+    let schemaID = response.events[index].schemaID
+    guard let found = self.decoders[topic].find(response.bytes, schemaID.range) else {
+      guard !schemaID.isEmpty else {
+        throw UndecodableEvent(reason: "the event names no schema")
+      }
+      guard response.with(schemaID, EventLimits.isSchemaID) else {
+        throw UndecodableEvent(
+          reason: "a schema ID of \(schemaID.count) bytes that is none: visible ASCII, "
+            + "\(EventLimits.maxSchemaIDByteCount) bytes at most")
+      }
       preconditionFailure("prepare was not called for a response of \(self.topics[topic].name)")
     }
     return try found.get()
@@ -142,9 +166,6 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     _ id: String, topic: Int
   ) async throws(SourceFailure) -> Result<Schema, UndecodableEvent> {
     if let known = self.schemas[id] { return known }
-    guard !id.isEmpty else {
-      return .failure(UndecodableEvent(reason: "the event names no schema"))
-    }
     let json = try await self.schemaText(id, topic: topic)
     let schema: Result<Schema, UndecodableEvent>
     do {
@@ -190,6 +211,15 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
         try? await ContinuousClock().sleep(for: delay)
       }
     }
+  }
+}
+
+extension FetchResponseView {
+  /// Lends the bytes of a field.
+  fileprivate func with<Value>(
+    _ field: Field, _ body: (UnsafeBufferPointer<UInt8>) -> Value
+  ) -> Value {
+    self.bytes.withUnsafeBufferPointer { body(UnsafeBufferPointer(rebasing: $0[field.range])) }
   }
 }
 

@@ -18,6 +18,8 @@ public actor AccessTokenProvider {
   /// The server's clock at the latest login, in seconds since 1970; nil before it, or when the flow
   /// asks no server.
   public private(set) var serverDate: Int64?
+  /// When `serverDate` was read.
+  public private(set) var serverDateReadAt: ContinuousClock.Instant?
 
   public init(_ flow: any AccessTokenFlow) {
     self.flow = flow
@@ -80,7 +82,10 @@ public actor AccessTokenProvider {
   private func finishLogin(_ token: AccessToken, serverDate: Int64?) {
     self.cached = token
     self.refusals = 0
-    self.serverDate = serverDate ?? self.serverDate
+    if let serverDate {
+      self.serverDate = serverDate
+      self.serverDateReadAt = .now
+    }
     self.endLogin(.success(token))
   }
 

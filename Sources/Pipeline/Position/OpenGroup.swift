@@ -6,6 +6,8 @@ package struct OpenGroup: Sendable {
   private var rows: [StreamPosition.RowKey] = []
   /// Rows in use, the first of `rows`.
   package private(set) var count = 0
+  /// Of the names of the rows in use.
+  package private(set) var byteCount = 0
 
   package init() {}
 
@@ -13,6 +15,7 @@ package struct OpenGroup: Sendable {
     self.bytes = group.replayID
     self.rows = group.rows
     self.count = group.rows.count
+    self.byteCount = group.rows.reduce(0) { $0 + $1.eventID.count + $1.recordIDs.count }
   }
 
   package var isEmpty: Bool { self.count == 0 }
@@ -31,10 +34,10 @@ package struct OpenGroup: Sendable {
     !self.isEmpty && self.bytes.elementsEqual(replayID)
   }
 
-  package mutating func removeAll() { self.count = 0 }
+  package mutating func removeAll() { (self.count, self.byteCount) = (0, 0) }
 
   package mutating func begin(_ replayID: UnsafeBufferPointer<UInt8>) {
-    self.count = 0
+    self.removeAll()
     self.bytes.replaceAll(with: replayID)
   }
 
@@ -42,7 +45,7 @@ package struct OpenGroup: Sendable {
   ///
   /// - Parameter replayID: gets its ID; the memory of what was there is used for the next.
   package mutating func close(_ replayID: inout [UInt8]) {
-    self.count = 0
+    self.removeAll()
     swap(&self.bytes, &replayID)
   }
 
@@ -69,6 +72,7 @@ package struct OpenGroup: Sendable {
       self.rows[self.count].recordIDs.replaceAll(with: recordIDs)
     }
     self.count += 1
+    self.byteCount += eventID.count + recordIDs.count
   }
 
   func forEachEvent(

@@ -174,8 +174,9 @@ extension TopicPosition {
       return RecentEvent(
         replayID: try replayID(pair[0], "recent").bytes, eventID: Array(event.utf8))
     }
-    self.confirmedAt = json["confirmed_at_ms"]?.integer
-    self.completeThrough = json["complete_through_ms"]?.integer
+    // Times that no calendar has prove nothing; they may be from an event, in an older checkpoint.
+    self.confirmedAt = json["confirmed_at_ms"]?.calendarTime
+    self.completeThrough = json["complete_through_ms"]?.calendarTime
     if let holes = json["holes"] {
       guard let count = holes.integer, count >= 0 else { throw wrong("holes") }
       self.holes = Int(count)
@@ -190,4 +191,11 @@ extension TopicPosition {
 
 extension [UInt8] {
   fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}
+
+extension JSONValue {
+  /// Milliseconds since 1970; nil when no calendar has them.
+  fileprivate var calendarTime: Int64? {
+    self.integer.flatMap { CommitTime.range.contains($0) ? $0 : nil }
+  }
 }

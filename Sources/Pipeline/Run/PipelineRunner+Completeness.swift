@@ -4,22 +4,20 @@ extension PipelineRunner {
   /// Commit times have whole seconds, and changes are delivered a little later than they are made.
   private static var deliverySkew: Int64 { 5000 }
 
-  /// Clocks of the service's hosts need not agree.
-  private static var clockTolerance: Int64 { 10_000 }
+  /// The service's, as far as it is known.
+  private var clock: ServiceClock {
+    self.configuration.serviceClock ?? ServiceClock(reading: self.wallClock(), readAt: .now)
+  }
 
-  /// Now, as far as the service's clock is known.
-  var serviceTime: Int64 { self.wallClock() &+ self.clockOffset }
+  /// Now.
+  var serviceTime: Int64 { self.clock.time(at: .now) }
 
   /// Of the response at hand only those commit times are believed that a calendar has and that have
   /// come: any other is wrong, and proves nothing.
   func beginCommitTimes() {
-    let latest = max(self.serviceTime &+ Self.clockTolerance, Self.firstCommit)
-    self.plausibleCommits = Self.firstCommit...latest
+    self.latestCommit = self.clock.latestCommit(at: .now)
     self.responseNewestCommit = nil
   }
-
-  /// 0001-01-01T00:00:00Z
-  private static var firstCommit: Int64 { -62_135_596_800_000 }
 
   /// A stream that had nothing more to bring at `time`, or that has brought a change of that time:
   /// changes come in the order of their commits.

@@ -138,8 +138,10 @@ extension PipelineRunner {
     self.previous.replace(
       replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey))
     self.taken[topic] += 1
-    self.statistics.topics[topic].took(event, replayID: replayID, entity: batch.layout.entity)
-    if let time = event.commitTimestamp, self.plausibleCommits.contains(time) {
+    self.statistics.topics[topic].took(
+      event, replayID: replayID, entity: batch.layout.entity, latestCommit: self.latestCommit)
+    if let time = event.commitTimestamp, CommitTime.range.contains(time), time <= self.latestCommit
+    {
       self.responseNewestCommit = max(self.responseNewestCommit ?? time, time)
     }
   }
@@ -210,6 +212,7 @@ extension PipelineRunner {
       return
     }
     batch.epoch = self.positions[topic].epoch(of: self.batchRecipients)
+    batch.latestCommit = self.latestCommit
     try self.stages.apply(to: batch)
     if self.batchRecipients.contains(0) { for sink in self.sinks { try sink.write(batch) } }
     for (index, sink) in self.transactionalSinks.enumerated()

@@ -55,13 +55,11 @@ public final class PipelineRunner<S: Source> {
   var previous = PreviousEvent()
   /// Record IDs of the event at hand, joined; only of channels.
   var recordIDs: [UInt8] = []
-  /// What the service's clock is ahead of ours, in milliseconds.
-  let clockOffset: Int64
   /// By topic: when its open stream was last seen to be silent for long enough to be caught up, by
   /// the service's clock.
   var quietAt: [Int64?]
-  /// Commit times of the response in hand that may be right.
-  var plausibleCommits: ClosedRange<Int64> = 0...0
+  /// Commit times after it are in the future and count for nothing; of the response in hand.
+  var latestCommit = Int64.max
   /// Newest plausible commit time of the response in hand, milliseconds since 1970.
   var responseNewestCommit: Int64?
   /// Events written per topic, committed or not.
@@ -89,6 +87,7 @@ public final class PipelineRunner<S: Source> {
     self.saveCheckpoint = saveCheckpoint
     precondition(
       stored.count == 1 + transactionalSinks.count, "positions of another number of stores")
+    precondition(stored.count <= StoreSet.capacity, "more stores than a pipeline file may have")
     for topic in source.topics
     where topic.start == nil
       && !stored.contains(where: { $0[topic.name]?.isResumable == true })
@@ -106,12 +105,10 @@ public final class PipelineRunner<S: Source> {
         RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
       }
     }
-    let now = wallClock()
-    self.clockOffset = configuration.serviceStart.map { $0 &- now } ?? 0
     self.quietAt = source.topics.map { _ in nil }
     let rules = CaughtUp.Configuration(
       quiet: configuration.quiet, window: configuration.window,
-      runStart: configuration.serviceStart ?? now)
+      runStart: configuration.serviceClock?.reading ?? wallClock())
     self.caughtUp = source.topics.map { _ in CaughtUp(rules) }
     self.policy = CommitPolicy(
       .init(

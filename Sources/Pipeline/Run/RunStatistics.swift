@@ -18,8 +18,10 @@ public struct RunStatistics: Sendable {
     public var attention: [Attention: Int] = [:]
     public var firstReplayID: ReplayID?
     public var lastReplayID: ReplayID?
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970; of times in the future none.
     public var newestCommit: Int64?
+    /// Events that were committed in the future, by the service's own clock.
+    public var futureCommits = 0
     public var retries = 0
     /// Why the stream is not open; nil while it is.
     public var lastFailure: SourceFailure?
@@ -35,7 +37,8 @@ public struct RunStatistics: Sendable {
 
     /// Counts an event whose rows are written; called for each.
     mutating func took(
-      _ event: RecordBatch.Event, replayID: UnsafeBufferPointer<UInt8>, entity: String
+      _ event: RecordBatch.Event, replayID: UnsafeBufferPointer<UInt8>, entity: String,
+      latestCommit: Int64
     ) {
       if self.firstReplayID == nil { self.firstReplayID = ReplayID(replayID) }
       self.rows += event.rowCount
@@ -43,7 +46,11 @@ public struct RunStatistics: Sendable {
         self.attention[Attention(entity: entity, kind: event.kind), default: 0] += 1
       }
       if let time = event.commitTimestamp {
-        self.newestCommit = max(self.newestCommit ?? time, time)
+        if time > latestCommit {
+          self.futureCommits += 1
+        } else if CommitTime.range.contains(time) {
+          self.newestCommit = max(self.newestCommit ?? time, time)
+        }
       }
     }
   }

@@ -14,9 +14,9 @@ public struct RunnerConfiguration: Sendable {
   public var until: Until = .caughtUp
   /// Silence after which a topic counts as caught up.
   public var quiet: Duration = .seconds(15)
-  /// When the run began by the service's clock, milliseconds since 1970; nil when it is not known
-  /// and the runner's own clock has to do.
-  public var serviceStart: Int64?
+  /// The service's clock, read when the run began; nil when it is not known and the runner's own
+  /// clock has to do.
+  public var serviceClock: ServiceClock?
   /// Limits beside `until`: when they are reached first, the run has to be repeated (75), except
   /// that `maxEvents` is a success.
   public var maxEvents: Int?

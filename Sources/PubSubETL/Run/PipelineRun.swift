@@ -104,8 +104,12 @@ final class PipelineRun {
     var runner = self.assembly.runner(self.options)
     // What has passed, waiting for another run perhaps, counts.
     runner.maxDuration = deadline.map { max(.zero, $0 - .now) }
-    runner.serviceStart = await credentials.provider.serverDate.map { $0 * 1000 }
-    if runner.serviceStart != nil { self.report.startClock = .service }
+    if let date = await credentials.provider.serverDate,
+      let readAt = await credentials.provider.serverDateReadAt
+    {
+      runner.serviceClock = ServiceClock(reading: date * 1000, readAt: readAt)
+      self.report.startClock = .service
+    }
     let transport = try self.assembly.transport()
     let client = GRPCClient(transport: transport)
     let source = PubSubSource(
@@ -156,6 +160,14 @@ final class PipelineRun {
     _ = await connections.result
     self.log.ended(pipeline.statistics, sinks: sinks)
     self.fill(statistics: pipeline.statistics, sinks: sinks, databases: databases)
+    for topic in pipeline.statistics.topics where topic.futureCommits > 0 {
+      self.logger.warning(
+        """
+        \(topic.futureCommits) events were committed in the future, by the service's own clock; their \
+        times say nothing about how far the topic has been read
+        """,
+        metadata: ["topic": "\(topic.name)"])
+    }
     for warning in ColumnCheck.warnings(atEndOf: stages, earlier: matched) {
       self.logger.warning("\(warning)")
     }

@@ -45,6 +45,7 @@ struct RunFailure: Error {
         case .alreadyRunning: (.tryAgain, "already_running")
         case .damaged: (.data, "damaged_checkpoint")
         case .mismatch: (.configuration, "other_checkpoint")
+        case .tooLarge: (.data, "checkpoint_too_large")
         default: (.output, "checkpoint_io")
         }
       self.init(code, reason: reason, error.message)

@@ -133,23 +133,37 @@ public final class AvroEventDecoder {
   ) throws(EventDecodingError) {
     var isFullImage = false
     event.kind = .change
-    if let cell = cells.value(MetadataSlot.changeType) {
-      if header.changeTypes.isEmpty {
-        let type = ChangeType(Array(arena.bytes(RecordBatch.Range(cell: cell))))
-        (event.kind, isFullImage) = (type.kind, type.isFullImage)
-      } else {
-        // The plan has checked the index.
-        let type = header.changeTypes[Int(cell)]
-        cells.set(MetadataSlot.changeType, to: arena.append(type.name))
-        (event.kind, isFullImage) = (type.kind, type.isFullImage)
+    guard let changeType = cells.value(MetadataSlot.changeType) else {
+      throw self.error(
+        .payload, "null, so that it cannot be told what the change was",
+        path: "\(EventLayout.headerName).changeType")
+    }
+    if header.changeTypes.isEmpty {
+      let type = ChangeType(Array(arena.bytes(RecordBatch.Range(cell: changeType))))
+      (event.kind, isFullImage) = (type.kind, type.isFullImage)
+    } else {
+      guard changeType < UInt64(header.changeTypes.count) else {
+        throw self.error(
+          .payload,
+          "symbol \(changeType) of an enum that has \(header.changeTypes.count) symbols",
+          path: "\(EventLayout.headerName).changeType")
       }
+      let type = header.changeTypes[Int(changeType)]
+      cells.set(MetadataSlot.changeType, to: arena.append(type.name))
+      (event.kind, isFullImage) = (type.kind, type.isFullImage)
     }
     if let cell = cells.value(MetadataSlot.commitNumber) {
       cells.set(
         MetadataSlot.commitNumber, to: arena.appendDecimal(Int64(bitPattern: cell)))
     }
     if let cell = cells.value(MetadataSlot.commitTimestamp) {
-      event.commitTimestamp = Int64(bitPattern: cell)
+      let time = Int64(bitPattern: cell)
+      guard CommitTime.range.contains(time) else {
+        throw self.error(
+          .payload, "a time outside of the years 1 to 9999",
+          path: "\(EventLayout.headerName).commitTimestamp")
+      }
+      event.commitTimestamp = time
     }
     if let cell = cells.value(MetadataSlot.transactionKey) {
       event.transactionKey = RecordBatch.Range(cell: cell)
@@ -205,7 +219,16 @@ public final class AvroEventDecoder {
         ? .wildcard : kindOfEvent
     }
     let kindOfEvent = event.kind
-    for id in ids where kind(id) == .wildcard { event.kind = .wildcard }
+    for (index, id) in ids.enumerated() {
+      let bytes = arena.bytes(id)
+      guard EventLimits.isRecordID(bytes) else {
+        throw self.error(
+          .payload,
+          "no record ID: \(EventLimits.maxRecordIDByteCount) bytes at most, without "
+            + "U+0000", path: "\(EventLayout.headerName).recordIds[\(index)]")
+      }
+      if kind(id) == .wildcard { event.kind = .wildcard }
+    }
     // The header's presence was put here (see `EventLayout`).
     cells.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
     guard self.options.recordIDs == .rows, let first = ids.first else {

@@ -49,7 +49,12 @@ struct EventLayout: Sendable {
       let name = schema[schema.root].name?.name
     else { throw mistake("the schema of an event is a record, this one is none") }
 
-    let isChangeEvent = fields.first.map { Self.isHeader($0, in: schema) } ?? false
+    let isChangeEvent: Bool
+    do throws(HeaderFault) {
+      isChangeEvent = try Self.hasHeader(fields, in: schema, topic: topic)
+    } catch {
+      throw mistake(error.reason, path: error.hasField ? Self.headerName : "")
+    }
     var planOptions = DecodePlan.Options(firstSlot: MetadataSlot.count) { field in
       SalesforceFieldType(doc: field.doc)?.meaningOfLong
     }
@@ -96,18 +101,13 @@ struct EventLayout: Sendable {
       entity = Self.entity(ofChangeEvent: name)
       self.header = Header(
         bitmaps: FieldBitmapIndex(schema, fields: self.plan.fields),
-        changeTypes: headerFields.lazy.compactMap { field in
-          if case .value(_, .enumeration(let symbols)) = field.content {
-            symbols.map { ChangeType(Array($0.utf8)) }
-          } else {
-            nil
-          }
-        }.first ?? [])
+        changeTypes: Self.changeTypes(headerFields))
     } else {
       self.header = nil
     }
     columns += body.map { Self.column($0) }
-    var names: Set<String> = []
+    // The column that lines end with when a number is not finite.
+    var names: Set<String> = ["_nonfinite"]
     for column in columns where !names.insert(column.name).inserted {
       throw mistake(
         "field \(column.path.joined(separator: ".")) has the name of a column that every line "
@@ -126,11 +126,44 @@ struct EventLayout: Sendable {
       fieldOrder: Self.fieldOrder(Array(body)), columns: columns, compounds: Self.compounds(body))
   }
 
-  private static func isHeader(_ field: Schema.Field, in schema: Schema) -> Bool {
-    guard field.name == Self.headerName, case .record = schema[field.type].kind else {
-      return false
+  /// Why it cannot be told whether events have a header.
+  private struct HeaderFault: Error {
+    var reason: String
+    var hasField: Bool
+  }
+
+  /// Whether events of the schema have a change event header: the first field, a record, never null.
+  ///
+  /// A field of that name anywhere else or of another type is an ordinary one on `/event/` topics,
+  /// whose events have no header. Everywhere else nothing is guessed.
+  private static func hasHeader(
+    _ fields: [Schema.Field], in schema: Schema, topic: String
+  ) throws(HeaderFault) -> Bool {
+    let index = fields.firstIndex { $0.name == Self.headerName }
+    var isRecord = false
+    if let index, case .record = schema[fields[index].type].kind { isRecord = true }
+    if index == 0, isRecord { return true }
+    if topic.hasPrefix("/event/") { return false }
+    guard let index else {
+      guard topic.hasPrefix("/data/") else { return false }
+      throw HeaderFault(
+        reason: "an event of \(topic) has a \(Self.headerName), this schema has none",
+        hasField: false)
     }
-    return true
+    throw HeaderFault(
+      reason: isRecord
+        ? "\(Self.headerName) is field \(index); change events have it first"
+        : "\(Self.headerName) is not simply a record, as change events have it", hasField: true)
+  }
+
+  /// The symbols of `changeType`, and of no other enum that the header may have.
+  private static func changeTypes(_ fields: [DecodePlan.Field]) -> [ChangeType] {
+    for field in fields {
+      if case .value(MetadataSlot.changeType, .enumeration(let symbols)) = field.content {
+        return symbols.map { ChangeType(Array($0.utf8)) }
+      }
+    }
+    return []
   }
 
   /// `OpportunityChangeEvent` is of `Opportunity`, `Foo__ChangeEvent` of `Foo__c`.

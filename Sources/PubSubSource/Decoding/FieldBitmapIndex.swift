@@ -22,7 +22,7 @@ struct FieldBitmapIndex: Sendable {
   /// Entries that a list can have: one for the record, and one for each field that is compound.
   var maxEntryCount: Int { self.fieldCount + 1 }
 
-  /// - Parameter fields: of the root record; the first of them is the header.
+  /// - Parameter fields: of the root record, the header among them.
   init(_ schema: Schema, fields: [DecodePlan.Field]) {
     guard case .record(let rootFields) = schema[schema.root].kind else {
       preconditionFailure("the schema of an event is a record")
@@ -38,7 +38,7 @@ struct FieldBitmapIndex: Sendable {
       let childFields = schema.recordFields(of: schemaField.type)
       var node = Node(slot: -1, childCount: childFields?.count ?? -1)
       switch field.content {
-      case _ where filled == 0, .list:
+      case _ where field.path == [EventLayout.headerName], .list:
         break  // The header, and lists, which only the header has.
       case .value(let slot, _):
         node.slot = slot

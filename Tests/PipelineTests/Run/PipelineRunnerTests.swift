@@ -258,6 +258,52 @@ import Testing
   }
 
   @Test(
+    "A commit time in the future proves nothing: the run goes on until the topic is quiet",
+    arguments: [86_400_000, 20_000, CommitTime.range.upperBound - 1_000_000])
+  func futureCommits(ahead: Int64) async throws {
+    let harness = Harness()
+    harness.configuration.quiet = .milliseconds(20)
+    harness.configuration.serviceClock = ServiceClock(reading: harness.wallClock, readAt: .now)
+    var log = Self.events(9)
+    log[0].committedAt = harness.wallClock + ahead
+    log[1].committedAt = harness.wallClock - 5000
+    try await harness.run(ScriptedSource(log, responseSize: 1))
+    let topic = try #require(harness.statistics).topics[0]
+    #expect(topic.caughtUpBy == "quiet")
+    #expect(topic.newestCommit == harness.wallClock - 5000)
+    #expect(topic.futureCommits == 1)
+    #expect(harness.store.lines(of: "a") == log.map(\.line))
+    #expect(try harness.store.positions()["/data/T"]?.confirmedAt == harness.wallClock)
+  }
+
+  @Test("A commit of a moment ago ends the run, beside one in the future too")
+  func plausibleCommits() async throws {
+    let harness = Harness()
+    harness.configuration.quiet = .seconds(60)
+    harness.configuration.serviceClock = ServiceClock(
+      reading: harness.wallClock, readAt: .now - .seconds(30))
+    var log = Self.events(2)
+    log[0].committedAt = CommitTime.range.upperBound
+    log[1].committedAt = harness.wallClock + 25_000
+    try await harness.run(ScriptedSource(log, responseSize: 2))
+    #expect(harness.statistics?.topics[0].caughtUpBy == "committed_after_start")
+    #expect(harness.statistics?.topics[0].newestCommit == harness.wallClock + 25_000)
+  }
+
+  @Test("Commit times of the first and the last year are times like others")
+  func extremeCommits() async throws {
+    let harness = Harness()
+    harness.configuration.quiet = .milliseconds(20)
+    var log = Self.events(2)
+    log[0].committedAt = CommitTime.range.lowerBound
+    log[1].committedAt = CommitTime.range.upperBound
+    try await harness.run(ScriptedSource(log, responseSize: 2))
+    #expect(harness.store.lines(of: "a") == log.map(\.line))
+    #expect(
+      try harness.store.positions()["/data/T"]?.confirmedAt == CommitTime.range.lowerBound)
+  }
+
+  @Test(
     "A quiet position is renewed by a keepalive when its confirmation is old, or in a far future",
     arguments: [
       (hours: 1, waits: false), (hours: 13, waits: true), (hours: -1, waits: false),
@@ -372,11 +418,13 @@ import Testing
     try await harness.run(ScriptedSource(log))
     #expect(harness.statistics?.topics[0].completeThrough == 995_000)
     harness.wallClock = 2_000_000
-    harness.configuration.serviceStart = 1_990_000
+    harness.configuration.serviceClock = ServiceClock(reading: 1_990_000, readAt: .now)
     try await harness.run(ScriptedSource(log))
-    #expect(harness.statistics?.topics[0].completeThrough == 1_985_000)
+    // The service's clock goes on meanwhile.
+    let through = try #require(harness.statistics?.topics[0].completeThrough)
+    #expect((1_985_000..<1_995_000).contains(through))
     // A run that is limited before it is caught up has its keepalive alone.
-    harness.configuration.serviceStart = nil
+    harness.configuration.serviceClock = nil
     harness.wallClock = 3_000_000
     harness.configuration.until = .events(1)
     let source = ScriptedSource(

@@ -27,11 +27,12 @@ import Testing
     """
 
   static func decoder(
-    _ text: String = Self.schema, options: EventDecodingOptions = EventDecodingOptions()
+    _ text: String = Self.schema, topic: String = "/data/AccountChangeEvent",
+    options: EventDecodingOptions = EventDecodingOptions()
   ) throws -> AvroEventDecoder {
     try AvroEventDecoder(
       schema: Schema(parsing: Array(text.utf8)), schemaID: "i8wgJwwM-AVcDbFkbRl5Nw",
-      topic: "/data/AccountChangeEvent", options: options)
+      topic: topic, options: options)
   }
 
   /// The header and eight fields, null where the writer says nothing.

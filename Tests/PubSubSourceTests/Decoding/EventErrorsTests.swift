@@ -145,7 +145,10 @@ import Testing
 
   @Test(arguments: [
     (#""string""#, "is a record"),
-    (#"{"type":"record","name":"E","fields":[{"name":"_topic","type":"string"}]}"#, "_topic"),
+    (
+      #"{"type":"record","name":"E","fields":[\#(TestHeader.schema),"#
+        + #"{"name":"_topic","type":"string"}]}"#, "_topic"
+    ),
     (
       #"{"type":"record","name":"E","fields":[{"name":"ChangeEventHeader","type":"#
         + #"{"type":"record","name":"H","fields":[{"name":"recordIds","type":"int"}]}}]}"#,

@@ -19,7 +19,7 @@ import Testing
     """
 
   @Test func platformEventsHaveTheirFieldsAndNoHeader() throws {
-    let decoder = try AvroEventDecoderTests.decoder(Self.order)
+    let decoder = try AvroEventDecoderTests.decoder(Self.order, topic: "/event/Order_Event__e")
     #expect(decoder.layout.family == .platformEvent)
     #expect(decoder.layout.entity == "Order_Event__e")
     #expect(
@@ -43,7 +43,7 @@ import Testing
     try decoder.decode(out.bytes, into: batch)
     #expect(
       batch.texts(row: 0) == [
-        "_topic": "/data/AccountChangeEvent", "_replay_id": "00000000005a94f00000",
+        "_topic": "/event/Order_Event__e", "_replay_id": "00000000005a94f00000",
         "_event_id": "e1b0c0de-0000-4000-8000-000000000001",
         "_schema_id": "i8wgJwwM-AVcDbFkbRl5Nw", "_kind": "event", "_entity": "Order_Event__e",
         "CreatedDate": "1771300995000", "CreatedById": "005000000000001AAA",
@@ -61,8 +61,8 @@ import Testing
   ])
   func aLongMeansWhatItsDocSays(doc: String, meaning: String) throws {
     let decoder = try AvroEventDecoderTests.decoder(
-      #"{"type":"record","name":"E__e","fields":[{"name":"F","type":["null","long"],"doc":"\#(doc)"}]}"#
-    )
+      #"{"type":"record","name":"E__e","fields":[{"name":"F","type":["null","long"],"doc":"\#(doc)"}]}"#,
+      topic: "/event/E__e")
     let type: ColumnType? =
       switch meaning {
       case "timestamp": .timestamp(.milliseconds, isLocal: false)

@@ -1,0 +1,35 @@
+/// The service's time: one reading of it, and what has passed since.
+///
+/// Commit times are the service's. This tells which of them it can have given.
+public struct ServiceClock: Sendable {
+  /// Milliseconds since 1970.
+  public var reading: Int64
+  public var readAt: ContinuousClock.Instant
+
+  /// Readings come in whole seconds, and the login host's clock is not that of the event bus.
+  private static var tolerance: Int64 { 10_000 }
+
+  /// - Parameter reading: milliseconds since 1970; kept within what a calendar can say.
+  public init(reading: Int64, readAt: ContinuousClock.Instant) {
+    self.reading = min(max(reading, CommitTime.range.lowerBound), CommitTime.range.upperBound)
+    self.readAt = readAt
+  }
+
+  /// Milliseconds since 1970.
+  func time(at now: ContinuousClock.Instant) -> Int64 {
+    let (seconds, rest) = (now - self.readAt).components
+    return self.reading + seconds * 1000 + rest / 1_000_000_000_000_000
+  }
+
+  /// The latest commit time that says anything: later ones are nobody's commit, and proof of nothing.
+  public func latestCommit(at now: ContinuousClock.Instant) -> Int64 {
+    self.time(at: now) + Self.tolerance
+  }
+}
+
+/// When a change was committed, in milliseconds since 1970.
+public enum CommitTime {
+  /// Years 1 to 9999, checked when an event is decoded: dates of other years have no common notation,
+  /// and within these no sum or difference of times overflows.
+  public static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+}

@@ -1,0 +1,50 @@
+internal import Digest
+internal import Glibc
+
+/// What the names of events and records may be. They are kept in checkpoints, manifests and indexes,
+/// and read again by the next run: so there is an end to their length.
+enum EventLimits {
+  /// Publishers may choose the ID of an event; the service takes a UUID otherwise.
+  static let maxEventIDByteCount = 1024
+  /// The service's have 22 characters.
+  static let maxSchemaIDByteCount = 256
+  /// The service's have 18 characters.
+  static let maxRecordIDByteCount = 255
+
+  /// - Parameter bytes: valid UTF-8.
+  @inline(__always)
+  static func isEventID(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    bytes.count <= Self.maxEventIDByteCount && !Self.hasNull(bytes)
+  }
+
+  /// - Parameter bytes: valid UTF-8.
+  @inline(__always)
+  static func isRecordID(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    bytes.count <= Self.maxRecordIDByteCount && !Self.hasNull(bytes)
+  }
+
+  /// Visible ASCII: the ID goes into requests, logs and reports.
+  static func isSchemaID(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    (1...Self.maxSchemaIDByteCount).contains(bytes.count)
+      && bytes.allSatisfy { (0x21...0x7E).contains($0) }
+  }
+
+  /// What an ID that is too long, or is no text for a database, is known by: its beginning, and a
+  /// hash of the whole, so that two of them stay two.
+  ///
+  /// - Parameter id: valid UTF-8.
+  static func standIn(for id: [UInt8]) -> [UInt8] {
+    let beginning = String(decoding: id.prefix(400), as: UTF8.self).unicodeScalars.prefix(64).map {
+      $0.properties.generalCategory == .control ? "\u{FFFD}" : $0
+    }
+    let text = String(String.UnicodeScalarView(beginning))
+    return Array("\(text)… (SHA-256 \(SHA256.hash(of: id).hex))".utf8)
+  }
+
+  /// Databases store no U+0000, so that an ID with one would not be found again.
+  @inline(__always)
+  private static func hasNull(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    guard let start = bytes.baseAddress else { return false }
+    return memchr(start, 0, bytes.count) != nil
+  }
+}

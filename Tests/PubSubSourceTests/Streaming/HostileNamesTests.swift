@@ -1,0 +1,92 @@
+import FoundationEssentials
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import PubSubMessages
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+@testable import PubSubSource
+
+/// Event IDs and schema IDs that publishers may choose as they like.
+@Suite("Hostile IDs of events and schemas")
+struct HostileNamesTests {
+  private func source() -> PubSubSource<ScriptedTransport> {
+    PubSubSource(
+      topics: [SourceTopic(name: "/event/A__e", isChannel: false, start: .earliest)],
+      client: PubSubClient(GRPCClient(transport: ScriptedTransport { _ in })),
+      credentials: ScriptedCredentials(), options: PubSubSourceOptions())
+  }
+
+  private func response(eventID: String, schemaID: String) throws -> FetchResponseView {
+    let message = Eventbus_V1_FetchResponse.with {
+      $0.events = [
+        .with {
+          $0.replayID = Data([1])
+          $0.event.id = eventID
+          $0.event.schemaID = schemaID
+          $0.event.payload = Data([7, 7])
+        }
+      ]
+    }
+    return try FetchResponseView(parsing: message.serializedBytes() as [UInt8])
+  }
+
+  @Test(
+    "An event ID without end is no position: the event is a letter under a name of its own",
+    arguments: [
+      String(repeating: "x", count: 1025), String(repeating: "é", count: 45_000), "a\0b",
+      "\u{1B}[2J\0",
+    ])
+  func eventIDs(id: String) throws {
+    let source = self.source()
+    let response = try self.response(eventID: id, schemaID: "")
+    let error = #expect(throws: UndecodableEvent.self) {
+      try source.layout(ofEvent: 0, of: response, topic: 0)
+    }
+    #expect(error?.reason.contains("an event ID of \(id.utf8.count) bytes") == true)
+    let raw = source.rawEvent(0, of: response)
+    #expect(raw.eventID.count < 400)
+    let text = try #require(String(validating: raw.eventID, as: UTF8.self))
+    #expect(text.unicodeScalars.allSatisfy { $0.value >= 0x20 })
+    #expect(text.unicodeScalars.first == id.unicodeScalars.first || id.hasPrefix("\u{1B}"))
+    let other = source.rawEvent(0, of: try self.response(eventID: id + "y", schemaID: ""))
+    #expect(other.eventID != raw.eventID)
+  }
+
+  @Test(
+    "An event ID of up to 1,024 bytes is taken as it is",
+    arguments: [
+      "", "e", String(repeating: "é", count: 512), "\u{2028}\"\\\u{7F}\n",
+    ])
+  func acceptedEventIDs(id: String) throws {
+    let source = self.source()
+    let response = try self.response(eventID: id, schemaID: "")
+    let error = #expect(throws: UndecodableEvent.self) {
+      try source.layout(ofEvent: 0, of: response, topic: 0)
+    }
+    #expect(error?.reason == "the event names no schema")
+    #expect(source.rawEvent(0, of: response).eventID == Array(id.utf8))
+  }
+
+  @Test(
+    "What cannot be the ID of a schema is not asked for",
+    arguments: [
+      String(repeating: "x", count: 257), "a b", "\u{1B}[2J", "a\0", "schéma", "a\n",
+    ])
+  func schemaIDs(id: String) async throws {
+    let source = self.source()
+    let response = try self.response(eventID: "e", schemaID: id)
+    // Nobody would answer.
+    try await source.prepare(response, topic: 0)
+    let error = #expect(throws: UndecodableEvent.self) {
+      try source.layout(ofEvent: 0, of: response, topic: 0)
+    }
+    #expect(error?.reason.contains("a schema ID of \(id.utf8.count) bytes that is none") == true)
+    let raw = source.rawEvent(0, of: response)
+    #expect(raw.schemaID.utf8.count < 400)
+    #expect(raw.schemaID.unicodeScalars.allSatisfy { $0.value >= 0x20 })
+    #expect(raw.payload == [7, 7])
+  }
+}
