@@ -15,15 +15,23 @@ extension FetchResponseView: SourceResponse {
 public final class PubSubSource<Transport: ClientTransport>: Source {
   public typealias Response = FetchResponseView
 
+  /// What is to be done beside the runner.
+  private enum Work: Sendable {
+    case stream(Int)
+    case schema(String)
+  }
+
   public let topics: [SourceTopic]
-  private let client: PubSubClient<Transport>
-  private let credentials: any CredentialsSource
   private let options: PubSubSourceOptions
   private let signals = SignalQueue<SourceSignal<FetchResponseView>>(
     limit: PubSubSourceOptions.readAheadBytes)
   private let streams: [TopicStream<Transport>]
-  private let starts: AsyncStream<Int>
-  private let startSink: AsyncStream<Int>.Continuation
+  private let fetcher: SchemaFetcher<Transport>
+  private let schemaSignals = SignalQueue<SchemaSignal>(limit: .max)
+  private let work: AsyncStream<Work>
+  private let workSink: AsyncStream<Work>.Continuation
+  /// IDs of schemas that have been asked for and not come.
+  private var fetching: Set<String> = []
   private var decoders: [TopicDecoders]
   private var schemas: [String: Result<Schema, UndecodableEvent>] = [:]
 
@@ -32,8 +40,6 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     options: PubSubSourceOptions
   ) {
     self.topics = topics
-    self.client = client
-    self.credentials = credentials
     self.options = options
     self.decoders = topics.map { _ in TopicDecoders() }
     self.streams = topics.enumerated().map { [signals] index, topic in
@@ -41,15 +47,22 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
         index: index, topic: topic.name, client: client, credentials: credentials,
         options: options, signals: signals)
     }
-    (self.starts, self.startSink) = AsyncStream.makeStream()
-    for index in topics.indices { self.startSink.yield(index) }
+    self.fetcher = SchemaFetcher(
+      client: client, credentials: credentials, options: options, signals: self.schemaSignals)
+    (self.work, self.workSink) = AsyncStream.makeStream()
+    for index in topics.indices { self.workSink.yield(.stream(index)) }
   }
 
-  /// What runs the streams; to be run beside the runner and cancelled after it.
+  /// What runs the streams and asks for schemas; to be run beside the runner and cancelled after it.
   public var background: @Sendable () async -> Void {
-    { [streams, starts] in
+    { [streams, fetcher, work] in
       await withTaskGroup(of: Void.self) { group in
-        for await index in starts { group.addTask { await streams[index].run() } }
+        for await part in work {
+          switch part {
+          case .stream(let index): group.addTask { await streams[index].run() }
+          case .schema(let id): group.addTask { await fetcher.run(id) }
+          }
+        }
         group.cancelAll()
       }
     }
@@ -57,7 +70,11 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   /// Asks the runner for a clean stop. From any thread.
   public var interrupt: @Sendable () -> Void {
-    { [signals] in signals.post(.interrupted) }
+    { [signals, schemaSignals] in
+      signals.post(.interrupted)
+      // The runner may just be waiting for a schema.
+      schemaSignals.post(.interrupted)
+    }
   }
 
   public func next(
@@ -72,17 +89,21 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   public func allow(_ count: Int, topic: Int) { self.streams[topic].allow(count) }
 
-  public func reopen(topic: Int) { self.startSink.yield(topic) }
+  public func reopen(topic: Int) { self.workSink.yield(.stream(topic)) }
 
   public func prepare(
-    _ response: FetchResponseView, topic: Int
-  ) async throws(SourceFailure) {
+    _ response: FetchResponseView, topic: Int, until deadline: ContinuousClock.Instant
+  ) async throws(SourceFailure) -> Preparation {
     for event in response.events
     where self.decoders[topic].find(response.bytes, event.schemaID.range) == nil {
       // Found out again when the event is decoded: nothing is kept of IDs that are none.
       guard response.with(event.schemaID, EventLimits.isSchemaID) else { continue }
       let id = response.string(event.schemaID)
-      let schema = try await self.schema(id, topic: topic)
+      // Fetched once per run, since an ID never changes its meaning.
+      while self.schemas[id] == nil {
+        if let outcome = try await self.awaitSchema(id, until: deadline) { return outcome }
+      }
+      guard let schema = self.schemas[id] else { preconditionFailure("the loop ends with one") }
       let decoder = schema.flatMap { schema -> Result<AvroEventDecoder, UndecodableEvent> in
         do throws(EventDecodingError) {
           return .success(
@@ -95,6 +116,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
       }
       self.decoders[topic].add(Array(id.utf8), decoder)
     }
+    return .ready
   }
 
   public func layout(
@@ -161,55 +183,33 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     return try found.get()
   }
 
-  /// The schema of that ID; fetched once per run, since an ID never changes its meaning.
-  private func schema(
-    _ id: String, topic: Int
-  ) async throws(SourceFailure) -> Result<Schema, UndecodableEvent> {
-    if let known = self.schemas[id] { return known }
-    let json = try await self.schemaText(id, topic: topic)
-    let schema: Result<Schema, UndecodableEvent>
+  /// Waits for news of schemas that were asked for, of this one or of others.
+  ///
+  /// - Returns: nil when there is an answer of some schema.
+  private func awaitSchema(
+    _ id: String, until deadline: ContinuousClock.Instant
+  ) async throws(SourceFailure) -> Preparation? {
+    if self.fetching.insert(id).inserted { self.workSink.yield(.schema(id)) }
+    switch await self.schemaSignals.receive(until: deadline) {
+    case nil: return .waiting
+    case .interrupted: return .interrupted
+    case .retrying(let failure, let delay): return .retrying(failure, delay: delay)
+    case .ended(let ended, let result):
+      self.fetching.remove(ended)
+      self.schemas[ended] = self.parse(try result.get(), id: ended)
+      return nil
+    }
+  }
+
+  private func parse(_ json: String, id: String) -> Result<Schema, UndecodableEvent> {
     do {
       let parsed = try Schema(parsing: Array(json.utf8))
-      schema = .success(parsed)
       if let digest = try? parsed.md5Fingerprint(), digest.bytes.base64URL != id {
         self.options.onUnexpectedSchemaID(id)
       }
+      return .success(parsed)
     } catch {
-      schema = .failure(UndecodableEvent(reason: "schema \(id): \(error)"))
-    }
-    self.schemas[id] = schema
-    return schema
-  }
-
-  /// Asks until there is an answer: an event without its schema must not be skipped.
-  private func schemaText(_ id: String, topic: Int) async throws(SourceFailure) -> String {
-    var retries = RetryPolicy(limit: self.options.maxRetries)
-    var reauthentications = 0
-    while true {
-      var used: Credentials?
-      do {
-        let credentials = try await self.credentials.credentials()
-        used = credentials
-        return try await self.client.schema(id: id, credentials: credentials).json
-      } catch {
-        let error = PubSubError(error, operation: "GetSchema \(id)")
-        var minimum = Duration.zero
-        switch error.disposition(sentReplayID: false) {
-        case .retry(let delay): minimum = delay
-        case .reauthenticate where reauthentications < 2:
-          reauthentications += 1
-          if let used { await self.credentials.invalidate(used) }
-        case .quota: throw error.failure(.quota, options: self.options)
-        case .bug: throw error.failure(.bug, options: self.options)
-        default: throw error.failure(.refused, options: self.options)
-        }
-        let failure = error.failure(.unavailable, options: self.options)
-        guard let delay = retries.failed(minimum: minimum, random: .random(in: 0..<1)) else {
-          throw failure
-        }
-        self.signals.post(.retrying(topic: topic, failure, delay: delay))
-        try? await ContinuousClock().sleep(for: delay)
-      }
+      return .failure(UndecodableEvent(reason: "schema \(id): \(error)"))
     }
   }
 }

@@ -8,12 +8,10 @@ extension PipelineRunner {
     self.statistics.topics[topic].responses += 1
     self.statistics.topics[topic].pendingCredit = response.pendingCredit
     guard !self.isBlocked[topic] else { return }
-    do {
-      try await self.source.prepare(response, topic: topic)
-    } catch {
+    guard try await self.prepare(response, topic: topic) else {
       // Neither these events nor later ones may pass: the position stays before them.
       self.isBlocked[topic] = true
-      return self.decide(.failed(error))
+      return
     }
     self.beginCommitTimes()
     if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
@@ -36,6 +34,46 @@ extension PipelineRunner {
     self.caughtUp[topic].responded(
       events: response.eventCount, pending: response.pendingCredit,
       newestCommit: self.responseNewestCommit, at: receivedAt)
+  }
+
+  /// Gets the schemas of a response. While that takes time, what has been taken is committed, leases
+  /// are renewed, and the run may come to its end.
+  ///
+  /// - Returns: false when the run ends without them.
+  private func prepare(_ response: S.Response, topic: Int) async throws -> Bool {
+    var hasWaited = false
+    var hasFailed = false
+    while true {
+      do throws(SourceFailure) {
+        switch try await self.source.prepare(
+          response, topic: topic, until: self.deadline(within: .seconds(1)))
+        {
+        case .ready:
+          if hasFailed {
+            self.statistics.topics[topic].lastFailure = nil
+            self.onNote?(.schemasFetched(topic: self.source.topics[topic].name))
+          }
+          return true
+        case .waiting: break
+        case .retrying(let failure, let delay):
+          hasFailed = true
+          self.statistics.topics[topic].retries += 1
+          self.statistics.topics[topic].lastFailure = failure
+          self.onRetry?(self.source.topics[topic].name, failure, delay)
+        case .interrupted: self.interrupt()
+        }
+      } catch {
+        self.decide(.failed(error))
+        return false
+      }
+      // How long this will take is not known: what is here must not wait for it.
+      if !hasWaited, self.policy.eventCount > 0 { try self.commit(finish: false) }
+      hasWaited = true
+      try self.commitIfDue(now: .now)
+      self.checkTimeLimits(now: .now)
+      self.publishProgress()
+      if self.isStopping { return false }
+    }
   }
 
   private func takeEvent(

@@ -35,6 +35,7 @@ public final class PipelineRunner<S: Source> {
 
   public var onNote: ((RunNote) -> Void)?
 
+  private var began = Instant.now
   private var ended: [Bool]
   private var openedAt: [Instant?]
   /// Set by policy after an invalid replay ID.
@@ -127,9 +128,9 @@ public final class PipelineRunner<S: Source> {
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
   public func run() async throws -> RunOutcome {
     let clock = ContinuousClock()
-    let began = clock.now
+    self.began = clock.now
     while !self.ended.allSatisfy({ $0 }) {
-      let signal = await self.source.next(until: self.nextDeadline(now: clock.now, began: began))
+      let signal = await self.source.next(until: self.nextDeadline(now: clock.now))
       let now = clock.now
       let wasStopping = self.isStopping
       switch signal {
@@ -153,7 +154,7 @@ public final class PipelineRunner<S: Source> {
         self.caughtUp[topic].closed()
         try self.end(topic: topic, failure: failure)
       case .interrupted:
-        self.decide(.interrupted(following: self.configuration.until == .forever))
+        self.interrupt()
       case nil:
         // Only now is there nothing in the queue: silence while we were slow is not silence.
         for topic in self.caughtUp.indices {
@@ -162,7 +163,7 @@ public final class PipelineRunner<S: Source> {
         }
       }
       try self.commitIfDue(now: now)
-      self.checkEnd(now: now, began: began)
+      self.checkEnd(now: now)
       // What is here need not wait for what may still be on its way.
       if !wasStopping, self.isStopping, self.policy.eventCount > 0 {
         try self.commit(finish: false)
@@ -183,6 +184,10 @@ public final class PipelineRunner<S: Source> {
   }
 
   var isStopping: Bool { self.outcome != nil }
+
+  func interrupt() {
+    self.decide(.interrupted(following: self.configuration.until == .forever))
+  }
 
   private func startPoint(of topic: Int) -> StartPoint? {
     if self.isStopping { return nil }
@@ -223,22 +228,28 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
-  private func nextDeadline(now: Instant, began: Instant) -> Instant {
-    var deadline = now + .seconds(1)
+  /// That time from now, or the end of the run if it comes first.
+  func deadline(within time: Duration) -> Instant {
+    var deadline = Instant.now + time
+    if let limit = self.configuration.maxDuration { deadline = min(deadline, self.began + limit) }
+    if case .duration(let length) = self.configuration.until {
+      deadline = min(deadline, self.began + length)
+    }
+    return deadline
+  }
+
+  private func nextDeadline(now: Instant) -> Instant {
+    var deadline = self.deadline(within: .seconds(1))
     if let due = self.policy.deadline { deadline = min(deadline, due) }
     if case .caughtUp = self.configuration.until {
       for rules in self.caughtUp where rules.rule == nil {
         if let quiet = rules.quietDeadline { deadline = min(deadline, quiet) }
       }
     }
-    if let limit = self.configuration.maxDuration { deadline = min(deadline, began + limit) }
-    if case .duration(let length) = self.configuration.until {
-      deadline = min(deadline, began + length)
-    }
     return deadline
   }
 
-  private func checkEnd(now: Instant, began: Instant) {
+  private func checkEnd(now: Instant) {
     guard !self.isStopping else { return }
     if let limit = self.configuration.maxEvents, self.taken.reduce(0, +) >= limit {
       return self.decide(.eventsReached)
@@ -247,15 +258,21 @@ public final class PipelineRunner<S: Source> {
     case .forever: break
     case .events(let count):
       if self.taken.reduce(0, +) >= count { return self.decide(.eventsReached) }
-    case .duration(let length):
-      if now - began >= length { return self.decide(.durationReached) }
+    case .duration: break
     case .caughtUp:
       if let outcome = self.caughtUpOutcome(now: now) {
         if case .caughtUp = outcome { self.proveCaughtUp() }
         return self.decide(outcome)
       }
     }
-    if let limit = self.configuration.maxDuration, now - began >= limit {
+    self.checkTimeLimits(now: now)
+  }
+
+  func checkTimeLimits(now: Instant) {
+    if case .duration(let length) = self.configuration.until, now - self.began >= length {
+      return self.decide(.durationReached)
+    }
+    if let limit = self.configuration.maxDuration, now - self.began >= limit {
       self.decide(.outOfTime)
     }
   }
@@ -291,7 +308,7 @@ public final class PipelineRunner<S: Source> {
     return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
-  private func publishProgress() {
+  func publishProgress() {
     for topic in self.positions.indices {
       self.statistics.topics[topic].epoch = self.positions[topic].epoch
       self.statistics.topics[topic].resume = self.positions[topic].resume

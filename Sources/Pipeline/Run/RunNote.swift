@@ -4,6 +4,8 @@ public enum RunNote: Sendable {
   case subscribing(topic: String, from: StartPoint, epoch: Int)
   /// Its subscription has been sent on a live connection.
   case opened(topic: String)
+  /// Its schemas have come, after attempts that failed.
+  case schemasFetched(topic: String)
   /// By which rule.
   case caughtUp(topic: String, rule: String)
   /// No more credit is added from here on.

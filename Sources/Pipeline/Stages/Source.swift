@@ -71,6 +71,17 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case interrupted
 }
 
+/// How far a source has got with `prepare`.
+public enum Preparation: Sendable {
+  case ready
+  /// Nothing has changed until the deadline.
+  case waiting
+  /// A schema could not be had. It is asked for again after `delay`.
+  case retrying(SourceFailure, delay: Duration)
+  /// The user asked for a clean stop.
+  case interrupted
+}
+
 /// Where events come from. Driven by one task; see `PipelineRunner`.
 public protocol Source {
   associatedtype Response: SourceResponse
@@ -90,8 +101,15 @@ public protocol Source {
   /// Opens the stream of a topic again that ended with `invalidReplay`.
   func reopen(topic: Int)
 
-  /// Gets ready for the schemas of a response: afterwards `layout` and `decode` do not wait.
-  func prepare(_ response: Response, topic: Int) async throws(SourceFailure)
+  /// Gets ready for the schemas of a response: once it is, `layout` and `decode` do not wait.
+  ///
+  /// To be called again until it is `ready`, or given up. In between nothing is lost: what is under
+  /// way goes on, and what comes in meanwhile waits for `next`.
+  ///
+  /// - Throws: when asking again is of no use.
+  func prepare(
+    _ response: Response, topic: Int, until deadline: ContinuousClock.Instant
+  ) async throws(SourceFailure) -> Preparation
 
   /// The layout of an event's rows.
   ///

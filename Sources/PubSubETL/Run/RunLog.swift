@@ -66,6 +66,8 @@ final class RunLog {
     switch note {
     case .subscribing(let topic, let start, let epoch): self.starts[topic] = (start, epoch)
     case .opened(let topic): self.opened(topic)
+    case .schemasFetched(let topic):
+      self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
     case .stopping(let outcome):

@@ -44,6 +44,11 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var tip = Int.max
   /// The ID of an empty response that comes when the runner has been told of silence and stays.
   var keepalive: Int?
+  /// Replay ID of the response that `preparations` are for.
+  var unpreparedReplay: Int?
+  var preparations: [Preparation] = []
+  /// Done before one of `preparations` is told.
+  var onPrepare: (() -> Void)?
   /// Events that the runner said do not count.
   private(set) var allowed = 0
   /// For how long the runner was ready to wait when there was nothing left, at its longest.
@@ -148,7 +153,15 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func reopen(topic: Int) { self.open() }
 
-  func prepare(_ response: ScriptedResponse, topic: Int) async throws(SourceFailure) {}
+  func prepare(
+    _ response: ScriptedResponse, topic: Int, until deadline: ContinuousClock.Instant
+  ) async throws(SourceFailure) -> Preparation {
+    guard let first = response.events.first, first.replay == self.unpreparedReplay,
+      !self.preparations.isEmpty
+    else { return .ready }
+    self.onPrepare?()
+    return self.preparations.removeFirst()
+  }
 
   func layout(
     ofEvent index: Int, of response: ScriptedResponse, topic: Int
