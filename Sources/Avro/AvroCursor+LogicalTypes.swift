@@ -20,6 +20,26 @@ extension AvroCursor {
     scratch.itemBudget -= count
   }
 
+  /// Takes the text of a field from the payload's allowance.
+  func spendText(
+    of scratch: DecodeScratch, at place: UnsafePointer<UInt8>
+  ) throws(AvroError) {
+    try self.checkText(of: scratch, at: place)
+    scratch.textBudget -= scratch.text.count
+  }
+
+  /// Ends a text that has become too long, before all of it is written.
+  func checkText(
+    of scratch: DecodeScratch, at place: UnsafePointer<UInt8>
+  ) throws(AvroError) {
+    guard scratch.text.count <= scratch.textBudget else {
+      throw self.error(
+        .limitExceeded,
+        "more text than one payload may become: \(scratch.textBudget) bytes are left of it",
+        at: place)
+    }
+  }
+
   /// A decimal without redundant leading bytes; one beyond its precision is refused by its
   /// length, because text of it takes time in proportion to the square.
   @usableFromInline
@@ -37,6 +57,12 @@ extension AvroCursor {
         .malformed, "a decimal of \(bytes.count) bytes, beyond its precision",
         byteOffset: self.offset(of: bytes))
     }
+    guard bytes.count <= LogicalType.maxDecimalByteCount || maxBytes == .max else {
+      throw AvroError(
+        .limitExceeded,
+        "a decimal of \(bytes.count) bytes; the limit is \(LogicalType.maxDecimalByteCount), "
+          + "\(LogicalType.maxDecimalDigits) digits", byteOffset: self.offset(of: bytes))
+    }
     return bytes
   }
 
@@ -48,7 +74,7 @@ extension AvroCursor {
   func writeBigDecimal(
     _ bytes: UnsafeBufferPointer<UInt8>, to text: inout ByteBuffer
   ) throws(AvroError) {
-    let digits = LogicalType.maxBigDecimalDigits
+    let digits = LogicalType.maxDecimalDigits
     let start = self.offset(of: bytes)
     let number: UnsafeBufferPointer<UInt8>
     let scale: Int

@@ -8,12 +8,12 @@ public struct DecodeLimits: Sendable {
   /// Items of all arrays and maps together, and fields of the records in them. Items may take no
   /// byte at all (null, empty records), so the payload's length does not limit them.
   public var items: Int
-  /// Bytes of JSON text made from one field.
+  /// Bytes of text made from one payload: of JSON for what stays nested, of UUIDs and big decimals.
   public var jsonByteCount: Int
 
   public init(
     byteCount: Int = 16 << 20, depth: Int = 64, items: Int = 1_000_000,
-    jsonByteCount: Int = 64 << 20
+    jsonByteCount: Int = 32 << 20
   ) {
     self.byteCount = byteCount
     self.depth = depth

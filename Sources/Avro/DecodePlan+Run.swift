@@ -15,6 +15,7 @@ extension DecodePlan {
   ) throws(AvroError) {
     guard payload.count <= self.limits.byteCount else { throw self.tooLarge(payload.count) }
     scratch.itemBudget = self.limits.items
+    scratch.textBudget = self.limits.jsonByteCount
     // An empty payload may have no address; any other will do, as nothing is read.
     let start =
       payload.baseAddress ?? UnsafeRawPointer(self.steps).assumingMemoryBound(to: UInt8.self)
@@ -110,7 +111,7 @@ extension DecodePlan {
           visitor.bytes(slot, offset: cursor.offset(of: bytes), count: bytes.count)
         case .uuidFixed:
           let place = try cursor.take(16, &next)
-          visitor.text(slot, self.formatUUID(place, scratch))
+          visitor.text(slot, try self.formatUUID(place, cursor, scratch))
         case .bigDecimal:
           visitor.text(slot, try self.formatBigDecimal(try cursor.bytes(&next), cursor, scratch))
         case .json:
@@ -157,6 +158,7 @@ extension DecodePlan {
     var next = first
     try self.transcoder.write(
       type, &next, cursor, scratch, depth: 1, interpretation: nil, limits: self.limits)
+    try cursor.spendText(of: scratch, at: next)
     return next
   }
 
@@ -170,15 +172,17 @@ extension DecodePlan {
   ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
     scratch.text.removeAll()
     try cursor.writeBigDecimal(bytes, to: &scratch.text)
+    try cursor.spendText(of: scratch, at: bytes.baseAddress ?? cursor.start)
     return scratch.text.bytes
   }
 
   @usableFromInline @inline(never)
   func formatUUID(
-    _ bytes: UnsafePointer<UInt8>, _ scratch: DecodeScratch
-  ) -> UnsafeBufferPointer<UInt8> {
+    _ bytes: UnsafePointer<UInt8>, _ cursor: AvroCursor, _ scratch: DecodeScratch
+  ) throws(AvroError) -> UnsafeBufferPointer<UInt8> {
     scratch.text.removeAll()
     scratch.text.appendUUID(bytes)
+    try cursor.spendText(of: scratch, at: bytes)
     return scratch.text.bytes
   }
 }

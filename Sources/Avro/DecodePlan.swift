@@ -157,6 +157,8 @@ struct Step: Sendable {
 public final class DecodeScratch {
   /// Items still allowed in this payload.
   @usableFromInline var itemBudget = 0
+  /// Bytes of text still allowed in this payload.
+  @usableFromInline var textBudget = 0
   var text = ByteBuffer()
   /// Numbers for which the JSON text at hand has `null`, since JSON does not have them.
   @usableFromInline var nonfinite: [NonfiniteNumber] = []

@@ -65,10 +65,7 @@ final class JSONTranscoder: Sendable {
     _ type: Int, _ next: inout UnsafePointer<UInt8>, _ cursor: AvroCursor,
     _ scratch: DecodeScratch, depth: Int, interpretation: ValueType?, limits: DecodeLimits
   ) throws(AvroError) {
-    guard scratch.text.count <= limits.jsonByteCount else {
-      throw cursor.error(
-        .limitExceeded, "JSON text of more than \(limits.jsonByteCount) bytes", at: next)
-    }
+    try cursor.checkText(of: scratch, at: next)
     switch self.nodes[type] {
     case .null:
       scratch.text.append(utf8: "null")

@@ -38,12 +38,14 @@ extension LogicalType {
     }
   }
 
-  /// Ours, not the specification's: text of a decimal takes memory in proportion to its scale.
+  /// Ours, not the specification's.
   private static let maxPrecision: Int64 = 65_536
 
-  /// Ours again: the payload, not the schema, says how long a big-decimal is, and the time its text
-  /// takes grows with the square of its length.
-  static let maxBigDecimalDigits = 4_096
+  /// Ours again. The time that the text of a number takes grows with the square of its length, and its
+  /// memory with its scale: longer numbers are not read, and a larger scale is none of an event's
+  /// schema.
+  static let maxDecimalDigits = 4_096
+  static var maxDecimalByteCount: Int { maxDecimalBytes(Self.maxDecimalDigits) }
 
   private init?(decimal object: JSONValue, fixedSize: Int?) {
     guard let precision = object["precision"]?.integer, precision > 0,

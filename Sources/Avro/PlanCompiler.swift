@@ -141,6 +141,12 @@ struct PlanCompiler {
       Step(operation, slot: slot, argument: argument, size: size)
     }
     let valueType = definition.valueType(interpretation: self.options.interpretation(field))
+    if case .decimal(_, let scale)? = valueType, scale > LogicalType.maxDecimalDigits {
+      throw AvroError(
+        .limitExceeded,
+        "a decimal of \(scale) digits behind the point; the limit is "
+          + "\(LogicalType.maxDecimalDigits)", path: path.joined(separator: "."))
+    }
     switch (definition.kind, valueType) {
     case (.record(let fields), _) where self.isFlattened(type, depth: depth):
       let (program, planned) = try self.program(of: fields, path: path, depth: depth + 1)

@@ -95,6 +95,11 @@ public final class RecordBatch {
   public var arenaCount: Int { self.arenaUsed }
   /// Of all rows, in the order of their texts in the arena. Rows of one event share texts.
   public private(set) var nonfinite: [NonfiniteNumber] = []
+  /// Memory that a row takes beside the arena.
+  public var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
+  /// Memory of the rows and what they point to. A batch is to be written long before ranges of the
+  /// arena no longer fit into a cell.
+  public var byteCount: Int { self.arenaUsed + self.rows * self.rowByteCount }
 
   // Private throughout: for those the compiler proves exclusive access and leaves the checks at run
   // time out, a quarter of the time of decoding an event.
@@ -109,6 +114,9 @@ public final class RecordBatch {
   private var arena: UnsafeMutablePointer<UInt8>
   private var arenaCapacity: Int
   private var arenaUsed = 0
+
+  /// From here on a batch is written before another event goes in.
+  static let maxByteCount = 32 << 20
 
   public init(layout: RecordLayout) {
     self.layout = layout
@@ -180,7 +188,8 @@ public final class RecordBatch {
     let needed = self.arenaUsed + count
     if needed > self.arenaCapacity {
       precondition(needed <= UInt32.max, "a batch of \(needed) bytes: flush batches earlier")
-      let capacity = max(self.arenaCapacity * 2, needed)
+      // Doubled while that is little: what one hostile event needs is not asked for twice.
+      let capacity = max(min(self.arenaCapacity * 2, self.arenaCapacity + (32 << 20)), needed)
       let grown = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
       grown.update(from: self.arena, count: self.arenaUsed)
       self.arena.deallocate()

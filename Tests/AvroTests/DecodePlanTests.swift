@@ -173,6 +173,46 @@ import Testing
     #expect(try self.failure([20, 0, 0], self.ints).code == .truncated)
   }
 
+  @Test func textOfAllFieldsTogetherIsLimited() throws {
+    let array = #"{"type":"array","items":"null"}"#
+    let schema =
+      #"{"type":"record","name":"R","fields":[{"name":"a","type":\#(array)},"#
+      + #"{"name":"b","type":\#(array)},{"name":"u","type":{"type":"fixed","name":"U","size":16,"#
+      + #""logicalType":"uuid"}},{"name":"d","type":{"type":"bytes","logicalType":"big-decimal"}}]}"#
+    // [null,null,null] twice, a UUID, 700 as 7 × 10^2.
+    let payload: [UInt8] = [6, 0, 6, 0] + Array(repeating: 1, count: 16) + [6, 2, 7, 3]
+    #expect(throws: Never.self) {
+      try self.decode(payload, schema, limits: DecodeLimits(jsonByteCount: 16 + 16 + 36 + 3))
+    }
+    for (limit, path) in [(70, "d"), (67, "u"), (31, "b"), (15, "a")] {
+      let error = try self.failure(payload, schema, limits: DecodeLimits(jsonByteCount: limit))
+      #expect(error.code == .limitExceeded)
+      #expect(error.path == path)
+      #expect((error.byteOffset ?? .max) <= payload.count)
+    }
+  }
+
+  @Test func decimalsWithoutEndAreRefused() throws {
+    func schema(scale: Int) -> String {
+      #"{"type":"bytes","logicalType":"decimal","precision":65536,"scale":\#(scale)}"#
+    }
+    func payload(_ count: Int) -> [UInt8] {
+      [UInt8(truncatingIfNeeded: count * 2) | 0x80, UInt8((count * 2) >> 7)]
+        + Array(repeating: 0x55, count: count)
+    }
+    let longest = 1701
+    #expect(try self.decode(payload(longest), schema(scale: 0)).count == 4096 + 2)
+    #expect(try self.failure(payload(longest + 1), schema(scale: 0)).code == .limitExceeded)
+    #expect(try self.decode([2, 7], schema(scale: 4096)).count == 4096 + 4)
+    #expect(try self.failure([2, 7], schema(scale: 4097)).code == .limitExceeded)
+    // Where texts are nested, their length is limited as a whole.
+    let array = #"{"type":"array","items":\#(schema(scale: 65_536))}"#
+    let limits = DecodeLimits(jsonByteCount: 1 << 20)
+    let items = [UInt8](repeating: 0, count: 100).flatMap { _ in [2, 7] as [UInt8] }
+    #expect(
+      try self.failure([0xC8, 0x01] + items + [0], array, limits: limits).code == .limitExceeded)
+  }
+
   @Test func longNamesInBombsAreRefusedByTheirText() throws {
     let name = String(repeating: "n", count: 1000)
     let schema =

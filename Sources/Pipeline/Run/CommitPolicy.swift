@@ -46,10 +46,12 @@ package struct CommitPolicy: Sendable {
 
   /// True when what is pending has become too large or too old.
   package func isDue(pendingBytes: Int, at now: ContinuousClock.Instant) -> Bool {
-    if pendingBytes >= self.limits.maxBytes { return true }
+    if self.isTooLarge(pendingBytes: pendingBytes) { return true }
     guard let deadline = self.deadline else { return false }
     return now >= deadline
   }
+
+  package func isTooLarge(pendingBytes: Int) -> Bool { pendingBytes >= self.limits.maxBytes }
 
   package var deadline: ContinuousClock.Instant? { self.firstAt.map { $0 + self.limits.maxDelay } }
 

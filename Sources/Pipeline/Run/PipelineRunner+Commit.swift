@@ -2,13 +2,18 @@ import JSON
 
 /// Committing: every sink durable, then one checkpoint that says so.
 extension PipelineRunner {
-  func commitIfDue(now: Instant) throws {
+  /// Of the sink that has most.
+  var pendingByteCount: Int {
     var pending = self.sinks.reduce(self.deadLetters.pendingByteCount) {
       max($0, $1.pendingByteCount)
     }
     for sink in self.transactionalSinks { pending = max(pending, sink.pendingByteCount) }
+    return pending
+  }
+
+  func commitIfDue(now: Instant) throws {
     let isDue =
-      self.policy.isDue(pendingBytes: pending, at: now) || self.deadLetters.isDue
+      self.policy.isDue(pendingBytes: self.pendingByteCount, at: now) || self.deadLetters.isDue
       || self.sinks.contains(where: \.isDue) || self.transactionalSinks.contains(where: \.isDue)
     guard isDue else { return }
     try self.commit(finish: false)
@@ -24,6 +29,7 @@ extension PipelineRunner {
     try self.save(finish: finish)
     for sink in self.transactionalSinks { try sink.commit() }
     self.policy.committed(at: .now)
+    self.isOverweight = false
     self.retained.removeAll(keepingLast: true)
     self.refused.removeAll()
     self.statistics.commits += 1

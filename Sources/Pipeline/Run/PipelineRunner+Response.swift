@@ -84,6 +84,7 @@ extension PipelineRunner {
     let start: (rows: Int, arena: Int)
     do {
       layout = try self.source.layout(ofEvent: index, of: response, topic: topic)
+      try self.writeLargeBatch(topic: topic)
       batch = try self.batch(for: layout, topic: topic)
       start = (batch.rowCount, batch.arenaCount)
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
@@ -159,9 +160,19 @@ extension PipelineRunner {
 
   /// A batch prefers to end where the transaction changes, and never ends between equal IDs.
   private func shouldCommit(before event: RecordBatch.Event, in batch: RecordBatch) -> Bool {
-    self.policy.endsBefore(
-      keyChanges: !self.previous.isOf(transactionKey: batch.bytes(event.transactionKey)))
-      && !self.previous.has(replayID: batch.bytes(event.replayID))
+    let isDue =
+      self.isOverweight
+      || self.policy.endsBefore(
+        keyChanges: !self.previous.isOf(transactionKey: batch.bytes(event.transactionKey)))
+    return isDue && !self.previous.has(replayID: batch.bytes(event.replayID))
+  }
+
+  /// Few events may become much memory: what has is written without waiting for the end of the
+  /// response, and committed as soon as the sinks have taken more than a commit should have.
+  private func writeLargeBatch(topic: Int) throws {
+    guard let batch = self.batch, batch.byteCount >= RecordBatch.maxByteCount else { return }
+    try self.writeBatch(topic: topic)
+    self.isOverweight = self.policy.isTooLarge(pendingBytes: self.pendingByteCount)
   }
 
   private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) {

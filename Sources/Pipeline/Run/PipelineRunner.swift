@@ -45,6 +45,8 @@ public final class PipelineRunner<S: Source> {
   var batch: RecordBatch?
   /// The layout the decoder fills; stages replace the one in the batch.
   var batchLayout: RecordLayout?
+  /// A batch had to be written early, and the sinks have enough for a commit.
+  var isOverweight = false
   /// Stores that have not taken the rows of the batch before.
   var batchRecipients = StoreSet()
   /// Of the commit in hand; only with transactional sinks.

@@ -15,6 +15,8 @@ public final class AvroEventDecoder {
   private let scratch = DecodeScratch()
   private var visitor = RowVisitor()
   private var listText = ByteBuffer(capacity: 256)
+  /// Where the arena's bytes of the event in hand begin.
+  private var arenaStart = 0
 
   /// - Throws: code `schema` for a schema that no event has.
   public init(
@@ -85,6 +87,7 @@ public final class AvroEventDecoder {
         "a payload of \(payload.count) bytes; the limit is \(self.options.limits.byteCount)")
     }
     let row = batch.addRow()
+    self.arenaStart = batch.arenaCount
     // One reservation for all that is known beforehand; what the plan makes of the payload (JSON
     // text) comes behind it and may move the arena.
     let room =
@@ -238,6 +241,7 @@ public final class AvroEventDecoder {
       }
       return
     }
+    try self.checkSize(ofRows: ids.count, of: event, in: batch)
     cells.set(MetadataSlot.recordID, to: first)
     cells.set(MetadataSlot.kind, to: UInt64(kind(first).rawValue))
     guard ids.count > 1 else { return }
@@ -248,6 +252,25 @@ public final class AvroEventDecoder {
       cells.set(MetadataSlot.recordID, to: id)
       cells.set(MetadataSlot.kind, to: UInt64(kind(id).rawValue))
     }
+  }
+
+  /// Checked before rows are made.
+  private func checkSize(
+    ofRows count: Int, of event: RecordBatch.Event, in batch: RecordBatch
+  ) throws(EventDecodingError) {
+    guard count > 1 else { return }
+    func check(_ size: Int, _ limit: Int, _ what: String) throws(EventDecodingError) {
+      guard size.multipliedReportingOverflow(by: count).overflow || size * count > limit else {
+        return
+      }
+      throw self.error(
+        .limitExceeded,
+        "\(count) records of \(size) bytes of \(what) each; the limit is \(limit)",
+        path: "\(EventLayout.headerName).recordIds")
+    }
+    try check(batch.rowByteCount, self.options.maxRowByteCount, "columns")
+    // The payload stands first of what the event has in the arena.
+    try check(batch.arenaCount - self.arenaStart, self.options.maxOutputByteCount, "values")
   }
 
   private func appendList(

@@ -8,6 +8,10 @@ public struct EventDecodingOptions: Sendable {
   public var recordIDs: RecordIDs
   /// Most records one event may be about. Each is a row of its own, or an item of the list.
   public var maxRecordsPerEvent: Int
+  /// Memory of the rows of one event: of several records each has a row with every column.
+  public var maxRowByteCount = 64 << 20
+  /// Bytes that one event may be in the output: of several records each has all values.
+  public var maxOutputByteCount = 256 << 20
   public var limits: DecodeLimits
 
   public init(

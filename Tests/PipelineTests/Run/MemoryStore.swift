@@ -56,6 +56,10 @@ final class MemorySink: Sink {
   private var lines: [String] = []
   private let crash: CrashPoint
   private(set) var commitSizes: [Int] = []
+  /// Of the batches written.
+  private(set) var largestBatchByteCount = 0
+  /// What a line counts for until it is flushed.
+  var lineByteCount = 0
   private var flushed = 0
 
   init(name: String, crash: CrashPoint) {
@@ -71,6 +75,7 @@ final class MemorySink: Sink {
   func write(_ batch: RecordBatch) throws {
     try self.crash.pass()
     self.lines += batch.lines
+    self.largestBatchByteCount = max(self.largestBatchByteCount, batch.byteCount)
   }
 
   func flush(finish: Bool) throws -> JSONValue {
@@ -86,7 +91,7 @@ final class MemorySink: Sink {
   }
 
   var isDue: Bool { false }
-  var pendingByteCount: Int { 0 }
+  var pendingByteCount: Int { (self.lines.count - self.flushed) * self.lineByteCount }
 }
 
 final class MemoryDeadLetters: DeadLetterStore {

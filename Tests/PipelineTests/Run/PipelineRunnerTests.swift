@@ -14,6 +14,8 @@ import Testing
     var wallClock: Int64 = 1_000_000
     /// Names of sinks with positions of their own.
     var transactional: [String] = []
+    /// What an event counts for in a sink until it is committed.
+    var lineByteCount = 0
     var refusedEvents: Set<String> = []
     /// Done before every call of a sink or store.
     var onStep: (() -> Void)?
@@ -31,6 +33,7 @@ import Testing
       crash.onPass = self.onStep
       self.sink = MemorySink(name: "a", crash: crash)
       let second = MemorySink(name: "b", crash: crash)
+      self.sink.lineByteCount = self.lineByteCount
       self.letters = MemoryDeadLetters()
       for sink in [self.sink, second] { try sink.recover(from: self.store.sinks[sink.name]) }
       try self.letters.recover(from: self.store.deadLetters)
@@ -159,6 +162,35 @@ import Testing
     }
     try await harness.run(ScriptedSource(log, responseSize: 7))
     #expect(harness.sink.commitSizes == [5, 5, 5, 5])
+  }
+
+  @Test(
+    "Events that are much memory are written, and committed, before the response is at its end",
+    arguments: [(0, [7]), (1 << 20, [2, 2, 2, 1])])
+  func largeEvents(lineByteCount: Int, commits: [Int]) async throws {
+    let harness = Harness()
+    harness.configuration.commitMaxEvents = 1000
+    harness.configuration.commitMaxBytes = 2 << 20
+    harness.lineByteCount = lineByteCount
+    var log = Self.events(7)
+    for index in log.indices { log[index].byteCount = 20 << 20 }
+    try await harness.run(ScriptedSource(log, responseSize: 7))
+    #expect(harness.store.lines(of: "a") == log.map(\.line))
+    #expect(harness.sink.commitSizes == commits)
+    #expect(harness.sink.largestBatchByteCount < RecordBatch.maxByteCount + 21 << 20)
+  }
+
+  @Test("A commit for the sake of memory does not part events of one replay ID")
+  func largeGroups() async throws {
+    let harness = Harness()
+    harness.configuration.commitMaxEvents = 1000
+    harness.configuration.commitMaxBytes = 1
+    harness.lineByteCount = 1
+    var log = Self.grouped
+    for index in log.indices { log[index].byteCount = 33 << 20 }
+    try await harness.run(ScriptedSource(log, responseSize: log.count, isChannel: true))
+    #expect(harness.store.lines(of: "a") == log.map(\.line))
+    #expect(harness.sink.commitSizes == [1, 4, 1, 7, 2, 1])
   }
 
   @Test("A run that is to stop commits what it has before it waits for what is on its way")

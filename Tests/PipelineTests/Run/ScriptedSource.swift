@@ -7,6 +7,8 @@ struct ScriptedEvent: Sendable, Equatable {
   var record: String = ""
   var transaction: String = ""
   var isBroken = false
+  /// Bytes that it takes of the batch besides.
+  var byteCount = 0
   /// Milliseconds since 1970; nil for platform events.
   var committedAt: Int64?
 
@@ -178,6 +180,10 @@ final class ScriptedSource: Source, @unchecked Sendable {
       batch.cells(ofRow: row)[slot] = range.cell
       batch.presence(ofRow: row)[slot] = RecordBatch.Presence.value
       return range
+    }
+    if event.byteCount > 0 {
+      _ = batch.reserveArena(event.byteCount)
+      _ = batch.commitArena(event.byteCount)
     }
     let replayID = event.replayID.bytes.withUnsafeBufferPointer { batch.append($0) }
     let eventID = set(MetadataSlot.eventID, event.event)

@@ -312,6 +312,35 @@ struct HostileHeadersTests {
     #expect(batch.rowCount == 0 && batch.arenaCount == 0 && batch.events.isEmpty)
   }
 
+  // MARK: Budgets
+
+  @Test("An event of so many records that its rows or values are too much is refused")
+  func fanOut() throws {
+    let ids = (0..<100).map { "001\($0)" }
+    let header = Self.replaced(
+      "recordIds", by: Field("recordIds", Self.strings) { $0.strings(ids) })
+    let payload = Self.payload(header)
+    func decode(rows: Int, output: Int) throws -> Int {
+      var options = EventDecodingOptions()
+      options.maxRowByteCount = rows
+      options.maxOutputByteCount = output
+      let decoder = try AvroEventDecoderTests.decoder(Self.schema(header), options: options)
+      let batch = RecordBatch(layout: decoder.layout)
+      do {
+        return try decoder.decode(payload, into: batch)
+      } catch {
+        #expect(error.code == .limitExceeded && error.path == "ChangeEventHeader.recordIds")
+        #expect(batch.rowCount == 0 && batch.arenaCount == 0)
+        throw error
+      }
+    }
+    #expect(try decode(rows: 1 << 20, output: 1 << 20) == 100)
+    #expect(throws: EventDecodingError.self) { try decode(rows: 10_000, output: 1 << 20) }
+    #expect(throws: EventDecodingError.self) {
+      try decode(rows: 1 << 20, output: payload.count * 100)
+    }
+  }
+
   // MARK: All of them together
 
   @Test("Fields of any name, type and order, with any bytes, end as rows or as errors")
