@@ -156,6 +156,18 @@ public final class FileCheckpointStore {
     }
   }
 
+  /// Identifies this state directory, and this pipeline in it, for as long as the file exists: 16
+  /// hexadecimal digits, random, durable on return.
+  public func identity() throws(CheckpointError) -> String {
+    let paths = StatePaths(directory: self.directory, pipeline: self.pipeline)
+    do throws(FileSystemError) {
+      return try StateIdentity.value(paths.identity, in: self.directory, on: self.fileSystem)
+    } catch {
+      throw CheckpointError(
+        "cannot read or make the identity of pipeline '\(self.pipeline)'", error)
+    }
+  }
+
   private func takeLock() throws(CheckpointError) {
     let isFree: Bool
     var holder: Int32?

@@ -38,7 +38,8 @@ package protocol FileSystem: Sendable {
   func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool
 }
 
-/// How a file is opened. Files are made with mode 0640 unless `FilePermissions` say otherwise.
+/// How a file is opened. Files are made with mode 0640 unless `FilePermissions` say otherwise, with
+/// `ownerOnly` always with 0600.
 package struct OpenFlags: OptionSet, Sendable {
   package let rawValue: Int
   package init(rawValue: Int) { self.rawValue = rawValue }
@@ -50,6 +51,8 @@ package struct OpenFlags: OptionSet, Sendable {
   package static let truncate = Self(rawValue: 8)
   package static let append = Self(rawValue: 16)
   package static let directory = Self(rawValue: 32)
+  /// With `create`: nobody else may read the file.
+  package static let ownerOnly = Self(rawValue: 64)
 }
 
 package struct DirectoryEntry: Sendable, Equatable {

@@ -32,8 +32,10 @@ package struct SystemFileSystem: FileSystem {
     if flags.contains(.truncate) { bits |= O_TRUNC }
     if flags.contains(.append) { bits |= O_APPEND }
     if flags.contains(.directory) { bits |= O_DIRECTORY }
-    let file = try Self.call("open", path) { Glibc.open(path, bits, 0o640) }
-    guard flags.contains(.create), let permissions else { return file }
+    let isPrivate = flags.contains(.ownerOnly)
+    let mode: mode_t = isPrivate ? 0o600 : 0o640
+    let file = try Self.call("open", path) { Glibc.open(path, bits, mode) }
+    guard flags.contains(.create), !isPrivate, let permissions else { return file }
     do throws(FileSystemError) {
       try Self.set(permissions.mode, permissions.groupID, of: file, path)
     } catch {

@@ -58,7 +58,7 @@ struct FedTables {
   private func tables(
     fedBy topic: String, over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
-    let isChannel = PostgresSink.isChannel(topic)
+    let isChannel = TopicName.isChannel(topic)
     let stored = try connection.query(
       """
       SELECT table_name, entity, kind FROM \(self.bookkeeping.qualified("_etl_table")) \
@@ -69,7 +69,7 @@ struct FedTables {
       guard let name = stored[row, 0], let entity = stored[row, 1],
         let kind = stored[row, 2].flatMap({ TableDefinition.Kind(rawValue: $0) }),
         self.configuration.mode.tableKinds.contains(kind),
-        isChannel || entity == PostgresSink.entity(ofTopic: topic),
+        isChannel || entity == TopicName.entity(topic),
         try TableMapping.tableName(of: entity, kind, self.configuration) == name
       else { continue }
       if isChannel {

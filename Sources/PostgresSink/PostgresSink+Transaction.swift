@@ -89,6 +89,7 @@ extension PostgresSink {
 
   /// Everything but the commit.
   private func sendTransaction() throws {
+    var hasRepaired = false
     while true {
       var isChecking = false
       do {
@@ -96,7 +97,7 @@ extension PostgresSink {
       } catch let error as PostgresError
         where error.disposition == .rejectedRow && self.care != .immediateConstraints
       {
-        try self.rollBackAndCheckTables()
+        try self.rollBackAndCheckTables(after: error.sqlState)
         self.care = isChecking || self.care == .savepoints ? .immediateConstraints : .savepoints
       } catch let error as PostgresError
         where error.sqlState == "08P01" && self.connection.isConnected
@@ -104,16 +105,34 @@ extension PostgresSink {
         // So the server calls a field in a COPY that is shorter than its column's type.
         try self.rollBackAndCheckTables()
         throw error
+      } catch let error as PostgresError
+        where Self.isAboutTables(error) && self.connection.isConnected && !hasRepaired
+      {
+        guard try !self.rollBackAndCheckTables() else { throw error }
+        try self.repairTables()
+        hasRepaired = true
       }
     }
   }
 
+  /// A table, a column or a right that is not there, or a kind of table that takes no such statement.
+  private static func isAboutTables(_ error: PostgresError) -> Bool {
+    error.sqlState.map { $0.hasPrefix("42") || $0.hasPrefix("0A") } ?? false
+  }
+
   /// What is the tables' fault is not put down to rows.
-  private func rollBackAndCheckTables() throws {
+  ///
+  /// - Returns: false when a table is gone that can be rebuilt.
+  @discardableResult
+  private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
     try self.rollBack()
+    var isComplete = true
     for rows in self.pending where !rows.buffer.rows.isEmpty {
-      try self.catalog.check(rows.tables, over: self.connection)
+      let isThere = try self.catalog.check(
+        rows.tables, after: sqlState, over: self.connection)
+      isComplete = isComplete && isThere
     }
+    return isComplete
   }
 
   private func attemptTransaction(isChecking: inout Bool) throws {

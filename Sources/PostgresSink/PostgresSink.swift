@@ -24,7 +24,10 @@ package final class PostgresSink: TransactionalSink {
   private let views: ReportingViews
   private(set) var checkpoint: PostgresCheckpoint
   let connection: PostgresConnection
+  private let org: String
   private let takesOver: Bool
+  private let acceptsMissing: Bool
+  private let subscribed: [String]
 
   /// By identity of the layout, which the encoder keeps alive.
   private var encoders: [ObjectIdentifier: (encoder: CopyEncoder, rows: PendingRows)] = [:]
@@ -52,13 +55,24 @@ package final class PostgresSink: TransactionalSink {
   private var renewedAt = ContinuousClock.now
 
   /// Connects.
+  ///
+  /// - Parameters:
+  ///   - topics: those whose events are going to come.
+  ///   - takesOver: from another run, and from another pipeline or topic that has fed the tables.
+  ///   - acceptsMissing: tables that are gone, and cannot be rebuilt, are made anew without rows.
   package init(
     name: String, configuration: PostgresSinkConfiguration, pipeline: String, org: String,
-    owner: LeaseOwner, takesOver: Bool
+    topics: [String] = [], owner: LeaseOwner, takesOver: Bool, acceptsMissing: Bool = false
   ) throws {
     self.name = name
     self.configuration = configuration
-    self.catalog = TableCatalog(configuration)
+    self.catalog = TableCatalog(
+      configuration,
+      feeder: TableFeeder(pipeline: pipeline, sink: name, topics: topics, takesOver: takesOver))
+    self.org = org
+    self.subscribed = topics
+    self.acceptsMissing = acceptsMissing
+    self.catalog.acceptsMissing = acceptsMissing
     self.views = ReportingViews(schema: configuration.schema)
     self.checkpoint = PostgresCheckpoint(
       pipeline: pipeline, sink: name, org: org, owner: owner,
@@ -68,26 +82,72 @@ package final class PostgresSink: TransactionalSink {
     self.connection = try PostgresConnection(configuration.connection)
   }
 
-  /// Makes the sink's own tables, takes the lease.
+  /// Makes the sink's own tables, takes the lease, puts right what was dropped and can be rebuilt.
   ///
-  /// - Parameter positions: what the row of the checkpoint begins with if there is none; nil to
-  ///   make none.
+  /// - Parameters:
+  ///   - positions: what the row of the checkpoint begins with if there is none; nil to make none.
+  ///   - isKnown: a run before this one has used the schema.
   /// - Returns: the stored positions; nil when the database knows nothing of this sink.
   @discardableResult
   package func open(
-    creating positions: [String: TopicPosition]? = nil
+    creating positions: [String: TopicPosition]? = nil, isKnown: Bool = false
   ) throws -> [String: TopicPosition]? {
-    try self.retrying { try self.catalog.prepare(over: self.connection) }
+    self.catalog.onNotice = { [unowned self] in self.onNotice?($0) }
+    try self.retrying {
+      if isKnown { try self.catalog.checkSchema(over: self.connection) }
+      try self.catalog.prepare(over: self.connection)
+    }
+    let changes = try self.retrying {
+      try self.catalog.takeOverFeeds(org: self.org, over: self.connection)
+    }
+    for change in changes { self.onNotice?(change) }
+    try self.retrying { try self.catalog.checkFeeds(over: self.connection) }
     // A commit without answer may have been done; then the row is this run's already.
     let stored = try self.retrying {
       try self.checkpoint.acquire(
         over: self.connection, takesOver: self.takesOver, creating: positions)
     }
     try self.retrying { try self.fedTables.read(over: self.connection) }
+    if stored != nil { try self.repairTables() }
     if try self.retrying({ try self.views.isFreshnessOutdated(over: self.connection) }) {
       try self.updateViews(nil)
     }
     return stored
+  }
+
+  /// Makes anew what somebody has dropped: current tables, filled from the history, and views. Also
+  /// what a run that was killed has left half-filled.
+  func repairTables() throws {
+    let changes = try self.retrying {
+      try self.catalog.restore(acceptsMissing: self.acceptsMissing, over: self.connection)
+    }
+    for change in changes { self.onNotice?(change) }
+    // Views of a table that was renamed have gone with it.
+    for table in try self.fillTables() { try self.updateViews(table) }
+    let tables = try self.retrying {
+      try self.catalog.currentTablesWithoutView(over: self.connection)
+    }
+    for table in tables { try self.updateViews(table) }
+  }
+
+  /// - Returns: the current tables whose rows have come from the history.
+  @discardableResult
+  private func fillTables() throws -> [TableDefinition] {
+    let unfilled = try self.retrying { try self.catalog.unfilledTables(over: self.connection) }
+    for tables in unfilled {
+      let refold = Refold(
+        history: tables.history, current: tables.current, delete: self.configuration.delete)
+      let counts = try self.retrying {
+        try refold.refoldAll(over: self.connection) { _ in
+          // It takes longer than a lease when there are many; a failure shows at the next commit.
+          try? self.checkpoint.renew(over: self.connection)
+        }
+      }
+      try self.retrying { try self.catalog.noteFilled(tables.current, over: self.connection) }
+      self.onNotice?(
+        "table \(tables.current.qualifiedName): \(counts.checked) records rebuilt from the history")
+    }
+    return unfilled.map(\.current)
   }
 
   /// Who held the lease that this run has taken over; nil when none was held by another.
@@ -99,9 +159,12 @@ package final class PostgresSink: TransactionalSink {
     try self.retrying {
       let schema = SQLIdentifier.quoted(self.configuration.schema)
       let tables = try self.connection.query(
-        "SELECT table_name, kind, entity FROM \(schema)._etl_table")
+        """
+        SELECT table_name, kind, entity FROM \(schema)._etl_table \
+        WHERE to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL
+        """, [self.configuration.schema])
       let names = topics.map { SQLIdentifier.literal($0) }.joined(separator: ", ")
-      let entities = Set(topics.map(Self.entity))
+      let entities = Set(topics.map(TopicName.entity))
       var newest: Int?
       for row in 0..<tables.rowCount {
         guard let name = tables[row, 0], let entity = tables[row, 2] else { continue }
@@ -109,7 +172,7 @@ package final class PostgresSink: TransactionalSink {
         if tables[row, 1] == TableDefinition.Kind.history.rawValue {
           sql += " WHERE _topic IN (\(names))"
         } else if self.configuration.mode != .current
-          || !entities.contains(entity) && !topics.contains(where: Self.isChannel)
+          || !entities.contains(entity) && !topics.contains(where: TopicName.isChannel)
         {
           // Current rows do not tell of which topic they are.
           continue
@@ -121,11 +184,6 @@ package final class PostgresSink: TransactionalSink {
       }
       return newest
     }
-  }
-
-  /// Of several entities (contract/semantics.md section 2).
-  static func isChannel(_ topic: String) -> Bool {
-    topic == "/data/ChangeEvents" || topic.hasSuffix("__chn")
   }
 
   /// Ends the lease. An error only means that it ends by itself.
@@ -186,20 +244,10 @@ package final class PostgresSink: TransactionalSink {
   package func noteDeadLetter(_ letter: DeadLetter) throws {
     self.deadLetters.append(
       (
-        nil, Self.entity(ofTopic: letter.topic),
+        nil, TopicName.entity(letter.topic),
         ResyncTable.Entry(
           .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex)
       ))
-  }
-
-  /// `Opportunity` of `/data/OpportunityChangeEvent`; the last part of other topics' names.
-  static func entity(ofTopic topic: String) -> String {
-    let last = topic.split(separator: "/").last.map { String($0) } ?? topic
-    for suffix in ["__ChangeEvent", "ChangeEvent"] where last.hasSuffix(suffix) {
-      let base = last.dropLast(suffix.count)
-      if !base.isEmpty { return suffix.hasPrefix("__") ? "\(base)__c" : String(base) }
-    }
-    return last
   }
 
   private func encoder(
@@ -212,11 +260,12 @@ package final class PostgresSink: TransactionalSink {
       // Names of what other layouts write to may be others now.
       self.encoders = self.encoders.filter { $0.value.rows.entity != layout.entity }
       for change in tables.changes { self.onNotice?(change) }
+      try self.fillTables()
     }
     for field in tables.discarded {
       self.onNotice?("\(layout.entity): field \(field) has no column and is left out")
     }
-    try self.updateViews(tables)
+    try self.updateViews(tables.current)
     self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
     // Rows of earlier tables stay in a buffer of their own, before the new ones.
@@ -236,40 +285,45 @@ package final class PostgresSink: TransactionalSink {
     return made
   }
 
-  /// Events of a record can be put in order within one topic only.
+  /// Events of a record can be put in order within one topic only, and in a history those that two
+  /// topics deliver would be there twice.
   private func checkTopic(of layout: RecordLayout) throws(PostgresError) {
-    guard layout.family == .changeEvent, self.configuration.mode != .history else { return }
-    let other = self.encoders.values.first {
+    let known = self.encoders.values.first {
       $0.rows.entity == layout.entity && $0.rows.topic != layout.topic
     }
+    let other =
+      known?.rows.topic
+      ?? self.subscribed.first {
+        $0 != layout.topic && !TopicName.isChannel($0) && TopicName.entity($0) == layout.entity
+      }
     guard let other else { return }
     throw PostgresError(
       .configuration,
-      "postgres: \(layout.entity) comes from \(other.rows.topic) and from \(layout.topic), whose "
+      "postgres: \(layout.entity) comes from \(other) and from \(layout.topic), whose "
         + "order is not known; take one of them, or give one a sink with other tables in a pipeline "
         + "of its own")
   }
 
   /// Views are for those who read: where they hold a view locked for long, or own it, the load goes
   /// on without a change to it.
-  private func updateViews(_ tables: LayoutTables?) throws {
+  private func updateViews(_ current: TableDefinition?) throws {
     do {
       let outcome = try self.retrying(butFor: "55P03") {
         try self.connection.transaction { () throws(PostgresError) in
-          let outcome = try tables?.current.map { current throws(PostgresError) in
+          let outcome = try current.map { current throws(PostgresError) in
             try self.views.updateLive(current, over: self.connection)
           }
           _ = try self.views.updateFreshness(over: self.connection)
           return outcome
         }
       }
-      guard let current = tables?.current, outcome == .remade || outcome == .kept else { return }
+      guard let current, outcome == .remade || outcome == .kept else { return }
       let name = ReportingViews.liveName(current.name)
       self.onNotice?(
         outcome == .remade
           ? "view \(name) has other columns and was made anew; grant it again"
           : "view \(name) lacks new columns, since other views stand on it")
-    } catch let error as PostgresError where ["55P03", "42501"].contains(error.sqlState) {
+    } catch let error as PostgresError where ["55P03", "42501", "42809"].contains(error.sqlState) {
       if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
       self.onNotice?("views are left as they were: \(error.message)")
     }

@@ -1,5 +1,7 @@
 /// What a database says when it is asked whether a sink could write to it.
-package struct DatabaseProbe: Sendable, Equatable {
+package struct DatabaseProbe {
+  private let connection: PostgresConnection
+  private let configuration: PostgresSinkConfiguration
   /// `15.4`.
   package var serverVersion: String
   package var database: String
@@ -17,6 +19,8 @@ package struct DatabaseProbe: Sendable, Equatable {
   /// Connects and asks; changes nothing.
   package init(_ configuration: PostgresSinkConfiguration) throws(PostgresError) {
     let connection = try PostgresConnection(configuration.connection)
+    self.connection = connection
+    self.configuration = configuration
     let result = try connection.query(
       """
       SELECT current_setting('server_version'), current_database(), current_user, n.oid IS NOT NULL,
@@ -104,5 +108,14 @@ package struct DatabaseProbe: Sendable, Equatable {
           "GRANT \(privileges) ON \(bookkeeping.qualified(name)) TO \(role)")
       }
     }
+  }
+
+  /// What somebody has done to the tables.
+  ///
+  /// - Throws: `PostgresError` (configuration) when another pipeline or topic feeds them.
+  package func tables(_ feeder: TableFeeder) throws(PostgresError) -> [TableFinding] {
+    let catalog = TableCatalog(self.configuration, feeder: feeder)
+    try catalog.checkFeeds(over: self.connection)
+    return try catalog.survey(over: self.connection)
   }
 }

@@ -4,19 +4,26 @@ package import Pipeline
 
 /// Who runs a pipeline, as its row in `_etl_checkpoint` tells it.
 package struct LeaseOwner: Sendable, Equatable {
-  /// Host and state directory: one process at a time has that directory's lock, so whoever stands
-  /// in the row under the same place has ended.
+  /// Host and state directory, for people.
   package var place: String
+  /// Of the state directory: one process at a time has that directory's lock, so whoever stands in
+  /// the row with the same identity has ended. Without spaces.
+  package var identity: String
   package var processID: Int32
 
-  package init(place: String, processID: Int32) {
+  package init(place: String, identity: String, processID: Int32) {
     self.place = place
+    self.identity = identity
     self.processID = processID
   }
 
-  package var text: String { "\(self.place) pid \(self.processID)" }
+  package var text: String { "\(self.place) pid \(self.processID)\(self.suffix)" }
 
-  package func isSamePlace(_ text: String) -> Bool { text.hasPrefix("\(self.place) pid ") }
+  private var suffix: String { " id \(self.identity)" }
+
+  /// - Parameter text: the owner in a row. One without an identity, of an earlier version, is
+  ///   somebody else: its place may be that of several.
+  package func isSameState(_ text: String) -> Bool { text.hasSuffix(self.suffix) }
 }
 
 /// Another run has the pipeline, or has taken it over.
@@ -108,14 +115,14 @@ package struct PostgresCheckpoint {
           + "\(org), the login is for \(self.org): give the pipeline another name or the sink "
           + "another schema, or check the login")
     }
-    if row[0, 4] == "t", !takesOver, !self.owner.isSamePlace(owner) {
+    if row[0, 4] == "t", !takesOver, !self.owner.isSameState(owner) {
       throw LeaseError(
         description:
           "pipeline '\(self.pipeline)' is run by \(owner), sink '\(self.sink)', until at "
           + "least \(row[0, 5] ?? "?"); run again later, or with --take-over if that run is known "
           + "to have ended")
     }
-    if row[0, 4] == "t", !self.owner.isSamePlace(owner) {
+    if row[0, 4] == "t", !self.owner.isSameState(owner) {
       try self.noteTakeOver(from: owner, fence: fence, until: row[0, 5], over: connection)
     }
     self.fence = fence + 1
@@ -210,6 +217,15 @@ package struct PostgresCheckpoint {
       """, [self.pipeline, self.sink, "\(self.fence)", topics])
     guard row.rowCount == 1 else { throw self.takenOver(over: connection) }
     return row[0, 0] == "t"
+  }
+
+  /// Renews the lease without a commit. Changes nothing when another run has the row by now.
+  package func renew(over connection: PostgresConnection) throws {
+    try connection.query(
+      """
+      UPDATE \(self.table) SET lease_until = now() + \(Self.lease) \
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      """, [self.pipeline, self.sink, "\(self.fence)"])
   }
 
   /// Ends the lease at once, for the next run.

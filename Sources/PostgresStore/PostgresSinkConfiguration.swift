@@ -59,6 +59,9 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// `BillingAddress_City`) or the dotted path of its field, either with the entity before it
   /// (`Opportunity.Amount`) or without.
   package var columnTypes: [String: PostgresType]
+  /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
+  /// the current table, or of the history where there is no other.
+  package var indexes: [String] = []
 
   package init(
     connection: PostgresConnectionConfiguration, schema: String = "salesforce", mode: Mode = .both,
@@ -74,5 +77,24 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
     self.delete = delete
     self.contract = contract
     self.columnTypes = columnTypes
+  }
+
+  /// Some table would be written to by both.
+  package func sharesTables(_ other: Self) -> Bool {
+    self.connection.url == other.connection.url && self.schema == other.schema
+      && self.columns == other.columns
+      && self.mode.tableKinds.contains { kind in
+        other.mode.tableKinds.contains(kind)
+          && self.tables.template(kind) == other.tables.template(kind)
+      }
+  }
+
+  /// - Parameter column: of a table that is made again; the names that lines use are not known then.
+  func isIndexed(_ column: TableState.Registered, of entity: String) -> Bool {
+    let path = column.path.split(separator: ".").joined(separator: "_")
+    let names = [column.name, column.path, path]
+    return self.indexes.contains { index in
+      names.contains { index == $0 || index == "\(entity).\($0)" }
+    }
   }
 }

@@ -42,6 +42,7 @@ package final class StoredPositions {
   private let bookkeeping: Bookkeeping
   private let pipeline: String
   private let sink: String
+  private let configuration: PostgresSinkConfiguration
   private var table: String { self.bookkeeping.qualified("_etl_checkpoint") }
 
   /// Connects.
@@ -51,6 +52,7 @@ package final class StoredPositions {
     self.pipeline = pipeline
     self.sink = sink
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
+    self.configuration = configuration
     self.connection = try PostgresConnection(configuration.connection)
   }
 
@@ -85,6 +87,13 @@ package final class StoredPositions {
           lastChange: rows[row, 6].flatMap { Int64($0) },
           topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [])
       }
+    }
+  }
+
+  /// What somebody has done to the tables, if anything.
+  package func survey(feeder: TableFeeder) throws -> [TableFinding] {
+    try self.reading {
+      try TableCatalog(self.configuration, feeder: feeder).survey(over: self.connection)
     }
   }
 
@@ -188,7 +197,7 @@ package final class StoredPositions {
 
   /// - Throws: `LeaseError` while another place runs the pipeline.
   package func checkLease(_ state: SinkState, owner: LeaseOwner) throws {
-    guard state.isLeased, !owner.isSamePlace(state.owner) else { return }
+    guard state.isLeased, !owner.isSameState(state.owner) else { return }
     throw LeaseError(
       description:
         "pipeline '\(self.pipeline)' is run by \(state.owner), sink '\(self.sink)', until "

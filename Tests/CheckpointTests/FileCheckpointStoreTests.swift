@@ -52,6 +52,25 @@ struct FileCheckpointStoreTests {
     #expect(try self.store().load()?.topics == self.document.topics)
   }
 
+  @Test("A state directory has an identity that stays, and no other has the same")
+  func identity() throws {
+    let first = try self.store().identity()
+    #expect(first.utf8.count == 16)
+    #expect(try self.store().identity() == first)
+    let file = self.directory + "/opps.identity"
+    var status = stat()
+    #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    let elsewhere = try FileCheckpointStore(directory: self.root.path + "/b", pipeline: "opps")
+    #expect(try elsewhere.identity() != first)
+    // What a crash has cut off, or somebody has emptied, is made anew.
+    for text in ["", "abc", "\(first)\(first)\n", "not hexadecimal\n"] {
+      try text.write(toFile: file, atomically: false, encoding: .utf8)
+      let new = try self.store().identity()
+      #expect(new.utf8.count == 16 && new != first)
+      #expect(try self.store().identity() == new)
+    }
+  }
+
   @Test("The file is for people to read, and leaves nothing beside it")
   func readable() throws {
     let store = try self.store()

@@ -63,7 +63,9 @@ struct FreshnessTests {
       [
         SinkRun.topic: TopicPosition(beginningEpoch: 9, start: .earliest),
         "/data/Other": TopicPosition(beginningEpoch: 9, start: .earliest),
-      ], expecting: state, owner: LeaseOwner(place: "host /state", processID: 7), command: "c")
+      ], expecting: state,
+      owner: LeaseOwner(place: "host /state", identity: "host /state", processID: 7),
+      command: "c")
     try stored.commit()
     let tables = try self.freshness(database)
     #expect(tables.map(\.topics) == [[SinkRun.topic], [SinkRun.topic]])

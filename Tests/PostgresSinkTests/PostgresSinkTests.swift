@@ -25,7 +25,7 @@ import Testing
       SELECT owner, fence, lease_until > now() + interval '50 seconds', complete_through \
       FROM salesforce._etl_checkpoint
       """)
-    #expect(row[0].prefix(3) == ["host /state pid 7", "2", "t"])
+    #expect(row[0].prefix(3) == ["host /state pid 7 id host /state", "2", "t"])
     #expect(row[0][3].contains("2026-02-17"))
     run.sink.close()
     #expect(
@@ -70,7 +70,7 @@ import Testing
     try SinkRun(database).begin().sink.close()
     let sink = try PostgresSink(
       name: "warehouse", configuration: database.configuration(), pipeline: "opps", org: "00X",
-      owner: LeaseOwner(place: "host /state", processID: 7), takesOver: false)
+      owner: LeaseOwner(place: "host /state", identity: "a", processID: 7), takesOver: false)
     let error = postgresError { try sink.open() }
     #expect(error?.disposition == .configuration)
     #expect(error?.message.contains("00D") == true)
@@ -119,13 +119,17 @@ import Testing
     let error = postgresError { try run.write(["a"], layout: channel) }
     #expect(error?.disposition == .configuration)
     #expect(error?.message.contains("/data/ChangeEvents") == true)
-    // A history is in no order.
+    // In a history each event would be there twice.
     let history = try SinkRun(try await TestDatabase()) { $0.mode = .history }
     try history.sink.open(creating: [:])
     try history.write(["a"])
-    try history.write(["b"], layout: channel)
-    try history.commit()
-    #expect(try history.history() == ["a", "b"])
+    #expect(postgresError { try history.write(["b"], layout: channel) } != nil)
+    // The channel may come first: that the object has a topic of its own is known all the same.
+    let early = try SinkRun(
+      try await TestDatabase(), topics: ["/data/ChangeEvents", SinkRun.topic])
+    try early.sink.open(creating: [:])
+    #expect(postgresError { try early.write(["a"], layout: channel) } != nil)
+    #expect(try early.eye.column("SELECT table_name FROM salesforce._etl_table") == [])
   }
 
   @Test("Stages of its own arrange its columns, and nobody else's")
@@ -164,12 +168,12 @@ import Testing
 
     let taker = try SinkRun(database, place: "elsewhere /state", takesOver: true, ordinal: 2)
     #expect(try taker.sink.open()?[SinkRun.topic]?.nextOrdinal == 2)
-    #expect(taker.sink.formerLease?.owner == "host /state pid 7")
+    #expect(taker.sink.formerLease?.owner == "host /state pid 7 id host /state")
     let entries = "SELECT detail FROM salesforce._etl_journal WHERE action = 'take_over'"
     let entry = try JSONValue(parsing: #require(try taker.eye.column(entries).first))
     #expect(entry["command"] == "run --take-over" && entry["sink"] == "warehouse")
-    #expect(entry["owner"] == "elsewhere /state pid 7")
-    #expect(entry["former_owner"] == "host /state pid 7")
+    #expect(entry["owner"] == "elsewhere /state pid 7 id elsewhere /state")
+    #expect(entry["former_owner"] == "host /state pid 7 id host /state")
     #expect(entry["fence"]?.integer == 3)
     try owner.write(["lost"])
     let fenced = #expect(throws: LeaseError.self) { try owner.commit() }
@@ -197,6 +201,19 @@ import Testing
     #expect(third.sink.formerLease == nil)
     let entries = "SELECT count(*) FROM salesforce._etl_journal WHERE action = 'take_over'"
     #expect(try third.eye.column(entries) == ["0"])
+  }
+
+  @Test("Containers with one host name and path are two owners; a renamed host is the same one")
+  func identity() async throws {
+    let database = try await TestDatabase()
+    try SinkRun(database, place: "etl /state", identity: "aa").begin()
+    let twin = try SinkRun(database, place: "etl /state", identity: "bb")
+    #expect(throws: LeaseError.self) { try twin.sink.open() }
+    // An owner of an earlier version has no identity: it may be any container of that name.
+    try twin.eye.execute("UPDATE salesforce._etl_checkpoint SET owner = 'etl /state pid 7'")
+    #expect(throws: LeaseError.self) { try twin.sink.open() }
+    try twin.eye.execute("UPDATE salesforce._etl_checkpoint SET owner = 'etl /state pid 7 id aa'")
+    #expect(try SinkRun(database, place: "new /mnt/state", identity: "aa").sink.open() != nil)
   }
 
   @Test("A fence that was taken between preparing and committing waits for the commit")

@@ -32,7 +32,9 @@ final class SinkRun {
   }
 
   init(
-    _ database: TestDatabase, place: String = "host /state", takesOver: Bool = false,
+    _ database: TestDatabase, place: String = "host /state", identity: String? = nil,
+    pipeline: String = "opps", topics: [String] = [SinkRun.topic], takesOver: Bool = false,
+    acceptsMissing: Bool = false,
     ordinal: Int64 = 0, epoch: Int = 1, url: String? = nil,
     _ change: (inout PostgresSinkConfiguration) -> Void = { _ in }
   ) throws {
@@ -44,8 +46,9 @@ final class SinkRun {
       configuration: database.configuration {
         if let url { $0.connection.url = url }
         change(&$0)
-      }, pipeline: "opps", org: "00D", owner: LeaseOwner(place: place, processID: 7),
-      takesOver: takesOver)
+      }, pipeline: pipeline, org: "00D", topics: topics,
+      owner: LeaseOwner(place: place, identity: identity ?? place, processID: 7),
+      takesOver: takesOver, acceptsMissing: acceptsMissing)
     self.sink.onNotice = { [unowned self] notice in
       self.notices.append(notice)
       do { try self.onNotice?(notice) } catch { self.notices.append("\(error)") }

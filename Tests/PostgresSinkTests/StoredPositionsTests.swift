@@ -8,7 +8,7 @@ import Testing
 struct StoredPositionsTests {
   private static let topic = "/data/OpportunityChangeEvent"
   private static let begun = TopicPosition(beginningEpoch: 4, start: .earliest)
-  private let here = LeaseOwner(place: "here /state", processID: 1)
+  private let here = LeaseOwner(place: "here /state", identity: "a", processID: 1)
 
   private func checkpoint(_ database: TestDatabase, owner: LeaseOwner) -> PostgresCheckpoint {
     PostgresCheckpoint(
@@ -38,8 +38,8 @@ struct StoredPositionsTests {
     _ = try run.acquire(over: connection, takesOver: false, creating: [Self.topic: Self.begun])
     let stored = try self.positions(database)
     let state = try #require(try stored.read())
-    #expect(state.isLeased && state.owner == "here /state pid 1")
-    let other = LeaseOwner(place: "there /state", processID: 2)
+    #expect(state.isLeased && state.owner == "here /state pid 1 id a")
+    let other = LeaseOwner(place: "there /state", identity: "b", processID: 2)
     #expect(throws: LeaseError.self) {
       try stored.set([Self.topic: Self.begun], expecting: state, owner: other, command: "c")
     }

@@ -18,6 +18,8 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
     case refused
     /// Tables, names or settings do not fit. Exit code 78.
     case configuration
+    /// A table was dropped that cannot be rebuilt. Exit code 65.
+    case lostTable
     /// A schema needs what the contract does not allow to add. Exit code 65.
     case contract
     /// This program has used the server wrongly. Exit code 70.

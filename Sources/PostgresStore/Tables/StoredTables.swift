@@ -21,7 +21,7 @@ extension TableCatalog {
     for row in 0..<entities.rowCount {
       guard let entity = entities[row, 0] else { continue }
       var state = try self.emptyState(ofEntity: entity, kinds: [.history, .current])
-      try state.read(over: connection, hasBookkeeping: true)
+      try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
       // Tables of other names belong to another pipeline.
       guard
         state.tables.allSatisfy({

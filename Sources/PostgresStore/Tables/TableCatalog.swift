@@ -9,10 +9,17 @@ package import Pipeline
 package final class TableCatalog {
   let configuration: PostgresSinkConfiguration
   let bookkeeping: Bookkeeping
+  /// Nil for one that only looks.
+  let feeder: TableFeeder?
+  /// Tables that are gone, and cannot be rebuilt, are made anew without rows.
+  package var acceptsMissing = false
   private var hasBookkeeping = false
+  /// Told of bookkeeping that was gone, one sentence each.
+  package var onNotice: ((String) -> Void)?
 
-  package init(_ configuration: PostgresSinkConfiguration) {
+  package init(_ configuration: PostgresSinkConfiguration, feeder: TableFeeder? = nil) {
     self.configuration = configuration
+    self.feeder = feeder
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
   }
 
@@ -23,6 +30,9 @@ package final class TableCatalog {
     try self.survivingRaces { () throws(PostgresError) in
       let statements = try self.missingBookkeeping(over: connection)
       guard !statements.isEmpty else { return }
+      let existing = try self.existingBookkeeping(over: connection)
+      let lost = Bookkeeping.names.filter { !existing.contains($0) }
+      if !existing.isEmpty { self.onNotice?(Self.lostBookkeeping(lost)) }
       try connection.transaction { () throws(PostgresError) in
         try connection.execute(statements.joined(separator: ";\n"))
       }
@@ -43,59 +53,92 @@ package final class TableCatalog {
     let empty = try self.emptyState(of: mapping)
     return try self.survivingRaces { () throws(PostgresError) in
       var state = empty
-      try state.read(over: connection, hasBookkeeping: true)
-      let evolution = try TableEvolution(state, mapping, self.configuration)
+      try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+      let evolution = try self.evolution(of: state, mapping, layout.topic)
       guard !evolution.statements.isEmpty else { return evolution.tables }
-      return try connection.transaction { () throws(PostgresError) in
-        try connection.execute(
-          "LOCK TABLE \(self.bookkeeping.qualified("_etl_table")) IN SHARE ROW EXCLUSIVE MODE")
-        // What was read before may have been changed by whoever held the lock.
-        var state = empty
-        try state.read(over: connection, hasBookkeeping: true)
-        let evolution = try TableEvolution(state, mapping, self.configuration)
-        if !evolution.statements.isEmpty {
-          try connection.execute(evolution.statements.joined(separator: ";\n"))
+      do throws(PostgresError) {
+        return try connection.transaction { () throws(PostgresError) in
+          try self.lock(over: connection)
+          // What was read before may have been changed by whoever held the lock.
+          var state = empty
+          try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+          let evolution = try self.evolution(of: state, mapping, layout.topic)
+          if !evolution.statements.isEmpty {
+            try connection.execute(evolution.statements.joined(separator: ";\n"))
+          }
+          return evolution.tables
         }
+      } catch {
+        // insufficient_privilege: a role that only writes rows loads tables that are there.
+        guard evolution.isOnlyFeed, error.sqlState == "42501" else { throw error }
+        try self.noteUnlocked(evolution.statements, over: connection)
         return evolution.tables
       }
     }
   }
 
+  private func evolution(
+    of state: EntityState, _ mapping: TableMapping, _ topic: String
+  ) throws(PostgresError) -> TableEvolution {
+    try TableEvolution(
+      state, mapping, self.configuration, feeder: self.feeder, topic: topic,
+      acceptsMissing: self.acceptsMissing)
+  }
+
+  /// Where the role may write no journal either, nothing is noted.
+  private func noteUnlocked(
+    _ statements: [String], over connection: PostgresConnection
+  ) throws(PostgresError) {
+    do throws(PostgresError) {
+      try connection.transaction { () throws(PostgresError) in
+        try connection.execute(statements.joined(separator: ";\n"))
+      }
+    } catch {
+      guard error.sqlState == "42501" else { throw error }
+    }
+  }
+
   /// Finds out whether the tables still are what they were when the rows for them were encoded.
   ///
-  /// - Throws: `PostgresError` (configuration) naming a column that was altered or removed.
+  /// - Parameter sqlState: what the database has refused, if it has.
+  /// - Returns: false when a table is gone that `restore` makes anew.
+  /// - Throws: `PostgresError` saying what was altered, and what to do.
   package func check(
-    _ tables: LayoutTables, over connection: PostgresConnection
-  ) throws(PostgresError) {
-    for table in [tables.history, tables.current] {
-      guard let table else { continue }
-      let result = try connection.query(
-        """
-        SELECT a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod)
-        FROM pg_catalog.pg_class c
-        JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-        JOIN pg_catalog.pg_attribute a
-          ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-        WHERE n.nspname = $1 AND c.relname = $2
-        """, [table.schema, table.name])
-      var types: [String: (oid: UInt32, name: String)] = [:]
-      for row in 0..<result.rowCount {
-        guard let name = result[row, 0], let oid = result[row, 1].flatMap(UInt32.init) else {
-          continue
-        }
-        types[name] = (oid, result[row, 2] ?? "")
+    _ tables: LayoutTables, after sqlState: String? = nil, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    let definitions = [tables.history, tables.current].compactMap { $0 }
+    guard let entity = definitions.first?.entity else { return true }
+    var state = EntityState(
+      entity: entity,
+      tables: definitions.map { TableState(kind: $0.kind, schema: $0.schema, name: $0.name) })
+    try state.read(over: connection, bookkeeping: try self.existingBookkeeping(over: connection))
+    for (table, definition) in zip(state.tables, definitions) {
+      guard table.exists else {
+        if table.kind == .current, state.hasHistoryToRebuildFrom { return false }
+        throw table.missing(entity)
       }
-      for column in table.dataColumns {
-        let type = types[column.name]
-        guard let type, PostgresType(oid: type.oid) == column.type else {
+      if let obstacle = table.obstacle() { throw obstacle }
+      if let renamed = table.renamedColumns.first { throw table.error(renamed) }
+      // not_null_violation
+      if sqlState == "23502", let column = table.refusingColumn() { throw column }
+      for column in definition.dataColumns {
+        let found = table.column(column.name)
+        guard let found, PostgresType(oid: found.typeOID) == column.type else {
           throw PostgresError(
             .configuration,
             "postgres: column \(column.quotedName) of \(table.qualifiedName) was "
-              + (type.map { "altered to \($0.name)" } ?? "removed")
+              + (found.map { "altered to \($0.sqlType)" } ?? "removed")
               + " during the run; run again")
         }
       }
     }
+    return true
+  }
+
+  /// Changes of tables happen one at a time.
+  func lock(over connection: PostgresConnection) throws(PostgresError) {
+    try connection.execute(
+      "LOCK TABLE \(self.bookkeeping.qualified("_etl_table")) IN SHARE ROW EXCLUSIVE MODE")
   }
 
   func emptyState(of mapping: TableMapping) throws(PostgresError) -> EntityState {
@@ -134,6 +177,14 @@ package final class TableCatalog {
   ) throws(PostgresError) -> [String] {
     let schema = try connection.query(
       "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1", [self.configuration.schema])
+    return self.bookkeeping.statements(
+      schemaExists: schema.rowCount > 0, existing: try self.existingBookkeeping(over: connection))
+  }
+
+  /// Names of the sink's own tables that are there.
+  func existingBookkeeping(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> Set<String> {
     let tables = try connection.query(
       """
       SELECT c.relname FROM pg_catalog.pg_class c
@@ -142,7 +193,7 @@ package final class TableCatalog {
       """, [self.configuration.schema])
     var existing: Set<String> = []
     for row in 0..<tables.rowCount { existing.insert(tables[row, 0] ?? "") }
-    return self.bookkeeping.statements(schemaExists: schema.rowCount > 0, existing: existing)
+    return existing.intersection(Bookkeeping.names)
   }
 
   /// Runs `body` again when another process has created the same at the same moment.

@@ -8,7 +8,11 @@ struct TableEvolution {
   private(set) var statements: [String] = []
   /// One sentence each.
   private(set) var changes: [String] = []
+  /// Those of the changes that replace what somebody has dropped.
+  private(set) var repairs: [String] = []
   private(set) var discarded: [String] = []
+  /// The statements do nothing but to note who feeds the tables.
+  private(set) var isOnlyFeed = false
   /// Data columns of tables that are created: their lines go into the statement at `place`. A
   /// rename ends that, since what follows it has to stay behind it.
   private var creations: [Int: (place: Int, lines: [String])] = [:]
@@ -19,29 +23,49 @@ struct TableEvolution {
   private let mapping: TableMapping
   private let configuration: PostgresSinkConfiguration
   private let bookkeeping: Bookkeeping
-  private var isFirstSight: Bool { !self.state.knownSchemas.contains(self.mapping.schemaID) }
+  private let feeder: TableFeeder?
+  /// Whose events the layout describes.
+  private let topic: String?
+  private let acceptsMissing: Bool
+  private var isFirstSight: Bool {
+    !self.mapping.schemaID.isEmpty && !self.state.knownSchemas.contains(self.mapping.schemaID)
+  }
 
+  /// - Parameters:
+  ///   - feeder: who writes to the tables; nil when nobody is going to.
+  ///   - topic: of the layout; nil when there is none.
+  ///   - acceptsMissing: tables that are gone, and cannot be rebuilt, are made anew without rows.
   init(
-    _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration
+    _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
+    feeder: TableFeeder? = nil, topic: String? = nil, acceptsMissing: Bool = false
   ) throws(PostgresError) {
     self.state = state
     self.mapping = mapping
     self.configuration = configuration
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
+    self.feeder = feeder
+    self.topic = topic
+    self.acceptsMissing = acceptsMissing
     for table in state.tables { try self.check(table) }
-    self.createTables()
+    try self.createTables()
     self.alignTables()
+    self.followRenames()
     for field in mapping.fields { try self.place(field) }
     if !self.missing.isEmpty {
       throw PostgresError(
         .contract,
-        "postgres: contract freeze: schema \(mapping.schemaID) of \(mapping.entity) needs "
+        "postgres: contract freeze: "
+          + (mapping.schemaID.isEmpty ? "" : "schema \(mapping.schemaID) of ")
+          + "\(mapping.entity) needs "
           + self.missing.joined(separator: "; ")
           + ". Make the change (`pubsub-etl plan` prints it), or set contract to evolve or discard")
     }
     if self.isFirstSight { self.noteSchema() }
+    self.isOnlyFeed = self.statements.isEmpty
+    self.noteFeed()
     for table in self.state.tables.indices {
       self.finishCreation(table)
+      self.createIndexes(table)
       self.state.tables[table].isNew = false
     }
   }
@@ -49,36 +73,28 @@ struct TableEvolution {
   // MARK: Tables
 
   private func check(_ table: TableState) throws(PostgresError) {
-    guard let relationKind = table.relationKind else { return }
-    let name = table.qualifiedName
-    guard relationKind == "r" || relationKind == "p" else {
-      throw PostgresError(
-        .configuration,
-        "postgres: \(name) is needed as a table but is something else (relkind \(relationKind)); "
-          + "choose another name in tables.\(table.kind.rawValue)")
-    }
     if let entity = table.registeredEntity,
       entity != self.mapping.entity || table.registeredKind != table.kind.rawValue
     {
       throw PostgresError(
         .configuration,
-        "postgres: table \(name) holds \(table.registeredKind ?? "") rows of \(entity) and cannot "
-          + "hold \(table.kind.rawValue) rows of \(self.mapping.entity) as well; "
-          + "tables.\(table.kind.rawValue) must give each its own name")
+        "postgres: table \(table.qualifiedName) holds \(table.registeredKind ?? "") rows of "
+          + "\(entity) and cannot hold \(table.kind.rawValue) rows of \(self.mapping.entity) as "
+          + "well; tables.\(table.kind.rawValue) must give each its own name")
     }
-    let unfit = TableDefinition.fixedColumns(table.kind).filter { fixed in
-      table.column(fixed.name)?.sqlType != fixed.sqlType
+    if let feeder, let topic, let feed = table.feed,
+      let conflict = feeder.conflict(table.qualifiedName, fedBy: feed, topic: topic)
+    {
+      throw conflict
     }
-    guard unfit.isEmpty else {
-      let list = unfit.map { "\($0.name) \($0.sqlType)" }.joined(separator: ", ")
-      throw PostgresError(
-        .configuration,
-        "postgres: table \(name) exists but is not one of this program's: it lacks \(list). Rename "
-          + "it, or choose another name in tables.\(table.kind.rawValue)")
+    if let obstacle = table.obstacle() { throw obstacle }
+    let wanted = Set(self.mapping.fields.map(\.name))
+    if let renamed = table.renamedColumns.first(where: { wanted.contains($0.registered) }) {
+      throw table.error(renamed)
     }
   }
 
-  private mutating func createTables() {
+  private mutating func createTables() throws(PostgresError) {
     for index in self.state.tables.indices {
       let table = self.state.tables[index]
       if table.exists {
@@ -93,11 +109,29 @@ struct TableEvolution {
       if self.configuration.contract == .freeze {
         self.missing.append("table \(table.qualifiedName)")
       }
-      self.create(index)
+      if table.registeredEntity == nil {
+        self.create(index)
+      } else {
+        try self.createAgain(index)
+      }
     }
   }
 
-  private mutating func create(_ index: Int) {
+  /// The table was there: somebody has dropped or renamed it.
+  private mutating func createAgain(_ index: Int) throws(PostgresError) {
+    let table = self.state.tables[index]
+    let canBeRebuilt = table.kind == .current && self.state.hasHistoryToRebuildFrom
+    guard canBeRebuilt || self.acceptsMissing else { throw table.missing(self.mapping.entity) }
+    self.create(index, isRebuilt: canBeRebuilt)
+    self.repairs.append(
+      canBeRebuilt
+        ? "table \(table.qualifiedName) was gone and is rebuilt from the history; grants on it and "
+          + "its views have to be given again, and records without history are not in it"
+        : "table \(table.qualifiedName) was gone and is made anew, without the rows it had")
+    self.changes += self.repairs.suffix(1)
+  }
+
+  private mutating func create(_ index: Int, isRebuilt: Bool = false) {
     let table = self.state.tables[index]
     let fixed = TableDefinition.fixedColumns(table.kind)
     let lines = fixed.map { column in
@@ -115,10 +149,19 @@ struct TableEvolution {
     if table.kind == .history {
       let key = self.mapping.family == .changeEvent ? "_record_id, _event_id" : "_event_id"
       self.statements.append("CREATE INDEX ON \(table.qualifiedName) (\(key))")
+      // Not of current tables: it would be another index to change with every update.
+      self.statements.append("CREATE INDEX ON \(table.qualifiedName) (_commit_timestamp)")
     }
-    self.register(table)
-    self.note(table, "create_table", "\(table.kind.rawValue) of \(self.mapping.entity)")
-    self.changes.append("table \(table.qualifiedName) created")
+    let detail = "\(table.kind.rawValue) of \(self.mapping.entity)"
+    if table.registeredEntity == nil {
+      self.register(table)
+      self.note(table, "create_table", detail)
+      self.changes.append("table \(table.qualifiedName) created")
+    } else if isRebuilt {
+      self.note(table, Rebuilding.begun, "\(detail), which was gone")
+    } else {
+      self.note(table, "create_table", "\(detail), without the rows of the one that was gone")
+    }
     self.state.tables[index].relationKind = "r"
     self.state.tables[index].isNew = true
     self.state.tables[index].registeredEntity = self.mapping.entity
@@ -139,6 +182,51 @@ struct TableEvolution {
     self.statements[creation.place] =
       "CREATE TABLE \(table.qualifiedName) (\n"
       + creation.lines.joined(separator: ",\n") + "\n)" + options
+  }
+
+  private mutating func createIndexes(_ index: Int) {
+    let table = self.state.tables[index]
+    guard table.isNew,
+      table.kind == .current || !self.state.tables.contains(where: { $0.kind == .current })
+    else { return }
+    let fields = zip(self.mapping.fields, self.columnNames).filter { $0.0.isIndexed }.map(\.1)
+    for column in table.registered
+    where table.column(column.name) != nil
+      && (fields.contains(column.name)
+        || self.configuration.isIndexed(column, of: self.mapping.entity))
+    {
+      self.statements.append(
+        "CREATE INDEX ON \(table.qualifiedName) (\(SQLIdentifier.quoted(column.name)))")
+    }
+  }
+
+  private mutating func noteFeed() {
+    guard let feeder, let topic else { return }
+    let feed = feeder.feed(topic)
+    for index in self.state.tables.indices where self.state.tables[index].feed != feed {
+      self.note(self.state.tables[index], TableFeed.action, feed.detail, isOfSchema: false)
+      if self.state.tables[index].feed != nil {
+        self.changes.append(
+          "table \(self.state.tables[index].qualifiedName) is taken over for topic \(topic)")
+      }
+      self.state.tables[index].feed = feed
+    }
+  }
+
+  /// Somebody has renamed a column, and a stage gives the field that name now: the bookkeeping
+  /// follows, and so do the names in the history's lists.
+  private mutating func followRenames() {
+    for index in self.state.tables.indices {
+      for renamed in self.state.tables[index].renamedColumns {
+        let isWanted = self.mapping.fields.contains {
+          $0.path == renamed.path && $0.name == renamed.found
+        }
+        guard isWanted else { continue }
+        self.note(
+          self.state.tables[index], "rename_column", "\(renamed.registered) to \(renamed.found)")
+        self.renameRegistered(renamed.registered, to: renamed.found, in: index)
+      }
+    }
   }
 
   /// Gives each table the columns that only the other has: one was made later, or was not written
@@ -304,7 +392,9 @@ struct TableEvolution {
       self.statements.append(
         "ALTER TABLE \(table.qualifiedName) ADD COLUMN \(column) \(type.sqlName)")
       self.note(table, "add_column", "\(name) \(type.sqlName) for \(path)")
-      self.changes.append("column \(column) \(type.sqlName) added to \(table.qualifiedName)")
+      self.changes.append(
+        "column \(column) \(type.sqlName) added to \(table.qualifiedName)"
+          + self.returning(name, to: table))
     }
     if let salesforceType {
       self.statements.append(
@@ -314,6 +404,21 @@ struct TableEvolution {
     self.state.tables[index].columns.append(
       TableState.Column(name: name, typeOID: type.oid, sqlType: type.sqlName))
     self.register(name, type, path, salesforceType, in: index)
+  }
+
+  /// What becomes of the earlier rows of a column that somebody has dropped, as the end of a
+  /// sentence; empty for a column that was not there before.
+  private mutating func returning(_ name: String, to table: TableState) -> String {
+    guard table.registered[name] != nil else { return "" }
+    // Columns that have just been made have no number.
+    let isInHistory = self.state.tables.contains {
+      $0.kind == .history && ($0.column(name)?.number ?? 0) > 0
+    }
+    guard table.kind == .current, isInHistory else {
+      return " again, where it was dropped; rows from before have no value in it"
+    }
+    self.note(table, Rebuilding.begun, "column \(name) was gone")
+    return " again, where it was dropped, and is filled from the history"
   }
 
   private mutating func registerIfUnknown(
@@ -366,6 +471,11 @@ struct TableEvolution {
             + "\(names[0]), \(names[1])) WHERE \(names[0]) = ANY (_stale_fields)")
       }
     }
+    self.renameRegistered(name, to: newName, in: index)
+  }
+
+  private mutating func renameRegistered(_ name: String, to newName: String, in index: Int) {
+    let table = self.state.tables[index]
     guard self.state.tables[index].registered.change(name, { $0.name = newName }) else { return }
     self.statements.append(
       "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET column_name = "
@@ -386,9 +496,15 @@ struct TableEvolution {
     self.state.knownSchemas.insert(self.mapping.schemaID)
   }
 
-  private mutating func note(_ table: TableState, _ action: String, _ detail: String) {
-    let values = [table.name, action, detail, self.mapping.schemaID]
-      .map { SQLIdentifier.literal($0) }.joined(separator: ", ")
+  private mutating func note(
+    _ table: TableState, _ action: String, _ detail: String, isOfSchema: Bool = true
+  ) {
+    let schema =
+      isOfSchema && !self.mapping.schemaID.isEmpty
+      ? SQLIdentifier.literal(self.mapping.schemaID) : "NULL"
+    let values =
+      ([table.name, action, detail].map { SQLIdentifier.literal($0) } + [schema])
+      .joined(separator: ", ")
     self.statements.append(
       "INSERT INTO \(self.bookkeeping.qualified("_etl_journal")) (table_name, action, detail, "
         + "schema_id) VALUES (\(values))")

@@ -13,6 +13,8 @@ package struct TableMapping: Sendable {
     package var path: String
     package var salesforceType: String?
     package var content: Column.Content
+    /// New tables get an index on it.
+    package var isIndexed = false
   }
 
   package let entity: String
@@ -20,6 +22,14 @@ package struct TableMapping: Sendable {
   package let family: RecordLayout.Family
   /// In the order of the layout's columns.
   package let fields: [Field]
+
+  /// Of no layout: what is known of an entity without one.
+  init(entity: String, family: RecordLayout.Family) {
+    self.entity = entity
+    self.schemaID = ""
+    self.family = family
+    self.fields = []
+  }
 
   /// - Throws: `PostgresError` (configuration) for names that are taken twice, or that tables have
   ///   for themselves; both paths are named.
@@ -58,7 +68,10 @@ package struct TableMapping: Sendable {
       fields.append(
         Field(
           name: name, type: type, path: path, salesforceType: column.salesforceType,
-          content: column.content))
+          content: column.content,
+          isIndexed: configuration.indexes.contains { index in
+            [column.name, path, name].contains { [$0, "\(layout.entity).\($0)"].contains(index) }
+          }))
     }
     self.fields = fields
   }

@@ -27,6 +27,9 @@ struct CheckCommand: AsyncParsableCommand {
     let secrets = configuration.secrets
     StandardStream.output.write(
       PrintableText(lines: ConfigurationSummary.text(configuration), hiding: secrets))
+    for warning in configuration.securityWarnings {
+      StandardStream.error.write(PrintableText(line: "warning: \(warning)", hiding: secrets))
+    }
     for line in LocalCheck.warnings(configuration) {
       StandardStream.error.write(PrintableText(line: line, hiding: secrets))
     }
@@ -40,7 +43,7 @@ struct CheckCommand: AsyncParsableCommand {
       for line in try await ConnectionCheck.askService(configuration) {
         StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
-      for line in try ConnectionCheck.askDatabases(configuration.postgresSinks) {
+      for line in try ConnectionCheck.askDatabases(configuration) {
         StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
     } catch {

@@ -42,7 +42,8 @@ struct PlanCommand: AsyncParsableCommand {
       for sink in configuration.postgresSinks {
         let stages = sink.stageChain()
         let layouts = try planned.layouts.map { try stages.layout(for: $0) }
-        let plan = try TableCatalog.plan(layouts, sink.sink)
+        let plan = try TableCatalog.plan(
+          layouts, sink.sink, feeder: configuration.feeder(sink))
         let text = PrintableText(sql: Self.text(plan, sink: sink.name), hiding: secrets)
         guard StandardStream.output.write(text) else {
           throw RunFailure(.output, reason: "output", "standard output cannot be written")
@@ -64,6 +65,7 @@ struct PlanCommand: AsyncParsableCommand {
   /// What the contract makes of it, one sentence each.
   static func consequences(_ plan: TablePlan, sink: String) -> [String] {
     plan.refusals.map { "sink '\(sink)': a run would end with 65: \($0)" }
+      + plan.notes.map { "sink '\(sink)': \($0)" }
       + plan.discarded.sorted { $0.key < $1.key }.map { entity, fields in
         "sink '\(sink)': contract discard: \(entity): left out for want of a column: "
           + fields.joined(separator: ", ")

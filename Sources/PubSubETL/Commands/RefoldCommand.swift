@@ -12,7 +12,8 @@ struct RefoldCommand: AsyncParsableCommand {
       right: nothing changes then. Needs a postgres sink of mode both; no login to Salesforce. \
       Safe beside a run, which waits while some records at a time are rebuilt. Records without \
       history stay as they are. What failed half-way may be repeated.
-      Exit codes: 0 done; 64 command line, or no such sink or entity; 69 database unavailable; 74 \
+      A current table that was dropped is made again. Exit codes: 0 done; 64 command line, or no such \
+      sink or entity; 65 a table was dropped that cannot be rebuilt; 69 database unavailable; 74 \
       its disk is full; 77 it refuses; 78 mistakes in the file, or tables that do not fit.
       """)
 
@@ -33,9 +34,7 @@ struct RefoldCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     do {
-      for sink in try self.sinks(configuration) {
-        try self.refold(sink, hiding: configuration.secrets)
-      }
+      for sink in try self.sinks(configuration) { try self.refold(sink, of: configuration) }
     } catch {
       throw RunFailure(error).reported(hiding: configuration.secrets)
     }
@@ -63,9 +62,24 @@ struct RefoldCommand: AsyncParsableCommand {
     return usable
   }
 
-  private func refold(_ sink: PostgresSinkSettings, hiding secrets: SecretMask) throws {
+  private func refold(
+    _ sink: PostgresSinkSettings, of configuration: PipelineConfiguration
+  ) throws {
+    let secrets = configuration.secrets
     let connection = try PostgresConnection(sink.sink.connection)
-    let all = try TableCatalog(sink.sink).storedTables(over: connection)
+    let catalog = TableCatalog(sink.sink, feeder: configuration.feeder(sink))
+    // Tables that are not what they were would be compared with a part of themselves.
+    for finding in try catalog.survey(over: connection) {
+      guard let disposition = finding.disposition, self.entity ?? finding.entity == finding.entity
+      else { continue }
+      throw PostgresError(disposition, finding.message)
+    }
+    for change in try catalog.restore(acceptsMissing: false, over: connection) {
+      StandardStream.error.write(
+        PrintableText(line: "sink '\(sink.name)': \(change)", hiding: secrets))
+    }
+    let unfilled = try catalog.unfilledTables(over: connection)
+    let all = try catalog.storedTables(over: connection)
     let chosen = all.filter { self.entity == nil || $0.entity == self.entity }
     if let entity, chosen.isEmpty {
       let known = all.map(\.entity).joined(separator: ", ")
@@ -83,6 +97,9 @@ struct RefoldCommand: AsyncParsableCommand {
         self.record.isEmpty
         ? try refold.refoldAll(over: connection)
         : try refold.refoldAlone(records: self.record, over: connection)
+      if self.record.isEmpty, unfilled.contains(tables) {
+        try catalog.noteFilled(tables.current, over: connection)
+      }
       checked += counts.checked
       try self.say(
         [

@@ -106,13 +106,13 @@ struct RunOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Go on although finished files are missing or changed, without them."
+      "Go on without finished files that are missing or changed, and without the rows of tables that were dropped and cannot be rebuilt (new ones are made)."
   )
   var acceptMissing = false
 
   @Flag(
     help:
-      "Take a database's positions over from a run on another host that is known to have ended."
+      "Take a database's positions over from a run on another host that is known to have ended, and tables from another pipeline or topic that has fed them."
   )
   var takeOver = false
 

@@ -16,7 +16,10 @@ extension ConfigurationReader {
       TLSConfiguration.Identity(certificateFile: $0, keyFile: key ?? $0)
     }
     if let file = tls.caFile { self.check(caFile: file, reader) }
-    if let identity = tls.identity { self.check(identity, reader) }
+    if let identity = tls.identity {
+      self.secretFiles.insert(identity.keyFile)
+      self.check(identity, reader)
+    }
     return tls
   }
 

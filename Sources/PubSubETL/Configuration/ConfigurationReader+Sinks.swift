@@ -30,11 +30,18 @@ extension ConfigurationReader {
         sinkReader.report("directory", "another sink writes to \(files.directory)")
       }
       if case .postgres(let postgres) = sink,
-        sinks.contains(where: {
-          if case .postgres(let other) = $0 { other.sink == postgres.sink } else { false }
+        let other = sinks.first(where: {
+          if case .postgres(let other) = $0 {
+            other.sink.sharesTables(postgres.sink)
+          } else {
+            false
+          }
         })
       {
-        sinkReader.report("schema", "another sink writes to the same tables")
+        sinkReader.report(
+          "schema",
+          "sink '\(other.name)' writes to the same tables; give one another schema, or other names "
+            + "in \"tables\"")
       }
       sinks.append(sink)
     }
@@ -42,6 +49,23 @@ extension ConfigurationReader {
   }
 
   private static let maxSinkCount = 32
+
+  /// The channel of all change events sends those of an object's own topic, too.
+  func checkTopics(
+    _ reader: JSONReader, _ topics: [SourceConfiguration.Topic], sinks: [SinkConfiguration]
+  ) {
+    let isToDatabase = sinks.contains { if case .postgres = $0 { true } else { false } }
+    guard isToDatabase, topics.contains(where: { $0.name == "/data/ChangeEvents" }),
+      let twice = topics.first(where: { $0.name.hasPrefix("/data/") && !$0.isChannel }),
+      let source = reader.any("source")
+    else { return }
+    reader.mistakes.append(
+      JSONMistake(
+        path: "\(reader.path(of: "source"))/topic", position: source.position,
+        message:
+          "/data/ChangeEvents sends the events of \(twice.name), too, and in a database each "
+          + "would be there twice; remove one of the two"))
+  }
 
   private func sink(_ reader: JSONReader) -> SinkConfiguration? {
     guard let type = reader.string("type", required: true) else { return nil }
@@ -100,11 +124,32 @@ extension ConfigurationReader {
       }
       types.finish()
     }
+    sink.indexes = self.columnNames(reader, "indexes")
     let start = self.sinkStart(reader)
     let stages = self.stages(reader)
     reader.finish()
     return PostgresSinkSettings(
       name: name ?? "postgres", start: start, sink: sink, stages: stages)
+  }
+
+  /// Empty when there are none.
+  private func columnNames(_ reader: JSONReader, _ key: String) -> [String] {
+    var names: [String] = []
+    for (path, value) in reader.elements(key) ?? [] {
+      let mistake: String? =
+        switch value.string {
+        case nil: "the name of a column is expected, found \(value.kind)"
+        case "": "the name of a column is expected, found an empty text"
+        case .some(let name): names.contains(name) ? "column '\(name)' is listed twice" : nil
+        }
+      if let mistake {
+        reader.mistakes.append(
+          JSONMistake(path: path, position: value.position, message: mistake))
+      } else if let name = value.string {
+        names.append(name)
+      }
+    }
+    return names
   }
 
   private func table(_ reader: JSONReader, _ name: String) -> String? {

@@ -192,7 +192,10 @@ extension ConfigurationReader {
     }
     reader.finish()
     guard let instanceURL else { return nil }
-    if let file { return .token(.file(file), instanceURL: instanceURL) }
+    if let file {
+      self.secretFiles.insert(file)
+      return .token(.file(file), instanceURL: instanceURL)
+    }
     return value.map { .token(.value(Secret($0)), instanceURL: instanceURL) }
   }
 }

@@ -8,12 +8,14 @@ final class ConfigurationReader {
   let base: String
   let environment: Environment
   let secrets = SecretMask()
+  let secretFiles: SecretFiles
   private(set) var mistakesOfOtherFiles: [ConfigurationMistake] = []
 
-  init(file: String, base: String, environment: Environment) {
+  init(file: String, base: String, environment: Environment, secretFiles: SecretFiles) {
     self.file = file
     self.base = base
     self.environment = environment
+    self.secretFiles = secretFiles
   }
 
   func pipeline(_ reader: JSONReader) -> PipelineConfiguration? {
@@ -31,11 +33,12 @@ final class ConfigurationReader {
     let deadLetter = self.deadLetter(reader.object("dead_letter"), checkpoint: checkpoint)
     let run = self.run(reader.object("run"))
     reader.finish()
+    self.checkTopics(reader, source?.topics ?? [], sinks: sinks)
     guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run,
-      secrets: self.secrets)
+      secrets: self.secrets, secretFiles: self.secretFiles.paths)
   }
 
   /// Of the pipeline or of a sink.
@@ -214,8 +217,10 @@ final class ConfigurationReader {
     do throws(ConfigurationError) {
       let document = try PipelineConfiguration.document(file)
       let mistakes = JSONMistakes()
+      self.secretFiles.note(document, of: file)
       let interpolation = Interpolation(
-        environment: self.environment, base: self.base, mistakes: mistakes)
+        environment: self.environment, base: self.base, mistakes: mistakes,
+        secretFiles: self.secretFiles)
       let value = interpolation.interpolate(document)
       self.secrets.add(secretsOf: value)
       return JSONReader(value, mistakes: mistakes)

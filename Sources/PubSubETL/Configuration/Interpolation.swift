@@ -11,6 +11,7 @@ struct Interpolation {
   /// Absolute directory for relative paths of `${file:…}`.
   let base: String
   let mistakes: JSONMistakes
+  let secretFiles: SecretFiles
 
   func interpolate(_ value: JSONValue, path: String = "") -> JSONValue {
     var result = value
@@ -115,6 +116,9 @@ struct Interpolation {
       var bytes = try TextFile.read(file, limit: 1 << 20)
       if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
       if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+      if let key = path.split(separator: "/").last, Secret.keys.contains(String(key)) {
+        self.secretFiles.insert(file)
+      }
       guard let text = String(validating: bytes, as: UTF8.self) else {
         self.report("the file \(file) is not UTF-8", value, path)
         return nil

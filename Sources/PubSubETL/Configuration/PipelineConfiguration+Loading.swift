@@ -25,9 +25,13 @@ extension PipelineConfiguration {
     var document = try Self.document(file)
     let mistakes = JSONMistakes()
     for override in overrides { override.apply(to: &document, mistakes: mistakes) }
-    let interpolation = Interpolation(environment: environment, base: base, mistakes: mistakes)
+    let secretFiles = SecretFiles()
+    secretFiles.note(document, of: file)
+    let interpolation = Interpolation(
+      environment: environment, base: base, mistakes: mistakes, secretFiles: secretFiles)
     document = interpolation.interpolate(document)
-    let loading = ConfigurationReader(file: file, base: base, environment: environment)
+    let loading = ConfigurationReader(
+      file: file, base: base, environment: environment, secretFiles: secretFiles)
     loading.secrets.add(secretsOf: document)
     loading.secrets.add(secretsOf: environment)
     let configuration = loading.pipeline(JSONReader(document, mistakes: mistakes))

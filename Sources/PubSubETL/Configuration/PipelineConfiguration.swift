@@ -23,6 +23,14 @@ struct PipelineConfiguration: Sendable {
   var run = RunConfiguration()
   /// What no output may hold.
   var secrets = SecretMask()
+  /// Absolute paths of files that hold secrets, as far as they have been read.
+  var secretFiles: [String] = []
+
+  /// Who feeds the tables of a sink.
+  func feeder(_ sink: PostgresSinkSettings) -> TableFeeder {
+    TableFeeder(
+      pipeline: self.name, sink: sink.name, topics: self.source.topics.map(\.name))
+  }
 
   /// What decides how sinks relate to those of a checkpoint.
   var sinkPlaces: [(name: String, start: SinkStart?, directory: String)] {

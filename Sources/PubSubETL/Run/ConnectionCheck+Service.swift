@@ -45,9 +45,11 @@ extension ConnectionCheck {
 
 extension ConnectionCheck {
   /// Connects to the database of every postgres sink; a line for each. Makes nothing there.
-  static func askDatabases(_ sinks: [PostgresSinkSettings]) throws(Failure) -> [String] {
+  static func askDatabases(
+    _ configuration: PipelineConfiguration
+  ) throws(Failure) -> [String] {
     var lines: [String] = []
-    for settings in sinks {
+    for settings in configuration.postgresSinks {
       let schema = settings.sink.schema
       do {
         let probe = try DatabaseProbe(settings.sink)
@@ -80,6 +82,12 @@ extension ConnectionCheck {
             + "\(probe.role), schema \(schema)"
             + (probe.hasSchema ? "" : " will be made")
             + (isFixed ? "; a new object or field needs the owner ('plan' prints what)" : ""))
+        for finding in try probe.tables(configuration.feeder(settings)) {
+          guard finding.disposition == nil else {
+            throw PostgresError(finding.disposition ?? .configuration, finding.message)
+          }
+          lines.append("sink \(settings.name): \(finding.message)")
+        }
       } catch {
         let failure = RunFailure(error)
         throw Failure(

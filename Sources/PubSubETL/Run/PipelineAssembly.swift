@@ -1,3 +1,4 @@
+internal import Checkpoint
 import FileSink
 import GRPCCore
 import Glibc
@@ -62,12 +63,14 @@ struct PipelineAssembly {
   }
 
   /// Connected to their databases.
-  func databases(org: String, takesOver: Bool, logger: Logger, log: RunLog) throws -> [PostgresSink]
-  {
+  func databases(
+    org: String, owner: LeaseOwner, options: RunOptions, logger: Logger, log: RunLog
+  ) throws -> [PostgresSink] {
     try self.configuration.postgresSinks.map { settings in
       let sink = try PostgresSink(
         name: settings.name, configuration: settings.sink, pipeline: self.configuration.name,
-        org: org, owner: self.leaseOwner, takesOver: takesOver)
+        org: org, topics: self.configuration.source.topics.map(\.name), owner: owner,
+        takesOver: options.takeOver, acceptsMissing: options.acceptMissing)
       sink.onNotice = { logger.notice("sink '\(settings.name)': \($0)") }
       sink.onRetry = { log.retrying(database: settings.name, $0, code: $1, delay: $2) }
       sink.onRecovery = { log.committed(database: settings.name) }
@@ -76,10 +79,10 @@ struct PipelineAssembly {
   }
 
   /// This process, as databases know it.
-  var leaseOwner: LeaseOwner {
+  func leaseOwner(_ store: FileCheckpointStore) throws(CheckpointError) -> LeaseOwner {
     LeaseOwner(
       place: "\(HostName.current) \(self.configuration.checkpoint.directory)",
-      processID: getpid())
+      identity: try store.identity(), processID: getpid())
   }
 
   func stages() -> RunStages { RunStages(self.configuration) }
@@ -161,6 +164,6 @@ struct PipelineAssembly {
 extension SourceConfiguration.Topic {
   /// Several entities share the stream (contract/semantics.md section 2).
   var isChannel: Bool {
-    self.name == "/data/ChangeEvents" || self.name.hasSuffix("__chn")
+    TopicName.isChannel(self.name)
   }
 }

@@ -67,6 +67,7 @@ final class PipelineRun {
   }
 
   private func run() async throws {
+    for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
     let deadline = self.options.maxDuration.map { ContinuousClock.now + $0 }
     let store = try await self.lockedStore(until: deadline)
     let document = try store.load()
@@ -88,15 +89,17 @@ final class PipelineRun {
     let surveys = try sinks.map { try $0.survey(from: succession?.states[$0.name]) }
     if document == nil { try self.checkIsNew(sinks) }
     try self.noteAccepted(surveys)
+    let owner = try self.assembly.leaseOwner(store)
     let databases = try self.assembly.databases(
-      org: org, takesOver: self.options.takeOver, logger: self.logger, log: self.log)
+      org: org, owner: owner, options: self.options, logger: self.logger, log: self.log)
     defer { for database in databases { database.close() } }
     let stored = try self.startingPositions(
-      document, succession, sinks: sinks, databases: databases)
+      document, succession, sinks: sinks, databases: databases, owner: owner)
     // Not before it is certain that no newer checkpoint knows these files.
     for (sink, survey) in zip(sinks, surveys) { try sink.recover(survey) }
     let deadLetters = try self.recoveredDeadLetters(document, org: org)
-    let removedSinks = try self.finishedRemovals(succession, org: org)
+    let removedSinks = try RemovedSinkFiles(pipeline: self.configuration.name, org: org)
+      .finish(succession) { self.logger.log(level: $0, "\($1)") }
     let databaseStates = self.configuration.postgresSinks.map {
       ($0.name, SinkDatabases.documentState(schema: $0.sink.schema))
     }
@@ -221,12 +224,13 @@ final class PipelineRun {
   /// Positions of the checkpoint and of each database; makes their rows there.
   private func startingPositions(
     _ document: CheckpointDocument?, _ succession: SinkSuccession?, sinks: [FileSink],
-    databases: [PostgresSink]
+    databases: [PostgresSink], owner: LeaseOwner
   ) throws -> [[String: TopicPosition]] {
     let (checkpoint, resetTopics) = try self.positions(document, sinks: sinks)
     let topics = self.configuration.source.topics.map(\.name)
     let found = try zip(self.configuration.postgresSinks, databases).map { settings, sink in
-      let stored = try sink.open()
+      let stored = try sink.open(
+        isKnown: document?.sinks[settings.name] != nil && !self.options.acceptReset)
       if let former = sink.formerLease {
         try CheckpointJournal.append(
           self.configuration.statePaths, command: "run --take-over", topic: nil,
@@ -235,7 +239,7 @@ final class PipelineRun {
             "fence": .integer(former.fence),
           ],
           new: [
-            "sink": .string(settings.name), "owner": .string(self.assembly.leaseOwner.text),
+            "sink": .string(settings.name), "owner": .string(owner.text),
             "fence": .integer(former.fence + 1),
           ])
       }
@@ -317,31 +321,6 @@ final class PipelineRun {
       org: org, acceptsMissing: self.options.acceptMissing)
     try deadLetters.recover(from: document?.deadLetters)
     return deadLetters
-  }
-
-  /// Finishes the files that removed sinks had in progress; their directories are no business of
-  /// later runs.
-  ///
-  /// - Returns: `removed_sinks` of the next checkpoint.
-  private func finishedRemovals(
-    _ succession: SinkSuccession?, org: String
-  ) throws -> [String: JSONValue] {
-    guard let succession else { return [:] }
-    var removed = succession.removed
-    for name in succession.leaving {
-      guard let kept = removed[name], let state = kept["state"],
-        SinkSuccession.hasOpenFiles(state), let directory = state["directory"]?.string
-      else { continue }
-      let sink = FileSink(
-        FileSinkConfiguration(
-          name: name, directory: directory, pipeline: self.configuration.name, org: org))
-      try sink.recover(from: state)
-      removed[name] = [
-        "removed_at_ms": kept["removed_at_ms"] ?? nil,
-        "state": try sink.flush(finish: true), "positions": kept["positions"] ?? nil,
-      ]
-    }
-    return removed
   }
 
   /// Stored positions, and the topics whose files an accepted reset leaves in place: the newest

@@ -59,6 +59,7 @@ struct RunFailure: Error {
         case .refused: (.refused, "database_refused")
         case .configuration: (.configuration, "database")
         case .contract: (.data, "contract")
+        case .lostTable: (.data, "lost_table")
         case .rejectedRow: (.data, "rejected_row")
         case .bug: (.internal, "internal")
         }

@@ -14,6 +14,8 @@ extension PipelineStatus {
     /// Nil when the database has no position of the sink, or did not answer.
     var state: SinkState?
     var tables: [TableFreshness] = []
+    /// What somebody has done to the tables.
+    var findings: [TableFinding] = []
     /// Why the database could not be asked.
     var failure: RunFailure?
   }
@@ -31,6 +33,7 @@ extension PipelineStatus {
           pipeline: configuration.name, sink: settings.name, settings.sink)
         database.state = try stored.read()
         database.tables = try stored.freshness()
+        database.findings = try stored.survey(feeder: configuration.feeder(settings))
       } catch {
         database.failure = RunFailure(error)
       }
@@ -60,6 +63,14 @@ extension PipelineStatus {
           .data, "lost_state",
           "the database of sink '\(database.name)' has no position of this pipeline, but had one "
             + "before: put back '_etl_checkpoint', or begin a new epoch with 'run --accept-reset'")
+      }
+      for finding in database.findings {
+        // What the next run puts right is not right now.
+        let failure = RunFailure(
+          PostgresError(finding.disposition ?? .lostTable, finding.message))
+        self.add(
+          failure.exitCode, finding.disposition == nil ? "damaged_tables" : failure.reason,
+          "sink '\(database.name)': \(failure.message)")
       }
     }
   }

@@ -12,7 +12,7 @@ struct InterpolationTests {
     let mistakes = JSONMistakes()
     let interpolation = Interpolation(
       environment: Environment(["NAME": "value", "EMPTY": "", "_N1": "42", "NEST": "${NAME}"]),
-      base: base, mistakes: mistakes)
+      base: base, mistakes: mistakes, secretFiles: SecretFiles())
     let result = interpolation.interpolate(value)
     return (result, mistakes.all.map(\.description))
   }

@@ -8,10 +8,12 @@ import Testing
 struct DatabaseCheckTests {
   /// What is found wrong when the sinks of a sample have this URL.
   private func failure(_ sample: DatabaseSample, url: String) -> ConnectionCheck.Failure? {
-    var sinks = sample.configuration.postgresSinks
-    sinks[0].sink.connection.url = url
+    var configuration = sample.configuration
+    var settings = configuration.postgresSinks[0]
+    settings.sink.connection.url = url
+    configuration.sinks = [.postgres(settings)]
     do throws(ConnectionCheck.Failure) {
-      _ = try ConnectionCheck.askDatabases(sinks)
+      _ = try ConnectionCheck.askDatabases(configuration)
       return nil
     } catch {
       return error
@@ -21,7 +23,7 @@ struct DatabaseCheckTests {
   @Test("A database that can be written to is told with its version, role and schema")
   func writable() async throws {
     let sample = try await DatabaseSample()
-    let lines = try ConnectionCheck.askDatabases(sample.configuration.postgresSinks)
+    let lines = try ConnectionCheck.askDatabases(sample.configuration)
     #expect(lines.count == 1)
     #expect(lines[0].hasPrefix("sink warehouse: PostgreSQL 1"))
     #expect(lines[0].contains("database \(sample.database) as "))
@@ -70,11 +72,13 @@ struct DatabaseCheckTests {
     let role = "frozen_of_\(sample.database)"
     _ = try sample.query("CREATE ROLE \(role) LOGIN; CREATE SCHEMA salesforce")
     _ = try sample.query("GRANT USAGE ON SCHEMA salesforce TO \(role)")
-    var sinks = sample.configuration.postgresSinks
-    sinks[0].sink.connection.url = sample.cluster.url(database: sample.database) + "?user=\(role)"
-    sinks[0].sink.contract = .freeze
+    var configuration = sample.configuration
+    var settings = configuration.postgresSinks[0]
+    settings.sink.connection.url = sample.cluster.url(database: sample.database) + "?user=\(role)"
+    settings.sink.contract = .freeze
+    configuration.sinks = [.postgres(settings)]
     let failure = #expect(throws: ConnectionCheck.Failure.self) {
-      try ConnectionCheck.askDatabases(sinks)
+      try ConnectionCheck.askDatabases(configuration)
     }
     #expect(failure?.message.contains("may not make tables") == true)
   }

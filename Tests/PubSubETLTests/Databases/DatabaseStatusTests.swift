@@ -55,6 +55,46 @@ struct DatabaseStatusTests {
     #expect(sink?["owner"] == .some(nil))
   }
 
+  @Test("Tables that were dropped are a problem, whether the next run puts them right or not; 65")
+  func droppedTables() async throws {
+    let sample = try await DatabaseSample(hasFiles: false)
+    try sample.state.store(
+      [StateSample.topic: sample.state.position(confirmedAt: self.now)],
+      sinks: ["warehouse": ["type": "postgres", "schema": "salesforce"]])
+    try sample.store(sample.state.position(confirmedAt: self.now))
+    let settings = sample.configuration.postgresSinks[0]
+    let connection = try PostgresConnection(settings.sink.connection)
+    let layout = RecordLayout(
+      topic: StateSample.topic, schemaID: "s", entity: "Opportunity", family: .changeEvent,
+      slotCount: MetadataSlot.count + 1, fieldOrder: [MetadataSlot.count],
+      columns: [
+        Column(name: "Name", path: ["Name"], content: .slot(MetadataSlot.count, .string))
+      ])
+    _ = try TableCatalog(
+      settings.sink, feeder: sample.configuration.feeder(settings)
+    ).tables(for: layout, over: connection)
+    func problem() throws -> (kind: String?, code: Int32, lines: [String]) {
+      let status = try PipelineStatus.read(sample.configuration, maxAge: nil)
+      let problem = status.problems.first { $0.kind.hasSuffix("tables") || $0.kind == "lost_table" }
+      return (
+        problem?.kind, problem.map { Int32($0.exitCode) } ?? 0,
+        try ConnectionCheck.askDatabases(sample.configuration)
+      )
+    }
+    #expect(try problem().kind == nil && problem().lines.count == 1)
+    try sample.query("DROP TABLE salesforce.opportunity CASCADE")
+    let current = try problem()
+    #expect(current.kind == "damaged_tables" && current.code == 65)
+    #expect(current.lines.last?.contains("fills it from the history") == true)
+    try sample.query("DROP TABLE salesforce.opportunity_history")
+    let status = try PipelineStatus.read(sample.configuration, maxAge: nil)
+    #expect(status.problems.contains { $0.kind == "lost_table" && $0.exitCode == 65 })
+    let failure = #expect(throws: ConnectionCheck.Failure.self) {
+      try ConnectionCheck.askDatabases(sample.configuration)
+    }
+    #expect(failure?.exitCode == .data)
+  }
+
   @Test("Positions that one of both has lost are lost state")
   func lost() async throws {
     let sample = try await DatabaseSample()

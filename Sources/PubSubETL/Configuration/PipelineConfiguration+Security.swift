@@ -1,0 +1,35 @@
+import Glibc
+import PostgresStore
+
+/// What a pipeline does that its owner may not know of: connections that others can read, and
+/// secrets that they can. Nothing is refused for it.
+extension PipelineConfiguration {
+  /// One sentence each, with the remedy; for `check` and at the start of a run.
+  var securityWarnings: [String] {
+    self.postgresSinks.compactMap(Self.warning) + self.secretFiles.compactMap(Self.warning)
+  }
+
+  private static func warning(_ settings: PostgresSinkSettings) -> String? {
+    guard let host = settings.sink.connection.unprotectedHost else { return nil }
+    return "sink '\(settings.name)': the connection to \(host) has no sslmode, so it may go "
+      + "unencrypted, and the server's certificate is not checked. Add sslmode=verify-full to the "
+      + "url (with sslrootcert=FILE for a CA of your own), or the sslmode that you accept, for "
+      + "example sslmode=require"
+  }
+
+  /// A secret may be read by its owner alone; by a group too where root owns it, since the group has
+  /// been chosen then (libpq has the same rule for keys).
+  private static func warning(_ file: String) -> String? {
+    var status = stat()
+    guard stat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    let allowed: mode_t = status.st_uid == 0 ? 0o640 : 0o600
+    guard status.st_mode & 0o044 & ~allowed != 0 else { return nil }
+    // Secrets that a container gets on a file system of its own cannot be changed, and are nobody
+    // else's to read.
+    var place = statvfs()
+    if statvfs(file, &place) == 0, place.f_flag & UInt(ST_RDONLY) != 0 { return nil }
+    let mode = String(status.st_mode & 0o777, radix: 8)
+    return "\(file) holds a secret and other users may read it (mode \(mode)): "
+      + "chmod \(String(allowed, radix: 8)) \(file)"
+  }
+}

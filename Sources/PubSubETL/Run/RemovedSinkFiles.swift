@@ -1,0 +1,53 @@
+import FileSink
+import JSON
+import Logging
+
+/// Finishes the files that removed sinks had in progress, so that nothing is left under a name that
+/// nobody reads.
+///
+/// A removed sink never stops the others: its directory may be gone, moved or closed to us. Its
+/// files stay known then, and each run tries again.
+struct RemovedSinkFiles {
+  var pipeline: String
+  var org: String
+
+  /// - Parameter log: told of files that could not be finished; a warning when the sink has just
+  ///   been removed, less after that.
+  /// - Returns: `removed_sinks` of the next checkpoint.
+  func finish(
+    _ succession: SinkSuccession?, log: (Logger.Level, String) -> Void
+  ) throws -> [String: JSONValue] {
+    guard let succession else { return [:] }
+    var removed = succession.removed
+    for (name, kept) in succession.removed.sorted(by: { $0.key < $1.key }) {
+      guard let state = kept["state"], SinkSuccession.hasOpenFiles(state),
+        let directory = state["directory"]?.string
+      else { continue }
+      func unfinished(_ reason: String) {
+        log(
+          succession.leaving.contains(name) ? .warning : .info,
+          "the files in progress of the removed sink '\(name)' were not finished: \(reason). Put "
+            + "its directory back, and the next run finishes them; if it is gone for good, nothing "
+            + "is to be done")
+      }
+      // Looked at first: to recover makes the directory where there is none.
+      guard FilePath.exists(directory) else {
+        unfinished("the directory \(directory) does not exist")
+        continue
+      }
+      do {
+        let sink = FileSink(
+          FileSinkConfiguration(
+            name: name, directory: directory, pipeline: self.pipeline, org: self.org))
+        try sink.recover(from: state)
+        removed[name] = [
+          "removed_at_ms": kept["removed_at_ms"] ?? nil,
+          "state": try sink.flush(finish: true), "positions": kept["positions"] ?? nil,
+        ]
+      } catch let error as FileSinkError {
+        unfinished(error.message)
+      }
+    }
+    return removed
+  }
+}
