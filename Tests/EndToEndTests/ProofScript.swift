@@ -4,9 +4,13 @@ import Testing
 
 /// A script that runs the real programs against each other and fails at the first difference.
 ///
-/// `scripts/test` builds the programs and names their directory in `PUBSUB_TEST_PROGRAMS`.
+/// `scripts/test` builds the programs and names their directory in `PUBSUB_TEST_PROGRAMS`: as users
+/// get them, with the Swift runtime linked in.
 struct ProofScript {
   static let programs = ProcessInfo.processInfo.environment["PUBSUB_TEST_PROGRAMS"]
+  /// The directory of programs that load the Swift runtime as libraries.
+  static let sharedPrograms =
+    ProcessInfo.processInfo.environment["PUBSUB_TEST_SHARED_PROGRAMS"] ?? Self.programs
 
   /// Whether Python has the package pgserver, of which there is no build for Python 3.13.
   static let hasPackagedPostgres: Bool = {
@@ -26,8 +30,8 @@ struct ProofScript {
       .appending(path: "Fixtures/\(folder)/\(name)").path
   }
 
-  func run(_ arguments: String...) throws {
-    let programs = try #require(Self.programs)
+  func run(_ arguments: String..., programs: String? = Self.programs) throws {
+    let programs = try #require(programs)
     let directory = try TemporaryDirectory()
     try runProgram(
       ["python3", self.path, "--programs", programs, "--work", directory.path] + arguments,

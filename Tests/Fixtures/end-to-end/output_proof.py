@@ -5,7 +5,8 @@
 Required: an emptied output directory, a deleted file behind one that is there, and a file that was cut
 end `run` and `status` with 65 before anything is made, `run --accept-missing` goes on and leaves a line
 in the journal, and a loader that deletes what it has read is not disturbed. `status --verify` finds a
-byte that was changed. A pipeline with another name in the same directory does not export again without
+byte that was changed. A directory in which this user may not write ends `check` and `run` in the same
+words. A pipeline with another name in the same directory does not export again without
 being told to, and then the views tell the two apart. Modes are those that the file says. Prints one
 JSON line; exits 1 at the first thing that is wrong.
 """
@@ -42,10 +43,10 @@ class Proof:
         document["sinks"][0].update(sink)
         harness.write_json(self.work + "/%s.json" % name, document)
 
-    def command(self, *command, code=0, pipeline="opps"):
+    def command(self, *command, code=0, pipeline="opps", prefix=()):
         """Runs the program; returns what it printed on both streams."""
         done = subprocess.run(
-            [self.arguments.programs + "/pubsub-etl", *command[:1], self.work + "/%s.json" % pipeline]
+            [*prefix, self.arguments.programs + "/pubsub-etl", *command[:1], self.work + "/%s.json" % pipeline]
             + list(command[1:]),
             env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
@@ -78,6 +79,7 @@ class Proof:
             self.cut()
             self.changed()
             self.loader()
+            self.unwritable()
             result["lines of the journal"] = self.journal()
             result["lines of two pipelines"] = self.renamed()
         print(json.dumps(result))
@@ -154,6 +156,18 @@ class Proof:
             self.publish()
             self.command("run")
             self.command("status")
+
+    def unwritable(self):
+        directory = self.work + "/unwritable"
+        os.mkdir(directory, 0o500)
+        self.write("unwritable", directory=directory)
+        # Root may write everywhere, unless it has laid down its capabilities.
+        unprivileged = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+        for command in (["check"], ["run", "--accept-reset"]):
+            text = self.command(*command, code=74, pipeline="unwritable", prefix=unprivileged)
+            self.expect(text, directory)
+        if os.listdir(directory):
+            sys.exit("the directory without write permission has %s" % os.listdir(directory))
 
     def journal(self):
         with open(self.work + "/state/opps.journal.ndjson", encoding="utf-8") as file:

@@ -200,7 +200,7 @@ class Proof:
         run.check_status(77)
 
     def try_passing_faults(self):
-        """Faults that pass are retried and leave no trace but what a report counts."""
+        """Faults that pass are retried. The first, before anything has worked, is told; the others are not."""
         run = Run(self, "passing")
         self.fault(method="Login", status=503, message="Down for Maintenance")
         for fault in (
@@ -209,7 +209,9 @@ class Proof:
             {"action": "reset"}, {"action": "goaway"},
         ):
             self.fault(after_events=40, **fault)
-        run.run(0, "caught_up")
+        run.run(0, "caught_up", "HTTP 503")
+        if run.errors.count("\n") != 1:
+            run.fail("says more than the failure of the first login")
         harness.compare(self.simulator, run.output, [TOPIC])
         waiting = self.simulator.get("stats").get("faults_waiting")
         if waiting:

@@ -47,13 +47,6 @@ struct LocalCheckTests {
     }
   }
 
-  @Test("A directory without write permission is found", .enabled(if: geteuid() != 0))
-  func permission() throws {
-    let (sample, configuration) = try self.sample()
-    #expect(mkdir("\(sample.base)/out", 0o500) == 0)
-    #expect(LocalCheck.failures(configuration).count == 1)
-  }
-
   @Test("Dead letters, which most runs do not have, are no reason to refuse")
   func deadLetters() throws {
     let (sample, configuration) = try self.sample {
