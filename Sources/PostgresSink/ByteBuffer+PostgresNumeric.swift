@@ -12,6 +12,8 @@ extension ByteBuffer {
     static let plus: UInt16 = 0
     static let minus: UInt16 = 0x4000
     static let nan: UInt16 = 0xC000
+    static let infinity: UInt16 = 0xD000
+    static let minusInfinity: UInt16 = 0xF000
   }
 
   @inline(__always)
@@ -22,11 +24,15 @@ extension ByteBuffer {
     self.commit(count)
   }
 
-  /// Of the shortest decimal text that reads back as the same double; false for infinities, which
-  /// numeric has since PostgreSQL 14 only.
+  /// Of the shortest decimal text that reads back as the same double; false for infinities where
+  /// numeric has none.
   ///
-  /// - Parameter scratch: is emptied.
-  mutating func appendNumeric(_ value: Double, _ scratch: inout ByteBuffer) -> Bool {
+  /// - Parameters:
+  ///   - hasInfinity: numeric has infinities since PostgreSQL 14.
+  ///   - scratch: is emptied.
+  mutating func appendNumeric(
+    _ value: Double, hasInfinity: Bool, _ scratch: inout ByteBuffer
+  ) -> Bool {
     // As in JSON text: an exact quotient by 100 is the shortest form.
     if value.magnitude < 1e13 {
       let cents = (value * 100).rounded(.toNearestOrEven)
@@ -35,23 +41,31 @@ extension ByteBuffer {
         return true
       }
     }
-    guard value.isFinite else { return self.appendNumericNonfinite(isNaN: value.isNaN) }
+    guard value.isFinite else {
+      return self.appendNumeric(nonfinite: value, hasInfinity: hasInfinity)
+    }
     scratch.removeAll()
     scratch.append(value)
     return self.appendNumeric(text: scratch.bytes)
   }
 
-  mutating func appendNumeric(_ value: Float, _ scratch: inout ByteBuffer) -> Bool {
-    guard value.isFinite else { return self.appendNumericNonfinite(isNaN: value.isNaN) }
+  mutating func appendNumeric(
+    _ value: Float, hasInfinity: Bool, _ scratch: inout ByteBuffer
+  ) -> Bool {
+    guard value.isFinite else {
+      return self.appendNumeric(nonfinite: Double(value), hasInfinity: hasInfinity)
+    }
     scratch.removeAll()
     scratch.append(value)
     return self.appendNumeric(text: scratch.bytes)
   }
 
-  private mutating func appendNumericNonfinite(isNaN: Bool) -> Bool {
-    guard isNaN else { return false }
+  private mutating func appendNumeric(nonfinite value: Double, hasInfinity: Bool) -> Bool {
+    guard value.isNaN || hasInfinity else { return false }
     self.appendBigEndian(0 as UInt32)
-    self.appendBigEndian(NumericSign.nan)
+    self.appendBigEndian(
+      value.isNaN
+        ? NumericSign.nan : value > 0 ? NumericSign.infinity : NumericSign.minusInfinity)
     self.appendBigEndian(0 as UInt16)
     return true
   }

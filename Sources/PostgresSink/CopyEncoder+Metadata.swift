@@ -225,7 +225,7 @@ extension CellEncoding.Operation {
     case .int8: "beyond the 64 bits of bigint"
     case .doubleAsInt2, .doubleAsInt4, .doubleAsInt8: "not a whole number within the column's range"
     case .doubleAsFloat4: "beyond the range of real"
-    case .doubleAsNumeric, .floatAsNumeric: "infinity, which numeric does not hold"
+    case .doubleAsNumeric, .floatAsNumeric: "infinity, which numeric holds since PostgreSQL 14 only"
     case .decimal, .decimalText: "more digits than its schema or numeric allows"
     case .dateOfDays, .dateOfMilliseconds: "outside the dates 4713-01-01 BC to 5874897-12-31"
     case .timestampMilliseconds, .timestampMicroseconds, .timestampNanoseconds:

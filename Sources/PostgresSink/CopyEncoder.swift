@@ -22,6 +22,7 @@ package final class CopyEncoder {
   package private(set) var replacedCount = 0
 
   let plan: CopyPlan
+  private let numericHasInfinity: Bool
   // Nothing but this class's two files reaches these, and no method of theirs is given one of them
   // and uses it besides; so the checks for overlapping access are left out.
   /// Of the event at hand: all its bytes.
@@ -36,8 +37,11 @@ package final class CopyEncoder {
   /// The batch's; looked into only when it has any.
   @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
 
-  package init(layout: RecordLayout, tables: LayoutTables) {
+  /// - Parameter numericHasInfinity: false for servers before PostgreSQL 14, for which events with
+  ///   infinities in such columns are rejected.
+  package init(layout: RecordLayout, tables: LayoutTables, numericHasInfinity: Bool = true) {
     self.layout = layout
+    self.numericHasInfinity = numericHasInfinity
     self.plan = CopyPlan(layout: layout, tables: tables)
     self.values = ByteBuffer()
     self.scratch = ByteBuffer()
@@ -242,7 +246,9 @@ package final class CopyEncoder {
     case .integerText: self.values.append(number)
     case .float4: self.values.appendBigEndian(UInt32(truncatingIfNeeded: cell))
     case .floatAsFloat8: self.values.appendBigEndian(Double(Self.float(cell)).bitPattern)
-    case .floatAsNumeric: return self.values.appendNumeric(Self.float(cell), &self.scratch)
+    case .floatAsNumeric:
+      return self.values.appendNumeric(
+        Self.float(cell), hasInfinity: self.numericHasInfinity, &self.scratch)
     case .floatText: self.appendText(Double(Self.float(cell)), isFloat: true)
     case .doubleAsFloat4:
       let value = Float(Double(bitPattern: cell))
@@ -250,7 +256,8 @@ package final class CopyEncoder {
       self.values.appendBigEndian(value.bitPattern)
     case .float8: self.values.appendBigEndian(cell)
     case .doubleAsNumeric:
-      return self.values.appendNumeric(Double(bitPattern: cell), &self.scratch)
+      return self.values.appendNumeric(
+        Double(bitPattern: cell), hasInfinity: self.numericHasInfinity, &self.scratch)
     case .doubleText: self.appendText(Double(bitPattern: cell), isFloat: false)
     case .doubleAsInt2: return self.append(Int16(exactly: Double(bitPattern: cell)))
     case .doubleAsInt4: return self.append(Int32(exactly: Double(bitPattern: cell)))

@@ -280,7 +280,10 @@ package final class PostgresSink: TransactionalSink {
         delete: self.configuration.delete)
       self.pending.append(rows)
     }
-    let made = (encoder: CopyEncoder(layout: layout, tables: tables), rows: rows)
+    let encoder = CopyEncoder(
+      layout: layout, tables: tables,
+      numericHasInfinity: self.connection.serverVersion >= 140_000)
+    let made = (encoder: encoder, rows: rows)
     self.encoders[ObjectIdentifier(layout)] = made
     return made
   }

@@ -43,7 +43,7 @@ package struct RecordFold {
     var changeType: Int
     var commitUser: Int
 
-    /// All metadata columns of the history table, in its order.
+    /// All metadata columns of the history table.
     static let history = MetadataFields(
       eventID: Self.index("_event_id"), changeType: Self.index("_change_type"),
       commitUser: Self.index("_commit_user"))

@@ -95,8 +95,10 @@ import Testing
         == ["0.1"])
   }
 
-  @Test("Currency is the numeric of the shortest text of the double")
-  func currency() async throws {
+  @Test(
+    "Currency, percent and number are the numeric of the shortest text of the double",
+    arguments: ["Data:Currency", "Data:Percent", "Data:Double"])
+  func decimalNumbers(salesforceType: String) async throws {
     var values: [Double] = [
       0, -0.0, 1, -1, 0.01, 0.1, 0.5, 1.05, 12.3, 99.99, 100, 10_000, 9999.99, 123_456_789.12, 1e12,
       9_999_999_999_999, 9_999_999_999_999.99, 1e13, 1e15, 1e16, 1e17, 1e20, 1e21, 1.5e22, 1e308,
@@ -110,7 +112,7 @@ import Testing
       values.append(Double.random(in: -1e6...1e6))
     }
     let cells = values.map { TestCell.double($0) } + [.double(.nan)]
-    let texts = try await self.roundTrip(.double, salesforceType: "Data:Currency", cells)
+    let texts = try await self.roundTrip(.double, salesforceType: salesforceType, cells)
     #expect(texts.last == "NaN")
     // What the server makes of the text that stands in files, without `.0` at the end.
     var line = ByteBuffer()
@@ -126,6 +128,22 @@ import Testing
       #expect(texts[index] == expected[index, 0], "\(value)")
       #expect(Double(texts[index]) == value)
     }
+  }
+
+  @Test("Infinities are numeric where the server has them, and reject the event where not")
+  func infinities() async throws {
+    let values: [TestCell] = [.double(.infinity), .double(1), .double(-.infinity), .double(.nan)]
+    let server = try await TestDatabase().connect()
+    if server.serverVersion >= 140_000 {
+      #expect(
+        try await self.roundTrip(.double, salesforceType: "Data:Percent", values)
+          == ["Infinity", "1", "-Infinity", "NaN"])
+      #expect(
+        try await self.roundTrip(.float, as: .numeric, [.float(-.infinity), .float(.infinity)])
+          == ["-Infinity", "Infinity"])
+    }
+    #expect(
+      try await self.roundTrip(.double, values) == ["Infinity", "1", "-Infinity", "NaN"])
   }
 
   @Test("Decimals keep all digits of their scale")
@@ -291,7 +309,7 @@ import Testing
       for value in values {
         batch.addChange("CREATE", "1", ordinal: 1, [MetadataSlot.count: value])
       }
-      let encoder = CopyEncoder(layout: layout, tables: tables)
+      let encoder = CopyEncoder(layout: layout, tables: tables, numericHasInfinity: false)
       var buffer = RowBuffer(columnCount: 1)
       try encoder.append(event: 0, of: batch, to: &buffer)
       let (bytes, rows, cells) = (buffer.bytes, buffer.rows.count, buffer.cells.count)

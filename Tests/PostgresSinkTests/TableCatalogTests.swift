@@ -41,12 +41,14 @@ import Testing
     }
     for kind in TableDefinition.Kind.allCases {
       let name = kind == .history ? "opportunity_history" : "opportunity"
-      let fixed = try connection.column(
+      let columns = try connection.column(
         "SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid "
           + "= 'salesforce.\(name)'::regclass AND attnum > 0 ORDER BY attnum")
+      let fixed = TableDefinition.fixedColumns(kind).map { "\($0.name) \($0.sqlType)" }
+      let key = kind == .current ? fixed.prefix(1) : []
+      // The record and its fields before the program's own columns.
       #expect(
-        fixed.dropLast(2)
-          == TableDefinition.fixedColumns(kind).map { "\($0.name) \($0.sqlType)" }[...])
+        columns == key + ["stagename text", "amount numeric"] + fixed.dropFirst(key.count))
     }
     #expect(
       try connection.column(

@@ -27,7 +27,9 @@ import Testing
     arguments: [
       (.string, "Data:Text", .text), (.string, nil, .text), (.string, "ForeignKey:EntityId", .text),
       (.string, "Data:MultiEnum", .textArray), (.string, "Data:DynamicEnum", .text),
-      (.double, "Data:Currency", .numeric), (.double, "Data:Percent", .doublePrecision),
+      (.double, "Data:Currency", .numeric), (.double, "Data:Percent", .numeric),
+      (.double, "Data:Double:00NgL00000vXNVG", .numeric), (.double, "Data:Double", .numeric),
+      (.double, "Data:Location", .doublePrecision), (.double, "Data", .doublePrecision),
       (.double, nil, .doublePrecision), (.float, nil, .real), (.int32, "Data:Integer", .integer),
       (.int64, nil, .bigint), (.boolean, nil, .boolean), (.bytes, nil, .bytea),
       (.decimal(precision: 9, scale: 2), nil, .numeric), (.uuid, nil, .uuid),
@@ -42,6 +44,28 @@ import Testing
     let mapping = try TableMapping(layout, self.configuration())
     #expect(mapping.fields.map(\.type) == [expected])
     #expect(mapping.fields[0].salesforceType == salesforceType)
+  }
+
+  @Test(
+    "Decimals take the columns of doubles that there are, unless the configuration says numeric")
+  func earlierTypes() throws {
+    func earlier(
+      _ type: ColumnType, _ salesforceType: String?, _ configured: PostgresType? = nil
+    )
+      throws -> PostgresType?
+    {
+      let layout = RecordLayout.test([Column("Some", 0, type, salesforceType: salesforceType)])
+      let configuration = self.configuration { $0.columnTypes["Some"] = configured }
+      return try TableMapping(layout, configuration).fields[0].earlierType
+    }
+    for name in ["Data:Currency", "Data:Percent", "Data:Double:00NgL00000vXNVG"] {
+      #expect(try earlier(.double, name) == .doublePrecision)
+      #expect(try earlier(.double, name, .numeric) == nil)
+      #expect(try earlier(.double, name, .doublePrecision) == nil)
+    }
+    #expect(try earlier(.double, nil) == nil)
+    #expect(try earlier(.decimal(precision: 9, scale: 2), "Data:Double") == nil)
+    #expect(try earlier(.string, "Data:Text") == nil)
   }
 
   @Test("Compound fields are jsonb, or columns once flattened, in both naming modes")

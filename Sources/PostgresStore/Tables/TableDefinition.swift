@@ -57,15 +57,26 @@ package struct TableDefinition: Sendable, Equatable {
 }
 
 extension TableDefinition {
-  /// A column that every table of a kind has, in the order of the table.
+  /// A column that every table of a kind has.
   package struct FixedColumn: Sendable, Equatable {
     package var name: String
     package var sqlType: String
     /// `not null default now()` and the like.
     package var constraint: String = ""
+
+    /// Stands before the fields in new tables; the others stand behind them.
+    package var isKey: Bool { self.constraint == Self.key }
+
+    static let key = "primary key"
+
+    /// A line of `CREATE TABLE`.
+    package var definition: String {
+      "\(self.name) \(self.sqlType)" + (self.constraint.isEmpty ? "" : " \(self.constraint)")
+    }
   }
 
-  /// The columns before the data columns. Of history, `Row.metadata` holds all but the last.
+  /// The columns beside the data columns. Of history, `Row.metadata` holds all but the last, in this
+  /// order; where the table has them is another matter (tables of earlier versions have them first).
   package static func fixedColumns(_ kind: Kind) -> [FixedColumn] {
     switch kind {
     case .history: Self.historyColumns
@@ -98,7 +109,7 @@ extension TableDefinition {
   ]
 
   private static let currentColumns = [
-    FixedColumn(name: "id", sqlType: "text", constraint: "primary key"),
+    FixedColumn(name: "id", sqlType: "text", constraint: FixedColumn.key),
     FixedColumn(name: "_epoch", sqlType: "integer", constraint: "not null"),
     FixedColumn(name: "_ordinal", sqlType: "bigint", constraint: "not null"),
     FixedColumn(name: "_event_id", sqlType: "text"),

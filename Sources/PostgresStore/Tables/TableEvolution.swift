@@ -13,9 +13,9 @@ struct TableEvolution {
   private(set) var discarded: [String] = []
   /// The statements do nothing but to note who feeds the tables.
   private(set) var isOnlyFeed = false
-  /// Data columns of tables that are created: their lines go into the statement at `place`. A
-  /// rename ends that, since what follows it has to stay behind it.
-  private var creations: [Int: (place: Int, lines: [String])] = [:]
+  /// Tables that are created, with the statement at `place`. A rename ends that, since what follows it
+  /// has to stay behind it.
+  private var creations: [Int: Creation] = [:]
   /// For the mapping's fields: the column, by name.
   private var columnNames: [String?] = []
   private var missing: [String] = []
@@ -134,10 +134,7 @@ struct TableEvolution {
   private mutating func create(_ index: Int, isRebuilt: Bool = false) {
     let table = self.state.tables[index]
     let fixed = TableDefinition.fixedColumns(table.kind)
-    let lines = fixed.map { column in
-      "  \(column.name) \(column.sqlType)\(column.constraint.isEmpty ? "" : " ")\(column.constraint)"
-    }
-    self.creations[index] = (self.statements.count, lines)
+    self.creations[index] = Creation(place: self.statements.count, fixed)
     self.statements.append("")
     let comment =
       switch table.kind {
@@ -181,7 +178,7 @@ struct TableEvolution {
     let options = table.kind == .current ? " WITH (fillfactor = 75)" : ""
     self.statements[creation.place] =
       "CREATE TABLE \(table.qualifiedName) (\n"
-      + creation.lines.joined(separator: ",\n") + "\n)" + options
+      + creation.lines.map { "  \($0)" }.joined(separator: ",\n") + "\n)" + options
   }
 
   private mutating func createIndexes(_ index: Int) {
@@ -252,9 +249,10 @@ struct TableEvolution {
 
   private mutating func place(_ field: TableMapping.Field) throws(PostgresError) {
     if let registered = self.registered(field.name) {
-      let isOfType =
-        registered.sqlType == field.type.sqlName
-        || self.state.tables.contains { $0.column(field.name)?.typeOID == field.type.oid }
+      let isOfType = field.acceptedTypes.contains { type in
+        registered.sqlType == type.sqlName
+          || self.state.tables.contains { $0.column(field.name)?.typeOID == type.oid }
+      }
       if !isOfType {
         try self.changeType(field)
         return
@@ -338,9 +336,12 @@ struct TableEvolution {
   /// The schema has another type for a column than it was made with. Values are never cast: the
   /// new type gets the name, and the old column is kept under another.
   private mutating func changeType(_ field: TableMapping.Field) throws(PostgresError) {
-    let earlier = self.state.tables.lazy.flatMap(\.registered).first { column in
-      column.path == field.path && column.sqlType == field.type.sqlName && column.name != field.name
+    let others = self.state.tables.flatMap(\.registered).filter { column in
+      column.path == field.path && column.name != field.name
     }
+    let earlier = field.acceptedTypes.lazy.compactMap { type in
+      others.first { $0.sqlType == type.sqlName }
+    }.first
     if let earlier, !self.isFirstSight {
       // An event of an older schema, read again: it goes where its like went.
       try self.use(field, earlier.name)
@@ -387,7 +388,7 @@ struct TableEvolution {
     let table = self.state.tables[index]
     let column = SQLIdentifier.quoted(name)
     if self.creations[index] != nil {
-      self.creations[index]?.lines.append("  \(column) \(type.sqlName)")
+      self.creations[index]?.fields.append("\(column) \(type.sqlName)")
     } else {
       self.statements.append(
         "ALTER TABLE \(table.qualifiedName) ADD COLUMN \(column) \(type.sqlName)")
@@ -512,6 +513,23 @@ struct TableEvolution {
 }
 
 extension TableEvolution {
+  /// What people look for comes first: `SELECT *` and the lists of tools begin with the record and its
+  /// fields. The columns of the program's own follow, and what later schemas add after those.
+  private struct Creation {
+    let place: Int
+    private let key: [String]
+    var fields: [String] = []
+    private let own: [String]
+
+    init(place: Int, _ fixed: [TableDefinition.FixedColumn]) {
+      self.place = place
+      self.key = fixed.filter(\.isKey).map(\.definition)
+      self.own = fixed.filter { !$0.isKey }.map(\.definition)
+    }
+
+    var lines: [String] { self.key + self.fields + self.own }
+  }
+
   /// What the tables will be.
   var tables: LayoutTables {
     let columns = self.state.dataColumns

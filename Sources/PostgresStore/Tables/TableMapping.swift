@@ -9,12 +9,17 @@ package struct TableMapping: Sendable {
     package var name: String
     /// What the schema suggests, or the configuration says.
     package var type: PostgresType
+    /// Of columns that earlier versions have made for such a field: they are kept as they are.
+    package var earlierType: PostgresType?
     /// Dotted: `BillingAddress.City`.
     package var path: String
     package var salesforceType: String?
     package var content: Column.Content
     /// New tables get an index on it.
     package var isIndexed = false
+
+    /// Which columns are the field's own, the best first.
+    var acceptedTypes: [PostgresType] { [self.type] + (self.earlierType.map { [$0] } ?? []) }
   }
 
   package let entity: String
@@ -58,7 +63,8 @@ package struct TableMapping: Sendable {
             + "would both be column \"\(name)\"; rename or drop one in a stage")
       }
       let wanted = PostgresType(column)
-      let type = Self.configuredType(of: column, layout.entity, configuration) ?? wanted
+      let configured = Self.configuredType(of: column, layout.entity, configuration)
+      let type = configured ?? wanted
       guard CellEncoding.operation(from: column, to: type) != nil else {
         throw PostgresError(
           .configuration,
@@ -67,8 +73,9 @@ package struct TableMapping: Sendable {
       }
       fields.append(
         Field(
-          name: name, type: type, path: path, salesforceType: column.salesforceType,
-          content: column.content,
+          name: name, type: type,
+          earlierType: configured == nil ? PostgresType.earlier(column, type) : nil, path: path,
+          salesforceType: column.salesforceType, content: column.content,
           isIndexed: configuration.indexes.contains { index in
             [column.name, path, name].contains { [$0, "\(layout.entity).\($0)"].contains(index) }
           }))
@@ -132,6 +139,17 @@ extension PostgresType {
     }
   }
 
+  /// Percent and number fields were `double precision` before they became `numeric`, in which
+  /// `round(x, 2)` works and sums are those of the decimals that people have entered.
+  fileprivate static func earlier(_ column: Column, _ type: PostgresType) -> PostgresType? {
+    guard type == .numeric, case .slot(_, .double) = column.content else { return nil }
+    return .doublePrecision
+  }
+
+  /// Types of Salesforce whose values are decimals, sent as doubles. The parts of geolocations have
+  /// no type, and stay what they are.
+  private static let decimalTypes: Set<Substring> = ["Currency", "Double", "Percent"]
+
   init(_ type: ColumnType, salesforceType: String?) {
     let meaning = salesforceType?.split(separator: ":").dropFirst().first
     switch type {
@@ -139,7 +157,8 @@ extension PostgresType {
     case .int32: self = .integer
     case .int64: self = .bigint
     case .float: self = .real
-    case .double: self = meaning == "Currency" ? .numeric : .doublePrecision
+    case .double:
+      self = meaning.map(Self.decimalTypes.contains) == true ? .numeric : .doublePrecision
     case .string: self = meaning == "MultiEnum" ? .textArray : .text
     case .enumeration: self = .text
     case .bytes: self = .bytea

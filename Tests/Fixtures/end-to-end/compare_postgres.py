@@ -214,6 +214,8 @@ class Comparison:
         self.arguments = arguments
         self.problems = 0
         self.offsets = {}
+        [[version]] = self.query("SHOW server_version_num")
+        model.server_version = int(version)
         self.truth = Truth(arguments)
 
     def problem(self, text):

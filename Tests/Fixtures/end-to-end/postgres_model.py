@@ -54,7 +54,13 @@ CURRENT = {
     "_partial": "boolean",
     "_stale_fields": "text[]",
 }
+# The first version whose numeric has infinities.
+INFINITE_NUMERIC = 140000
 CHANGES = ("CREATE", "UPDATE", "DELETE", "UNDELETE")
+
+
+# Of the server at hand.
+server_version = INFINITE_NUMERIC
 
 
 class Rejected(Exception):
@@ -72,7 +78,7 @@ def pg_type(avro, doc):
             "TimeOnly": "time without time zone",
         }.get(doc, "bigint")
     if avro == "double":
-        return "numeric" if doc == "Currency" else "double precision"
+        return "numeric" if doc in ("Currency", "Percent", "Double") else "double precision"
     if avro == "string":
         return "text[]" if doc == "MultiEnum" else "text"
     return {"float": "real", "int": "integer", "boolean": "boolean"}[avro]
@@ -155,7 +161,9 @@ def encode(value, kind):
         if number.is_nan():
             return "NaN"
         if number.is_infinite():
-            raise Rejected()
+            if server_version < INFINITE_NUMERIC:
+                raise Rejected()
+            return str(number)
         text = format(number, "f")
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return "0" if text == "-0" else text
