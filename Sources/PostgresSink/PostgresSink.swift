@@ -73,7 +73,7 @@ package final class PostgresSink: TransactionalSink {
     self.subscribed = topics
     self.acceptsMissing = acceptsMissing
     self.catalog.acceptsMissing = acceptsMissing
-    self.views = ReportingViews(schema: configuration.schema)
+    self.views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
     self.checkpoint = PostgresCheckpoint(
       pipeline: pipeline, sink: name, org: org, owner: owner,
       bookkeeping: Bookkeeping(schema: configuration.schema))

@@ -2,8 +2,13 @@
 /// `_freshness`, how far and how whole every table is.
 package struct ReportingViews {
   private let schema: String
+  private let style: SQLIdentifier.Style
 
-  package init(schema: String) { self.schema = schema }
+  /// - Parameter columns: the style of column names.
+  package init(schema: String, columns: SQLIdentifier.Style = .lower) {
+    self.schema = schema
+    self.style = columns
+  }
 
   package enum Outcome: Sendable, Equatable {
     case unchanged, created, replaced
@@ -17,17 +22,11 @@ package struct ReportingViews {
   package func updateLive(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
-    let (columns, query) = Self.live(table)
+    let name = Self.liveName(table.name)
+    let existing = try self.columns(of: name, over: connection)
+    let view = LiveView(table, style: self.style, existing: existing)
     return try self.update(
-      name: Self.liveName(table.name), columns: columns, query: query, over: connection)
-  }
-
-  private static func live(_ table: TableDefinition) -> (columns: [Column], query: String) {
-    let columns =
-      TableDefinition.fixedColumns(.current).filter { $0.name != "_deleted_at" }
-      .map { ($0.name, $0.sqlType) } + table.dataColumns.map { ($0.name, $0.type.sqlName) }
-    let names = columns.map { SQLIdentifier.quoted($0.0) }.joined(separator: ", ")
-    return (columns, "SELECT \(names) FROM \(table.qualifiedName) WHERE _deleted_at IS NULL")
+      name: name, fit: Fit(existing, view.columns), query: view.query, over: connection)
   }
 
   /// SQL name, not quoted, of the live view of a table.
@@ -42,16 +41,15 @@ package struct ReportingViews {
   ) throws(PostgresError) -> Outcome {
     let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
     return try self.update(
-      name: Self.freshnessName, columns: Self.freshnessColumns, query: self.freshness(tables),
-      over: connection)
+      name: Self.freshnessName, fit: try self.freshnessFit(over: connection),
+      query: self.freshness(tables), over: connection)
   }
 
   /// `_freshness` is there, as an earlier version has made it.
   package func isFreshnessOutdated(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Bool {
-    switch try self.fit(name: Self.freshnessName, columns: Self.freshnessColumns, over: connection)
-    {
+    switch try self.freshnessFit(over: connection) {
     case .none, .same: false
     case .extensible, .other: true
     }
@@ -68,22 +66,22 @@ package struct ReportingViews {
   ) throws(PostgresError) -> [String] {
     var statements: [String] = []
     for table in tables {
-      let (columns, query) = Self.live(table)
       let name = Self.liveName(table.name)
-      switch try self.fit(name: name, columns: columns, over: connection) {
+      let existing = try self.columns(of: name, over: connection)
+      let view = LiveView(table, style: self.style, existing: existing)
+      switch Fit(existing, view.columns) {
       case .same: break
-      case .none, .extensible: statements.append(self.create(name, query))
+      case .none, .extensible: statements.append(self.create(name, view.query))
       case .other:
         statements.append("DROP VIEW \(self.qualified(name))")
-        statements.append(self.create(name, query))
+        statements.append(self.create(name, view.query))
       }
     }
     let before = try self.currentTables(
       adding: [], hasBookkeeping: hasBookkeeping, over: connection)
     let after = try self.currentTables(
       adding: tables.map(\.name), hasBookkeeping: hasBookkeeping, over: connection)
-    let fit = try self.fit(
-      name: Self.freshnessName, columns: Self.freshnessColumns, over: connection)
+    let fit = try self.freshnessFit(over: connection)
     if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
     if fit != .same || before != after {
       statements.append(self.create(Self.freshnessName, self.freshness(after)))
@@ -96,10 +94,14 @@ package struct ReportingViews {
   package static let freshnessName = "_freshness"
 
   private static let freshnessColumns: [Column] = [
-    ("table_name", "text"), ("entity", "text"), ("pipeline", "text"), ("sink", "text"),
-    ("complete_through", "timestamp with time zone"),
-    ("last_run", "timestamp with time zone"), ("stale", "bigint"), ("partial", "bigint"),
-    ("holes", "numeric"), ("last_change", "timestamp with time zone"), ("topics", "text[]"),
+    Column(name: "table_name", type: "text"), Column(name: "entity", type: "text"),
+    Column(name: "pipeline", type: "text"), Column(name: "sink", type: "text"),
+    Column(name: "complete_through", type: "timestamp with time zone"),
+    Column(name: "last_run", type: "timestamp with time zone"),
+    Column(name: "stale", type: "bigint"), Column(name: "partial", type: "bigint"),
+    Column(name: "holes", type: "numeric"),
+    Column(name: "last_change", type: "timestamp with time zone"),
+    Column(name: "topics", type: "text[]"),
   ]
 
   /// - Parameter tables: names of current tables.
@@ -155,7 +157,11 @@ package struct ReportingViews {
 
   // MARK: Views
 
-  private typealias Column = (name: String, type: String)
+  struct Column: Equatable {
+    var name: String
+    /// As `format_type` writes it.
+    var type: String
+  }
 
   /// How the columns of the view there is are those it should have.
   private enum Fit {
@@ -165,6 +171,14 @@ package struct ReportingViews {
     /// `CREATE OR REPLACE` may add columns at the end, nothing else.
     case extensible
     case other
+
+    init(_ existing: [ReportingViews.Column], _ wanted: [ReportingViews.Column]) {
+      self =
+        existing.isEmpty
+        ? .none
+        : !wanted.starts(with: existing)
+          ? .other : existing.count == wanted.count ? .same : .extensible
+    }
   }
 
   private func qualified(_ name: String) -> String {
@@ -175,9 +189,14 @@ package struct ReportingViews {
     "CREATE OR REPLACE VIEW \(self.qualified(name)) AS \(query)"
   }
 
-  private func fit(
-    name: String, columns: [Column], over connection: PostgresConnection
-  ) throws(PostgresError) -> Fit {
+  private func freshnessFit(over connection: PostgresConnection) throws(PostgresError) -> Fit {
+    Fit(try self.columns(of: Self.freshnessName, over: connection), Self.freshnessColumns)
+  }
+
+  /// Of the view there is; none when there is none.
+  private func columns(
+    of name: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> [Column] {
     let existing = try connection.query(
       """
       SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
@@ -185,21 +204,15 @@ package struct ReportingViews {
       WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'v' AND a.attnum > 0 \
       AND NOT a.attisdropped ORDER BY a.attnum
       """, [self.schema, name])
-    guard existing.rowCount > 0 else { return .none }
-    let isPrefix =
-      existing.rowCount <= columns.count
-      && (0..<existing.rowCount).allSatisfy {
-        existing[$0, 0] == columns[$0].name && existing[$0, 1] == columns[$0].type
-      }
-    guard isPrefix else { return .other }
-    return existing.rowCount == columns.count ? .same : .extensible
+    return (0..<existing.rowCount).map {
+      Column(name: existing[$0, 0] ?? "", type: existing[$0, 1] ?? "")
+    }
   }
 
   private func update(
-    name: String, columns: [Column], query: String, over connection: PostgresConnection
+    name: String, fit: Fit, query: String, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
     let create = self.create(name, query)
-    let fit = try self.fit(name: name, columns: columns, over: connection)
     guard fit == .other else {
       try connection.execute(create)
       return fit == .none ? .created : fit == .same ? .unchanged : .replaced

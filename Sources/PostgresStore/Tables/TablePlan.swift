@@ -98,7 +98,8 @@ extension TableCatalog {
       let hasTables = try catalog.existingBookkeeping(over: connection).contains("_etl_table")
       var plan = try catalog.plan(layouts, over: connection)
       guard !plan.tables.isEmpty else { return plan }
-      plan.statements += try ReportingViews(schema: configuration.schema).plan(
+      let views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
+      plan.statements += try views.plan(
         plan.tables.filter { $0.kind == .current }, hasBookkeeping: hasTables,
         over: connection)
       return plan

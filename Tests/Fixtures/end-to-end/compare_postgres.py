@@ -248,7 +248,7 @@ class Comparison:
             )
 
     def run(self):
-        counts = {"events": self.truth.events, "history": 0, "current": 0, "tombstones": 0}
+        counts = {"events": self.truth.events, "history": 0, "current": 0, "names": 0, "tombstones": 0}
         wanted = {}
         current, history = self.arguments.tables.split(",")
         for entity in self.truth.tables:
@@ -270,6 +270,7 @@ class Comparison:
             for table, (entity, kind) in wanted.items():
                 if kind == "current" and not self.problems:
                     counts["current"] += self.check_current(table, entity)
+                    counts["names"] += self.check_names(table, entity)
             if self.arguments.mode != "history":
                 counts["tombstones"] = self.check_tombstones()
             counts["resync"] = self.check_resync()
@@ -381,6 +382,25 @@ class Comparison:
             if name == entity and record not in seen:
                 self.problem("%s: record %s is missing" % (table, record))
         return len(seen)
+
+    def check_names(self, table, entity):
+        """Full names of people, which only the live view has."""
+        names = ("Name", "Name_FirstName", "Name_MiddleName", "Name_LastName", "Name_Suffix")
+        plain, first, middle, last, suffix = (self.truth.name(name) for name in names)
+        if last not in self.truth.tables[entity].columns:
+            return 0
+        count = 0
+        for line in self.rows(table + "_live", {"id": "text", plain: "text"}):
+            record_id, found = line.split("\t")
+            cells = self.truth.fold.records[entity, record_id].cells
+            name = cells.get(plain)
+            if name is None:
+                parts = (cells.get(part) for part in (first, middle, last, suffix))
+                name = " ".join(part for part in parts if part) or None
+            count += name is not None
+            if found != model.encode(name, "text"):
+                self.problem("%s: the name of record %s is another" % (table, record_id))
+        return count
 
     def check_sources(self, table, columns, expected):
         """Rows that name an event: (key, source) by the columns after epoch and ordinal."""
