@@ -38,6 +38,8 @@ final class ClientStream: @unchecked Sendable {
     var outcome: Outcome?
     var reader: CheckedContinuation<Void, Never>?
     var framer = MessageFramer()
+    /// Whether a connection has begun to take the request.
+    var isOnConnection = false
     var isFinishedWriting = false
     /// Set when nothing written will be sent any more.
     var writeError: RPCError?
@@ -45,6 +47,10 @@ final class ClientStream: @unchecked Sendable {
     var nextWriter: UInt64 = 0
     var signals = Signals()
     var isSignalled = false
+
+    var mustWait: Bool {
+      !self.isOnConnection || self.framer.pendingByteCount > ClientStream.writerLimit
+    }
   }
 
   let key: ReceiveWindows.Key
@@ -140,7 +146,7 @@ final class ClientStream: @unchecked Sendable {
     self.signal { $0.open = fields }
   }
 
-  /// Queues a message and waits while too much is queued.
+  /// Queues a message and waits until a connection takes the request, and while too much is queued.
   func write(_ message: [UInt8]) async throws {
     guard message.count <= self.maxRequestBytes else {
       throw RPCError(
@@ -156,7 +162,7 @@ final class ClientStream: @unchecked Sendable {
         throw RPCError(code: .failedPrecondition, message: "The request has been finished.")
       }
       shared.framer.append(bytes, isCompressed: isCompressed)
-      return shared.framer.pendingByteCount > Self.writerLimit
+      return shared.mustWait
     }
     self.signal { $0.hasOutput = true }
     if mustWait { try await self.waitUntilWritable() }
@@ -175,9 +181,7 @@ final class ClientStream: @unchecked Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
         let mustResume = self.shared.withLock { shared in
-          guard shared.writeError == nil, shared.framer.pendingByteCount > Self.writerLimit else {
-            return true
-          }
+          guard shared.writeError == nil, shared.mustWait else { return true }
           shared.writers[id] = continuation
           return false
         }
@@ -299,10 +303,11 @@ final class ClientStream: @unchecked Sendable {
 extension ClientStream: RequestBody {
   func read(into buffer: UnsafeMutableRawBufferPointer) -> RequestBodyRead {
     let (result, writers) = self.shared.withLock { shared in
+      shared.isOnConnection = true
       let count = shared.framer.read(into: buffer)
       let isEmpty = shared.framer.pendingByteCount == 0
       var writers: [CheckedContinuation<Void, Never>] = []
-      if shared.framer.pendingByteCount <= Self.writerLimit, !shared.writers.isEmpty {
+      if !shared.mustWait, !shared.writers.isEmpty {
         writers = Array(shared.writers.values)
         shared.writers.removeAll()
       }

@@ -24,7 +24,7 @@ extension RPCError {
   /// No connection came about. An identity error of TLS is found again as `cause`.
   static func connectFailed(_ endpoint: String, _ error: TLSError) -> RPCError {
     RPCError(
-      code: .unavailable, message: "Cannot connect to \(endpoint): \(error.message)", cause: error)
+      code: .unavailable, message: "cannot connect to \(endpoint): \(error.message)", cause: error)
   }
 
   /// The connection ended under a stream that was open.

@@ -73,9 +73,14 @@ public struct PubSubError: Error, Sendable {
         .compactMap { ServiceErrorCode(trailer: $0) }.first
         ?? ServiceErrorCode(message: rpcError.message)
     let status = Status.Code(rpcError.code)
+    // What befalls the connection befalls all that goes over it, and is said alike for all.
+    let isOfConnection = status == .unavailable && rpcError.cause != nil && malformed == nil
     self.init(
       malformed == nil ? .service : .malformedResponse, status: status, serviceCode: serviceCode,
-      "\(operation): \(status) \(serviceCode.map { "(\($0.rawValue)) " } ?? "")\(rpcError.message)",
+      isOfConnection
+        ? rpcError.message
+        : "\(operation): \(status) \(serviceCode.map { "(\($0.rawValue)) " } ?? "")"
+          + rpcError.message,
       rpcID: Self.rpcID(in: rpcError), cause: rpcError.cause, fileID: fileID, line: line)
   }
 

@@ -1,5 +1,6 @@
 import GRPCCore
 import HTTP2Transport
+import Synchronization
 import TLSStream
 import TestSupport
 import Testing
@@ -12,8 +13,9 @@ struct LifecycleTests {
       configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
     try await transport.withStream(descriptor: method("Bidi"), options: .defaults) { stream, _ in
       try await stream.outbound.write(.metadata([:]))
-      try await stream.outbound.write(.message([1, 2]))
       let connecting = Task { try await transport.connect() }
+      // Waits until there is a connection that takes it.
+      try await stream.outbound.write(.message([1, 2]))
       var parts = stream.inbound.makeAsyncIterator()
       guard case .metadata = try await parts.next() else { throw ProgramFailure(message: "part") }
       guard case .message([1, 2]) = try await parts.next() else {
@@ -85,6 +87,35 @@ struct LifecycleTests {
       #expect(successor.port == peer.port)
       let echoed = try await client.text("Unary", "again")
       #expect(echoed == "again")
+    }
+  }
+
+  @Test("A message counts as written when a connection has taken it, and not where there is none")
+  func writesOnConnectionsOnly() async throws {
+    let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
+    let written = Mutex(false)
+    func call(_ client: TestClient) async throws {
+      _ = try await client.bidirectionalStreaming(
+        request: StreamingClientRequest { writer in
+          try await writer.write([1])
+          written.withLock { $0 = true }
+        },
+        descriptor: method("Bidi"), serializer: IdentitySerializer(),
+        deserializer: IdentityDeserializer(), options: .defaults
+      ) { response in
+        for try await _ in response.messages {}
+      }
+    }
+    try await withClient(port: port) { client in
+      let error = try await rpcError { try await call(client) }
+      #expect(error.code == .unavailable)
+      let wasWritten = written.withLock { $0 }
+      #expect(!wasWritten)
+      let peer = try PythonServer("grpcio_peer.py", ["--port", "\(port)"])
+      try await call(client)
+      let isWritten = written.withLock { $0 }
+      #expect(isWritten)
+      _ = peer
     }
   }
 

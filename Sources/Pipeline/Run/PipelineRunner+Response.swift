@@ -7,6 +7,10 @@ extension PipelineRunner {
     self.statistics.topics[topic].delivered += response.eventCount
     self.statistics.topics[topic].responses += 1
     self.statistics.topics[topic].pendingCredit = response.pendingCredit
+    if !self.isAnswered[topic] {
+      self.isAnswered[topic] = true
+      self.onNote?(.answered(topic: self.source.topics[topic].name))
+    }
     guard !self.isBlocked[topic] else { return }
     guard try await self.prepare(response, topic: topic) else {
       // Neither these events nor later ones may pass: the position stays before them.

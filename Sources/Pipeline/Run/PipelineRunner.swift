@@ -38,6 +38,8 @@ public final class PipelineRunner<S: Source> {
   private var began = Instant.now
   private var ended: [Bool]
   private var openedAt: [Instant?]
+  /// Whether a response has come since the stream was opened.
+  var isAnswered: [Bool]
   /// Set by policy after an invalid replay ID.
   private var startOverride: [StartPoint?]
   private var outcome: RunOutcome?
@@ -122,6 +124,7 @@ public final class PipelineRunner<S: Source> {
     self.isBlocked = source.topics.map { _ in false }
     self.ended = source.topics.map { _ in false }
     self.openedAt = source.topics.map { _ in nil }
+    self.isAnswered = source.topics.map { _ in false }
     self.startOverride = source.topics.map { _ in nil }
   }
 
@@ -139,6 +142,7 @@ public final class PipelineRunner<S: Source> {
       case .opening(let topic, let reply): reply(self.startPoint(of: topic))
       case .opened(let topic):
         self.openedAt[topic] = now
+        self.isAnswered[topic] = false
         self.statistics.topics[topic].lastFailure = nil
         let position = self.positions[topic]
         self.caughtUp[topic].opened(

@@ -4,6 +4,8 @@ public enum RunNote: Sendable {
   case subscribing(topic: String, from: StartPoint, epoch: Int)
   /// Its subscription has been sent on a live connection.
   case opened(topic: String)
+  /// The first response to it has come.
+  case answered(topic: String)
   /// Its schemas have come, after attempts that failed.
   case schemasFetched(topic: String)
   /// By which rule.

@@ -22,8 +22,7 @@ struct ProgressSnapshot: Sendable, Equatable {
 }
 
 /// The live line of a run on a terminal: events, rate, age of the newest change, bytes, files; or why
-/// nothing comes. A value without clock
-/// and output: give it snapshots, show what it returns.
+/// nothing comes. A value without clock and output: give it snapshots, show what it returns.
 struct ProgressLine {
   /// Shortest time between two drawings.
   static let interval = Duration.milliseconds(200)
@@ -62,8 +61,8 @@ struct ProgressLine {
     return String(parts.joined(separator: "  ").prefix(width))
   }
 
-  /// `cannot connect to …: refused; attempt 4, next in 8 s`: of a message that is too long its
-  /// beginning, so that there is room for when it goes on.
+  /// `cannot connect to …: Connection refused; attempt 4, next in 8 s`: of a message that is too long
+  /// the beginning, which says what failed, and the end, which says why.
   private static func text(_ failure: ProgressSnapshot.Failure, width: Int) -> String {
     let seconds = (failure.delay + .milliseconds(999)).components.seconds
     let next = seconds > 0 ? "next in \(Phrase.duration(.seconds(seconds)))" : "trying again"
@@ -72,7 +71,8 @@ struct ProgressLine {
     guard room > 1, failure.message.count > room else {
       return String((failure.message + end).prefix(width))
     }
-    return String(failure.message.prefix(room - 1)) + "…" + end
+    let head = (room - 1) / 2
+    return failure.message.prefix(head) + "…" + failure.message.suffix(room - 1 - head) + end
   }
 
   /// `7,512 events, 2 files, 1.0 MiB in 17 s; newest change 14:03:15`: what stays when a run is over.

@@ -66,7 +66,7 @@ final class RunLog {
     switch note {
     case .subscribing(let topic, let start, let epoch): self.starts[topic] = (start, epoch)
     case .opened(let topic): self.opened(topic)
-    case .schemasFetched(let topic):
+    case .answered(let topic), .schemasFetched(let topic):
       self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
@@ -80,8 +80,8 @@ final class RunLog {
       self.isConnected = true
       self.logger.info("connected", metadata: ["endpoint": "\(self.endpoint)"])
     }
-    self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
     self.snapshot.activity = nil
+    self.forgetFailure()
     guard let (start, epoch) = self.starts.removeValue(forKey: topic) else { return }
     self.logger.info(
       "subscribed",
@@ -132,11 +132,16 @@ final class RunLog {
   }
 
   private func worked(_ place: RetryNotices.Place, metadata: Logger.Metadata = [:]) {
-    self.snapshot.failure = nil
-    self.nextAttempt = nil
+    self.forgetFailure()
     guard let failures = self.notices.worked(place) else { return }
     self.logger.info(
       "works again after \(Phrase.count(failures, "failed attempt"))", metadata: metadata)
+  }
+
+  /// The live line does not tell it any more.
+  private func forgetFailure() {
+    self.snapshot.failure = nil
+    self.nextAttempt = nil
   }
 
   // MARK: Files and commits

@@ -102,8 +102,12 @@ class Proof:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
 
-    def finish(self, process, moment, expected=0, said=""):
+    def finish(self, process, moment, expected=0, said="", stepped=False):
         output, errors = process.communicate(timeout=400)
+        if stepped:
+            # A run keeps the clock that the service had when it began.
+            lines = errors.splitlines(keepends=True)
+            errors = "".join(line for line in lines if "committed in the future" not in line)
         self.figures["runs"] += 1
         self.exit_codes[process.returncode] += 1
         if process.returncode != expected:
@@ -120,7 +124,7 @@ class Proof:
         process = self.start("--report", self.report, *options, off=off)
         if during:
             during()
-        self.finish(process, moment)
+        self.finish(process, moment, stepped=during == self.step_clock)
         with open(self.report, encoding="utf-8") as file:
             report = json.load(file)
         for topic in report["topics"]:

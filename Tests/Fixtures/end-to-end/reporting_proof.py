@@ -53,7 +53,12 @@ def main():
         command = [arguments.programs + "/pubsub-etl", "run", ROOT + "/pipelines/opps-postgres.json"]
         subprocess.run(command + ["--set", "run.quiet=1s"], env=environment, check=True)
         reader = cluster.url("warehouse", user="anna")
-        counts = [len(postgres.query(reader, statement)) for statement in statements[1:]]
+        queries = [statement for statement in statements[1:] if not statement.startswith("CREATE")]
+        counts = [len(postgres.query(reader, statement)) for statement in queries]
+        # These are the owner's, and each a transaction of its own.
+        for statement in set(statements[1:]) - set(queries):
+            for line in statement.splitlines():
+                postgres.query(environment["DATABASE_URL"], line)
         [looking_back] = [statement for statement in statements if MONDAY in statement]
         records = looking_back.replace(MONDAY, "'infinity'")
         records = records[: records.rindex("SELECT stagename")]

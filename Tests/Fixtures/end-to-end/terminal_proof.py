@@ -322,7 +322,7 @@ class Proof:
         require(code == 0 and re.fullmatch(r"no new events in [\d\w ]+\n", last), last)
         environment["PUBSUB_ENDPOINT"] = "http://127.0.0.1:1"
         code, text = self.on_terminal(environment, path, "--max-duration", "5s")
-        require(code == 75 and re.search(r"attempt 1, next in 1 s", text), text)
+        require(code == 75 and re.search(r"cannot .*Connection refused; attempt 1, (next in 1 s|trying again)", text), text)
         require(re.search(r"attempt [23], next in ", text) and "0 events" not in text, text)
         require("warning" not in text, text)
 

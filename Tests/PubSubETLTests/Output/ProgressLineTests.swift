@@ -39,7 +39,7 @@ struct ProgressLineTests {
         == "cannot connect to api.example:7443: Connection refused; attempt 4, next in 8 s")
     // What is cut is the message, not the time.
     #expect(
-      line(at: 2, columns: 50) == "cannot connect to api.ex…; attempt 4, next in 8 s")
+      line(at: 2, columns: 50) == "cannot conne…tion refused; attempt 4, next in 8 s")
     snapshot.failure?.delay = .zero
     #expect(line(at: 3)?.hasSuffix("; attempt 4, trying again") == true)
   }
