@@ -47,7 +47,13 @@ public protocol CredentialsSource: Sendable {
   /// Throws `PubSubError` with code `credentials` or `credentialsRetryable`.
   func credentials() async throws -> Credentials
 
+  /// The service has accepted these credentials: a call was answered and did not end with their
+  /// refusal, or has gone on for long.
+  func worked(_ credentials: Credentials) async
+
   /// These credentials were refused: the next call of `credentials()` obtains others, unless
   /// somebody has done so already.
-  func invalidate(_ credentials: Credentials) async
+  ///
+  /// - Returns: false when others would be refused as well, as those of the latest logins were.
+  func refused(_ credentials: Credentials) async -> Bool
 }

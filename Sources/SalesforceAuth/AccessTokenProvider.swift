@@ -1,7 +1,7 @@
 /// The access token shared by all streams: obtained once, kept until it is invalidated.
 ///
 /// However many ask at once, one login runs. After three refusals in a row none is tried any more,
-/// since the service locks users out.
+/// since the service locks users out; nor is one when new tokens are refused again and again.
 public actor AccessTokenProvider {
   private static let maxRefusals = 3
 
@@ -10,6 +10,7 @@ public actor AccessTokenProvider {
   private var rejected: AccessToken?
   private var refusals = 0
   private var lastRefusal = ""
+  private var trials = TokenTrials()
 
   private var login: Task<Void, Never>?
   private var waiters: [Int: CheckedContinuation<AccessToken, any Error>] = [:]
@@ -37,6 +38,9 @@ public actor AccessTokenProvider {
         "\(Self.maxRefusals) logins in a row were refused, no more are tried; the last: "
           + self.lastRefusal)
     }
+    if let verdict = self.trials.verdict {
+      throw AuthError(.refused, "\(verdict), no other is asked for")
+    }
     let waiter = self.nextWaiter
     self.nextWaiter += 1
     return try await withTaskCancellationHandler {
@@ -51,12 +55,23 @@ public actor AccessTokenProvider {
     }
   }
 
-  /// Says that the service has rejected a token, so that the next `token()` obtains another. Does
-  /// nothing when the token has been replaced meanwhile.
-  public func invalidate(_ token: AccessToken) {
-    guard let cached = self.cached, cached.value == token.value else { return }
-    self.rejected = cached
-    self.cached = nil
+  /// The service has accepted a token. Does nothing when it has been replaced meanwhile.
+  public func worked(_ value: String) {
+    if self.cached?.value == value { self.trials.worked() }
+  }
+
+  /// The service has rejected a token, so that the next `token()` obtains another. However many
+  /// callers say so of one token, it counts once.
+  ///
+  /// - Returns: whether another will be asked for.
+  @discardableResult
+  public func refused(_ value: String) -> Bool {
+    if let cached = self.cached, cached.value == value {
+      self.trials.refused(at: .now)
+      self.rejected = cached
+      self.cached = nil
+    }
+    return self.trials.verdict == nil
   }
 
   private func startLogin() {
@@ -82,6 +97,7 @@ public actor AccessTokenProvider {
   private func finishLogin(_ token: AccessToken, serverDate: Int64?) {
     self.cached = token
     self.refusals = 0
+    self.trials.issued(at: .now)
     if let serverDate {
       self.serverDate = serverDate
       self.serverDateReadAt = .now

@@ -30,10 +30,10 @@ struct AccessTokenProviderTests {
     #expect(await provider.serverDate == nil)
     let first = try await provider.token()
     #expect(try await provider.token() == first)
-    await provider.invalidate(first)
+    await provider.refused(first.value)
     #expect(try await provider.token().value == "two")
     // A latecomer who still holds the first one.
-    await provider.invalidate(first)
+    await provider.refused(first.value)
     #expect(try await provider.token().value == "two")
     #expect(await flow.callCount == 2)
     #expect(await provider.serverDate == 2)
@@ -41,7 +41,7 @@ struct AccessTokenProviderTests {
 
   @Test func aLoginServiceMayRepeatAToken() async throws {
     let provider = AccessTokenProvider(ScriptedFlow([.success("one"), .success("one")]))
-    await provider.invalidate(try await provider.token())
+    await provider.refused(try await provider.token().value)
     #expect(try await provider.token().value == "one")
   }
 
@@ -68,7 +68,7 @@ struct AccessTokenProviderTests {
       #expect(try await self.error(provider).code == .refused)
       #expect(try await self.error(provider).code == .refused)
       #expect(try await self.error(provider).code == .unavailable)
-      await provider.invalidate(try await provider.token())
+      await provider.refused(try await provider.token().value)
     }
     #expect(await flow.callCount == 8)
   }

@@ -27,7 +27,7 @@ struct RedactionTests {
       let token = try await provider.token()
       #expect(token.value.contains("secret"))
       let whileKept = self.printed(provider)
-      await provider.invalidate(token)
+      await provider.refused(token.value)
       let text =
         whileKept + self.printed(provider) + self.printed(flow) + self.printed(token)
         + self.printed(try await flow.obtain())

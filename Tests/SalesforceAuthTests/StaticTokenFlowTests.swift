@@ -35,7 +35,7 @@ struct StaticTokenFlowTests {
   @Test func aRejectedTokenMustBeRenewed() async throws {
     try self.write("001Dp00000JJkkH!old")
     let provider = AccessTokenProvider(self.flow())
-    await provider.invalidate(try await provider.token())
+    await provider.refused(try await provider.token().value)
     let error = try await #require(throws: AuthError.self) { _ = try await provider.token() }
     #expect(error.code == .refused)
     #expect(error.message.contains("renew it"))

@@ -71,10 +71,12 @@ struct OrgCredentials: CredentialsSource {
     }
   }
 
-  func invalidate(_ credentials: Credentials) async {
-    guard let token = try? await self.provider.token(), token.value == credentials.accessToken
-    else { return }
-    await self.provider.invalidate(token)
+  func worked(_ credentials: Credentials) async {
+    await self.provider.worked(credentials.accessToken)
+  }
+
+  func refused(_ credentials: Credentials) async -> Bool {
+    await self.provider.refused(credentials.accessToken)
   }
 }
 

@@ -46,6 +46,7 @@ struct PlannedLayouts {
       var failures = 0
       for topic in configuration.source.topics {
         var isOpen = true
+        var refusals = 0
         while isOpen {
           do {
             if let layout = try await assembly.layout(of: topic.name, service, credentials) {
@@ -57,7 +58,7 @@ struct PlannedLayouts {
           } catch {
             let failure = PubSubError(error, operation: "schema of \(topic.name)")
             guard !(error is RunFailure), !(error is EventDecodingError),
-              Self.mayPass(failure, failures)
+              await Self.mayPass(failure, credentials, &refusals)
             else {
               planned.unknown.append(topic.name)
               isOpen = false
@@ -65,11 +66,6 @@ struct PlannedLayouts {
             }
             failures += 1
             if let retries, failures > retries { throw failure }
-            if case .reauthenticate = failure.disposition(sentReplayID: false),
-              let used = try? await credentials.credentials()
-            {
-              await credentials.invalidate(used)
-            }
             let delay = Duration.seconds(min(60, 1 << min(failures - 1, 6)))
             onRetry(failure, delay)
             try await Task.sleep(for: delay)
@@ -80,12 +76,21 @@ struct PlannedLayouts {
     }
   }
 
-  /// - Parameter failures: before this one. A login that is refused again and again stays so.
-  private static func mayPass(_ failure: PubSubError, _ failures: Int) -> Bool {
+  /// Has a token that was refused replaced.
+  ///
+  /// - Parameter refusals: of tokens, for this topic. A topic that is refused with every token is
+  ///   left to its stream, which says so.
+  private static func mayPass(
+    _ failure: PubSubError, _ credentials: OrgCredentials, _ refusals: inout Int
+  ) async -> Bool {
     switch failure.disposition(sentReplayID: false) {
-    case .retry: true
-    case .reauthenticate: failures < 3
-    default: false
+    case .retry: return true
+    case .reauthenticate:
+      refusals += 1
+      // Nobody else logs in yet, so it is the token that was used.
+      guard refusals < 3, let used = try? await credentials.credentials() else { return false }
+      return await credentials.refused(used)
+    default: return false
     }
   }
 }
@@ -95,10 +100,11 @@ extension PipelineAssembly {
   fileprivate func layout(
     of topic: String, _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials
   ) async throws -> RecordLayout? {
+    let used = try await credentials.credentials()
     let found = try await service.subscribableTopic(topic, credentials)
+    await credentials.worked(used)
     guard !found.schemaID.isEmpty else { return nil }
-    let schema = try await service.schema(
-      id: found.schemaID, credentials: try await credentials.credentials())
+    let schema = try await service.schema(id: found.schemaID, credentials: used)
     return try AvroEventDecoder(
       json: schema.json, schemaID: found.schemaID, topic: topic, options: self.decoding
     ).layout

@@ -55,6 +55,15 @@ extension PubSubError {
     return SourceFailure(disposition, reason: reason.lowercased(), self.message + self.advice)
   }
 
+  /// Of a call whose tokens were refused, the new ones, too.
+  func refusedForGood(options: PubSubSourceOptions) -> SourceFailure {
+    var error = self
+    error.message +=
+      "; new tokens are refused, too: check org_id and instance URL, the user's rights, and whether "
+      + "the org's session settings lock sessions to addresses"
+    return error.failure(.refused, options: options)
+  }
+
   private var advice: String {
     switch self.serviceCode {
     case ServiceErrorCode.topicNotFound:

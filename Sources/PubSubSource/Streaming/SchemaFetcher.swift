@@ -31,21 +31,25 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
 
   private func text(_ id: String) async throws(SourceFailure) -> String {
     var retries = RetryPolicy(limit: self.options.maxRetries)
-    var reauthentications = 0
+    var refusals = 0
     while true {
       var used: Credentials?
       do {
         let credentials = try await self.credentials.credentials()
         used = credentials
-        return try await self.client.schema(id: id, credentials: credentials).json
+        let json = try await self.client.schema(id: id, credentials: credentials).json
+        await self.credentials.worked(credentials)
+        return json
       } catch {
         let error = PubSubError(error, operation: "GetSchema \(id)")
         var minimum = Duration.zero
         switch error.disposition(sentReplayID: false) {
         case .retry(let delay): minimum = delay
-        case .reauthenticate where reauthentications < 2:
-          reauthentications += 1
-          if let used { await self.credentials.invalidate(used) }
+        case .reauthenticate:
+          refusals += 1
+          guard let used, await self.credentials.refused(used),
+            refusals < StreamAuthorization.maxRefusals
+          else { throw error.refusedForGood(options: self.options) }
         case .quota: throw error.failure(.quota, options: self.options)
         case .bug: throw error.failure(.bug, options: self.options)
         default: throw error.failure(.refused, options: self.options)

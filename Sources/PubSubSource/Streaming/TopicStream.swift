@@ -17,13 +17,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var queue: CreditQueue?
     var stopAt: ContinuousClock.Instant?
     var retries: RetryPolicy
-    var reauthentications = 0
-    /// When a token was replaced last.
-    var reauthenticatedAt: ContinuousClock.Instant?
+    var authorization = StreamAuthorization()
   }
 
   private enum Ending: Sendable {
     case call(PubSubError)
+    /// The token was refused, and so would others be.
+    case unauthorized(PubSubError)
     case idle
     case stopped
   }
@@ -41,8 +41,6 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private static var drainTime: Duration { .seconds(2) }
   /// A stream that the service ended after less is not opened again at once.
   private static var normalLife: Duration { .seconds(10) }
-  /// A token that has worked for so long was a good one: the next that is refused has aged.
-  private static var tokenTrial: Duration { .seconds(300) }
 
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
@@ -96,6 +94,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         guard await self.wait(after: silent, minimum: .zero) else { return }
       case .call(let error):
         guard await self.handle(error, sentReplayID: sentReplayID) else { return }
+      case .unauthorized(let error):
+        return self.end(error.refusedForGood(options: self.options))
       }
     }
     self.end(nil)
@@ -134,6 +134,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       state.credit = FetchCredit(window: state.window, allowance: state.credit.allowance)
       state.liveness = Liveness(openedAt: now)
       state.openedAt = now
+      state.authorization.opened()
       state.queue = queue
       return state.credit.begin(at: now)
     }
@@ -149,11 +150,26 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     if case .call(let error) = ending, self.isStopping, error.status == .cancelled {
       return .stopped
     }
-    if case .call(let error) = ending,
+    return await self.judge(ending, credentials)
+  }
+
+  /// What the end of a call says about its token.
+  private func judge(_ ending: Ending, _ credentials: Credentials) async -> Ending {
+    guard case .call(let error) = ending,
       error.disposition(sentReplayID: false) == .reauthenticate
-    {
-      await self.credentials.invalidate(credentials)
+    else {
+      if self.state.withLock({ $0.authorization.ended() }) {
+        await self.credentials.worked(credentials)
+      }
+      return ending
     }
+    guard !self.isStopping else { return .stopped }
+    guard case .newToken = self.state.withLock({ $0.authorization.refused(credentials) }) else {
+      return ending
+    }
+    guard await self.credentials.refused(credentials),
+      !self.state.withLock({ $0.authorization.isHopeless })
+    else { return .unauthorized(error) }
     return ending
   }
 
@@ -166,7 +182,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       try await self.client.subscribe(
         subscription, credentials: credentials, credit: queue,
         onOpen: { self.signals.post(.opened(topic: self.index)) },
-        onResponse: { await self.hand(on: $0, queue) })
+        onResponse: { await self.hand(on: $0, queue, credentials) })
     } catch {
       return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
     }
@@ -176,20 +192,19 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   }
 
   /// Credit goes back before the response is decoded, so that the next events are on their way.
-  private func hand(on view: FetchResponseView, _ queue: CreditQueue) async -> Bool {
+  private func hand(
+    on view: FetchResponseView, _ queue: CreditQueue, _ credentials: Credentials
+  ) async -> Bool {
     let now = self.clock.now()
-    let credit = self.state.withLock { state in
+    let (credit, provesToken) = self.state.withLock { state in
       state.retries.succeeded()
-      // Not at once: a service that answers and then refuses every token would be logged in to
-      // for ever.
-      if let last = state.reauthenticatedAt, now - last >= Self.tokenTrial {
-        state.reauthentications = 0
-      }
       state.liveness.received(pending: view.pendingCredit, at: now)
-      return state.credit.received(
+      let credit = state.credit.received(
         eventCount: view.events.count, pending: view.pendingCredit, at: now)
+      return (credit, state.authorization.answered(at: now))
     }
     if let credit { queue.add(credit) }
+    if provesToken { await self.credentials.worked(credentials) }
     await self.signals.send(
       .response(topic: self.index, view, receivedAt: now),
       weight: self.options.weight(
@@ -233,15 +248,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
     switch error.disposition(sentReplayID: sentReplayID) {
     case .retry(let minimum): return await self.wait(after: error, minimum: minimum)
-    case .reauthenticate:
-      let attempts = self.state.withLock { state in
-        state.reauthentications += 1
-        state.reauthenticatedAt = self.clock.now()
-        return state.reauthentications
-      }
-      // A fresh token that is refused, too, is no matter of age.
-      if attempts <= 2 { return await self.wait(after: error, minimum: .zero) }
-      self.end(error.failure(.refused, options: self.options))
+    case .reauthenticate: return await self.wait(after: error, minimum: .zero)
     case .replay: self.end(error.failure(.invalidReplay, options: self.options))
     case .quota:
       if self.options.maxRetries == nil {
@@ -263,8 +270,10 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
     let now = self.clock.now()
     let delay = self.state.withLock { state -> Duration? in
-      // The service ends long-lived streams now and then: open again at once, the first time.
-      if error.code == .endOfStream, state.retries.failures == 0,
+      // The service ends long-lived streams now and then, and sessions end: open again at once, the
+      // first time.
+      if error.code == .endOfStream || error.disposition(sentReplayID: false) == .reauthenticate,
+        state.retries.failures == 0,
         now - state.openedAt >= Self.normalLife
       {
         _ = state.retries.failed(minimum: .zero, random: 0)

@@ -116,7 +116,7 @@ class Service:
         with self.lock:
             self.logins += 1
             token = "00DXX!%d.%s" % (self.logins, uuid.uuid4().hex)
-            self.tokens[token] = 10**9 if self.calm else random.Random(self.logins).randint(300, 500)
+            self.tokens[token] = 10**9 if self.calm else random.Random(self.logins).randint(5, 60)
         return token
 
     def fails_login(self):
@@ -290,6 +290,7 @@ class Stream:
             Failure(codes.UNAVAILABLE, "Try again later", "service.unavailable"),
             Failure(codes.INTERNAL, "Received RST_STREAM with code 0"),
             Failure(codes.INTERNAL, "it", "subscription.internal.error"),
+            Failure(codes.UNAUTHENTICATED, "An authentication exception", "service.auth.error"),
             Failure(codes.CANCELLED, "by the server"),
         ])
         if failure:

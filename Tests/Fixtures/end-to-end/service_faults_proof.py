@@ -194,6 +194,26 @@ class Proof:
             "login", 77, "login", "inactive user", status=400, method="Login",
             error_code="inactive_user", message="inactive user")
 
+    def try_refused_tokens(self):
+        """Each token is refused, at once or after events: a few logins, then no more.
+
+        A schema that comes in between shows that its token was good, so there may be five."""
+        for name, events, most in (("at_once", 0, 3), ("after_events", 30, 5)):
+            run = Run(self, "refused_" + name)
+            before = self.simulator.get("stats").get("logins")
+            self.fault(
+                times=ALWAYS, after_events=events, status=16, error_code="service.auth.error",
+                message="An authentication exception occurred.")
+            run.run(77, "service_auth_error", "new tokens are refused, too", TOPIC)
+            logins = self.simulator.get("stats").get("logins") - before
+            if not 3 <= logins <= most:
+                run.fail(logins, "logins")
+            run.check_status(77)
+            if events:
+                run.check_state(events, EVENTS)
+            self.forget_faults()
+            run.complete()
+
     def try_unknown_topic(self):
         run = Run(self, "unknown", topic="/data/MissingChangeEvent")
         run.run(77, "topic_not_found", "/data/MissingChangeEvent", "case sensitive")

@@ -144,19 +144,26 @@ extension ServerCall {
   }
 }
 
-/// Tokens `t1`, `t2`, … of which a new one comes after each `invalidate`.
+/// Tokens `t1`, `t2`, … of which a new one comes after each that is refused.
 final class ScriptedCredentials: CredentialsSource {
   private struct State {
     var number = 1
     var used: [String] = []
+    var reports: [String] = []
+    var mayRenew = true
     var failure: PubSubError?
   }
   private let state = Lock(State())
 
   /// Tokens of the calls made so far.
   var used: [String] { self.state.withLock { $0.used } }
+  /// What was said of tokens: `t1 worked`, `t1 refused`.
+  var reports: [String] { self.state.withLock { $0.reports } }
 
   func fail(with error: PubSubError?) { self.state.withLock { $0.failure = error } }
+
+  /// The next token that is refused is the last.
+  func renewNoMore() { self.state.withLock { $0.mayRenew = false } }
 
   func sawCall(with metadata: Metadata?) {
     for token in metadata?[stringValues: "accesstoken"] ?? Metadata()[stringValues: ""] {
@@ -172,9 +179,15 @@ final class ScriptedCredentials: CredentialsSource {
     }
   }
 
-  func invalidate(_ credentials: Credentials) async {
+  func worked(_ credentials: Credentials) async {
+    self.state.withLock { $0.reports.append("\(credentials.accessToken) worked") }
+  }
+
+  func refused(_ credentials: Credentials) async -> Bool {
     self.state.withLock { state in
+      state.reports.append("\(credentials.accessToken) refused")
       if credentials.accessToken == "t\(state.number)" { state.number += 1 }
+      return state.mayRenew
     }
   }
 }

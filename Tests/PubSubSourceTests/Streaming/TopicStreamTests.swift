@@ -164,55 +164,6 @@ import Testing
     }
   }
 
-  @Test("A refused token is replaced, and after two fresh ones were refused the stream ends")
-  func reauthenticates() async throws {
-    try await StreamHarness.run(StreamHarness()) { harness in
-      for _ in 0..<2 {
-        let (call, _) = try await harness.open()
-        call.refuse(.unauthenticated, .authError)
-        harness.clock.advance(by: try await harness.retry().1)
-      }
-      let (call, _) = try await harness.open()
-      call.refuse(.unauthenticated, .authError)
-      #expect(try await harness.ending()?.disposition == .refused)
-      #expect(harness.logins.used == ["t1", "t2", "t3"])
-    }
-  }
-
-  @Test("A service that answers and then refuses each fresh token is given up, too")
-  func refusesAfterAnswer() async throws {
-    try await StreamHarness.run(StreamHarness()) { harness in
-      for number in 0..<3 {
-        let (call, _) = try await harness.open()
-        try call.respond(events: 0, pending: 100)
-        _ = try await harness.response()
-        call.refuse(.unauthenticated, .authError)
-        if number < 2 { harness.clock.advance(by: try await harness.retry().1) }
-      }
-      #expect(try await harness.ending()?.disposition == .refused)
-      #expect(harness.logins.used == ["t1", "t2", "t3"])
-    }
-  }
-
-  @Test("Tokens that age one after the other are replaced, however many")
-  func agedTokens() async throws {
-    try await StreamHarness.run(StreamHarness()) { harness in
-      for _ in 0..<5 {
-        let (call, _) = try await harness.open()
-        for _ in 0..<2 {
-          try call.respond(events: 0, pending: 100)
-          _ = try await harness.response()
-          harness.clock.advance(by: .seconds(200))
-        }
-        try call.respond(events: 0, pending: 100)
-        _ = try await harness.response()
-        call.refuse(.unauthenticated, .authError)
-        harness.clock.advance(by: try await harness.retry().1)
-      }
-      #expect(harness.logins.used == ["t1", "t2", "t3", "t4", "t5"])
-    }
-  }
-
   @Test("A login service that is down is retried, a login that is refused ends the stream")
   func loginFails() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
