@@ -5,15 +5,25 @@ struct LiveView {
   let columns: [Column]
   let query: String
 
-  /// - Parameter existing: columns of the view there is, which keep their places: new ones come behind
-  ///   them, so that rights on the view and what stands on it remain.
-  init(_ table: TableDefinition, style: SQLIdentifier.Style, existing: [Column]) {
+  /// - Parameters:
+  ///   - types: of columns that the table has.
+  ///   - existing: columns of the view there is, which keep their places: new ones come behind them,
+  ///     so that rights on the view and what stands on it remain.
+  init(
+    _ table: TableDefinition, style: SQLIdentifier.Style, types: [String: String],
+    existing: [Column]
+  ) {
     let fixed = TableDefinition.fixedColumns(.current).filter { $0.name != "_deleted_at" }
     func column(_ fixed: TableDefinition.FixedColumn) -> Column {
       Column(name: fixed.name, type: fixed.sqlType)
     }
-    let data = table.dataColumns.map { Column(name: $0.name, type: $0.type.sqlName) }
     let fullName = FullName(table, style: style)
+    let data = table.dataColumns.map { column in
+      // A full name is text, whatever its parts are.
+      Column(
+        name: column.name,
+        type: (column.name == fullName?.column ? nil : types[column.name]) ?? column.type.sqlName)
+    }
     var columns = fixed.filter(\.isKey).map(column) + data
     if let fullName, !data.contains(where: { $0.name == fullName.column }) {
       let first = columns.firstIndex { fullName.parts.contains($0.name) } ?? columns.endIndex
@@ -56,7 +66,7 @@ private struct FullName {
     let name = SQLIdentifier.quoted(self.column)
     if let taken = table.dataColumns.first(where: { [column] in $0.name == column }) {
       guard taken.path == "Name", taken.type == .text else { return nil }
-      self.selected = "coalesce(\(name), \(composed)) AS \(name)"
+      self.selected = "coalesce(\(name)::text, \(composed)) AS \(name)"
     } else {
       self.selected = "\(composed) AS \(name)"
     }

@@ -22,11 +22,44 @@ package struct ReportingViews {
   package func updateLive(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
-    let name = Self.liveName(table.name)
-    let existing = try self.columns(of: name, over: connection)
-    let view = LiveView(table, style: self.style, existing: existing)
+    let (view, fit) = try self.live(table, over: connection)
     return try self.update(
-      name: name, fit: Fit(existing, view.columns), query: view.query, over: connection)
+      name: Self.liveName(table.name), fit: fit, query: view.query, over: connection)
+  }
+
+  private func live(
+    _ table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> (view: LiveView, fit: Fit) {
+    let existing = try self.columns(of: Self.liveName(table.name), over: connection)
+    let view = LiveView(
+      table, style: self.style, types: try self.types(of: table, over: connection),
+      existing: existing)
+    return (view, Fit(existing, view.columns))
+  }
+
+  /// As `format_type` writes them: somebody may have made a `varchar(80)` of a text, which passes for
+  /// one.
+  private func types(
+    of table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String: String] {
+    let found = try connection.query(
+      """
+      SELECT a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
+      JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 \
+      AND NOT a.attisdropped
+      """, [table.schema, table.name])
+    let wanted = Dictionary(
+      table.dataColumns.map { ($0.name, $0.type) }, uniquingKeysWith: { first, _ in first })
+    var types: [String: String] = [:]
+    for row in 0..<found.rowCount {
+      // In a plan the column may be about to be replaced by one of another type.
+      guard let name = found[row, 0], let oid = found[row, 1].flatMap(UInt32.init),
+        let type = wanted[name], PostgresType(oid: oid) == type
+      else { continue }
+      types[name] = found[row, 2]
+    }
+    return types
   }
 
   /// SQL name, not quoted, of the live view of a table.
@@ -67,9 +100,8 @@ package struct ReportingViews {
     var statements: [String] = []
     for table in tables {
       let name = Self.liveName(table.name)
-      let existing = try self.columns(of: name, over: connection)
-      let view = LiveView(table, style: self.style, existing: existing)
-      switch Fit(existing, view.columns) {
+      let (view, fit) = try self.live(table, over: connection)
+      switch fit {
       case .same: break
       case .none, .extensible: statements.append(self.create(name, view.query))
       case .other:

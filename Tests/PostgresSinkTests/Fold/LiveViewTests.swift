@@ -108,6 +108,35 @@ import Testing
         == names.map { $0 ?? "-" })
   }
 
+  @Test("Columns whose type somebody has narrowed are shown as they are, in a view that stays")
+  func narrowed() async throws {
+    let connection = try await TestDatabase().connect()
+    let table = TableDefinition(
+      kind: .current, entity: "Contact", schema: "public", name: "contact",
+      dataColumns: [
+        TableColumn(name: "name", type: .text, path: "Name"),
+        TableColumn(name: "name_lastname", type: .text, path: "Name.LastName"),
+        TableColumn(name: "amount", type: .numeric, path: "Amount"),
+        TableColumn(name: "tags", type: .textArray, path: "Tags"),
+      ])
+    let fixed = TableDefinition.fixedColumns(.current).map(\.definition)
+    let narrow = [
+      "name varchar(80)", "name_lastname varchar(40)", "amount numeric(18,2)", "tags varchar(9)[]",
+    ]
+    try connection.execute("CREATE TABLE contact (\((fixed + narrow).joined(separator: ", ")))")
+    let views = ReportingViews(schema: "public")
+    #expect(try views.updateLive(table, over: connection) == .created)
+    try connection.execute("GRANT SELECT ON contact_live TO PUBLIC; BEGIN")
+    #expect(try views.updateLive(table, over: connection) == .unchanged)
+    #expect(try views.plan([table], hasBookkeeping: false, over: connection).count == 1)
+    try connection.execute("COMMIT")
+    #expect(
+      try connection.column(
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
+          + "WHERE attrelid = 'contact_live'::regclass AND attnum BETWEEN 2 AND 5 ORDER BY attnum")
+        == ["text", "character varying(40)", "numeric(18,2)", "character varying(9)[]"])
+  }
+
   private static let bookkeeping = TableDefinition.fixedColumns(.current).map(\.name)
     .filter { !["id", "_deleted_at"].contains($0) }
 
