@@ -9,6 +9,11 @@ package struct OpenGroup: Sendable {
   /// Of the names of the rows in use.
   package private(set) var byteCount = 0
 
+  /// A checkpoint holds the rows of every open group: one that never ends must not grow with it.
+  package static let maxByteCount = 16 << 20
+  /// What the rows take in memory: their names, and something for each row.
+  package var memoryByteCount: Int { self.byteCount + self.count * 128 }
+
   package init() {}
 
   init(_ group: StreamPosition.Group) {

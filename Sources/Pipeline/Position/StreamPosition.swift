@@ -23,6 +23,23 @@ package struct StreamPosition: Sendable {
     package var rows: [RowKey]
   }
 
+  /// A group whose rows come again, in any order.
+  private struct TakenGroup {
+    var replayID: [UInt8]
+    var rows: Set<RowKey>
+
+    init(_ group: Group) {
+      self.replayID = group.replayID
+      self.rows = Set(group.rows)
+    }
+
+    func contains(
+      _ eventID: UnsafeBufferPointer<UInt8>, _ recordIDs: UnsafeBufferPointer<UInt8>
+    ) -> Bool {
+      self.rows.contains(RowKey(eventID: Array(eventID), recordIDs: Array(recordIDs)))
+    }
+  }
+
   /// Names a row among those with one replay ID.
   package struct RowKey: Sendable, Hashable {
     package var eventID: [UInt8]
@@ -32,12 +49,6 @@ package struct StreamPosition: Sendable {
     package init(eventID: [UInt8], recordIDs: [UInt8]) {
       self.eventID = eventID
       self.recordIDs = recordIDs
-    }
-
-    fileprivate func isOf(
-      _ eventID: UnsafeBufferPointer<UInt8>, _ recordIDs: UnsafeBufferPointer<UInt8>
-    ) -> Bool {
-      self.eventID.elementsEqual(eventID) && self.recordIDs.elementsEqual(recordIDs)
     }
   }
 
@@ -59,7 +70,7 @@ package struct StreamPosition: Sendable {
   private var open = OpenGroup()
   private var recent = RecentEvents()
   /// Rows of the group that was open when the stream was (re)opened.
-  private var skip: Group?
+  private var skip: TakenGroup?
   private var mayRepeat = false
   /// The stream began at the earliest event, only to find the open group again.
   private var seeksGroup = false
@@ -102,7 +113,7 @@ package struct StreamPosition: Sendable {
 
   /// The stream is about to be opened: the point to start from, nil when there is none yet.
   package mutating func reopen() -> StartPoint? {
-    self.skip = self.open.group
+    self.skip = self.open.group.map { TakenGroup($0) }
     self.mayRepeat = true
     self.passing = nil
     self.notBefore = nil
@@ -175,7 +186,7 @@ package struct StreamPosition: Sendable {
       self.seeksGroup = false
     }
     if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
-      return skip.rows.contains { $0.isOf(eventID, recordIDs) } ? .repeated : .new
+      return skip.contains(eventID, recordIDs) ? .repeated : .new
     }
     if self.recent.contains(replayID: replayID, eventID: eventID) { return .repeated }
     self.mayRepeat = false
@@ -224,6 +235,10 @@ package struct StreamPosition: Sendable {
     defer { self.ordinal += 1 }
     return self.ordinal
   }
+
+  /// Of the group that is open, in memory.
+  package var openGroupByteCount: Int { self.open.memoryByteCount }
+  package var openGroupRowCount: Int { self.open.count }
 
   /// A response with events has been taken whole.
   ///

@@ -124,6 +124,15 @@ package struct StreamPositions: Sendable {
     for store in self.stores.indices { self.stores[store].renumber(epoch: next) }
   }
 
+  /// The number of rows in an open group that has become too large to be kept; nil when there is none.
+  package var tooLargeGroup: Int? {
+    for store in self.stores.indices
+    where self.stores[store].openGroupByteCount > OpenGroup.maxByteCount {
+      return self.stores[store].openGroupRowCount
+    }
+    return nil
+  }
+
   /// Counts an event as taken by its recipients.
   ///
   /// - Returns: its place in the epoch.

@@ -118,7 +118,7 @@ extension PipelineRunner {
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     }
     self.batchRecipients = recipients
-    self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
+    try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if !self.transactionalSinks.isEmpty {
       self.retained.took(
         event: index, topic: topic, epoch: self.positions[topic].epoch(of: recipients),
@@ -179,7 +179,17 @@ extension PipelineRunner {
     self.isOverweight = self.policy.isTooLarge(pendingBytes: self.pendingByteCount)
   }
 
-  private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) {
+  /// On a channel, the rows of the last replay ID are remembered until another one follows.
+  private func checkOpenGroup(topic: Int) throws {
+    guard let count = self.positions[topic].tooLargeGroup else { return }
+    throw SourceFailure(
+      .invalidReplay, reason: "open_group",
+      "\(self.source.topics[topic].name): \(count) events have come with one replay ID, and no other "
+        + "after it; a checkpoint holds no more of them. Subscribe to the channel's objects one by "
+        + "one, or begin a new epoch with 'pubsub-etl checkpoint set'")
+  }
+
+  private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) throws {
     let event = batch.events[index]
     let replayID = batch.bytes(event.replayID)
     let eventID = batch.bytes(event.eventID)
@@ -188,6 +198,7 @@ extension PipelineRunner {
       self.positions[topic].take(
         for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
+    try self.checkOpenGroup(topic: topic)
     self.previous.replace(
       replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey))
     self.taken[topic] += 1
@@ -227,6 +238,7 @@ extension PipelineRunner {
           recordIDs: UnsafeBufferPointer(start: nil, count: 0))
       }
     }
+    try self.checkOpenGroup(topic: topic)
     let letter = DeadLetter(
       topic: name, replayID: ReplayID(event.replayID),
       eventID: String(decoding: event.eventID, as: UTF8.self), schemaID: event.schemaID,

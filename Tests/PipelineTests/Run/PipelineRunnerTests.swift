@@ -80,6 +80,21 @@ import Testing
     #expect(harness.statistics?.exported == 4)
   }
 
+  @Test("A channel whose replay ID never changes ends the run before its rows fill the memory")
+  func endlessGroup() async throws {
+    let harness = Harness()
+    let name = String(repeating: "e", count: 1 << 20)
+    let log = (0..<20).map { ScriptedEvent(replay: 7, event: "\(name)\($0)") }
+    let error = await #expect(throws: SourceFailure.self) {
+      try await harness.run(ScriptedSource(log, responseSize: 2, isChannel: true))
+    }
+    #expect(error?.reason == "open_group")
+    // The same events of a single object have no group.
+    let other = Harness()
+    try await other.run(ScriptedSource(log, responseSize: 2))
+    #expect(other.store.lines(of: "a").count == log.count)
+  }
+
   @Test(
     "A crash at any call loses and repeats nothing",
     arguments: [(events(14), false), (grouped, true), (grouped, false)])
