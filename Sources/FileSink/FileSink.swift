@@ -18,7 +18,7 @@ public final class FileSink: Sink {
 
   private let store: SegmentStore
   private let clock: SinkClock
-  private var encoders: [ObjectIdentifier: NDJSONEncoder] = [:]
+  private var encoders = LayoutCache<NDJSONEncoder>()
   /// By topic.
   private var tails: [String: StreamTail] = [:]
   /// Reused.
@@ -175,12 +175,11 @@ public final class FileSink: Sink {
   }
 
   private func encoder(for layout: RecordLayout) throws -> NDJSONEncoder {
-    // The encoder retains its layout, so the identifier is not used again.
-    if let encoder = self.encoders[ObjectIdentifier(layout)] { return encoder }
+    if let encoder = self.encoders[layout] { return encoder }
     try self.store.describe(layout)
     let encoder = NDJSONEncoder(
       layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
-    self.encoders[ObjectIdentifier(layout)] = encoder
+    self.encoders.insert(encoder, for: layout)
     return encoder
   }
 }

@@ -47,7 +47,7 @@ public struct Column: Sendable, Equatable {
 ///
 /// Made once when a schema ID is first seen; stages make new ones from it. Slots belong to the
 /// batch and never change; columns name them, so selecting, renaming and flattening cost nothing
-/// per row. Sinks keep what they compile per layout under its `ObjectIdentifier`.
+/// per row. Sinks keep what they compile per layout in a `LayoutCache`.
 public final class RecordLayout: Sendable {
   public enum Family: Sendable, Hashable {
     case changeEvent

@@ -29,8 +29,7 @@ package final class PostgresSink: TransactionalSink {
   private let acceptsMissing: Bool
   private let subscribed: [String]
 
-  /// By identity of the layout, which the encoder keeps alive.
-  private var encoders: [ObjectIdentifier: (encoder: CopyEncoder, rows: PendingRows)] = [:]
+  private var encoders = LayoutCache<(encoder: CopyEncoder, rows: PendingRows)>()
   /// In the order in which they came; of one topic and entity the last has the newest tables.
   private(set) var pending: [PendingRows] = []
   /// Of events that could not become rows, or not be decoded.
@@ -253,12 +252,12 @@ package final class PostgresSink: TransactionalSink {
   private func encoder(
     for layout: RecordLayout
   ) throws -> (encoder: CopyEncoder, rows: PendingRows) {
-    if let known = self.encoders[ObjectIdentifier(layout)] { return known }
+    if let known = self.encoders[layout] { return known }
     try self.checkTopic(of: layout)
     let tables = try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
     if !tables.changes.isEmpty {
       // Names of what other layouts write to may be others now.
-      self.encoders = self.encoders.filter { $0.value.rows.entity != layout.entity }
+      self.encoders.removeAll { $0.rows.entity == layout.entity }
       for change in tables.changes { self.onNotice?(change) }
       try self.fillTables()
     }
@@ -284,7 +283,7 @@ package final class PostgresSink: TransactionalSink {
       layout: layout, tables: tables,
       numericHasInfinity: self.connection.serverVersion >= 140_000)
     let made = (encoder: encoder, rows: rows)
-    self.encoders[ObjectIdentifier(layout)] = made
+    self.encoders.insert(made, for: layout)
     return made
   }
 

@@ -33,7 +33,19 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// IDs of schemas that have been asked for and not come.
   private var fetching: Set<String> = []
   private var decoders: [TopicDecoders]
-  private var schemas: [String: Result<Schema, UndecodableEvent>] = [:]
+  private var schemas: [String: KnownSchema] = [:]
+  /// Of `schemas` and `decoders`.
+  private var schemaByteCount = 0
+  /// Of what was added for the response in hand.
+  private var responseSchemaByteCount = 0
+  /// `prepare` has begun with a response and not got it ready.
+  private var isPreparing = false
+
+  private struct KnownSchema {
+    var content: Result<Schema, UndecodableEvent>
+    /// Of its text, and something for each.
+    var byteCount: Int
+  }
 
   public init(
     topics: [SourceTopic], client: PubSubClient<Transport>, credentials: any CredentialsSource,
@@ -56,7 +68,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// What runs the streams and asks for schemas; to be run beside the runner and cancelled after it.
   public var background: @Sendable () async -> Void {
     { [streams, fetcher, work] in
-      await withTaskGroup(of: Void.self) { group in
+      // Keeps nothing of what has ended.
+      await withDiscardingTaskGroup { group in
         for await part in work {
           switch part {
           case .stream(let index): group.addTask { await streams[index].run() }
@@ -94,17 +107,28 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   public func prepare(
     _ response: FetchResponseView, topic: Int, until deadline: ContinuousClock.Instant
   ) async throws(SourceFailure) -> Preparation {
+    if !self.isPreparing { self.limitSchemas() }
+    self.isPreparing = true
     for event in response.events
     where self.decoders[topic].find(response.bytes, event.schemaID.range) == nil {
       // Found out again when the event is decoded: nothing is kept of IDs that are none.
       guard response.with(event.schemaID, EventLimits.isSchemaID) else { continue }
       let id = response.string(event.schemaID)
-      // Fetched once per run, since an ID never changes its meaning.
+      // A service that needs so many schemas for a response is no service: nothing is kept of them.
+      guard self.responseSchemaByteCount <= self.options.maxSchemaByteCount else {
+        let limit = self.options.maxSchemaByteCount
+        let refusal = UndecodableEvent(
+          reason: "schema \(id) was not asked for: the schemas of one response have more than "
+            + "\(limit) bytes")
+        self.decoders[topic].add(Array(id.utf8), .failure(refusal))
+        continue
+      }
+      // Kept for the run, since an ID never changes its meaning.
       while self.schemas[id] == nil {
         if let outcome = try await self.awaitSchema(id, until: deadline) { return outcome }
       }
-      guard let schema = self.schemas[id] else { preconditionFailure("the loop ends with one") }
-      let decoder = schema.flatMap { schema -> Result<AvroEventDecoder, UndecodableEvent> in
+      guard let known = self.schemas[id] else { preconditionFailure("the loop ends with one") }
+      let decoder = known.content.flatMap { schema -> Result<AvroEventDecoder, UndecodableEvent> in
         do throws(EventDecodingError) {
           return .success(
             try AvroEventDecoder(
@@ -115,8 +139,21 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
         }
       }
       self.decoders[topic].add(Array(id.utf8), decoder)
+      self.schemaByteCount += known.byteCount
+      self.responseSchemaByteCount += known.byteCount
     }
+    self.isPreparing = false
     return .ready
+  }
+
+  /// Between responses: all are dropped when there are too many, and those in use are fetched again.
+  private func limitSchemas() {
+    if self.schemaByteCount > self.options.maxSchemaByteCount {
+      self.schemas.removeAll()
+      for topic in self.decoders.indices { self.decoders[topic] = TopicDecoders() }
+      self.schemaByteCount = 0
+    }
+    self.responseSchemaByteCount = 0
   }
 
   public func layout(
@@ -196,7 +233,11 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     case .retrying(let failure, let delay): return .retrying(failure, delay: delay)
     case .ended(let ended, let result):
       self.fetching.remove(ended)
-      self.schemas[ended] = self.parse(try result.get(), id: ended)
+      let json = try result.get()
+      let byteCount = json.utf8.count + PubSubSourceOptions.schemaOverhead
+      self.schemas[ended] = KnownSchema(
+        content: self.parse(json, id: ended), byteCount: byteCount)
+      self.schemaByteCount += byteCount
       return nil
     }
   }

@@ -29,22 +29,34 @@ struct EntityColumns: Equatable {
       self.pipelines.sort()
     }
     var place = 0
+    // Searching is for what is there: a service may send schemas of ever new fields.
+    var names = Set(self.entries.map(\.name))
     for column in layout.columns {
       let type = Self.typeName(of: column.content)
-      let known = self.entries.lastIndex { $0.name == column.name && $0.type == type }
+      let isNew = names.insert(column.name).inserted
+      let known = isNew ? nil : self.place(of: column.name, type, near: place)
       if let known {
         self.entries[known].salesforceType =
           column.salesforceType ?? self.entries[known].salesforceType
         place = known + 1
         continue
       }
-      if let other = self.entries.lastIndex(where: { $0.name == column.name }) { place = other + 1 }
+      if !isNew, let other = self.entries.lastIndex(where: { $0.name == column.name }) {
+        place = other + 1
+      }
       self.entries.insert(
         Entry(
           name: column.name, type: type, salesforceType: column.salesforceType,
           firstSchemaID: layout.schemaID), at: place)
       place += 1
     }
+  }
+
+  /// Mostly the columns of a schema stand as those of the schema before: looked for there first.
+  private func place(of name: String, _ type: String, near place: Int) -> Int? {
+    func isIt(_ entry: Entry) -> Bool { entry.name == name && entry.type == type }
+    if place < self.entries.count, isIt(self.entries[place]) { return place }
+    return self.entries.lastIndex(where: isIt)
   }
 
   /// Type names follow Avro; `record`, `union` and `json` are JSON of any form.

@@ -3,15 +3,9 @@
 /// Layouts pass through once, when a schema is first seen; later batches find the result by the
 /// identity of their layout. Used by one thread at a time.
 public final class StageChain {
-  private struct Path {
-    /// Keeps the identity that is the key from being used again.
-    var input: RecordLayout
-    /// What each stage made of it, in order.
-    var outputs: [RecordLayout]
-  }
-
   private let stages: [any Transform]
-  private var paths: [ObjectIdentifier: Path] = [:]
+  /// What each stage made of a layout, in order.
+  private var paths = LayoutCache<[RecordLayout]>()
 
   public init(_ stages: [any Transform]) { self.stages = stages }
 
@@ -19,14 +13,13 @@ public final class StageChain {
   ///
   /// Throws what the stages throw, `TransformError` for mistakes the layout shows.
   public func layout(for input: RecordLayout) throws -> RecordLayout {
-    try self.path(of: input).outputs.last ?? input
+    try self.outputs(of: input).last ?? input
   }
 
   /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that
   /// of each stage in turn before the stage sees the rows.
   public func apply(to batch: RecordBatch) throws {
-    let path = try self.path(of: batch.layout)
-    for (stage, output) in zip(self.stages, path.outputs) {
+    for (stage, output) in zip(self.stages, try self.outputs(of: batch.layout)) {
       batch.layout = output
       try stage.apply(to: batch)
     }
@@ -50,17 +43,16 @@ public final class StageChain {
   }
 
   /// Whether any layout has come by.
-  public var hasSeenLayouts: Bool { !self.paths.isEmpty }
+  public var hasSeenLayouts: Bool { self.paths.count > 0 }
 
-  private func path(of input: RecordLayout) throws -> Path {
-    if let path = self.paths[ObjectIdentifier(input)] { return path }
+  private func outputs(of input: RecordLayout) throws -> [RecordLayout] {
+    if let known = self.paths[input] { return known }
     try input.checkNames(stage: "decode")
     var outputs: [RecordLayout] = []
     for stage in self.stages {
       outputs.append(try stage.layout(for: outputs.last ?? input))
     }
-    let path = Path(input: input, outputs: outputs)
-    self.paths[ObjectIdentifier(input)] = path
-    return path
+    self.paths.insert(outputs, for: input)
+    return outputs
   }
 }

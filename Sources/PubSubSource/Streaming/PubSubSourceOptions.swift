@@ -18,6 +18,9 @@ public struct PubSubSourceOptions: Sendable {
   /// Told about a schema whose ID is not the fingerprint of its text; it is used all the same.
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
 
+  /// Text of the schemas that are kept, counted for the run and for each topic that needs them.
+  var maxSchemaByteCount = 64 << 20
+
   public init(
     window: Int = 100, readAhead: Int = 2000, maxEvents: Int? = nil, maxRetries: Int? = 8,
     recordIDs: EventDecodingOptions.RecordIDs = .rows,
@@ -32,6 +35,9 @@ public struct PubSubSourceOptions: Sendable {
     self.isIdentityError = isIdentityError
     self.onUnexpectedSchemaID = onUnexpectedSchemaID
   }
+
+  /// What a schema counts besides its text.
+  static var schemaOverhead: Int { 16 << 10 }
 
   /// Bytes of responses that may wait for the runner.
   static var readAheadBytes: Int { 8 << 20 }

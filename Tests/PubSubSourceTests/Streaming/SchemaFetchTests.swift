@@ -1,3 +1,4 @@
+import EventLoop
 import FoundationEssentials
 import GRPCCore
 import Pipeline
@@ -16,21 +17,40 @@ struct SchemaFetchTests {
     let source: PubSubSource<ScriptedTransport>
     let response: FetchResponseView
 
-    init(client: GRPCClient<ScriptedTransport>) throws {
+    init(client: GRPCClient<ScriptedTransport>, maxSchemaByteCount: Int?) throws {
+      var options = PubSubSourceOptions(maxRetries: 1)
+      if let maxSchemaByteCount { options.maxSchemaByteCount = maxSchemaByteCount }
       self.source = PubSubSource(
         topics: [SourceTopic(name: "/event/A__e", isChannel: false, start: .earliest)],
         client: PubSubClient(client), credentials: ScriptedCredentials(),
-        options: PubSubSourceOptions(maxRetries: 1))
+        options: options)
+      self.response = try Self.response(["S1"])
+    }
+
+    static func response(_ schemaIDs: [String]) throws -> FetchResponseView {
       let message = Eventbus_V1_FetchResponse.with {
-        $0.events = [
+        $0.events = schemaIDs.map { id in
           .with {
             $0.replayID = Data([1])
-            $0.event.schemaID = "S1"
+            $0.event.schemaID = id
             $0.event.payload = Data([2])
           }
-        ]
+        }
       }
-      self.response = try FetchResponseView(parsing: message.serializedBytes() as [UInt8])
+      return try FetchResponseView(parsing: message.serializedBytes() as [UInt8])
+    }
+
+    /// Prepares a response, and tells of which of its events the schema is known.
+    func known(_ schemaIDs: [String]) async throws -> [Bool] {
+      let response = try Self.response(schemaIDs)
+      while true {
+        let preparation = try await self.source.prepare(
+          response, topic: 0, until: .now + .seconds(20))
+        if case .ready = preparation { break }
+      }
+      return schemaIDs.indices.map {
+        (try? self.source.layout(ofEvent: $0, of: response, topic: 0)) != nil
+      }
     }
 
     func prepare(for time: Duration = .seconds(20)) async throws -> Preparation {
@@ -40,6 +60,7 @@ struct SchemaFetchTests {
 
   /// - Parameter answer: to `GetSchema`; Subscribe is never answered.
   private func run(
+    maxSchemaByteCount: Int? = nil,
     answer: @Sendable @escaping (ServerCall) async throws -> Void,
     _ body: (Harness) async throws -> Void
   ) async throws {
@@ -54,7 +75,7 @@ struct SchemaFetchTests {
         }
         for await _ in AsyncStream<Never>.makeStream().stream {}
       })
-    let harness = try Harness(client: client)
+    let harness = try Harness(client: client, maxSchemaByteCount: maxSchemaByteCount)
     let connections = Task { try await client.runConnections() }
     let background = Task(operation: harness.source.background)
     defer {
@@ -62,6 +83,12 @@ struct SchemaFetchTests {
       connections.cancel()
     }
     try await body(harness)
+  }
+
+  private final class Calls: Sendable {
+    private let calls = Lock(0)
+    var count: Int { self.calls.withLock { $0 } }
+    func add() { self.calls.withLock { $0 += 1 } }
   }
 
   private static func answer(_ json: String, to call: ServerCall) throws {
@@ -86,6 +113,41 @@ struct SchemaFetchTests {
       }
       #expect(
         try harness.source.layout(ofEvent: 0, of: harness.response, topic: 0).entity == "A__e")
+    }
+  }
+
+  @Test(
+    "Schemas beyond the budget are dropped between responses, and fetched again when they are needed"
+  )
+  func schemaBudget() async throws {
+    let fetched = Calls()
+    try await self.run(maxSchemaByteCount: 10_000) { call in
+      fetched.add()
+      try Self.answer(
+        #"{"type":"record","name":"A__e","fields":[{"name":"N","type":"long"}]}"#, to: call)
+    } _: { harness in
+      let known1 = try await harness.known(["S1", "S1"])
+      #expect(known1 == [true, true])
+      #expect(fetched.count == 1)
+      let known2 = try await harness.known(["S1"])
+      #expect(known2 == [true])
+      #expect(fetched.count == 2, "dropped with the response before")
+    }
+  }
+
+  @Test("What a response needs beyond the budget is not asked for, until another response needs it")
+  func schemasOfOneResponse() async throws {
+    let fetched = Calls()
+    try await self.run(maxSchemaByteCount: 10_000) { call in
+      fetched.add()
+      try Self.answer(
+        #"{"type":"record","name":"A__e","fields":[{"name":"N","type":"long"}]}"#, to: call)
+    } _: { harness in
+      let known3 = try await harness.known(["S1", "S2", "S3"])
+      #expect(known3 == [true, false, false])
+      #expect(fetched.count == 1)
+      let known4 = try await harness.known(["S3"])
+      #expect(known4 == [true])
     }
   }
 

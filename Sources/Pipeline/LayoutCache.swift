@@ -1,0 +1,42 @@
+/// What is compiled of layouts, by their identity.
+///
+/// Emptied when the layouts in it have too many slots together: the service decides how many schemas
+/// a run meets, and what is needed again is compiled again. Used by one thread at a time.
+public struct LayoutCache<Value> {
+  /// Some 800 objects of 300 fields.
+  public static var maxSlotCount: Int { 1 << 18 }
+
+  private struct Entry {
+    /// Keeps the identity that is the key from being used again.
+    var layout: RecordLayout
+    var value: Value
+  }
+
+  private var entries: [ObjectIdentifier: Entry] = [:]
+  private var slotCount = 0
+
+  public init() {}
+
+  public var count: Int { self.entries.count }
+
+  public var values: some Sequence<Value> { self.entries.values.lazy.map(\.value) }
+
+  public subscript(layout: RecordLayout) -> Value? {
+    self.entries[ObjectIdentifier(layout)]?.value
+  }
+
+  public mutating func insert(_ value: Value, for layout: RecordLayout) {
+    if self.slotCount + layout.slotCount > Self.maxSlotCount {
+      self.entries.removeAll()
+      self.slotCount = 0
+    }
+    let old = self.entries.updateValue(
+      Entry(layout: layout, value: value), forKey: ObjectIdentifier(layout))
+    if old == nil { self.slotCount += layout.slotCount }
+  }
+
+  public mutating func removeAll(where isRemoved: (Value) -> Bool) {
+    self.entries = self.entries.filter { !isRemoved($0.value.value) }
+    self.slotCount = self.entries.values.reduce(0) { $0 + $1.layout.slotCount }
+  }
+}
