@@ -1,4 +1,5 @@
 public import GRPCCore
+internal import SwiftProtobuf
 
 /// A call of the service that failed, with what the service said about it.
 public struct PubSubError: Error, Sendable {
@@ -65,18 +66,20 @@ public struct PubSubError: Error, Sendable {
         line: line)
       return
     }
-    let malformed = rpcError.cause as? FetchResponseError
+    // Messages that are not read here are read by SwiftProtobuf.
+    let isMalformed =
+      rpcError.cause is FetchResponseError || rpcError.cause is BinaryDecodingError
     let serviceCode =
-      malformed != nil
+      isMalformed
       ? nil
       : rpcError.metadata[stringValues: "error-code"].lazy
         .compactMap { ServiceErrorCode(trailer: $0) }.first
         ?? ServiceErrorCode(message: rpcError.message)
     let status = Status.Code(rpcError.code)
     // What befalls the connection befalls all that goes over it, and is said alike for all.
-    let isOfConnection = status == .unavailable && rpcError.cause != nil && malformed == nil
+    let isOfConnection = status == .unavailable && rpcError.cause != nil && !isMalformed
     self.init(
-      malformed == nil ? .service : .malformedResponse, status: status, serviceCode: serviceCode,
+      isMalformed ? .malformedResponse : .service, status: status, serviceCode: serviceCode,
       isOfConnection
         ? rpcError.message
         : "\(operation): \(status) \(serviceCode.map { "(\($0.rawValue)) " } ?? "")"

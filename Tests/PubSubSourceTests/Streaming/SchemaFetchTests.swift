@@ -116,6 +116,21 @@ struct SchemaFetchTests {
     }
   }
 
+  @Test("An answer that is no message, or no UTF-8, is asked for again")
+  func malformedAnswer() async throws {
+    for answer: [UInt8] in [[0x0A, 0x01, 0xFF], [0x0A, 0x05, 0x41]] {
+      try await self.run { call in
+        call.send(answer)
+        call.end(.ok)
+      } _: { harness in
+        guard case .retrying(let failure, _) = try await harness.prepare() else {
+          return #expect(Bool(false), "not retried")
+        }
+        #expect(failure.disposition == .unavailable)
+      }
+    }
+  }
+
   @Test(
     "Schemas beyond the budget are dropped between responses, and fetched again when they are needed"
   )
