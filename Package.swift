@@ -174,7 +174,7 @@ let package = Package(
       "PubSubETL",
       [
         "Pipeline", "Checkpoint", "JSON", "FileSink", "PostgresStore", "PostgresSink",
-        argumentParser, logging,
+        "SalesforceAuth", "TLSStream", argumentParser, logging,
       ]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(

@@ -20,6 +20,18 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
     [EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC].contains(self.number)
   }
 
+  /// Why a file cannot be opened, if that may pass: for libraries that could not read it and do not
+  /// tell why.
+  public static func exhaustion(opening path: String) -> SystemCallError? {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file < 0 else {
+      close(file)
+      return nil
+    }
+    let error = SystemCallError("open")
+    return error.isExhaustion ? error : nil
+  }
+
   public var description: String {
     let remedy =
       switch (self.call, self.number) {

@@ -54,6 +54,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
     if result == CURLE_ABORTED_BY_CALLBACK { throw CancellationError() }
     guard result == CURLE_OK else {
+      try self.checkFiles(result)
       var connectStatus = 0
       try self.check(ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &connectStatus))
       throw HTTPError(
@@ -63,6 +64,18 @@ final class CurlTransfer: @unchecked Sendable {
     var status = 0
     try self.check(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status))
     return HTTPResponse(status: status, headers: self.headers, body: self.body)
+  }
+
+  /// Descriptors may have run out just when libcurl wanted to read certificates, which it does not
+  /// tell from files that hold none.
+  private func checkFiles(_ result: CURLcode) throws(HTTPError) {
+    guard [CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM].contains(result) else { return }
+    let certificate = self.configuration.certificate
+    for case let file? in [self.trust.file, certificate?.file, certificate?.keyFile] {
+      if let error = SystemCallError.exhaustion(opening: file) {
+        throw HTTPError(.system, "\(self.request): \(file): \(error)")
+      }
+    }
   }
 
   private func check(_ result: CURLcode) throws(HTTPError) {

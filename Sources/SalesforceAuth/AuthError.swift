@@ -3,13 +3,15 @@ internal import HTTPClient
 /// A login that gave no access token. Its text never holds a secret.
 public struct AuthError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
-    private enum Value { case refused, unavailable, untrusted, configuration }
+    private enum Value { case refused, unavailable, exhausted, untrusted, configuration }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// The login service said no; asking again gives the same answer and may lock the user out.
     public static var refused: Self { Self(.refused) }
     /// No answer, or one that says nothing about the login: ask again later, with back-off.
     public static var unavailable: Self { Self(.unavailable) }
+    /// Threads or descriptors have run out: ask again later.
+    public static var exhausted: Self { Self(.exhausted) }
     /// The login host could not prove who it is.
     public static var untrusted: Self { Self(.untrusted) }
     /// The settings cannot be used as they are.
@@ -21,6 +23,9 @@ public struct AuthError: Error, Sendable, CustomStringConvertible {
   public var message: String
   public var description: String { self.message }
 
+  /// The same login may succeed later.
+  public var isTransient: Bool { [.unavailable, .exhausted].contains(self.code) }
+
   public init(_ code: Code, _ message: String) {
     (self.code, self.message) = (code, message)
   }
@@ -30,6 +35,7 @@ public struct AuthError: Error, Sendable, CustomStringConvertible {
       switch error.code {
       case .untrusted: .untrusted
       case .invalidRequest, .trustStore, .certificate, .proxyRefused: .configuration
+      case .system: .exhausted
       default: .unavailable
       }
     self.init(code, "login: \(error.message)")

@@ -15,10 +15,12 @@ enum OwnIdentity {
           .badConfiguration, "certificate or key '\(file)': \(SystemCallError.text(of: errno))")
       }
       guard SSL_CTX_use_certificate_chain_file(context, chain) == 1 else {
+        try Self.checkDescriptors(chain)
         throw TLSError(
           .badConfiguration, "certificate chain '\(chain)': \(OpenSSLErrors.drain())")
       }
       guard SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 else {
+        try Self.checkDescriptors(key)
         throw Self.keyError("private key '\(key)'")
       }
     case .pem(let chain, let key):
@@ -76,6 +78,13 @@ enum OwnIdentity {
     }
     defer { EVP_PKEY_free(key) }
     guard SSL_CTX_use_PrivateKey(context, key) == 1 else { throw Self.keyError("private key") }
+  }
+
+  /// Throws when a file cannot be opened for want of descriptors.
+  private static func checkDescriptors(_ file: String) throws(TLSError) {
+    guard let error = SystemCallError.exhaustion(opening: file) else { return }
+    ERR_clear_error()
+    throw TLSError(.system, "certificate or key '\(file)': \(error)")
   }
 
   /// Why the call before could not use a key.

@@ -17,6 +17,10 @@ enum TrustStore {
     switch trust {
     case .file(let path):
       guard SSL_CTX_load_verify_locations(context, path, nil) == 1 else {
+        if let error = SystemCallError.exhaustion(opening: path) {
+          ERR_clear_error()
+          throw TLSError(.system, "trusted certificates '\(path)': \(error)")
+        }
         let reason =
           access(path, R_OK) == 0
           ? "holds no certificate in PEM form (\(OpenSSLErrors.drain()))"

@@ -65,7 +65,7 @@ extension PipelineOptions {
       return try self.load()
     } catch let error as ConfigurationError {
       StandardStream.error.write(error.printable)
-      throw ExitCode.configuration.error
+      throw error.exitCode.error
     }
   }
 }

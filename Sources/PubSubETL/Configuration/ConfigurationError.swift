@@ -20,6 +20,10 @@ struct ConfigurationError: Error, CustomStringConvertible {
   var mistakes: [ConfigurationMistake]
   /// Of what could be read; to be kept out when the mistakes are shown.
   var secrets = SecretMask()
+  /// Whether a file could not be read for want of descriptors: nothing is wrong with it.
+  var isTemporary = false
+
+  var exitCode: ExitCode { self.isTemporary ? .tryAgain : .configuration }
 
   /// A line per mistake.
   var description: String { self.mistakes.map(\.description).joined(separator: "\n") }

@@ -10,6 +10,8 @@ final class ConfigurationReader {
   let secrets = SecretMask()
   let secretFiles: SecretFiles
   private(set) var mistakesOfOtherFiles: [ConfigurationMistake] = []
+  /// Another file could not be read for want of descriptors.
+  private(set) var lacksDescriptors = false
 
   init(file: String, base: String, environment: Environment, secretFiles: SecretFiles) {
     self.file = file
@@ -226,6 +228,7 @@ final class ConfigurationReader {
       return JSONReader(value, mistakes: mistakes)
     } catch {
       self.mistakesOfOtherFiles += error.mistakes
+      self.lacksDescriptors = self.lacksDescriptors || error.isTemporary
       return nil
     }
   }

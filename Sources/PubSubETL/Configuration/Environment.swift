@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// What configuration takes from around the process; replaced in tests.
@@ -63,6 +64,8 @@ enum TextFile {
   struct ReadError: Error, CustomStringConvertible {
     /// `cannot be read: No such file or directory`
     var description: String
+    /// Whether it may be read later: descriptors have run out.
+    var isTemporary = false
   }
 
   static func read(_ path: String, limit: Int = 4 << 20) throws(ReadError) -> [UInt8] {
@@ -87,6 +90,9 @@ enum TextFile {
   }
 
   private static func error(_ code: Int32) -> ReadError {
-    ReadError(description: "cannot be read: \(String(cString: strerror(code)))")
+    let error = SystemCallError("open", code)
+    return error.isExhaustion
+      ? ReadError(description: "cannot be read: \(error)", isTemporary: true)
+      : ReadError(description: "cannot be read: \(SystemCallError.text(of: code))")
   }
 }

@@ -39,13 +39,15 @@ extension PipelineConfiguration {
       mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
       + loading.mistakesOfOtherFiles
     guard let configuration, all.isEmpty else {
-      throw ConfigurationError(mistakes: all, secrets: loading.secrets)
+      throw ConfigurationError(
+        mistakes: all, secrets: loading.secrets, isTemporary: loading.lacksDescriptors)
     }
     return configuration
   }
 
   static func document(_ file: String) throws(ConfigurationError) -> JSONValue {
     let mistake: JSONMistake
+    var isTemporary = false
     do throws(TextFile.ReadError) {
       let text = try TextFile.read(file)
       do throws(JSONError) {
@@ -55,7 +57,9 @@ extension PipelineConfiguration {
       }
     } catch {
       mistake = JSONMistake(path: "", position: .unknown, message: "\(error)")
+      isTemporary = error.isTemporary
     }
-    throw ConfigurationError(mistakes: [ConfigurationMistake(file: file, mistake: mistake)])
+    throw ConfigurationError(
+      mistakes: [ConfigurationMistake(file: file, mistake: mistake)], isTemporary: isTemporary)
   }
 }

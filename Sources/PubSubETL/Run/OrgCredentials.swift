@@ -29,11 +29,19 @@ struct OrgCredentials: CredentialsSource {
             switch source {
             case .value(let secret): secret.value
             case .file(let path):
-              String(
-                String(decoding: try TextFile.read(path), as: UTF8.self)
-                  .prefix { !$0.isWhitespace })
+              try Self.token(inFile: path)
             }
           }, instanceURL: instanceURL.url, organizationID: org.orgID), secrets, onRenewal)
+    }
+  }
+
+  private static func token(inFile path: String) throws(AuthError) -> String {
+    do {
+      let text = String(decoding: try TextFile.read(path), as: UTF8.self)
+      return String(text.prefix { !$0.isWhitespace })
+    } catch {
+      throw AuthError(
+        error.isTemporary ? .exhausted : .configuration, "the access_token file \(path) \(error)")
     }
   }
 
@@ -66,7 +74,7 @@ struct OrgCredentials: CredentialsSource {
         accessToken: token.value, instanceURL: token.instanceURL, tenantID: token.organizationID)
     } catch let error as AuthError {
       throw PubSubError(
-        error.code == .unavailable ? .credentialsRetryable : .credentials,
+        error.isTransient ? .credentialsRetryable : .credentials,
         status: .unauthenticated, "\(error)", cause: error)
     }
   }

@@ -73,6 +73,7 @@ struct RunFailure: Error {
         switch error.code {
         case .untrusted, .configuration: .configuration
         case .unavailable: .unavailable
+        case .exhausted: .tryAgain
         default: .refused
         }
       self.init(code, reason: "login", "\(error)")
@@ -82,7 +83,8 @@ struct RunFailure: Error {
         isRefused ? .refused : .unavailable, reason: isRefused ? "refused" : "unavailable",
         error.message)
     case let error as EventDecodingError: self.init(.data, reason: "schema", "\(error)")
-    case let error as TLSError: self.init(.configuration, reason: "tls", "\(error)")
+    case let error as TLSError:
+      self.init(error.code == .system ? .tryAgain : .configuration, reason: "tls", "\(error)")
     case let error as SystemCallError:
       self.init(error.isExhaustion ? .tryAgain : .internal, reason: "system", "\(error)")
     case let error as RPCError: self.init(.unavailable, reason: "connection", error.message)
