@@ -53,6 +53,7 @@ extension PipelineStatus {
       } ?? nil,
       "open_group": .boolean(position.hasOpenGroup),
       "confirmed_at": Self.time(position.confirmedAt),
+      "complete_through": Self.time(position.completeThrough),
       "holes": .integer(position.holes),
     ]
   }

@@ -90,6 +90,9 @@ extension PipelineStatus {
     if let time = topic.lastCommitTimestamp {
       lines.append("newest commit time in finished files \(time)")
     }
+    if let through = position.completeThrough {
+      lines.append("complete through \(self.moment(through))")
+    }
     if let confirmed = position.confirmedAt {
       let left = confirmed + Self.retention - self.now
       lines.append(

@@ -59,6 +59,22 @@ struct PipelineStatusTests {
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
   }
 
+  @Test("How far a topic is complete is told as text and as JSON; null until it is known")
+  func completeThrough() throws {
+    for (time, text) in [(nil, nil), (1_771_300_995_000, "2026-02-17T04:03:15.000Z")]
+      as [(Int64?, String?)]
+    {
+      let state = try StateSample()
+      try state.store([
+        StateSample.topic: state.position(confirmedAt: self.now, completeThrough: time)
+      ])
+      let status = try PipelineStatus.read(state.configuration, maxAge: nil)
+      let position = status.json["topics"]?.array?.first?["position"]
+      #expect(position?["complete_through"]?.string == text)
+      #expect(status.text.contains("complete through") == (time != nil))
+    }
+  }
+
   @Test(
     "An output directory that was emptied is a problem, and one whose files a loader took is not")
   func lostOutput() throws {

@@ -22,12 +22,14 @@ struct StateSample {
   var output: String { "\(self.sample.base)/out" }
 
   func position(
-    epoch: Int = 1, ordinal: Int64 = 10, resume: String = "00aa", confirmedAt: Int64
+    epoch: Int = 1, ordinal: Int64 = 10, resume: String = "00aa", confirmedAt: Int64,
+    completeThrough: Int64? = nil
   ) throws -> JSONValue {
     [
       "epoch": .integer(epoch), "next_ordinal": .integer(ordinal), "resume": .string(resume),
       "last_event": ["replay_id": .string(resume), "event_id": "e9"], "recent": [],
       "confirmed_at_ms": .integer(confirmedAt),
+      "complete_through_ms": completeThrough.map { .integer($0) } ?? nil,
     ]
   }
 
