@@ -16,7 +16,7 @@ import SalesforceAuth
 /// sinks block.
 final class PipelineRun {
   let configuration: PipelineConfiguration
-  private let options: RunOptions
+  let options: RunOptions
   private let logger: Logger
   private let log: RunLog
   private let assembly: PipelineAssembly
@@ -118,7 +118,7 @@ final class PipelineRun {
     let source = PubSubSource(
       topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
       options: self.assembly.sourceOptions(self.options, logger: self.logger))
-    let watcher = try SignalWatcher(onFirst: source.interrupt)
+    let watcher = try await SignalWatcher(onFirst: source.interrupt)
     defer { withExtendedLifetime((watcher, store)) {} }
 
     let checkpoints = CheckpointPace(store, isOnlyCopy: !sinks.isEmpty)
@@ -177,25 +177,6 @@ final class PipelineRun {
     try self.conclude(result.get(), statistics: pipeline.statistics)
   }
 
-  /// A pipeline that has been given another name has lost its position: it would export everything
-  /// again, or with `"start": "latest"` leave events out.
-  private func checkIsNew(_ sinks: [FileSink]) throws {
-    guard !self.options.acceptReset else { return }
-    let topics = self.configuration.source.topics.map(\.name)
-    for sink in sinks where sink.history.isEmpty {
-      guard let other = sink.history.others.first(where: { topics.contains($0.topic) }) else {
-        continue
-      }
-      let name = self.configuration.name
-      throw RunFailure(
-        .data, reason: "other_pipeline",
-        "\(sink.configuration.directory) has files of pipeline '\(other.pipeline)' with events of "
-          + "\(other.topic), and pipeline '\(name)' has never run: if '\(other.pipeline)' was renamed, "
-          + "give it its old name back, with which its position is stored; if '\(name)' is another "
-          + "pipeline, give it another directory, or begin here with 'run --accept-reset'")
-    }
-  }
-
   /// A line in the journal for output that was lost and is not waited for.
   private func noteAccepted(_ surveys: [FileSurvey]) throws {
     let faults = surveys.flatMap(\.acceptedFaults)
@@ -219,49 +200,6 @@ final class PipelineRun {
     for warning in try ColumnCheck(stages, planned, earlier: earlier).warnings {
       self.logger.warning("\(warning)")
     }
-  }
-
-  /// Positions of the checkpoint and of each database; makes their rows there.
-  private func startingPositions(
-    _ document: CheckpointDocument?, _ succession: SinkSuccession?, sinks: [FileSink],
-    databases: [PostgresSink], owner: LeaseOwner
-  ) throws -> [[String: TopicPosition]] {
-    let (checkpoint, resetTopics) = try self.positions(document, sinks: sinks)
-    let topics = self.configuration.source.topics.map(\.name)
-    let found = try zip(self.configuration.postgresSinks, databases).map { settings, sink in
-      let stored = try sink.open(
-        isKnown: document?.sinks[settings.name] != nil && !self.options.acceptReset)
-      if let former = sink.formerLease {
-        try CheckpointJournal.append(
-          self.configuration.statePaths, command: "run --take-over", topic: nil,
-          old: [
-            "sink": .string(settings.name), "owner": .string(former.owner),
-            "fence": .integer(former.fence),
-          ],
-          new: [
-            "sink": .string(settings.name), "owner": .string(owner.text),
-            "fence": .integer(former.fence + 1),
-          ])
-      }
-      return StartingPositions.Database(
-        name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
-        newestEpoch: stored == nil ? try sink.newestEpoch(ofTopics: topics) : nil,
-        start: settings.start)
-    }
-    let positions = try StartingPositions(
-      topics: topics, checkpoint: checkpoint, resetTopics: resetTopics,
-      knownSinks: document.map { Array($0.sinks.keys) },
-      fileSinks: self.configuration.fileSinks.map { ($0.name, $0.start) }, databases: found,
-      acceptsReset: self.options.acceptReset)
-    for topic in positions.resetTopics.sorted() {
-      try CheckpointJournal.append(
-        self.configuration.statePaths, command: "run --accept-reset", topic: topic,
-        old: document?.topics[topic] ?? nil, new: positions.stores[0][topic]?.json ?? nil)
-    }
-    for (index, place) in found.enumerated() where place.stored == nil {
-      try databases[index].open(creating: positions.stores[index + 1])
-    }
-    return positions.stores
   }
 
   /// Takes the host lock; with `if_running: wait`, as soon as it is free.
@@ -296,20 +234,10 @@ final class PipelineRun {
         self.log.loggedIn(token)
         return token.organizationID
       } catch let error as AuthError {
-        guard error.code == .unavailable, delay < .seconds(60) else { throw error }
+        guard error.isTransient, delay < .seconds(60) else { throw error }
         try await self.log.loginFailed(error, delay: delay)
         delay = delay * 2
       }
-    }
-  }
-
-  private func checkOrg(_ document: CheckpointDocument?, org: String) throws {
-    guard let document else { return }
-    guard document.org == org else {
-      throw RunFailure(
-        .configuration, reason: "other_org",
-        "the checkpoint of pipeline '\(self.configuration.name)' belongs to org \(document.org), "
-          + "the login is for \(org): give the pipeline another name, or check the login")
     }
   }
 
@@ -321,42 +249,5 @@ final class PipelineRun {
       org: org, acceptsMissing: self.options.acceptMissing)
     try deadLetters.recover(from: document?.deadLetters)
     return deadLetters
-  }
-
-  /// Stored positions, and the topics whose files an accepted reset leaves in place: the newest
-  /// epoch of the files is their position.
-  private func positions(
-    _ document: CheckpointDocument?, sinks: [FileSink]
-  ) throws -> ([String: TopicPosition], reset: Set<String>) {
-    var positions: [String: TopicPosition] = [:]
-    var reset: Set<String> = []
-    for topic in self.configuration.source.topics {
-      if let json = document?.topics[topic.name] {
-        positions[topic.name] = try TopicPosition(json: json, topic: topic.name)
-      }
-      let exported = sinks.compactMap { $0.history.topics[topic.name] }
-      let newest = exported.max {
-        ($0.epoch, $0.lastOrdinal) < ($1.epoch, $1.lastOrdinal)
-      }
-      guard let newest else { continue }
-      if let known = positions[topic.name],
-        (known.epoch, known.nextOrdinal) > (newest.epoch, newest.lastOrdinal)
-      {
-        continue
-      }
-      guard self.options.acceptReset else {
-        throw RunFailure(
-          .data, reason: "lost_state",
-          "\(topic.name): the files go up to replay ID \(newest.lastReplayID) but the checkpoint "
-            + "is older: put back the newest checkpoint; or move it away and run 'pubsub-etl "
-            + "checkpoint restore \(self.configuration.file) --from-manifest'; or begin a new epoch "
-            + "with 'run --accept-reset'")
-      }
-      let known = positions[topic.name]
-      positions[topic.name] = TopicPosition(
-        beginningEpoch: max(newest.epoch, known?.epoch ?? 0), holes: known?.holes ?? 0)
-      reset.insert(topic.name)
-    }
-    return (positions, reset)
   }
 }

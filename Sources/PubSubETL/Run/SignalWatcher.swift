@@ -13,7 +13,7 @@ final class SignalWatcher {
   private let loop: EventLoop
 
   /// - Parameter onFirst: called once, on the watcher's thread.
-  init(onFirst: @escaping @Sendable () -> Void) throws {
+  init(onFirst: @escaping @Sendable () -> Void) async throws {
     self.loop = try EventLoop(name: "signals")
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemCallError("pipe") }
@@ -21,26 +21,40 @@ final class SignalWatcher {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
-    let read = ends[0]
-    signalPipe = ends[1]
-    self.loop.execute { [unowned loop] in
-      var hasStopped = false
-      // A new pipe, not registered before: cannot fail but for want of memory.
-      try? loop.register(read, interest: .readable) { _ in
-        var number: UInt8 = 0
-        while Glibc.read(read, &number, 1) == 1 {
-          if hasStopped { _exit(128 + Int32(number)) }
-          hasStopped = true
-          onFirst()
-        }
-      }
+    do {
+      try await Self.watch(ends[0], on: self.loop, onFirst)
+    } catch {
+      for end in ends { close(end) }
+      throw error
     }
+    signalPipe = ends[1]
     for number in [SIGINT, SIGTERM] {
       signal(number) { number in
         var byte = UInt8(truncatingIfNeeded: number)
         let saved = errno
         _ = write(signalPipe, &byte, 1)
         errno = saved
+      }
+    }
+  }
+
+  private static func watch(
+    _ read: Int32, on loop: EventLoop, _ onFirst: @escaping @Sendable () -> Void
+  ) async throws {
+    try await withCheckedThrowingContinuation { continuation in
+      loop.execute { [unowned loop] in
+        var hasStopped = false
+        continuation.resume(
+          with: Result {
+            try loop.register(read, interest: .readable) { _ in
+              var number: UInt8 = 0
+              while Glibc.read(read, &number, 1) == 1 {
+                if hasStopped { _exit(128 + Int32(number)) }
+                hasStopped = true
+                onFirst()
+              }
+            }
+          })
       }
     }
   }

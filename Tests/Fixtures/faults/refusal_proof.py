@@ -25,12 +25,13 @@ import harness  # noqa: E402
 
 TOPICS = ["/data/OpportunityChangeEvent"]
 # Call, errno, the exit code of a run that cannot go on, and how many of these calls are certain to
-# end it: those for the loops of the pipeline, the connection and the signals.
+# end it: those for the loops of the pipeline, the connection and the signals, whose pipe is registered.
 CASES = [
     ("epoll_create1", errno.EMFILE, 75, 3),
     ("eventfd", errno.ENFILE, 75, 3),
     ("pipe", errno.EMFILE, 75, 1),
     ("pthread_create", errno.EAGAIN, 75, 3),
+    ("epoll_ctl", errno.ENOMEM, 75, 4),
     ("epoll_create1", errno.EPERM, 70, 3),
 ]
 
