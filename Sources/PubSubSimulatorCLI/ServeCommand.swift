@@ -84,8 +84,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
     let addresses = try await server.start()
     if let env = self.env {
-      try server.environment(addresses).shellText.write(
-        toFile: env, atomically: true, encoding: .utf8)
+      try OutputFile.write(server.environment(addresses).shellText, to: env)
     }
     let line =
       "ready endpoint=\(addresses.endpoint) login=\(addresses.loginURL) "
@@ -100,8 +99,7 @@ struct ServeCommand: AsyncParsableCommand {
 
   private func writeDelivered(_ server: SimulatorServer) async throws {
     guard let path = self.delivered else { return }
-    try (await server.deliveredJSON() + "\n").write(
-      toFile: path, atomically: true, encoding: .utf8)
+    try OutputFile.write(await server.deliveredJSON() + "\n", to: path)
   }
 
   private func simulator() -> SimulatorConfiguration {

@@ -354,6 +354,25 @@ class Proof:
         require(json.loads(output)["reason"] == "caught_up", output)
         require(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"), "/dev/null")
 
+    def simulator_files(self):
+        """The simulator, too, follows no link and leaves special files in place."""
+        victim, link = self.work + "/victim.env", self.work + "/link.env"
+        os.symlink(victim, link)
+        simulator = subprocess.run(
+            [self.programs + "/pubsub-simulator", "--env", link], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=60)
+        require(simulator.returncode and "symbolic link" in simulator.stderr, simulator.stderr)
+        require(not os.path.exists(victim) and os.path.islink(link), "the link was followed")
+        os.remove(link)
+        simulator = subprocess.Popen(
+            [self.programs + "/pubsub-simulator", "--env", link, "--delivered", "/dev/stdout"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        require(simulator.stdout.readline().startswith(b"ready"), "the simulator is not ready")
+        require(os.path.isfile(link), "the file was not written")
+        simulator.send_signal(signal.SIGTERM)
+        json.loads(simulator.communicate(timeout=60)[0])
+        require(not glob.glob(link + ".*"), "a temporary file is left")
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -362,6 +381,7 @@ def main():
     arguments = parser.parse_args()
     proof = Proof(arguments.programs, os.path.abspath(arguments.work))
     proof.hostile()
+    proof.simulator_files()
     checked = proof.checked
     with harness.Simulator(arguments.programs, proof.work, "--events", "2000", "--topics", TOPIC) as simulator:
         environment = simulator.environment
