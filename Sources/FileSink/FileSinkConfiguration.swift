@@ -58,7 +58,8 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   public var pipeline: String
   /// ID of the org, kept in the manifest.
   public var org: String
-  /// `"int64": "string"`: Avro `long` goes out as text.
+  /// `"int64": "string"`: Avro `long` goes out as text. Only as a column of its own: the text of an
+  /// array or a map is made once for all sinks, and does not tell `long` from `int`.
   public var int64AsStrings: Bool
   /// Begin although the manifest shows that an earlier run exported here and its checkpoint is
   /// gone (`--accept-reset`).
