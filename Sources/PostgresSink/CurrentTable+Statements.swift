@@ -7,7 +7,8 @@ extension CurrentTable {
     let apply: String
     /// Records whose rows or tombstones are later than their deltas.
     let late: String
-    /// Of some IDs, those with a row or tombstone.
+    /// Of some IDs, those with a row or tombstone; and NULL where COPY is refused, since row-level
+    /// security is in force.
     let known: String
     /// Of some IDs: ID, epoch, ordinal, commit time in milliseconds since 1970.
     let positions: String
@@ -113,6 +114,7 @@ extension CurrentTable {
         "SELECT id FROM \(name) WHERE \(among)"
         + (removesDeleted
           ? " UNION ALL SELECT id FROM \(tombstones) WHERE entity = \(entity) AND \(among)" : "")
+        + " UNION ALL SELECT NULL WHERE row_security_active(\(SQLIdentifier.literal(name))::regclass::oid)"
       // A record deleted at an unknown time has the tombstone of `-infinity`.
       let milliseconds = "CASE WHEN isfinite(%) THEN (extract(epoch FROM %) * 1000)::bigint END"
       self.positions =

@@ -61,10 +61,8 @@ package struct CurrentTable {
       self.statements.known,
       [SQLArray.literal(isNew.indices.lazy.filter { isNew[$0] }.map { fold.recordID($0, buffer) })])
     for row in 0..<known.rowCount {
-      guard let id = known.withField(row, 0), let delta = fold.index(of: id, buffer) else {
-        continue
-      }
-      isNew[delta] = false
+      guard let id = known.withField(row, 0) else { return nil }
+      if let delta = fold.index(of: id, buffer) { isNew[delta] = false }
     }
     return isNew
   }

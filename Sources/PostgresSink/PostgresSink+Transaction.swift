@@ -99,6 +99,10 @@ extension PostgresSink {
       {
         try self.rollBackAndCheckTables(after: error.sqlState)
         self.care = isChecking || self.care == .savepoints ? .immediateConstraints : .savepoints
+      } catch is TypesHaveChanged {
+        try self.rollBackAndCheckTables()
+        throw PostgresError(
+          .retry, "postgres: columns were altered and altered back while rows were written to them")
       } catch let error as PostgresError
         where error.sqlState == "08P01" && self.connection.isConnected
       {
@@ -108,7 +112,7 @@ extension PostgresSink {
       } catch let error as PostgresError
         where Self.isAboutTables(error) && self.connection.isConnected && !hasRepaired
       {
-        guard try !self.rollBackAndCheckTables() else { throw error }
+        guard try !self.rollBackAndCheckTables(after: error.sqlState) else { throw error }
         try self.repairTables()
         hasRepaired = true
       }
@@ -159,8 +163,15 @@ extension PostgresSink {
     try self.noteDeadLetters()
     // What would be checked by COMMIT is checked while rows can still be put aside.
     isChecking = true
-    try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    let conditions = self.pending.filter { !$0.buffer.rows.isEmpty }.map(\.loader.typeCondition)
+    let result = try self.connection.lastResult(
+      of: "SET CONSTRAINTS ALL IMMEDIATE; SELECT "
+        + (["true"] + conditions).joined(separator: " AND "))
+    guard result[0, 0] == "t" else { throw TypesHaveChanged() }
   }
+
+  /// Values may have been taken for those of another type.
+  private struct TypesHaveChanged: Error {}
 
   private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
     // A run of rows of one epoch at a time; an epoch after the first may bring known events again.

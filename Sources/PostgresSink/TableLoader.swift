@@ -7,6 +7,8 @@ package final class TableLoader {
   private let current: CurrentTable?
   private let resync: ResyncTable?
   private let refold: Refold?
+  /// SQL: the tables still have the types that rows are encoded for.
+  let typeCondition: String
   private var fold: RecordFold
   /// For dead letters, which are folded as gaps.
   private var gapFold: RecordFold
@@ -29,6 +31,7 @@ package final class TableLoader {
       } else {
         nil
       }
+    self.typeCondition = [history, current].compactMap(\.?.typeCondition).joined(separator: " AND ")
     let columns = (history ?? current)?.dataColumns ?? []
     self.fold = RecordFold(columns: columns, removesDeleted: delete == .remove)
     self.gapFold = RecordFold(

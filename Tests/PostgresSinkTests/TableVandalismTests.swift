@@ -109,9 +109,7 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       name: "own column of another type",
       sql: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE numeric",
       outcome: .refused(.configuration, "it lacks _ordinal bigint"),
-      remedy: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint",
-      // The server takes the eight bytes for a number.
-      isMidRun: false),
+      remedy: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint"),
     Self(
       name: "column of the current table dropped",
       sql: "ALTER TABLE \(current) DROP COLUMN name CASCADE",
@@ -155,8 +153,74 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       outcome: .harmless),
     Self(
       name: "a rule", sql: "CREATE RULE away AS ON INSERT TO \(current) DO INSTEAD NOTHING",
-      outcome: .refused(.configuration, "DO INSTEAD rule"),
-      remedy: "DROP RULE away ON \(current)", isMidRun: false),
+      outcome: .refused(.configuration, "has rules (away)"),
+      remedy: "DROP RULE away ON \(current)"),
+    Self(
+      name: "a rule that adds something",
+      sql: """
+        CREATE TABLE public.log (id text);
+        CREATE RULE log AS ON UPDATE TO \(current) DO ALSO INSERT INTO public.log VALUES (NEW.id)
+        """,
+      outcome: .refused(.configuration, "has rules (log)"), remedy: "DROP RULE log ON \(current)"),
+    Self(
+      name: "a rule that is disabled",
+      sql: """
+        CREATE RULE away AS ON INSERT TO \(current) DO INSTEAD NOTHING;
+        ALTER TABLE \(current) DISABLE RULE away
+        """, outcome: .harmless),
+    Self(
+      name: "rules against deletion",
+      sql: """
+        CREATE RULE keep AS ON DELETE TO \(current) DO INSTEAD NOTHING;
+        CREATE RULE keep AS ON DELETE TO \(history) DO INSTEAD NOTHING
+        """, outcome: .harmless),
+    Self(
+      name: "a rule of the history, which COPY passes by",
+      sql: "CREATE RULE away AS ON INSERT TO \(history) DO INSTEAD NOTHING", outcome: .harmless),
+    Self(
+      name: "a NOT NULL column that a trigger fills",
+      sql: """
+        ALTER TABLE \(history) ADD COLUMN tenant text NOT NULL DEFAULT 'x';
+        ALTER TABLE \(history) ALTER COLUMN tenant DROP DEFAULT;
+        CREATE FUNCTION public.fill() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN NEW.tenant := current_user; RETURN NEW; END';
+        CREATE TRIGGER fill BEFORE INSERT ON \(history) FOR EACH ROW
+        EXECUTE FUNCTION public.fill()
+        """, outcome: .harmless),
+    Self(
+      name: "NOT NULL columns that the server fills",
+      sql: """
+        ALTER TABLE \(history) ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY;
+        ALTER TABLE \(history) ADD COLUMN twice bigint NOT NULL
+        GENERATED ALWAYS AS (_ordinal * 2) STORED;
+        CREATE DOMAIN public.tenant AS text NOT NULL DEFAULT 'x';
+        ALTER TABLE \(history) ADD COLUMN tenant public.tenant
+        """, outcome: .harmless),
+    Self(
+      name: "a column of a domain that may not be null",
+      sql: """
+        CREATE DOMAIN public.tenant AS text NOT NULL;
+        ALTER TABLE \(current) ADD COLUMN tenant public.tenant DEFAULT 'x';
+        ALTER TABLE \(current) ALTER COLUMN tenant DROP DEFAULT
+        """,
+      outcome: .refused(.configuration, "column \"tenant\" of table"),
+      remedy: "ALTER TABLE \(current) ALTER COLUMN tenant SET DEFAULT ''"),
+    Self(
+      name: "such a column of the history, which COPY passes by",
+      sql: """
+        CREATE DOMAIN public.tenant AS text NOT NULL;
+        ALTER TABLE \(history) ADD COLUMN tenant public.tenant DEFAULT 'x';
+        ALTER TABLE \(history) ALTER COLUMN tenant DROP DEFAULT
+        """, outcome: .harmless),
+    Self(
+      name: "live view renamed",
+      sql: "ALTER VIEW salesforce.opportunity_live RENAME TO opportunities", outcome: .harmless),
+    Self(
+      name: "a longer key and an index",
+      sql: """
+        CREATE UNIQUE INDEX ON \(history) (_topic, _epoch, _ordinal, _record_id);
+        CREATE INDEX ON \(current) (lower(name))
+        """, outcome: .harmless),
     Self(
       name: "a trigger",
       sql: """

@@ -66,6 +66,16 @@ package final class PostgresConnection {
     _ = try self.finish(Self.label(sql))
   }
 
+  /// The same for statements of which the last has a result, in text.
+  package func lastResult(of sql: String) throws(PostgresError) -> TextResult {
+    try self.start("execute") { PQsendQuery(self.connection, sql) }
+    let label = Self.label(sql)
+    guard let result = try self.finish(label) else {
+      throw PostgresError(.bug, "postgres: \(label): no result")
+    }
+    return TextResult(result)
+  }
+
   /// Runs one statement; parameters `$1`… and results are text.
   @discardableResult
   package func query(

@@ -119,6 +119,8 @@ package final class TableCatalog {
       }
       if let obstacle = table.obstacle() { throw obstacle }
       if let renamed = table.renamedColumns.first { throw table.error(renamed) }
+      // feature_not_supported
+      if sqlState == "0A000", let rules = table.condition.unsupported(table) { throw rules }
       // not_null_violation
       if sqlState == "23502", let column = table.refusingColumn() { throw column }
       for column in definition.dataColumns {

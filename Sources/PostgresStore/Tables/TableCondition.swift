@@ -5,8 +5,10 @@ struct TableCondition: Sendable {
   var role = ""
   /// A history that only takes rows one by one: COPY is not for tables with policies.
   var hasRowSecurity = false
-  /// `DO INSTEAD` rules of what loading does, by name.
-  var insteadRules: [String] = []
+  /// Names of rules with which the statements that load a current table are refused.
+  var refusedRules: String?
+  /// Names of all rules but those of SELECT.
+  var rules: String?
 }
 
 extension TableCondition {
@@ -16,25 +18,29 @@ extension TableCondition {
       case .history: ["INSERT"]
       case .current: ["SELECT", "INSERT", "UPDATE"]
       }
-    // Of SELECT is a view, and a row is deleted by nobody but 'delete: remove'.
-    let rules = table.kind == .current ? ["2", "3"] : ["3"]
+    // The history is loaded by COPY, which knows no rules, and a row is deleted by nobody but
+    // 'delete: remove': UPDATE and INSERT.
+    let events = table.kind == .current ? ["2", "3"] : []
     let result = try connection.query(
       """
       SELECT current_user, row_security_active(c.oid),
-        (SELECT string_agg(r.rulename::text, ', ' ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r
-          WHERE r.ev_class = c.oid AND r.is_instead AND r.ev_enabled <> 'D'
-          AND r.ev_type::text = ANY ($4::text[])),
         (SELECT string_agg(p, ', ') FROM unnest($3::text[]) AS p
-          WHERE NOT has_table_privilege(c.oid, p) AND NOT has_any_column_privilege(c.oid, p))
+          WHERE NOT has_table_privilege(c.oid, p) AND NOT has_any_column_privilege(c.oid, p)),
+        (SELECT string_agg(r.rulename::text, ', ' ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r
+          WHERE r.ev_class = c.oid AND r.ev_enabled IN ('O', 'A')
+          AND r.ev_type::text = ANY ($4::text[])),
+        (SELECT string_agg(r.rulename::text, ', ' ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r
+          WHERE r.ev_class = c.oid AND r.ev_enabled IN ('O', 'A') AND r.ev_type <> '1')
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p')
-      """, [table.schema, table.name, SQLArray.literal(needed), SQLArray.literal(rules)])
+      """, [table.schema, table.name, SQLArray.literal(needed), SQLArray.literal(events)])
     guard result.rowCount == 1 else { return }
     self.role = result[0, 0] ?? ""
     self.hasRowSecurity = table.kind == .history && result[0, 1] == "t"
-    self.insteadRules = result[0, 2].map { [$0] } ?? []
-    self.missingPrivileges = result[0, 3].map { [$0] } ?? []
+    self.missingPrivileges = result[0, 2].map { [$0] } ?? []
+    self.refusedRules = result[0, 3]
+    self.rules = result[0, 4]
   }
 
   /// Why rows cannot be written to the table as it is; what to do about it.
@@ -55,12 +61,20 @@ extension TableCondition {
           + "superuser execute ALTER ROLE \(SQLIdentifier.quoted(self.role)) BYPASSRLS, or the owner "
           + "of the table ALTER TABLE \(name) DISABLE ROW LEVEL SECURITY")
     }
-    if let rules = self.insteadRules.first {
-      return PostgresError(
-        .configuration,
-        "postgres: a DO INSTEAD rule of table \(name) (\(rules)) sends rows elsewhere: drop it, or "
-          + "use a trigger")
-    }
+    if let refusedRules { return Self.refusal(refusedRules, of: table) }
     return nil
+  }
+
+  /// What the server may have meant by refusing a statement as not supported.
+  func unsupported(_ table: TableState) -> PostgresError? {
+    self.rules.map { Self.refusal($0, of: table) }
+  }
+
+  private static func refusal(_ rules: String, of table: TableState) -> PostgresError {
+    PostgresError(
+      .configuration,
+      "postgres: table \(table.qualifiedName) has rules (\(rules)) with which the server refuses the "
+        + "statements that write its rows, or sends the rows elsewhere: DROP RULE … ON "
+        + "\(table.qualifiedName), or use a trigger")
   }
 }

@@ -87,8 +87,8 @@ struct TableEvolution {
     {
       throw conflict
     }
-    if let obstacle = table.obstacle() { throw obstacle }
     let wanted = Set(self.mapping.fields.map(\.name))
+    if let obstacle = table.obstacle(writing: wanted) { throw obstacle }
     if let renamed = table.renamedColumns.first(where: { wanted.contains($0.registered) }) {
       throw table.error(renamed)
     }

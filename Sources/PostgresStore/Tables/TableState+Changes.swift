@@ -34,7 +34,10 @@ extension TableState {
   }
 
   /// Why rows cannot be written to the table; what to do about it. Nil when there is no such table.
-  func obstacle() -> PostgresError? {
+  ///
+  /// - Parameter fields: columns of fields that are going to be written, but not in the bookkeeping
+  ///   yet: of a table that somebody has made for this program.
+  func obstacle(writing fields: Set<String> = []) -> PostgresError? {
     guard let relationKind else { return nil }
     let name = self.qualifiedName
     guard self.isTable else {
@@ -44,7 +47,7 @@ extension TableState {
         "postgres: \(name) is needed as a table but is \(found): rename or drop that, or choose "
           + "another name in tables.\(self.kind.rawValue)")
     }
-    return self.alteredFixedColumns() ?? self.foreignColumn() ?? self.condition.obstacle(self)
+    return self.alteredFixedColumns() ?? self.foreignColumn(fields) ?? self.condition.obstacle(self)
   }
 
   private func alteredFixedColumns() -> PostgresError? {
@@ -67,11 +70,11 @@ extension TableState {
   }
 
   /// A column of somebody's own that no row can be without.
-  private func foreignColumn() -> PostgresError? {
+  private func foreignColumn(_ fields: Set<String>) -> PostgresError? {
     let own = Set(TableDefinition.fixedColumns(self.kind).map(\.name))
     let found = self.columns.first { column in
       column.isNotNull && !column.hasDefault && self.registered[column.name] == nil
-        && !own.contains(column.name)
+        && !own.contains(column.name) && !fields.contains(column.name)
     }
     guard let found else { return nil }
     let column = SQLIdentifier.quoted(found.name)

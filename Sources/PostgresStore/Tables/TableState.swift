@@ -117,19 +117,21 @@ extension TableState {
   fileprivate mutating func readColumns(
     over connection: PostgresConnection
   ) throws(PostgresError) {
+    // A domain that may not be null: COPY, which loads the history, does not ask for it.
     let result = try connection.query(
       """
       SELECT c.relkind, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod), a.attnum,
-        a.attnotnull, a.atthasdef OR a.attidentity <> ''
-          OR EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.oid = a.atttypid AND t.typdefault IS NOT NULL)
+        a.attnotnull OR t.typnotnull AND $3::boolean,
+        a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
           OR EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid
-            AND g.tgtype & 7 = 7 AND g.tgenabled <> 'D'), a.attisdropped
+            AND g.tgtype & 7 = 7 AND g.tgenabled IN ('O', 'A')), a.attisdropped
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+      LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
       WHERE n.nspname = $1 AND c.relname = $2
       ORDER BY a.attnum
-      """, [self.schema, self.name])
+      """, [self.schema, self.name, "\(self.kind == .current)"])
     for row in 0..<result.rowCount {
       self.relationKind = result[row, 0]
       let number = result[row, 4].flatMap { Int($0) } ?? 0
