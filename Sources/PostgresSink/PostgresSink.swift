@@ -14,6 +14,8 @@ package final class PostgresSink: TransactionalSink {
   package private(set) var committedRowCount = 0
   /// Told of changed tables and the like, one sentence each.
   package var onNotice: ((String) -> Void)?
+  /// Told of what was gone and has been made anew, one sentence each.
+  package var onRepair: ((String) -> Void)?
   /// Told about errors after which the same is tried again; `sqlState` nil where there is none.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
   /// Told when an attempt after such errors has worked.
@@ -91,7 +93,7 @@ package final class PostgresSink: TransactionalSink {
   package func open(
     creating positions: [String: TopicPosition]? = nil, isKnown: Bool = false
   ) throws -> [String: TopicPosition]? {
-    self.catalog.onNotice = { [unowned self] in self.onNotice?($0) }
+    self.catalog.onRepair = { [unowned self] in self.onRepair?($0) }
     try self.retrying {
       if isKnown { try self.catalog.checkSchema(over: self.connection) }
       try self.catalog.prepare(over: self.connection)
@@ -120,13 +122,16 @@ package final class PostgresSink: TransactionalSink {
     let changes = try self.retrying {
       try self.catalog.restore(acceptsMissing: self.acceptsMissing, over: self.connection)
     }
-    for change in changes { self.onNotice?(change) }
+    for change in changes { self.onRepair?(change) }
     // Views of a table that was renamed have gone with it.
     for table in try self.fillTables() { try self.updateViews(table) }
     let tables = try self.retrying {
       try self.catalog.currentTablesWithoutView(over: self.connection)
     }
-    for table in tables { try self.updateViews(table) }
+    for table in tables where try self.updateViews(table) == .created {
+      self.onRepair?(
+        "view \(ReportingViews.liveName(table.name)) was gone and is made anew; grant it again")
+    }
   }
 
   /// - Returns: the current tables whose rows have come from the history.
@@ -143,7 +148,7 @@ package final class PostgresSink: TransactionalSink {
         }
       }
       try self.retrying { try self.catalog.noteFilled(tables.current, over: self.connection) }
-      self.onNotice?(
+      self.onRepair?(
         "table \(tables.current.qualifiedName): \(counts.checked) records rebuilt from the history")
     }
     return unfilled.map(\.current)
@@ -308,7 +313,8 @@ package final class PostgresSink: TransactionalSink {
 
   /// Views are for those who read: where they hold a view locked for long, or own it, the load goes
   /// on without a change to it.
-  private func updateViews(_ current: TableDefinition?) throws {
+  @discardableResult
+  private func updateViews(_ current: TableDefinition?) throws -> ReportingViews.Outcome? {
     do {
       let outcome = try self.retrying(butFor: "55P03") {
         try self.connection.transaction { () throws(PostgresError) in
@@ -319,15 +325,17 @@ package final class PostgresSink: TransactionalSink {
           return outcome
         }
       }
-      guard let current, outcome == .remade || outcome == .kept else { return }
+      guard let current, outcome == .remade || outcome == .kept else { return outcome }
       let name = ReportingViews.liveName(current.name)
       self.onNotice?(
         outcome == .remade
           ? "view \(name) has other columns and was made anew; grant it again"
           : "view \(name) lacks new columns, since other views stand on it")
+      return outcome
     } catch let error as PostgresError where ["55P03", "42501", "42809"].contains(error.sqlState) {
       if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
       self.onNotice?("views are left as they were: \(error.message)")
+      return nil
     }
   }
 

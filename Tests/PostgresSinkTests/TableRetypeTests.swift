@@ -18,19 +18,19 @@ struct Retype: CustomTestStringConvertible, Sendable {
   }
 
   static let all: [Self] = [
-    Self("opportunity_history", "_ordinal", "numeric", "it lacks _ordinal bigint"),
-    Self("opportunity_history", "_ordinal", "text", "it lacks _ordinal bigint"),
+    Self("opportunity_history", "_ordinal", "numeric", "column _ordinal was altered to"),
+    Self("opportunity_history", "_ordinal", "text", "column _ordinal was altered to"),
     Self(
-      "opportunity_history", "_ordinal", "double precision", "it lacks _ordinal bigint"),
+      "opportunity_history", "_ordinal", "double precision", "column _ordinal was altered to"),
     Self(
       "opportunity_history", "_commit_timestamp", "bigint USING 0",
-      "it lacks _commit_timestamp timestamp with time zone"),
+      "column _commit_timestamp was altered to bigint"),
     Self("opportunity_history", "amount", "bigint", "\"amount\" of"),
     Self("opportunity_history", "amount", "real", "\"amount\" of"),
     Self("opportunity_history", "amount", "numeric", "\"amount\" of"),
     Self("opportunity_history", "name", "bytea USING name::bytea", "\"name\" of"),
     Self("opportunity_history", "name", "varchar(20)", nil),
-    Self("opportunity", "_ordinal", "numeric", "it lacks _ordinal bigint"),
+    Self("opportunity", "_ordinal", "numeric", "column _ordinal was altered to"),
     Self("opportunity", "amount", "bigint", "\"amount\" of"),
     Self("opportunity", "name", "bytea USING name::bytea", "\"name\" of"),
     Self("opportunity", "name", "varchar(20)", nil),
@@ -60,6 +60,9 @@ struct TableRetypeTests {
       #expect(error == nil)
       #expect(try run.history() == ["first", "a"] + names)
       #expect(try run.current() == ["first", "a"] + names)
+      // Seen again, with text in one of the tables only.
+      try run.write(["b"])
+      #expect(postgresError { try run.commit() } == nil)
       return
     }
     #expect(error?.disposition == .configuration)
@@ -68,5 +71,24 @@ struct TableRetypeTests {
     #expect(try run.eye.column("SELECT count(*) FROM salesforce.opportunity") == ["2"])
     #expect(try run.storedOrdinal() == "2")
     #expect(try run.refused.isEmpty && run.noted().isEmpty)
+  }
+
+  @Test("Columns of fields that no schema has any more may differ between the tables")
+  func unused() async throws {
+    let run = try SinkRun(try await TestDatabase())
+    try run.sink.open(creating: [:])
+    let wider = SinkRun.layout(schemaID: "schema-0", [Column("Old__c", 3, .double)])
+    try run.write(["a"], layout: wider) { _ in [SinkRun.amount + 1: .double(2.5)] }
+    try run.commit()
+    try run.eye.execute(
+      """
+      DROP VIEW salesforce.opportunity_live;
+      ALTER TABLE salesforce.opportunity ALTER COLUMN old__c TYPE numeric
+      """)
+    let names = (0..<40).map { "r\($0)" }
+    try run.write(names + ["a"])
+    try run.commit()
+    #expect(try run.history() == ["a"] + names + ["a"])
+    #expect(try run.current() == names + ["a"])
   }
 }

@@ -63,7 +63,9 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       outcome: .refused(.lostTable, "opportunity_history"), remedy: nil, lostHistory: true,
       lostCurrent: true),
     Self(
-      name: "live view dropped", sql: "DROP VIEW salesforce.opportunity_live", outcome: .harmless),
+      name: "live view dropped", sql: "DROP VIEW salesforce.opportunity_live",
+      outcome: .repaired("view opportunity_live was gone and is made anew"), isSurveyed: false,
+      isMidRun: false),
     Self(
       name: "all views dropped",
       sql: "DROP VIEW salesforce.opportunity_live, salesforce._freshness", outcome: .harmless),
@@ -103,12 +105,12 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       remedy: "ALTER TABLE \(history) RENAME COLUMN value TO amount"),
     Self(
       name: "own column renamed", sql: "ALTER TABLE \(history) RENAME COLUMN _epoch TO era",
-      outcome: .refused(.configuration, "it lacks _epoch integer"),
+      outcome: .refused(.configuration, "column _epoch integer was renamed or dropped"),
       remedy: "ALTER TABLE \(history) RENAME COLUMN era TO _epoch"),
     Self(
       name: "own column of another type",
       sql: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE numeric",
-      outcome: .refused(.configuration, "it lacks _ordinal bigint"),
+      outcome: .refused(.configuration, "column _ordinal was altered to numeric"),
       remedy: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint"),
     Self(
       name: "column of the current table dropped",

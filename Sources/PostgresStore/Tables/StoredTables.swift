@@ -55,9 +55,17 @@ extension EntityState {
 
   func definition(_ kind: TableDefinition.Kind) -> TableDefinition? {
     self.tables.first { $0.kind == kind }.map { table in
-      TableDefinition(
+      let columns = self.dataColumns
+      var otherTypes: [String: UInt32] = [:]
+      for column in columns {
+        guard let found = table.column(column.name)?.typeOID,
+          PostgresType(oid: found) != column.type
+        else { continue }
+        otherTypes[column.name] = found
+      }
+      return TableDefinition(
         kind: kind, entity: self.entity, schema: table.schema, name: table.name,
-        dataColumns: self.dataColumns)
+        dataColumns: columns, otherTypes: otherTypes)
     }
   }
 }

@@ -15,7 +15,7 @@ package final class TableCatalog {
   package var acceptsMissing = false
   private var hasBookkeeping = false
   /// Told of bookkeeping that was gone, one sentence each.
-  package var onNotice: ((String) -> Void)?
+  package var onRepair: ((String) -> Void)?
 
   package init(_ configuration: PostgresSinkConfiguration, feeder: TableFeeder? = nil) {
     self.configuration = configuration
@@ -32,7 +32,7 @@ package final class TableCatalog {
       guard !statements.isEmpty else { return }
       let existing = try self.existingBookkeeping(over: connection)
       let lost = Bookkeeping.names.filter { !existing.contains($0) }
-      if !existing.isEmpty { self.onNotice?(Self.lostBookkeeping(lost)) }
+      if !existing.isEmpty { self.onRepair?(Self.lostBookkeeping(lost)) }
       try connection.transaction { () throws(PostgresError) in
         try connection.execute(statements.joined(separator: ";\n"))
       }
@@ -125,7 +125,7 @@ package final class TableCatalog {
       if sqlState == "23502", let column = table.refusingColumn() { throw column }
       for column in definition.dataColumns {
         let found = table.column(column.name)
-        guard let found, PostgresType(oid: found.typeOID) == column.type else {
+        guard let found, definition.isExpected(found.typeOID, of: column) else {
           throw PostgresError(
             .configuration,
             "postgres: column \(column.quotedName) of \(table.qualifiedName) was "

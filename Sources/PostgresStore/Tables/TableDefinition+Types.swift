@@ -8,7 +8,7 @@ extension TableDefinition {
   package var typeCondition: String {
     let columns =
       Self.fixedColumns(self.kind).map { ($0.name, PostgresType(rawValue: $0.sqlType)?.oid ?? 0) }
-      + self.dataColumns.map { ($0.name, $0.type.oid) }
+      + self.dataColumns.map { ($0.name, self.otherTypes[$0.name] ?? $0.type.oid) }
     let names = SQLIdentifier.literal(SQLArray.literal(columns.map(\.0)))
     let types = SQLIdentifier.literal(SQLArray.literal(columns.map { "\($0.1)" }))
     // What `PostgresType(oid:)` lets pass for text.
@@ -18,5 +18,11 @@ extension TableDefinition {
       ::regclass AND a.attname = w.name AND NOT a.attisdropped AND w.type = \
       CASE a.atttypid WHEN 1043 THEN 25 WHEN 1015 THEN 1009 ELSE a.atttypid END)
       """
+  }
+
+  /// The type is that which rows have been encoded for.
+  func isExpected(_ typeOID: UInt32, of column: TableColumn) -> Bool {
+    self.otherTypes[column.name].map { $0 == typeOID }
+      ?? (PostgresType(oid: typeOID) == column.type)
   }
 }

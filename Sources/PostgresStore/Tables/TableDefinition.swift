@@ -39,10 +39,15 @@ package struct TableDefinition: Sendable, Equatable {
   package var name: String
   /// In the order of `RowBuffer.cells`; the same for both tables of an entity.
   package var dataColumns: [TableColumn]
+  /// `pg_type.oid`, by name, of data columns that have another type in this table: of fields that no
+  /// schema has any more, or the tables would have been refused.
+  package var otherTypes: [String: UInt32]
 
   package init(
-    kind: Kind, entity: String, schema: String, name: String, dataColumns: [TableColumn]
+    kind: Kind, entity: String, schema: String, name: String, dataColumns: [TableColumn],
+    otherTypes: [String: UInt32] = [:]
   ) {
+    self.otherTypes = otherTypes
     self.kind = kind
     self.entity = entity
     self.schema = schema

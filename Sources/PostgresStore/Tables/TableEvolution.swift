@@ -273,7 +273,7 @@ struct TableEvolution {
     var found: (type: TableState.Column, table: TableState)?
     for table in self.state.tables {
       guard let column = table.column(name) else { continue }
-      if let found, found.type.typeOID != column.typeOID {
+      if let found, !found.type.hasForm(of: column) {
         throw PostgresError(
           .configuration,
           "postgres: column \(SQLIdentifier.quoted(name)) is \(found.type.sqlType) in "

@@ -63,10 +63,19 @@ extension TableState {
         "postgres: table \(name) exists but is not one of this program's: it lacks \(list). Rename "
           + "it, or choose another name in tables.\(self.kind.rawValue)")
     }
+    let faults = unfit.map { fixed in
+      guard let found = self.column(fixed.name) else {
+        return "column \(fixed.name) \(fixed.sqlType) was renamed or dropped (ALTER TABLE \(name) "
+          + "RENAME COLUMN … TO \(fixed.name))"
+      }
+      return
+        "column \(fixed.name) was altered to \(found.sqlType) (ALTER TABLE \(name) ALTER COLUMN "
+        + "\(fixed.name) TYPE \(fixed.sqlType) USING \(fixed.name)::\(fixed.sqlType))"
+    }
     return PostgresError(
       .configuration,
-      "postgres: table \(name) was altered: it lacks \(list). Rename the column back, or give it its "
-        + "type again (ALTER TABLE \(name) …)")
+      "postgres: table \(name) was altered, and no rows can be written to it until that is undone: "
+        + faults.joined(separator: "; "))
   }
 
   /// A column of somebody's own that no row can be without.
@@ -166,5 +175,13 @@ extension TableState {
       ORDER BY 1 LIMIT 1
       """, [self.schema, self.name, SQLArray.literal(fixed)])
     return found.rowCount > 0 ? found[0, 0] : nil
+  }
+}
+
+extension TableState.Column {
+  /// Values of both have the same binary form.
+  func hasForm(of other: Self) -> Bool {
+    self.typeOID == other.typeOID
+      || PostgresType(oid: self.typeOID).map { $0 == PostgresType(oid: other.typeOID) } ?? false
   }
 }

@@ -72,6 +72,7 @@ struct PipelineAssembly {
         org: org, topics: self.configuration.source.topics.map(\.name), owner: owner,
         takesOver: options.takeOver, acceptsMissing: options.acceptMissing)
       sink.onNotice = { logger.notice("sink '\(settings.name)': \($0)") }
+      sink.onRepair = { logger.warning("sink '\(settings.name)': \($0)") }
       sink.onRetry = { log.retrying(database: settings.name, $0, code: $1, delay: $2) }
       sink.onRecovery = { log.committed(database: settings.name) }
       return sink
