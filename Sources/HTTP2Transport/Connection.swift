@@ -82,7 +82,7 @@ final class Connection: @unchecked Sendable {
     self.input = .allocate(byteCount: Self.receiveByteCount, alignment: 16)
     self.timer = self.loop.schedule(at: deadline) { [weak self] in
       self?.end(
-        TLSError(.timedOut, "it accepted the connection, but sent nothing of HTTP/2 in time"))
+        TLSError(.timedOut, "the server accepted the connection, but sent no HTTP/2 settings in time"))
     }
     do {
       self.session = try HTTP2Session(
@@ -203,7 +203,7 @@ final class Connection: @unchecked Sendable {
   private func drain() {
     guard !self.isDraining else { return }
     guard case .ready = self.phase else {
-      self.end(TLSError(.connectionLost, self.farewell ?? "it takes no streams"))
+      self.end(TLSError(.connectionLost, self.farewell ?? "the server accepts no streams"))
       return
     }
     self.isDraining = true
@@ -346,7 +346,7 @@ final class Connection: @unchecked Sendable {
     if session.isOver {
       self.end(
         TLSError(
-          .connectionLost, self.farewell == nil ? "it broke the rules of HTTP/2" : "it left"))
+          .connectionLost, self.farewell == nil ? "HTTP/2 protocol error" : "the server closed it"))
     } else if self.isDraining, self.streams.isEmpty {
       self.close()
       self.connections.closed(self)
@@ -448,13 +448,13 @@ extension Connection {
         stream,
         error: RPCError(
           code: .unavailable,
-          message: "\(self.configuration.endpoint) takes no more streams\(reason)."))
+          message: "\(self.configuration.endpoint) accepts no more streams\(reason)."))
     case .settings: self.becameReady()
     case .pingAcknowledged: self.keepalive?.pingAcknowledged(jitter: .random(in: 0...1))
     case .goAway(let errorCode, let debugText):
-      let reason = debugText.isEmpty ? "" : " ('\(debugText)')"
+      let reason = debugText.isEmpty ? "" : ": '\(debugText)'"
       self.connections.keepalivePace.peerLeft(errorCode: errorCode)
-      self.farewell = "the peer said goodbye with code \(errorCode.rawValue)\(reason)"
+      self.farewell = "the server sent GOAWAY (\(errorCode)\(reason))"
       self.drain()
     }
   }

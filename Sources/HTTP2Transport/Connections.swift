@@ -180,7 +180,7 @@ final class Connections: @unchecked Sendable {
     self.serveWaiting()
   }
 
-  /// The connection never came about. Streams that can wait do, unless waiting cannot help.
+  /// The connection attempt failed. Streams that can wait do, unless waiting cannot help.
   func connectFailed(_ connection: Connection, _ error: TLSError) {
     guard connection === self.current else { return }
     self.current = nil

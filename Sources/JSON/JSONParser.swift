@@ -116,7 +116,7 @@ struct JSONParser {
       if let earlier {
         throw JSONError(
           .duplicateName,
-          "the name '\(name)' stands twice in this object, first at line \(earlier.line), column \(earlier.column)",
+          "the name '\(name)' is listed twice in this object, first at line \(earlier.line), column \(earlier.column)",
           at: namePosition)
       }
       self.skipWhitespace()

@@ -85,7 +85,7 @@ struct JSONParserTests {
       ("[\"é😀\", é]", 1, 8, "a value is expected, found U+00E9"),
       (
         "{\"a\":1,\n \"\\u0061\":2}", 2, 2,
-        "the name 'a' stands twice in this object, first at line 1, column 2"
+        "the name 'a' is listed twice in this object, first at line 1, column 2"
       ),
     ])
   func refuses(text: String, line: Int, column: Int, message: String) {
@@ -101,7 +101,7 @@ struct JSONParserTests {
       let text = "{" + names.joined(separator: ",") + ",\"n\(repeated)\":1}"
       let error = #expect(throws: JSONError.self) { try JSONValue(parsing: text) }
       #expect(error?.code == .duplicateName)
-      #expect(error?.message.hasPrefix("the name 'n\(repeated)' stands twice") == true)
+      #expect(error?.message.hasPrefix("the name 'n\(repeated)' is listed twice") == true)
     }
     #expect(throws: Never.self) {
       try JSONValue(parsing: "{" + names.joined(separator: ",") + "}")

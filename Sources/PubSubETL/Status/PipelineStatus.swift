@@ -131,7 +131,7 @@ extension PipelineStatus {
     {
       self.add(
         .tryAgain, "killed",
-        "the run that began at \(UTCTime.timestamp(milliseconds: takenAt)) ended without a word: "
+        "the run that began at \(UTCTime.timestamp(milliseconds: takenAt)) ended without recording a result: "
           + "it was killed, or the machine went down; the next run goes on")
     } else if let lastRun, lastRun.exitCode != 0 {
       let message = lastRun.message.map { ": \($0)" } ?? ""
