@@ -243,8 +243,15 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       self.end(nil)
       return false
     }
-    if error.serviceCode == .fetchOverflow {
-      self.state.withLock { $0.window = max($0.window / 2, 1) }
+    // Without a code of the service: a response larger than a message may be. Fewer events make
+    // smaller ones.
+    let isTooLarge = error.status == .resourceExhausted && error.serviceCode == nil
+    if isTooLarge || error.serviceCode == .fetchOverflow {
+      let wasSmallest = self.state.withLock { state in
+        defer { state.window = max(state.window / 2, 1) }
+        return state.window == 1
+      }
+      if isTooLarge, !wasSmallest { return await self.wait(after: error, minimum: .zero) }
     }
     switch error.disposition(sentReplayID: sentReplayID) {
     case .retry(let minimum): return await self.wait(after: error, minimum: minimum)

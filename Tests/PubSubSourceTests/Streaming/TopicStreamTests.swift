@@ -221,6 +221,21 @@ import Testing
     }
   }
 
+  @Test(
+    "Responses larger than a message may be are asked for in smaller ones, as long as there are any"
+  )
+  func tooLarge() async throws {
+    try await StreamHarness.run(StreamHarness(window: 3)) { harness in
+      let (call, _) = try await harness.open()
+      call.end(.resourceExhausted, "The server sent a message of 20000000 bytes")
+      harness.clock.advance(by: try await harness.retry().1)
+      let (smaller, request) = try await harness.open()
+      #expect(request.numRequested == 1)
+      smaller.end(.resourceExhausted, "The server sent a message of 20000000 bytes")
+      #expect(try await harness.ending()?.disposition == .bug)
+    }
+  }
+
   @Test("A stream that is silent for 300 s with credit open is opened again")
   func idle() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
