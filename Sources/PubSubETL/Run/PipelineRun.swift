@@ -76,14 +76,14 @@ final class PipelineRun {
       onRenewal: { [logger] in
         logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
       })
-    let org = try await self.login(credentials)
+    let org = try await self.login(credentials, until: deadline)
     try self.checkOrg(document, org: org)
     let succession = try document.map {
       try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
     }
     let stages = self.assembly.stages()
     let matched = document?.matchedColumns ?? [:]
-    try await self.checkColumns(stages, credentials, earlier: matched)
+    try await self.checkColumns(stages, credentials, earlier: matched, until: deadline)
     let sinks = self.assembly.sinks(
       org: org, acceptsReset: self.options.acceptReset, acceptsMissing: self.options.acceptMissing)
     let surveys = try sinks.map { try $0.survey(from: succession?.states[$0.name]) }
@@ -190,13 +190,17 @@ final class PipelineRun {
   /// Before anything is written: a name that `drop` was to leave out must not go out for a typing
   /// mistake.
   private func checkColumns(
-    _ stages: RunStages, _ credentials: OrgCredentials, earlier: [String: Set<String>]
+    _ stages: RunStages, _ credentials: OrgCredentials, earlier: [String: Set<String>],
+    until deadline: ContinuousClock.Instant?
   ) async throws {
     guard self.configuration.namesColumns else { return }
     let follows = self.options.until(self.configuration.run) == .forever
     let planned = try await PlannedLayouts.askPatiently(
       self.configuration, credentials, retries: follows ? nil : 8
-    ) { self.log.schemasFailed($0.message, delay: $1) }
+    ) {
+      try Self.checkTime(until: deadline, delay: $1, $0.message)
+      self.log.schemasFailed($0.message, delay: $1)
+    }
     for warning in try ColumnCheck(stages, planned, earlier: earlier).warnings {
       self.logger.warning("\(warning)")
     }
@@ -225,7 +229,9 @@ final class PipelineRun {
   }
 
   /// - Returns: the org's ID.
-  private func login(_ credentials: OrgCredentials) async throws -> String {
+  private func login(
+    _ credentials: OrgCredentials, until deadline: ContinuousClock.Instant?
+  ) async throws -> String {
     self.log.loggingIn(at: self.configuration.source.org.auth.server.url)
     var delay = Duration.seconds(1)
     while true {
@@ -235,10 +241,21 @@ final class PipelineRun {
         return token.organizationID
       } catch let error as AuthError {
         guard error.isTransient, delay < .seconds(60) else { throw error }
+        try Self.checkTime(until: deadline, delay: delay, error.message)
         try await self.log.loginFailed(error, delay: delay)
         delay = delay * 2
       }
     }
+  }
+
+  /// Ends the run when the next attempt would come after its time limit.
+  private static func checkTime(
+    until deadline: ContinuousClock.Instant?, delay: Duration, _ failure: String
+  ) throws(RunFailure) {
+    guard let deadline, ContinuousClock.now + delay >= deadline else { return }
+    throw RunFailure(
+      .tryAgain, reason: "max_duration",
+      "the time limit came before the first event could be read; \(failure)")
   }
 
   private func recoveredDeadLetters(

@@ -35,10 +35,10 @@ struct PlannedLayouts {
   ///
   /// - Parameters:
   ///   - retries: nil is no limit.
-  ///   - onRetry: told of each failure, and of the pause after it.
+  ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retries: Int?,
-    onRetry: (PubSubError, Duration) -> Void
+    onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, _ in
@@ -67,7 +67,7 @@ struct PlannedLayouts {
             failures += 1
             if let retries, failures > retries { throw failure }
             let delay = Duration.seconds(min(60, 1 << min(failures - 1, 6)))
-            onRetry(failure, delay)
+            try onRetry(failure, delay)
             try await Task.sleep(for: delay)
           }
         }

@@ -262,6 +262,13 @@ class Proof:
         self.forget_faults()
         run.complete_impatiently()
 
+    def try_max_duration_at_login(self):
+        run = Run(self, "login_duration")
+        self.fault(method="Login", status=503, message="Down for Maintenance", times=ALWAYS)
+        run.run(75, "max_duration", "time limit", "HTTP 503", options=["--max-duration", "2s"])
+        self.forget_faults()
+        run.complete()
+
     def stalled(self, name, *options):
         """A run that has committed something and waits for more, for ever."""
         run = Run(self, name, run__quiet="1h")
