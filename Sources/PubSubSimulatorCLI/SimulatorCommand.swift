@@ -23,7 +23,8 @@ struct SimulatorCommand: AsyncParsableCommand {
   private static var help: String {
     let serving = Self.helpMessage(for: ServeCommand.self).split(
       separator: "\n", omittingEmptySubsequences: false)
-    let options = serving.drop { !$0.hasPrefix("OPTIONS:") }.joined(separator: "\n")
+    // Behind the line of its usage come the options, in groups.
+    let options = serving.drop { !$0.hasPrefix("USAGE:") }.dropFirst(2).joined(separator: "\n")
     return """
       OVERVIEW: \(Self.configuration.abstract)
 

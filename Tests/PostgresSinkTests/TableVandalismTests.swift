@@ -22,6 +22,8 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
   var remedy: String? = ""
   /// The rows of the history that are left.
   var lostHistory = false
+  /// Names that the history had are gone.
+  var lostNames = false
   /// Current rows that are left after it was accepted that they are gone.
   var lostCurrent = false
   var mode = PostgresSinkConfiguration.Mode.both
@@ -117,6 +119,10 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       sql: "ALTER TABLE \(current) DROP COLUMN name CASCADE",
       outcome: .repaired("again, where it was dropped, and is filled from the history"),
       isSurveyed: false, isMidRun: false),
+    Self(
+      name: "column of the history dropped", sql: "ALTER TABLE \(history) DROP COLUMN name CASCADE",
+      outcome: .refused(.lostTable, "run --accept-missing"),
+      remedy: nil, lostNames: true, isSurveyed: false, isMidRun: false),
     Self(
       name: "column of another type",
       sql: "ALTER TABLE \(history) ALTER COLUMN amount TYPE text",
@@ -248,7 +254,7 @@ struct TableVandalismTests {
     let history =
       vandalism.mode == .both
       ? try run.eye.column(
-        "SELECT _record_id || ' ' || name || ' ' || coalesce(amount, 0) FROM \(Vandalism.history) ORDER BY _ordinal"
+        "SELECT _record_id || ' ' || coalesce(name, '-') || ' ' || coalesce(amount, 0) FROM \(Vandalism.history) ORDER BY _ordinal"
       ) : []
     let current = try run.eye.column(
       "SELECT id || ' ' || name || ' ' || coalesce(amount, 0) FROM \(Vandalism.current) WHERE NOT _stale AND NOT _partial ORDER BY _ordinal"
@@ -259,7 +265,8 @@ struct TableVandalismTests {
   private func expected(_ vandalism: Vandalism, new: [String]) -> [[String]] {
     let old = ["first first 0", "a a 1.5", "b b 1.5"]
     let new = new.map { "\($0) \($0) 1.5" }
-    let history = (vandalism.lostHistory ? [] : old) + new
+    let unnamed = ["first - 0", "a - 1.5", "b - 1.5"]
+    let history = (vandalism.lostHistory ? [] : vandalism.lostNames ? unnamed : old) + new
     return [
       vandalism.mode == .both ? history : [], (vandalism.lostCurrent ? [] : old) + new,
     ]

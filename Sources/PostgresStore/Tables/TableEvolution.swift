@@ -48,7 +48,7 @@ struct TableEvolution {
     self.acceptsMissing = acceptsMissing
     for table in state.tables { try self.check(table) }
     try self.createTables()
-    self.alignTables()
+    try self.alignTables()
     self.followRenames()
     for field in mapping.fields { try self.place(field) }
     if !self.missing.isEmpty {
@@ -228,7 +228,7 @@ struct TableEvolution {
 
   /// Gives each table the columns that only the other has: one was made later, or was not written
   /// for some time.
-  private mutating func alignTables() {
+  private mutating func alignTables() throws(PostgresError) {
     let addsToAll = self.configuration.contract == .evolve
     for source in self.state.tables {
       for column in source.registered {
@@ -238,7 +238,7 @@ struct TableEvolution {
         where self.state.tables[index].column(column.name) == nil
           && (addsToAll || self.state.tables[index].isNew)
         {
-          self.add(
+          try self.add(
             column.name, type, path: column.path, salesforceType: column.salesforceType, to: index)
         }
       }
@@ -308,7 +308,8 @@ struct TableEvolution {
           "column \(SQLIdentifier.quoted(name)) \(type.sqlName) in "
             + "\(self.state.tables[index].qualifiedName) for field \(field.path)")
       case .evolve, .freeze, .discard:
-        self.add(name, type, path: field.path, salesforceType: field.salesforceType, to: index)
+        try self.add(
+          name, type, path: field.path, salesforceType: field.salesforceType, to: index)
       }
     }
     self.noteCompound(field, name)
@@ -384,7 +385,7 @@ struct TableEvolution {
 
   private mutating func add(
     _ name: String, _ type: PostgresType, path: String, salesforceType: String?, to index: Int
-  ) {
+  ) throws(PostgresError) {
     let table = self.state.tables[index]
     let column = SQLIdentifier.quoted(name)
     if self.creations[index] != nil {
@@ -395,7 +396,7 @@ struct TableEvolution {
       self.note(table, "add_column", "\(name) \(type.sqlName) for \(path)")
       self.changes.append(
         "column \(column) \(type.sqlName) added to \(table.qualifiedName)"
-          + self.returning(name, to: table))
+          + (try self.returning(name, to: table)))
     }
     if let salesforceType {
       self.statements.append(
@@ -409,13 +410,18 @@ struct TableEvolution {
 
   /// What becomes of the earlier rows of a column that somebody has dropped, as the end of a
   /// sentence; empty for a column that was not there before.
-  private mutating func returning(_ name: String, to table: TableState) -> String {
+  ///
+  /// - Throws: `PostgresError` (lostTable) when the values cannot be had from anywhere.
+  private mutating func returning(
+    _ name: String, to table: TableState
+  ) throws(PostgresError) -> String {
     guard table.registered[name] != nil else { return "" }
     // Columns that have just been made have no number.
     let isInHistory = self.state.tables.contains {
       $0.kind == .history && ($0.column(name)?.number ?? 0) > 0
     }
     guard table.kind == .current, isInHistory else {
+      guard self.acceptsMissing else { throw table.missing(column: name) }
       return " again, where it was dropped; rows from before have no value in it"
     }
     self.note(table, Rebuilding.begun, "column \(name) was gone")

@@ -33,6 +33,23 @@ extension TableState {
         + "'run --accept-missing', which makes \(exception)")
   }
 
+  /// A column that is in the bookkeeping, but not in the table, and cannot be filled again.
+  func missing(column: String) -> PostgresError {
+    let name = SQLIdentifier.quoted(column)
+    let consequence =
+      switch self.kind {
+      case .history:
+        "the current table keeps its values until 'pubsub-etl refold' rebuilds it from the history, "
+          + "which does not have them any more"
+      case .current: "records have no value in it until an event sets it"
+      }
+    return PostgresError(
+      .lostTable,
+      "postgres: column \(name) of table \(self.qualifiedName) was dropped, and its values cannot be "
+        + "rebuilt: put it back from a backup; or go on with 'run --accept-missing', which makes an "
+        + "empty one: \(consequence)")
+  }
+
   /// Why rows cannot be written to the table; what to do about it. Nil when there is no such table.
   ///
   /// - Parameter fields: columns of fields that are going to be written, but not in the bookkeeping

@@ -83,7 +83,7 @@ extension PipelineRun {
       }
       end(
         .tryAgain, "max_duration",
-        "the time limit came before the end of the stream" + failures.joined())
+        "the time limit came before the end of the stream, run again to go on" + failures.joined())
     case .interrupted(let following):
       end(
         following ? .success : .tryAgain, "signal",
