@@ -82,7 +82,7 @@ final class Connection: @unchecked Sendable {
     self.input = .allocate(byteCount: Self.receiveByteCount, alignment: 16)
     self.timer = self.loop.schedule(at: deadline) { [weak self] in
       self?.end(
-        TLSError(.timedOut, "the server accepted the connection, but sent no HTTP/2 settings in time"))
+        TLSError(.timedOut, "the server accepted the connection, but sent no HTTP/2 frame in time"))
     }
     do {
       self.session = try HTTP2Session(

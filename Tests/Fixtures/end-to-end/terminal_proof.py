@@ -113,7 +113,7 @@ def require(condition, what):
 
 class Proof:
     def __init__(self, programs, work):
-        self.program = programs + "/pubsub-etl"
+        self.program, self.simulator = programs + "/pubsub-etl", programs + "/pubsub-simulator"
         self.work = work
         self.checked = 0
 
@@ -359,13 +359,13 @@ class Proof:
         victim, link = self.work + "/victim.env", self.work + "/link.env"
         os.symlink(victim, link)
         simulator = subprocess.run(
-            [self.programs + "/pubsub-simulator", "--env", link], stdin=subprocess.DEVNULL,
+            [self.simulator, "--env", link], stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=60)
         require(simulator.returncode and "symbolic link" in simulator.stderr, simulator.stderr)
         require(not os.path.exists(victim) and os.path.islink(link), "the link was followed")
         os.remove(link)
         simulator = subprocess.Popen(
-            [self.programs + "/pubsub-simulator", "--env", link, "--delivered", "/dev/stdout"],
+            [self.simulator, "--env", link, "--delivered", "/dev/stdout"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         require(simulator.stdout.readline().startswith(b"ready"), "the simulator is not ready")
         require(os.path.isfile(link), "the file was not written")

@@ -25,12 +25,16 @@ struct StateSample {
     epoch: Int = 1, ordinal: Int64 = 10, resume: String = "00aa", confirmedAt: Int64,
     completeThrough: Int64? = nil
   ) throws -> JSONValue {
-    [
-      "epoch": .integer(epoch), "next_ordinal": .integer(ordinal), "resume": .string(resume),
-      "last_event": ["replay_id": .string(resume), "event_id": "e9"], "recent": [],
-      "confirmed_at_ms": .integer(confirmedAt),
-      "complete_through_ms": completeThrough.map { .integer($0) } ?? nil,
+    var members = [
+      JSONMember("epoch", .integer(epoch)), JSONMember("next_ordinal", .integer(ordinal)),
+      JSONMember("resume", .string(resume)),
+      JSONMember("last_event", ["replay_id": .string(resume), "event_id": "e9"]),
+      JSONMember("recent", []), JSONMember("confirmed_at_ms", .integer(confirmedAt)),
     ]
+    if let completeThrough {
+      members.append(JSONMember("complete_through_ms", .integer(completeThrough)))
+    }
+    return JSONValue(.object(members))
   }
 
   /// Stores a checkpoint as a run does, and gives the lock back.
