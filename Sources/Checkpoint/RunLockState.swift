@@ -44,7 +44,7 @@ public struct RunLockState: Sendable, Equatable {
   }
 
   private static func content(of path: String, limit: Int) -> String? {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { return nil }
     defer { close(file) }
     var bytes: [UInt8] = []

@@ -26,7 +26,8 @@ package struct SystemFileSystem: FileSystem {
   package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
     var bits = O_CLOEXEC | (flags.contains(.write) ? O_RDWR : O_RDONLY)
     // What is written belongs to this program: a link under its name is none of its making.
-    if flags.contains(.write) { bits |= O_NOFOLLOW }
+    // A pipe under the name of what is read must not be waited for: it cannot be read at an offset.
+    bits |= flags.contains(.write) ? O_NOFOLLOW : O_NONBLOCK
     if flags.contains(.create) { bits |= O_CREAT }
     if flags.contains(.exclusive) { bits |= O_EXCL }
     if flags.contains(.truncate) { bits |= O_TRUNC }

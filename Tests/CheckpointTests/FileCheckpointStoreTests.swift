@@ -167,6 +167,13 @@ struct FileCheckpointStoreTests {
     #expect(error?.message.contains(file) == true)
   }
 
+  @Test("A pipe in the place of the checkpoint is an error, and is not waited for")
+  func pipeInPlace() throws {
+    let store = try self.store()
+    #expect(mkfifo(self.path, 0o600) == 0)
+    #expect(self.failure { _ = try store.load() }?.message.contains("opps.checkpoint.json") == true)
+  }
+
   @Test("A link under the name of the temporary file is removed, not written through")
   func plantedTemporary() throws {
     let directory = try TemporaryDirectory()

@@ -252,7 +252,8 @@ class Proof:
                 env=dict(environment, **{variable: address}))
             first = process.stderr.readline()
             require(process.poll() is None, "told before the end: " + first)
-            require("warning: " in first and "127.0.0.1" in first and "retrying in 1 s" in first, first)
+            require("warning: " in first and "127.0.0.1" in first, first)
+            require(re.search(r"retrying in (1 s|\d{3} ms)", first), first)
             require("pipeline=unreachable" in first, first)
             if variable == "PUBSUB_ENDPOINT":
                 rest = process.stderr.read()
