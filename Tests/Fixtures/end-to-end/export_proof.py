@@ -170,12 +170,13 @@ class Export:
         """A run with another topic, as after a slip in the file, keeps the positions of the rest."""
         with open(self.checkpoint, encoding="utf-8") as file:
             before = json.load(file)["topics"]
-        command = self.command[:3] + ["--set", "source.topic=/data/ContactChangeEvent"]
+        other = "/data/ContactChangeEvent"
+        command = self.command[:3] + ["--set", "source.topic=" + other]
         subprocess.run(command, env=self.simulator.environment, check=True)
         with open(self.checkpoint, encoding="utf-8") as file:
             after = json.load(file)["topics"]
         for topic, position in before.items():
-            if after.get(topic) != position:
+            if topic != other and after.get(topic) != position:
                 sys.exit("%s: the position of %s was not kept" % (self.name, topic))
 
     def check_report(self):
