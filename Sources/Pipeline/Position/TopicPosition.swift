@@ -133,6 +133,10 @@ extension TopicPosition {
     return JSONValue(.object(members))
   }
 
+  /// No run comes near them, and there is room to count on: file names hold 18 digits.
+  private static let maxEpoch: Int64 = 1_000_000_000
+  private static let maxOrdinal: Int64 = 100_000_000_000_000_000
+
   /// - Throws: `TopicPositionError` naming the member that is missing or wrong.
   public init(json: JSONValue, topic: String) throws {
     func wrong(_ member: String) -> TopicPositionError {
@@ -142,10 +146,11 @@ extension TopicPosition {
       guard let text = value?.string, let id = ReplayID(hex: text) else { throw wrong(member) }
       return id
     }
-    guard let epoch = json["epoch"]?.integer, epoch > 0 else { throw wrong("epoch") }
-    guard let ordinal = json["next_ordinal"]?.integer, ordinal >= 0 else {
-      throw wrong("next_ordinal")
+    guard let epoch = json["epoch"]?.integer, (1...Self.maxEpoch).contains(epoch) else {
+      throw wrong("epoch")
     }
+    guard let ordinal = json["next_ordinal"]?.integer, (0...Self.maxOrdinal).contains(ordinal)
+    else { throw wrong("next_ordinal") }
     self.epoch = Int(epoch)
     self.nextOrdinal = ordinal
     if let resume = json["resume"], resume != nil {

@@ -92,6 +92,13 @@ import Testing
     for required in ["epoch", "next_ordinal"] {
       let damaged = JSONValue(.object(members.filter { $0.name != required }))
       #expect(throws: TopicPositionError.self) { try TopicPosition(json: damaged, topic: "/t") }
+      // Nor may it leave no room to count on, or for the digits of a file name.
+      for number in [Int64.min, -1, 999_999_999_999_999_999, .max] {
+        let damaged = JSONValue(
+          .object(members.map { $0.name == required ? JSONMember(required, .integer(number)) : $0 })
+        )
+        #expect(throws: TopicPositionError.self) { try TopicPosition(json: damaged, topic: "/t") }
+      }
     }
   }
 
