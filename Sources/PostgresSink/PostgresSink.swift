@@ -14,7 +14,7 @@ package final class PostgresSink: TransactionalSink {
   package private(set) var committedRowCount = 0
   /// Told of changed tables and the like, one sentence each.
   package var onNotice: ((String) -> Void)?
-  /// Told of what was gone and has been made anew, one sentence each.
+  /// Receives a sentence for each thing that was gone and has been made anew.
   package var onRepair: ((String) -> Void)?
   /// Told about errors after which the same is tried again; `sqlState` nil where there is none.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?

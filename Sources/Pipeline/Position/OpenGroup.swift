@@ -6,7 +6,7 @@ package struct OpenGroup: Sendable {
   private var rows: [StreamPosition.RowKey] = []
   /// Rows in use, the first of `rows`.
   package private(set) var count = 0
-  /// Of the names of the rows in use.
+  /// The size of the names of the rows in use.
   package private(set) var byteCount = 0
 
   /// A checkpoint holds the rows of every open group: one that never ends must not grow with it.

@@ -236,7 +236,7 @@ package struct StreamPosition: Sendable {
     return self.ordinal
   }
 
-  /// Of the group that is open, in memory.
+  /// The size of the open group in memory.
   package var openGroupByteCount: Int { self.open.memoryByteCount }
   package var openGroupRowCount: Int { self.open.count }
 

@@ -2,7 +2,7 @@ import JSON
 
 /// Committing: every sink durable, then one checkpoint that says so.
 extension PipelineRunner {
-  /// Of the sink that has most.
+  /// The pending bytes of the sink that has most.
   var pendingByteCount: Int {
     var pending = self.sinks.reduce(self.deadLetters.pendingByteCount) {
       max($0, $1.pendingByteCount)

@@ -11,7 +11,7 @@ extension PostgresConnectionConfiguration {
     guard let defaults = PQconndefaults() else { return nil }
     defer { PQconninfoFree(defaults) }
     let (own, others) = (Self.values(given), Self.values(defaults))
-    // libpq's own default is told like one of the environment.
+    // libpq's own default is reported like one from the environment.
     guard own["sslmode"] == nil, getenv("PGSSLMODE") == nil,
       others["sslmode"].map({ $0 == "prefer" }) ?? true
     else { return nil }

@@ -225,7 +225,7 @@ package struct ReportingViews {
     Fit(try self.columns(of: Self.freshnessName, over: connection), Self.freshnessColumns)
   }
 
-  /// Of the view there is; none when there is none.
+  /// The columns of the existing view; empty without one.
   private func columns(
     of name: String, over connection: PostgresConnection
   ) throws(PostgresError) -> [Column] {

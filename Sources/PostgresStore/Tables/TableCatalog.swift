@@ -14,7 +14,7 @@ package final class TableCatalog {
   /// Tables that are gone, and cannot be rebuilt, are made anew without rows.
   package var acceptsMissing = false
   private var hasBookkeeping = false
-  /// Told of bookkeeping that was gone, one sentence each.
+  /// Receives a sentence for each table of the bookkeeping that was gone.
   package var onRepair: ((String) -> Void)?
 
   package init(_ configuration: PostgresSinkConfiguration, feeder: TableFeeder? = nil) {

@@ -21,7 +21,7 @@ struct StreamAuthorization {
 
   private var answeredAt: ContinuousClock.Instant?
   private var isProven = false
-  /// Of a call that was refused after its answer.
+  /// The token of a call that was refused after its answer.
   private var doubtedToken: String?
   private var refusals = 0
 
