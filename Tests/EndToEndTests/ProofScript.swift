@@ -34,7 +34,6 @@ struct ProofScript {
     let programs = try #require(programs)
     let directory = try TemporaryDirectory()
     try runProgram(
-      ["python3", self.path, "--programs", programs, "--work", directory.path] + arguments,
-      showsErrors: true)
+      ["python3", self.path, "--programs", programs, "--work", directory.path] + arguments)
   }
 }

@@ -45,7 +45,7 @@ public final class PostgresCluster: Sendable {
         account.prefix + [
           "\(programs)/initdb", "--pgdata=\(directory)/data", "--username=postgres", "--auth=trust",
           "--encoding=UTF8", "--no-locale", "--no-sync",
-        ], showsErrors: true)
+        ])
       let configuration =
         [
           "listen_addresses='127.0.0.1'", "port=\(port)", "unix_socket_directories='\(directory)'",
@@ -82,7 +82,7 @@ public final class PostgresCluster: Sendable {
     let name = "test_\(UInt64.random(in: 0 ... .max))"
     try runProgram(
       ["\(self.programs)/createdb", "--template=template0", "--maintenance-db"]
-        + [self.url(database: "postgres"), name], showsErrors: true)
+        + [self.url(database: "postgres"), name])
     return name
   }
 
@@ -118,8 +118,7 @@ public final class PostgresCluster: Sendable {
   private func control(_ arguments: [String]) throws {
     try runProgram(
       self.account.prefix
-        + ["\(self.programs)/pg_ctl", "-s", "-w", "-D", "\(self.directory)/data"] + arguments,
-      showsErrors: true)
+        + ["\(self.programs)/pg_ctl", "-s", "-w", "-D", "\(self.directory)/data"] + arguments)
   }
 }
 

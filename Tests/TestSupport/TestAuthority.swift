@@ -39,7 +39,7 @@ public final class TestAuthority: Sendable {
     try runProgram(
       ["openssl", "req", "-newkey", key] + curve + [
         "-nodes", "-keyout", "\(base).key", "-out", "\(base).csr", "-subj", "/CN=test server",
-      ], showsErrors: false)
+      ])
     let ca = "\(self.directory.path)/ca"
     let signer =
       isSelfSigned
@@ -51,41 +51,7 @@ public final class TestAuthority: Sendable {
     try runProgram(
       ["openssl", "x509", "-req", "-in", "\(base).csr"] + signer + [
         "-days", "\(days)", "-extfile", "\(base).ext", "-out", "\(base).pem",
-      ], showsErrors: false)
+      ])
     return Server(certificateFile: "\(base).pem", keyFile: "\(base).key")
-  }
-}
-
-public struct ProgramFailure: Error {
-  public var message: String
-  public init(message: String) { self.message = message }
-}
-
-/// Runs a program found in `PATH` to its end, its output thrown away.
-public func runProgram(_ arguments: String...) throws {
-  try runProgram(arguments, showsErrors: false)
-}
-
-/// Runs a program found in `PATH` to its end.
-/// - Parameter showsErrors: lets it write to the standard error of the tests.
-public func runProgram(_ arguments: [String], showsErrors: Bool) throws {
-  var actions = posix_spawn_file_actions_t()
-  posix_spawn_file_actions_init(&actions)
-  defer { posix_spawn_file_actions_destroy(&actions) }
-  for descriptor: Int32 in showsErrors ? 0...1 : 0...2 {
-    posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
-  }
-  var pointers = arguments.map { strdup($0) }
-  defer { for pointer in pointers { free(pointer) } }
-  pointers.append(nil)
-  var pid: pid_t = 0
-  let code = posix_spawnp(&pid, arguments[0], &actions, nil, pointers, environ)
-  guard code == 0 else {
-    throw ProgramFailure(message: "\(arguments[0]): posix_spawn failed with \(code)")
-  }
-  var status: Int32 = 0
-  while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
-  guard status == 0 else {
-    throw ProgramFailure(message: "\(arguments.joined(separator: " ")): wait status \(status)")
   }
 }
