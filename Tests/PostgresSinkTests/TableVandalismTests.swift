@@ -437,6 +437,20 @@ struct TableVandalismTests {
         "SELECT count(*) FROM salesforce._etl_column WHERE column_name = 'name'") == ["0"])
   }
 
+  @Test("The view that a killed run has not come to make is not reported as dropped")
+  func killedBeforeView() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database)
+    try run.sink.open(creating: [:])
+    try run.write(["first"])
+    run.sink.close()
+    try run.eye.execute("DROP VIEW salesforce.opportunity_live")
+    let next = try SinkRun(database)
+    try next.sink.open()
+    #expect(next.notices == [])
+    #expect(try next.eye.column("SELECT count(*) FROM salesforce.opportunity_live") == ["0"])
+  }
+
   @Test("A schema that was renamed is not made again")
   func renamedSchema() async throws {
     let database = try await TestDatabase()
