@@ -38,6 +38,8 @@ package struct CaughtUp: Sendable {
   private var lastEvent: Instant?
   /// Since when every response has left at least half of the window pending.
   private var easySince: Instant?
+  /// A response has come that cannot be taken yet: silence is not the service's.
+  private var isHeld = false
   package private(set) var rule: Rule?
 
   package init(_ configuration: Configuration) { self.configuration = configuration }
@@ -52,9 +54,13 @@ package struct CaughtUp: Sendable {
     self.firstWait = isConfirmed ? self.configuration.quiet : self.configuration.quiet * 2
     self.lastMessage = nil
     self.easySince = nil
+    self.isHeld = false
   }
 
   package mutating func closed() { self.openedAt = nil }
+
+  /// A response has come and is not ready to be taken. `responded` follows when it is.
+  package mutating func held() { self.isHeld = true }
 
   /// - Parameters:
   ///   - pending: credit left after the response.
@@ -63,6 +69,7 @@ package struct CaughtUp: Sendable {
     events: Int, pending: Int, newestCommit: Int64?, at now: Instant
   ) {
     defer { self.lastMessage = now }
+    self.isHeld = false
     if let newestCommit, newestCommit > self.configuration.runStart + 2000 {
       self.rule = self.rule ?? .committedAfterStart
     }
@@ -88,9 +95,9 @@ package struct CaughtUp: Sendable {
   /// Nothing has come for long enough; only if nothing is waiting to be taken either.
   package func isQuiet(at now: Instant) -> Bool { self.quietDeadline.map { now >= $0 } ?? false }
 
-  /// When silence will be long enough; nil while the stream is not open.
+  /// When silence will be long enough; nil while the stream is not open, or a response is held.
   package var quietDeadline: Instant? {
-    guard let openedAt = self.openedAt else { return nil }
+    guard let openedAt = self.openedAt, !self.isHeld else { return nil }
     if let lastMessage = self.lastMessage { return lastMessage + self.configuration.quiet }
     return openedAt + self.firstWait
   }

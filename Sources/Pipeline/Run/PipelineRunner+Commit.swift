@@ -33,8 +33,8 @@ extension PipelineRunner {
     self.retained.removeAll(keepingLast: true)
     self.refused.removeAll()
     self.statistics.commits += 1
-    for topic in self.taken.indices {
-      self.statistics.topics[topic].exported = self.taken[topic]
+    for (index, topic) in self.topics.enumerated() {
+      self.statistics.topics[index].exported = topic.takenCount
     }
     var hasChanged = try self.deadLetters.committed()
     for sink in self.sinks where try sink.committed() { hasChanged = true }
@@ -52,22 +52,22 @@ extension PipelineRunner {
   /// Of topics that have a position: one that was misspelt leaves no trace.
   private func storedPositions(ofStore store: Int) -> [String: JSONValue] {
     var topics: [String: JSONValue] = [:]
-    for (topic, position) in zip(self.source.topics, self.positions) {
-      let stored = position.stores[store].stored
+    for topic in self.topics {
+      let stored = topic.positions.stores[store].stored
       if stored.isUntouched { continue }
-      topics[topic.name] = stored.json
+      topics[topic.topic.name] = stored.json
     }
     return topics
   }
 
   /// Gives an event that a store refused to the dead letters, once.
   private func takeRefused(_ event: RefusedEvent) throws {
-    guard let topic = self.source.topics.firstIndex(where: { $0.name == event.topic }) else {
+    guard let topic = self.topics.firstIndex(where: { $0.topic.name == event.topic }) else {
       return
     }
     let place = RefusedPlace(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
     guard self.refused.insert(place).inserted else { return }
-    if let durable = self.lettersDurable[topic], durable.isAfter(place) { return }
+    if let durable = self.topics[topic].lettersDurable, durable.isAfter(place) { return }
     guard
       let found = self.retained.find(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
     else {
@@ -85,7 +85,7 @@ extension PipelineRunner {
   func countDeadLetter(topic: Int) {
     self.statistics.topics[topic].deadLetters += 1
     if self.statistics.deadLetters > self.configuration.maxDeadLetters {
-      self.decide(.deadLetterLimit(topic: self.source.topics[topic].name))
+      self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name))
     }
   }
 }

@@ -25,9 +25,11 @@ extension PipelineRunner {
 
   /// The run ends with every topic caught up: those that were silent then have nothing more.
   func proveCaughtUp() {
-    for topic in self.positions.indices {
-      guard let time = self.quietAt[topic], self.positions[topic].hasPlace else { continue }
-      self.positions[topic].prove(completeThrough: self.completeThrough(nothingMoreAt: time))
+    for topic in self.topics.indices {
+      guard let time = self.topics[topic].quietAt, self.topics[topic].positions.hasPlace else {
+        continue
+      }
+      self.topics[topic].positions.prove(completeThrough: self.completeThrough(nothingMoreAt: time))
     }
   }
 }

@@ -3,20 +3,11 @@ import JSON
 /// Taking responses: decoding, staging and writing their events.
 extension PipelineRunner {
   /// Takes a response whole. The position moves over it; `commit` makes that durable.
-  func take(_ response: S.Response, topic: Int, receivedAt: Instant) async throws {
+  func take(_ response: S.Response, topic: Int, receivedAt: Instant) throws {
     self.statistics.topics[topic].delivered += response.eventCount
     self.statistics.topics[topic].responses += 1
     self.statistics.topics[topic].pendingCredit = response.pendingCredit
-    if !self.isAnswered[topic] {
-      self.isAnswered[topic] = true
-      self.onNote?(.answered(topic: self.source.topics[topic].name))
-    }
-    guard !self.isBlocked[topic] else { return }
-    guard try await self.prepare(response, topic: topic) else {
-      // Neither these events nor later ones may pass: the position stays before them.
-      self.isBlocked[topic] = true
-      return
-    }
+    self.noteAnswer(topic: topic)
     self.beginCommitTimes()
     if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
     self.previous.beginResponse()
@@ -28,55 +19,28 @@ extension PipelineRunner {
     if more > 0 { self.source.allow(more, topic: topic) }
     try self.writeBatch(topic: topic)
     if response.eventCount == 0 {
-      self.positions[topic].keepalive(
+      self.topics[topic].positions.keepalive(
         response.latestReplayID, now: self.wallClock(),
         completeThrough: self.completeThrough(nothingMoreAt: self.serviceTime))
     } else {
       self.closeResponse(topic: topic)
     }
     self.policy.took(events: 0, at: receivedAt)
-    self.caughtUp[topic].responded(
+    self.topics[topic].caughtUp.responded(
       events: response.eventCount, pending: response.pendingCredit,
       newestCommit: self.responseNewestCommit, at: receivedAt)
   }
 
-  /// Gets the schemas of a response. While that takes time, what has been taken is committed, leases
-  /// are renewed, and the run may come to its end.
-  ///
-  /// - Returns: false when the run ends without them.
-  private func prepare(_ response: S.Response, topic: Int) async throws -> Bool {
-    var hasWaited = false
-    var hasFailed = false
-    while true {
-      do throws(SourceFailure) {
-        switch try await self.source.prepare(
-          response, topic: topic, until: self.deadline(within: .seconds(1)))
-        {
-        case .ready:
-          if hasFailed {
-            self.statistics.topics[topic].lastFailure = nil
-            self.onNote?(.schemasFetched(topic: self.source.topics[topic].name))
-          }
-          return true
-        case .waiting: break
-        case .retrying(let failure, let delay):
-          hasFailed = true
-          self.statistics.topics[topic].retries += 1
-          self.statistics.topics[topic].lastFailure = failure
-          self.onRetry?(self.source.topics[topic].name, failure, delay)
-        case .interrupted: self.interrupt()
-        }
-      } catch {
-        self.decide(.failed(error))
-        return false
-      }
-      // How long this will take is not known: what is here must not wait for it.
-      if !hasWaited, self.policy.eventCount > 0 { try self.commit(finish: false) }
-      hasWaited = true
-      try self.commitIfDue(now: .now)
-      self.checkTimeLimits(now: .now)
-      self.publishProgress()
-      if self.isStopping { return false }
+  private func noteAnswer(topic: Int) {
+    let name = self.topics[topic].topic.name
+    if !self.topics[topic].isAnswered {
+      self.topics[topic].isAnswered = true
+      self.onNote?(.answered(topic: name))
+    }
+    if self.topics[topic].lacksSchema {
+      self.topics[topic].lacksSchema = false
+      self.statistics.topics[topic].lastFailure = nil
+      self.onNote?(.schemasFetched(topic: name))
     }
   }
 
@@ -104,7 +68,7 @@ extension PipelineRunner {
       return
     }
     let commits = self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch)
-    let disagree = self.positions[topic].disagree(recipients)
+    let disagree = self.topics[topic].positions.disagree(recipients)
     if commits || disagree || recipients != self.batchRecipients && batch.events.count > 1 {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       try self.writeBatch(topic: topic)
@@ -112,7 +76,7 @@ extension PipelineRunner {
         self.closeResponse(topic: topic)
         try self.commit(finish: false)
       }
-      if disagree { self.positions[topic].align() }
+      if disagree { self.topics[topic].positions.align() }
       batch = try self.batch(for: layout, topic: topic)
       // Decoded a moment ago from the same bytes.
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
@@ -121,7 +85,7 @@ extension PipelineRunner {
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if !self.transactionalSinks.isEmpty {
       self.retained.took(
-        event: index, topic: topic, epoch: self.positions[topic].epoch(of: recipients),
+        event: index, topic: topic, epoch: self.topics[topic].positions.epoch(of: recipients),
         ordinal: batch.events[batch.events.count - 1].ordinal)
     }
     self.policy.took(events: 1, at: receivedAt)
@@ -143,12 +107,12 @@ extension PipelineRunner {
     recordIDs: UnsafeBufferPointer<UInt8>, topic: Int
   ) throws -> StoreSet {
     do throws(PassedPositionError) {
-      return try self.positions[topic].judge(
+      return try self.topics[topic].positions.judge(
         replayID: replayID, eventID: eventID, recordIDs: recordIDs)
     } catch {
       throw SourceFailure(
         .invalidReplay, reason: "stores_apart",
-        "\(self.source.topics[topic].name): a sink holds events up to replay ID \(error.last), "
+        "\(self.topics[topic].topic.name): a sink holds events up to replay ID \(error.last), "
           + "which has not come again among \(error.passedCount) events from where another sink "
           + "stands; begin a new epoch of all sinks with 'pubsub-etl checkpoint set'")
     }
@@ -158,7 +122,7 @@ extension PipelineRunner {
   /// on channels only.
   private func noteRecordIDs(of event: RecordBatch.Event, in batch: RecordBatch, topic: Int) {
     self.recordIDs.removeAll(keepingCapacity: true)
-    if self.positions[topic].closesAtResponseEnd { return }
+    if self.topics[topic].positions.closesAtResponseEnd { return }
     batch.appendRecordIDs(of: event, to: &self.recordIDs)
   }
 
@@ -181,10 +145,10 @@ extension PipelineRunner {
 
   /// On a channel, the rows of the last replay ID are remembered until another one follows.
   private func checkOpenGroup(topic: Int) throws {
-    guard let count = self.positions[topic].tooLargeGroup else { return }
+    guard let count = self.topics[topic].positions.tooLargeGroup else { return }
     throw SourceFailure(
       .invalidReplay, reason: "open_group",
-      "\(self.source.topics[topic].name): \(count) events have come with one replay ID, and no other "
+      "\(self.topics[topic].topic.name): \(count) events have come with one replay ID, and no other "
         + "after it; a checkpoint holds no more of them. Subscribe to the channel's objects one by "
         + "one, or begin a new epoch with 'pubsub-etl checkpoint set'")
   }
@@ -195,13 +159,13 @@ extension PipelineRunner {
     let eventID = batch.bytes(event.eventID)
     self.noteRecordIDs(of: event, in: batch, topic: topic)
     batch.events[index].ordinal = self.recordIDs.withUnsafeBufferPointer {
-      self.positions[topic].take(
+      self.topics[topic].positions.take(
         for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
     try self.checkOpenGroup(topic: topic)
     self.previous.replace(
       replayID: replayID, eventID: eventID, transactionKey: batch.bytes(event.transactionKey))
-    self.taken[topic] += 1
+    self.topics[topic].takenCount += 1
     self.statistics.topics[topic].took(
       event, replayID: replayID, entity: batch.layout.entity, latestCommit: self.latestCommit)
     if let time = event.commitTimestamp, CommitTime.range.contains(time), time <= self.latestCommit
@@ -224,16 +188,16 @@ extension PipelineRunner {
       self.statistics.topics[topic].repeated += 1
       return
     }
-    if self.positions[topic].disagree(recipients) {
+    if self.topics[topic].positions.disagree(recipients) {
       try self.writeBatch(topic: topic)
-      self.positions[topic].align()
+      self.topics[topic].positions.align()
     }
-    let name = self.source.topics[topic].name
-    let epoch = self.positions[topic].epoch(of: recipients)
+    let name = self.topics[topic].topic.name
+    let epoch = self.topics[topic].positions.epoch(of: recipients)
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
         self.previous.replace(replayID: replayID, eventID: eventID, transactionKey: nil)
-        return self.positions[topic].take(
+        return self.topics[topic].positions.take(
           for: recipients, replayID: replayID, eventID: eventID,
           recordIDs: UnsafeBufferPointer(start: nil, count: 0))
       }
@@ -248,7 +212,7 @@ extension PipelineRunner {
     for (index, sink) in self.transactionalSinks.enumerated() where recipients.contains(index + 1) {
       try sink.noteDeadLetter(letter)
     }
-    self.taken[topic] += 1
+    self.topics[topic].takenCount += 1
     self.policy.took(events: 1, at: receivedAt)
     guard recipients.contains(0) else { return }
     try self.deadLetters.append(letter)
@@ -276,7 +240,7 @@ extension PipelineRunner {
     guard let batch = self.batch, let layout = self.batchLayout, !batch.events.isEmpty else {
       return
     }
-    batch.epoch = self.positions[topic].epoch(of: self.batchRecipients)
+    batch.epoch = self.topics[topic].positions.epoch(of: self.batchRecipients)
     batch.latestCommit = self.latestCommit
     try self.stages.apply(to: batch)
     if self.batchRecipients.contains(0) { for sink in self.sinks { try sink.write(batch) } }
@@ -294,11 +258,11 @@ extension PipelineRunner {
     let replayID = ReplayID(self.previous.replayID)
     // An ID is kept for 72 h from its commit on, however late it arrives.
     let now = self.wallClock()
-    self.positions[topic].endResponse(
+    self.topics[topic].positions.endResponse(
       replayID: replayID, eventID: self.previous.eventID,
       confirmedAt: min(now, self.responseNewestCommit ?? now))
     if let newest = self.responseNewestCommit {
-      self.positions[topic].prove(
+      self.topics[topic].positions.prove(
         completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))
     }
     self.statistics.topics[topic].lastReplayID = replayID

@@ -24,8 +24,8 @@ public final class PipelineRunner<S: Source> {
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
 
-  var positions: [StreamPositions]
-  var caughtUp: [CaughtUp]
+  /// In the order of the source's topics.
+  var topics: [TopicRun]
   var policy: CommitPolicy
   public internal(set) var statistics: RunStatistics
   /// Called after every signal and at least once a second.
@@ -36,12 +36,6 @@ public final class PipelineRunner<S: Source> {
   public var onNote: ((RunNote) -> Void)?
 
   private var began = Instant.now
-  private var ended: [Bool]
-  private var openedAt: [Instant?]
-  /// Whether a response has come since the stream was opened.
-  var isAnswered: [Bool]
-  /// Set by policy after an invalid replay ID.
-  private var startOverride: [StartPoint?]
   private var outcome: RunOutcome?
   /// Rows of the current response, all of one layout; reused.
   var batch: RecordBatch?
@@ -55,22 +49,13 @@ public final class PipelineRunner<S: Source> {
   var retained = RetainedEvents<S.Response>()
   /// Events of the commit in hand that a store has refused already.
   var refused: Set<RefusedPlace> = []
-  /// By topic: events before have their dead letters already.
-  let lettersDurable: [RefusedPlace?]
   var previous = PreviousEvent()
   /// Record IDs of the event at hand, joined; only of channels.
   var recordIDs: [UInt8] = []
-  /// By topic: when its open stream was last seen to be silent for long enough to be caught up, by
-  /// the service's clock.
-  var quietAt: [Int64?]
   /// Commit times after it are in the future and count for nothing; of the response in hand.
   var latestCommit = Int64.max
   /// Newest plausible commit time of the response in hand, milliseconds since 1970.
   var responseNewestCommit: Int64?
-  /// Events written per topic, committed or not.
-  var taken: [Int]
-  /// Topics of which no more may be taken, since an event before could not be.
-  var isBlocked: [Bool]
 
   /// - Parameters:
   ///   - stored: positions of an earlier run by topic name, first those of the checkpoint, then of
@@ -102,30 +87,17 @@ public final class PipelineRunner<S: Source> {
         "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
           + "\"start\": \"earliest\" or \"latest\" to the source")
     }
-    self.positions = source.topics.map { topic in
-      StreamPositions(isChannel: topic.isChannel, stored: stored.map { $0[topic.name] })
-    }
-    self.lettersDurable = source.topics.enumerated().map { index, topic in
-      stored[0][topic.name].map {
-        RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
-      }
-    }
-    self.quietAt = source.topics.map { _ in nil }
     let rules = CaughtUp.Configuration(
       quiet: configuration.quiet, window: configuration.window,
       runStart: configuration.serviceClock?.reading ?? wallClock())
-    self.caughtUp = source.topics.map { _ in CaughtUp(rules) }
+    self.topics = source.topics.enumerated().map { index, topic in
+      TopicRun(topic, index: index, stored: stored.map { $0[topic.name] }, rules: rules)
+    }
     self.policy = CommitPolicy(
       .init(
         maxEvents: configuration.commitMaxEvents, maxBytes: configuration.commitMaxBytes,
         maxDelay: configuration.commitMaxDelay))
     self.statistics = RunStatistics(topics: source.topics.map(\.name))
-    self.taken = source.topics.map { _ in 0 }
-    self.isBlocked = source.topics.map { _ in false }
-    self.ended = source.topics.map { _ in false }
-    self.openedAt = source.topics.map { _ in nil }
-    self.isAnswered = source.topics.map { _ in false }
-    self.startOverride = source.topics.map { _ in nil }
   }
 
   /// Runs until the configured end and leaves everything received exported and committed.
@@ -134,40 +106,11 @@ public final class PipelineRunner<S: Source> {
   public func run() async throws -> RunOutcome {
     let clock = ContinuousClock()
     self.began = clock.now
-    while !self.ended.allSatisfy({ $0 }) {
+    while !self.topics.allSatisfy(\.hasEnded) {
       let signal = await self.source.next(until: self.nextDeadline(now: clock.now))
       let now = clock.now
       let wasStopping = self.isStopping
-      switch signal {
-      case .opening(let topic, let reply): reply(self.startPoint(of: topic))
-      case .opened(let topic):
-        self.openedAt[topic] = now
-        self.isAnswered[topic] = false
-        self.statistics.topics[topic].lastFailure = nil
-        let position = self.positions[topic]
-        self.caughtUp[topic].opened(
-          at: now, isConfirmed: position.resume != nil && !self.isStale(position))
-        self.onNote?(.opened(topic: self.source.topics[topic].name))
-      case .response(let topic, let response, let receivedAt):
-        try await self.take(response, topic: topic, receivedAt: receivedAt)
-      case .retrying(let topic, let failure, let delay):
-        self.caughtUp[topic].closed()
-        self.openedAt[topic] = nil
-        self.statistics.topics[topic].retries += 1
-        self.statistics.topics[topic].lastFailure = failure
-        self.onRetry?(self.source.topics[topic].name, failure, delay)
-      case .ended(let topic, let failure):
-        self.caughtUp[topic].closed()
-        try self.end(topic: topic, failure: failure)
-      case .interrupted:
-        self.interrupt()
-      case nil:
-        // Only now is there nothing in the queue: silence while we were slow is not silence.
-        for topic in self.caughtUp.indices {
-          self.caughtUp[topic].tick(at: now)
-          if self.caughtUp[topic].isQuiet(at: now) { self.quietAt[topic] = self.serviceTime }
-        }
-      }
+      try self.handle(signal, at: now)
       try self.commitIfDue(now: now)
       self.checkEnd(now: now)
       // What is here need not wait for what may still be on its way.
@@ -181,6 +124,46 @@ public final class PipelineRunner<S: Source> {
     return self.outcome ?? .caughtUp
   }
 
+  private func handle(_ signal: SourceSignal<S.Response>?, at now: Instant) throws {
+    switch signal {
+    case .opening(let topic, let reply): reply(self.startPoint(of: topic))
+    case .opened(let topic):
+      self.statistics.topics[topic].lastFailure = nil
+      let position = self.topics[topic].positions
+      self.topics[topic].opened(
+        at: now, isConfirmed: position.resume != nil && !self.isStale(position))
+      self.onNote?(.opened(topic: self.topics[topic].topic.name))
+    case .fetchingSchemas(let topic): self.topics[topic].caughtUp.held()
+    case .schemasFailed(let topic, let failure, let delay):
+      self.topics[topic].lacksSchema = true
+      self.noteRetry(topic: topic, failure, delay: delay)
+    case .response(let topic, let response, let receivedAt):
+      try self.take(response, topic: topic, receivedAt: receivedAt)
+    case .retrying(let topic, let failure, let delay):
+      self.topics[topic].closed()
+      self.noteRetry(topic: topic, failure, delay: delay)
+    case .ended(let topic, let failure):
+      self.topics[topic].caughtUp.closed()
+      try self.end(topic: topic, failure: failure)
+    case .interrupted:
+      self.decide(.interrupted(following: self.configuration.until == .forever))
+    case nil:
+      // Only now is there nothing in the queue: silence while we were slow is not silence.
+      for topic in self.topics.indices {
+        self.topics[topic].caughtUp.tick(at: now)
+        if self.topics[topic].caughtUp.isQuiet(at: now) {
+          self.topics[topic].quietAt = self.serviceTime
+        }
+      }
+    }
+  }
+
+  private func noteRetry(topic: Int, _ failure: SourceFailure, delay: Duration) {
+    self.statistics.topics[topic].retries += 1
+    self.statistics.topics[topic].lastFailure = failure
+    self.onRetry?(self.topics[topic].topic.name, failure, delay)
+  }
+
   /// The first reason wins: no credit is added from here on.
   func decide(_ outcome: RunOutcome) {
     guard self.outcome == nil else { return }
@@ -191,19 +174,13 @@ public final class PipelineRunner<S: Source> {
 
   var isStopping: Bool { self.outcome != nil }
 
-  func interrupt() {
-    self.decide(.interrupted(following: self.configuration.until == .forever))
-  }
-
   private func startPoint(of topic: Int) -> StartPoint? {
     if self.isStopping { return nil }
-    let start = self.positions[topic].reopen(
-      start: self.startOverride[topic] ?? self.source.topics[topic].start)
-    if let start {
-      self.onNote?(
-        .subscribing(
-          topic: self.source.topics[topic].name, from: start, epoch: self.positions[topic].epoch))
-    }
+    guard let start = self.topics[topic].reopen() else { return nil }
+    self.onNote?(
+      .subscribing(
+        topic: self.topics[topic].topic.name, from: start,
+        epoch: self.topics[topic].positions.epoch))
     return start
   }
 
@@ -214,15 +191,15 @@ public final class PipelineRunner<S: Source> {
       // Every store has the end of the old epoch before one begins the new, and the beginning before
       // any event: a crash leaves no store behind in an epoch that cannot be resumed.
       try self.commit(finish: false)
-      self.positions[topic].beginEpoch()
+      self.topics[topic].positions.beginEpoch()
       try self.commit(finish: false)
-      self.startOverride[topic] = start
+      self.topics[topic].startOverride = start
       self.statistics.topics[topic].holes += 1
-      self.onRetry?(self.source.topics[topic].name, failure, .zero)
+      self.onRetry?(self.topics[topic].topic.name, failure, .zero)
       self.source.reopen(topic: topic)
       return
     }
-    self.ended[topic] = true
+    self.topics[topic].hasEnded = true
     if let failure { self.decide(.failed(failure)) }
   }
 
@@ -234,22 +211,16 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
-  /// That time from now, or the end of the run if it comes first.
-  func deadline(within time: Duration) -> Instant {
-    var deadline = Instant.now + time
+  private func nextDeadline(now: Instant) -> Instant {
+    var deadline = now + .seconds(1)
     if let limit = self.configuration.maxDuration { deadline = min(deadline, self.began + limit) }
     if case .duration(let length) = self.configuration.until {
       deadline = min(deadline, self.began + length)
     }
-    return deadline
-  }
-
-  private func nextDeadline(now: Instant) -> Instant {
-    var deadline = self.deadline(within: .seconds(1))
     if let due = self.policy.deadline { deadline = min(deadline, due) }
     if case .caughtUp = self.configuration.until {
-      for rules in self.caughtUp where rules.rule == nil {
-        if let quiet = rules.quietDeadline { deadline = min(deadline, quiet) }
+      for topic in self.topics where topic.caughtUp.rule == nil {
+        if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
       }
     }
     return deadline
@@ -257,45 +228,41 @@ public final class PipelineRunner<S: Source> {
 
   private func checkEnd(now: Instant) {
     guard !self.isStopping else { return }
-    if let limit = self.configuration.maxEvents, self.taken.reduce(0, +) >= limit {
+    if let limit = self.configuration.maxEvents, self.takenCount >= limit {
       return self.decide(.eventsReached)
     }
     switch self.configuration.until {
     case .forever: break
     case .events(let count):
-      if self.taken.reduce(0, +) >= count { return self.decide(.eventsReached) }
-    case .duration: break
+      if self.takenCount >= count { return self.decide(.eventsReached) }
+    case .duration(let length):
+      if now - self.began >= length { return self.decide(.durationReached) }
     case .caughtUp:
       if let outcome = self.caughtUpOutcome(now: now) {
         if case .caughtUp = outcome { self.proveCaughtUp() }
         return self.decide(outcome)
       }
     }
-    self.checkTimeLimits(now: now)
-  }
-
-  func checkTimeLimits(now: Instant) {
-    if case .duration(let length) = self.configuration.until, now - self.began >= length {
-      return self.decide(.durationReached)
-    }
     if let limit = self.configuration.maxDuration, now - self.began >= limit {
       self.decide(.outOfTime)
     }
   }
 
+  private var takenCount: Int { self.topics.reduce(0) { $0 + $1.takenCount } }
+
   /// Quiet alone does not prove that a position is alive: one that has not been confirmed lately
   /// is renewed by waiting for a keepalive, and a topic without any position needs one.
   private func caughtUpOutcome(now: Instant) -> RunOutcome? {
     var withoutPosition = false
-    for topic in self.caughtUp.indices {
-      guard let rule = self.caughtUp[topic].rule else { return nil }
+    for topic in self.topics.indices {
+      let run = self.topics[topic]
+      guard let rule = run.caughtUp.rule else { return nil }
       if self.statistics.topics[topic].caughtUpBy == nil {
         self.statistics.topics[topic].caughtUpBy = rule.rawValue
-        self.onNote?(.caughtUp(topic: self.source.topics[topic].name, rule: rule.rawValue))
+        self.onNote?(.caughtUp(topic: run.topic.name, rule: rule.rawValue))
       }
-      let position = self.positions[topic]
-      let waited = self.openedAt[topic].map { now - $0 >= self.configuration.keepaliveWait }
-      let gaveUp = waited ?? false
+      let position = run.positions
+      let gaveUp = run.openedAt.map { now - $0 >= self.configuration.keepaliveWait } ?? false
       // The open group of a channel alone could be found again only from the earliest event.
       guard position.resume != nil else {
         if !gaveUp { return nil }
@@ -314,11 +281,12 @@ public final class PipelineRunner<S: Source> {
     return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
-  func publishProgress() {
-    for topic in self.positions.indices {
-      self.statistics.topics[topic].epoch = self.positions[topic].epoch
-      self.statistics.topics[topic].resume = self.positions[topic].resume
-      self.statistics.topics[topic].completeThrough = self.positions[topic].completeThrough
+  private func publishProgress() {
+    for topic in self.topics.indices {
+      let positions = self.topics[topic].positions
+      self.statistics.topics[topic].epoch = positions.epoch
+      self.statistics.topics[topic].resume = positions.resume
+      self.statistics.topics[topic].completeThrough = positions.completeThrough
     }
     self.onProgress?(self.statistics)
   }

@@ -62,22 +62,16 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case opening(topic: Int, reply: @Sendable (StartPoint?) -> Void)
   /// The subscription has been sent on a live connection.
   case opened(topic: Int)
+  /// Everything that is needed to decode the response is there.
   case response(topic: Int, Response, receivedAt: ContinuousClock.Instant)
+  /// A response has come, and is handed on when its schemas have been fetched.
+  case fetchingSchemas(topic: Int)
+  /// A schema could not be fetched. It is asked for again after `delay`.
+  case schemasFailed(topic: Int, SourceFailure, delay: Duration)
   /// The stream broke and will be opened again after `delay`.
   case retrying(topic: Int, SourceFailure, delay: Duration)
   /// The last signal of a topic: drained after `stop`, or failed.
   case ended(topic: Int, SourceFailure?)
-  /// The user asked for a clean stop.
-  case interrupted
-}
-
-/// How far a source has got with `prepare`.
-public enum Preparation: Sendable {
-  case ready
-  /// Nothing has changed until the deadline.
-  case waiting
-  /// A schema could not be had. It is asked for again after `delay`.
-  case retrying(SourceFailure, delay: Duration)
   /// The user asked for a clean stop.
   case interrupted
 }
@@ -100,16 +94,6 @@ public protocol Source {
 
   /// Opens the stream of a topic again that ended with `invalidReplay`.
   func reopen(topic: Int)
-
-  /// Gets ready for the schemas of a response: once it is, `layout` and `decode` do not wait.
-  ///
-  /// To be called again until it is `ready`, or given up. In between nothing is lost: what is under
-  /// way goes on, and what comes in meanwhile waits for `next`.
-  ///
-  /// - Throws: when asking again is of no use.
-  func prepare(
-    _ response: Response, topic: Int, until deadline: ContinuousClock.Instant
-  ) async throws(SourceFailure) -> Preparation
 
   /// The layout of an event's rows.
   ///

@@ -6,7 +6,7 @@ internal import PubSubAPI
 /// Keeps the subscription to one topic: opens it where the runner says, gives credit back before a
 /// response is handed on, and opens it again when it breaks.
 final class TopicStream<Transport: ClientTransport>: Sendable {
-  typealias Signal = SourceSignal<FetchResponseView>
+  typealias Signal = SourceSignal<PubSubResponse>
 
   private struct State {
     /// Events to keep outstanding; less than asked for once the service said it is too much.
@@ -18,12 +18,16 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var stopAt: ContinuousClock.Instant?
     var retries: RetryPolicy
     var authorization = StreamAuthorization()
+    /// Why a schema of the response in hand will not come.
+    var schemaFailure: SourceFailure?
   }
 
   private enum Ending: Sendable {
     case call(PubSubError)
     /// The token was refused, and so would others be.
     case unauthorized(PubSubError)
+    /// A schema that will not come.
+    case schema(SourceFailure)
     case idle
     case stopped
   }
@@ -32,6 +36,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private let topic: String
   private let client: PubSubClient<Transport>
   private let credentials: any CredentialsSource
+  private let schemas: SchemaResolver<Transport>
   private let options: PubSubSourceOptions
   private let signals: SignalQueue<Signal>
   private let clock: StreamClock
@@ -44,13 +49,14 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
-    credentials: any CredentialsSource, options: PubSubSourceOptions,
-    signals: SignalQueue<Signal>, clock: StreamClock = .continuous
+    credentials: any CredentialsSource, schemas: SchemaResolver<Transport>,
+    options: PubSubSourceOptions, signals: SignalQueue<Signal>, clock: StreamClock = .continuous
   ) {
     self.index = index
     self.topic = topic
     self.client = client
     self.credentials = credentials
+    self.schemas = schemas
     self.options = options
     self.signals = signals
     self.clock = clock
@@ -96,6 +102,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         guard await self.handle(error, sentReplayID: sentReplayID) else { return }
       case .unauthorized(let error):
         return self.end(error.refusedForGood(options: self.options))
+      case .schema(let failure): return self.end(failure)
       }
     }
     self.end(nil)
@@ -149,6 +156,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
     if case .call(let error) = ending, self.isStopping, error.status == .cancelled {
       return .stopped
+    }
+    if let failure = self.state.withLock({ $0.schemaFailure }) {
+      return self.isStopping ? .stopped : .schema(failure)
     }
     return await self.judge(ending, credentials)
   }
@@ -205,14 +215,36 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
     if let credit { queue.add(credit) }
     if provesToken { await self.credentials.worked(credentials) }
+    guard let (response, byteCount) = await self.resolve(view) else { return false }
     await self.signals.send(
-      .response(topic: self.index, view, receivedAt: now),
-      weight: self.options.weight(
-        eventCount: view.events.count, byteCount: view.bytes.count))
+      .response(topic: self.index, response, receivedAt: now),
+      weight: self.options.weight(eventCount: view.events.count, byteCount: byteCount))
     return self.state.withLock { state in
       state.liveness.resumed(at: self.clock.now())
       // After a stop, when all that was asked for has come, nothing else will.
       return !(state.credit.isStopped && state.credit.open == 0)
+    }
+  }
+
+  /// Gets the schemas of a response. What comes after it waits meanwhile, and so does the end of the
+  /// topic: the position stays before a response that is not handed on.
+  ///
+  /// - Returns: what is to be handed on, and its size; nil when there will be no schema, or nobody
+  ///   waits for it any more.
+  private func resolve(
+    _ view: FetchResponseView
+  ) async -> (response: PubSubResponse, byteCount: Int)? {
+    do throws(SourceFailure) {
+      let resolution = try await self.schemas.resolve(
+        view, onFetch: { self.signals.post(.fetchingSchemas(topic: self.index)) },
+        onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
+      return (
+        PubSubResponse(view: view, schemas: resolution.schemas),
+        view.bytes.count + resolution.fetchedByteCount
+      )
+    } catch {
+      if !Task.isCancelled { self.state.withLock { $0.schemaFailure = error } }
+      return nil
     }
   }
 

@@ -158,7 +158,7 @@ final class MemoryTransactionalSink: TransactionalSink {
     try self.crash.pass()
   }
 
-  var isDue: Bool { false }
+  var isDue = false
   var pendingByteCount: Int { 0 }
 }
 

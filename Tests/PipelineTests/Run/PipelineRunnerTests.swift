@@ -17,6 +17,8 @@ import Testing
     /// What an event counts for in a sink until it is committed.
     var lineByteCount = 0
     var refusedEvents: Set<String> = []
+    /// Sinks with positions of their own always have a lease to renew.
+    var isLeaseDue = false
     /// Done before every call of a sink or store.
     var onStep: (() -> Void)?
     var onNote: ((RunNote) -> Void)?
@@ -40,6 +42,7 @@ import Testing
       let transactional = self.transactional.map { name in
         let sink = MemoryTransactionalSink(name: name, store: self.store, crash: crash)
         sink.refusedEvents = self.refusedEvents
+        sink.isDue = self.isLeaseDue
         return sink
       }
       let runner = try PipelineRunner(
@@ -274,66 +277,6 @@ import Testing
     try await harness.run(source)
     let position = try #require(try harness.store.positions()["/data/T"])
     #expect(position.resume == ScriptedEvent(replay: 9, event: "").replayID)
-  }
-
-  private static let noSchema = SourceFailure(.unavailable, reason: "unavailable", "GetSchema s")
-
-  @Test("While a schema is waited for, what came before is committed, and a signal ends the run")
-  func interruptedBeforeSchema() async throws {
-    let harness = Harness()
-    harness.configuration.commitMaxEvents = 1000
-    harness.configuration.commitMaxDelay = .seconds(600)
-    let source = ScriptedSource(Self.events(9), responseSize: 3)
-    source.unpreparedReplay = 4
-    source.preparations = [
-      .retrying(Self.noSchema, delay: .seconds(60)), .waiting, .waiting, .interrupted, .waiting,
-    ]
-    var committed: [Int] = []
-    source.onPrepare = { committed.append(harness.store.lines(of: "a").count) }
-    let outcome = try await harness.run(source)
-    guard case .interrupted = outcome else { return #expect(Bool(false), "\(outcome)") }
-    #expect(committed == [0, 3, 3, 3])
-    let topic = try #require(harness.statistics).topics[0]
-    #expect(topic.retries == 1 && topic.lastFailure?.description == "GetSchema s")
-    // Of the topic, nothing behind what was waited for.
-    #expect(harness.store.lines(of: "a") == Self.events(3).map(\.line))
-    try await harness.run(ScriptedSource(Self.events(9), responseSize: 3))
-    #expect(harness.store.lines(of: "a") == Self.events(9).map(\.line))
-  }
-
-  @Test("A run whose time is over does not wait for a schema", arguments: [false, true])
-  func outOfTimeBeforeSchema(isGoal: Bool) async throws {
-    let harness = Harness()
-    if isGoal {
-      harness.configuration.until = .duration(.zero)
-    } else {
-      harness.configuration.maxDuration = .zero
-    }
-    let source = ScriptedSource(Self.events(6), responseSize: 3)
-    source.unpreparedReplay = 1
-    source.preparations = Array(repeating: .waiting, count: 1000)
-    switch try await harness.run(source) {
-    case .durationReached: #expect(isGoal)
-    case .outOfTime: #expect(!isGoal)
-    case let outcome: #expect(Bool(false), "\(outcome)")
-    }
-    #expect(harness.store.lines(of: "a").isEmpty && harness.store.topics.isEmpty)
-    #expect(source.preparations.count >= 998)
-  }
-
-  @Test("A schema that comes late delays its events, and nothing is told of it any more")
-  func lateSchema() async throws {
-    let harness = Harness()
-    let source = ScriptedSource(Self.events(9), responseSize: 3)
-    source.unpreparedReplay = 4
-    source.preparations = [.retrying(Self.noSchema, delay: .seconds(60)), .waiting]
-    var fetched = 0
-    harness.onNote = { if case .schemasFetched("/data/T") = $0 { fetched += 1 } }
-    try await harness.run(source)
-    #expect(fetched == 1)
-    #expect(harness.store.lines(of: "a") == Self.events(9).map(\.line))
-    let topic = try #require(harness.statistics).topics[0]
-    #expect(topic.retries == 1 && topic.lastFailure == nil)
   }
 
   @Test("Without a keepalive the group is found again from the earliest event")

@@ -46,11 +46,19 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var tip = Int.max
   /// The ID of an empty response that comes when the runner has been told of silence and stays.
   var keepalive: Int?
-  /// Replay ID of the response that `preparations` are for.
-  var unpreparedReplay: Int?
-  var preparations: [Preparation] = []
-  /// Done before one of `preparations` is told.
-  var onPrepare: (() -> Void)?
+  /// A response whose schema does not come at once.
+  struct Held {
+    /// Replay ID of its first event.
+    var replay: Int
+    /// What is signalled meanwhile; nil for silence until the runner's deadline.
+    var signals: [SourceSignal<ScriptedResponse>?]
+    /// The schema comes in the end.
+    var isReleased: Bool
+    /// Done before each of the signals.
+    var onSignal: (() -> Void)?
+  }
+  var held: Held?
+  private var rest: ArraySlice<ScriptedEvent> = []
   /// Events that the runner said do not count.
   private(set) var allowed = 0
   /// For how long the runner was ready to wait when there was nothing left, at its longest.
@@ -98,19 +106,26 @@ final class ScriptedSource: Source, @unchecked Sendable {
       return
     }
     self.queue.append(.opened(topic: 0))
-    var rest: ArraySlice<ScriptedEvent>
     switch start {
-    case .earliest: rest = self.log[...]
-    case .latest: rest = self.log.dropFirst(self.tip)
+    case .earliest: self.rest = self.log[...]
+    case .latest: self.rest = self.log.dropFirst(self.tip)
     case .after(let id):
       let last = self.log.lastIndex { $0.replayID == id }
-      rest = self.log[(last.map { $0 + 1 } ?? 0)...]
+      self.rest = self.log[(last.map { $0 + 1 } ?? 0)...]
     }
+    self.sendRest()
+  }
+
+  private func sendRest() {
     let now = ContinuousClock.now
-    while !rest.isEmpty {
-      self.sendKeepalive(before: rest.startIndex, at: now)
-      let events = Array(rest.prefix(self.sizeOfResponse(at: rest.startIndex)))
-      rest = rest.dropFirst(events.count)
+    while let first = self.rest.first {
+      if first.replay == self.held?.replay {
+        self.queue.append(.fetchingSchemas(topic: 0))
+        return
+      }
+      self.sendKeepalive(before: self.rest.startIndex, at: now)
+      let events = Array(self.rest.prefix(self.sizeOfResponse(at: self.rest.startIndex)))
+      self.rest = self.rest.dropFirst(events.count)
       if let left = self.breakAfter {
         self.breakAfter = left > 0 ? left - 1 : nil
         if left == 0 {
@@ -138,6 +153,15 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<ScriptedResponse>? {
     if !self.queue.isEmpty { return self.queue.removeFirst() }
+    if !self.isStopped, let held = self.held {
+      held.onSignal?()
+      if !held.signals.isEmpty { return self.held?.signals.removeFirst() ?? nil }
+      if held.isReleased {
+        self.held = nil
+        self.sendRest()
+        return self.queue.removeFirst()
+      }
+    }
     if !self.isStopped {
       self.silences += 1
       self.longestWait = max(self.longestWait ?? .zero, deadline - .now)
@@ -154,16 +178,6 @@ final class ScriptedSource: Source, @unchecked Sendable {
   func stop() { self.isStopped = true }
 
   func reopen(topic: Int) { self.open() }
-
-  func prepare(
-    _ response: ScriptedResponse, topic: Int, until deadline: ContinuousClock.Instant
-  ) async throws(SourceFailure) -> Preparation {
-    guard let first = response.events.first, first.replay == self.unpreparedReplay,
-      !self.preparations.isEmpty
-    else { return .ready }
-    self.onPrepare?()
-    return self.preparations.removeFirst()
-  }
 
   func layout(
     ofEvent index: Int, of response: ScriptedResponse, topic: Int

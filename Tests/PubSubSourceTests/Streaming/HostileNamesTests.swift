@@ -19,7 +19,7 @@ struct HostileNamesTests {
       credentials: ScriptedCredentials(), options: PubSubSourceOptions())
   }
 
-  private func response(eventID: String, schemaID: String) throws -> FetchResponseView {
+  private func response(eventID: String, schemaID: String) throws -> PubSubResponse {
     let message = Eventbus_V1_FetchResponse.with {
       $0.events = [
         .with {
@@ -30,7 +30,8 @@ struct HostileNamesTests {
         }
       ]
     }
-    return try FetchResponseView(parsing: message.serializedBytes() as [UInt8])
+    return PubSubResponse(
+      view: try FetchResponseView(parsing: message.serializedBytes() as [UInt8]), schemas: [])
   }
 
   @Test(
@@ -79,8 +80,15 @@ struct HostileNamesTests {
     let source = self.source()
     let response = try self.response(eventID: "e", schemaID: id)
     // Nobody would answer.
-    guard case .ready = try await source.prepare(response, topic: 0, until: .now + .seconds(20))
-    else { return #expect(Bool(false), "a schema is waited for") }
+    let options = PubSubSourceOptions()
+    let resolver = SchemaResolver(
+      library: SchemaLibrary(maxByteCount: 1, onUnexpectedID: { _ in }),
+      fetcher: SchemaFetcher(
+        client: PubSubClient(GRPCClient(transport: ScriptedTransport { _ in })),
+        credentials: ScriptedCredentials(), options: options), maxByteCount: 1)
+    let resolution = try await resolver.resolve(
+      response.view, onFetch: { Issue.record("a schema is fetched") }, onRetry: { _, _ in })
+    #expect(resolution.schemas.isEmpty)
     let error = #expect(throws: UndecodableEvent.self) {
       try source.layout(ofEvent: 0, of: response, topic: 0)
     }

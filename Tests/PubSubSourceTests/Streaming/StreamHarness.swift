@@ -12,7 +12,7 @@ import Testing
 
 /// A `TopicStream` between a test that plays the service and the runner.
 final class StreamHarness: Sendable {
-  typealias Signal = SourceSignal<FetchResponseView>
+  typealias Signal = SourceSignal<PubSubResponse>
 
   static let topic = "/event/A__e"
 
@@ -35,11 +35,16 @@ final class StreamHarness: Sendable {
         for await _ in AsyncStream<Never>.makeStream().stream {}
       })
     self.signals = SignalQueue(limit: queueLimit)
+    let options = PubSubSourceOptions(window: window, maxEvents: maxEvents, maxRetries: maxRetries)
+    let client = PubSubClient(self.client)
     self.stream = TopicStream(
-      index: 0, topic: Self.topic, client: PubSubClient(self.client), credentials: self.logins,
-      options: PubSubSourceOptions(
-        window: window, maxEvents: maxEvents, maxRetries: maxRetries),
-      signals: self.signals, clock: self.clock.clock)
+      index: 0, topic: Self.topic, client: client, credentials: self.logins,
+      schemas: SchemaResolver(
+        library: SchemaLibrary(maxByteCount: options.maxSchemaByteCount, onUnexpectedID: { _ in }),
+        fetcher: SchemaFetcher(
+          client: client, credentials: self.logins, options: options, clock: self.clock.clock),
+        maxByteCount: options.maxSchemaByteCount),
+      options: options, signals: self.signals, clock: self.clock.clock)
   }
 
   /// Runs the stream while `body` plays the other parts.
@@ -91,10 +96,10 @@ final class StreamHarness: Sendable {
   }
 
   func response() async throws -> FetchResponseView {
-    guard case .response(0, let view, _) = try await self.signal() else {
+    guard case .response(0, let response, _) = try await self.signal() else {
       throw UnexpectedSignal(expected: "response")
     }
-    return view
+    return response.view
   }
 
   func retry() async throws -> (SourceFailure, Duration) {

@@ -29,7 +29,7 @@ struct TopicDecoders {
   }
 
   /// Asked three times per event; `elementsEqual` compares byte by byte, 4 % of an export to files.
-  private static func isSame(_ id: [UInt8], _ other: UnsafeBufferPointer<UInt8>) -> Bool {
+  static func isSame(_ id: [UInt8], _ other: UnsafeBufferPointer<UInt8>) -> Bool {
     guard id.count == other.count, let start = other.baseAddress else {
       return id.isEmpty && other.isEmpty
     }

@@ -1,0 +1,52 @@
+/// What a run knows of one of its topics.
+struct TopicRun {
+  typealias Instant = ContinuousClock.Instant
+
+  let topic: SourceTopic
+  /// In every store.
+  var positions: StreamPositions
+  var caughtUp: CaughtUp
+  /// Events before this place have their dead letters already.
+  let lettersDurable: RefusedPlace?
+  /// Set by policy after an invalid replay ID.
+  var startOverride: StartPoint?
+  /// Nil while the stream is not open.
+  var openedAt: Instant?
+  /// A response has come since the stream was opened.
+  var isAnswered = false
+  /// A schema that a response needs could not be fetched so far.
+  var lacksSchema = false
+  var hasEnded = false
+  /// When its open stream was last seen to be silent for long enough to be caught up, by the
+  /// service's clock.
+  var quietAt: Int64?
+  /// Events written, committed or not.
+  var takenCount = 0
+
+  /// - Parameter stored: its position in each store; nil where there is none.
+  init(_ topic: SourceTopic, index: Int, stored: [TopicPosition?], rules: CaughtUp.Configuration) {
+    self.topic = topic
+    self.positions = StreamPositions(isChannel: topic.isChannel, stored: stored)
+    self.caughtUp = CaughtUp(rules)
+    self.lettersDurable = stored[0].map {
+      RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
+    }
+  }
+
+  /// Where the stream is to be opened; nil when nothing says so.
+  mutating func reopen() -> StartPoint? {
+    self.positions.reopen(start: self.startOverride ?? self.topic.start)
+  }
+
+  /// - Parameter isConfirmed: see `CaughtUp.opened`.
+  mutating func opened(at now: Instant, isConfirmed: Bool) {
+    self.openedAt = now
+    self.isAnswered = false
+    self.caughtUp.opened(at: now, isConfirmed: isConfirmed)
+  }
+
+  mutating func closed() {
+    self.openedAt = nil
+    self.caughtUp.closed()
+  }
+}

@@ -1,0 +1,13 @@
+public import Pipeline
+internal import PubSubAPI
+
+/// A response together with the schemas of its events.
+public struct PubSubResponse: SourceResponse {
+  let view: FetchResponseView
+  /// One for each schema ID of the events that can be one.
+  let schemas: [ResolvedSchema]
+
+  public var eventCount: Int { self.view.events.count }
+  public var latestReplayID: ReplayID { ReplayID(Array(self.view[self.view.latestReplayIDField])) }
+  public var pendingCredit: Int { self.view.pendingCredit }
+}

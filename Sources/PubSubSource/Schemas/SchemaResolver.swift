@@ -1,0 +1,72 @@
+internal import GRPCCore
+internal import Pipeline
+internal import PubSubAPI
+
+/// Finds the schemas of a response before it is handed on: whoever takes it never waits for one.
+struct SchemaResolver<Transport: ClientTransport>: Sendable {
+  let library: SchemaLibrary
+  let fetcher: SchemaFetcher<Transport>
+  /// Text of the schemas that are fetched for one response.
+  let maxByteCount: Int
+
+  struct Resolution {
+    var schemas: [ResolvedSchema] = []
+    /// Bytes of the schemas that this response was the first to need.
+    var fetchedByteCount = 0
+  }
+
+  /// - Parameters:
+  ///   - onFetch: called when a schema has to be fetched, once.
+  ///   - onRetry: called for each attempt that failed.
+  /// - Throws: why a schema will not come; also when the task is cancelled.
+  func resolve(
+    _ view: FetchResponseView, onFetch: () -> Void,
+    onRetry: (SourceFailure, _ delay: Duration) -> Void
+  ) async throws(SourceFailure) -> Resolution {
+    var resolution = Resolution()
+    for field in view.events.map(\.schemaID) {
+      // An ID that is none is found out again when the event is decoded.
+      guard resolution.schemas.find(field, of: view) == nil,
+        view.with(field, EventLimits.isSchemaID)
+      else { continue }
+      let id = view.string(field)
+      let schema: ResolvedSchema
+      if let known = self.library[id] {
+        schema = known
+      } else if resolution.fetchedByteCount > self.maxByteCount {
+        // A service that needs so many new schemas for a response is no service.
+        schema = self.refusal(id)
+      } else {
+        if resolution.fetchedByteCount == 0 { onFetch() }
+        schema = self.library.add(id, json: try await self.fetcher.fetch(id, onRetry: onRetry))
+        resolution.fetchedByteCount += schema.byteCount
+      }
+      resolution.schemas.append(schema)
+    }
+    return resolution
+  }
+
+  private func refusal(_ id: String) -> ResolvedSchema {
+    ResolvedSchema(
+      Array(id.utf8),
+      .failure(
+        UndecodableEvent(
+          reason: "schema \(id) was not asked for: the schemas of one response have more than "
+            + "\(self.maxByteCount) bytes")),
+      byteCount: 0)
+  }
+}
+
+extension [ResolvedSchema] {
+  /// The schema with the ID that a field of the response holds. Most responses have one.
+  func find(_ field: FetchResponseView.Field, of view: FetchResponseView) -> ResolvedSchema? {
+    view.with(field) { bytes in self.last { TopicDecoders.isSame($0.id, bytes) } }
+  }
+}
+
+extension FetchResponseView {
+  /// Lends the bytes of a field.
+  func with<Value>(_ field: Field, _ body: (UnsafeBufferPointer<UInt8>) -> Value) -> Value {
+    self.bytes.withUnsafeBufferPointer { body(UnsafeBufferPointer(rebasing: $0[field.range])) }
+  }
+}

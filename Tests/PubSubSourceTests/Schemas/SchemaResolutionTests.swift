@@ -1,0 +1,263 @@
+import EventLoop
+import FoundationEssentials
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import PubSubMessages
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+@testable import PubSubSource
+
+@Suite("Schemas are there before a response is handed on")
+struct SchemaResolutionTests {
+  private static let schema =
+    #"{"type":"record","name":"A__e","fields":[{"name":"N","type":"long"}]}"#
+  private static let topics = ["/event/A__e", "/event/B__e"].map {
+    SourceTopic(name: $0, isChannel: false, start: .earliest)
+  }
+
+  /// A source between a test that plays the service and the runner.
+  private final class Service: Sendable {
+    private struct State {
+      var requests: [String] = []
+      /// Schema IDs of the events, by response, of topic 0 and 1.
+      var responses: [[[String]]]
+    }
+    private let state: Lock<State>
+    private let answer: @Sendable (ServerCall) async throws -> Void
+
+    /// - Parameter answer: to `GetSchema`.
+    init(
+      _ responses: [[[String]]], answer: @Sendable @escaping (ServerCall) async throws -> Void
+    ) {
+      self.state = Lock(State(responses: responses))
+      self.answer = answer
+    }
+
+    /// IDs of the schemas that were asked for.
+    var requests: [String] { self.state.withLock { $0.requests } }
+
+    func serve(_ call: ServerCall) async {
+      _ = await call.nextMetadata()
+      guard let request = await call.nextMessage() else { return }
+      call.sendHeaders()
+      if call.method == "GetSchema" {
+        let id = (try? Eventbus_V1_SchemaRequest(serializedBytes: request))?.schemaID ?? "?"
+        self.state.withLock { $0.requests.append(id) }
+        try? await self.answer(call)
+        return
+      }
+      let topic = (try? Eventbus_V1_FetchRequest(serializedBytes: request))?.topicName
+      let index = SchemaResolutionTests.topics.firstIndex { $0.name == topic } ?? 0
+      let responses = self.state.withLock { $0.responses[index] }
+      for (number, schemaIDs) in responses.enumerated() {
+        let message = Eventbus_V1_FetchResponse.with {
+          $0.events = schemaIDs.map { id in
+            .with {
+              $0.replayID = Data([UInt8(number + 1)])
+              $0.event.schemaID = id
+              $0.event.payload = Data([2])
+            }
+          }
+          $0.pendingNumRequested = 50
+        }
+        if let bytes: [UInt8] = try? message.serializedBytes() { call.send(bytes) }
+      }
+      for await _ in AsyncStream<Never>.makeStream().stream {}
+    }
+
+    static func succeed(_ call: ServerCall) throws {
+      let info = Eventbus_V1_SchemaInfo.with {
+        $0.schemaID = "S1"
+        $0.schemaJson = SchemaResolutionTests.schema
+      }
+      call.send(try info.serializedBytes())
+      call.end(.ok)
+    }
+  }
+
+  private typealias PubSub = PubSubSource<ScriptedTransport>
+
+  private func run(
+    _ service: Service, maxSchemaByteCount: Int = 64 << 20, topics: Int = 1,
+    _ body: (PubSub) async throws -> Void
+  ) async throws {
+    let client = GRPCClient(transport: ScriptedTransport { await service.serve($0) })
+    var options = PubSubSourceOptions(maxRetries: 1)
+    options.maxSchemaByteCount = maxSchemaByteCount
+    let source = PubSub(
+      topics: Array(Self.topics.prefix(topics)), client: PubSubClient(client),
+      credentials: ScriptedCredentials(), options: options)
+    let connections = Task { try await client.runConnections() }
+    let background = Task(operation: source.background)
+    defer {
+      background.cancel()
+      connections.cancel()
+    }
+    try await body(source)
+  }
+
+  /// The next signal but those that open streams.
+  private func signal(_ source: PubSub) async throws -> SourceSignal<PubSubResponse> {
+    while true {
+      switch try #require(await source.next(until: .now + .seconds(20)), "no signal came") {
+      case .opening(_, let reply): reply(.earliest)
+      case .opened: break
+      case let signal: return signal
+      }
+    }
+  }
+
+  /// Which events of the next response have a layout.
+  private func known(_ source: PubSub, isFetching: Bool) async throws -> [Bool] {
+    if isFetching {
+      guard case .fetchingSchemas(0) = try await self.signal(source) else {
+        Issue.record("no schema is fetched")
+        return []
+      }
+    }
+    guard case .response(0, let response, _) = try await self.signal(source) else {
+      Issue.record("no response")
+      return []
+    }
+    return (0..<response.eventCount).map {
+      (try? source.layout(ofEvent: $0, of: response, topic: 0)) != nil
+    }
+  }
+
+  @Test("A schema is fetched once, and then known to every response and topic")
+  func once() async throws {
+    let service = Service([[["S1", "S1"], ["S1"]], []], answer: { try Service.succeed($0) })
+    try await self.run(service) { source in
+      var known = try await self.known(source, isFetching: true)
+      #expect(known == [true, true])
+      known = try await self.known(source, isFetching: false)
+      #expect(known == [true])
+    }
+    #expect(service.requests == ["S1"])
+  }
+
+  @Test("Schemas beyond the budget are dropped, and fetched again when they are needed")
+  func budget() async throws {
+    let service = Service(
+      [[["S1"], ["S2"], ["S3"], ["S1"]], []], answer: { try Service.succeed($0) })
+    try await self.run(service, maxSchemaByteCount: 10_000) { source in
+      for _ in 0..<4 {
+        let known = try await self.known(source, isFetching: true)
+        #expect(known == [true])
+      }
+    }
+    #expect(service.requests == ["S1", "S2", "S3", "S1"])
+  }
+
+  @Test("What a response needs beyond the budget is not asked for, until another response needs it")
+  func budgetOfOneResponse() async throws {
+    let service = Service(
+      [[["S1", "S2", "S3", "S1"], ["S3"]], []], answer: { try Service.succeed($0) })
+    try await self.run(service, maxSchemaByteCount: 10_000) { source in
+      var known = try await self.known(source, isFetching: true)
+      #expect(known == [true, false, false, true])
+      known = try await self.known(source, isFetching: true)
+      #expect(known == [true])
+    }
+    #expect(service.requests == ["S1", "S3"])
+  }
+
+  @Test("An answer that is no message, or no UTF-8, is asked for again")
+  func malformedAnswer() async throws {
+    for answer: [UInt8] in [[0x0A, 0x01, 0xFF], [0x0A, 0x05, 0x41]] {
+      let service = Service([[["S1"]], []]) { call in
+        call.send(answer)
+        call.end(.ok)
+      }
+      try await self.run(service) { source in
+        guard case .fetchingSchemas(0) = try await self.signal(source),
+          case .schemasFailed(0, let failure, _) = try await self.signal(source)
+        else {
+          Issue.record("not retried")
+          return
+        }
+        #expect(failure.disposition == .unavailable)
+      }
+    }
+  }
+
+  @Test("While one topic waits for a schema, the others and a signal get through")
+  func others() async throws {
+    let service = Service([[["S1"]], [[""]]]) { _ in
+      for await _ in AsyncStream<Never>.makeStream().stream {}
+    }
+    try await self.run(service, topics: 2) { source in
+      var seen: Set<String> = []
+      while seen.count < 2 {
+        switch try await self.signal(source) {
+        case .fetchingSchemas(0): seen.insert("fetching")
+        case .response(1, let response, _):
+          #expect(response.eventCount == 1)
+          seen.insert("response")
+        case let signal: Issue.record("\(signal)")
+        }
+      }
+      source.interrupt()
+      guard case .interrupted = try await self.signal(source) else {
+        Issue.record("not interrupted")
+        return
+      }
+      source.stop()
+      var ended: Set<Int> = []
+      while ended.count < 2 {
+        guard case .ended(let topic, let failure) = try await self.signal(source) else {
+          Issue.record("a response was handed on without its schema")
+          return
+        }
+        #expect(failure == nil)
+        ended.insert(topic)
+      }
+    }
+  }
+
+  @Test("A failed attempt is reported with the schema, the reason and the time of the next")
+  func retried() async throws {
+    let service = Service([[["S1"]], []]) { call in
+      call.end(.unavailable, "overloaded. rpcId: r-1")
+    }
+    try await self.run(service) { source in
+      guard case .fetchingSchemas(0) = try await self.signal(source),
+        case .schemasFailed(0, let failure, let delay) = try await self.signal(source)
+      else {
+        Issue.record("no retry")
+        return
+      }
+      #expect(failure.description.contains("GetSchema S1"))
+      #expect(failure.description.contains("overloaded"))
+      #expect((.milliseconds(800)...(.milliseconds(1200))).contains(delay))
+      // One retry is all that this source makes.
+      guard case .ended(0, let last) = try await self.signal(source) else {
+        Issue.record("no end")
+        return
+      }
+      #expect(last?.disposition == .unavailable)
+    }
+    #expect(service.requests == ["S1", "S1"])
+  }
+
+  @Test("A schema that the user may not see ends the topic")
+  func refused() async throws {
+    let service = Service([[["S1"]], []]) { call in
+      call.end(
+        .permissionDenied, "no",
+        trailers: ["error-code": .string("sfdc.platform.eventbus.grpc.schema.meta.permission")])
+    }
+    try await self.run(service) { source in
+      guard case .fetchingSchemas(0) = try await self.signal(source),
+        case .ended(0, let failure) = try await self.signal(source)
+      else {
+        Issue.record("no end")
+        return
+      }
+      #expect(failure?.disposition == .refused)
+    }
+  }
+}
