@@ -9,23 +9,6 @@ let swiftSettings: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// For code that runs once per run, login, schema or commit, never per event or row: optimising takes
-/// three times as long as compiling. What such a target gives to loops over events is public and
-/// `@inlinable`. Without optimisation the compiler would write the module in a second pass over it.
-let unoptimisedSettings =
-  swiftSettings + [
-    .unsafeFlags(
-      ["-Onone", "-no-emit-module-separately-wmo"], .when(configuration: .release))
-  ]
-
-/// For the loops over events, whose objects belong to one task: that accesses to their variables do
-/// not overlap is checked where the compiler can tell, by the tests in debug builds and by the fuzzers.
-/// Checking it for each event in a run takes a tenth of an export's CPU time.
-let hotSettings =
-  swiftSettings + [
-    .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))
-  ]
-
 let grpcCore = Target.Dependency.product(name: "GRPCCore", package: "grpc-swift-2")
 let grpcProtobuf = Target.Dependency.product(name: "GRPCProtobuf", package: "grpc-swift-protobuf")
 let swiftProtobuf = Target.Dependency.product(name: "SwiftProtobuf", package: "swift-protobuf")
@@ -35,11 +18,6 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: swiftSettings)
-}
-
-/// A target whose code runs for every event.
-func hotTarget(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: hotSettings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
@@ -80,44 +58,44 @@ let package = Package(
     .target(name: "CNumbers"),
     // What `--version` says.
     .target(name: "CBuildInfo"),
-    hotTarget("JSON", ["CNumbers"]),
+    target("JSON", ["CNumbers"]),
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", ["CSystem"]),
     // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
     target("TLSStream", ["EventLoop", "COpenSSL", "CSystem"]),
     .target(
-      name: "HTTPClient", dependencies: ["EventLoop", "CCurl"], swiftSettings: unoptimisedSettings),
+      name: "HTTPClient", dependencies: ["EventLoop", "CCurl"], swiftSettings: swiftSettings),
     target("HTTP2Transport", ["CNGHTTP2", "CZlib", "TLSStream", "EventLoop", grpcCore]),
     // 2: the service, the login, the format.
     // Generated; the messages that carry events are read without it.
     .target(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
-      exclude: ["Protos"], swiftSettings: unoptimisedSettings),
+      exclude: ["Protos"], swiftSettings: swiftSettings),
     .target(
       name: "PubSubAPI",
       dependencies: ["PubSubMessages", "EventLoop", grpcCore, grpcProtobuf, swiftProtobuf],
       swiftSettings: swiftSettings),
     .target(
       name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
-      swiftSettings: unoptimisedSettings),
-    hotTarget("Avro", ["JSON", "Digest"]),
+      swiftSettings: swiftSettings),
+    target("Avro", ["JSON", "Digest"]),
     // 3: how a run is conducted.
-    hotTarget("Pipeline", ["JSON", logging]),
+    target("Pipeline", ["JSON", logging]),
     // Where a run stands, on disk, and the calls that make files durable.
     .target(
       name: "Checkpoint", dependencies: ["Pipeline", "JSON", "CSystem"],
-      swiftSettings: unoptimisedSettings),
+      swiftSettings: swiftSettings),
     // 4: the ends of a pipeline.
-    hotTarget(
+    target(
       "PubSubSource",
       ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", "EventLoop", grpcCore, logging]),
-    hotTarget("FileSink", ["Checkpoint", "Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
+    target("FileSink", ["Checkpoint", "Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
     // What a database holds besides rows, and the connection to it.
     .target(
       name: "PostgresStore", dependencies: ["Checkpoint", "Pipeline", "JSON", "Digest", "CPQ"],
-      swiftSettings: unoptimisedSettings),
-    hotTarget("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
+      swiftSettings: swiftSettings),
+    target("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
     // The simulator: events; the calls that deliver them, login, control, TLS.
     target("SimulatedOrg", ["COpenSSL"]),
     .target(
@@ -126,7 +104,7 @@ let package = Package(
         "SimulatedOrg", "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "TLSStream", "EventLoop",
         "PubSubMessages", swiftProtobuf,
       ],
-      swiftSettings: unoptimisedSettings),
+      swiftSettings: swiftSettings),
     // 5: the programs.
     .executableTarget(
       name: "PubSubETL",
@@ -135,19 +113,19 @@ let package = Package(
         "PubSubSource", "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream",
         "EventLoop", "CBuildInfo", grpcCore, argumentParser, logging,
       ],
-      swiftSettings: unoptimisedSettings
+      swiftSettings: swiftSettings
     ),
     .executableTarget(
       name: "PubSubSimulatorCLI",
       dependencies: [
         "PubSubSimulator", "SimulatedOrg", "TLSStream", "CBuildInfo", argumentParser,
       ],
-      swiftSettings: unoptimisedSettings
+      swiftSettings: swiftSettings
     ),
     // Tests.
     .target(
       name: "TestSupport", dependencies: ["EventLoop", grpcCore], path: "Tests/TestSupport",
-      swiftSettings: unoptimisedSettings),
+      swiftSettings: swiftSettings),
     tests("JSON"),
     tests("Digest"),
     tests("EventLoop"),

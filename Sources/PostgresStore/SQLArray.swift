@@ -2,8 +2,7 @@
 public enum SQLArray {
   /// The array literal of texts (PostgreSQL manual, 8.15.6).
   ///
-  /// The sink calls it with an ID per record, and this module is not optimised: so it is compiled
-  /// there. `@inlinable` does that for public functions only.
+  /// Inlinable, because the sink calls it with an ID per record: so it is specialised there.
   @inlinable public static func literal(_ texts: some Sequence<String?>) -> String {
     var literal = "{"
     for text in texts {
