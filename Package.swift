@@ -42,7 +42,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
   ],
   targets: [
-    // 0: C libraries of the system, and JSON.
+    // 0: C libraries of the system.
     .systemLibrary(
       name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
@@ -55,63 +55,58 @@ let package = Package(
       name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CSystem"),
     // Shortest text of floating-point numbers, by the C++ standard library.
-    .target(name: "CNumbers"),
+    .target(name: "CShortestDecimal"),
     // What `--version` says.
     .target(name: "CBuildInfo"),
-    target("JSON", ["CNumbers"]),
+    // 1: what does not depend on any protocol.
+    // Buffers; text of numbers, dates and base64; the clock.
+    target("Bytes", ["CShortestDecimal"]),
+    target("JSON", ["Bytes"]),
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", ["CSystem"]),
-    // 1: bytes over the network, digests.
     target("Digest", ["COpenSSL"]),
-    target("TLSStream", ["EventLoop", "COpenSSL", "CSystem"]),
-    .target(
-      name: "HTTPClient", dependencies: ["EventLoop", "CCurl"], swiftSettings: swiftSettings),
-    target("HTTP2Transport", ["CNGHTTP2", "CZlib", "TLSStream", "EventLoop", grpcCore]),
-    // 2: the service, the login, the format.
+    // 2: bytes over the network.
+    target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
+    target("HTTPClient", ["CCurl", "EventLoop"]),
+    target("HTTP2Transport", ["CNGHTTP2", "CZlib", "EventLoop", "TLSStream", grpcCore]),
+    // Files that survive a crash: the system calls behind them, and their errors.
+    target("DurableFiles", ["CSystem"]),
+    // 3: the service, the login, the format.
     // Generated; the messages that carry events are read without it.
     .target(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Protos"], swiftSettings: swiftSettings),
-    .target(
-      name: "PubSubAPI",
-      dependencies: ["PubSubMessages", "EventLoop", grpcCore, grpcProtobuf, swiftProtobuf],
-      swiftSettings: swiftSettings),
-    .target(
-      name: "SalesforceAuth", dependencies: ["HTTPClient", "JSON", "COpenSSL"],
-      swiftSettings: swiftSettings),
-    target("Avro", ["JSON", "Digest"]),
-    // 3: how a run is conducted.
-    target("Pipeline", ["JSON", logging]),
-    // Where a run stands, on disk, and the calls that make files durable.
-    .target(
-      name: "Checkpoint", dependencies: ["Pipeline", "JSON", "CSystem"],
-      swiftSettings: swiftSettings),
-    // 4: the ends of a pipeline.
+    target("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
+    target("SalesforceAuth", ["JSON", "HTTPClient"]),
+    target("Avro", ["Bytes", "JSON", "Digest"]),
+    // 4: how a run is conducted.
+    target("Pipeline", ["JSON"]),
+    // Where a run stands, on disk.
+    target("Checkpoint", ["Bytes", "JSON", "DurableFiles"]),
+    // 5: the ends of a pipeline.
     target(
       "PubSubSource",
-      ["PubSubAPI", "Avro", "Pipeline", "JSON", "Digest", "EventLoop", grpcCore, logging]),
-    target("FileSink", ["Checkpoint", "Pipeline", "JSON", "Digest", "CZstd", "CSystem"]),
+      ["Bytes", "JSON", "EventLoop", "Digest", "PubSubAPI", "Avro", "Pipeline", grpcCore]),
+    target(
+      "FileSink", ["CZstd", "CSystem", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
     // What a database holds besides rows, and the connection to it.
-    .target(
-      name: "PostgresStore", dependencies: ["Checkpoint", "Pipeline", "JSON", "Digest", "CPQ"],
-      swiftSettings: swiftSettings),
-    target("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "Digest", "CPQ"]),
+    target("PostgresStore", ["CPQ", "Bytes", "JSON", "Digest", "Pipeline", "Checkpoint"]),
+    target("PostgresSink", ["CPQ", "Bytes", "JSON", "Digest", "Pipeline", "PostgresStore"]),
     // The simulator: events; the calls that deliver them, login, control, TLS.
     target("SimulatedOrg", ["COpenSSL"]),
-    .target(
-      name: "PubSubSimulator",
-      dependencies: [
-        "SimulatedOrg", "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "TLSStream", "EventLoop",
-        "PubSubMessages", swiftProtobuf,
-      ],
-      swiftSettings: swiftSettings),
-    // 5: the programs.
+    target(
+      "PubSubSimulator",
+      [
+        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "EventLoop", "TLSStream", "PubSubMessages",
+        "SimulatedOrg", swiftProtobuf,
+      ]),
+    // 6: the programs.
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "HTTP2Transport", "PubSubAPI", "SalesforceAuth", "HTTPClient", "Pipeline", "Checkpoint",
-        "PubSubSource", "FileSink", "PostgresStore", "PostgresSink", "JSON", "CSystem", "TLSStream",
-        "EventLoop", "CBuildInfo", grpcCore, argumentParser, logging,
+        "CBuildInfo", "Bytes", "JSON", "EventLoop", "TLSStream", "HTTPClient", "HTTP2Transport",
+        "DurableFiles", "PubSubAPI", "SalesforceAuth", "Pipeline", "Checkpoint", "PubSubSource",
+        "FileSink", "PostgresStore", "PostgresSink", grpcCore, argumentParser, logging,
       ],
       swiftSettings: swiftSettings
     ),
@@ -124,35 +119,40 @@ let package = Package(
     ),
     // Tests.
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", grpcCore], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Bytes", "EventLoop", "DurableFiles", grpcCore],
+      path: "Tests/TestSupport",
       swiftSettings: swiftSettings),
-    tests("JSON"),
+    tests("Bytes"),
+    tests("JSON", ["Bytes"]),
     tests("Digest"),
     tests("EventLoop"),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
-    tests("HTTP2Transport", ["PubSubAPI", "TLSStream", "EventLoop", "CSystem", grpcCore]),
-    tests("PubSubAPI", ["PubSubMessages", "EventLoop", grpcCore, swiftProtobuf]),
+    tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),
+    tests("DurableFiles"),
+    tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
-    tests("Avro", ["JSON", "Digest"]),
-    tests("Pipeline", ["Checkpoint", "JSON"]),
-    tests("Checkpoint", ["Pipeline", "JSON"]),
+    tests("Avro", ["Bytes", "JSON", "Digest"]),
+    tests("Pipeline", ["JSON", "Checkpoint"]),
+    tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),
     tests(
       "PubSubSource",
       [
-        "PubSubAPI", "PubSubMessages", "Avro", "Pipeline", "JSON", "EventLoop", "CSystem", grpcCore,
+        "CSystem", "JSON", "EventLoop", "PubSubMessages", "PubSubAPI", "Avro", "Pipeline", grpcCore,
         swiftProtobuf,
       ]),
-    tests("FileSink", ["Checkpoint", "Pipeline", "JSON"]),
+    tests(
+      "FileSink",
+      ["CZstd", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline", "Checkpoint"]),
     // Of `PostgresStore` too: both need a server and the same tables.
-    tests("PostgresSink", ["PostgresStore", "Pipeline", "JSON", "CPQ"]),
+    tests("PostgresSink", ["Bytes", "JSON", "Digest", "Pipeline", "PostgresStore"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
     tests(
       "PubSubETL",
       [
-        "Pipeline", "Checkpoint", "JSON", "FileSink", "PostgresStore", "PostgresSink",
-        "SalesforceAuth", "TLSStream", argumentParser, logging,
+        "Bytes", "JSON", "TLSStream", "DurableFiles", "SalesforceAuth", "Pipeline", "Checkpoint",
+        "FileSink", "PostgresStore", argumentParser, logging,
       ]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(

@@ -1,4 +1,4 @@
-internal import JSON
+internal import Bytes
 
 extension AvroCursor {
   @usableFromInline

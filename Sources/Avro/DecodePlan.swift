@@ -1,3 +1,4 @@
+internal import Bytes
 internal import JSON
 
 /// How payloads of one schema are decoded: compiled once, then only executed.

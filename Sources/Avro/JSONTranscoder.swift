@@ -1,3 +1,4 @@
+internal import Bytes
 internal import JSON
 
 /// Writes values as JSON text: what stays nested after flattening (design of the NDJSON line:

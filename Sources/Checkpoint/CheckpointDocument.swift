@@ -1,3 +1,4 @@
+internal import Bytes
 public import JSON
 
 /// Everything a run needs to go on where the last one ended: the content of a checkpoint file.

@@ -1,3 +1,5 @@
+internal import DurableFiles
+
 /// The checkpoint of a pipeline cannot be read, written or owned.
 public struct CheckpointError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {

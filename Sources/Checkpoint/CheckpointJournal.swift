@@ -1,3 +1,5 @@
+internal import Bytes
+internal import DurableFiles
 internal import Glibc
 public import JSON
 

@@ -1,3 +1,5 @@
+internal import Bytes
+package import DurableFiles
 internal import Glibc
 internal import JSON
 

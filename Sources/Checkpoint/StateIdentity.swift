@@ -1,3 +1,4 @@
+internal import DurableFiles
 internal import Glibc
 
 /// What distinguishes a state directory from every other: 8 random bytes in a file of its own.

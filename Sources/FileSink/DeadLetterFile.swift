@@ -1,4 +1,5 @@
-internal import Checkpoint
+internal import Bytes
+internal import DurableFiles
 public import JSON
 public import Pipeline
 

@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import DurableFiles
 internal import Pipeline
 
 /// Files cannot be written, or what lies in the directory does not agree with the checkpoint.

@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import DurableFiles
 internal import Glibc
 internal import JSON
 internal import Pipeline

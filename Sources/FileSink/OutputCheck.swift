@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import DurableFiles
 public import JSON
 internal import Pipeline
 

@@ -1,5 +1,5 @@
-internal import Checkpoint
 internal import Digest
+internal import DurableFiles
 internal import Pipeline
 
 /// Every finished file of a pipeline in a directory, compared with its size and hash in the manifest.

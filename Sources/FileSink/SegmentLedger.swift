@@ -1,3 +1,4 @@
+internal import DurableFiles
 internal import Pipeline
 
 /// The commit protocol of files in progress, as a value: what happened, and what is to be done.

@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import Bytes
 internal import Digest
 internal import Pipeline
 

@@ -1,5 +1,5 @@
-internal import Checkpoint
 internal import Digest
+internal import DurableFiles
 internal import JSON
 internal import Pipeline
 

@@ -1,5 +1,5 @@
-internal import Checkpoint
 internal import Digest
+internal import DurableFiles
 internal import Pipeline
 
 /// A file in progress: one zstd stream into one descriptor, hashed on its way.

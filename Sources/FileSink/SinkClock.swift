@@ -1,5 +1,5 @@
+internal import Bytes
 internal import CSystem
-internal import Checkpoint
 internal import Glibc
 internal import Pipeline
 

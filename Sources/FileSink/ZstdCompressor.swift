@@ -1,5 +1,5 @@
 internal import CZstd
-internal import Checkpoint
+internal import DurableFiles
 internal import Pipeline
 
 /// One zstd frame in the making (RFC 8878), without content size and without checksum.

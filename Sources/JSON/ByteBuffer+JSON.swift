@@ -1,3 +1,5 @@
+public import Bytes
+
 // Appending JSON text (RFC 8259). Nothing here allocates but the growth of the buffer.
 
 extension ByteBuffer {

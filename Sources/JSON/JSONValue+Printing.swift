@@ -1,3 +1,5 @@
+public import Bytes
+
 extension JSONValue {
   public enum Format: Sendable {
     /// No white space.

@@ -1,4 +1,4 @@
-internal import JSON
+internal import Bytes
 
 // PostgreSQL's binary numeric: ndigits, weight, sign, dscale (16 bits each), then digits of base
 // 10000 (numeric_send in src/backend/utils/adt/numeric.c). Nothing here allocates but the growth of

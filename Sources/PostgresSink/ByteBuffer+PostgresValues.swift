@@ -1,5 +1,5 @@
+internal import Bytes
 internal import Glibc
-internal import JSON
 
 // Values in PostgreSQL's binary formats (the …_recv functions in src/backend/utils/adt). Nothing
 // here allocates but the growth of the buffer.

@@ -1,5 +1,5 @@
+internal import Bytes
 internal import Glibc
-internal import JSON
 internal import Pipeline
 internal import PostgresStore
 

@@ -1,4 +1,4 @@
-internal import JSON
+internal import Bytes
 internal import Pipeline
 internal import PostgresStore
 

@@ -1,4 +1,4 @@
-internal import JSON
+internal import Bytes
 
 /// Walks over the strings of JSON text that is an array of strings, which our own decoder has made
 /// of an Avro array.

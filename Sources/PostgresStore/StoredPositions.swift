@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Checkpoint
 internal import JSON
 package import Pipeline

@@ -1,4 +1,5 @@
 import Avro
+import Bytes
 import JSON
 
 /// Puts a decoded payload together again as one JSON text, nulls included: what flattening took

@@ -1,4 +1,5 @@
 import Checkpoint
+import DurableFiles
 import FoundationEssentials
 import Glibc
 import JSON

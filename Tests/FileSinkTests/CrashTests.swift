@@ -1,4 +1,6 @@
+import DurableFiles
 import Pipeline
+import TestSupport
 import Testing
 
 @testable import FileSink

@@ -1,5 +1,7 @@
+import DurableFiles
 import JSON
 import Pipeline
+import TestSupport
 import Testing
 
 @testable import FileSink

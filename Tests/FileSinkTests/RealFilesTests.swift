@@ -1,4 +1,4 @@
-import Checkpoint
+import DurableFiles
 import Glibc
 import JSON
 import Pipeline

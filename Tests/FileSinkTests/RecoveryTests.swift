@@ -1,6 +1,7 @@
-import Checkpoint
+import DurableFiles
 import JSON
 import Pipeline
+import TestSupport
 import Testing
 
 @testable import FileSink

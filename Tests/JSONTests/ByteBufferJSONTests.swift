@@ -1,14 +1,7 @@
+import Bytes
 import JSON
+import TestSupport
 import Testing
-
-/// What a call appends, as text.
-func appended(_ append: (inout ByteBuffer) -> Void) -> String {
-  var buffer = ByteBuffer(capacity: 16)
-  buffer.append(utf8: "<")
-  append(&buffer)
-  #expect(buffer.bytes.first == UInt8(ascii: "<"))
-  return String(decoding: buffer.bytes.dropFirst(), as: UTF8.self)
-}
 
 @Suite("Appending JSON strings")
 struct ByteBufferJSONTests {
@@ -97,23 +90,5 @@ struct ByteBufferJSONTests {
     #expect(appended { $0.appendJSON(-Float.infinity) } == "null")
     #expect(appended { $0.appendJSON(2.5) } == "2.5")
     #expect(appended { $0.appendJSON(Float(2)) } == "2.0")
-  }
-
-  @Test(
-    "Base64 of RFC 4648 section 10, and the two characters beyond letters and digits",
-    arguments: [
-      ([], ""), (Array("f".utf8), "Zg=="), (Array("fo".utf8), "Zm8="),
-      (Array("foo".utf8), "Zm9v"), (Array("foob".utf8), "Zm9vYg=="),
-      (Array("fooba".utf8), "Zm9vYmE="), (Array("foobar".utf8), "Zm9vYmFy"),
-      ([0xFB, 0xFF, 0xBF], "+/+/"), ([0xFF], "/w=="), ([0xFF, 0xFF], "//8="),
-    ] as [([UInt8], String)])
-  func base64(bytes: [UInt8], expected: String) {
-    #expect(appended { $0.appendBase64(bytes) } == expected)
-  }
-}
-
-extension ByteBuffer {
-  mutating func appendBase64(_ bytes: [UInt8]) {
-    bytes.withUnsafeBufferPointer { self.appendBase64($0) }
   }
 }

@@ -1,4 +1,4 @@
-internal import JSON
+internal import Bytes
 
 /// Says where in a JSON text a value is: `[2]`, `.key`, `[0].Latitude`.
 ///

@@ -1,4 +1,5 @@
-public import JSON
+public import Bytes
+internal import JSON
 public import Pipeline
 
 /// Writes rows of one layout as NDJSON lines (design page, section 5).

@@ -1,4 +1,5 @@
 import ArgumentParser
+internal import Bytes
 internal import Checkpoint
 import JSON
 import Pipeline

@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import Bytes
 import JSON
 import Logging
 import Pipeline

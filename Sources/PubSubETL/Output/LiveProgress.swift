@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import Bytes
 import Pipeline
 
 /// The progress line of a run on the terminal of standard error. Used by one thread at a time.

@@ -1,4 +1,4 @@
-internal import Checkpoint
+internal import Bytes
 import FileSink
 import Logging
 import Pipeline

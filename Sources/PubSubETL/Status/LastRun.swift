@@ -1,4 +1,5 @@
 internal import Checkpoint
+internal import DurableFiles
 import JSON
 import Pipeline
 

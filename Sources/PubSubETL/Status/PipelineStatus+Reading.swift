@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Checkpoint
 import FileSink
 import Glibc

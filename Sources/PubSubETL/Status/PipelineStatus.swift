@@ -1,4 +1,6 @@
+internal import Bytes
 internal import Checkpoint
+internal import DurableFiles
 import FileSink
 import Pipeline
 

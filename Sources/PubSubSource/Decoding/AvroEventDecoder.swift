@@ -1,4 +1,5 @@
 public import Avro
+internal import Bytes
 internal import JSON
 public import Pipeline
 

@@ -1,5 +1,5 @@
+import Bytes
 import FileSink
-import JSON
 import Pipeline
 
 /// A value for a cell of a hand-made row.

@@ -1,6 +1,8 @@
 import Checkpoint
+import DurableFiles
 import JSON
 import Pipeline
+import TestSupport
 
 @testable import FileSink
 

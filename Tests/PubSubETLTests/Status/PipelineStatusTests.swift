@@ -1,3 +1,4 @@
+import Bytes
 import Checkpoint
 import FileSink
 import Glibc

@@ -1,4 +1,5 @@
-import JSON
+import Bytes
+import TestSupport
 import Testing
 
 @Suite("Appending numbers")

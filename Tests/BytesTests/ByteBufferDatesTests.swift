@@ -1,5 +1,6 @@
+import Bytes
 import FoundationEssentials
-import JSON
+import TestSupport
 import Testing
 
 @Suite("Appending dates and times")

@@ -1,6 +1,5 @@
-import Checkpoint
+import Bytes
 import Glibc
-import Pipeline
 import Testing
 
 @Suite("Dates and times in UTC")

@@ -1,4 +1,4 @@
-internal import CNumbers
+internal import CShortestDecimal
 
 // Decimal text of numbers. Nothing here allocates but the growth of the buffer.
 
@@ -34,9 +34,9 @@ extension ByteBuffer {
         return
       }
     }
-    let start = self.reserve(Int(CNUMBERS_SHORTEST_CAPACITY) + 2)
-    let count = start.withMemoryRebound(to: CChar.self, capacity: Int(CNUMBERS_SHORTEST_CAPACITY)) {
-      cnumbers_shortest_double(value, $0)
+    let start = self.reserve(Int(SHORTEST_DECIMAL_CAPACITY) + 2)
+    let count = start.withMemoryRebound(to: CChar.self, capacity: Int(SHORTEST_DECIMAL_CAPACITY)) {
+      shortest_decimal_double(value, $0)
     }
     self.commitShortest(start, count)
   }
@@ -53,9 +53,9 @@ extension ByteBuffer {
       self.append(hundredths: Int64(value) * 100)
       return
     }
-    let start = self.reserve(Int(CNUMBERS_SHORTEST_CAPACITY) + 2)
-    let count = start.withMemoryRebound(to: CChar.self, capacity: Int(CNUMBERS_SHORTEST_CAPACITY)) {
-      cnumbers_shortest_float(value, $0)
+    let start = self.reserve(Int(SHORTEST_DECIMAL_CAPACITY) + 2)
+    let count = start.withMemoryRebound(to: CChar.self, capacity: Int(SHORTEST_DECIMAL_CAPACITY)) {
+      shortest_decimal_float(value, $0)
     }
     self.commitShortest(start, count)
   }

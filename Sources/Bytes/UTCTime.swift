@@ -1,4 +1,3 @@
-internal import CSystem
 internal import Glibc
 
 /// Dates and times in UTC, without locale or time zone data.

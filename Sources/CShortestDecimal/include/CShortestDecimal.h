@@ -1,5 +1,5 @@
-#ifndef CNUMBERS_H
-#define CNUMBERS_H
+#ifndef CSHORTEST_DECIMAL_H
+#define CSHORTEST_DECIMAL_H
 
 #include <stddef.h>
 
@@ -8,12 +8,12 @@ extern "C" {
 #endif
 
 /// Room that the functions below need at `out`.
-enum { CNUMBERS_SHORTEST_CAPACITY = 40 };
+enum { SHORTEST_DECIMAL_CAPACITY = 40 };
 
 /// Shortest decimal text that reads back as the same value, fixed or scientific, whichever is
 /// shorter; not terminated. For finite values. Returns the count of bytes written.
-size_t cnumbers_shortest_double(double value, char *out);
-size_t cnumbers_shortest_float(float value, char *out);
+size_t shortest_decimal_double(double value, char *out);
+size_t shortest_decimal_float(float value, char *out);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,5 @@
-import Checkpoint
+package import DurableFiles
 import Glibc
-import Pipeline
 
 /// A file system in memory that knows what a power cut would leave, and can end the process at any
 /// call.
@@ -8,7 +7,7 @@ import Pipeline
 /// File data is durable after a synchronisation of the file, a name after one of its directory.
 /// `powerCut` keeps a random part of everything else, names in any order. Whatever touches a file
 /// under a final name is noted as a violation.
-final class ModelFileSystem: FileSystem, @unchecked Sendable {
+package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   // Not guarded: each test uses its own from one thread.
   private final class Node {
     let isDirectory: Bool
@@ -29,17 +28,17 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
   private var pending: [NameChange] = []
   private var open: [Int32: (node: Node, path: String, appends: Bool, offset: Int)] = [:]
   private var nextDescriptor: Int32 = 3
-  private(set) var callCount = 0
+  package private(set) var callCount = 0
   /// From this call on nothing works any more: the process was killed.
-  var diesAtCall = Int.max
+  package var diesAtCall = Int.max
   /// The call at which it dies, when a write, still takes half of the bytes.
-  var tearsLastWrite = false
+  package var tearsLastWrite = false
   /// Broken promises, in words.
-  private(set) var violations: [String] = []
+  package private(set) var violations: [String] = []
   /// Every finished file ever seen: its content must stay what it was.
   private var seen: [String: [UInt8]] = [:]
 
-  init() {
+  package init() {
     let root = Node(isDirectory: true)
     self.names["/"] = root
     self.durableNames["/"] = root
@@ -48,20 +47,20 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
   // MARK: What tests do to it
 
   /// The process is gone: descriptors and locks with it, what was written stays.
-  func kill() {
+  package func kill() {
     self.open = [:]
     for node in self.names.values { node.lockHolder = nil }
     self.diesAtCall = .max
     self.callCount = 0
   }
 
-  enum Survival {
+  package enum Survival {
     case nothing
     case random(SplitMix)
   }
 
   /// The machine is gone: what was not synchronised survives or not.
-  func powerCut(_ survival: Survival) {
+  package func powerCut(_ survival: Survival) {
     var random = SplitMix(seed: 0)
     if case .random(let source) = survival { random = source }
     func survives() -> Bool {
@@ -103,11 +102,11 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.kill()
   }
 
-  var files: [String: [UInt8]] {
+  package var files: [String: [UInt8]] {
     self.names.filter { !$0.value.isDirectory }.mapValues(\.content)
   }
 
-  func put(_ path: String, _ content: [UInt8]) {
+  package func put(_ path: String, _ content: [UInt8]) {
     let node = self.names[path] ?? Node(isDirectory: false)
     node.content = content
     node.durable = content
@@ -115,7 +114,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.durableNames[path] = node
   }
 
-  func delete(_ path: String) {
+  package func delete(_ path: String) {
     self.names[path] = nil
     self.durableNames[path] = nil
   }
@@ -129,7 +128,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     }
   }
 
-  func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
+  package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
     try self.enter("open", path)
     var node = self.names[path]
     if node == nil, flags.contains(.create) {
@@ -156,12 +155,12 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     return descriptor
   }
 
-  func close(_ file: Int32) {
+  package func close(_ file: Int32) {
     guard let entry = self.open.removeValue(forKey: file) else { return }
     if entry.node.lockHolder == file { entry.node.lockHolder = nil }
   }
 
-  func write(
+  package func write(
     _ bytes: UnsafeRawBufferPointer, to file: Int32, path: String
   ) throws(FileSystemError) -> Int {
     let isLast = self.callCount + 1 == self.diesAtCall
@@ -187,7 +186,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.open[file]?.offset = end
   }
 
-  func read(
+  package func read(
     into bytes: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int, path: String
   ) throws(FileSystemError) -> Int {
     try self.enter("read", path)
@@ -197,7 +196,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     return count
   }
 
-  func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError) {
+  package func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError) {
     try self.enter("ftruncate", path)
     guard let entry = self.open[file] else { throw FileSystemError("ftruncate", path, code: EBADF) }
     guard entry.node.content.count != byteCount else { return }
@@ -207,7 +206,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
       + [UInt8](repeating: 0, count: max(0, byteCount - entry.node.content.count))
   }
 
-  func synchronize(_ file: Int32, dataOnly: Bool, path: String) throws(FileSystemError) {
+  package func synchronize(_ file: Int32, dataOnly: Bool, path: String) throws(FileSystemError) {
     try self.enter("fsync", path)
     guard let entry = self.open[file] else { throw FileSystemError("fsync", path, code: EBADF) }
     guard entry.node.isDirectory else {
@@ -218,12 +217,12 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.pending.removeAll { $0.directory == entry.path }
   }
 
-  func size(of path: String) throws(FileSystemError) -> Int? {
+  package func size(of path: String) throws(FileSystemError) -> Int? {
     try self.enter("stat", path)
     return self.names[path]?.content.count
   }
 
-  func rename(_ from: String, to: String) throws(FileSystemError) {
+  package func rename(_ from: String, to: String) throws(FileSystemError) {
     try self.enter("rename", to)
     guard let node = self.names[from] else { throw FileSystemError("rename", from, code: ENOENT) }
     self.touch(from)
@@ -231,7 +230,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.change(Self.parent(of: to), [(from, nil), (to, node)])
   }
 
-  func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
+  package func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
     try self.enter("renameat2", to)
     guard let node = self.names[from] else { throw FileSystemError("rename", from, code: ENOENT) }
     guard self.names[to] == nil else { throw FileSystemError("renameat2", to, code: EEXIST) }
@@ -243,20 +242,20 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.seen[to] = node.content
   }
 
-  func remove(_ path: String) throws(FileSystemError) {
+  package func remove(_ path: String) throws(FileSystemError) {
     try self.enter("unlink", path)
     self.touch(path)
     self.change(Self.parent(of: path), [(path, nil)])
   }
 
-  func makeDirectory(_ path: String) throws(FileSystemError) -> Bool {
+  package func makeDirectory(_ path: String) throws(FileSystemError) -> Bool {
     try self.enter("mkdir", path)
     guard self.names[path] == nil else { return false }
     self.change(Self.parent(of: path), [(path, Node(isDirectory: true))])
     return true
   }
 
-  func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]? {
+  package func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]? {
     try self.enter("opendir", directory)
     guard self.names[directory] != nil else { return nil }
     return self.names.filter { $0.key != "/" && Self.parent(of: $0.key) == directory }.map {
@@ -265,7 +264,7 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     }
   }
 
-  func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
+  package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
     try self.enter("flock", path)
     guard let entry = self.open[file] else { throw FileSystemError("flock", path, code: EBADF) }
     if let holder = entry.node.lockHolder, holder != file { return false }
@@ -273,14 +272,14 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
     return true
   }
 
-  func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
+  package func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
     try self.enter("fstat", path)
     return self.open[file].map { self.name(of: $0.node) != nil } ?? false
   }
 
   // MARK: Names
 
-  static func isFinal(_ path: String) -> Bool {
+  package static func isFinal(_ path: String) -> Bool {
     let name = path.split(separator: "/").last ?? ""
     return name.hasSuffix(".ndjson.zst") && !name.hasPrefix(".")
   }
@@ -302,11 +301,11 @@ final class ModelFileSystem: FileSystem, @unchecked Sendable {
 }
 
 /// A small reproducible source of random numbers (Steele, Lea, Flood 2014).
-struct SplitMix: RandomNumberGenerator {
+package struct SplitMix: RandomNumberGenerator {
   private var state: UInt64
-  init(seed: UInt64) { self.state = seed }
+  package init(seed: UInt64) { self.state = seed }
 
-  mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     self.state &+= 0x9E37_79B9_7F4A_7C15
     var word = self.state
     word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
