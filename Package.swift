@@ -69,6 +69,8 @@ let package = Package(
     target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
     target("HTTPClient", ["CCurl", "EventLoop"]),
     target("HTTP2Transport", ["CNGHTTP2", "CZlib", "EventLoop", "TLSStream", grpcCore]),
+    // Connections to PostgreSQL, by libpq.
+    target("PostgresClient", ["CPQ", "Digest"]),
     // Files that survive a crash: the system calls behind them, and their errors.
     target("DurableFiles", ["CSystem"]),
     // 3: the service, the login, the format.
@@ -89,9 +91,8 @@ let package = Package(
       ["Bytes", "JSON", "EventLoop", "Digest", "PubSubAPI", "Avro", "Pipeline", grpcCore]),
     target(
       "FileSink", ["CZstd", "CSystem", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
-    // What a database holds besides rows, and the connection to it.
-    target("PostgresStore", ["CPQ", "Bytes", "JSON", "Digest", "Pipeline", "Checkpoint"]),
-    target("PostgresSink", ["CPQ", "Bytes", "JSON", "Digest", "Pipeline", "PostgresStore"]),
+    target(
+      "PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline", "Checkpoint"]),
     // The simulator: events; the calls that deliver them, login, control, TLS.
     target("SimulatedOrg", ["COpenSSL"]),
     target(
@@ -106,7 +107,7 @@ let package = Package(
       dependencies: [
         "CBuildInfo", "Bytes", "JSON", "EventLoop", "TLSStream", "HTTPClient", "HTTP2Transport",
         "DurableFiles", "PubSubAPI", "SalesforceAuth", "Pipeline", "Checkpoint", "PubSubSource",
-        "FileSink", "PostgresStore", "PostgresSink", grpcCore, argumentParser, logging,
+        "FileSink", "PostgresClient", "PostgresSink", grpcCore, argumentParser, logging,
       ],
       swiftSettings: swiftSettings
     ),
@@ -119,7 +120,8 @@ let package = Package(
     ),
     // Tests.
     .target(
-      name: "TestSupport", dependencies: ["Bytes", "EventLoop", "DurableFiles", grpcCore],
+      name: "TestSupport",
+      dependencies: ["Bytes", "EventLoop", "PostgresClient", "DurableFiles", grpcCore],
       path: "Tests/TestSupport",
       swiftSettings: swiftSettings),
     tests("Bytes"),
@@ -129,6 +131,7 @@ let package = Package(
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
     tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),
+    tests("PostgresClient"),
     tests("DurableFiles"),
     tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
@@ -142,17 +145,15 @@ let package = Package(
         swiftProtobuf,
       ]),
     tests(
-      "FileSink",
-      ["CZstd", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline", "Checkpoint"]),
-    // Of `PostgresStore` too: both need a server and the same tables.
-    tests("PostgresSink", ["Bytes", "JSON", "Digest", "Pipeline", "PostgresStore"]),
+      "FileSink", ["CZstd", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline", "Checkpoint"]),
+    tests("PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
     tests(
       "PubSubETL",
       [
-        "Bytes", "JSON", "TLSStream", "DurableFiles", "SalesforceAuth", "Pipeline", "Checkpoint",
-        "FileSink", "PostgresStore", argumentParser, logging,
+        "Bytes", "JSON", "TLSStream", "PostgresClient", "DurableFiles", "SalesforceAuth",
+        "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging,
       ]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(

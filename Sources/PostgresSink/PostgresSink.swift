@@ -1,7 +1,7 @@
 internal import Glibc
 internal import JSON
 package import Pipeline
-package import PostgresStore
+internal import PostgresClient
 
 /// Rows to PostgreSQL: history and current state, in one transaction with the positions.
 ///
@@ -317,12 +317,17 @@ package final class PostgresSink: TransactionalSink {
         + "of its own")
   }
 
+  /// Errors that leave the views as they were: somebody holds one locked, or owns it.
+  private static let leavesViews: Set<String?> = [
+    SQLState.lockNotAvailable, SQLState.insufficientPrivilege, SQLState.wrongObjectType,
+  ]
+
   /// Views are for those who read: where they hold a view locked for long, or own it, the load goes
   /// on without a change to it.
   @discardableResult
   private func updateViews(_ current: TableDefinition?) throws -> ReportingViews.Outcome? {
     do {
-      let outcome = try self.retrying(butFor: "55P03") {
+      let outcome = try self.retrying(butFor: SQLState.lockNotAvailable) {
         try self.connection.transaction { () throws(PostgresError) in
           let outcome = try current.map { current throws(PostgresError) in
             try self.views.updateLive(current, over: self.connection)
@@ -338,7 +343,7 @@ package final class PostgresSink: TransactionalSink {
           ? "view \(name) has other columns and was made anew; grant it again"
           : "view \(name) lacks new columns, since other views stand on it")
       return outcome
-    } catch let error as PostgresError where ["55P03", "42501", "42809"].contains(error.sqlState) {
+    } catch let error as PostgresError where Self.leavesViews.contains(error.sqlState) {
       if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
       self.onNotice?("views are left as they were: \(error.message)")
       return nil

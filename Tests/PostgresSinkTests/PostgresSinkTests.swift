@@ -1,7 +1,7 @@
 import JSON
 import Pipeline
+import PostgresClient
 import PostgresSink
-import PostgresStore
 import TestSupport
 import Testing
 

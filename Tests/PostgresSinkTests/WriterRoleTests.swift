@@ -1,6 +1,6 @@
 import Pipeline
+import PostgresClient
 import PostgresSink
-import PostgresStore
 import TestSupport
 import Testing
 

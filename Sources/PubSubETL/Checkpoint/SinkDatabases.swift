@@ -2,7 +2,7 @@ internal import Bytes
 internal import Checkpoint
 import JSON
 import Pipeline
-import PostgresStore
+import PostgresSink
 
 /// The databases of a pipeline's postgres sinks, for commands that look at positions or set them.
 struct SinkDatabases {

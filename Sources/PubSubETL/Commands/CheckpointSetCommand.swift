@@ -3,7 +3,8 @@ internal import Checkpoint
 import FileSink
 import JSON
 import Pipeline
-import PostgresStore
+import PostgresClient
+internal import PostgresSink
 
 /// `pubsub-etl checkpoint set FILE --topic T …`: another position, by decision of the user.
 struct CheckpointSetCommand: AsyncParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Pipeline
-import PostgresStore
+import PostgresSink
 
 /// `pubsub-etl plan FILE`: the statements that a run would execute to make tables fit.
 struct PlanCommand: AsyncParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
+import PostgresClient
 import PostgresSink
-import PostgresStore
 
 /// `pubsub-etl refold FILE`: current rows rebuilt from history.
 struct RefoldCommand: AsyncParsableCommand {

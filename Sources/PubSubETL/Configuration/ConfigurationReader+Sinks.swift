@@ -1,6 +1,7 @@
 import FileSink
 import JSON
-import PostgresStore
+import PostgresClient
+import PostgresSink
 
 extension ConfigurationReader {
   /// Empty when there is none or one is not usable.

@@ -1,5 +1,6 @@
 import JSON
-import PostgresStore
+import PostgresClient
+import PostgresSink
 
 /// What a pipeline file means, in words, for `check`.
 enum ConfigurationSummary {

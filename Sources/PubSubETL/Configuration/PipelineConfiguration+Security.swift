@@ -1,5 +1,6 @@
 import Glibc
-import PostgresStore
+import PostgresClient
+import PostgresSink
 
 /// What a pipeline does that its owner may not know of: connections that others can read, and
 /// secrets that they can. Nothing is refused for it.

@@ -1,7 +1,7 @@
 import FileSink
 import JSON
 import Pipeline
-import PostgresStore
+import PostgresSink
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///

@@ -2,7 +2,7 @@ import Bytes
 import EventLoop
 import Glibc
 import JSON
-import PostgresStore
+import PostgresClient
 
 /// The secrets that this process knows, to be taken out of every text that leaves it: those of the
 /// configuration, wherever they come from, and tokens that logins give.

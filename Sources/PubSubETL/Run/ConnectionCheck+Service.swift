@@ -1,4 +1,5 @@
-import PostgresStore
+import PostgresClient
+import PostgresSink
 import PubSubAPI
 import SalesforceAuth
 

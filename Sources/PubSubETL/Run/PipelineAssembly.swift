@@ -6,7 +6,6 @@ import HTTP2Transport
 import Logging
 import Pipeline
 import PostgresSink
-import PostgresStore
 import PubSubAPI
 import PubSubSource
 import TLSStream

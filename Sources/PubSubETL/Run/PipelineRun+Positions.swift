@@ -3,7 +3,6 @@ import FileSink
 import JSON
 import Pipeline
 import PostgresSink
-import PostgresStore
 
 /// Where a run begins, from what earlier runs have stored in checkpoint, files and databases.
 extension PipelineRun {

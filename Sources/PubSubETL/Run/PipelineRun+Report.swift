@@ -1,7 +1,6 @@
 import FileSink
 import Pipeline
 import PostgresSink
-import PostgresStore
 
 extension PipelineRun {
   func fill(statistics: RunStatistics, sinks: [FileSink], databases: [PostgresSink]) {

@@ -8,7 +8,6 @@ import JSON
 import Logging
 import Pipeline
 import PostgresSink
-import PostgresStore
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth

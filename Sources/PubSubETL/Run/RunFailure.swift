@@ -3,7 +3,8 @@ import EventLoop
 import FileSink
 import GRPCCore
 import Pipeline
-import PostgresStore
+import PostgresClient
+import PostgresSink
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth

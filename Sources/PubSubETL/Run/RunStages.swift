@@ -1,5 +1,5 @@
 import Pipeline
-import PostgresStore
+import PostgresSink
 
 /// The stages of one run: the pipeline's, and each sink's behind them.
 ///

@@ -2,7 +2,8 @@ internal import Bytes
 internal import Checkpoint
 import JSON
 import Pipeline
-import PostgresStore
+import PostgresClient
+import PostgresSink
 
 extension PipelineStatus {
   /// What the database of a sink says.

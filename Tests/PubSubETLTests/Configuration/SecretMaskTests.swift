@@ -1,5 +1,5 @@
 import JSON
-import PostgresStore
+import PostgresClient
 import Testing
 
 @testable import PubSubETL

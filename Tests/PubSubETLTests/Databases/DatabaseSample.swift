@@ -1,7 +1,8 @@
 import Checkpoint
 import JSON
 import Pipeline
-import PostgresStore
+import PostgresClient
+import PostgresSink
 import TestSupport
 
 @testable import PubSubETL

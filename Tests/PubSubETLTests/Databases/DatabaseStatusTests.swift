@@ -2,7 +2,8 @@ import Bytes
 import Checkpoint
 import JSON
 import Pipeline
-import PostgresStore
+import PostgresClient
+import PostgresSink
 import TestSupport
 import Testing
 

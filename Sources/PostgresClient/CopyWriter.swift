@@ -1,0 +1,124 @@
+/// Takes the rows of a binary `COPY … FROM STDIN` (PostgreSQL manual, COPY, "Binary Format") and
+/// sends them in chunks. Lent by `PostgresConnection.copyIn`, which sends header and trailer.
+package struct CopyWriter: ~Copyable {
+  static let chunkByteCount = 64 * 1024
+
+  private let connection: PostgresConnection
+  private let chunk: UnsafeMutableRawBufferPointer
+  private var used = 0
+
+  init(_ connection: PostgresConnection) {
+    self.connection = connection
+    self.chunk = .allocate(byteCount: Self.chunkByteCount, alignment: 8)
+  }
+
+  deinit { self.chunk.deallocate() }
+
+  /// Begins a row; as many fields have to follow.
+  package mutating func row(fieldCount: Int) throws(PostgresError) {
+    precondition(fieldCount >= 0 && fieldCount <= Int16.max, "a row of \(fieldCount) fields")
+    try self.integer(Int16(fieldCount))
+  }
+
+  /// - Parameter count: fields, 1600 at most.
+  package mutating func nulls(_ count: Int) throws(PostgresError) {
+    // Each is the length word -1.
+    let byteCount = count * 4
+    if self.used + byteCount > Self.chunkByteCount { try self.flush() }
+    UnsafeMutableRawBufferPointer(rebasing: self.chunk[self.used..<self.used + byteCount])
+      .initializeMemory(as: UInt8.self, repeating: 0xFF)
+    self.used += byteCount
+  }
+
+  /// A field in its type's binary format, without the length word.
+  package mutating func value(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
+    try self.integer(Int32(bytes.count))
+    try self.raw(bytes)
+  }
+
+  /// Bytes of the format itself: fields with their length words.
+  package mutating func raw(_ bytes: UnsafeBufferPointer<UInt8>) throws(PostgresError) {
+    if bytes.count > Self.chunkByteCount - self.used {
+      try self.flush()
+      if bytes.count >= Self.chunkByteCount {
+        var rest = UnsafeRawBufferPointer(bytes)
+        while !rest.isEmpty {
+          try self.connection.sendCopyData(
+            UnsafeRawBufferPointer(rebasing: rest.prefix(Self.chunkByteCount)))
+          rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(Self.chunkByteCount))
+        }
+        return
+      }
+    }
+    UnsafeMutableRawBufferPointer(rebasing: self.chunk[self.used...])
+      .copyMemory(from: UnsafeRawBufferPointer(bytes))
+    self.used += bytes.count
+  }
+
+  private mutating func integer(_ value: some FixedWidthInteger) throws(PostgresError) {
+    let byteCount = value.bitWidth / 8
+    if self.used + byteCount > Self.chunkByteCount { try self.flush() }
+    self.chunk.storeBytes(of: value.bigEndian, toByteOffset: self.used, as: type(of: value))
+    self.used += byteCount
+  }
+
+  mutating func header() throws(PostgresError) {
+    for byte in "PGCOPY\n".utf8 { try self.integer(byte) }
+    try self.integer(0xFF as UInt8)
+    try self.integer(0x0D as UInt8)
+    try self.integer(0x0A as UInt8)
+    try self.integer(0 as UInt8)
+    // Flags, and the length of the header's extension.
+    try self.integer(0 as Int32)
+    try self.integer(0 as Int32)
+  }
+
+  mutating func flush() throws(PostgresError) {
+    guard self.used > 0 else { return }
+    let used = self.used
+    self.used = 0
+    try self.connection.sendCopyData(UnsafeRawBufferPointer(rebasing: self.chunk[..<used]))
+  }
+}
+
+extension PostgresConnection {
+  /// A field count that ends the data.
+  private static let copyTrailer: [UInt8] = [0xFF, 0xFF]
+
+  /// Runs a `COPY … FROM STDIN (FORMAT binary)`; statements may stand before it, separated by
+  /// semicolons. When `body` throws, the COPY is ended as failed and the error handed on.
+  ///
+  /// - Returns: the number of rows copied.
+  @discardableResult
+  package func copyIn(
+    _ sql: String, _ body: (inout CopyWriter) throws -> Void
+  ) throws -> Int {
+    try self.sendCopyIn(sql, body)
+    return try self.finishCopy()
+  }
+
+  /// The same, but the COPY stays open for more of it: the same again or `finishCopy` has to be
+  /// next. For each COPY the server makes its buffers of a thousand rows anew.
+  package func sendCopyIn(
+    _ sql: String, _ body: (inout CopyWriter) throws -> Void
+  ) throws {
+    let isNew = !self.isTakingCopy(sql)
+    if isNew {
+      try self.finishCopy()
+      try self.beginCopy(sql, trailer: Self.copyTrailer)
+    }
+    do {
+      var writer = CopyWriter(self)
+      if isNew { try writer.header() }
+      try body(&writer)
+      try writer.flush()
+    } catch {
+      do throws(PostgresError) {
+        try self.giveUpCopy()
+      } catch let lost {
+        throw error is PostgresError ? error : lost
+      }
+      throw error
+    }
+  }
+}

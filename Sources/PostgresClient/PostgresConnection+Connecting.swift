@@ -1,0 +1,189 @@
+internal import CPQ
+internal import Glibc
+
+extension PostgresConnection {
+  static let applicationName = "pubsub-etl"
+
+  /// Opens a connection (`PGconn *`, the caller's), in non-blocking mode, text in UTF-8.
+  ///
+  /// The steps are libpq's asynchronous ones, since only then can the error's SQLSTATE be asked
+  /// for: a wrong password and a server that is starting up differ in nothing else.
+  static func connect(
+    _ configuration: PostgresConnectionConfiguration
+  ) throws(PostgresError) -> OpaquePointer {
+    guard let connection = Self.start(configuration) else {
+      preconditionFailure("libpq: out of memory")
+    }
+    var isOpen = false
+    defer { if !isOpen { PQfinish(connection) } }
+    // Before anything is printed: the default processor writes to standard error.
+    PQsetNoticeReceiver(connection, { _, _ in }, nil)
+    PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
+    let deadline = ContinuousClock.now + Self.timeout(of: connection, configuration)
+    // As if libpq had asked to write (manual, PQconnectPoll).
+    var wanted = Int16(POLLOUT)
+    if PQstatus(connection) == CONNECTION_BAD { throw Self.refusal(connection) }
+    polling: while true {
+      guard Self.poll(PQsocket(connection), wanted, by: deadline) != nil else {
+        throw .connectionLost(
+          "no connection to \(Self.place(connection)) in time; is the server alive?")
+      }
+      switch PQconnectPoll(connection) {
+      case PGRES_POLLING_READING: wanted = Int16(POLLIN)
+      case PGRES_POLLING_WRITING: wanted = Int16(POLLOUT)
+      case PGRES_POLLING_OK: break polling
+      default: throw Self.refusal(connection)
+      }
+    }
+    PQsetErrorVerbosity(connection, PQERRORS_DEFAULT)
+    guard PQsetnonblocking(connection, 1) == 0 else { throw Self.refusal(connection) }
+    isOpen = true
+    return connection
+  }
+
+  private static func start(_ configuration: PostgresConnectionConfiguration) -> OpaquePointer? {
+    // Before the URL: may be overridden by it. A server that does not answer keepalives for a
+    // minute, or takes no data for 30 s, is dead.
+    var options = [
+      ("fallback_application_name", Self.applicationName), ("keepalives_idle", "30"),
+      ("keepalives_interval", "10"), ("keepalives_count", "3"), ("tcp_user_timeout", "30000"),
+    ]
+    if getenv("PGCONNECT_TIMEOUT") == nil {
+      options.append(("connect_timeout", "\(configuration.connectTimeout.components.seconds)"))
+    }
+    if !configuration.url.isEmpty { options.append(("dbname", configuration.url)) }
+    options.append(("client_encoding", "UTF8"))
+    var keywords = options.map { UnsafePointer(strdup($0.0)) } + [nil]
+    var values = options.map { UnsafePointer(strdup($0.1)) } + [nil]
+    defer { for text in keywords + values { free(UnsafeMutablePointer(mutating: text)) } }
+    return PQconnectStartParams(&keywords, &values, 1)
+  }
+
+  /// `connect_timeout` for each of the hosts; the asynchronous functions leave it to the caller.
+  private static func timeout(
+    of connection: OpaquePointer, _ configuration: PostgresConnectionConfiguration
+  ) -> Duration {
+    guard let options = PQconninfo(connection) else { return configuration.connectTimeout }
+    defer { PQconninfoFree(options) }
+    var perHost = configuration.connectTimeout
+    var hostCount = 1
+    var option = options
+    while let keyword = option.pointee.keyword {
+      let value = option.pointee.val.map { String(cString: $0) } ?? ""
+      switch String(cString: keyword) {
+      case "connect_timeout":
+        // As libpq: below 2 is 2, none is for ever; that an hour is enough.
+        if let seconds = Int(value) { perHost = .seconds(seconds > 0 ? max(seconds, 2) : 3600) }
+      case "host", "hostaddr":
+        hostCount = max(hostCount, value.split(separator: ",").count)
+      default: break
+      }
+      option += 1
+    }
+    return perHost * hostCount
+  }
+
+  /// Why there is no connection.
+  private static func refusal(_ connection: OpaquePointer) -> PostgresError {
+    let message = Self.message(of: connection)
+    if let sqlState = Self.sqlState(in: message) {
+      // A pooler refuses what it does not know with a protocol violation.
+      return PostgresError(
+        PostgresError.disposition(sqlState: sqlState), "postgres: cannot connect: \(message)",
+        sqlState: sqlState)
+    }
+    if PQconnectionNeedsPassword(connection) == 1 {
+      return PostgresError(
+        .refused,
+        "postgres: \(Self.place(connection)) wants a password: put it into the URL, PGPASSWORD or "
+          + ".pgpass", sqlState: SQLState.invalidPassword)
+    }
+    // These come from reading the options; what they quote may be a part of a password.
+    for start in ["invalid ", "missing ", "unterminated ", "could not match ", "unexpected "]
+    where message.hasPrefix(start) {
+      return PostgresError(
+        .configuration,
+        "postgres: url, or a PG… variable, is not what libpq understands; "
+          + PostgresConnectionConfiguration.urlForm)
+    }
+    return .connectionLost("cannot connect: \(message)")
+  }
+
+  /// The last `FATAL:  28P01: …` of a message; the first word is in the server's language.
+  private static func sqlState(in message: String) -> String? {
+    var found: String?
+    let words = message.split(separator: " ")
+    for (word, next) in zip(words, words.dropFirst()) where word.hasSuffix(":") {
+      let code = next.dropLast()
+      if next.hasSuffix(":"), code.utf8.count == 5,
+        code.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) })
+      {
+        found = String(code)
+      }
+    }
+    return found
+  }
+
+  private static func place(_ connection: OpaquePointer) -> String {
+    let host = PQhost(connection).map { String(cString: $0) } ?? "the server"
+    return host
+  }
+
+  /// libpq's message in one line: what it says itself and the primary message of each server that
+  /// was tried. Detail, hint and context, which may hold values, and the password are left out.
+  static func message(of connection: OpaquePointer) -> String {
+    guard let text = PQerrorMessage(connection) else { return "" }
+    let password = PQpass(connection).map { String(cString: $0) } ?? ""
+    return Self.primary(String(cString: text), without: password)
+  }
+
+  static func primary(_ text: String, without password: String) -> String {
+    var lines: [String] = []
+    var isPrimary = true
+    for line in text.split(separator: "\n") {
+      if Self.additions.contains(where: line.hasPrefix) { isPrimary = false }
+      if line.hasPrefix("connection to server ") { isPrimary = true }
+      if isPrimary { lines.append(String(line.trimming(while: \.isWhitespace))) }
+    }
+    let message = lines.joined(separator: "; ")
+    guard password.utf8.count >= 4 else { return message }
+    return message.split(separator: password, omittingEmptySubsequences: false)
+      .joined(separator: "<redacted>")
+  }
+
+  /// What libpq puts before the fields that follow the primary message; their texts may have
+  /// several lines.
+  private static let additions = [
+    "DETAIL: ", "HINT: ", "QUERY: ", "CONTEXT: ", "SCHEMA NAME: ", "TABLE NAME: ", "COLUMN NAME: ",
+    "DATATYPE NAME: ", "CONSTRAINT NAME: ", "LOCATION: ", "LINE ",
+  ]
+
+  /// The events that have come, 0 for errors and such; nil when none came until `deadline`.
+  static func poll(
+    _ socket: Int32, _ events: Int16, by deadline: ContinuousClock.Instant?
+  ) -> Int16? {
+    while true {
+      var milliseconds: Int32 = -1
+      if let deadline {
+        let left = (deadline - .now).components
+        guard left.seconds >= 0, left.attoseconds >= 0 else { return nil }
+        // Rounded up, so that the last wait is not a busy one.
+        milliseconds = Int32(
+          min(left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1, 3_600_000))
+      }
+      var descriptor = pollfd(fd: socket, events: events, revents: 0)
+      let count = Glibc.poll(&descriptor, 1, milliseconds)
+      if count > 0 { return descriptor.revents }
+      // What poll itself refuses, libpq reports when it uses the socket.
+      if count < 0, errno != EINTR { return 0 }
+    }
+  }
+}
+
+extension Substring {
+  fileprivate func trimming(while isMargin: (Character) -> Bool) -> Substring {
+    var rest = self.drop(while: isMargin)
+    while let last = rest.last, isMargin(last) { rest.removeLast() }
+    return rest
+  }
+}

@@ -1,0 +1,278 @@
+internal import CPQ
+internal import Glibc
+
+/// A connection to a PostgreSQL server, or to a pooler before it.
+///
+/// Owns its `PGconn`. Used by one thread at a time; calls block, at most as long as the
+/// configuration says: sockets are polled with a deadline, so neither a dead nor a stopped server
+/// holds a run for ever. Notices are swallowed. Nothing is set for the session, since behind a
+/// pooler in transaction mode it is other people's too: time limits are part of `begin`.
+/// libpq masks SIGPIPE while it writes.
+package final class PostgresConnection {
+  package enum TransactionStatus: Sendable {
+    case idle, inTransaction, failed, unknown
+  }
+
+  let configuration: PostgresConnectionConfiguration
+  var connection: OpaquePointer  // PGconn *
+  /// Given up: the server was silent for too long.
+  private var isAbandoned = false
+  /// The COPY that is under way, until its answer is taken.
+  var copyUnderWay: CopyUnderWay?
+
+  /// Connects.
+  package init(_ configuration: PostgresConnectionConfiguration) throws(PostgresError) {
+    self.configuration = configuration
+    self.connection = try Self.connect(configuration)
+  }
+
+  deinit { PQfinish(self.connection) }
+
+  /// False once the connection is known to be lost; `reset` makes a new one.
+  package var isConnected: Bool {
+    !self.isAbandoned && PQstatus(self.connection) == CONNECTION_OK
+  }
+
+  package var transactionStatus: TransactionStatus {
+    guard self.isConnected else { return .unknown }
+    return switch PQtransactionStatus(self.connection) {
+    case PQTRANS_IDLE: .idle
+    case PQTRANS_INTRANS: .inTransaction
+    case PQTRANS_INERROR: .failed
+    default: .unknown
+    }
+  }
+
+  /// 150004 for 15.4.
+  package var serverVersion: Int { Int(PQserverVersion(self.connection)) }
+
+  /// Closes the connection and opens another. After an error there is none, and `reset` may be
+  /// called again.
+  package func reset() throws(PostgresError) {
+    self.isAbandoned = true
+    _ = shutdown(PQsocket(self.connection), Int32(SHUT_RDWR))
+    let connection = try Self.connect(self.configuration)
+    PQfinish(self.connection)
+    self.connection = connection
+    self.isAbandoned = false
+    self.copyUnderWay = nil
+  }
+
+  // MARK: Statements
+
+  /// Runs statements, separated by semicolons, in the simple protocol; results are dropped.
+  package func execute(_ sql: String) throws(PostgresError) {
+    try self.start("execute") { PQsendQuery(self.connection, sql) }
+    _ = try self.finish(Self.label(sql))
+  }
+
+  /// The same for statements of which the last has a result, in text.
+  package func lastResult(of sql: String) throws(PostgresError) -> TextResult {
+    try self.start("execute") { PQsendQuery(self.connection, sql) }
+    let label = Self.label(sql)
+    guard let result = try self.finish(label) else {
+      throw PostgresError(.bug, "postgres: \(label): no result")
+    }
+    return TextResult(result)
+  }
+
+  /// Runs one statement; parameters `$1`… and results are text.
+  @discardableResult
+  package func query(
+    _ sql: String, _ parameters: [String?] = []
+  ) throws(PostgresError) -> TextResult {
+    TextResult(try self.run(sql, parameters, isBinary: false))
+  }
+
+  /// Runs one statement; parameters are text, results are in text or binary format. U+0000, which
+  /// would end a parameter early and which no text of the server can hold, is replaced.
+  func run(
+    _ sql: String, _ parameters: [String?], isBinary: Bool
+  ) throws(PostgresError) -> PostgresResult {
+    var copies = parameters.map {
+      $0.map { UnsafePointer(strdup(PostgresText.storable($0))) } ?? nil
+    }
+    defer { for copy in copies { free(UnsafeMutablePointer(mutating: copy)) } }
+    try self.start("query") {
+      copies.withUnsafeMutableBufferPointer { values in
+        PQsendQueryParams(
+          self.connection, sql, Int32(values.count), nil, values.baseAddress, nil, nil,
+          isBinary ? 1 : 0)
+      }
+    }
+    guard let result = try self.finish(Self.label(sql)) else {
+      throw PostgresError(.bug, "postgres: a query without a result")
+    }
+    return result
+  }
+
+  /// `BEGIN` with the time limits, which end with the transaction; to be put before other
+  /// statements of one `execute`.
+  package var beginStatement: String {
+    let statement = self.configuration.statementTimeout.milliseconds
+    let lock = self.configuration.lockTimeout.milliseconds
+    return "BEGIN; SET LOCAL statement_timeout = \(statement); SET LOCAL lock_timeout = \(lock)"
+  }
+
+  package func begin() throws(PostgresError) { try self.execute(self.beginStatement) }
+
+  /// `begin` of a transaction that writes many values.
+  ///
+  /// Rows too long for a quarter of a page are compressed by the server, with LZ4 several times
+  /// faster than with its default, pglz. Left alone is what somebody has decided on, for the server,
+  /// the database, the role or a column; servers before 14, or built without LZ4, do not know it.
+  package func beginLoad() throws(PostgresError) {
+    try self.execute(
+      """
+      \(self.beginStatement); SELECT set_config(name, 'lz4', true) FROM pg_settings \
+      WHERE name = 'default_toast_compression' AND source = 'default' AND 'lz4' = ANY (enumvals)
+      """)
+  }
+
+  /// Runs statements in a transaction of their own; nothing stays of it when `body` throws.
+  package func transaction<Value>(
+    _ body: () throws(PostgresError) -> Value
+  ) throws(PostgresError) -> Value {
+    try self.begin()
+    let value: Value
+    do throws(PostgresError) {
+      value = try body()
+    } catch {
+      // What ended the body is told; a rollback that fails as well ends with the connection.
+      if self.isConnected { try? self.execute("ROLLBACK") }
+      throw error
+    }
+    try self.execute("COMMIT")
+    return value
+  }
+
+  // MARK: Protocol
+
+  /// Hands something to libpq and sends it to the last byte.
+  func start(_ label: String, _ send: () -> Int32) throws(PostgresError) {
+    guard !self.isAbandoned else { throw .connectionLost("the connection has been given up") }
+    // 0 would mean "again later" to PQputCopyData only, whose buffer is empty here.
+    guard send() == 1 else {
+      if PQstatus(self.connection) == CONNECTION_OK {
+        throw PostgresError(.bug, "postgres: \(label): \(self.libraryMessage)")
+      }
+      throw .connectionLost("\(label): \(self.libraryMessage)")
+    }
+    let deadline = self.deadline()
+    while true {
+      switch PQflush(self.connection) {
+      case 0: return
+      case 1:
+        // Input is taken as well, since the server may want to tell something before it goes on.
+        if try self.wait(Int16(POLLIN | POLLOUT), by: deadline) & Int16(POLLIN) != 0,
+          PQconsumeInput(self.connection) == 0
+        {
+          return
+        }  // lost: the results tell how
+      default: return
+      }
+    }
+  }
+
+  /// Takes all results of what was sent; returns the last, throws the first error.
+  func finish(_ label: String) throws(PostgresError) -> PostgresResult? {
+    var last: PostgresResult?
+    var failure: PostgresError?
+    while let result = try self.nextResult() {
+      switch result.status {
+      case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: last = result
+      case PGRES_COPY_IN:
+        _ = PQputCopyEnd(self.connection, "not expected")
+        failure = failure ?? PostgresError(.bug, "postgres: \(label): a COPY is not expected")
+      case PGRES_COPY_OUT, PGRES_COPY_BOTH:
+        self.abandon()
+        throw PostgresError(.bug, "postgres: \(label): a COPY is not expected")
+      default: failure = failure ?? self.error(of: result, label)
+      }
+    }
+    if let failure { throw failure }
+    return last
+  }
+
+  func nextResult() throws(PostgresError) -> PostgresResult? {
+    let deadline = self.deadline()
+    while PQisBusy(self.connection) != 0 {
+      _ = try self.wait(Int16(POLLIN), by: deadline)
+      // Lost: what has come before, and the loss itself, are in the results.
+      if PQconsumeInput(self.connection) == 0 { break }
+    }
+    return PQgetResult(self.connection).map { PostgresResult($0) }
+  }
+
+  private func wait(
+    _ events: Int16, by deadline: ContinuousClock.Instant?
+  ) throws(PostgresError) -> Int16 {
+    let answer = Self.poll(PQsocket(self.connection), events, by: deadline)
+    guard let answer else {
+      self.abandon()
+      throw .connectionLost("the server has not answered in time; the connection is given up")
+    }
+    return answer
+  }
+
+  /// Ends the connection, so that the server ends the transaction.
+  private func abandon() {
+    self.isAbandoned = true
+    _ = shutdown(PQsocket(self.connection), Int32(SHUT_RDWR))
+  }
+
+  /// Nil without a statement timeout: a statement may then take as long as it likes.
+  private func deadline() -> ContinuousClock.Instant? {
+    guard self.configuration.statementTimeout > .zero else { return nil }
+    return .now + self.configuration.statementTimeout + self.configuration.silenceTimeout
+  }
+
+  func error(of result: PostgresResult, _ label: String) -> PostgresError {
+    guard let sqlState = result.field(PostgresField.sqlState) else {
+      return .connectionLost("\(label): \(self.libraryMessage)")
+    }
+    let place = [
+      ("table", PostgresField.table), ("column", PostgresField.column),
+      ("constraint", PostgresField.constraint), ("type", PostgresField.type),
+    ].compactMap { kind, code in result.field(code).map { (kind, $0) } }
+    return PostgresError(
+      sqlState: sqlState, primary: result.field(PostgresField.primary) ?? "", place: place,
+      during: label)
+  }
+
+  /// What libpq itself has to say, in one line.
+  private var libraryMessage: String { Self.message(of: self.connection) }
+
+  /// The first words of a statement, as long as they can be no values.
+  static func label(_ sql: String) -> String {
+    let words = sql.split(maxSplits: 3, whereSeparator: { $0.isWhitespace || $0 == ";" })
+    let isName = { (word: Substring) in
+      word.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "\""), 0x80...:
+          true
+        default: false
+        }
+      }
+    }
+    return words.prefix(3).prefix(while: isName).joined(separator: " ")
+  }
+}
+
+/// `PG_DIAG_…`: character constants, which Swift does not import as such.
+private enum PostgresField {
+  static let sqlState = Int32(UInt8(ascii: "C"))
+  static let primary = Int32(UInt8(ascii: "M"))
+  static let table = Int32(UInt8(ascii: "t"))
+  static let column = Int32(UInt8(ascii: "c"))
+  static let constraint = Int32(UInt8(ascii: "n"))
+  static let type = Int32(UInt8(ascii: "d"))
+}
+
+extension Duration {
+  fileprivate var milliseconds: Int64 {
+    let parts = self.components
+    return parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
+  }
+}

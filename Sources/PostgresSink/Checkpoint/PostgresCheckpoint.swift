@@ -1,0 +1,250 @@
+internal import Checkpoint
+package import JSON
+package import Pipeline
+package import PostgresClient
+
+/// Who runs a pipeline, as its row in `_etl_checkpoint` tells it.
+package struct LeaseOwner: Sendable, Equatable {
+  /// Host and state directory, for people.
+  package var place: String
+  /// Of the state directory: one process at a time has that directory's lock, so whoever stands in
+  /// the row with the same identity has ended. Without spaces.
+  package var identity: String
+  package var processID: Int32
+
+  package init(place: String, identity: String, processID: Int32) {
+    self.place = place
+    self.identity = identity
+    self.processID = processID
+  }
+
+  package var text: String { "\(self.place) pid \(self.processID)\(self.suffix)" }
+
+  private var suffix: String { " id \(self.identity)" }
+
+  /// - Parameter text: the owner in a row. One without an identity, of an earlier version, is
+  ///   somebody else: its place may be that of several.
+  package func isSameState(_ text: String) -> Bool { text.hasSuffix(self.suffix) }
+}
+
+/// Another run has the pipeline, or has taken it over.
+package struct LeaseError: Error, Sendable, CustomStringConvertible {
+  package var description: String
+}
+
+/// The row of a sink in `_etl_checkpoint`: positions, fence and lease, changed in the transaction
+/// that holds the rows.
+///
+/// Every run takes the fence of the one before plus 1; a commit whose fence is not the row's changes
+/// nothing. All times are the database's.
+package struct PostgresCheckpoint {
+  /// A run that has not committed for so long may be taken over.
+  static let lease = "interval '60 seconds'"
+
+  private let pipeline: String
+  private let sink: String
+  private let org: String
+  private let owner: LeaseOwner
+  private let table: String
+  private let journal: String
+  private var fence = 0
+  /// Who held the lease that `acquire` has taken over; nil when none was held by another.
+  package private(set) var formerLease: (owner: String, fence: Int)?
+
+  package init(
+    pipeline: String, sink: String, org: String, owner: LeaseOwner, bookkeeping: Bookkeeping
+  ) {
+    self.pipeline = pipeline
+    self.sink = sink
+    self.org = org
+    self.owner = owner
+    self.table = bookkeeping.qualified("_etl_checkpoint")
+    self.journal = bookkeeping.qualified("_etl_journal")
+  }
+
+  /// Takes the lease.
+  ///
+  /// - Parameter positions: what the row begins with if there is none; nil to make none.
+  /// - Returns: the stored positions by topic; nil when there is no row.
+  /// - Throws: `LeaseError` naming the owner, `PostgresError`, `TopicPositionError`.
+  package mutating func acquire(
+    over connection: PostgresConnection, takesOver: Bool,
+    creating positions: [String: TopicPosition]?
+  ) throws -> [String: TopicPosition]? {
+    try connection.begin()
+    do {
+      if let positions {
+        let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
+        try connection.query(
+          """
+          INSERT INTO \(self.table) \
+          (pipeline, sink, org, topics, owner, fence, lease_until, committed_at) \
+          VALUES ($1, $2, $3, $5::jsonb, $4, 1, now() + \(Self.lease), now()) \
+          ON CONFLICT DO NOTHING
+          """,
+          [
+            self.pipeline, self.sink, self.org, self.owner.text,
+            Self.text(JSONValue(.object(members))),
+          ])
+      }
+      let positions = try self.acquireInTransaction(over: connection, takesOver: takesOver)
+      try connection.execute("COMMIT")
+      return positions
+    } catch {
+      if connection.isConnected { try? connection.execute("ROLLBACK") }
+      throw error
+    }
+  }
+
+  private mutating func acquireInTransaction(
+    over connection: PostgresConnection, takesOver: Bool
+  ) throws -> [String: TopicPosition]? {
+    let row = try connection.query(
+      """
+      SELECT org, topics::text, owner, fence, lease_until > now(), \
+      to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') \
+      FROM \(self.table) WHERE pipeline = $1 AND sink = $2 FOR UPDATE
+      """, [self.pipeline, self.sink])
+    if row.rowCount == 0 { return nil }
+    guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
+      let fence = row[0, 3].flatMap({ Int($0) })
+    else { throw PostgresError(.bug, "postgres: the row of the checkpoint is not whole") }
+    guard org == self.org else {
+      throw PostgresError(
+        .configuration,
+        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' belong to org "
+          + "\(org), the login is for \(self.org): give the pipeline another name or the sink "
+          + "another schema, or check the login")
+    }
+    if row[0, 4] == "t", !takesOver, !self.owner.isSameState(owner) {
+      throw LeaseError(
+        description:
+          "pipeline '\(self.pipeline)' is run by \(owner), sink '\(self.sink)', until at "
+          + "least \(row[0, 5] ?? "?"); run again later, or with --take-over if that run is known "
+          + "to have ended")
+    }
+    if row[0, 4] == "t", !self.owner.isSameState(owner) {
+      try self.noteTakeOver(from: owner, fence: fence, until: row[0, 5], over: connection)
+    }
+    self.fence = fence + 1
+    try connection.query(
+      """
+      UPDATE \(self.table) SET owner = $3, fence = $4, lease_until = now() + \(Self.lease) \
+      WHERE pipeline = $1 AND sink = $2
+      """, [self.pipeline, self.sink, self.owner.text, "\(self.fence)"])
+    return try Self.positions(topics)
+  }
+
+  /// In the transaction that takes the lease.
+  private mutating func noteTakeOver(
+    from former: String, fence: Int, until lease: String?, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    let detail: JSONValue = [
+      "command": "run --take-over", "pipeline": .string(self.pipeline), "sink": .string(self.sink),
+      "owner": .string(self.owner.text), "fence": .integer(fence + 1),
+      "former_owner": .string(former), "former_lease_until": lease.map { .string($0) } ?? nil,
+    ]
+    try connection.query(
+      """
+      INSERT INTO \(self.journal) (table_name, action, detail) \
+      VALUES ('_etl_checkpoint', 'take_over', $1)
+      """, [Self.text(detail)])
+    self.formerLease = (former, fence)
+  }
+
+  static func positions(_ text: String) throws -> [String: TopicPosition] {
+    var positions: [String: TopicPosition] = [:]
+    let limits = JSONLimits(byteCount: FileCheckpointStore.maxByteCount)
+    for member in try JSONValue(parsing: text, limits: limits).members ?? [] {
+      positions[member.name] = try TopicPosition(json: member.value, topic: member.name)
+    }
+    return positions
+  }
+
+  /// Stores positions and renews the lease, in the open transaction. Locks the row first, so that
+  /// nobody else commits beside it.
+  ///
+  /// - Parameters:
+  ///   - topics: JSON text.
+  ///   - completeThrough: milliseconds since 1970; nil when it is not known.
+  package func store(
+    topics: String, completeThrough: Int64?, over connection: PostgresConnection
+  ) throws {
+    guard topics.utf8.count <= FileCheckpointStore.maxByteCount else {
+      throw PostgresError(
+        .contract,
+        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' would have "
+          + "\(topics.utf8.count) bytes, \(FileCheckpointStore.maxByteCount) at most can be read "
+          + "again; the transaction was not committed")
+    }
+    let stored = try connection.query(
+      """
+      UPDATE \(self.table) SET topics = $4::jsonb, lease_until = now() + \(Self.lease), \
+      committed_at = now(), complete_through = to_timestamp($5::double precision / 1000) \
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      """,
+      [
+        self.pipeline, self.sink, "\(self.fence)", topics, completeThrough.map { "\($0)" },
+      ])
+    guard stored.affectedRowCount == 1 else { throw self.takenOver(over: connection) }
+  }
+
+  /// JSON text that `jsonb` takes: without U+0000, which a hostile event ID may hold.
+  package static func text(_ value: JSONValue) -> String {
+    let text = value.text()
+    guard text.utf8.contains(0x5C), text.contains("\\u0000") else { return text }
+    return Self.withoutNull(value).text()
+  }
+
+  private static func withoutNull(_ value: JSONValue) -> JSONValue {
+    switch value.content {
+    case .null, .boolean, .number: value
+    case .string(let text): .string(PostgresText.storable(text))
+    case .array(let values): .array(values.map(Self.withoutNull))
+    case .object(let members):
+      JSONValue(
+        .object(
+          members.map { JSONMember(PostgresText.storable($0.name), Self.withoutNull($0.value)) }))
+    }
+  }
+
+  /// After a `COMMIT` without answer: whether it was done. In a transaction, whose lock on the row
+  /// waits for one that is still about to commit.
+  package func isStored(topics: String, over connection: PostgresConnection) throws -> Bool {
+    let row = try connection.query(
+      """
+      SELECT topics = $4::jsonb FROM \(self.table) \
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3 FOR UPDATE
+      """, [self.pipeline, self.sink, "\(self.fence)", topics])
+    guard row.rowCount == 1 else { throw self.takenOver(over: connection) }
+    return row[0, 0] == "t"
+  }
+
+  /// Renews the lease without a commit. Changes nothing when another run has the row by now.
+  package func renew(over connection: PostgresConnection) throws {
+    try connection.query(
+      """
+      UPDATE \(self.table) SET lease_until = now() + \(Self.lease) \
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      """, [self.pipeline, self.sink, "\(self.fence)"])
+  }
+
+  /// Ends the lease at once, for the next run.
+  package func release(over connection: PostgresConnection) throws {
+    try connection.query(
+      """
+      UPDATE \(self.table) SET lease_until = now() \
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      """, [self.pipeline, self.sink, "\(self.fence)"])
+  }
+
+  private func takenOver(over connection: PostgresConnection) -> LeaseError {
+    let row = try? connection.query(
+      "SELECT owner FROM \(self.table) WHERE pipeline = $1 AND sink = $2",
+      [self.pipeline, self.sink])
+    let owner = row.flatMap { $0.rowCount == 1 ? $0[0, 0] : nil } ?? "nobody: its row is gone"
+    return LeaseError(
+      description: "pipeline '\(self.pipeline)', sink '\(self.sink)' has been taken over by "
+        + "\(owner); nothing more was written")
+  }
+}

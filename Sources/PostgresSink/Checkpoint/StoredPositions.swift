@@ -1,0 +1,217 @@
+internal import Bytes
+internal import Checkpoint
+internal import JSON
+package import Pipeline
+package import PostgresClient
+
+/// What a database says of a sink, besides rows.
+package struct SinkState: Sendable, Equatable {
+  package var org: String
+  package var positions: [String: TopicPosition]
+  /// Host, state directory and process of the last run.
+  package var owner: String
+  /// Which run of the sink that was.
+  package var fence: Int
+  /// Times are milliseconds since 1970 by the database's clock.
+  package var leaseUntil: Int64
+  package var isLeased: Bool
+  package var committedAt: Int64
+  /// Nil before the first event.
+  package var completeThrough: Int64?
+}
+
+/// A line of `_freshness`.
+package struct TableFreshness: Sendable, Equatable {
+  package var table: String
+  package var entity: String
+  /// Records; nil for history tables.
+  package var stale: Int64?
+  package var partial: Int64?
+  package var holes: Int64
+  /// Of all topics that feed the table, milliseconds since 1970; nil when it is not known.
+  package var completeThrough: Int64?
+  /// Milliseconds since 1970; nil before the first, and when it is not known.
+  package var lastChange: Int64?
+  package var topics: [String]
+}
+
+/// The positions of a sink in its database, for those who are not its run: who look, and who set
+/// them by hand.
+///
+/// Nothing is tried twice. Used by one thread at a time.
+package final class StoredPositions {
+  private let connection: PostgresConnection
+  private let bookkeeping: Bookkeeping
+  private let pipeline: String
+  private let sink: String
+  private let configuration: PostgresSinkConfiguration
+  private var table: String { self.bookkeeping.qualified("_etl_checkpoint") }
+
+  /// Connects.
+  package init(
+    pipeline: String, sink: String, _ configuration: PostgresSinkConfiguration
+  ) throws(PostgresError) {
+    self.pipeline = pipeline
+    self.sink = sink
+    self.bookkeeping = Bookkeeping(schema: configuration.schema)
+    self.configuration = configuration
+    self.connection = try PostgresConnection(configuration.connection)
+  }
+
+  // MARK: Looking
+
+  /// - Returns: nil when the database knows nothing of the sink.
+  /// - Throws: `PostgresError`, `TopicPositionError`.
+  package func read() throws -> SinkState? {
+    try self.reading { try self.exists("_etl_checkpoint") ? try self.state(locking: false) : nil }
+  }
+
+  /// How fresh the tables of the schema are, by this sink; counts stale and partial rows, which
+  /// reads whole tables. Empty before the first run.
+  package func freshness() throws -> [TableFreshness] {
+    try self.reading {
+      guard try self.exists(ReportingViews.freshnessName) else { return [] }
+      let rows = try self.connection.query(
+        """
+        SELECT table_name, entity, stale, partial, holes, \(Self.milliseconds("complete_through")), \
+        \(Self.milliseconds("(to_jsonb(f) ->> 'last_change')::timestamptz")), \
+        to_jsonb(f) -> 'topics' \
+        FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
+        WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
+        """, [self.pipeline, self.sink])
+      // The columns that the view of an earlier version lacks are null.
+      return try (0..<rows.rowCount).map { row in
+        TableFreshness(
+          table: rows[row, 0] ?? "", entity: rows[row, 1] ?? "",
+          stale: rows[row, 2].flatMap { Int64($0) }, partial: rows[row, 3].flatMap { Int64($0) },
+          holes: rows[row, 4].flatMap { Int64($0) } ?? 0,
+          completeThrough: rows[row, 5].flatMap { Int64($0) },
+          lastChange: rows[row, 6].flatMap { Int64($0) },
+          topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [])
+      }
+    }
+  }
+
+  /// What somebody has done to the tables, if anything.
+  package func survey(feeder: TableFeeder) throws -> [TableFinding] {
+    try self.reading {
+      try TableCatalog(self.configuration, feeder: feeder).survey(over: self.connection)
+    }
+  }
+
+  private func reading<Value>(_ body: () throws -> Value) throws -> Value {
+    try self.connection.begin()
+    do {
+      try self.connection.execute("SET TRANSACTION READ ONLY")
+      let value = try body()
+      try self.connection.execute("COMMIT")
+      return value
+    } catch {
+      self.rollBack()
+      throw error
+    }
+  }
+
+  private func exists(_ name: String) throws(PostgresError) -> Bool {
+    try self.connection.query(
+      "SELECT 1 WHERE to_regclass($1) IS NOT NULL", [self.bookkeeping.qualified(name)]
+    ).rowCount == 1
+  }
+
+  private func state(locking: Bool) throws -> SinkState? {
+    let row = try self.connection.query(
+      """
+      SELECT org, topics::text, owner, fence, \(Self.milliseconds("lease_until")), \
+      lease_until > now(), \(Self.milliseconds("committed_at")), \
+      \(Self.milliseconds("complete_through")) FROM \(self.table) \
+      WHERE pipeline = $1 AND sink = $2 \(locking ? "FOR UPDATE" : "")
+      """, [self.pipeline, self.sink])
+    guard row.rowCount == 1 else { return nil }
+    guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
+      let fence = row[0, 3].flatMap({ Int($0) }), let leaseUntil = row[0, 4].flatMap({ Int64($0) }),
+      let committedAt = row[0, 6].flatMap({ Int64($0) })
+    else { throw PostgresError(.bug, "postgres: the row of the checkpoint is not whole") }
+    return SinkState(
+      org: org, positions: try PostgresCheckpoint.positions(topics), owner: owner, fence: fence,
+      leaseUntil: leaseUntil, isLeased: row[0, 5] == "t", committedAt: committedAt,
+      completeThrough: row[0, 7].flatMap { Int64($0) })
+  }
+
+  private static func milliseconds(_ column: String) -> String {
+    "floor(extract(epoch FROM \(column)) * 1000)::bigint"
+  }
+
+  // MARK: Setting
+
+  /// Sets the positions of some topics and ends the lease, so that a run that was thought to have
+  /// ended commits nothing more; notes it in `_etl_journal`. `commit` makes it durable.
+  ///
+  /// - Parameters:
+  ///   - expected: what `read` returned; another is an error.
+  ///   - owner: who does it.
+  ///   - command: what was asked for.
+  /// - Throws: `LeaseError` while another place runs the pipeline, or when the positions have
+  ///   changed; `PostgresError`.
+  package func set(
+    _ positions: [String: TopicPosition], expecting expected: SinkState, owner: LeaseOwner,
+    command: String
+  ) throws {
+    try self.connection.begin()
+    do {
+      let found = try self.state(locking: true)
+      try self.checkLease(found ?? expected, owner: owner)
+      guard let found, found.positions == expected.positions, found.fence == expected.fence else {
+        throw LeaseError(
+          description:
+            "the positions of sink '\(self.sink)' in its database have just been changed "
+            + "by \(found?.owner ?? "somebody"); nothing was set: look again")
+      }
+      let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
+      try self.connection.query(
+        """
+        UPDATE \(self.table) SET topics = topics || (SELECT coalesce(jsonb_object_agg(p.key, \
+        p.value || CASE WHEN topics -> p.key ? 'tables' \
+        THEN jsonb_build_object('tables', topics -> p.key -> 'tables') ELSE '{}' END), '{}') \
+        FROM jsonb_each($3::jsonb) AS p), owner = $4, fence = fence + 1, \
+        lease_until = now() WHERE pipeline = $1 AND sink = $2
+        """,
+        [
+          self.pipeline, self.sink, PostgresCheckpoint.text(JSONValue(.object(members))),
+          owner.text,
+        ])
+      for member in members {
+        let detail: JSONValue = [
+          "command": .string(command), "pipeline": .string(self.pipeline),
+          "sink": .string(self.sink), "topic": .string(member.name), "owner": .string(owner.text),
+          "old": expected.positions[member.name]?.json ?? nil, "new": member.value,
+        ]
+        try self.connection.query(
+          """
+          INSERT INTO \(self.bookkeeping.qualified("_etl_journal")) (table_name, action, detail) \
+          VALUES ('_etl_checkpoint', 'set_position', $1)
+          """, [detail.text()])
+      }
+    } catch {
+      self.rollBack()
+      throw error
+    }
+  }
+
+  /// - Throws: `LeaseError` while another place runs the pipeline.
+  package func checkLease(_ state: SinkState, owner: LeaseOwner) throws {
+    guard state.isLeased, !owner.isSameState(state.owner) else { return }
+    throw LeaseError(
+      description:
+        "pipeline '\(self.pipeline)' is run by \(state.owner), sink '\(self.sink)', until "
+        + "at least \(UTCTime.timestamp(milliseconds: state.leaseUntil)): nothing was set; stop "
+        + "that run first")
+  }
+
+  /// Makes durable what `set` has done.
+  package func commit() throws(PostgresError) { try self.connection.execute("COMMIT") }
+
+  package func rollBack() {
+    // A rollback that fails ends with the connection, and so does the transaction.
+    if self.connection.transactionStatus != .idle { try? self.connection.execute("ROLLBACK") }
+  }
+}

@@ -1,0 +1,123 @@
+package import PostgresClient
+
+/// What a database says when it is asked whether a sink could write to it.
+package struct DatabaseProbe {
+  private let connection: PostgresConnection
+  private let configuration: PostgresSinkConfiguration
+  /// `15.4`.
+  package var serverVersion: String
+  package var database: String
+  package var role: String
+  package var hasSchema: Bool
+  /// The role may make tables in the schema, or the schema where there is none.
+  package var mayCreate: Bool
+  /// A standby, or a role or database that is set to read only.
+  package var isReadOnly: Bool
+  /// The sink's own tables are all there: nothing has to be made before the first row.
+  package var hasBookkeeping = false
+  /// Statements that give the role what it lacks on things that are there.
+  package var missingGrants: [String] = []
+
+  /// Connects and asks; changes nothing.
+  package init(_ configuration: PostgresSinkConfiguration) throws(PostgresError) {
+    let connection = try PostgresConnection(configuration.connection)
+    self.connection = connection
+    self.configuration = configuration
+    let result = try connection.query(
+      """
+      SELECT current_setting('server_version'), current_database(), current_user, n.oid IS NOT NULL,
+        CASE WHEN n.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+        ELSE has_schema_privilege(n.oid, 'CREATE') END,
+        current_setting('transaction_read_only') = 'on',
+        has_database_privilege(current_database(), 'TEMPORARY'),
+        n.oid IS NULL OR has_schema_privilege(n.oid, 'USAGE')
+      FROM (VALUES (1)) AS one LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname = $1
+      """, [configuration.schema])
+    self.serverVersion = result[0, 0] ?? ""
+    self.database = result[0, 1] ?? ""
+    self.role = result[0, 2] ?? ""
+    self.hasSchema = result[0, 3] == "t"
+    self.mayCreate = result[0, 4] == "t"
+    self.isReadOnly = result[0, 5] == "t"
+    let role = SQLIdentifier.quoted(self.role)
+    if result[0, 6] != "t" {
+      self.missingGrants.append(
+        "GRANT TEMPORARY ON DATABASE \(SQLIdentifier.quoted(self.database)) TO \(role)")
+    }
+    if result[0, 7] != "t" {
+      self.missingGrants.append(
+        "GRANT USAGE ON SCHEMA \(SQLIdentifier.quoted(configuration.schema)) TO \(role)")
+    }
+    guard self.hasSchema else { return }
+    try self.readPrivileges(configuration, over: connection)
+  }
+
+  /// On the sink's own tables, their sequences, and the tables it has made, as far as those can be
+  /// read.
+  private mutating func readPrivileges(
+    _ configuration: PostgresSinkConfiguration, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    // What runs do to tables that are there; making and changing them is another matter.
+    let removes = configuration.delete == .remove
+    let changing = removes ? "SELECT, INSERT, UPDATE, DELETE" : "SELECT, INSERT, UPDATE"
+    var wanted = [
+      "_etl_checkpoint": "SELECT, INSERT, UPDATE", "_etl_table": "SELECT", "_etl_column": "SELECT",
+      "_etl_journal": "SELECT, INSERT", "_etl_resync": "SELECT, INSERT, UPDATE",
+      "_etl_tombstone": removes ? changing : "SELECT",
+    ]
+    let own = try connection.query(
+      """
+      SELECT c.relname, has_table_privilege(c.oid, 'SELECT') FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND starts_with(c.relname, '_etl_')
+      """, [configuration.schema])
+    let found = Dictionary(
+      (0..<own.rowCount).map { (own[$0, 0] ?? "", own[$0, 1] == "t") }, uniquingKeysWith: { $1 })
+    self.hasBookkeeping = Bookkeeping.names.allSatisfy { found[$0] != nil }
+    let bookkeeping = Bookkeeping(schema: configuration.schema)
+    if found["_etl_table"] == true, self.missingGrants.isEmpty {
+      let tables = try connection.query(
+        "SELECT table_name, kind FROM \(bookkeeping.qualified("_etl_table"))")
+      for row in 0..<tables.rowCount {
+        guard let name = tables[row, 0] else { continue }
+        let isHistory = tables[row, 1] == TableDefinition.Kind.history.rawValue
+        wanted[name] = isHistory ? "SELECT, INSERT" : changing
+      }
+    }
+    let relations = try connection.query(
+      """
+      SELECT c.relname, c.relkind,
+        has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'),
+        has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
+        CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'USAGE') END
+      FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname
+      """, [configuration.schema])
+    let role = SQLIdentifier.quoted(self.role)
+    for row in 0..<relations.rowCount {
+      guard let name = relations[row, 0] else { continue }
+      if relations[row, 1] == "S" {
+        guard name.hasPrefix("_etl_"), relations[row, 6] != "t" else { continue }
+        self.missingGrants.append(
+          "GRANT USAGE ON SEQUENCE \(bookkeeping.qualified(name)) TO \(role)")
+      } else if let privileges = wanted[name] {
+        let held = ["SELECT", "INSERT", "UPDATE", "DELETE"].enumerated().filter {
+          relations[row, 2 + $0.offset] == "t"
+        }.map(\.element)
+        let needed = privileges.split(separator: ", ").map(String.init)
+        guard !needed.allSatisfy(held.contains) else { continue }
+        self.missingGrants.append(
+          "GRANT \(privileges) ON \(bookkeeping.qualified(name)) TO \(role)")
+      }
+    }
+  }
+
+  /// What somebody has done to the tables.
+  ///
+  /// - Throws: `PostgresError` (configuration) when another pipeline or topic feeds them.
+  package func tables(_ feeder: TableFeeder) throws(PostgresError) -> [TableFinding] {
+    let catalog = TableCatalog(self.configuration, feeder: feeder)
+    try catalog.checkFeeds(over: self.connection)
+    return try catalog.survey(over: self.connection)
+  }
+}

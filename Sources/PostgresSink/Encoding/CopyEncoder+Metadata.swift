@@ -1,0 +1,238 @@
+internal import Bytes
+internal import Glibc
+internal import Pipeline
+
+// The metadata columns of a history row (`TableDefinition.fixedColumns`), as fields of a COPY.
+extension CopyEncoder {
+  func appendRow(
+    _ row: RowCells, _ event: RecordBatch.Event, _ batch: RecordBatch, _ change: RowBuffer.Change,
+    recordID: UnsafeBufferPointer<UInt8>, base: Int, columns: Range<Int>,
+    to buffer: inout RowBuffer
+  ) throws(RejectedValue) {
+    let start = self.values.count
+    self.appendField(Int32(truncatingIfNeeded: batch.epoch))
+    self.appendField(event.ordinal)
+    self.appendField(self.plan.topic)
+    self.appendText(MetadataSlot.replayID, row)
+    let eventID = self.appendText(MetadataSlot.eventID, row)
+    self.appendField(self.plan.schemaID)
+    self.appendKind(row)
+    if row.value(MetadataSlot.entity) != nil {
+      self.appendText(MetadataSlot.entity, row)
+    } else {
+      self.appendField(self.plan.entity)
+    }
+    self.appendText(MetadataSlot.changeType, row)
+    let record = self.appendText(recordID)
+    try self.appendCommitTimestamp(row)
+    try self.appendCommitNumber(row)
+    self.appendText(MetadataSlot.commitUser, row)
+    self.appendText(MetadataSlot.transactionKey, row)
+    try self.appendSequenceNumber(row)
+    self.appendText(MetadataSlot.changeOrigin, row)
+    let isUpdate = change == .update
+    self.appendList(MetadataSlot.changedFields, row, namesCompounds: isUpdate)
+    self.appendList(MetadataSlot.nulledFields, row, namesCompounds: isUpdate)
+    self.appendList(MetadataSlot.diffFields, row, namesCompounds: false)
+    buffer.rows.append(
+      RowBuffer.Row(
+        change: change, epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal,
+        commitTimestamp: event.commitTimestamp,
+        recordID: base + record.lowerBound..<base + record.upperBound,
+        eventID: base + eventID.lowerBound..<base + eventID.upperBound,
+        metadata: base + start..<base + self.values.count,
+        metadataFieldCount: Self.metadataFieldCount, cells: columns))
+  }
+
+  private func appendNull() { self.values.appendBigEndian(-1 as Int32) }
+
+  private func appendField(_ value: some FixedWidthInteger) {
+    self.values.appendBigEndian(Int32(value.bitWidth / 8))
+    self.values.appendBigEndian(value)
+  }
+
+  private func appendField(_ piece: CopyPlan.Piece) {
+    self.values.appendBigEndian(Int32(piece.count))
+    self.append(piece)
+  }
+
+  /// Null unless the slot has a value.
+  @discardableResult
+  private func appendText(_ slot: Int, _ row: RowCells) -> Range<Int> {
+    guard let cell = row.value(slot) else {
+      self.appendNull()
+      return self.values.count..<self.values.count
+    }
+    return self.appendNonNull(row.bytes(cell))
+  }
+
+  /// Null when empty.
+  private func appendText(_ text: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+    guard !text.isEmpty else {
+      self.appendNull()
+      return self.values.count..<self.values.count
+    }
+    return self.appendNonNull(text)
+  }
+
+  /// Returns the place of the text.
+  private func appendNonNull(_ text: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+    let field = self.values.beginField()
+    self.replaced += self.values.appendPostgresText(text)
+    self.values.finishField(field)
+    return field..<self.values.count
+  }
+
+  private func appendKind(_ row: RowCells) {
+    let kind = row.value(MetadataSlot.kind).flatMap {
+      EventKind(rawValue: UInt8(truncatingIfNeeded: $0))
+    }
+    let name: StaticString? =
+      switch kind {
+      case .change: "change"
+      case .gap: "gap"
+      case .overflow: "overflow"
+      case .wildcard: "wildcard"
+      case .event: "event"
+      case nil: nil
+      }
+    guard let name else { return self.appendNull() }
+    self.values.appendBigEndian(Int32(name.utf8CodeUnitCount))
+    self.values.append(utf8: name)
+  }
+
+  private func appendCommitTimestamp(_ row: RowCells) throws(RejectedValue) {
+    guard let cell = row.value(MetadataSlot.commitTimestamp) else { return self.appendNull() }
+    let field = self.values.beginField()
+    guard
+      self.values.appendPostgresTimestamp(milliseconds: Int64(bitPattern: cell))
+    else {
+      throw RejectedValue(
+        column: "_commit_timestamp", path: "ChangeEventHeader.commitTimestamp",
+        reason: CellEncoding.Operation.timestampMilliseconds.reasonForRejection)
+    }
+    self.values.finishField(field)
+  }
+
+  private func appendCommitNumber(_ row: RowCells) throws(RejectedValue) {
+    guard let cell = row.value(MetadataSlot.commitNumber) else { return self.appendNull() }
+    guard let number = Self.integer(row.bytes(cell)) else {
+      throw RejectedValue(
+        column: "_commit_number", path: "ChangeEventHeader.commitNumber",
+        reason: CellEncoding.Operation.int8.reasonForRejection)
+    }
+    self.appendField(number)
+  }
+
+  private func appendSequenceNumber(_ row: RowCells) throws(RejectedValue) {
+    guard let cell = row.value(MetadataSlot.sequenceNumber) else { return self.appendNull() }
+    guard let number = Int32(exactly: Int64(bitPattern: cell)) else {
+      throw RejectedValue(
+        column: "_sequence_number", path: "ChangeEventHeader.sequenceNumber",
+        reason: CellEncoding.Operation.int4.reasonForRejection)
+    }
+    self.appendField(number)
+  }
+
+  /// Of decimal digits; nil for more than 64 bits and for anything else.
+  private static func integer(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
+    let isNegative = text.first == UInt8(ascii: "-")
+    var value: Int64 = 0
+    for byte in text.dropFirst(isNegative ? 1 : 0) {
+      guard (0x30...0x39).contains(byte) else { return nil }
+      let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+      let digit = Int64(byte - 0x30)
+      // Downwards, since there is one more negative number.
+      let (sum, overflowOfSum) = tens.subtractingReportingOverflow(digit)
+      guard !overflow, !overflowOfSum else { return nil }
+      value = sum
+    }
+    guard text.count > (isNegative ? 1 : 0) else { return nil }
+    return isNegative ? value : value == .min ? nil : -value
+  }
+
+  /// The names of the set's fields, each column once. Lists of change events are there always.
+  ///
+  /// - Parameter namesCompounds: columns that only other schemas have of a compound field, too: the
+  ///   row nulls them, and rebuilding from history has to know.
+  private func appendList(_ slot: Int, _ row: RowCells, namesCompounds: Bool) {
+    let set = row.text(slot)
+    guard !set.isEmpty || self.layout.family == .changeEvent else { return self.appendNull() }
+    let field = self.values.beginField()
+    let array = self.values.beginTextArray()
+    var elementCount = 0
+    self.listNumber += 1
+    if !set.isEmpty {
+      for listed in self.plan.listedFields
+      where set[listed.slot >> 3] & 1 << UInt8(listed.slot & 7) != 0
+        && self.named[listed.column] != self.listNumber
+      {
+        self.named[listed.column] = self.listNumber
+        self.append(listed.element)
+        elementCount += 1
+      }
+      for compound in self.plan.compounds
+      where namesCompounds && Self.names(set, compound.slot) {
+        for (column, element) in zip(compound.columns, compound.elements)
+        where self.named[column] != self.listNumber {
+          self.named[column] = self.listNumber
+          self.append(element)
+          elementCount += 1
+        }
+      }
+    }
+    self.values.finishTextArray(array, elementCount: elementCount)
+    self.values.finishField(field)
+  }
+
+  // MARK: Kinds of change
+
+  static func change(_ row: RowCells) -> RowBuffer.Change {
+    let kind = row.value(MetadataSlot.kind).flatMap {
+      EventKind(rawValue: UInt8(truncatingIfNeeded: $0))
+    }
+    let type = row.text(MetadataSlot.changeType)
+    switch kind {
+    case .overflow: return .overflow
+    case .wildcard: return .wildcard
+    case .event, nil: return .event
+    case .change:
+      if Self.equals(type, "UPDATE") { return .update }
+      if Self.equals(type, "CREATE") { return .create }
+      if Self.equals(type, "DELETE") { return .delete }
+      return Self.equals(type, "UNDELETE") ? .undelete : .unknown
+    case .gap:
+      if Self.equals(type, "GAP_UPDATE") { return .gapUpdate }
+      if Self.equals(type, "GAP_CREATE") { return .gapCreate }
+      if Self.equals(type, "GAP_DELETE") { return .gapDelete }
+      return Self.equals(type, "GAP_UNDELETE") ? .gapUndelete : .unknown
+    }
+  }
+
+  private static func equals(_ text: UnsafeBufferPointer<UInt8>, _ word: StaticString) -> Bool {
+    guard let start = text.baseAddress, text.count == word.utf8CodeUnitCount else { return false }
+    return memcmp(start, word.utf8Start, text.count) == 0
+  }
+}
+
+extension CellEncoding.Operation {
+  /// Why a value of this kind may not fit, without the value.
+  var reasonForRejection: String {
+    switch self {
+    case .int2: "beyond the 16 bits of smallint"
+    case .int4: "beyond the 32 bits of integer"
+    case .int8: "beyond the 64 bits of bigint"
+    case .doubleAsInt2, .doubleAsInt4, .doubleAsInt8: "not a whole number within the column's range"
+    case .doubleAsFloat4: "beyond the range of real"
+    case .doubleAsNumeric, .floatAsNumeric: "infinity, which numeric holds since PostgreSQL 14 only"
+    case .decimal, .decimalText: "more digits than its schema or numeric allows"
+    case .dateOfDays, .dateOfMilliseconds: "outside the dates 4713-01-01 BC to 5874897-12-31"
+    case .timestampMilliseconds, .timestampMicroseconds, .timestampNanoseconds:
+      "outside the times 4713-01-01 BC to 294276-12-31"
+    case .timeMilliseconds, .timeMicroseconds, .timeNanoseconds: "no time of day"
+    case .interval: "more than 2147483647 months or days"
+    case .uuid, .textAsUUID: "not a UUID"
+    default: "not a value of the column's type"
+    }
+  }
+}

@@ -1,0 +1,86 @@
+internal import Pipeline
+internal import PostgresClient
+
+/// Rows of one topic for the tables of one entity, waiting for their transaction.
+final class PendingRows {
+  let topic: String
+  let entity: String
+  private(set) var tables: LayoutTables
+  private(set) var loader: TableLoader
+  var buffer: RowBuffer
+  /// Rows, from the first, that the transaction has sent to the history.
+  private(set) var sentCount = 0
+  private var sentByteCount = 0
+  /// Of the events so far, milliseconds since 1970.
+  private(set) var newestCommit: Int64?
+  private let delete: PostgresSinkConfiguration.DeletePolicy
+
+  init(
+    topic: String, entity: String, tables: LayoutTables,
+    delete: PostgresSinkConfiguration.DeletePolicy
+  ) {
+    self.topic = topic
+    self.entity = entity
+    self.tables = tables
+    self.loader = TableLoader(history: tables.history, current: tables.current, delete: delete)
+    self.delete = delete
+    self.buffer = RowBuffer(columnCount: tables.dataColumns.count)
+  }
+
+  /// The tables have changed since these rows were encoded. Columns keep their place, whatever they
+  /// are called now, so the values find theirs.
+  func adopt(_ tables: LayoutTables) throws(PostgresError) {
+    guard !self.isFor(tables) else { return }
+    let columns = tables.dataColumns.prefix(self.buffer.columnCount)
+    let isSame = self.tables.dataColumns.prefix(self.buffer.columnCount)
+      .elementsEqual(columns) { $0.path == $1.path && $0.type == $1.type }
+    guard isSame else {
+      throw PostgresError(
+        .configuration,
+        "postgres: columns of the tables of \(self.entity) were removed or altered during the run; "
+          + "run again")
+    }
+    self.tables = tables
+    self.loader = TableLoader(
+      history: tables.history, current: tables.current, delete: self.delete)
+  }
+
+  func note(commit time: Int64) {
+    self.newestCommit = max(self.newestCommit ?? time, time)
+  }
+
+  /// Bytes of values that the transaction has not sent yet.
+  var unsentByteCount: Int { self.buffer.bytes.count - self.sentByteCount }
+
+  /// Everything encoded so far is sent.
+  func sent() {
+    self.sentCount = self.buffer.rows.count
+    self.sentByteCount = self.buffer.bytes.count
+  }
+
+  /// What was sent is rolled back.
+  func unsend() { (self.sentCount, self.sentByteCount) = (0, 0) }
+
+  /// The transaction is committed.
+  func removeAll() {
+    self.buffer.removeAll()
+    self.loader.removeAll()
+    self.unsend()
+  }
+
+  func isFor(_ tables: LayoutTables) -> Bool {
+    self.tables.history == tables.history && self.tables.current == tables.current
+      && self.tables.dataColumns == tables.dataColumns
+  }
+
+  /// What `_etl_resync` is told of a row that was refused.
+  func deadLetter(ofRow row: Int) -> ResyncTable.Entry {
+    ResyncTable.entry(.deadLetter, self.buffer, row)
+  }
+
+  func refusal(ofRow row: Int, reason: String) -> RefusedEvent {
+    let row = self.buffer.rows[row]
+    return RefusedEvent(
+      topic: self.topic, epoch: Int(row.epoch), ordinal: row.ordinal, reason: reason)
+  }
+}

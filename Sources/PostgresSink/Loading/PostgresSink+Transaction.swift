@@ -1,0 +1,256 @@
+package import JSON
+package import Pipeline
+internal import PostgresClient
+
+/// Sending the transaction: rows, dead letters and positions.
+extension PostgresSink {
+  /// How the rows of a transaction are sent: more care after each refusal.
+  enum Care {
+    /// All at once.
+    case none
+    /// In halves under savepoints, until refused rows stand alone.
+    case savepoints
+    /// The same, with deferred constraints checked at once: they have refused at the end, where no row
+    /// can be told from another.
+    case immediateConstraints
+  }
+
+  /// Names an event of the transaction.
+  struct EventPlace: Hashable {
+    private var topic: String
+    private var epoch: Int
+    private var ordinal: Int64
+
+    init(_ event: RefusedEvent) {
+      self.topic = event.topic
+      self.epoch = event.epoch
+      self.ordinal = event.ordinal
+    }
+  }
+
+  struct RefusedRow {
+    var rows: PendingRows
+    var index: Int
+    var error: PostgresError
+  }
+
+  package func prepare(
+    _ topics: [String: JSONValue], refused report: (RefusedEvent) throws -> Void
+  ) throws {
+    for rows in self.pending {
+      guard let newest = rows.newestCommit else { continue }
+      self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
+    }
+    self.completeThrough = FedTables.completeThrough(topics)
+    let members = topics.sorted { $0.key < $1.key }.map { topic, position in
+      JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
+    }
+    self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
+    try self.retrying(continuesAhead: true) { try self.sendTransaction() }
+    for event in self.refusedEvents() where self.told.insert(EventPlace(event)).inserted {
+      try report(event)
+    }
+  }
+
+  package func commit() throws {
+    do {
+      try self.connection.execute("COMMIT")
+    } catch {
+      guard error.disposition == .retry else { throw error }
+      let isSame = try self.retrying {
+        // The server may be about to commit all the same: the lock on the row waits for that.
+        try self.connection.begin()
+        let isStored = try self.checkpoint.isStored(topics: self.topics, over: self.connection)
+        try self.connection.execute("ROLLBACK")
+        if isStored { return true }
+        try self.sendTransaction()
+        guard self.refusedEvents().allSatisfy({ self.told.contains(EventPlace($0)) }) else {
+          return false
+        }
+        try self.connection.execute("COMMIT")
+        return true
+      }
+      guard isSame else {
+        throw PostgresError(
+          .retry, "postgres: rows were refused that had been taken before; run again")
+      }
+    }
+    self.finishTransaction()
+  }
+
+  /// Each event once, whichever of its rows were refused.
+  private func refusedEvents() -> [RefusedEvent] {
+    var places: Set<EventPlace> = []
+    let refusals = self.refusedRows.map { row in
+      row.rows.refusal(ofRow: row.index, reason: "sink '\(self.name)': \(row.error.message)")
+    }
+    return (self.unencodable + refusals).filter { places.insert(EventPlace($0)).inserted }
+  }
+
+  /// Everything but the commit.
+  private func sendTransaction() throws {
+    var hasRepaired = false
+    while true {
+      var isChecking = false
+      do {
+        return try self.attemptTransaction(isChecking: &isChecking)
+      } catch let error as PostgresError
+        where error.disposition == .rejectedRow && self.care != .immediateConstraints
+      {
+        try self.rollBackAndCheckTables(after: error.sqlState)
+        self.care = isChecking || self.care == .savepoints ? .immediateConstraints : .savepoints
+      } catch is TypesHaveChanged {
+        try self.rollBackAndCheckTables()
+        throw PostgresError(
+          .retry, "postgres: columns were altered and altered back while rows were written to them")
+      } catch let error as PostgresError
+        where error.sqlState == SQLState.protocolViolation && self.connection.isConnected
+      {
+        // So the server calls a field in a COPY that is shorter than its column's type.
+        try self.rollBackAndCheckTables()
+        throw error
+      } catch let error as PostgresError
+        where error.sqlState.map(SQLState.concernsTables) == true && self.connection.isConnected
+        && !hasRepaired
+      {
+        guard try !self.rollBackAndCheckTables(after: error.sqlState) else { throw error }
+        try self.repairTables()
+        hasRepaired = true
+      }
+    }
+  }
+
+  /// What is the tables' fault is not put down to rows.
+  ///
+  /// - Returns: false when a table is gone that can be rebuilt.
+  @discardableResult
+  private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
+    try self.rollBack()
+    var isComplete = true
+    for rows in self.pending where !rows.buffer.rows.isEmpty {
+      let isThere = try self.catalog.check(
+        rows.tables, after: sqlState, over: self.connection)
+      isComplete = isComplete && isThere
+    }
+    return isComplete
+  }
+
+  private func attemptTransaction(isChecking: inout Bool) throws {
+    self.refusedRows.removeAll()
+    if self.isAhead {
+      try self.connection.finishCopy()
+    } else {
+      try self.connection.beginLoad()
+    }
+    try self.checkpoint.store(
+      topics: self.topics, completeThrough: self.completeThrough, over: self.connection)
+    if self.care == .immediateConstraints {
+      try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    }
+    for rows in self.pending where !rows.buffer.rows.isEmpty {
+      let all = rows.buffer.rows.indices
+      if self.care == .none {
+        try self.load(rows, all)
+      } else {
+        try self.loadCarefully(rows, all)
+      }
+    }
+    try self.loadLateReferences()
+    try self.noteDeadLetters()
+    // What would be checked by COMMIT is checked while rows can still be put aside.
+    isChecking = true
+    let conditions = self.pending.filter { !$0.buffer.rows.isEmpty }.map(\.loader.typeCondition)
+    let result = try self.connection.lastResult(
+      of: "SET CONSTRAINTS ALL IMMEDIATE; SELECT "
+        + (["true"] + conditions).joined(separator: " AND "))
+    guard result[0, 0] == "t" else { throw TypesHaveChanged() }
+  }
+
+  /// Values may have been taken for those of another type.
+  private struct TypesHaveChanged: Error {}
+
+  private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
+    // A run of rows of one epoch at a time; an epoch after the first may bring known events again.
+    var start = range.lowerBound
+    while start < range.upperBound {
+      let epoch = rows.buffer.rows[start].epoch
+      var end = start + 1
+      while end < range.upperBound, rows.buffer.rows[end].epoch == epoch { end += 1 }
+      try rows.loader.load(
+        rows.buffer, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
+        isRereading: epoch > 1)
+      start = end
+    }
+  }
+
+  /// Halves what is refused until the refused rows stand alone.
+  private func loadCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
+    guard let error = try self.refusal(rows, range) else { return }
+    if range.count == 1 {
+      self.refusedRows.append(RefusedRow(rows: rows, index: range.lowerBound, error: error))
+      return
+    }
+    let middle = range.lowerBound + range.count / 2
+    try self.loadCarefully(rows, range.lowerBound..<middle)
+    try self.loadCarefully(rows, middle..<range.upperBound)
+  }
+
+  /// Loads rows, or none of them.
+  ///
+  /// - Returns: why one of them is refused.
+  private func refusal(_ rows: PendingRows, _ range: Range<Int>) throws -> PostgresError? {
+    try self.connection.refusal { try self.load(rows, range) }
+  }
+
+  /// Rows that refer to rows which have come after them have their turn again. Only with a history,
+  /// from which current rows are rebuilt in the right order.
+  private func loadLateReferences() throws {
+    var isGettingOn = !self.refusedRows.isEmpty
+    while isGettingOn {
+      isGettingOn = false
+      var rest: [RefusedRow] = []
+      for row in self.refusedRows {
+        // foreign_key_violation
+        if row.error.sqlState == SQLState.foreignKeyViolation, row.rows.tables.history != nil,
+          try self.refusal(row.rows, row.index..<row.index + 1) == nil
+        {
+          isGettingOn = true
+        } else {
+          rest.append(row)
+        }
+      }
+      self.refusedRows = rest
+    }
+  }
+
+  private func noteDeadLetters() throws {
+    for rows in self.pending {
+      let entries =
+        self.deadLetters.filter { $0.rows === rows }.map(\.entry)
+        + self.refusedRows.filter { $0.rows === rows }.map { $0.rows.deadLetter(ofRow: $0.index) }
+      guard !entries.isEmpty else { continue }
+      try rows.loader.noteDeadLetters(entries, among: rows.buffer, over: self.connection)
+    }
+    for (rows, entity, entry) in self.deadLetters where rows == nil {
+      try ResyncTable(entity: entity, schema: self.configuration.schema).noteDeadLetters(
+        [entry], over: self.connection)
+    }
+  }
+}
+
+extension PostgresConnection {
+  /// Runs `body` under a savepoint of the open transaction.
+  ///
+  /// - Returns: why a row was refused, after which nothing of `body` stays; nil when none was.
+  func refusal(of body: () throws -> Void) throws -> PostgresError? {
+    try self.execute("SAVEPOINT rows")
+    do {
+      try body()
+      try self.execute("RELEASE SAVEPOINT rows")
+      return nil
+    } catch let error as PostgresError where error.disposition == .rejectedRow {
+      try self.execute("ROLLBACK TO SAVEPOINT rows; RELEASE SAVEPOINT rows")
+      return error
+    }
+  }
+}

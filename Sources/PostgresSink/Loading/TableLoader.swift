@@ -1,0 +1,182 @@
+package import PostgresClient
+
+/// Writes rows to the tables of one entity, within the caller's transaction.
+package final class TableLoader {
+  private let history: HistoryTable?
+  private let historyDefinition: TableDefinition?
+  private let current: CurrentTable?
+  private let resync: ResyncTable?
+  private let refold: Refold?
+  /// SQL: the tables still have the types that rows are encoded for.
+  let typeCondition: String
+  private var fold: RecordFold
+  /// For dead letters, which are folded as gaps.
+  private var gapFold: RecordFold
+
+  /// - Parameters:
+  ///   - history: nil in mode `current`.
+  ///   - current: nil in mode `history`, and for platform events.
+  package init(
+    history: TableDefinition?, current: TableDefinition?,
+    delete: PostgresSinkConfiguration.DeletePolicy
+  ) {
+    precondition(history != nil || current != nil, "an entity has a table")
+    self.history = history.map { HistoryTable($0) }
+    self.historyDefinition = history
+    self.current = current.map { CurrentTable($0, delete: delete) }
+    self.resync = (history ?? current).map { ResyncTable(entity: $0.entity, schema: $0.schema) }
+    self.refold =
+      if let history, let current {
+        Refold(history: history, current: current, delete: delete)
+      } else {
+        nil
+      }
+    self.typeCondition = [history, current].compactMap(\.?.typeCondition).joined(separator: " AND ")
+    let columns = (history ?? current)?.dataColumns ?? []
+    self.fold = RecordFold(columns: columns, removesDeleted: delete == .remove)
+    self.gapFold = RecordFold(
+      columns: columns, removesDeleted: delete == .remove, isFromNothing: false,
+      metadata: HistoryReader.metadataFields)
+  }
+
+  package var hasHistory: Bool { self.history != nil }
+
+  /// A COPY to the history is under way and takes more.
+  package func isTakingHistory(over connection: PostgresConnection) -> Bool {
+    self.history?.isTaking(over: connection) ?? false
+  }
+
+  /// Sends rows to the history ahead of their `load`, in a COPY that stays open: the same again or
+  /// the connection's `finishCopy` has to be next.
+  package func sendHistory(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    try self.history?.send(buffer, rows: rows, over: connection)
+  }
+
+  /// Sends `rows` of the buffer: history, current, resync, tombstones. Changes nothing in the
+  /// buffer; throws `PostgresError`, after which the transaction, or what has been done since its
+  /// last savepoint, has to be rolled back.
+  ///
+  /// - Parameter sentCount: rows of the buffer, from its first, that the transaction has sent to the
+  ///   history; none when re-reading.
+  package func load(
+    _ buffer: RowBuffer, rows: Range<Int>, sentCount: Int = 0,
+    over connection: PostgresConnection, isRereading: Bool
+  ) throws {
+    try self.resync?.note(buffer, rows: rows, over: connection)
+    if let history, let historyDefinition, isRereading {
+      let records = try history.loadMissing(buffer, rows: rows, over: connection)
+      try self.resync?.closeDeadLetters(of: records, heldBy: historyDefinition, over: connection)
+      _ = try self.refold?.refold(records: records, over: connection)
+      return
+    }
+    try self.sendHistory(
+      buffer, rows: max(rows.lowerBound, min(sentCount, rows.upperBound))..<rows.upperBound,
+      over: connection)
+    try connection.finishCopy()
+    guard let current else { return }
+    let isSkipped = isRereading ? try current.seen(buffer, rows: rows, over: connection) : []
+    var next = rows.lowerBound
+    while next < rows.upperBound {
+      self.fold.removeAll()
+      repeat {
+        if self.fold.awaitsValues {
+          try current.resolveDiffs(&self.fold, buffer, over: connection)
+        }
+        let rest = next..<rows.upperBound
+        next = self.fold.fold(
+          buffer, rows: rest,
+          isSkipped: isSkipped.isEmpty ? [] : Array(isSkipped.suffix(rest.count)))
+      } while self.fold.awaitsValues && !self.fold.isFull
+      let late = try current.apply(&self.fold, buffer, over: connection)
+      _ = try self.refold?.refold(records: late, over: connection)
+    }
+  }
+
+  /// The transaction is committed.
+  func removeAll() {
+    self.fold.removeAllKeepingWhatIsUsed()
+    self.gapFold.removeAllKeepingWhatIsUsed()
+  }
+
+  /// Notes events that went to the dead letters, and marks the rows of their records as stale.
+  ///
+  /// - Parameters:
+  ///   - entries: of kind `deadLetter`. One without record ID, epoch or ordinal marks no row.
+  ///   - buffer: what has been loaded in this transaction, in whose place or between whose rows the
+  ///     events stood.
+  package func noteDeadLetters(
+    _ entries: [ResyncTable.Entry], among loaded: RowBuffer? = nil,
+    over connection: PostgresConnection
+  ) throws {
+    try self.resync?.noteDeadLetters(entries, over: connection)
+    guard let current else { return }
+    var buffer = RowBuffer(columnCount: self.gapFold.columnCount)
+    for entry in entries {
+      if self.refold == nil, let loaded, Self.isReplaced(entry, in: loaded) { continue }
+      Self.appendGap(entry, to: &buffer)
+    }
+    let rows = buffer.rows.indices
+    guard !rows.isEmpty,
+      try connection.refusal(of: { try self.mark(buffer, rows, in: current, over: connection) })
+        != nil
+    else { return }
+    // Where a row is refused even for its mark, the note has to do.
+    for row in rows {
+      _ = try connection.refusal {
+        try self.mark(buffer, row..<row + 1, in: current, over: connection)
+      }
+    }
+  }
+
+  /// Marks the records of gaps as stale.
+  private func mark(
+    _ buffer: RowBuffer, _ rows: Range<Int>, in current: CurrentTable,
+    over connection: PostgresConnection
+  ) throws {
+    var next = rows.lowerBound
+    while next < rows.upperBound {
+      self.gapFold.removeAll()
+      next = self.gapFold.fold(buffer, rows: next..<rows.upperBound)
+      let late = try current.apply(&self.gapFold, buffer, over: connection)
+      guard let refold else {
+        // What has come after them does not hold their changes.
+        try current.markStale(late, over: connection)
+        continue
+      }
+      // The history knows better what has come after them, and between epochs what is later.
+      let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
+      _ = try refold.refold(records: records, over: connection)
+    }
+  }
+
+  /// A full image of the record has come after the event.
+  private static func isReplaced(_ entry: ResyncTable.Entry, in buffer: RowBuffer) -> Bool {
+    guard let recordID = entry.recordID, let epoch = entry.epoch, let ordinal = entry.ordinal
+    else { return false }
+    return buffer.rows.contains { row in
+      (row.change == .create || row.change == .undelete) && row.epoch == epoch
+        && row.ordinal > ordinal && buffer.bytes[row.recordID].elementsEqual(recordID.utf8)
+    }
+  }
+
+  private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {
+    guard let recordID = entry.recordID, let epoch = entry.epoch, let ordinal = entry.ordinal
+    else { return }
+    let start = buffer.bytes.count
+    let event = entry.eventID.map { Array($0.utf8) }
+    for text in [event, nil, nil] {
+      let count = text.map { Int32($0.count) } ?? -1
+      withUnsafeBytes(of: count.bigEndian) { buffer.bytes.append(contentsOf: $0) }
+      buffer.bytes.append(contentsOf: text ?? [])
+    }
+    let metadata = start..<buffer.bytes.count
+    buffer.bytes.append(contentsOf: recordID.utf8)
+    buffer.rows.append(
+      RowBuffer.Row(
+        change: .gapUpdate, epoch: epoch, ordinal: ordinal, commitTimestamp: entry.commitTimestamp,
+        recordID: metadata.upperBound..<buffer.bytes.count, eventID: 0..<0, metadata: metadata,
+        metadataFieldCount: 3, cells: 0..<0))
+  }
+}

@@ -1,0 +1,208 @@
+internal import PostgresClient
+
+extension CurrentTable {
+  /// SQL of one state of the table; `t` is the current table, `d` the deltas, `x` the tombstones.
+  struct Statements {
+    /// Returns how many deltas were applied.
+    let apply: String
+    /// Records whose rows or tombstones are later than their deltas.
+    let late: String
+    /// Of some IDs, those with a row or tombstone; and NULL where COPY is refused, since row-level
+    /// security is in force.
+    let known: String
+    /// Of some IDs: ID, epoch, ordinal, commit time in milliseconds since 1970.
+    let positions: String
+    /// Returns how many rows were made, changed or removed.
+    let applyRebuilt: String
+
+    private typealias Flags = DeltaTable.Flags
+
+    init(_ table: TableDefinition, removesDeleted: Bool, maskCount: Int) {
+      let name = table.qualifiedName
+      let delta = DeltaTable.name
+      let tombstones = TombstoneTable.qualifiedName(schema: table.schema)
+      let entity = SQLIdentifier.literal(table.entity)
+      let isTombstoned = "x.entity = \(entity) AND x.id = d.id"
+      let isEarlier = "(t._epoch, t._ordinal) < (d._first_epoch, d._first_ordinal)"
+      let data = table.dataColumns.map(\.quotedName)
+
+      let patched = table.dataColumns.indices.map { index in
+        let mask = "d._mask\(index / DeltaTable.maskWidth)"
+        let bit = "\(Int64(1) << Int64(index % DeltaTable.maskWidth))::bigint"
+        return "\(data[index]) = CASE WHEN \(mask) & \(bit) <> 0 THEN d.\(data[index]) "
+          + "ELSE t.\(data[index]) END"
+      }
+      let staleFields = Self.staleFields(table, maskCount: maskCount)
+      let set =
+        Self.copied.map { "\($0) = d.\($0)" } + [
+          """
+          _deleted_at = CASE WHEN \(Self.has(.deletedSet)) THEN d._deleted_at \
+          WHEN \(Self.has(.deletedCleared)) THEN NULL ELSE t._deleted_at END
+          """,
+          """
+          _stale = CASE WHEN \(Self.has(.staleSet)) THEN true \
+          WHEN \(Self.has(.staleCleared)) THEN false ELSE t._stale END
+          """,
+          """
+          _partial = CASE WHEN \(Self.has(.replacement)) THEN \(Self.has(.partial)) \
+          ELSE t._partial END
+          """,
+          "_stale_fields = \(staleFields)", "_updated_at = now()",
+        ] + patched
+      let columns =
+        ["id"] + Self.copied + ["_deleted_at", "_stale", "_partial", "_stale_fields"] + data
+      let values =
+        ["d.id"] + Self.copied.map { "d.\($0)" } + [
+          "d._deleted_at", Self.has(.staleSet),
+          "NOT \(Self.has(.replacement)) OR \(Self.has(.partial))", "d._stale_added",
+        ] + data.map { "d.\($0)" }
+      let isMissing = "NOT EXISTS (SELECT FROM \(name) AS t WHERE t.id = d.id)"
+      let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
+
+      var parts = [
+        """
+        updated AS (UPDATE \(name) AS t SET \(set.joined(separator: ", ")) FROM \(delta) AS d \
+        WHERE t.id = d.id AND \(isEarlier)\(isKept) RETURNING 1)
+        """
+      ]
+      let insert = """
+        INSERT INTO \(name) (\(columns.joined(separator: ", "))) \
+        SELECT \(values.joined(separator: ", ")) FROM \(delta) AS d WHERE \(isMissing)\(isKept)
+        """
+      var sum = "(SELECT count(*) FROM updated) + (SELECT count(*) FROM inserted)"
+      if removesDeleted {
+        let isLaterTombstone = "(x.epoch, x.ordinal) >= (d._first_epoch, d._first_ordinal)"
+        parts += [
+          """
+          inserted AS (\(insert) AND NOT EXISTS (SELECT FROM \(tombstones) AS x \
+          WHERE \(isTombstoned) AND (NOT \(Self.has(.revived)) OR \(isLaterTombstone))) RETURNING 1)
+          """,
+          """
+          revived AS (DELETE FROM \(tombstones) AS x USING \(delta) AS d WHERE \(isTombstoned) \
+          AND NOT \(Self.has(.removed)) AND \(Self.has(.revived)) AND NOT \(isLaterTombstone))
+          """,
+          """
+          removed AS (DELETE FROM \(name) AS t USING \(delta) AS d WHERE t.id = d.id \
+          AND \(isEarlier) AND \(Self.has(.removed)))
+          """,
+          """
+          buried AS (INSERT INTO \(tombstones) AS x (\(TombstoneTable.columns)) \
+          SELECT \(entity), d.id, d._epoch, d._ordinal, d._deleted_at FROM \(delta) AS d \
+          WHERE \(Self.has(.removed)) AND NOT EXISTS (SELECT FROM \(name) AS t WHERE t.id = d.id \
+          AND NOT \(isEarlier)) \(TombstoneTable.onConflict) \
+          WHERE (x.epoch, x.ordinal) < (excluded.epoch, excluded.ordinal) RETURNING 1)
+          """,
+        ]
+        sum += " + (SELECT count(*) FROM buried)"
+      } else {
+        parts.append("inserted AS (\(insert) RETURNING 1)")
+      }
+      self.apply = "WITH \(parts.joined(separator: ", ")) SELECT \(sum)"
+
+      let laterTombstone =
+        removesDeleted
+        ? """
+         UNION SELECT d.id FROM \(delta) AS d JOIN \(tombstones) AS x ON \(isTombstoned) \
+        WHERE (x.epoch, x.ordinal) > (d._epoch, d._ordinal)
+        """ : ""
+      self.late = """
+        SELECT d.id FROM \(delta) AS d JOIN \(name) AS t ON t.id = d.id \
+        WHERE (t._epoch, t._ordinal) <> (d._epoch, d._ordinal)\(laterTombstone)
+        """
+      let among = "id = ANY($1::text[])"
+      self.known =
+        "SELECT id FROM \(name) WHERE \(among)"
+        + (removesDeleted
+          ? " UNION ALL SELECT id FROM \(tombstones) WHERE entity = \(entity) AND \(among)" : "")
+        + " UNION ALL SELECT NULL WHERE row_security_active(\(SQLIdentifier.literal(name))::regclass::oid)"
+      // A record deleted at an unknown time has the tombstone of `-infinity`.
+      let milliseconds = "CASE WHEN isfinite(%) THEN (extract(epoch FROM %) * 1000)::bigint END"
+      self.positions =
+        """
+        SELECT id, _epoch, _ordinal, \(milliseconds.replacing("_commit_timestamp")) \
+        FROM \(name) WHERE \(among)
+        """
+        + (removesDeleted
+          ? """
+           UNION ALL SELECT id, epoch, ordinal, \(milliseconds.replacing("commit_timestamp")) \
+          FROM \(tombstones) WHERE entity = \(entity) AND \(among)
+          """ : "")
+      self.applyRebuilt = Self.rebuilt(
+        table, columns: columns, values: values, removesDeleted: removesDeleted)
+    }
+
+    private static func rebuilt(
+      _ table: TableDefinition, columns: [String], values: [String], removesDeleted: Bool
+    ) -> String {
+      let name = table.qualifiedName
+      let delta = DeltaTable.name
+      let tombstones = TombstoneTable.qualifiedName(schema: table.schema)
+      let entity = SQLIdentifier.literal(table.entity)
+      let pairs = zip(columns, values).dropFirst()
+      let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
+      // Where history does not go back to the record's first image, the row may know more.
+      let isWorse = "\(Self.has(.beginsUnknown)) AND \(Self.has(.partial)) AND NOT t._partial"
+      var parts = [
+        """
+        updated AS (UPDATE \(name) AS t SET _updated_at = now(), \
+        \(pairs.map { "\($0) = \($1)" }.joined(separator: ", ")) FROM \(delta) AS d \
+        WHERE t.id = d.id\(isKept) AND NOT (\(isWorse)) \
+        AND ROW(\(pairs.map { "t.\($0.0)" }.joined(separator: ", "))) \
+        IS DISTINCT FROM ROW(\(pairs.map(\.1).joined(separator: ", "))) RETURNING 1)
+        """,
+        """
+        inserted AS (INSERT INTO \(name) (\(columns.joined(separator: ", "))) \
+        SELECT \(values.joined(separator: ", ")) FROM \(delta) AS d \
+        WHERE NOT EXISTS (SELECT FROM \(name) AS t WHERE t.id = d.id)\(isKept) RETURNING 1)
+        """,
+      ]
+      var sum = "(SELECT count(*) FROM updated) + (SELECT count(*) FROM inserted)"
+      if removesDeleted {
+        parts += [
+          """
+          revived AS (DELETE FROM \(tombstones) AS x USING \(delta) AS d \
+          WHERE x.entity = \(entity) AND x.id = d.id AND NOT \(Self.has(.removed)))
+          """,
+          """
+          removed AS (DELETE FROM \(name) AS t USING \(delta) AS d \
+          WHERE t.id = d.id AND \(Self.has(.removed)) RETURNING 1)
+          """,
+          """
+          buried AS (INSERT INTO \(tombstones) AS x (\(TombstoneTable.columns)) \
+          SELECT \(entity), d.id, d._epoch, d._ordinal, d._deleted_at FROM \(delta) AS d \
+          WHERE \(Self.has(.removed)) \(TombstoneTable.onConflict))
+          """,
+        ]
+        sum += " + (SELECT count(*) FROM removed)"
+      }
+      return "WITH \(parts.joined(separator: ", ")) SELECT \(sum)"
+    }
+
+    /// Without those that the deltas set, with those that the deltas add, in the table's order.
+    private static func staleFields(_ table: TableDefinition, maskCount: Int) -> String {
+      guard maskCount > 0 else { return "d._stale_added" }
+      let names = SQLIdentifier.literal(SQLArray.literal(table.dataColumns.map(\.name)))
+      let masks = (0..<maskCount).map { "d._mask\($0)" }.joined(separator: ", ")
+      let width = DeltaTable.maskWidth
+      return """
+        CASE WHEN t._stale_fields IS NULL OR \(Self.has(.replacement)) THEN d._stale_added \
+        ELSE (SELECT array_agg(f ORDER BY n) FROM unnest(\(names)::text[]) WITH ORDINALITY \
+        AS u (f, n) WHERE f = ANY (d._stale_added) OR f = ANY (t._stale_fields) \
+        AND (ARRAY[\(masks)])[(n - 1) / \(width) + 1] >> ((n - 1) % \(width))::integer & 1 = 0) END
+        """
+    }
+
+    private static func has(_ flag: Flags) -> String { "(d._flags & \(flag.rawValue) <> 0)" }
+
+    private static let copied = [
+      "_epoch", "_ordinal", "_event_id", "_change_type", "_commit_timestamp", "_commit_user",
+    ]
+  }
+}
+
+extension String {
+  /// `%` stands for an expression.
+  fileprivate func replacing(_ expression: String) -> String {
+    self.split(separator: "%", omittingEmptySubsequences: false).joined(separator: expression)
+  }
+}

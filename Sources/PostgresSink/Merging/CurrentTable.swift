@@ -1,0 +1,154 @@
+package import PostgresClient
+
+/// The current table of an entity: one row per record.
+///
+/// Its SQL is put together once per state of the table. Everything runs in the caller's transaction.
+package struct CurrentTable {
+  let definition: TableDefinition
+  let removesDeleted: Bool
+  private let deltas: DeltaTable
+  private let statements: Statements
+
+  /// Copying new rows straight into the table needs a question first; not worth it for few rows.
+  private static let minDirectRows = 32
+
+  package init(_ definition: TableDefinition, delete: PostgresSinkConfiguration.DeletePolicy) {
+    self.definition = definition
+    self.removesDeleted = delete == .remove
+    self.deltas = DeltaTable(definition)
+    self.statements = Statements(
+      definition, removesDeleted: self.removesDeleted, maskCount: self.deltas.maskCount)
+  }
+
+  package func makeFold() -> RecordFold {
+    RecordFold(
+      columns: self.definition.dataColumns, removesDeleted: self.removesDeleted)
+  }
+
+  /// Applies deltas whose events are all later than what the rows hold.
+  ///
+  /// - Returns: IDs of the records that were left as they are, since they hold later events already.
+  package func apply(
+    _ fold: inout RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
+  ) throws -> [String] {
+    guard !fold.deltas.isEmpty else { return [] }
+    try self.resolveDiffs(&fold, buffer, over: connection)
+    let isNew = try self.newRecords(fold, buffer, over: connection)
+    let rest: [Int]
+    if let isNew {
+      try self.deltas.copyDirect(
+        fold.deltas.indices.lazy.filter { isNew[$0] }, of: fold, buffer, over: connection)
+      rest = fold.deltas.indices.filter { !isNew[$0] }
+    } else {
+      rest = Array(fold.deltas.indices)
+    }
+    guard !rest.isEmpty else { return [] }
+    try self.deltas.copy(rest, of: fold, buffer, isFirst: true, over: connection)
+    let applied = try connection.query(self.statements.apply)[0, 0].flatMap { Int($0) }
+    guard applied != rest.count else { return [] }
+    let late = try connection.query(self.statements.late)
+    return (0..<late.rowCount).compactMap { late[$0, 0] }
+  }
+
+  /// Which deltas are full rows of records that the table lacks; nil: not worth the question.
+  private func newRecords(
+    _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
+  ) throws(PostgresError) -> [Bool]? {
+    var isNew = fold.deltas.map { $0.isReplacement && !$0.isRemoved }
+    let count = isNew.count { $0 }
+    guard count >= Self.minDirectRows, count >= fold.deltas.count / 8 else { return nil }
+    let known = try connection.queryBinary(
+      self.statements.known,
+      [SQLArray.literal(isNew.indices.lazy.filter { isNew[$0] }.map { fold.recordID($0, buffer) })])
+    for row in 0..<known.rowCount {
+      guard let id = known.withField(row, 0) else { return nil }
+      if let delta = fold.index(of: id, buffer) { isNew[delta] = false }
+    }
+    return isNew
+  }
+
+  /// Asks for the values that diffs are to be applied to, and applies them. The rows are those
+  /// before the fold, whose deltas for these columns are the first.
+  func resolveDiffs(
+    _ fold: inout RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    let waiting = fold.deltas.indices.filter { fold.deltas[$0].pendingDiffCount > 0 }
+    guard !waiting.isEmpty else { return }
+    let columns = self.definition.dataColumns.indices.filter { column in
+      waiting.contains { fold.isPending($0, column: column) }
+    }
+    let names = columns.map { self.definition.dataColumns[$0].quotedName }
+    let result = try connection.queryBinary(
+      """
+      SELECT id, \(names.joined(separator: ", ")) FROM \(self.definition.qualifiedName) \
+      WHERE id = ANY($1::text[])
+      """, [SQLArray.literal(waiting.map { fold.recordID($0, buffer) })])
+    for row in 0..<result.rowCount {
+      guard let id = result.withField(row, 0), let delta = fold.index(of: id, buffer) else {
+        continue
+      }
+      for (field, column) in columns.enumerated() {
+        fold.resolve(delta, column: column, base: result.withField(row, field + 1), buffer)
+      }
+    }
+    for delta in waiting where fold.deltas[delta].pendingDiffCount > 0 {
+      for column in columns { fold.resolve(delta, column: column, base: nil, buffer) }
+    }
+    fold.endResolving()
+  }
+
+  /// Marks rows whose values are not all those of the service.
+  func markStale(
+    _ records: [String], over connection: PostgresConnection
+  ) throws(PostgresError) {
+    guard !records.isEmpty else { return }
+    try connection.query(
+      """
+      UPDATE \(self.definition.qualifiedName) SET _stale = true, _updated_at = now() \
+      WHERE id = ANY($1::text[]) AND NOT _stale
+      """, [SQLArray.literal(records)])
+  }
+
+  // MARK: Re-reading without a history
+
+  /// Which rows the table has seen already, when a stream is read again and there is no history to
+  /// tell: in another epoch than the row's, those not later by commit time.
+  package func seen(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws(PostgresError) -> [Bool] {
+    func recordID(_ index: Int) -> String {
+      String(decoding: buffer.bytes[buffer.rows[index].recordID], as: UTF8.self)
+    }
+    let ids = Set(rows.map(recordID))
+    let result = try connection.query(self.statements.positions, [SQLArray.literal(ids)])
+    var positions: [String: (epoch: Int32, ordinal: Int64, time: Int64?)] = [:]
+    for row in 0..<result.rowCount {
+      guard let id = result[row, 0], let epoch = result[row, 1].flatMap({ Int32($0) }),
+        let ordinal = result[row, 2].flatMap({ Int64($0) })
+      else { continue }
+      positions[id] = (epoch, ordinal, result[row, 3].flatMap { Int64($0) })
+    }
+    return rows.map { index in
+      guard let known = positions[recordID(index)] else { return false }
+      let row = buffer.rows[index]
+      if row.epoch == known.epoch { return row.ordinal <= known.ordinal }
+      guard let time = row.commitTimestamp, let knownTime = known.time else { return false }
+      return time <= knownTime
+    }
+  }
+
+  // MARK: Rebuilt rows
+
+  /// Copies deltas that are whole rows; `applyRebuilt` follows.
+  func copyRebuilt(
+    _ deltas: Range<Int>, of fold: RecordFold, _ buffer: RowBuffer, isFirst: Bool,
+    over connection: PostgresConnection
+  ) throws {
+    try self.deltas.copy(deltas, of: fold, buffer, isFirst: isFirst, over: connection)
+  }
+
+  /// Makes the rows what was copied; returns how many were not.
+  func applyRebuilt(over connection: PostgresConnection) throws(PostgresError) -> Int {
+    try connection.query(self.statements.applyRebuilt)[0, 0].flatMap { Int($0) } ?? 0
+  }
+}

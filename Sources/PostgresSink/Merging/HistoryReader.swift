@@ -1,0 +1,174 @@
+internal import PostgresClient
+
+/// Reads events of records back from the history table, as rows to be folded.
+struct HistoryReader {
+  /// Rows come by record; within one in the order of their events: by ordinal within an epoch, by
+  /// commit time between epochs (of which the latest so far counts, so that the order within each
+  /// epoch stands; before the first known time that one counts). `$1` are record IDs. Events among the dead letters come as gaps.
+  let selectStatement: String
+  private let history: TableDefinition
+  private var names: EarlierColumnNames
+  private let unions: UnionColumns
+
+  /// Fields of the result before the data columns.
+  private enum Field: Int, CaseIterable {
+    case recordID, eventID, epoch, ordinal, changeType, commitTimestamp, commitUser
+    case changedFields, nulledFields, diffFields, schemaID
+  }
+
+  /// Of the rows' metadata, which hold just what a current row keeps of its last event.
+  static let metadataFields = RecordFold.MetadataFields(eventID: 0, changeType: 1, commitUser: 2)
+
+  init(_ history: TableDefinition) {
+    let data = history.dataColumns.map(\.quotedName)
+    let fixed = [
+      "_record_id", "_event_id", "_epoch", "_ordinal", "_change_type", "_commit_timestamp",
+      "_commit_user", "_changed_fields", "_nulled_fields", "_diff_fields", "_schema_id",
+    ]
+    let none = history.dataColumns.map { "NULL::\($0.type.sqlName)" }
+    let all = (fixed + data).joined(separator: ", ")
+    self.selectStatement = """
+      SELECT \(all) FROM (\
+      SELECT \(all) FROM \(history.qualifiedName) \
+      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
+      UNION ALL SELECT \((["r.record_id", "r.event_id", "r.epoch", "r.ordinal",
+        "NULL::text", "r.commit_timestamp", "NULL::text", "NULL::text[]", "NULL::text[]",
+        "NULL::text[]", "NULL::text"] + none).joined(separator: ", ")) \
+      FROM \(ResyncTable.qualifiedName(schema: history.schema)) AS r \
+      WHERE r.entity = \(SQLIdentifier.literal(history.entity)) \
+      AND r.record_id = ANY($1::text[]) AND r.kind IN ('dead_letter', 'gap') \
+      AND r.done_at IS NULL AND r.epoch IS NOT NULL AND r.ordinal IS NOT NULL \
+      AND NOT EXISTS (SELECT FROM \(history.qualifiedName) AS h \
+      WHERE h._record_id = r.record_id AND h._event_id = r.event_id)) AS s \
+      ORDER BY _record_id COLLATE "C", coalesce(max(_commit_timestamp) \
+      OVER (PARTITION BY _record_id COLLATE "C", _epoch ORDER BY _ordinal), \
+      min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch)), _epoch, _ordinal
+      """
+    self.history = history
+    self.unions = UnionColumns(history.dataColumns)
+    self.names = EarlierColumnNames(history.dataColumns.map(\.name))
+  }
+
+  /// Has to come before rows are appended: which columns have been renamed.
+  mutating func readNames(over connection: PostgresConnection) throws(PostgresError) {
+    let journal = Bookkeeping(schema: self.history.schema).qualified("_etl_journal")
+    let entries = try connection.query(
+      """
+      SELECT action, detail, schema_id FROM \(journal) \
+      WHERE table_name = $1 AND action IN ('rename_column', 'schema') AND id > coalesce((\
+      SELECT max(id) FROM \(journal) WHERE table_name = $1 AND action = 'create_table'), 0) \
+      ORDER BY id
+      """, [self.history.name])
+    self.names = EarlierColumnNames(
+      self.history.dataColumns.map(\.name),
+      journal: (0..<entries.rowCount).map { row in
+        EarlierColumnNames.Entry(
+          action: entries[row, 0] ?? "", detail: entries[row, 1] ?? "",
+          schemaID: entries[row, 2] ?? "")
+      })
+  }
+
+  /// Appends the rows of a result of `selectStatement`.
+  func append(_ result: BinaryResult, to buffer: inout RowBuffer) {
+    for row in 0..<result.rowCount { self.append(row, of: result, to: &buffer) }
+  }
+
+  private func append(_ row: Int, of result: BinaryResult, to buffer: inout RowBuffer) {
+    func field(_ field: Field) -> UnsafeBufferPointer<UInt8>? {
+      result.withField(row, field.rawValue)
+    }
+    func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+      buffer.bytes.append(contentsOf: bytes)
+      return buffer.bytes.count - bytes.count..<buffer.bytes.count
+    }
+    let changeType = field(.changeType)
+    let change = Self.change(changeType)
+    let recordID = field(.recordID).map(append) ?? 0..<0
+    let start = buffer.bytes.count
+    var eventID = 0..<0
+    for text in [field(.eventID), changeType, field(.commitUser)] {
+      let count = text.map { Int32($0.count) } ?? -1
+      withUnsafeBytes(of: count.bigEndian) { buffer.bytes.append(contentsOf: $0) }
+      guard let text else { continue }
+      let range = append(text)
+      if eventID.isEmpty { eventID = range }
+    }
+    let metadata = start..<buffer.bytes.count
+    let schemaID =
+      self.names.areToday ? nil : field(.schemaID).map { String(decoding: $0, as: UTF8.self) }
+    let listed =
+      self.columns(of: field(.changedFields), schemaID)
+      + self.columns(of: field(.nulledFields), schemaID)
+    let diffs = self.columns(of: field(.diffFields), schemaID)
+    let first = buffer.cells.count
+    for column in self.history.dataColumns.indices {
+      if let value = result.withField(row, Field.allCases.count + column) {
+        buffer.cells.append(
+          RowBuffer.Cell(column: column, append(value), isDiff: diffs.contains(column)))
+      } else if listed.contains(column) {
+        buffer.cells.append(RowBuffer.Cell(nullOf: column))
+      }
+    }
+    if change == .update { self.unions.nullOtherBranches(in: &buffer, from: first) }
+    buffer.rows.append(
+      RowBuffer.Row(
+        change: change, epoch: Int32(truncatingIfNeeded: Self.integer(field(.epoch)) ?? 0),
+        ordinal: Self.integer(field(.ordinal)) ?? 0,
+        commitTimestamp: Self.integer(field(.commitTimestamp)).flatMap(Self.milliseconds),
+        recordID: recordID, eventID: eventID, metadata: metadata, metadataFieldCount: 3,
+        cells: first..<buffer.cells.count))
+  }
+
+  /// Those that a list of names names.
+  private func columns(of list: UnsafeBufferPointer<UInt8>?, _ schemaID: String?) -> [Int] {
+    Self.texts(list).compactMap { self.names.column($0, schemaID: schemaID) }
+  }
+
+  private static func change(_ text: UnsafeBufferPointer<UInt8>?) -> RowBuffer.Change {
+    // An event that did not make it into the history.
+    guard let text else { return .gapUpdate }
+    switch String(decoding: text, as: UTF8.self) {
+    case "CREATE": return .create
+    case "UPDATE": return .update
+    case "DELETE": return .delete
+    case "UNDELETE": return .undelete
+    case "GAP_CREATE": return .gapCreate
+    case "GAP_UPDATE": return .gapUpdate
+    case "GAP_DELETE": return .gapDelete
+    case "GAP_UNDELETE": return .gapUndelete
+    case "GAP_OVERFLOW": return .overflow
+    default: return .unknown
+    }
+  }
+
+  private static func integer(_ bytes: UnsafeBufferPointer<UInt8>?) -> Int64? {
+    guard let bytes, let first = bytes.first else { return nil }
+    let sign: Int64 = first & 0x80 == 0 ? 0 : -1
+    return bytes.reduce(sign) { $0 << 8 | Int64($1) }
+  }
+
+  /// Of a `timestamptz`: microseconds since 2000; nil for the infinities.
+  private static func milliseconds(_ value: Int64) -> Int64? {
+    guard value != .min, value != .max else { return nil }
+    let (rounded, rest) = value.quotientAndRemainder(dividingBy: 1000)
+    return rounded - (rest < 0 ? 1 : 0) + 946_684_800_000
+  }
+
+  /// Of a `text[]` of one dimension.
+  private static func texts(_ bytes: UnsafeBufferPointer<UInt8>?) -> [String] {
+    guard let bytes, bytes.count >= 20 else { return [] }
+    func word(_ offset: Int) -> Int {
+      Int(bytes[offset..<offset + 4].reduce(Int32(0)) { $0 << 8 | Int32($1) })
+    }
+    var texts: [String] = []
+    var offset = 20
+    while offset + 4 <= bytes.count {
+      let count = word(offset)
+      offset += 4
+      guard count >= 0 else { continue }
+      texts.append(String(decoding: bytes[offset..<offset + count], as: UTF8.self))
+      offset += count
+    }
+    return texts
+  }
+}

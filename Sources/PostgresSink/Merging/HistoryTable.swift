@@ -1,0 +1,108 @@
+package import PostgresClient
+
+/// The history table of an entity or event: one row per event and record ID.
+package struct HistoryTable {
+  private let definition: TableDefinition
+  private let columns: String
+  private let copyStatement: String
+
+  private static let stage = "pg_temp._etl_history"
+  private static let metadataNames = TableDefinition.fixedColumns(.history).map(\.name)
+    .filter { $0 != "_loaded_at" }
+
+  package init(_ definition: TableDefinition) {
+    self.definition = definition
+    self.columns = (Self.metadataNames + definition.dataColumns.map(\.quotedName))
+      .joined(separator: ", ")
+    self.copyStatement =
+      "COPY \(definition.qualifiedName) (\(self.columns)) FROM STDIN (FORMAT binary)"
+  }
+
+  /// A COPY to the table is under way and takes more rows.
+  package func isTaking(over connection: PostgresConnection) -> Bool {
+    connection.isTakingCopy(self.copyStatement)
+  }
+
+  /// Copies rows straight into the table, in a COPY that stays open: the same again or the
+  /// connection's `finishCopy` has to be next. Absent and null are both NULL in the table; which it
+  /// was is told by the lists of fields.
+  package func send(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    guard !rows.isEmpty else { return }
+    self.check(buffer)
+    try connection.sendCopyIn(self.copyStatement) { writer in
+      for row in rows { try self.copy(row, of: buffer, to: &writer) }
+    }
+  }
+
+  /// Loads the rows that the table does not hold yet, by (`_event_id`, `_record_id`).
+  ///
+  /// - Returns: the IDs of the records that have got rows, each once.
+  package func loadMissing(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws -> [String] {
+    guard !rows.isEmpty else { return [] }
+    self.check(buffer)
+    let name = self.definition.qualifiedName
+    let create = """
+      \(DeltaTable.planSettings); DROP TABLE IF EXISTS \(Self.stage); CREATE TEMPORARY TABLE _etl_history ON COMMIT DROP \
+      AS SELECT \(self.columns) FROM \(name) WITH NO DATA; \
+      COPY \(Self.stage) (\(self.columns)) FROM STDIN (FORMAT binary)
+      """
+    var seen: Set<[UInt8]> = []
+    try connection.copyIn(create) { writer in
+      for index in rows {
+        let row = buffer.rows[index]
+        // An event without an ID is like no other.
+        let key = buffer.bytes[row.eventID] + [0] + buffer.bytes[row.recordID]
+        guard row.eventID.isEmpty || seen.insert(Array(key)).inserted else { continue }
+        try self.copy(index, of: buffer, to: &writer)
+      }
+    }
+    // Events without an ID are told apart by their place in the stream.
+    let isSame = "(s._event_id <> '' OR h._replay_id = s._replay_id)"
+    // Two questions, since `IS NOT DISTINCT FROM` uses no index.
+    let result = try connection.query(
+      """
+      WITH inserted AS (INSERT INTO \(name) (\(self.columns)) \
+      SELECT \(self.columns) FROM \(Self.stage) AS s \
+      WHERE NOT EXISTS (SELECT FROM \(name) AS h \
+      WHERE h._record_id = s._record_id AND h._event_id = s._event_id AND \(isSame)) \
+      AND NOT EXISTS (SELECT FROM \(name) AS h WHERE s._record_id IS NULL \
+      AND h._record_id IS NULL AND h._event_id = s._event_id AND \(isSame)) \
+      RETURNING _record_id) SELECT DISTINCT _record_id FROM inserted WHERE _record_id IS NOT NULL
+      """)
+    return (0..<result.rowCount).compactMap { result[$0, 0] }
+  }
+
+  private func check(_ buffer: RowBuffer) {
+    precondition(
+      buffer.columnCount <= self.definition.dataColumns.count, "rows of another table")
+  }
+
+  private func copy(
+    _ index: Int, of buffer: RowBuffer, to writer: inout CopyWriter
+  ) throws(PostgresError) {
+    let row = buffer.rows[index]
+    let columnCount = self.definition.dataColumns.count
+    try writer.row(fieldCount: row.metadataFieldCount + columnCount)
+    var failure: PostgresError?
+    buffer.bytes.withUnsafeBufferPointer { bytes in
+      do throws(PostgresError) {
+        try writer.raw(UnsafeBufferPointer(rebasing: bytes[row.metadata]))
+        var column = 0
+        for cell in buffer.cells[row.cells] where !cell.isNull {
+          try writer.nulls(Int(cell.column) - column)
+          let start = Int(cell.offset)
+          try writer.value(UnsafeBufferPointer(rebasing: bytes[start..<start + Int(cell.count)]))
+          column = Int(cell.column) + 1
+        }
+        try writer.nulls(columnCount - column)
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+  }
+}

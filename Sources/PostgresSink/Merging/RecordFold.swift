@@ -1,0 +1,490 @@
+/// Folds the rows of a table, in stream order, into one delta per record.
+///
+/// The one place that knows what an event does to a record's row: incremental loading and rebuilding
+/// from history both run through it, so that they cannot differ. Memory is reused from fold to fold;
+/// in the steady state nothing is allocated per row, except for long-text diffs and for compounds that
+/// were not flattened.
+package struct RecordFold {
+  package let columnCount: Int
+  /// Columns of records that were not flattened, whose values in updates hold only what the update
+  /// changed. By index; empty when there are none.
+  private let isCompound: [Bool]
+  /// Deleted rows are removed, leaving a tombstone; else they are marked.
+  private let removesDeleted: Bool
+  /// The rows are all there is of their records, from the first event on; else the table may hold
+  /// earlier state.
+  private let isFromNothing: Bool
+  private let metadata: MetadataFields
+
+  package private(set) var deltas: [RecordDelta] = []
+  /// Row-major, `columnCount` per delta.
+  private var cells: [DeltaCell] = []
+  /// Values that were computed.
+  private var ownBytes: [UInt8] = []
+  private var pending: [PendingDiff] = []
+  /// Open addressing by hash of the record ID: index of the delta + 1.
+  private var slots: [Int32] = []
+  private let seed = UInt64.random(in: 0 ... .max)
+
+  /// Diffs that may wait for values in the table: bounds what resolving them takes in memory.
+  static let maxPendingDiffs = 256
+  /// Bytes of computed values for which the fold ends: a diff of some bytes makes a value of up to
+  /// 131,072 characters.
+  static let maxOwnByteCount = 8 << 20
+  /// Bytes of cells for which the fold ends. A delta has one for each column: those of many records
+  /// of a table of 800 columns would take ten times the memory of the rows.
+  static let maxCellByteCount = 16 << 20
+
+  /// Which fields of `RowBuffer.Row.metadata` hold the texts that a row keeps of its last event.
+  struct MetadataFields {
+    var eventID: Int
+    var changeType: Int
+    var commitUser: Int
+
+    /// All metadata columns of the history table.
+    static let history = MetadataFields(
+      eventID: Self.index("_event_id"), changeType: Self.index("_change_type"),
+      commitUser: Self.index("_commit_user"))
+
+    static func index(_ name: String) -> Int {
+      let columns = TableDefinition.fixedColumns(.history)
+      guard let index = columns.firstIndex(where: { $0.name == name }) else {
+        preconditionFailure("the history table has no column \(name)")
+      }
+      return index
+    }
+  }
+
+  private struct PendingDiff {
+    var offset: UInt32
+    var count: Int32
+    /// The diff that is to be applied to this one's result; -1: none.
+    var next: Int32
+    /// Not a diff, but an object with the parts of a compound that changed.
+    var isParts: Bool
+  }
+
+  package init(columns: [TableColumn], removesDeleted: Bool) {
+    self.init(
+      columns: columns, removesDeleted: removesDeleted, isFromNothing: false, metadata: .history)
+  }
+
+  init(
+    columns: [TableColumn], removesDeleted: Bool, isFromNothing: Bool, metadata: MetadataFields
+  ) {
+    self.columnCount = columns.count
+    self.isCompound = columns.contains(where: \.isCompound) ? columns.map(\.isCompound) : []
+    self.removesDeleted = removesDeleted
+    self.isFromNothing = isFromNothing
+    self.metadata = metadata
+  }
+
+  // MARK: - Folding
+
+  /// Forgets all deltas, keeping the memory.
+  package mutating func removeAll() {
+    self.deltas.removeAll(keepingCapacity: true)
+    self.cells.removeAll(keepingCapacity: true)
+    self.ownBytes.removeAll(keepingCapacity: true)
+    self.pending.removeAll(keepingCapacity: true)
+    self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
+  }
+
+  /// Forgets all deltas, keeping the memory that they needed.
+  mutating func removeAllKeepingWhatIsUsed() {
+    if self.deltas.isEmpty { self.slots = [] }
+    self.deltas.removeAllKeepingWhatIsUsed()
+    self.cells.removeAllKeepingWhatIsUsed()
+    self.ownBytes.removeAllKeepingWhatIsUsed()
+    self.pending.removeAllKeepingWhatIsUsed()
+    self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
+  }
+
+  /// Folds rows into the deltas. The buffer must be that of the rows folded since `removeAll` or
+  /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
+  ///
+  /// - Parameter isSkipped: by row, from `rows.lowerBound` on; empty: none.
+  /// - Returns: the row it stopped before, `rows.upperBound` when all are folded. It stops where
+  ///   `awaitsValues`, and where the deltas so far have to be in the table before the next row can
+  ///   be folded.
+  package mutating func fold(
+    _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
+  ) -> Int {
+    precondition(buffer.columnCount <= self.columnCount, "rows of another table")
+    self.reserveSlots(self.deltas.count + rows.count, buffer)
+    for index in rows {
+      if !isSkipped.isEmpty && isSkipped[index - rows.lowerBound] { continue }
+      let row = buffer.rows[index]
+      switch row.change {
+      case .overflow, .wildcard, .event: continue
+      default: break
+      }
+      if row.recordID.isEmpty { continue }
+      if self.awaitsValues || self.isFull { return index }
+      let (delta, isNew) = self.findOrInsert(row, index, buffer)
+      guard self.apply(row, index, to: delta, isNew: isNew, buffer) else { return index }
+    }
+    return rows.upperBound
+  }
+
+  /// False when the row cannot be folded before the delta so far is in the table.
+  private mutating func apply(
+    _ row: RowBuffer.Row, _ index: Int, to delta: Int, isNew: Bool, _ buffer: RowBuffer
+  ) -> Bool {
+    switch row.change {
+    case .create, .undelete:
+      self.replace(delta, isPartial: false)
+      self.deltas[delta].stale = .cleared
+      self.deltas[delta].undelete()
+      if isNew { self.deltas[delta].beginsWithImage = true }
+      self.setCells(delta, row, buffer)
+    case .update:
+      if self.deltas[delta].isRemoved { return true }
+      self.setCells(delta, row, buffer)
+    case .gapUpdate, .unknown:
+      if self.deltas[delta].isRemoved { return true }
+      self.deltas[delta].stale = .set
+    case .delete, .gapDelete:
+      self.deltas[delta].delete(at: row.commitTimestamp)
+      if self.removesDeleted {
+        self.deltas[delta].isRemoved = true
+        self.deltas[delta].isRevived = false
+      }
+    case .gapCreate, .gapUndelete:
+      if self.deltas[delta].isRemoved {
+        self.replace(delta, isPartial: true)
+      } else if self.removesDeleted, !isNew, !self.deltas[delta].isReplacement,
+        !self.deltas[delta].isRevived
+      {
+        // Whether the updates so far count depends on a tombstone, which only the table knows.
+        return false
+      }
+      self.deltas[delta].isRevived = true
+      self.deltas[delta].stale = .set
+      self.deltas[delta].undelete()
+    case .overflow, .wildcard, .event: return true
+    }
+    self.deltas[delta].note(row, index: index)
+    return true
+  }
+
+  private mutating func replace(_ delta: Int, isPartial: Bool) {
+    self.deltas[delta].isReplacement = true
+    self.deltas[delta].isPartial = isPartial
+    self.deltas[delta].isRemoved = false
+    self.deltas[delta].isRevived = true
+    self.deltas[delta].pendingDiffCount = 0
+    let start = delta * self.columnCount
+    for index in start..<start + self.columnCount { self.cells[index] = .null }
+  }
+
+  /// Takes over what the row has: values and nulls; what is absent stays.
+  private mutating func setCells(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
+    for cell in buffer.cells[row.cells] {
+      let target = delta * self.columnCount + Int(cell.column)
+      if !cell.isNull && (cell.isDiff || self.holdsParts(cell, buffer)) {
+        self.patch(delta, target, with: cell, buffer)
+        continue
+      }
+      if self.cells[target].isPending { self.deltas[delta].pendingDiffCount -= 1 }
+      self.cells[target] =
+        cell.isNull ? .null : .value(offset: cell.offset, count: cell.count, isOwn: false)
+    }
+  }
+
+  /// The value is an object of a compound column: the parts it lacks stay as they are. (After an
+  /// image, which sets all columns to null first, it is all there is.)
+  private func holdsParts(_ cell: RowBuffer.Cell, _ buffer: RowBuffer) -> Bool {
+    guard !self.isCompound.isEmpty, self.isCompound[Int(cell.column)] else { return false }
+    return Self.withBytes(buffer, cell.offset, cell.count) { CompoundValue.isObject($0) }
+  }
+
+  // MARK: - Long-text diffs and parts of compounds
+
+  private mutating func patch(
+    _ delta: Int, _ index: Int, with diff: RowBuffer.Cell, _ buffer: RowBuffer
+  ) {
+    let cell = self.cells[index]
+    if cell.isSet, !diff.isDiff {
+      self.mergeParts(index, of: diff, buffer)
+      return
+    }
+    if cell.isSet {
+      self.cells[index].isStale = true
+      guard !cell.isNull else { return }
+      let new = self.withValue(cell, buffer) { previous in
+        Self.withBytes(buffer, diff.offset, diff.count) { TextDiff.apply($0, to: previous) }
+      }
+      if let new { self.cells[index] = self.own(new) }
+      return
+    }
+    let entry = Int32(self.pending.count)
+    self.pending.append(
+      PendingDiff(offset: diff.offset, count: diff.count, next: -1, isParts: !diff.isDiff))
+    guard cell.isPending else {
+      self.cells[index] = .pending(Int(entry))
+      self.deltas[delta].pendingDiffCount += 1
+      return
+    }
+    var last = Int(cell.offset)
+    while self.pending[last].next >= 0 { last = Int(self.pending[last].next) }
+    self.pending[last].next = entry
+  }
+
+  /// Puts the parts that a row has into a value that is known.
+  private mutating func mergeParts(
+    _ index: Int, of row: RowBuffer.Cell, _ buffer: RowBuffer
+  ) {
+    let known = self.cells[index]
+    let merged =
+      known.isNull
+      ? nil
+      : self.withValue(known, buffer) { base in
+        Self.withBytes(buffer, row.offset, row.count) {
+          CompoundValue.merged($0, into: base)
+        }
+      }
+    self.cells[index] =
+      merged.map { self.own($0) } ?? .value(offset: row.offset, count: row.count, isOwn: false)
+    self.cells[index].isStale = known.isStale
+  }
+
+  /// So many diffs wait for values in the table that they have to be resolved first.
+  var awaitsValues: Bool { self.pending.count >= Self.maxPendingDiffs }
+
+  /// The deltas have to be in the table before more can be folded. Rows that are folded from
+  /// nothing have no other place to be.
+  var isFull: Bool {
+    guard !self.isFromNothing else { return false }
+    return self.ownBytes.count >= Self.maxOwnByteCount
+      || self.cells.count * MemoryLayout<DeltaCell>.stride >= Self.maxCellByteCount
+  }
+
+  /// All diffs are resolved.
+  mutating func endResolving() {
+    precondition(self.deltas.allSatisfy { $0.pendingDiffCount == 0 }, "a diff without a value")
+    self.pending.removeAll(keepingCapacity: true)
+  }
+
+  /// True when the column of the delta waits for the value in the table: it has diffs, or parts.
+  package func isPending(_ delta: Int, column: Int) -> Bool {
+    self.cells[delta * self.columnCount + column].isPending
+  }
+
+  /// Applies the diffs and the parts that wait for the column's value in the table.
+  ///
+  /// - Parameter base: nil when the row is not there or its value is null.
+  package mutating func resolve(
+    _ delta: Int, column: Int, base: UnsafeBufferPointer<UInt8>?, _ buffer: RowBuffer
+  ) {
+    let index = delta * self.columnCount + column
+    guard self.cells[index].isPending else { return }
+    var entry = Int(self.cells[index].offset)
+    var value: [UInt8]?
+    var isStale = false
+    while entry >= 0 {
+      let diff = self.pending[entry]
+      let new: [UInt8]? = Self.withBytes(buffer, diff.offset, diff.count) { change in
+        func apply(to base: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+          diff.isParts
+            ? CompoundValue.merged(change, into: base) ?? Array(change)
+            : TextDiff.apply(change, to: base)
+        }
+        if let value { return value.withUnsafeBufferPointer { apply(to: $0) } }
+        return base.map { apply(to: $0) } ?? (diff.isParts ? Array(change) : nil)
+      }
+      isStale = new == nil || isStale && diff.isParts
+      value = new ?? value
+      entry = Int(diff.next)
+    }
+    self.cells[index] = value.map { self.own($0) } ?? .kept
+    self.cells[index].isStale = isStale
+    self.deltas[delta].pendingDiffCount -= 1
+  }
+
+  /// A cell with a value of our own.
+  private mutating func own(_ value: some Collection<UInt8>) -> DeltaCell {
+    let offset = UInt32(self.ownBytes.count)
+    self.ownBytes.append(contentsOf: value)
+    return .value(offset: offset, count: Int32(value.count), isOwn: true)
+  }
+
+  // MARK: - Reading
+
+  package func cell(_ delta: Int, column: Int) -> DeltaCell {
+    self.cells[delta * self.columnCount + column]
+  }
+
+  /// The columns of a delta, in the table's order.
+  func cells(of delta: Int) -> ArraySlice<DeltaCell> {
+    self.cells[delta * self.columnCount..<(delta + 1) * self.columnCount]
+  }
+
+  /// Lends the bytes that deltas point into: those of the rows folded, and the fold's own.
+  func withBytes<Result>(
+    _ buffer: RowBuffer,
+    _ body: (_ rows: UnsafeBufferPointer<UInt8>, _ own: UnsafeBufferPointer<UInt8>) throws -> Result
+  ) rethrows -> Result {
+    try buffer.bytes.withUnsafeBufferPointer { rows in
+      try self.ownBytes.withUnsafeBufferPointer { own in try body(rows, own) }
+    }
+  }
+
+  package func withValue<Result>(
+    _ cell: DeltaCell, _ buffer: RowBuffer,
+    _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
+  ) rethrows -> Result {
+    try self.withBytes(buffer) { rows, own in
+      let start = Int(cell.offset)
+      let source = cell.isOwn ? own : rows
+      return try body(UnsafeBufferPointer(rebasing: source[start..<start + Int(cell.count)]))
+    }
+  }
+
+  private static func withBytes<Result>(
+    _ buffer: RowBuffer, _ offset: UInt32, _ count: Int32,
+    _ body: (UnsafeBufferPointer<UInt8>) -> Result
+  ) -> Result {
+    buffer.bytes.withUnsafeBufferPointer {
+      body(UnsafeBufferPointer(rebasing: $0[Int(offset)..<Int(offset) + Int(count)]))
+    }
+  }
+
+  /// What the row keeps of the delta's last event: in the fold's own bytes when detached, else in
+  /// those of the rows folded.
+  func lastEvent(_ delta: RecordDelta, _ buffer: RowBuffer) -> RecordDelta.LastEvent {
+    if let detached = delta.detached { return detached }
+    let row = buffer.rows[delta.lastRow]
+    return RecordDelta.LastEvent(
+      eventID: Self.metadataField(self.metadata.eventID, of: row, buffer),
+      changeType: Self.metadataField(self.metadata.changeType, of: row, buffer),
+      commitUser: Self.metadataField(self.metadata.commitUser, of: row, buffer))
+  }
+
+  /// Where a metadata field's value is; nil when it is null.
+  static func metadataField(
+    _ index: Int, of row: RowBuffer.Row, _ buffer: RowBuffer
+  ) -> Range<Int>? {
+    var offset = row.metadata.lowerBound
+    for field in 0...index {
+      var count: Int32 = 0
+      for byte in buffer.bytes[offset..<offset + 4] { count = count << 8 | Int32(byte) }
+      offset += 4
+      guard count >= 0 else { continue }
+      if field == index { return offset..<offset + Int(count) }
+      offset += Int(count)
+    }
+    return nil
+  }
+
+  // MARK: - Going on with other rows
+
+  /// Forgets all deltas but the last, which no longer needs the rows it was folded from: rows of
+  /// another buffer can follow.
+  mutating func detachLast(_ buffer: RowBuffer) {
+    guard var delta = self.deltas.last else { return }
+    precondition(delta.pendingDiffCount == 0, "diffs of a record whose table state is known")
+    let event = self.lastEvent(delta, buffer)
+    let wasDetached = delta.detached != nil
+    var bytes: [UInt8] = []
+    let cells = self.withBytes(buffer) { rows, own in
+      let texts = wasDetached ? own : rows
+      func keep(_ range: Range<Int>, of source: UnsafeBufferPointer<UInt8>) -> Range<Int> {
+        bytes.append(contentsOf: source[range])
+        return bytes.count - range.count..<bytes.count
+      }
+      delta.recordID = keep(delta.recordID, of: delta.isIDOwn ? own : rows)
+      delta.detached = RecordDelta.LastEvent(
+        eventID: event.eventID.map { keep($0, of: texts) },
+        changeType: event.changeType.map { keep($0, of: texts) },
+        commitUser: event.commitUser.map { keep($0, of: texts) })
+      return self.cells(of: self.deltas.count - 1).map { cell in
+        guard cell.isSet, !cell.isNull else { return cell }
+        let start = Int(cell.offset)
+        let range = keep(start..<start + Int(cell.count), of: cell.isOwn ? own : rows)
+        var kept = DeltaCell.value(
+          offset: UInt32(range.lowerBound), count: cell.count, isOwn: true)
+        kept.isStale = cell.isStale
+        return kept
+      }
+    }
+    delta.isIDOwn = true
+    delta.lastRow = -1
+    self.removeAll()
+    self.deltas.append(delta)
+    self.cells.append(contentsOf: cells)
+    self.ownBytes = bytes
+    self.slots[self.freeSlot(bytes[delta.recordID])] = 1
+  }
+
+  // MARK: - Finding a record's delta
+
+  package func recordID(_ delta: Int, _ buffer: RowBuffer) -> String {
+    let delta = self.deltas[delta]
+    return String(
+      decoding: (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID], as: UTF8.self)
+  }
+
+  /// The delta of a record ID.
+  func index(of id: UnsafeBufferPointer<UInt8>, _ buffer: RowBuffer) -> Int? {
+    guard !self.slots.isEmpty else { return nil }
+    var slot = self.firstSlot(id)
+    while self.slots[slot] != 0 {
+      let index = Int(self.slots[slot]) - 1
+      let delta = self.deltas[index]
+      if (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID].elementsEqual(id) {
+        return index
+      }
+      slot = (slot + 1) & (self.slots.count - 1)
+    }
+    return nil
+  }
+
+  private mutating func findOrInsert(
+    _ row: RowBuffer.Row, _ index: Int, _ buffer: RowBuffer
+  ) -> (delta: Int, isNew: Bool) {
+    let id = buffer.bytes[row.recordID]
+    var slot = self.firstSlot(id)
+    while self.slots[slot] != 0 {
+      let delta = Int(self.slots[slot]) - 1
+      let known = self.deltas[delta]
+      if (known.isIDOwn ? self.ownBytes : buffer.bytes)[known.recordID].elementsEqual(id) {
+        return (delta, false)
+      }
+      slot = (slot + 1) & (self.slots.count - 1)
+    }
+    self.slots[slot] = Int32(self.deltas.count + 1)
+    self.deltas.append(
+      RecordDelta(
+        recordID: row.recordID, row: row, index: index, isReplacement: self.isFromNothing))
+    self.cells.append(
+      contentsOf: repeatElement(self.isFromNothing ? .null : .kept, count: self.columnCount))
+    return (self.deltas.count - 1, true)
+  }
+
+  /// At most half of the slots are ever taken.
+  private mutating func reserveSlots(_ count: Int, _ buffer: RowBuffer) {
+    guard count * 2 > self.slots.count else { return }
+    var capacity = 64
+    while capacity < count * 2 { capacity *= 2 }
+    self.slots = Array(repeating: 0, count: capacity)
+    for (index, delta) in self.deltas.enumerated() {
+      let id = (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID]
+      self.slots[self.freeSlot(id)] = Int32(index + 1)
+    }
+  }
+
+  private func freeSlot(_ id: ArraySlice<UInt8>) -> Int {
+    var slot = self.firstSlot(id)
+    while self.slots[slot] != 0 { slot = (slot + 1) & (self.slots.count - 1) }
+    return slot
+  }
+
+  /// Seeded per fold: who chooses record IDs cannot make them collide.
+  private func firstSlot(_ id: some Sequence<UInt8>) -> Int {
+    var hash = self.seed
+    for byte in id { hash = (hash ^ UInt64(byte)) &* 0x9E37_79B9_7F4A_7C15 }
+    hash ^= hash >> 32
+    return Int(truncatingIfNeeded: hash) & (self.slots.count - 1)
+  }
+}

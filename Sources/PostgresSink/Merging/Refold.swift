@@ -1,0 +1,135 @@
+package import PostgresClient
+
+/// Rebuilds current rows from the history, through the same fold as loading.
+///
+/// For records whose events did not all come in order (a redriven dead letter, a stream read again),
+/// and to prove that the current table is right.
+package final class Refold {
+  package struct Counts: Sendable, Equatable {
+    /// Records that have events in the history.
+    package var checked = 0
+    /// Rows that were made, changed or removed.
+    package var changed = 0
+
+    package init(checked: Int = 0, changed: Int = 0) {
+      self.checked = checked
+      self.changed = changed
+    }
+  }
+
+  private let history: TableDefinition
+  private let current: CurrentTable
+  private var reader: HistoryReader
+  private var fold: RecordFold
+  private var buffer: RowBuffer
+
+  /// Records of one transaction when all are rebuilt.
+  private static let recordCount = 1000
+  /// Rows of history taken at a time: as many as these bytes hold by what has come so far.
+  private static let fetchBytes = 8 << 20
+  private var fetchCount = 64
+
+  package init(
+    history: TableDefinition, current: TableDefinition,
+    delete: PostgresSinkConfiguration.DeletePolicy
+  ) {
+    precondition(history.dataColumns == current.dataColumns, "tables of one entity")
+    self.history = history
+    self.current = CurrentTable(current, delete: delete)
+    self.reader = HistoryReader(history)
+    self.fold = RecordFold(
+      columns: current.dataColumns, removesDeleted: delete == .remove,
+      isFromNothing: true, metadata: HistoryReader.metadataFields)
+    self.buffer = RowBuffer(columnCount: current.dataColumns.count)
+  }
+
+  /// Rebuilds the rows of records within the open transaction. Records without history stay as they
+  /// are, and so do rows that know more than a history that begins later than they do.
+  package func refold(
+    records: [String], over connection: PostgresConnection
+  ) throws -> Counts {
+    guard !records.isEmpty else { return Counts() }
+    try connection.execute(DeltaTable.planSettings)
+    try self.reader.readNames(over: connection)
+    try connection.query(
+      "DECLARE _etl_refold NO SCROLL CURSOR FOR \(self.reader.selectStatement)",
+      [SQLArray.literal(records)])
+    var counts = Counts()
+    var isFirst = true
+    self.fold.removeAll()
+    while true {
+      let asked = self.fetchCount
+      let result = try connection.queryBinary("FETCH FORWARD \(asked) FROM _etl_refold")
+      self.buffer.removeAll()
+      self.reader.append(result, to: &self.buffer)
+      let rows = self.buffer.rows.indices
+      let end = self.fold.fold(self.buffer, rows: rows)
+      precondition(end == rows.upperBound, "a fold from nothing waits for nothing")
+      // The rows of the last record may go on in what follows.
+      let isLast = result.rowCount < asked
+      let rowBytes = self.buffer.byteCount / max(1, result.rowCount)
+      self.fetchCount = min(max(Self.fetchBytes / max(1, rowBytes), 8), 2000)
+      let complete = 0..<max(0, self.fold.deltas.count - (isLast ? 0 : 1))
+      if !complete.isEmpty {
+        try self.current.copyRebuilt(
+          complete, of: self.fold, self.buffer, isFirst: isFirst, over: connection)
+        isFirst = false
+        counts.checked += complete.count
+      }
+      if isLast { break }
+      self.fold.detachLast(self.buffer)
+    }
+    self.fold.removeAll()
+    try connection.execute("CLOSE _etl_refold")
+    if !isFirst { counts.changed = try self.current.applyRebuilt(over: connection) }
+    return counts
+  }
+
+  /// Rebuilds the rows of all records that have history, in transactions of its own, each for some
+  /// of the records. Loading into the current table waits for each, so nothing newer is overwritten.
+  package func refoldAll(
+    over connection: PostgresConnection, progress: (Counts) -> Void = { _ in }
+  ) throws -> Counts {
+    var counts = Counts()
+    var last: String? = ""
+    while let previous = last {
+      let (some, end) = try self.locked(over: connection) {
+        let result = try connection.query(
+          """
+          SELECT _record_id FROM \(self.history.qualifiedName) WHERE _record_id > $1 \
+          GROUP BY _record_id ORDER BY _record_id LIMIT \(Self.recordCount)
+          """, [previous])
+        let records = (0..<result.rowCount).compactMap { result[$0, 0] }
+        return (try self.refold(records: records, over: connection), records.last)
+      }
+      counts.checked += some.checked
+      counts.changed += some.changed
+      last = end
+      progress(counts)
+    }
+    return counts
+  }
+  /// Rebuilds the rows of some records, in a transaction of its own like those of `refoldAll`.
+  package func refoldAlone(
+    records: [String], over connection: PostgresConnection
+  ) throws -> Counts {
+    try self.locked(over: connection) { try self.refold(records: records, over: connection) }
+  }
+
+  private func locked<Value>(
+    over connection: PostgresConnection, _ body: () throws -> Value
+  ) throws -> Value {
+    try connection.beginLoad()
+    do {
+      try connection.execute(
+        "LOCK TABLE \(self.current.definition.qualifiedName) IN SHARE ROW EXCLUSIVE MODE")
+      let value = try body()
+      try connection.execute("COMMIT")
+      return value
+    } catch {
+      // What has failed is told; a rollback that fails as well ends with the connection.
+      if connection.isConnected { try? connection.execute("ROLLBACK") }
+      throw error
+    }
+  }
+}

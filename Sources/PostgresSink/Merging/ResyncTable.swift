@@ -1,0 +1,164 @@
+internal import Digest
+package import PostgresClient
+
+/// What has to be read again from Salesforce: changes that came without their values, or could not
+/// be written.
+package struct ResyncTable {
+  package enum Kind: String, Sendable {
+    case overflow, wildcard, gap
+    case deadLetter = "dead_letter"
+  }
+
+  package struct Entry: Sendable, Equatable {
+    package var kind: Kind
+    /// Nil when the event could not be decoded so far.
+    package var recordID: String?
+    package var eventID: String?
+    package var replayID: String?
+    /// Milliseconds since 1970.
+    package var commitTimestamp: Int64?
+    package var epoch: Int32?
+    package var ordinal: Int64?
+
+    package init(
+      _ kind: Kind, recordID: String?, eventID: String?, replayID: String? = nil,
+      commitTimestamp: Int64? = nil, epoch: Int32? = nil, ordinal: Int64? = nil
+    ) {
+      self.kind = kind
+      self.recordID = recordID
+      // Events without an ID are not one and the same.
+      self.eventID = eventID?.isEmpty == true ? nil : eventID
+      self.replayID = replayID
+      self.commitTimestamp = commitTimestamp
+      self.epoch = epoch
+      self.ordinal = ordinal
+    }
+  }
+
+  private let entity: String
+  private let qualifiedName: String
+
+  package init(entity: String, schema: String) {
+    self.entity = entity
+    self.qualifiedName = Self.qualifiedName(schema: schema)
+  }
+
+  static func qualifiedName(schema: String) -> String {
+    Bookkeeping(schema: schema).qualified("_etl_resync")
+  }
+
+  /// Notes gap, overflow and wildcard events and unknown changes among the rows. What is noted
+  /// already stays as it is.
+  package func note(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    var entries: [Entry] = []
+    for index in rows {
+      let kind: Kind
+      switch buffer.rows[index].change {
+      case .gapCreate, .gapUpdate, .gapDelete, .gapUndelete, .unknown: kind = .gap
+      case .overflow: kind = .overflow
+      case .wildcard: kind = .wildcard
+      case .create, .update, .delete, .undelete, .event: continue
+      }
+      entries.append(Self.entry(kind, buffer, index))
+    }
+    try self.note(entries, over: connection)
+  }
+
+  /// Notes events that went to the dead letters, whatever their headers hold. What refuses their
+  /// rows (a key too long for an index, a character that the database's encoding lacks) may refuse
+  /// the note too; it is then made with less, and with an excerpt in place of such a value.
+  func noteDeadLetters(_ entries: [Entry], over connection: PostgresConnection) throws {
+    guard !entries.isEmpty else { return }
+    if try connection.refusal(of: { try self.note(entries, over: connection) }) == nil { return }
+    for entry in entries {
+      var short = entry
+      short.eventID = entry.eventID.map(Self.excerpt)
+      var plain = short
+      plain.recordID = entry.recordID.map(Self.excerpt)
+      plain.replayID = entry.replayID.map(Self.excerpt)
+      plain.commitTimestamp = nil
+      let isNoted = try [entry, short].contains { entry in
+        try connection.refusal { try self.note([entry], over: connection) } == nil
+      }
+      guard !isNoted else { continue }
+      try self.insert([plain], entity: Self.excerpt(self.entity), over: connection)
+    }
+  }
+
+  /// ASCII of at most 97 bytes, different for different texts; short ones in ASCII stay.
+  private static func excerpt(_ text: String) -> String {
+    let isShort = text.utf8.count <= 97 && text.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
+    if isShort { return text }
+    let kept = text.unicodeScalars.prefix(80).map { scalar in
+      (0x20..<0x7F).contains(scalar.value) ? Character(scalar) : "?"
+    }
+    return String(kept) + "_" + SHA256.hash(of: Array(text.utf8)).hex.prefix(16)
+  }
+
+  private func note(
+    _ entries: [Entry], over connection: PostgresConnection
+  ) throws(PostgresError) {
+    guard !entries.isEmpty else { return }
+    try self.insert(entries, entity: self.entity, over: connection)
+  }
+
+  /// A commit time that the database cannot hold is left out.
+  private func insert(
+    _ entries: [Entry], entity: String, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      INSERT INTO \(self.qualifiedName) \
+      (entity, kind, record_id, event_id, replay_id, commit_timestamp, epoch, ordinal) \
+      SELECT $1, kind, record_id, event_id, replay_id, \
+      '2000-01-01 00:00:00Z'::timestamptz + microseconds * interval '1 microsecond', \
+      epoch, ordinal \
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::integer[], \
+      $8::bigint[]) AS u (kind, record_id, event_id, replay_id, microseconds, epoch, ordinal) \
+      ON CONFLICT DO NOTHING
+      """,
+      [
+        entity, SQLArray.literal(entries.map(\.kind.rawValue)),
+        SQLArray.literal(entries.map(\.recordID)), SQLArray.literal(entries.map(\.eventID)),
+        SQLArray.literal(entries.map(\.replayID)),
+        SQLArray.literal(
+          entries.map { entry in
+            entry.commitTimestamp.flatMap { PostgresTimestamp(milliseconds: $0) }
+              .map { String($0.microseconds) }
+          }),
+        SQLArray.literal(entries.map { $0.epoch.map(String.init) }),
+        SQLArray.literal(entries.map { $0.ordinal.map(String.init) }),
+      ])
+  }
+
+  /// Marks dead letters as done whose events have arrived in the history after all.
+  func closeDeadLetters(
+    of recordIDs: [String], heldBy history: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    guard !recordIDs.isEmpty else { return }
+    try connection.query(
+      """
+      UPDATE \(self.qualifiedName) AS r SET done_at = now() WHERE r.entity = $1 \
+      AND r.kind = 'dead_letter' AND r.done_at IS NULL AND r.record_id = ANY($2::text[]) \
+      AND EXISTS (SELECT FROM \(history.qualifiedName) AS h \
+      WHERE h._record_id = r.record_id AND h._event_id = r.event_id)
+      """, [self.entity, SQLArray.literal(recordIDs)])
+  }
+
+  /// What is to be noted of a row.
+  package static func entry(_ kind: Kind, _ buffer: RowBuffer, _ index: Int) -> Entry {
+    let row = buffer.rows[index]
+    func text(_ range: Range<Int>) -> String? {
+      range.isEmpty ? nil : String(decoding: buffer.bytes[range], as: UTF8.self)
+    }
+    let replayID = RecordFold.metadataField(Self.replayIDField, of: row, buffer)
+    return Entry(
+      kind, recordID: text(row.recordID), eventID: text(row.eventID),
+      replayID: replayID.flatMap(text), commitTimestamp: row.commitTimestamp, epoch: row.epoch,
+      ordinal: row.ordinal)
+  }
+
+  private static let replayIDField = RecordFold.MetadataFields.index("_replay_id")
+}

@@ -1,0 +1,102 @@
+package import PostgresClient
+
+/// What a pipeline file says of a `postgres` sink (design page, section 5).
+package struct PostgresSinkConfiguration: Sendable, Equatable {
+  package enum Mode: String, Sendable, CaseIterable {
+    case both, history, current
+
+    package var tableKinds: [TableDefinition.Kind] {
+      switch self {
+      case .both: [.history, .current]
+      case .history: [.history]
+      case .current: [.current]
+      }
+    }
+  }
+
+  /// What becomes of the current row of a record that is deleted.
+  package enum DeletePolicy: String, Sendable, CaseIterable {
+    /// `_deleted_at` is set.
+    case mark
+    /// The row is deleted, its key kept in `_etl_tombstone`.
+    case remove
+  }
+
+  /// What happens when a schema has columns that the tables lack.
+  package enum Contract: String, Sendable, CaseIterable {
+    /// They are added.
+    case evolve
+    /// Nothing is created or changed; the run stops and says what is missing.
+    case freeze
+    /// They are left out. Tables of an entity never seen are created all the same.
+    case discard
+  }
+
+  /// Templates of table names; `{entity}` stands for the entity's name in the style of columns.
+  package struct TableNames: Sendable, Equatable {
+    package var current: String
+    package var history: String
+
+    package init(current: String = "{entity}", history: String = "{entity}_history") {
+      self.current = current
+      self.history = history
+    }
+
+    package func template(_ kind: TableDefinition.Kind) -> String {
+      switch kind {
+      case .current: self.current
+      case .history: self.history
+      }
+    }
+  }
+
+  package var connection: PostgresConnectionConfiguration
+  package var schema: String
+  package var mode: Mode
+  package var tables: TableNames
+  package var columns: SQLIdentifier.Style
+  package var delete: DeletePolicy
+  package var contract: Contract
+  /// Types other than the schema suggests, by the column's name in lines (`Amount`,
+  /// `BillingAddress_City`) or the dotted path of its field, either with the entity before it
+  /// (`Opportunity.Amount`) or without.
+  package var columnTypes: [String: PostgresType]
+  /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
+  /// the current table, or of the history where there is no other.
+  package var indexes: [String] = []
+
+  package init(
+    connection: PostgresConnectionConfiguration, schema: String = "salesforce", mode: Mode = .both,
+    tables: TableNames = TableNames(), columns: SQLIdentifier.Style = .lower,
+    delete: DeletePolicy = .mark, contract: Contract = .evolve,
+    columnTypes: [String: PostgresType] = [:]
+  ) {
+    self.connection = connection
+    self.schema = schema
+    self.mode = mode
+    self.tables = tables
+    self.columns = columns
+    self.delete = delete
+    self.contract = contract
+    self.columnTypes = columnTypes
+  }
+
+  /// Some table would be written to by both.
+  package func sharesTables(_ other: Self) -> Bool {
+    self.connection.url == other.connection.url && self.schema == other.schema
+      && self.columns == other.columns
+      && self.mode.tableKinds.contains { kind in
+        other.mode.tableKinds.contains(kind)
+          && self.tables.template(kind) == other.tables.template(kind)
+      }
+  }
+
+  /// - Parameter column: of a table that is made again; the names that lines use are not known then.
+  func isIndexed(_ column: TableState.Registered, of entity: String) -> Bool {
+    let path = column.path.split(separator: ".").joined(separator: "_")
+    let names = [column.name, column.path, path]
+    return self.indexes.contains { index in
+      names.contains { index == $0 || index == "\(entity).\($0)" }
+    }
+  }
+}

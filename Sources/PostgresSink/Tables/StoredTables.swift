@@ -1,0 +1,73 @@
+package import PostgresClient
+
+/// The two tables of an entity whose current rows can be rebuilt.
+package struct StoredTables: Sendable, Equatable {
+  package var entity: String
+  package var history: TableDefinition
+  package var current: TableDefinition
+}
+
+extension TableCatalog {
+  /// The entities that have both tables under the names this configuration gives them, as the
+  /// database and its bookkeeping describe them; sorted. Changes nothing.
+  package func storedTables(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [StoredTables] {
+    guard try self.missingBookkeeping(over: connection).isEmpty else { return [] }
+    let entities = try connection.query(
+      """
+      SELECT entity FROM \(self.bookkeeping.qualified("_etl_table")) \
+      GROUP BY entity HAVING count(DISTINCT kind) = 2 ORDER BY entity COLLATE "C"
+      """)
+    var stored: [StoredTables] = []
+    for row in 0..<entities.rowCount {
+      guard let entity = entities[row, 0] else { continue }
+      var state = try self.emptyState(ofEntity: entity, kinds: [.history, .current])
+      try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+      // Tables of other names belong to another pipeline.
+      guard
+        state.tables.allSatisfy({
+          $0.exists && $0.registeredEntity == entity && $0.registeredKind == $0.kind.rawValue
+        }), let history = state.definition(.history), let current = state.definition(.current)
+      else { continue }
+      stored.append(StoredTables(entity: entity, history: history, current: current))
+    }
+    return stored
+  }
+}
+
+extension EntityState {
+  /// The columns that all tables have, in the first table's order: the other's differs only where
+  /// it was without the column for a time.
+  var dataColumns: [TableColumn] {
+    guard let first = self.tables.first else { return [] }
+    var columns: [TableColumn] = []
+    for registered in first.registered {
+      guard self.tables.allSatisfy({ $0.column(registered.name) != nil }),
+        let actual = first.column(registered.name),
+        let type = PostgresType(oid: actual.typeOID)
+      else { continue }
+      columns.append(
+        TableColumn(
+          name: registered.name, type: type, path: registered.path,
+          salesforceType: registered.salesforceType, isCompound: registered.isCompound))
+    }
+    return columns
+  }
+
+  func definition(_ kind: TableDefinition.Kind) -> TableDefinition? {
+    self.tables.first { $0.kind == kind }.map { table in
+      let columns = self.dataColumns
+      var otherTypes: [String: UInt32] = [:]
+      for column in columns {
+        guard let found = table.column(column.name)?.typeOID,
+          PostgresType(oid: found) != column.type
+        else { continue }
+        otherTypes[column.name] = found
+      }
+      return TableDefinition(
+        kind: kind, entity: self.entity, schema: table.schema, name: table.name,
+        dataColumns: columns, otherTypes: otherTypes)
+    }
+  }
+}

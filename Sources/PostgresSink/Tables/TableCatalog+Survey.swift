@@ -1,0 +1,237 @@
+internal import Pipeline
+package import PostgresClient
+
+/// Actions in `_etl_journal` of a current table whose rows have to come from the history.
+enum Rebuilding {
+  static let begun = "rebuild"
+  static let done = "rebuilt"
+}
+
+/// Something that somebody has done to a table of the sink.
+package struct TableFinding: Sendable, Equatable {
+  package var entity: String
+  /// What was found, and what to do about it.
+  package var message: String
+  /// What a run makes of it; nil when it puts it right by itself.
+  package var disposition: PostgresError.Disposition?
+}
+
+/// The tables as the bookkeeping has them and as they are: for runs before the first row, and for
+/// commands that look.
+extension TableCatalog {
+  /// Everything that keeps rows from the tables of this sink, or that the next run puts right.
+  /// Changes nothing.
+  package func survey(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableFinding] {
+    let existing = try self.existingBookkeeping(over: connection)
+    var findings: [TableFinding] = []
+    let lost = Bookkeeping.names.filter { !existing.contains($0) }
+    if !existing.isEmpty, !lost.isEmpty {
+      findings.append(
+        TableFinding(entity: "", message: Self.lostBookkeeping(lost), disposition: nil))
+    }
+    for state in try self.registeredStates(existing, over: connection) {
+      for table in state.tables {
+        if !table.exists, table.kind == .current, state.hasHistoryToRebuildFrom {
+          findings.append(
+            TableFinding(
+              entity: state.entity,
+              message:
+                "postgres: table \(table.qualifiedName), the current of \(state.entity), was "
+                + "dropped or renamed: the next run makes it anew and fills it from the history",
+              disposition: nil))
+          continue
+        }
+        let error =
+          table.exists
+          ? table.obstacle() ?? table.renamedColumns.first.map { table.error($0) }
+          : table.missing(state.entity)
+        if let error {
+          findings.append(
+            TableFinding(
+              entity: state.entity, message: error.message, disposition: error.disposition))
+        }
+      }
+    }
+    return findings
+  }
+
+  static func lostBookkeeping(_ names: [String]) -> String {
+    "postgres: \(names.joined(separator: ", ")) "
+      + (names.count == 1 ? "is" : "are")
+      + " missing, although other tables of the bookkeeping are there: a run makes "
+      + (names.count == 1 ? "it" : "them") + " anew, without what was in "
+      + (names.count == 1 ? "it" : "them")
+  }
+
+  /// Makes anew the tables that are gone: current ones, to be filled from the history; others when
+  /// that is accepted.
+  ///
+  /// - Returns: what was done, one sentence each.
+  /// - Throws: `PostgresError` (lostTable) for a table that cannot be rebuilt.
+  package func restore(
+    acceptsMissing: Bool, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    var changes: [String] = []
+    let existing = try self.existingBookkeeping(over: connection)
+    for state in try self.registeredStates(existing, isMissing: true, over: connection) {
+      changes += try connection.transaction { () throws(PostgresError) in
+        try self.lock(over: connection)
+        var state = state
+        try state.read(over: connection, bookkeeping: existing)
+        let evolution = try TableEvolution(
+          state, self.mapping(of: state), self.configuration, acceptsMissing: acceptsMissing)
+        if !evolution.statements.isEmpty {
+          try connection.execute(evolution.statements.joined(separator: ";\n"))
+        }
+        return evolution.tables.changes
+      }
+    }
+    return changes
+  }
+
+  /// For tables that are made again while no event is at hand.
+  func mapping(of state: EntityState) -> TableMapping {
+    let isEvent =
+      state.tables.contains { $0.feed?.topic.hasPrefix("/event/") == true }
+      || state.entity.hasSuffix("__e")
+    return TableMapping(entity: state.entity, family: isEvent ? .platformEvent : .changeEvent)
+  }
+
+  /// Tables whose current rows still have to come from the history, by the journal.
+  package func unfilledTables(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [StoredTables] {
+    let unfilled = try connection.query(
+      """
+      SELECT table_name FROM (SELECT DISTINCT ON (table_name) table_name, action \
+      FROM \(self.bookkeeping.qualified("_etl_journal")) WHERE action = ANY ($1::text[]) \
+      ORDER BY table_name, id DESC) AS last WHERE action = $2
+      """, [SQLArray.literal([Rebuilding.begun, Rebuilding.done]), Rebuilding.begun])
+    guard unfilled.rowCount > 0 else { return [] }
+    let names = Set((0..<unfilled.rowCount).compactMap { unfilled[$0, 0] })
+    return try self.storedTables(over: connection).filter { names.contains($0.current.name) }
+  }
+
+  /// All rows of the table have come from the history.
+  package func noteFilled(
+    _ table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      INSERT INTO \(self.bookkeeping.qualified("_etl_journal")) (table_name, action, detail) \
+      VALUES ($1, $2, $3)
+      """, [table.name, Rebuilding.done, "from \(table.entity)'s history"])
+  }
+
+  /// - Throws: `PostgresError` (lostTable) when the schema of a sink that has run is not there:
+  ///   before another is made in its place, under whose name it cannot come back.
+  package func checkSchema(over connection: PostgresConnection) throws(PostgresError) {
+    let schemas = try connection.query(
+      """
+      SELECT n.nspname, n.nspname = $1 FROM pg_catalog.pg_namespace AS n WHERE n.nspname = $1 OR EXISTS (
+        SELECT FROM pg_catalog.pg_class AS c WHERE c.relnamespace = n.oid
+        AND c.relname = '_etl_checkpoint') ORDER BY 1
+      """, [self.configuration.schema])
+    let rows = 0..<schemas.rowCount
+    guard !rows.contains(where: { schemas[$0, 1] == "t" }) else { return }
+    let others = rows.compactMap { schemas[$0, 0] }.map { SQLIdentifier.quoted($0) }
+    let schema = SQLIdentifier.quoted(self.configuration.schema)
+    throw PostgresError(
+      .lostTable,
+      "postgres: schema \(schema), which earlier runs of this pipeline have used, is not there: it "
+        + "was dropped or renamed, or this is another database."
+        + (others.isEmpty
+          ? ""
+          : " The like of it are \(others.joined(separator: ", ")): ALTER SCHEMA … RENAME TO "
+            + "\(schema).")
+        + " Put it back; or begin a new epoch with 'run --accept-reset'")
+  }
+
+  /// Current tables of this sink that lack their live view.
+  package func currentTablesWithoutView(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [TableDefinition] {
+    guard self.configuration.mode != .history else { return [] }
+    let relations = try connection.query(
+      """
+      SELECT c.relname FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n \
+      ON n.oid = c.relnamespace WHERE n.nspname = $1
+      """, [self.configuration.schema])
+    let names = Set((0..<relations.rowCount).compactMap { relations[$0, 0] })
+    let registered = try connection.query(
+      "SELECT table_name, entity FROM \(self.bookkeeping.qualified("_etl_table")) WHERE kind = $1",
+      [TableDefinition.Kind.current.rawValue])
+    var tables: [TableDefinition] = []
+    for row in 0..<registered.rowCount {
+      guard let name = registered[row, 0], let entity = registered[row, 1], names.contains(name),
+        !names.contains(ReportingViews.liveName(name))
+          || !names.contains(ReportingViews.freshnessName),
+        try TableMapping.tableName(of: entity, .current, self.configuration) == name
+      else { continue }
+      var state = EntityState(
+        entity: entity,
+        tables: [TableState(kind: .current, schema: self.configuration.schema, name: name)])
+      try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+      if self.feeds(state), let table = state.definition(.current) { tables.append(table) }
+    }
+    return tables
+  }
+
+  /// Of the entities that this sink feeds, the tables it has made.
+  ///
+  /// - Parameter isMissing: only entities of which one is not there.
+  func registeredStates(
+    _ existing: Set<String>, isMissing: Bool = false, over connection: PostgresConnection
+  ) throws(PostgresError) -> [EntityState] {
+    guard existing.contains("_etl_table") else { return [] }
+    let tables = try connection.query(
+      """
+      SELECT t.table_name, t.entity, t.kind, c.oid IS NULL \
+      FROM \(self.bookkeeping.qualified("_etl_table")) AS t \
+      LEFT JOIN (pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n \
+      ON n.oid = c.relnamespace AND n.nspname = $1) ON c.relname = t.table_name \
+      ORDER BY t.entity COLLATE "C", t.kind DESC
+      """, [self.configuration.schema])
+    var states: [EntityState] = []
+    var incomplete: Set<String> = []
+    for row in 0..<tables.rowCount {
+      guard let name = tables[row, 0], let entity = tables[row, 1],
+        let kind = tables[row, 2].flatMap({ TableDefinition.Kind(rawValue: $0) }),
+        self.configuration.mode.tableKinds.contains(kind),
+        try TableMapping.tableName(of: entity, kind, self.configuration) == name
+      else { continue }
+      if tables[row, 3] == "t" { incomplete.insert(entity) }
+      let table = TableState(kind: kind, schema: self.configuration.schema, name: name)
+      if states.last?.entity == entity {
+        states[states.count - 1].tables.append(table)
+      } else {
+        states.append(EntityState(entity: entity, tables: [table]))
+      }
+    }
+    var own: [EntityState] = []
+    for var state in states where !isMissing || incomplete.contains(state.entity) {
+      try state.read(over: connection, bookkeeping: existing)
+      if self.feeds(state) { own.append(state) }
+    }
+    return own
+  }
+
+  /// By the journal; where it does not say, by the names of the topics.
+  ///
+  /// Tables that were dropped are missed only where events are going to come to them: of a channel
+  /// nobody knows before they do, if all tables of the entity are gone.
+  private func feeds(_ state: EntityState) -> Bool {
+    guard let feeder else { return true }
+    let isGone = !state.tables.contains { $0.exists }
+    if let feed = state.tables.lazy.compactMap(\.feed).first {
+      guard feed.pipeline == feeder.pipeline && feed.sink == feeder.sink else { return false }
+      return state.tables.allSatisfy { $0.exists }
+        || feeder.topics.contains(feed.topic) && !(isGone && TopicName.isChannel(feed.topic))
+    }
+    return feeder.topics.contains {
+      TopicName.isChannel($0) ? !isGone : TopicName.entity($0) == state.entity
+    }
+  }
+}

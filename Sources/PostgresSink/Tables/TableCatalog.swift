@@ -1,0 +1,224 @@
+package import Pipeline
+package import PostgresClient
+
+/// Keeps the tables of a sink in step with the schemas that arrive.
+///
+/// Everything that changes the database happens in short transactions of its own, apart from those
+/// that load rows, under the connection's lock timeout, and one at a time: changes begin with a
+/// lock on `_etl_table`. What another process has created at the same moment is taken as found.
+/// Used by one thread at a time.
+package final class TableCatalog {
+  let configuration: PostgresSinkConfiguration
+  let bookkeeping: Bookkeeping
+  /// Nil for one that only looks.
+  let feeder: TableFeeder?
+  /// Tables that are gone, and cannot be rebuilt, are made anew without rows.
+  package var acceptsMissing = false
+  private var hasBookkeeping = false
+  /// Receives a sentence for each table of the bookkeeping that was gone.
+  package var onRepair: ((String) -> Void)?
+
+  package init(_ configuration: PostgresSinkConfiguration, feeder: TableFeeder? = nil) {
+    self.configuration = configuration
+    self.feeder = feeder
+    self.bookkeeping = Bookkeeping(schema: configuration.schema)
+  }
+
+  /// Creates the schema and the sink's own tables where they are missing. A role that may not
+  /// create schemas needs one that is there.
+  package func prepare(over connection: PostgresConnection) throws(PostgresError) {
+    guard !self.hasBookkeeping else { return }
+    try self.survivingRaces { () throws(PostgresError) in
+      let statements = try self.missingBookkeeping(over: connection)
+      guard !statements.isEmpty else { return }
+      let existing = try self.existingBookkeeping(over: connection)
+      let lost = Bookkeeping.names.filter { !existing.contains($0) }
+      if !existing.isEmpty { self.onRepair?(Self.lostBookkeeping(lost)) }
+      try connection.transaction { () throws(PostgresError) in
+        try connection.execute(statements.joined(separator: ";\n"))
+      }
+    }
+    self.hasBookkeeping = true
+  }
+
+  /// The tables for a layout's rows; creates and changes what the contract allows. Call once for
+  /// each layout that appears, outside a transaction.
+  ///
+  /// - Throws: `PostgresError`: configuration for tables and names that do not fit, contract for
+  ///   what `freeze` does not allow, retry when a lock was not to be had in time.
+  package func tables(
+    for layout: RecordLayout, over connection: PostgresConnection
+  ) throws(PostgresError) -> LayoutTables {
+    try self.prepare(over: connection)
+    let mapping = try TableMapping(layout, self.configuration)
+    let empty = try self.emptyState(of: mapping)
+    return try self.survivingRaces { () throws(PostgresError) in
+      var state = empty
+      try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+      let evolution = try self.evolution(of: state, mapping, layout.topic)
+      guard !evolution.statements.isEmpty else { return evolution.tables }
+      do throws(PostgresError) {
+        return try connection.transaction { () throws(PostgresError) in
+          try self.lock(over: connection)
+          // What was read before may have been changed by whoever held the lock.
+          var state = empty
+          try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+          let evolution = try self.evolution(of: state, mapping, layout.topic)
+          if !evolution.statements.isEmpty {
+            try connection.execute(evolution.statements.joined(separator: ";\n"))
+          }
+          return evolution.tables
+        }
+      } catch {
+        // insufficient_privilege: a role that only writes rows loads tables that are there.
+        guard evolution.isOnlyFeed, error.sqlState == SQLState.insufficientPrivilege else {
+          throw error
+        }
+        try self.noteUnlocked(evolution.statements, over: connection)
+        return evolution.tables
+      }
+    }
+  }
+
+  private func evolution(
+    of state: EntityState, _ mapping: TableMapping, _ topic: String
+  ) throws(PostgresError) -> TableEvolution {
+    try TableEvolution(
+      state, mapping, self.configuration, feeder: self.feeder, topic: topic,
+      acceptsMissing: self.acceptsMissing)
+  }
+
+  /// Where the role may write no journal either, nothing is noted.
+  private func noteUnlocked(
+    _ statements: [String], over connection: PostgresConnection
+  ) throws(PostgresError) {
+    do throws(PostgresError) {
+      try connection.transaction { () throws(PostgresError) in
+        try connection.execute(statements.joined(separator: ";\n"))
+      }
+    } catch {
+      guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
+    }
+  }
+
+  /// Finds out whether the tables still are what they were when the rows for them were encoded.
+  ///
+  /// - Parameter sqlState: what the database has refused, if it has.
+  /// - Returns: false when a table is gone that `restore` makes anew.
+  /// - Throws: `PostgresError` saying what was altered, and what to do.
+  package func check(
+    _ tables: LayoutTables, after sqlState: String? = nil, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    let definitions = [tables.history, tables.current].compactMap { $0 }
+    guard let entity = definitions.first?.entity else { return true }
+    var state = EntityState(
+      entity: entity,
+      tables: definitions.map { TableState(kind: $0.kind, schema: $0.schema, name: $0.name) })
+    try state.read(over: connection, bookkeeping: try self.existingBookkeeping(over: connection))
+    for (table, definition) in zip(state.tables, definitions) {
+      guard table.exists else {
+        if table.kind == .current, state.hasHistoryToRebuildFrom { return false }
+        throw table.missing(entity)
+      }
+      if let obstacle = table.obstacle() { throw obstacle }
+      if let renamed = table.renamedColumns.first { throw table.error(renamed) }
+      // feature_not_supported
+      if sqlState == "0A000", let rules = table.condition.unsupported(table) { throw rules }
+      // not_null_violation
+      if sqlState == SQLState.notNullViolation, let column = table.refusingColumn() { throw column }
+      for column in definition.dataColumns {
+        let found = table.column(column.name)
+        guard let found, definition.isExpected(found.typeOID, of: column) else {
+          throw PostgresError(
+            .configuration,
+            "postgres: column \(column.quotedName) of \(table.qualifiedName) was "
+              + (found.map { "altered to \($0.sqlType)" } ?? "removed")
+              + " during the run; run again")
+        }
+      }
+    }
+    return true
+  }
+
+  /// Changes of tables happen one at a time.
+  func lock(over connection: PostgresConnection) throws(PostgresError) {
+    try connection.execute(
+      "LOCK TABLE \(self.bookkeeping.qualified("_etl_table")) IN SHARE ROW EXCLUSIVE MODE")
+  }
+
+  func emptyState(of mapping: TableMapping) throws(PostgresError) -> EntityState {
+    var kinds = self.configuration.mode.tableKinds
+    if mapping.family == .platformEvent {
+      guard kinds.contains(.history) else {
+        throw PostgresError(
+          .configuration,
+          "postgres: \(mapping.entity) is a platform event, which has no current state; set mode "
+            + "to history or both")
+      }
+      kinds = [.history]
+    }
+    return try self.emptyState(ofEntity: mapping.entity, kinds: kinds)
+  }
+
+  func emptyState(
+    ofEntity entity: String, kinds: [TableDefinition.Kind]
+  ) throws(PostgresError) -> EntityState {
+    var tables: [TableState] = []
+    for kind in kinds {
+      let name = try TableMapping.tableName(of: entity, kind, self.configuration)
+      if let other = tables.first(where: { $0.name == name }) {
+        throw PostgresError(
+          .configuration,
+          "postgres: tables.\(other.kind.rawValue) and tables.\(kind.rawValue) both give "
+            + "\(entity) the table \"\(name)\"")
+      }
+      tables.append(TableState(kind: kind, schema: self.configuration.schema, name: name))
+    }
+    return EntityState(entity: entity, tables: tables)
+  }
+
+  func missingBookkeeping(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    let schema = try connection.query(
+      "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1", [self.configuration.schema])
+    return self.bookkeeping.statements(
+      schemaExists: schema.rowCount > 0, existing: try self.existingBookkeeping(over: connection))
+  }
+
+  /// Names of the sink's own tables that are there.
+  func existingBookkeeping(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> Set<String> {
+    let tables = try connection.query(
+      """
+      SELECT c.relname FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname LIKE '\\_etl\\_%'
+      """, [self.configuration.schema])
+    var existing: Set<String> = []
+    for row in 0..<tables.rowCount { existing.insert(tables[row, 0] ?? "") }
+    return existing.intersection(Bookkeeping.names)
+  }
+
+  /// Runs `body` again when another process has created the same at the same moment.
+  private func survivingRaces<Value>(
+    _ body: () throws(PostgresError) -> Value
+  ) throws(PostgresError) -> Value {
+    // Each loss means that something more is there; a few are all that one schema can need.
+    for _ in 0..<5 {
+      do throws(PostgresError) {
+        return try body()
+      } catch {
+        // Duplicate schema, table, column, object; and what two creators of one name get from the
+        // system catalogue's own unique indexes.
+        let races: Set<String?> = [
+          SQLState.duplicateSchema, SQLState.duplicateTable, SQLState.duplicateColumn,
+          SQLState.duplicateObject, SQLState.uniqueViolation,
+        ]
+        guard races.contains(error.sqlState) else { throw error }
+      }
+    }
+    return try body()
+  }
+}

@@ -1,0 +1,82 @@
+internal import PostgresClient
+
+/// What somebody may have put on a table, or taken from it, besides columns.
+struct TableCondition: Sendable {
+  /// Names of privileges that the role lacks, on the table as a whole and on its columns.
+  var missingPrivileges: [String] = []
+  var role = ""
+  /// A history that only takes rows one by one: COPY is not for tables with policies.
+  var hasRowSecurity = false
+  /// Names of rules with which the statements that load a current table are refused.
+  var refusedRules: String?
+  /// Names of all rules but those of SELECT.
+  var rules: String?
+}
+
+extension TableCondition {
+  init(_ table: TableState, over connection: PostgresConnection) throws(PostgresError) {
+    let needed =
+      switch table.kind {
+      case .history: ["INSERT"]
+      case .current: ["SELECT", "INSERT", "UPDATE"]
+      }
+    // The history is loaded by COPY, which knows no rules, and a row is deleted by nobody but
+    // 'delete: remove': UPDATE and INSERT.
+    let events = table.kind == .current ? ["2", "3"] : []
+    let result = try connection.query(
+      """
+      SELECT current_user, row_security_active(c.oid),
+        (SELECT string_agg(p, ', ') FROM unnest($3::text[]) AS p
+          WHERE NOT has_table_privilege(c.oid, p) AND NOT has_any_column_privilege(c.oid, p)),
+        (SELECT string_agg(r.rulename::text, ', ' ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r
+          WHERE r.ev_class = c.oid AND r.ev_enabled IN ('O', 'A')
+          AND r.ev_type::text = ANY ($4::text[])),
+        (SELECT string_agg(r.rulename::text, ', ' ORDER BY r.rulename) FROM pg_catalog.pg_rewrite r
+          WHERE r.ev_class = c.oid AND r.ev_enabled IN ('O', 'A') AND r.ev_type <> '1')
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p')
+      """, [table.schema, table.name, SQLArray.literal(needed), SQLArray.literal(events)])
+    guard result.rowCount == 1 else { return }
+    self.role = result[0, 0] ?? ""
+    self.hasRowSecurity = table.kind == .history && result[0, 1] == "t"
+    self.missingPrivileges = result[0, 2].map { [$0] } ?? []
+    self.refusedRules = result[0, 3]
+    self.rules = result[0, 4]
+  }
+
+  /// Why rows cannot be written to the table as it is; what to do about it.
+  func obstacle(_ table: TableState) -> PostgresError? {
+    let name = table.qualifiedName
+    if let privileges = self.missingPrivileges.first {
+      let role = SQLIdentifier.quoted(self.role)
+      return PostgresError(
+        .refused,
+        "postgres: role \(self.role) may not \(privileges) on table \(name): let its owner execute "
+          + "GRANT \(privileges) ON \(name) TO \(role)")
+    }
+    if self.hasRowSecurity {
+      return PostgresError(
+        .configuration,
+        "postgres: table \(name) has row-level security, with which COPY is refused to role "
+          + "\(self.role): let a "
+          + "superuser execute ALTER ROLE \(SQLIdentifier.quoted(self.role)) BYPASSRLS, or the owner "
+          + "of the table ALTER TABLE \(name) DISABLE ROW LEVEL SECURITY")
+    }
+    if let refusedRules { return Self.refusal(refusedRules, of: table) }
+    return nil
+  }
+
+  /// What the server may have meant by refusing a statement as not supported.
+  func unsupported(_ table: TableState) -> PostgresError? {
+    self.rules.map { Self.refusal($0, of: table) }
+  }
+
+  private static func refusal(_ rules: String, of table: TableState) -> PostgresError {
+    PostgresError(
+      .configuration,
+      "postgres: table \(table.qualifiedName) has rules (\(rules)) with which the server refuses the "
+        + "statements that write its rows, or sends the rows elsewhere: DROP RULE … ON "
+        + "\(table.qualifiedName), or use a trigger")
+  }
+}

@@ -1,0 +1,176 @@
+package import Pipeline
+package import PostgresClient
+
+/// Which columns the fields of a layout become, and of what type, whatever the tables hold so far.
+///
+/// A function of layout and configuration alone.
+package struct TableMapping: Sendable {
+  package struct Field: Sendable {
+    /// SQL name; of at most 63 bytes.
+    package var name: String
+    /// What the schema suggests, or the configuration says.
+    package var type: PostgresType
+    /// Of columns that earlier versions have made for such a field: they are kept as they are.
+    package var earlierType: PostgresType?
+    /// Dotted: `BillingAddress.City`.
+    package var path: String
+    package var salesforceType: String?
+    package var content: Column.Content
+    /// New tables get an index on it.
+    package var isIndexed = false
+
+    /// Which columns are the field's own, the best first.
+    var acceptedTypes: [PostgresType] { [self.type] + (self.earlierType.map { [$0] } ?? []) }
+  }
+
+  package let entity: String
+  package let schemaID: String
+  package let family: RecordLayout.Family
+  /// In the order of the layout's columns.
+  package let fields: [Field]
+
+  /// Of no layout: what is known of an entity without one.
+  init(entity: String, family: RecordLayout.Family) {
+    self.entity = entity
+    self.schemaID = ""
+    self.family = family
+    self.fields = []
+  }
+
+  /// - Throws: `PostgresError` (configuration) for names that are taken twice, or that tables have
+  ///   for themselves; both paths are named.
+  package init(
+    _ layout: RecordLayout, _ configuration: PostgresSinkConfiguration
+  ) throws(PostgresError) {
+    self.entity = layout.entity
+    // As the journal will hold it, so that it is known again.
+    self.schemaID = PostgresText.storable(layout.schemaID)
+    self.family = layout.family
+    var fields: [Field] = []
+    var paths = Self.reservedNames(layout.family)
+    for column in layout.columns where !column.isMetadata {
+      let path = column.path.joined(separator: ".")
+      let name = SQLIdentifier.name(column.name, configuration.columns)
+      guard !name.isEmpty, !name.unicodeScalars.contains("\0") else {
+        throw PostgresError(
+          .configuration,
+          "postgres: \(layout.entity).\(path) has a name that no column can have; rename it in a "
+            + "stage")
+      }
+      if let other = paths.updateValue(path, forKey: name) {
+        throw PostgresError(
+          .configuration,
+          "postgres: \(other) and field \(path) of \(layout.entity) (schema \(layout.schemaID)) "
+            + "would both be column \"\(name)\"; rename or drop one in a stage")
+      }
+      let wanted = PostgresType(column)
+      let configured = Self.configuredType(of: column, layout.entity, configuration)
+      let type = configured ?? wanted
+      guard CellEncoding.operation(from: column, to: type) != nil else {
+        throw PostgresError(
+          .configuration,
+          "postgres: column_types: \(layout.entity).\(path), which would be \(wanted.sqlName), "
+            + "cannot be written as \(type.sqlName)")
+      }
+      fields.append(
+        Field(
+          name: name, type: type,
+          earlierType: configured == nil ? PostgresType.earlier(column, type) : nil, path: path,
+          salesforceType: column.salesforceType, content: column.content,
+          isIndexed: configuration.indexes.contains { index in
+            [column.name, path, name].contains { [$0, "\(layout.entity).\($0)"].contains(index) }
+          }))
+    }
+    self.fields = fields
+  }
+
+  /// The tables' own columns. Records have no field called Id, so `id` is free for change events
+  /// as a rule; a platform event has no current table, where it would matter.
+  private static func reservedNames(_ family: RecordLayout.Family) -> [String: String] {
+    var names: [String: String] = [:]
+    for kind in TableDefinition.Kind.allCases
+    where family == .changeEvent || kind == .history {
+      for column in TableDefinition.fixedColumns(kind) {
+        names[column.name] = "the \(kind.rawValue) table's own column \(column.name)"
+      }
+    }
+    return names
+  }
+
+  private static func configuredType(
+    of column: Column, _ entity: String, _ configuration: PostgresSinkConfiguration
+  ) -> PostgresType? {
+    let types = configuration.columnTypes
+    guard !types.isEmpty else { return nil }
+    return self.typeKeys(of: column, entity).lazy.compactMap { types[$0] }.first
+  }
+
+  /// Under which keys `column_types` may have the column, the first that is there counts.
+  static func typeKeys(of column: Column, _ entity: String) -> [String] {
+    let path = column.path.joined(separator: ".")
+    return ["\(entity).\(column.name)", "\(entity).\(path)", column.name, path]
+  }
+
+  /// - Throws: `PostgresError` (configuration) when the template gives no usable name.
+  package static func tableName(
+    of entity: String, _ kind: TableDefinition.Kind, _ configuration: PostgresSinkConfiguration
+  ) throws(PostgresError) -> String {
+    let template = configuration.tables.template(kind)
+    let parts = template.split(separator: "{entity}", omittingEmptySubsequences: false)
+    let name = SQLIdentifier.shortened(
+      parts.joined(separator: SQLIdentifier.name(entity, configuration.columns)))
+    let isTaken = name.hasPrefix("_etl_") || name == "_freshness"
+    guard !name.isEmpty, !isTaken, !name.unicodeScalars.contains("\0") else {
+      throw PostgresError(
+        .configuration,
+        "postgres: tables.\(kind.rawValue): '\(template)' gives entity \(entity) the table "
+          + "\"\(name)\", a name that is empty or reserved; choose another")
+    }
+    return name
+  }
+}
+
+extension PostgresType {
+  /// What a column becomes unless the configuration says otherwise (design page, section 5).
+  init(_ column: Column) {
+    switch column.content {
+    case .constant: self = .text
+    case .record: self = .jsonb
+    case .slot(_, let type): self.init(type, salesforceType: column.salesforceType)
+    }
+  }
+
+  /// Percent and number fields were `double precision` before they became `numeric`, in which
+  /// `round(x, 2)` works and sums are those of the decimals that people have entered.
+  fileprivate static func earlier(_ column: Column, _ type: PostgresType) -> PostgresType? {
+    guard type == .numeric, case .slot(_, .double) = column.content else { return nil }
+    return .doublePrecision
+  }
+
+  /// Types of Salesforce whose values are decimals, sent as doubles. The parts of geolocations have
+  /// no type, and stay what they are.
+  private static let decimalTypes: Set<Substring> = ["Currency", "Double", "Percent"]
+
+  init(_ type: ColumnType, salesforceType: String?) {
+    let meaning = salesforceType?.split(separator: ":").dropFirst().first
+    switch type {
+    case .boolean: self = .boolean
+    case .int32: self = .integer
+    case .int64: self = .bigint
+    case .float: self = .real
+    case .double:
+      self = meaning.map(Self.decimalTypes.contains) == true ? .numeric : .doublePrecision
+    case .string: self = meaning == "MultiEnum" ? .textArray : .text
+    case .enumeration: self = .text
+    case .bytes: self = .bytea
+    case .decimal: self = .numeric
+    case .uuid: self = .uuid
+    case .date: self = .date
+    case .time: self = .time
+    case .timestamp(_, let isLocal): self = isLocal ? .timestamp : .timestamptz
+    case .duration: self = .interval
+    case .stringList, .fieldSet: self = .textArray
+    case .json: self = .jsonb
+    }
+  }
+}

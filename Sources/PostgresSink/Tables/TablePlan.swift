@@ -1,0 +1,109 @@
+package import Pipeline
+package import PostgresClient
+
+/// What a run would change in a database for layouts that are known beforehand.
+package struct TablePlan: Sendable, Equatable {
+  /// In the order of execution, without semicolons.
+  package var statements: [String] = []
+  /// Why contract `freeze` would end the run until the statements have been executed; one sentence
+  /// per schema.
+  package var refusals: [String] = []
+  /// Tables that somebody has dropped and the statements make anew; one sentence each.
+  package var notes: [String] = []
+  /// Fields that contract `discard` leaves out, by entity.
+  package var discarded: [String: [String]] = [:]
+  /// The tables that rows would be written to.
+  package var tables: [TableDefinition] = []
+
+  /// SQL text that `psql` takes; empty when nothing is missing.
+  package var sql: String { self.statements.map { $0 + ";\n" }.joined() }
+}
+
+extension TableCatalog {
+  /// The statements that `prepare` and then `tables` for each of the layouts would execute. Reads
+  /// the database, changes nothing.
+  package func plan(
+    _ layouts: [RecordLayout], over connection: PostgresConnection
+  ) throws(PostgresError) -> TablePlan {
+    var plan = TablePlan(statements: try self.missingBookkeeping(over: connection))
+    let existing = try self.existingBookkeeping(over: connection)
+    var states: [String: EntityState] = [:]
+    var tables: [String: [TableDefinition]] = [:]
+    if let conflict = try self.feedConflicts(existing, over: connection).first {
+      throw conflict.error
+    }
+    for layout in layouts {
+      let mapping = try TableMapping(layout, self.configuration)
+      var state: EntityState
+      if let known = states[layout.entity] {
+        state = known
+      } else {
+        state = try self.emptyState(of: mapping)
+        try state.read(over: connection, bookkeeping: existing)
+      }
+      let evolution = try self.evolution(state, mapping, topic: layout.topic, for: &plan)
+      plan.statements += evolution.statements
+      states[layout.entity] = evolution.state
+      let made = evolution.tables
+      tables[layout.entity] = [made.history, made.current].compactMap { $0 }
+      let discarded = zip(mapping.fields, made.columnIndices).filter { $0.1 == nil }.map(\.0.path)
+      if !discarded.isEmpty { plan.discarded[layout.entity, default: []] += discarded }
+    }
+    // Tables that are gone, of channels too, whose layouts nobody knows beforehand.
+    for state in try self.registeredStates(existing, isMissing: true, over: connection)
+    where states[state.entity] == nil {
+      let evolution = try self.evolution(
+        state, self.mapping(of: state), topic: nil, for: &plan)
+      plan.statements += evolution.statements
+      tables[state.entity] = [evolution.tables.history, evolution.tables.current].compactMap { $0 }
+    }
+    plan.tables = tables.sorted { $0.key < $1.key }.flatMap(\.value)
+    return plan
+  }
+
+  /// What has to change, whatever the contract forbids and whatever is lost: that is what the plan is
+  /// asked for.
+  private func evolution(
+    _ state: EntityState, _ mapping: TableMapping, topic: String?, for plan: inout TablePlan
+  ) throws(PostgresError) -> TableEvolution {
+    var configuration = self.configuration
+    var acceptsMissing = false
+    while true {
+      do throws(PostgresError) {
+        let evolution = try TableEvolution(
+          state, mapping, configuration, feeder: self.feeder, topic: topic,
+          acceptsMissing: acceptsMissing)
+        plan.notes += evolution.repairs
+        return evolution
+      } catch {
+        switch error.disposition {
+        case .contract where configuration.contract != .evolve: configuration.contract = .evolve
+        case .lostTable where !acceptsMissing: acceptsMissing = true
+        default: throw error
+        }
+        plan.refusals.append(error.message)
+      }
+    }
+  }
+
+  /// The plan for everything a run makes, views included, on a connection of its own that may not
+  /// write.
+  package static func plan(
+    _ layouts: [RecordLayout], _ configuration: PostgresSinkConfiguration,
+    feeder: TableFeeder? = nil
+  ) throws(PostgresError) -> TablePlan {
+    let connection = try PostgresConnection(configuration.connection)
+    return try connection.transaction { () throws(PostgresError) in
+      try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+      let catalog = TableCatalog(configuration, feeder: feeder)
+      let hasTables = try catalog.existingBookkeeping(over: connection).contains("_etl_table")
+      var plan = try catalog.plan(layouts, over: connection)
+      guard !plan.tables.isEmpty else { return plan }
+      let views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
+      plan.statements += try views.plan(
+        plan.tables.filter { $0.kind == .current }, hasBookkeeping: hasTables,
+        over: connection)
+      return plan
+    }
+  }
+}

@@ -1,0 +1,200 @@
+internal import PostgresClient
+
+/// A table of the sink as the database and its bookkeeping describe it.
+struct TableState: Sendable {
+  struct Column: NamedColumn, Equatable {
+    var name: String
+    var typeOID: UInt32
+    /// As `format_type` writes it.
+    var sqlType: String
+    /// `pg_attribute.attnum`; 0 for one that is about to be made.
+    var number = 0
+    var isNotNull = false
+    /// Or an identity, or generated, or of a table whose trigger may fill it.
+    var hasDefault = false
+  }
+
+  /// A row of `_etl_column`.
+  struct Registered: NamedColumn, Equatable {
+    var name: String
+    var ordinal: Int
+    var path: String
+    var salesforceType: String?
+    /// `PostgresType.sqlName` of what the column was made as.
+    var sqlType: String
+    /// Noted in the journal, which a role can write to that may not alter tables.
+    var isCompound = false
+  }
+
+  let kind: TableDefinition.Kind
+  let schema: String
+  let name: String
+  /// `pg_class.relkind`; nil when there is no such relation.
+  var relationKind: String?
+  /// In the table's order.
+  var columns = ColumnList<Column>()
+  /// In the order of ordinals.
+  var registered = ColumnList<Registered>()
+  /// Numbers of columns that were dropped.
+  var droppedNumbers: [Int] = []
+  /// By `_etl_table`.
+  var registeredEntity: String?
+  var registeredKind: String?
+  /// Nil when nobody is known to write to it.
+  var feed: TableFeed?
+  var condition = TableCondition()
+  /// Of one that is not there: a table that may be it under another name, qualified.
+  var namesake: String?
+
+  init(kind: TableDefinition.Kind, schema: String, name: String) {
+    self.kind = kind
+    self.schema = schema
+    self.name = name
+  }
+
+  /// About to be created: a contract says nothing about its columns.
+  var isNew = false
+
+  var exists: Bool { self.relationKind != nil }
+
+  var qualifiedName: String {
+    SQLIdentifier.quoted(self.schema) + "." + SQLIdentifier.quoted(self.name)
+  }
+
+  func column(_ name: String) -> Column? { self.columns[name] }
+}
+
+/// All that `TableEvolution` has to know of an entity.
+struct EntityState: Sendable {
+  let entity: String
+  var tables: [TableState]
+  /// Schemas whose columns the tables have had before.
+  var knownSchemas: Set<String> = []
+
+  /// Current rows can be rebuilt.
+  var hasHistoryToRebuildFrom: Bool {
+    self.tables.contains {
+      $0.kind == .history && $0.isTable && !$0.isNew && $0.registeredEntity != nil
+    }
+  }
+}
+
+extension EntityState {
+  /// Reads what there is.
+  ///
+  /// - Parameter bookkeeping: those of the sink's own tables that are there.
+  mutating func read(
+    over connection: PostgresConnection, bookkeeping: Set<String>
+  ) throws(PostgresError) {
+    for index in self.tables.indices {
+      let empty = self.tables[index]
+      self.tables[index] = TableState(kind: empty.kind, schema: empty.schema, name: empty.name)
+      // In this order: a table that another process makes meanwhile is not taken for one that is gone.
+      try self.tables[index].readRegistration(bookkeeping, over: connection)
+      try self.tables[index].readColumns(over: connection)
+      if self.tables[index].exists {
+        self.tables[index].condition = try TableCondition(self.tables[index], over: connection)
+      }
+      if !self.tables[index].exists, self.tables[index].registeredEntity != nil {
+        self.tables[index].namesake = try self.tables[index].findNamesake(over: connection)
+      }
+      guard bookkeeping.contains("_etl_journal") else { continue }
+      let schemas = try connection.query(
+        """
+        SELECT DISTINCT schema_id FROM \(Bookkeeping(schema: empty.schema).qualified("_etl_journal"))
+        WHERE table_name = $1 AND action = 'schema'
+        """, [empty.name])
+      for row in 0..<schemas.rowCount { self.knownSchemas.insert(schemas[row, 0] ?? "") }
+    }
+  }
+}
+
+extension TableState.Registered {
+  /// What the journal says of a compound column: columns may be renamed, but never change the field
+  /// and the type that they were made for.
+  var compoundNote: String { "\(self.path) as \(self.sqlType)" }
+}
+
+extension TableState {
+  fileprivate mutating func readColumns(
+    over connection: PostgresConnection
+  ) throws(PostgresError) {
+    // A domain that may not be null: COPY, which loads the history, does not ask for it.
+    let result = try connection.query(
+      """
+      SELECT c.relkind, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod), a.attnum,
+        a.attnotnull OR t.typnotnull AND $3::boolean,
+        a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
+          OR EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid
+            AND g.tgtype & 7 = 7 AND g.tgenabled IN ('O', 'A')), a.attisdropped
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+      LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+      WHERE n.nspname = $1 AND c.relname = $2
+      ORDER BY a.attnum
+      """, [self.schema, self.name, "\(self.kind == .current)"])
+    for row in 0..<result.rowCount {
+      self.relationKind = result[row, 0]
+      let number = result[row, 4].flatMap { Int($0) } ?? 0
+      if result[row, 7] == "t" {
+        self.droppedNumbers.append(number)
+        continue
+      }
+      guard let name = result[row, 1], let type = result[row, 2].flatMap(UInt32.init) else {
+        continue
+      }
+      self.columns.append(
+        Column(
+          name: name, typeOID: type, sqlType: result[row, 3] ?? "", number: number,
+          isNotNull: result[row, 5] == "t", hasDefault: result[row, 6] == "t"))
+    }
+  }
+
+  fileprivate mutating func readRegistration(
+    _ existing: Set<String>, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    let bookkeeping = Bookkeeping(schema: self.schema)
+    if existing.contains("_etl_table") {
+      let table = try connection.query(
+        "SELECT entity, kind FROM \(bookkeeping.qualified("_etl_table")) WHERE table_name = $1",
+        [self.name])
+      if table.rowCount > 0 {
+        self.registeredEntity = table[0, 0]
+        self.registeredKind = table[0, 1]
+      }
+    }
+    if existing.contains("_etl_journal") {
+      let feed = try connection.query(
+        """
+        SELECT detail FROM \(bookkeeping.qualified("_etl_journal")) \
+        WHERE table_name = $1 AND action = $2 ORDER BY id DESC LIMIT 1
+        """, [self.name, TableFeed.action])
+      if feed.rowCount > 0 { self.feed = feed[0, 0].flatMap { TableFeed(detail: $0) } }
+    }
+    guard existing.contains("_etl_column") else { return }
+    let columns = try connection.query(
+      """
+      SELECT column_name, ordinal, path, salesforce_type, pg_type
+      FROM \(bookkeeping.qualified("_etl_column")) WHERE table_name = $1
+      ORDER BY ordinal, column_name
+      """, [self.name])
+    var compound: Set<String> = []
+    if existing.contains("_etl_journal") {
+      let compounds = try connection.query(
+        """
+        SELECT DISTINCT detail FROM \(bookkeeping.qualified("_etl_journal"))
+        WHERE table_name = $1 AND action = 'compound'
+        """, [self.name])
+      compound = Set((0..<compounds.rowCount).map { compounds[$0, 0] ?? "" })
+    }
+    for row in 0..<columns.rowCount {
+      var column = Registered(
+        name: columns[row, 0] ?? "", ordinal: columns[row, 1].flatMap(Int.init) ?? 0,
+        path: columns[row, 2] ?? "", salesforceType: columns[row, 3],
+        sqlType: columns[row, 4] ?? "")
+      column.isCompound = compound.contains(column.compoundNote)
+      self.registered.append(column)
+    }
+  }
+}

@@ -1,0 +1,266 @@
+package import PostgresClient
+
+/// Views for those who report: `<table>_live`, the rows of a current table that are not deleted, and
+/// `_freshness`, how far and how whole every table is.
+package struct ReportingViews {
+  private let schema: String
+  private let style: SQLIdentifier.Style
+
+  /// - Parameter columns: the style of column names.
+  package init(schema: String, columns: SQLIdentifier.Style = .lower) {
+    self.schema = schema
+    self.style = columns
+  }
+
+  package enum Outcome: Sendable, Equatable {
+    case unchanged, created, replaced
+    /// Dropped and made anew, since its columns are others; grants on it are gone.
+    case remade
+    /// Other views stand on it, and it is left as it was.
+    case kept
+  }
+
+  /// Makes the live view of a current table fit the table, in the open transaction.
+  package func updateLive(
+    _ table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> Outcome {
+    let (view, fit) = try self.live(table, over: connection)
+    return try self.update(
+      name: Self.liveName(table.name), fit: fit, query: view.query, over: connection)
+  }
+
+  private func live(
+    _ table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> (view: LiveView, fit: Fit) {
+    let existing = try self.columns(of: Self.liveName(table.name), over: connection)
+    let view = LiveView(
+      table, style: self.style, types: try self.types(of: table, over: connection),
+      existing: existing)
+    return (view, Fit(existing, view.columns))
+  }
+
+  /// As `format_type` writes them: somebody may have made a `varchar(80)` of a text, which passes for
+  /// one.
+  private func types(
+    of table: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String: String] {
+    let found = try connection.query(
+      """
+      SELECT a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
+      JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 \
+      AND NOT a.attisdropped
+      """, [table.schema, table.name])
+    let wanted = Dictionary(
+      table.dataColumns.map { ($0.name, $0.type) }, uniquingKeysWith: { first, _ in first })
+    var types: [String: String] = [:]
+    for row in 0..<found.rowCount {
+      // In a plan the column may be about to be replaced by one of another type.
+      guard let name = found[row, 0], let oid = found[row, 1].flatMap(UInt32.init),
+        let type = wanted[name], PostgresType(oid: oid) == type
+      else { continue }
+      types[name] = found[row, 2]
+    }
+    return types
+  }
+
+  /// SQL name, not quoted, of the live view of a table.
+  package static func liveName(_ table: String) -> String {
+    SQLIdentifier.shortened("\(table)_live")
+  }
+
+  /// Makes `_freshness` of all tables of the schema, in the open transaction: a row per table and
+  /// sink that feeds it, by what the sinks store with their positions.
+  package func updateFreshness(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> Outcome {
+    let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
+    return try self.update(
+      name: Self.freshnessName, fit: try self.freshnessFit(over: connection),
+      query: self.freshness(tables), over: connection)
+  }
+
+  /// `_freshness` is there, as an earlier version has made it.
+  package func isFreshnessOutdated(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    switch try self.freshnessFit(over: connection) {
+    case .none, .same: false
+    case .extensible, .other: true
+    }
+  }
+
+  /// The statements by which the views would come to fit these tables. Changes nothing.
+  ///
+  /// - Parameters:
+  ///   - tables: current tables as they are going to be.
+  ///   - hasBookkeeping: false while the sink's own tables are not there.
+  /// - Returns: without semicolons; empty when every view fits.
+  package func plan(
+    _ tables: [TableDefinition], hasBookkeeping: Bool, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    var statements: [String] = []
+    for table in tables {
+      let name = Self.liveName(table.name)
+      let (view, fit) = try self.live(table, over: connection)
+      switch fit {
+      case .same: break
+      case .none, .extensible: statements.append(self.create(name, view.query))
+      case .other:
+        statements.append("DROP VIEW \(self.qualified(name))")
+        statements.append(self.create(name, view.query))
+      }
+    }
+    let before = try self.currentTables(
+      adding: [], hasBookkeeping: hasBookkeeping, over: connection)
+    let after = try self.currentTables(
+      adding: tables.map(\.name), hasBookkeeping: hasBookkeeping, over: connection)
+    let fit = try self.freshnessFit(over: connection)
+    if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
+    if fit != .same || before != after {
+      statements.append(self.create(Self.freshnessName, self.freshness(after)))
+    }
+    return statements
+  }
+
+  // MARK: Definitions
+
+  package static let freshnessName = "_freshness"
+
+  private static let freshnessColumns: [Column] = [
+    Column(name: "table_name", type: "text"), Column(name: "entity", type: "text"),
+    Column(name: "pipeline", type: "text"), Column(name: "sink", type: "text"),
+    Column(name: "complete_through", type: "timestamp with time zone"),
+    Column(name: "last_run", type: "timestamp with time zone"),
+    Column(name: "stale", type: "bigint"), Column(name: "partial", type: "bigint"),
+    Column(name: "holes", type: "numeric"),
+    Column(name: "last_change", type: "timestamp with time zone"),
+    Column(name: "topics", type: "text[]"),
+  ]
+
+  /// - Parameter tables: names of current tables.
+  private func freshness(_ tables: [String]) -> String {
+    let schema = SQLIdentifier.quoted(self.schema)
+    let counts = tables.map { name in
+      let table = "\(schema).\(SQLIdentifier.quoted(name))"
+      return """
+        SELECT \(SQLIdentifier.literal(name))::text, \
+        (SELECT count(*) FROM \(table) WHERE _stale), \
+        (SELECT count(*) FROM \(table) WHERE _partial)
+        """
+    }
+    let none = "SELECT NULL::text, 0::bigint, 0::bigint WHERE false"
+    func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
+    // A table is complete through what all of its topics are.
+    let through = "(p.value ->> 'complete_through_ms')::double precision"
+    let feeds = """
+      SELECT e.key AS table_name, c.pipeline, c.sink, c.committed_at AS last_run, \
+      CASE WHEN bool_and(p.value ? 'complete_through_ms') THEN \(time("min(\(through))")) END \
+      AS complete_through, \(time("max(e.value::double precision)")) AS last_change, \
+      sum(coalesce((p.value ->> 'holes')::numeric, 0)) AS holes, \
+      array_agg(p.key ORDER BY p.key) AS topics \
+      FROM \(schema)._etl_checkpoint AS c, jsonb_each(c.topics) AS p, \
+      jsonb_each_text(CASE jsonb_typeof(p.value -> 'tables') WHEN 'object' \
+      THEN p.value -> 'tables' END) AS e \
+      GROUP BY e.key, c.pipeline, c.sink, c.committed_at
+      """
+    return """
+      SELECT t.table_name, t.entity, f.pipeline, f.sink, f.complete_through, f.last_run, \
+      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics \
+      FROM \(schema)._etl_table AS t LEFT JOIN (\(feeds)) AS f ON f.table_name = t.table_name \
+      LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
+      AS n (table_name, stale, partial) ON n.table_name = t.table_name
+      """
+  }
+
+  /// Names of the current tables there are, and of others, in the order of `_freshness`.
+  private func currentTables(
+    adding others: [String], hasBookkeeping: Bool, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    let known =
+      hasBookkeeping
+      ? """
+      SELECT table_name FROM \(SQLIdentifier.quoted(self.schema))._etl_table \
+      WHERE kind = 'current' \
+      AND to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL UNION
+      """ : "SELECT NULL::text WHERE $1::text IS NULL UNION"
+    let names = try connection.query(
+      "\(known) SELECT unnest($2::text[]) ORDER BY 1", [self.schema, SQLArray.literal(others)])
+    return (0..<names.rowCount).compactMap { names[$0, 0] }
+  }
+
+  // MARK: Views
+
+  struct Column: Equatable {
+    var name: String
+    /// As `format_type` writes it.
+    var type: String
+  }
+
+  /// How the columns of the view there is are those it should have.
+  private enum Fit {
+    /// There is no such view.
+    case none
+    case same
+    /// `CREATE OR REPLACE` may add columns at the end, nothing else.
+    case extensible
+    case other
+
+    init(_ existing: [ReportingViews.Column], _ wanted: [ReportingViews.Column]) {
+      self =
+        existing.isEmpty
+        ? .none
+        : !wanted.starts(with: existing)
+          ? .other : existing.count == wanted.count ? .same : .extensible
+    }
+  }
+
+  private func qualified(_ name: String) -> String {
+    "\(SQLIdentifier.quoted(self.schema)).\(SQLIdentifier.quoted(name))"
+  }
+
+  private func create(_ name: String, _ query: String) -> String {
+    "CREATE OR REPLACE VIEW \(self.qualified(name)) AS \(query)"
+  }
+
+  private func freshnessFit(over connection: PostgresConnection) throws(PostgresError) -> Fit {
+    Fit(try self.columns(of: Self.freshnessName, over: connection), Self.freshnessColumns)
+  }
+
+  /// The columns of the existing view; empty without one.
+  private func columns(
+    of name: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> [Column] {
+    let existing = try connection.query(
+      """
+      SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a \
+      JOIN pg_class AS c ON c.oid = a.attrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'v' AND a.attnum > 0 \
+      AND NOT a.attisdropped ORDER BY a.attnum
+      """, [self.schema, name])
+    return (0..<existing.rowCount).map {
+      Column(name: existing[$0, 0] ?? "", type: existing[$0, 1] ?? "")
+    }
+  }
+
+  private func update(
+    name: String, fit: Fit, query: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Outcome {
+    let create = self.create(name, query)
+    guard fit == .other else {
+      try connection.execute(create)
+      return fit == .none ? .created : fit == .same ? .unchanged : .replaced
+    }
+    try connection.execute("SAVEPOINT _etl_view")
+    do {
+      try connection.execute(
+        "DROP VIEW \(self.qualified(name)); \(create); RELEASE SAVEPOINT _etl_view")
+      return .remade
+    } catch {
+      // dependent_objects_still_exist
+      guard error.sqlState == "2BP01" else { throw error }
+      try connection.execute("ROLLBACK TO SAVEPOINT _etl_view; RELEASE SAVEPOINT _etl_view")
+      return .kept
+    }
+  }
+}

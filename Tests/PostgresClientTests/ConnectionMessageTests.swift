@@ -1,0 +1,32 @@
+import Testing
+
+@testable import PostgresClient
+
+@Suite("Messages about connections")
+struct ConnectionMessageTests {
+  @Test("What a server adds to its primary message is left out, however many lines it has")
+  func primaryMessage() {
+    let said = """
+      connection to server at "h" (10.0.0.1), port 5432 failed: FATAL:  28000: no entry for host
+      DETAIL:  row (id, email) = (1, c4nary@example)
+      second line with c4nary
+      HINT:  ask c4nary
+      LOCATION:  ClientAuthentication, auth.c:500
+      connection to server at "h2" (10.0.0.2), port 5432 failed: Connection refused
+      \tIs the server running on that host and accepting TCP/IP connections?
+      """
+    #expect(
+      PostgresConnection.primary(said, without: "")
+        == "connection to server at \"h\" (10.0.0.1), port 5432 failed: FATAL:  28000: no entry for "
+        + "host; connection to server at \"h2\" (10.0.0.2), port 5432 failed: Connection refused; "
+        + "Is the server running on that host and accepting TCP/IP connections?")
+  }
+
+  @Test("The password that was used is taken out, wherever it came from")
+  func password() {
+    #expect(
+      PostgresConnection.primary("FATAL:  28P01: wrong password c4nary!", without: "c4nary")
+        == "FATAL:  28P01: wrong password <redacted>!")
+    #expect(PostgresConnection.primary("FATAL: a", without: "a") == "FATAL: a")
+  }
+}

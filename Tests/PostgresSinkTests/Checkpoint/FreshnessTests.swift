@@ -1,0 +1,112 @@
+import JSON
+import Pipeline
+import PostgresClient
+import PostgresSink
+import TestSupport
+import Testing
+
+@Suite("Freshness of a sink's tables", .enabled(if: PostgresCluster.isAvailable))
+struct FreshnessTests {
+  private func freshness(_ database: TestDatabase) throws -> [TableFreshness] {
+    try StoredPositions(pipeline: "opps", sink: "warehouse", database.configuration()).freshness()
+  }
+
+  @Test(
+    "Each table is as far as its topic, whose newest change it tells; a future one does not count")
+  func ofTopic() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database).begin()
+    let batch = RecordBatch(layout: SinkRun.layout())
+    for time in [1_771_300_999_000, Int64.max, .min, 253_402_300_799_999] {
+      batch.addChange("UPDATE", "r", ordinal: run.ordinal, commitTimestamp: time)
+      run.advance()
+    }
+    try run.sink.write(batch)
+    try run.commit()
+    #expect(
+      try self.freshness(database).map(\.lastChange) == [1_771_300_999_000, 1_771_300_999_000])
+    // No change since: the table goes on being complete.
+    run.completeThrough = 1_771_400_000_000
+    try run.commit()
+    for table in try self.freshness(database) {
+      #expect(table.completeThrough == 1_771_400_000_000)
+      #expect(table.lastChange == 1_771_300_999_000)
+      #expect(table.topics == [SinkRun.topic])
+    }
+    #expect(
+      try run.eye.column(
+        "SELECT extract(epoch FROM complete_through)::bigint FROM salesforce._etl_checkpoint")
+        == ["1771400000"])
+    run.sink.close()
+    // The next run, which sees no event, knows it still.
+    let next = try SinkRun(database, ordinal: run.ordinal)
+    try next.sink.open()
+    next.completeThrough = nil
+    try next.commit()
+    for table in try self.freshness(database) {
+      #expect(table.completeThrough == nil)
+      #expect(table.lastChange == 1_771_300_999_000)
+    }
+    #expect(
+      try next.eye.rows("SELECT complete_through FROM salesforce._etl_checkpoint") == [["-"]])
+  }
+
+  @Test("A position set by hand is complete through nothing, and its tables stay its tables")
+  func setByHand() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database).begin()
+    run.sink.close()
+    let stored = try StoredPositions(
+      pipeline: "opps", sink: "warehouse", database.configuration())
+    let state = try #require(try stored.read())
+    try stored.set(
+      [
+        SinkRun.topic: TopicPosition(beginningEpoch: 9, start: .earliest),
+        "/data/Other": TopicPosition(beginningEpoch: 9, start: .earliest),
+      ], expecting: state,
+      owner: LeaseOwner(place: "host /state", identity: "host /state", processID: 7),
+      command: "c")
+    try stored.commit()
+    let tables = try self.freshness(database)
+    #expect(tables.map(\.topics) == [[SinkRun.topic], [SinkRun.topic]])
+    #expect(tables.map(\.completeThrough) == [nil, nil])
+    let changed = try #require(try stored.read())
+    #expect(changed.positions.count == 2)
+  }
+
+  @Test(
+    "Tables of an earlier version are found again, by name or by what a channel has brought",
+    arguments: [SinkRun.topic, "/data/ChangeEvents", "/data/Other__chn"])
+  func upgrade(topic: String) async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database).begin()
+    run.sink.close()
+    try run.eye.execute(
+      """
+      UPDATE salesforce._etl_checkpoint SET topics = jsonb_build_object('\(topic)', \
+      (topics -> '\(SinkRun.topic)') - 'tables' - 'complete_through_ms');
+      UPDATE salesforce.opportunity_history SET _topic = '\(topic)' WHERE '\(topic)' NOT LIKE '%Other%';
+      DROP VIEW salesforce._freshness;
+      CREATE VIEW salesforce._freshness AS SELECT t.table_name, t.entity, c.pipeline, c.sink, \
+      c.complete_through, c.committed_at AS last_run, 0::bigint AS stale, 0::bigint AS partial, \
+      0::numeric AS holes FROM salesforce._etl_table AS t \
+      LEFT JOIN salesforce._etl_checkpoint AS c ON true
+      """)
+    // Before the first run of this version the earlier view is read as it is.
+    #expect(try self.freshness(database).map(\.topics) == [[], []])
+    let next = try SinkRun(database, ordinal: run.ordinal)
+    try next.sink.open()
+    try next.sink.prepare([topic: ["epoch": 1, "next_ordinal": 1, "complete_through_ms": 5000]]) {
+      _ in
+    }
+    try next.sink.commit()
+    let isFed = topic != "/data/Other__chn"
+    #expect(
+      try self.freshness(database).map(\.table)
+        == (isFed ? ["opportunity", "opportunity_history"] : []))
+    for table in try self.freshness(database) {
+      #expect(table.topics == [topic] && table.completeThrough == 5000)
+    }
+    #expect(next.refused.isEmpty)
+  }
+}

@@ -1,0 +1,65 @@
+import JSON
+import Pipeline
+import PostgresClient
+import PostgresSink
+import TestSupport
+import Testing
+
+@Suite("Positions in a database", .enabled(if: PostgresCluster.isAvailable))
+struct StoredPositionsTests {
+  private static let topic = "/data/OpportunityChangeEvent"
+  private static let begun = TopicPosition(beginningEpoch: 4, start: .earliest)
+  private let here = LeaseOwner(place: "here /state", identity: "a", processID: 1)
+
+  private func checkpoint(_ database: TestDatabase, owner: LeaseOwner) -> PostgresCheckpoint {
+    PostgresCheckpoint(
+      pipeline: "opps", sink: "warehouse", org: "00D", owner: owner,
+      bookkeeping: Bookkeeping(schema: database.configuration().schema))
+  }
+
+  private func positions(_ database: TestDatabase) throws -> StoredPositions {
+    try StoredPositions(pipeline: "opps", sink: "warehouse", database.configuration())
+  }
+
+  @Test("A database without tables, and one without the sink, have nothing")
+  func nothing() async throws {
+    let database = try await TestDatabase()
+    #expect(try self.positions(database).read() == nil)
+    #expect(try self.positions(database).freshness().isEmpty)
+    try TableCatalog(database.configuration()).prepare(over: database.connect())
+    #expect(try self.positions(database).read() == nil)
+  }
+
+  @Test("What is set ends the run that was going on; until commit nothing is")
+  func fences() async throws {
+    let database = try await TestDatabase()
+    let connection = try database.connect()
+    try TableCatalog(database.configuration()).prepare(over: connection)
+    var run = self.checkpoint(database, owner: self.here)
+    _ = try run.acquire(over: connection, takesOver: false, creating: [Self.topic: Self.begun])
+    let stored = try self.positions(database)
+    let state = try #require(try stored.read())
+    #expect(state.isLeased && state.owner == "here /state pid 1 id a")
+    let other = LeaseOwner(place: "there /state", identity: "b", processID: 2)
+    #expect(throws: LeaseError.self) {
+      try stored.set([Self.topic: Self.begun], expecting: state, owner: other, command: "c")
+    }
+    let new = TopicPosition(beginningEpoch: 5, start: .latest)
+    try stored.set([Self.topic: new], expecting: state, owner: self.here, command: "c")
+    #expect(try self.positions(database).read() == state)
+    try stored.commit()
+    let changed = try #require(try stored.read())
+    #expect(changed.positions == [Self.topic: new])
+    #expect(changed.fence == state.fence + 1 && !changed.isLeased)
+    try connection.begin()
+    #expect(throws: LeaseError.self) {
+      try run.store(topics: "{}", completeThrough: nil, over: connection)
+    }
+    try connection.execute("ROLLBACK")
+    // Whoever has looked before sets nothing.
+    #expect(throws: LeaseError.self) {
+      try stored.set([Self.topic: Self.begun], expecting: state, owner: self.here, command: "c")
+    }
+    #expect(try stored.read() == changed)
+  }
+}

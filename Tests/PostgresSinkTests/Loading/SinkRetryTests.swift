@@ -1,0 +1,159 @@
+import JSON
+import Pipeline
+import PostgresClient
+import PostgresSink
+import TestSupport
+import Testing
+
+/// Whatever goes wrong on the way, a transaction is there once.
+@Suite("Retries", .enabled(if: PostgresCluster.isAvailable)) struct SinkRetryTests {
+  private func checkAll(_ run: SinkRun, _ names: [String], retries: Int = 1) throws {
+    #expect(try run.history() == names)
+    #expect(try run.current() == names)
+    #expect(try run.storedOrdinal() == "\(names.count)")
+    #expect(run.refused.isEmpty)
+    #expect(run.notices.count { $0.contains("again in") } == retries, "\(run.notices)")
+  }
+
+  @Test(
+    "Deadlock, serialisation failure, lock timeout, shutdown, cancel",
+    arguments: ["40P01", "40001", "55P03", "57P01", "57014"])
+  func raised(_ sqlState: String) async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.disturbHistory(times: 2, "RAISE EXCEPTION 'x' USING ERRCODE = '\(sqlState)'")
+    run.notices = []
+    try run.write(["a", "b"])
+    try run.commit()
+    try self.checkAll(run, ["first", "a", "b"], retries: 2)
+  }
+
+  @Test("A table that another session holds locked is waited for")
+  func locked() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) { $0.connection.lockTimeout = .milliseconds(1) }.begin()
+    let holder = try database.connect()
+    try holder.execute("BEGIN; LOCK TABLE salesforce.opportunity_history")
+    run.notices = []
+    run.onNotice = { _ in try holder.execute("COMMIT") }
+    try run.write(["a"])
+    try run.commit()
+    try self.checkAll(run, ["first", "a"])
+  }
+
+  @Test("A server process that ends before, within and after the rows, and at the last check")
+  func terminated() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    run.notices = []
+    try run.write(["a"])
+    try run.terminateBackend()
+    try run.commit()
+    try self.checkAll(run, ["first", "a"])
+
+    try run.disturbHistory("PERFORM pg_terminate_backend(pg_backend_pid())")
+    try run.write(["b"])
+    try run.commit()
+    try self.checkAll(run, ["first", "a", "b"], retries: 2)
+
+    // The first question after a lost COMMIT is asked over a new connection, without a retry.
+    try run.write(["c"])
+    try run.prepare()
+    try run.terminateBackend()
+    try run.sink.commit()
+    try self.checkAll(run, ["first", "a", "b", "c"], retries: 2)
+
+    try run.eye.execute(
+      """
+      CREATE CONSTRAINT TRIGGER late AFTER INSERT ON salesforce.opportunity_history
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.disturb();
+      SELECT setval('public.disturbance', 1, false);
+      ALTER TABLE salesforce.opportunity_history DISABLE TRIGGER disturb
+      """)
+    try run.write(["d"])
+    try run.commit()
+    try self.checkAll(run, ["first", "a", "b", "c", "d"], retries: 3)
+  }
+
+  @Test(
+    "A connection cut within the rows, at COMMIT, or before its answer",
+    arguments: [
+      "copy", "request", "answer",
+    ])
+  func cut(_ kind: String) async throws {
+    let database = try await TestDatabase()
+    let proxy = try PythonServer("postgres_proxy.py", ["\(database.cluster.port)"])
+    let url = "postgresql://postgres@127.0.0.1:\(proxy.port)/\(database.name)"
+    let run = try SinkRun(database, url: url).begin()
+    var expected = ["first"]
+    for round in 1...3 {
+      run.notices = []
+      try run.write(["r\(round)", "s\(round)"])
+      expected += ["r\(round)", "s\(round)"]
+      if kind != "copy" { try run.prepare() }
+      try PostgresConnection(PostgresConnectionConfiguration(url: url))
+        .query("SELECT 'arm \(kind)'")
+      if kind == "copy" { try run.prepare() }
+      try run.sink.commit()
+      try self.checkAll(run, expected, retries: kind == "copy" ? 1 : 0)
+    }
+  }
+
+  @Test("A server that is killed, and started again during the retries", arguments: [true, false])
+  func restart(isPrepared: Bool) async throws {
+    let cluster = try PostgresCluster()
+    let database = try TestDatabase(cluster)
+    let run = try SinkRun(database).begin()
+    run.notices = []
+    try run.write(["a", "b"])
+    if isPrepared { try run.prepare() }
+    try cluster.stopImmediately()
+    var isDown = true
+    run.onNotice = { _ in
+      if isDown { try cluster.start() }
+      isDown = false
+    }
+    if !isPrepared { try run.prepare() }
+    try run.sink.commit()
+    #expect(!isDown)
+    let after = try SinkRun(database, ordinal: 3)
+    #expect(try after.history() == ["first", "a", "b"])
+    #expect(try after.storedOrdinal() == "3")
+  }
+
+  @Test("Rows refused in a transaction that has to be sent again are told once")
+  func refusedAndRetried() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.eye.execute(
+      "ALTER TABLE salesforce.opportunity_history ADD CHECK (_record_id <> 'bad')")
+    try run.write(["a", "bad", "b"])
+    try run.prepare()
+    #expect(run.refused.map(\.ordinal) == [2])
+    try run.terminateBackend()
+    try run.sink.commit()
+    #expect(run.refused.count == 1)
+    #expect(try run.history() == ["first", "a", "b"])
+    #expect(try run.stale() == ["bad"])
+    #expect(try run.noted() == ["bad"])
+
+    // What is taken the second time has been told of, and may be there besides; the other way
+    // round the run ends, since nobody has told.
+    try run.write(["c", "d"])
+    try run.prepare()
+    try run.eye.terminateOthers()
+    try run.eye.execute(
+      "ALTER TABLE salesforce.opportunity_history ADD CHECK (_record_id <> 'd')")
+    #expect(postgresError { try run.sink.commit() }?.disposition == .retry)
+    #expect(try run.history() == ["first", "a", "b"])
+  }
+
+  @Test("The lease is renewed with each commit")
+  func renews() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    #expect(!run.sink.isDue)
+    try run.eye.execute(
+      "UPDATE salesforce._etl_checkpoint SET lease_until = now() - interval '1 hour'")
+    // Nothing was written: positions and lease alone.
+    try run.commit()
+    #expect(
+      try run.eye.column("SELECT lease_until > now() FROM salesforce._etl_checkpoint") == ["t"])
+  }
+}
