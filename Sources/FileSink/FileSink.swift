@@ -11,7 +11,7 @@ public import Pipeline
 ///
 /// Driven by one thread, as `Sink` says. After an error every call throws: the run has to end, and
 /// the next one recovers.
-public final class FileSink: Sink {
+public final class FileSink: CheckpointedSink {
   public let configuration: FileSinkConfiguration
   /// What earlier runs of this pipeline exported here, by the manifest; set by `survey`. A run that
   /// begins anew takes higher epochs; one whose position is behind it was given old state.

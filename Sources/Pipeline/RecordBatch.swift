@@ -232,6 +232,24 @@ public final class RecordBatch {
     self.layout = layout
   }
 
+  /// Becomes equal to another batch and keeps its own memory.
+  func replaceAll(with other: RecordBatch) {
+    self.removeAll(layout: other.layout)
+    // Stages may have made the layout; the slots are the decoder's.
+    self.slotCount = other.slotCount
+    self.stride = other.stride
+    self.rowCapacity = self.cellCapacity / max(self.stride, 1)
+    self.reserveRows(other.rows)
+    self.cells.update(from: other.cells, count: other.rows * other.slotCount)
+    self.presence.update(from: other.presence, count: other.rows * other.stride)
+    self.rows = other.rows
+    _ = self.append(UnsafeBufferPointer(start: other.arena, count: other.arenaUsed))
+    self.nonfinite = other.nonfinite
+    self.events = other.events
+    self.epoch = other.epoch
+    self.latestCommit = other.latestCommit
+  }
+
   private func reserveRows(_ count: Int) {
     guard self.rows + count > self.rowCapacity else { return }
     self.rowCapacity = max(self.rowCapacity * 2, self.rows + count, 16)

@@ -8,7 +8,7 @@ internal import PostgresClient
 /// Rows are kept in memory until their transaction is known to be committed. A lost connection, a
 /// deadlock, a server that restarts: the whole transaction is sent again. When the answer to `COMMIT`
 /// is lost, the row of the checkpoint tells whether it was done.
-package final class PostgresSink: TransactionalSink {
+package final class PostgresSink: Store {
   package let name: String
   /// Rows committed in this run.
   package private(set) var committedRowCount = 0
@@ -251,7 +251,7 @@ package final class PostgresSink: TransactionalSink {
     }
   }
 
-  package func noteDeadLetter(_ letter: DeadLetter) throws {
+  package func take(_ letter: DeadLetter) throws {
     self.deadLetters.append(
       (
         nil, TopicName.entity(letter.topic),

@@ -79,8 +79,7 @@ import Testing
   @Test("An event ID that JSON of the database cannot hold stops nothing")
   func nullInEventID() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
-    try run.sink.prepare([SinkRun.topic: ["next_ordinal": 5, "recent": ["a\0b", "\\u0000"]]]) { _ in
-    }
+    _ = try run.sink.prepare([SinkRun.topic: ["next_ordinal": 5, "recent": ["a\0b", "\\u0000"]]])
     try run.sink.commit()
     #expect(
       try run.eye.column(
@@ -136,12 +135,12 @@ import Testing
   func ownStages() async throws {
     let run = try SinkRun(try await TestDatabase())
     try run.sink.open(creating: [:])
-    let sink = StagedTransactionalSink(run.sink, stages: StageChain([Drop(["Parent"])]))
+    let sink = Staged(run.sink, stages: StageChain([Drop(["Parent"])]))
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.addChange(
       "CREATE", "a", ordinal: 0, [SinkRun.name: .text("a"), SinkRun.parent: .text("p")])
     try sink.write(batch)
-    try sink.prepare(run.positions) { _ in }
+    _ = try run.sink.prepare(run.positions)
     try sink.commit()
     #expect(
       try run.eye.column(

@@ -52,6 +52,23 @@ package struct StreamPosition: Sendable {
     }
   }
 
+  /// How what the stream brings relates to what has been taken: after opening it may be behind.
+  private enum Phase {
+    /// Everything that comes is new.
+    case current
+    /// Events taken before may come again until one comes that is new; rows of the group that was open
+    /// in any order, other rows of it between them.
+    case repeating(TakenGroup?)
+    /// The stream began at the earliest event, only to find the open group again.
+    case seekingGroup(TakenGroup)
+    /// The stream began at the earliest event to find this ID again: what comes before is older than
+    /// this pipeline.
+    case seekingFirst(ReplayID)
+    /// This store is ahead of the one the stream was resumed for: what comes up to its last event is
+    /// durable here.
+    case passing(TopicPosition.LastEvent, droppedCount: Int, TakenGroup?)
+  }
+
   package let closesAtResponseEnd: Bool
   package private(set) var epoch: Int
   /// Ordinal of the next event.
@@ -69,21 +86,9 @@ package struct StreamPosition: Sendable {
   private var start: TopicPosition.Start?
   private var open = OpenGroup()
   private var recent = RecentEvents()
-  /// Rows of the group that was open when the stream was (re)opened.
-  private var skip: TakenGroup?
-  private var mayRepeat = false
-  /// The stream began at the earliest event, only to find the open group again.
-  private var seeksGroup = false
-  /// This store is ahead of the one the stream was resumed for: what comes up to this event is
-  /// durable here.
-  private var passing: TopicPosition.LastEvent?
-  /// Events dropped so far while passing.
-  private var passedCount = 0
+  private var phase = Phase.current
   /// Replay ID of the first event of an epoch that began without a position.
   package private(set) var first: ReplayID?
-  /// The stream began at the earliest event to find `notBefore` again: what comes before is older
-  /// than this pipeline.
-  private var notBefore: ReplayID?
 
   /// Events dropped at most before the last one of a store must have come by again (design page,
   /// section 4).
@@ -113,13 +118,13 @@ package struct StreamPosition: Sendable {
 
   /// The stream is about to be opened: the point to start from, nil when there is none yet.
   package mutating func reopen() -> StartPoint? {
-    self.skip = self.open.group.map { TakenGroup($0) }
-    self.mayRepeat = true
-    self.passing = nil
-    self.notBefore = nil
-    self.seeksGroup = self.resume == nil && self.skip != nil
+    let group = self.open.group.map { TakenGroup($0) }
+    self.phase = .repeating(group)
     if let resume { return .after(resume) }
-    if self.seeksGroup { return .earliest }
+    if let group {
+      self.phase = .seekingGroup(group)
+      return .earliest
+    }
     return switch self.start {
     case .earliest: .earliest
     case .latest: .latest
@@ -130,14 +135,14 @@ package struct StreamPosition: Sendable {
   /// The stream is about to be opened for a store that is behind this one: everything up to the
   /// last event is dropped. Call after `reopen`.
   package mutating func passBy() {
-    self.passing = self.lastEvent
-    self.passedCount = 0
-    self.seeksGroup = false
+    let group = self.open.group.map { TakenGroup($0) }
+    self.phase =
+      self.lastEvent.map { .passing($0, droppedCount: 0, group) } ?? .repeating(group)
   }
 
   /// Another store has taken events since `first`, this one none: the stream is about to be opened
   /// at the earliest event.
-  package mutating func seek(_ first: ReplayID) { self.notBefore = first }
+  package mutating func seek(_ first: ReplayID) { self.phase = .seekingFirst(first) }
 
   /// The stored position cannot be used any more: what follows is a new epoch.
   ///
@@ -149,10 +154,7 @@ package struct StreamPosition: Sendable {
     self.ordinal = 0
     self.resume = nil
     self.open.removeAll()
-    self.skip = nil
-    self.seeksGroup = false
-    self.passing = nil
-    self.notBefore = nil
+    self.phase = .current
     self.first = nil
     self.lastEvent = nil
     self.recent = RecentEvents()
@@ -171,50 +173,41 @@ package struct StreamPosition: Sendable {
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
     recordIDs: UnsafeBufferPointer<UInt8>
   ) throws(PassedPositionError) -> Verdict {
-    guard self.mayRepeat else { return .new }
-    if let last = self.passing, try self.isPassing(last, replayID: replayID, eventID: eventID) {
-      return .repeated
-    }
-    if let first = self.notBefore {
-      if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
-      self.notBefore = nil
-    }
-    if self.seeksGroup, let skip = self.skip {
+    switch self.phase {
+    case .current: return .new
+    case .repeating: break
+    case .seekingGroup(let group):
       // An event not certainly before the group ends the search: the group itself may be too old
       // to come again, and what follows it must not be dropped.
-      if ReplayID(replayID).isCertainlyBefore(ReplayID(skip.replayID)) { return .repeated }
-      self.seeksGroup = false
+      if ReplayID(replayID).isCertainlyBefore(ReplayID(group.replayID)) { return .repeated }
+      self.phase = .repeating(group)
+    case .seekingFirst(let first):
+      if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
+      self.phase = .repeating(nil)
+    case .passing(let last, let droppedCount, let group):
+      // Of an open group the rows are known: from here on they tell what is durable.
+      if let group, group.replayID.elementsEqual(replayID) {
+        self.phase = .repeating(group)
+        break
+      }
+      let isSameID = last.replayID.bytes.elementsEqual(replayID)
+      if isSameID, last.eventID.elementsEqual(eventID) {
+        self.phase = .repeating(group)
+        return .repeated
+      }
+      let hasPassed = !isSameID && last.replayID.isCertainlyBefore(ReplayID(replayID))
+      guard !hasPassed, droppedCount < Self.passingLimit else {
+        throw PassedPositionError(last: last.replayID, passedCount: droppedCount + 1)
+      }
+      self.phase = .passing(last, droppedCount: droppedCount + 1, group)
+      return .repeated
     }
-    if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
-      return skip.contains(eventID, recordIDs) ? .repeated : .new
+    if case .repeating(let group?) = self.phase, group.replayID.elementsEqual(replayID) {
+      return group.contains(eventID, recordIDs) ? .repeated : .new
     }
     if self.recent.contains(replayID: replayID, eventID: eventID) { return .repeated }
-    self.mayRepeat = false
-    self.skip = nil
+    self.phase = .current
     return .new
-  }
-
-  /// True while events come that lie before or at the last one of this store.
-  private mutating func isPassing(
-    _ last: TopicPosition.LastEvent, replayID: UnsafeBufferPointer<UInt8>,
-    eventID: UnsafeBufferPointer<UInt8>
-  ) throws(PassedPositionError) -> Bool {
-    // Of an open group the rows are known: from here on they tell what is durable.
-    if let skip = self.skip, skip.replayID.elementsEqual(replayID) {
-      self.passing = nil
-      return false
-    }
-    let isSameID = last.replayID.bytes.elementsEqual(replayID)
-    if isSameID, last.eventID.elementsEqual(eventID) {
-      self.passing = nil
-      return true
-    }
-    let hasPassed = !isSameID && last.replayID.isCertainlyBefore(ReplayID(replayID))
-    self.passedCount += 1
-    guard !hasPassed, self.passedCount <= Self.passingLimit else {
-      throw PassedPositionError(last: last.replayID, passedCount: self.passedCount)
-    }
-    return true
   }
 
   /// Counts an event as taken and returns its ordinal.
@@ -277,7 +270,12 @@ package struct StreamPosition: Sendable {
   }
 
   /// The stream is still before the last event of this store, or before its first.
-  package var isBehindStream: Bool { self.passing != nil || self.notBefore != nil }
+  package var isBehindStream: Bool {
+    switch self.phase {
+    case .passing, .seekingFirst: true
+    case .current, .repeating, .seekingGroup: false
+    }
+  }
 
   /// What the checkpoint has to hold once everything taken is durable.
   package var stored: TopicPosition {

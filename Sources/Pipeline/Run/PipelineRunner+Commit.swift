@@ -1,33 +1,29 @@
-import JSON
-
 /// Committing: every sink durable, then one checkpoint that says so.
 extension PipelineRunner {
-  /// The pending bytes of the sink that has most.
-  var pendingByteCount: Int {
-    var pending = self.sinks.reduce(self.deadLetters.pendingByteCount) {
-      max($0, $1.pendingByteCount)
-    }
-    for sink in self.transactionalSinks { pending = max(pending, sink.pendingByteCount) }
-    return pending
-  }
+  /// The pending bytes of the store that has most.
+  var pendingByteCount: Int { self.stores.reduce(0) { max($0, $1.pendingByteCount) } }
+
+  /// Whether a store may refuse what the keeper of dead letters has taken.
+  var mayRefuse: Bool { self.stores.count > 1 }
 
   func commitIfDue(now: Instant) throws {
     let isDue =
-      self.policy.isDue(pendingBytes: self.pendingByteCount, at: now) || self.deadLetters.isDue
-      || self.sinks.contains(where: \.isDue) || self.transactionalSinks.contains(where: \.isDue)
+      self.policy.isDue(pendingBytes: self.pendingByteCount, at: now)
+      || self.stores.contains(where: \.isDue)
     guard isDue else { return }
-    try self.commit(finish: false)
+    try self.commit(isLast: false)
   }
 
-  /// - Parameter finish: gives every open file its final name too.
-  func commit(finish: Bool) throws {
-    // A store's refusals become dead letters of this commit; its own commit comes last, so that
-    // after a crash it is the one that takes the events again.
-    for (index, sink) in self.transactionalSinks.enumerated() {
-      try sink.prepare(self.storedPositions(ofStore: index + 1)) { try self.takeRefused($0) }
+  /// - Parameter isLast: gives every open file its final name too.
+  func commit(isLast: Bool) throws {
+    // A store's refusals become dead letters of this commit, so their keeper prepares last; the
+    // commits of the others come after its own, so that after a crash they take the events again.
+    let others = self.stores.indices.filter { $0 != self.keeper }
+    for number in others + [self.keeper] {
+      let commit = Commit(positions: self.positions(of: number), isLast: isLast)
+      for event in try self.stores[number].prepare(commit) { try self.takeRefused(event) }
     }
-    try self.save(finish: finish)
-    for sink in self.transactionalSinks { try sink.commit() }
+    for number in [self.keeper] + others { try self.stores[number].commit() }
     self.policy.committed(at: .now)
     self.isOverweight = false
     self.retained.removeAll(keepingLast: true)
@@ -36,28 +32,17 @@ extension PipelineRunner {
     for (index, topic) in self.topics.enumerated() {
       self.statistics.topics[index].exported = topic.takenCount
     }
-    var hasChanged = try self.deadLetters.committed()
-    for sink in self.sinks where try sink.committed() { hasChanged = true }
-    // During a run the next checkpoint drops what has been completed; the last one has no next.
-    if finish, hasChanged { try self.save(finish: true) }
-  }
-
-  private func save(finish: Bool) throws {
-    var states: [String: JSONValue] = [:]
-    for sink in self.sinks { states[sink.name] = try sink.flush(finish: finish) }
-    let deadLetters = try self.deadLetters.flush(finish: finish)
-    try self.saveCheckpoint(self.storedPositions(ofStore: 0), states, deadLetters)
+    for store in self.stores { try store.complete() }
   }
 
   /// Of topics that have a position: one that was misspelt leaves no trace.
-  private func storedPositions(ofStore store: Int) -> [String: JSONValue] {
-    var topics: [String: JSONValue] = [:]
+  private func positions(of store: Int) -> [String: TopicPosition] {
+    var positions: [String: TopicPosition] = [:]
     for topic in self.topics {
       let stored = topic.positions.stores[store].stored
-      if stored.isUntouched { continue }
-      topics[topic.topic.name] = stored.json
+      if !stored.isUntouched { positions[topic.topic.name] = stored }
     }
-    return topics
+    return positions
   }
 
   /// Gives an event that a store refused to the dead letters, once.
@@ -74,7 +59,7 @@ extension PipelineRunner {
       preconditionFailure("\(event.topic): an event outside of the commit was refused")
     }
     let raw = self.source.rawEvent(found.event, of: found.response)
-    try self.deadLetters.append(
+    try self.stores[self.keeper].take(
       DeadLetter(
         topic: event.topic, replayID: ReplayID(raw.replayID),
         eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,

@@ -9,7 +9,7 @@ extension PipelineRunner {
     self.statistics.topics[topic].pendingCredit = response.pendingCredit
     self.noteAnswer(topic: topic)
     self.beginCommitTimes()
-    if !self.transactionalSinks.isEmpty, response.eventCount > 0 { self.retained.append(response) }
+    if self.mayRefuse, response.eventCount > 0 { self.retained.append(response) }
     self.previous.beginResponse()
     let repeated = self.statistics.topics[topic].repeated
     for index in 0..<response.eventCount {
@@ -74,7 +74,7 @@ extension PipelineRunner {
       try self.writeBatch(topic: topic)
       if commits {
         self.closeResponse(topic: topic)
-        try self.commit(finish: false)
+        try self.commit(isLast: false)
       }
       if disagree { self.topics[topic].positions.align() }
       batch = try self.batch(for: layout, topic: topic)
@@ -83,7 +83,7 @@ extension PipelineRunner {
     }
     self.batchRecipients = recipients
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
-    if !self.transactionalSinks.isEmpty {
+    if self.mayRefuse {
       self.retained.took(
         event: index, topic: topic, epoch: self.topics[topic].positions.epoch(of: recipients),
         ordinal: batch.events[batch.events.count - 1].ordinal)
@@ -209,14 +209,12 @@ extension PipelineRunner {
       payload: event.payload, reason: cause.reason,
       fieldPath: cause.fieldPath.isEmpty ? nil : cause.fieldPath, byteOffset: cause.offset,
       epoch: epoch, ordinal: ordinal)
-    for (index, sink) in self.transactionalSinks.enumerated() where recipients.contains(index + 1) {
-      try sink.noteDeadLetter(letter)
+    for (number, store) in self.stores.enumerated() where recipients.contains(number) {
+      try store.take(letter)
     }
     self.topics[topic].takenCount += 1
     self.policy.took(events: 1, at: receivedAt)
-    guard recipients.contains(0) else { return }
-    try self.deadLetters.append(letter)
-    self.countDeadLetter(topic: topic)
+    if recipients.contains(self.keeper) { self.countDeadLetter(topic: topic) }
   }
 
   /// The batch that rows of the layout go into; what it held of another layout is written first.
@@ -243,10 +241,8 @@ extension PipelineRunner {
     batch.epoch = self.topics[topic].positions.epoch(of: self.batchRecipients)
     batch.latestCommit = self.latestCommit
     try self.stages.apply(to: batch)
-    if self.batchRecipients.contains(0) { for sink in self.sinks { try sink.write(batch) } }
-    for (index, sink) in self.transactionalSinks.enumerated()
-    where self.batchRecipients.contains(index + 1) {
-      try sink.write(batch)
+    for (number, store) in self.stores.enumerated() where self.batchRecipients.contains(number) {
+      try store.write(batch)
     }
     batch.removeAll(layout: layout)
   }

@@ -1,26 +1,18 @@
-public import JSON
-
 /// Conducts a run: takes responses from the source, has them decoded, staged and written, commits.
 ///
 /// The one rule: a position is stored only in the checkpoint that also holds the state of every
 /// sink after it has made the events up to that position durable. Not `Sendable`; everything
 /// happens in the task that calls `run`, which should have a thread of its own since sinks block.
 public final class PipelineRunner<S: Source> {
-  /// Stores everything a resume needs in one atomic, durable step.
-  public typealias SaveCheckpoint = (
-    _ topics: [String: JSONValue], _ sinks: [String: JSONValue], _ deadLetters: JSONValue
-  ) throws -> Void
-
   public typealias Instant = ContinuousClock.Instant
 
   let source: S
   let stages: StageChain
-  let sinks: [any Sink]
-  /// With positions of their own: stores 1, 2, … of `positions`.
-  let transactionalSinks: [any TransactionalSink]
-  let deadLetters: any DeadLetterStore
+  /// By number, as in `StreamPositions`.
+  let stores: [any Store]
+  /// The number of the store that keeps the dead letters.
+  let keeper: Int
   let configuration: RunnerConfiguration
-  let saveCheckpoint: SaveCheckpoint
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
 
@@ -45,7 +37,7 @@ public final class PipelineRunner<S: Source> {
   var isOverweight = false
   /// Stores that have not taken the rows of the batch before.
   var batchRecipients = StoreSet()
-  /// Of the commit in hand; only with transactional sinks.
+  /// Of the commit in hand; only where a store may refuse what another takes.
   var retained = RetainedEvents<S.Response>()
   /// Events of the commit in hand that a store has refused already.
   var refused: Set<RefusedPlace> = []
@@ -58,26 +50,24 @@ public final class PipelineRunner<S: Source> {
   var responseNewestCommit: Int64?
 
   /// - Parameters:
-  ///   - stored: positions of an earlier run by topic name, first those of the checkpoint, then of
-  ///     each transactional sink.
+  ///   - stores: where rows and positions go; one of them keeps the dead letters.
+  ///   - stored: positions of an earlier run by topic name, of each store.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
   public init(
-    source: S, stages: StageChain, sinks: [any Sink],
-    transactionalSinks: [any TransactionalSink] = [], deadLetters: any DeadLetterStore,
-    configuration: RunnerConfiguration, stored: [[String: TopicPosition]],
-    wallClock: @escaping () -> Int64, saveCheckpoint: @escaping SaveCheckpoint
+    source: S, stages: StageChain, stores: [any Store], stored: [[String: TopicPosition]],
+    configuration: RunnerConfiguration, wallClock: @escaping () -> Int64
   ) throws {
     self.source = source
     self.stages = stages
-    self.sinks = sinks
-    self.transactionalSinks = transactionalSinks
-    self.deadLetters = deadLetters
+    self.stores = stores
     self.configuration = configuration
     self.wallClock = wallClock
-    self.saveCheckpoint = saveCheckpoint
-    precondition(
-      stored.count == 1 + transactionalSinks.count, "positions of another number of stores")
-    precondition(stored.count <= StoreSet.capacity, "more stores than a pipeline file may have")
+    precondition(stored.count == stores.count, "positions of another number of stores")
+    precondition(stores.count <= StoreSet.capacity, "more stores than a pipeline file may have")
+    let keepers = stores.indices.filter { stores[$0].keepsDeadLetters }
+    precondition(keepers.count == 1, "\(keepers.count) stores keep dead letters")
+    let keeper = keepers[0]
+    self.keeper = keeper
     for topic in source.topics
     where topic.start == nil
       && !stored.contains(where: { $0[topic.name]?.isResumable == true })
@@ -91,7 +81,8 @@ public final class PipelineRunner<S: Source> {
       quiet: configuration.quiet, window: configuration.window,
       runStart: configuration.serviceClock?.reading ?? wallClock())
     self.topics = source.topics.enumerated().map { index, topic in
-      TopicRun(topic, index: index, stored: stored.map { $0[topic.name] }, rules: rules)
+      TopicRun(
+        topic, index: index, stored: stored.map { $0[topic.name] }, keeper: keeper, rules: rules)
     }
     self.policy = CommitPolicy(
       .init(
@@ -115,11 +106,11 @@ public final class PipelineRunner<S: Source> {
       self.checkEnd(now: now)
       // What is here need not wait for what may still be on its way.
       if !wasStopping, self.isStopping, self.policy.eventCount > 0 {
-        try self.commit(finish: false)
+        try self.commit(isLast: false)
       }
       self.publishProgress()
     }
-    try self.commit(finish: true)
+    try self.commit(isLast: true)
     self.publishProgress()
     return self.outcome ?? .caughtUp
   }
@@ -190,9 +181,9 @@ public final class PipelineRunner<S: Source> {
     {
       // Every store has the end of the old epoch before one begins the new, and the beginning before
       // any event: a crash leaves no store behind in an epoch that cannot be resumed.
-      try self.commit(finish: false)
+      try self.commit(isLast: false)
       self.topics[topic].positions.beginEpoch()
-      try self.commit(finish: false)
+      try self.commit(isLast: false)
       self.topics[topic].startOverride = start
       self.statistics.topics[topic].holes += 1
       self.onRetry?(self.topics[topic].topic.name, failure, .zero)

@@ -23,12 +23,17 @@ struct TopicRun {
   /// Events written, committed or not.
   var takenCount = 0
 
-  /// - Parameter stored: its position in each store; nil where there is none.
-  init(_ topic: SourceTopic, index: Int, stored: [TopicPosition?], rules: CaughtUp.Configuration) {
+  /// - Parameters:
+  ///   - stored: its position in each store; nil where there is none.
+  ///   - keeper: the number of the store that keeps dead letters.
+  init(
+    _ topic: SourceTopic, index: Int, stored: [TopicPosition?], keeper: Int,
+    rules: CaughtUp.Configuration
+  ) {
     self.topic = topic
     self.positions = StreamPositions(isChannel: topic.isChannel, stored: stored)
     self.caughtUp = CaughtUp(rules)
-    self.lettersDurable = stored[0].map {
+    self.lettersDurable = stored[keeper].map {
       RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
     }
   }

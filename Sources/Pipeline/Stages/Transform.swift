@@ -10,9 +10,12 @@ public protocol Transform {
   func layout(for input: RecordLayout) throws -> RecordLayout
 
   /// Changes rows in place; slots belong to the decoder's layout. Stages that only arrange columns
-  /// do nothing here.
+  /// do nothing here; others say so with `changesRows`.
   /// The batch's layout is already the one this stage has made.
   func apply(to batch: RecordBatch) throws
+
+  /// Whether `apply` changes anything.
+  var changesRows: Bool { get }
 
   /// Columns that the configuration names; nil for a stage that names none.
   var namedColumns: NamedColumns? { get }
@@ -20,5 +23,6 @@ public protocol Transform {
 
 extension Transform {
   public func apply(to batch: RecordBatch) throws {}
+  public var changesRows: Bool { false }
   public var namedColumns: NamedColumns? { nil }
 }

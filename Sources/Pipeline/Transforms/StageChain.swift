@@ -9,6 +9,9 @@ public final class StageChain {
 
   public init(_ stages: [any Transform]) { self.stages = stages }
 
+  /// Whether any stage does more than arrange columns.
+  var changesRows: Bool { self.stages.contains(where: \.changesRows) }
+
   /// The columns that leave the last stage.
   ///
   /// Throws what the stages throw, `TransformError` for mistakes the layout shows.

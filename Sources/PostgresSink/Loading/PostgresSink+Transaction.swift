@@ -34,9 +34,12 @@ extension PostgresSink {
     var error: PostgresError
   }
 
-  package func prepare(
-    _ topics: [String: JSONValue], refused report: (RefusedEvent) throws -> Void
-  ) throws {
+  package func prepare(_ commit: Commit) throws -> [RefusedEvent] {
+    try self.prepare(commit.positions.mapValues(\.json))
+  }
+
+  /// - Parameter topics: the position of each as it is to be stored.
+  package func prepare(_ topics: [String: JSONValue]) throws -> [RefusedEvent] {
     for rows in self.pending {
       guard let newest = rows.newestCommit else { continue }
       self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
@@ -47,9 +50,7 @@ extension PostgresSink {
     }
     self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
     try self.retrying(continuesAhead: true) { try self.sendTransaction() }
-    for event in self.refusedEvents() where self.told.insert(EventPlace(event)).inserted {
-      try report(event)
-    }
+    return self.refusedEvents().filter { self.told.insert(EventPlace($0)).inserted }
   }
 
   package func commit() throws {

@@ -87,18 +87,18 @@ struct PipelineAssembly {
 
   func stages() -> RunStages { RunStages(self.configuration) }
 
-  /// The sinks as the runner sees them, behind stages of their own where there are any.
-  func staged(_ sinks: [FileSink], _ stages: RunStages) -> [any Sink] {
-    sinks.map { sink -> any Sink in
+  /// Sinks as the runner sees them, behind stages of their own where there are any.
+  func staged(_ sinks: [FileSink], _ stages: RunStages) -> [any CheckpointedSink] {
+    sinks.map { sink -> any CheckpointedSink in
       guard let chain = stages.sinks[sink.name] else { return sink }
-      return StagedSink(sink, stages: chain)
+      return Staged(sink, stages: chain)
     }
   }
 
-  func staged(_ databases: [PostgresSink], _ stages: RunStages) -> [any TransactionalSink] {
-    databases.map { sink -> any TransactionalSink in
+  func staged(_ databases: [PostgresSink], _ stages: RunStages) -> [any Store] {
+    databases.map { sink -> any Store in
       guard let chain = stages.sinks[sink.name] else { return sink }
-      return StagedTransactionalSink(sink, stages: chain)
+      return Staged(sink, stages: chain)
     }
   }
 

@@ -126,20 +126,21 @@ final class PipelineRun {
     // position of the other.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
+    let checkpointed = CheckpointedStore(
+      sinks: self.assembly.staged(sinks, stages), deadLetters: deadLetters
+    ) { topics, states, letters in
+      var next = CheckpointDocument(
+        pipeline: self.configuration.name, org: org,
+        topics: topics.mapValues(\.json).merging(otherTopics) { own, _ in own },
+        sinks: states.merging(databaseStates) { own, _ in own },
+        removedSinks: removedSinks, deadLetters: letters)
+      next.matchedColumns = stages.matched(since: matched)
+      try checkpoints.save(next)
+    }
     let pipeline = try PipelineRunner(
-      source: source, stages: stages.pipeline, sinks: self.assembly.staged(sinks, stages),
-      transactionalSinks: self.assembly.staged(databases, stages), deadLetters: deadLetters,
-      configuration: runner,
-      stored: stored, wallClock: UTCTime.now,
-      saveCheckpoint: { topics, states, letters in
-        var next = CheckpointDocument(
-          pipeline: self.configuration.name, org: org,
-          topics: topics.merging(otherTopics) { own, _ in own },
-          sinks: states.merging(databaseStates) { own, _ in own },
-          removedSinks: removedSinks, deadLetters: letters)
-        next.matchedColumns = stages.matched(since: matched)
-        try checkpoints.save(next)
-      })
+      source: source, stages: stages.pipeline,
+      stores: [checkpointed] + self.assembly.staged(databases, stages), stored: stored,
+      configuration: runner, wallClock: UTCTime.now)
     pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     pipeline.onNote = { [log] in log.note($0) }
     pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }

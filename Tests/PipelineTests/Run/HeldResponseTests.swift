@@ -69,7 +69,7 @@ struct HeldResponseTests {
     let harness = Harness()
     harness.configuration.commitMaxEvents = 1000
     harness.configuration.commitMaxDelay = .zero
-    harness.transactional = ["t"]
+    harness.databases = ["t"]
     harness.isLeaseDue = true
     let source = self.source([nil, nil, nil, .interrupted])
     var committed: [Int] = []

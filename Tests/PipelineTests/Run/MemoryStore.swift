@@ -25,10 +25,10 @@ final class MemoryStore {
   var topics: [String: JSONValue] = [:]
   var sinks: [String: JSONValue] = [:]
   var deadLetters: JSONValue = nil
-  /// What transactional sinks have committed.
+  /// What databases have committed.
   var transactions: [String: (topics: [String: JSONValue], lines: [String])] = [:]
 
-  /// Of a transactional sink.
+  /// Those that a database holds.
   func positions(of sink: String) throws -> [String: TopicPosition] {
     try Self.positions(self.transactions[sink]?.topics ?? [:])
   }
@@ -51,7 +51,7 @@ final class MemoryStore {
 }
 
 /// Lines in memory that count only once a checkpoint holds them.
-final class MemorySink: Sink {
+final class MemorySink: CheckpointedSink {
   let name: String
   private var lines: [String] = []
   private let crash: CrashPoint
@@ -110,7 +110,7 @@ final class MemoryDeadLetters: DeadLetterStore {
 }
 
 /// Lines and positions in memory, of one transaction. Refuses events by their ID.
-final class MemoryTransactionalSink: TransactionalSink {
+final class MemoryDatabase: Store {
   let name: String
   var refusedEvents: Set<String> = []
   private(set) var notedLetters: [String] = []
@@ -119,7 +119,7 @@ final class MemoryTransactionalSink: TransactionalSink {
   private var lines: [String] = []
   private var written: [(line: String, event: String, topic: String, epoch: Int, ordinal: Int64)] =
     []
-  private var prepared: (topics: [String: JSONValue], lines: [String])?
+  private var prepared: (topics: [String: TopicPosition], lines: [String])?
 
   init(name: String, store: MemoryStore, crash: CrashPoint) {
     self.name = name
@@ -136,22 +136,23 @@ final class MemoryTransactionalSink: TransactionalSink {
     }
   }
 
-  func noteDeadLetter(_ letter: DeadLetter) throws { self.notedLetters.append(letter.eventID) }
+  func take(_ letter: DeadLetter) throws { self.notedLetters.append(letter.eventID) }
 
-  func prepare(_ topics: [String: JSONValue], refused: (RefusedEvent) throws -> Void) throws {
+  func prepare(_ commit: Commit) throws -> [RefusedEvent] {
     try self.crash.pass()
-    for row in self.written where self.refusedEvents.contains(row.event) {
-      try refused(
-        RefusedEvent(topic: row.topic, epoch: row.epoch, ordinal: row.ordinal, reason: "23514"))
-    }
     let accepted = self.written.filter { !self.refusedEvents.contains($0.event) }
-    self.prepared = (topics, self.lines + accepted.map(\.line))
+    self.prepared = (commit.positions, self.lines + accepted.map(\.line))
+    return self.written.filter { self.refusedEvents.contains($0.event) }.map {
+      RefusedEvent(topic: $0.topic, epoch: $0.epoch, ordinal: $0.ordinal, reason: "23514")
+    }
   }
 
   func commit() throws {
     try self.crash.pass()
     guard let prepared else { return }
-    self.store.transactions[self.name] = prepared
+    self.store.transactions[self.name] = (
+      prepared.topics.mapValues(\.json), prepared.lines
+    )
     self.lines = prepared.lines
     self.written = []
     self.prepared = nil

@@ -12,12 +12,12 @@ import Testing
     var sink = MemorySink(name: "a", crash: CrashPoint(after: .max))
     var statistics: RunStatistics?
     var wallClock: Int64 = 1_000_000
-    /// Names of sinks with positions of their own.
-    var transactional: [String] = []
+    /// Names of stores besides the checkpoint.
+    var databases: [String] = []
     /// What an event counts for in a sink until it is committed.
     var lineByteCount = 0
     var refusedEvents: Set<String> = []
-    /// Sinks with positions of their own always have a lease to renew.
+    /// Databases always have a lease to renew.
     var isLeaseDue = false
     /// Done before every call of a sink or store.
     var onStep: (() -> Void)?
@@ -39,22 +39,22 @@ import Testing
       self.letters = MemoryDeadLetters()
       for sink in [self.sink, second] { try sink.recover(from: self.store.sinks[sink.name]) }
       try self.letters.recover(from: self.store.deadLetters)
-      let transactional = self.transactional.map { name in
-        let sink = MemoryTransactionalSink(name: name, store: self.store, crash: crash)
-        sink.refusedEvents = self.refusedEvents
-        sink.isDue = self.isLeaseDue
-        return sink
+      let databases = self.databases.map { name in
+        let database = MemoryDatabase(name: name, store: self.store, crash: crash)
+        database.refusedEvents = self.refusedEvents
+        database.isDue = self.isLeaseDue
+        return database
+      }
+      let checkpoint = CheckpointedStore(
+        sinks: [self.sink, second], deadLetters: self.letters
+      ) { [store] topics, sinks, letters in
+        try crash.pass()
+        (store.topics, store.sinks, store.deadLetters) = (topics.mapValues(\.json), sinks, letters)
       }
       let runner = try PipelineRunner(
-        source: source, stages: StageChain([]), sinks: [self.sink, second],
-        transactionalSinks: transactional, deadLetters: self.letters,
-        configuration: self.configuration,
-        stored: [self.store.positions()] + self.transactional.map(self.store.positions(of:)),
-        wallClock: { [wallClock] in wallClock },
-        saveCheckpoint: { [store] topics, sinks, letters in
-          try crash.pass()
-          (store.topics, store.sinks, store.deadLetters) = (topics, sinks, letters)
-        })
+        source: source, stages: StageChain([]), stores: [checkpoint] + databases,
+        stored: [self.store.positions()] + self.databases.map(self.store.positions(of:)),
+        configuration: self.configuration, wallClock: { [wallClock] in wallClock })
       runner.onNote = self.onNote
       let outcome = try await runner.run()
       self.statistics = runner.statistics
@@ -398,7 +398,7 @@ import Testing
     while hasCrashed {
       let harness = Harness()
       harness.configuration.maxDeadLetters = 2
-      harness.transactional = ["t"]
+      harness.databases = ["t"]
       harness.refusedEvents = ["e3", "e9"]
       hasCrashed = false
       do {
@@ -421,7 +421,7 @@ import Testing
   @Test("A store whose last event does not come again stops the run")
   func storesApart() async throws {
     let harness = Harness()
-    harness.transactional = ["t"]
+    harness.databases = ["t"]
     try await harness.run(ScriptedSource(Self.events(6)))
     let behind = harness.store.transactions
     try await harness.run(ScriptedSource(Self.events(10)))

@@ -64,7 +64,7 @@ import Testing
   @Test(
     "Nothing is lost, repeated or stuck, however the log comes and wherever runs crash",
     arguments: [[1, 1, 1], [3], [2, 1], [1, 3], [2, 2], [1, 2, 1]], [[], ["t"]])
-  func explore(groups: [Int], transactional: [String]) async throws {
+  func explore(groups: [Int], databases: [String]) async throws {
     let log = Self.log(groups)
     var explored = 0
     for way in Self.ways(log) {
@@ -76,7 +76,7 @@ import Testing
         while !hasEndedAgain {
           let harness = PipelineRunnerTests.Harness()
           harness.configuration.commitMaxEvents = 1
-          harness.transactional = transactional
+          harness.databases = databases
           hasEnded = try await Self.run(harness, Self.source(log, way), crashAfter: first)
           // A start at the latest stands where the tip is: nothing before a position exists.
           var next = way
@@ -90,7 +90,7 @@ import Testing
           }
           _ = try await Self.run(harness, Self.source(log, next), crashAfter: .max)
           let expected = log.dropFirst(way.tip).map(\.line)
-          for sink in ["a", "b"] + transactional where harness.store.lines(of: sink) != expected {
+          for sink in ["a", "b"] + databases where harness.store.lines(of: sink) != expected {
             Issue.record(
               "\(way), crashes at \(first) and \(second): \(sink): \(harness.store.lines(of: sink))"
             )
@@ -115,7 +115,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let harness = PipelineRunnerTests.Harness()
         harness.configuration.commitMaxEvents = 1
-        harness.transactional = ["t"]
+        harness.databases = ["t"]
         func instance() throws(CheckpointError) -> FileCheckpointStore {
           try FileCheckpointStore(directory: directory.path, pipeline: "p")
         }

@@ -96,9 +96,7 @@ struct FreshnessTests {
     #expect(try self.freshness(database).map(\.topics) == [[], []])
     let next = try SinkRun(database, ordinal: run.ordinal)
     try next.sink.open()
-    try next.sink.prepare([topic: ["epoch": 1, "next_ordinal": 1, "complete_through_ms": 5000]]) {
-      _ in
-    }
+    _ = try next.sink.prepare([topic: ["epoch": 1, "next_ordinal": 1, "complete_through_ms": 5000]])
     try next.sink.commit()
     let isFed = topic != "/data/Other__chn"
     #expect(

@@ -98,7 +98,7 @@ final class SinkRun {
   /// What the runner says of the topic, milliseconds since 1970.
   var completeThrough: Int64? = 1_771_300_990_000
 
-  func prepare() throws { try self.sink.prepare(self.positions) { self.refused.append($0) } }
+  func prepare() throws { self.refused += try self.sink.prepare(self.positions) }
 
   func commit() throws {
     try self.prepare()

@@ -423,12 +423,12 @@ struct TableVandalismTests {
     }
     let next = try SinkRun(database, ordinal: 1)
     try next.sink.open()
-    let sink = StagedTransactionalSink(next.sink, stages: StageChain([Rename(["Name": "title"])]))
+    let sink = Staged(next.sink, stages: StageChain([Rename(["Name": "title"])]))
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.epoch = 1
     batch.addChange("CREATE", "a", ordinal: 1, [SinkRun.name: .text("a")])
     try sink.write(batch)
-    try sink.prepare(next.positions) { _ in }
+    _ = try next.sink.prepare(next.positions)
     try sink.commit()
     #expect(
       try next.eye.column("SELECT title FROM \(Vandalism.current) ORDER BY id") == ["a", "first"])

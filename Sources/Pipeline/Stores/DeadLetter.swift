@@ -34,7 +34,7 @@ public struct DeadLetter: Sendable, Equatable {
   }
 }
 
-/// Where dead letters go. Takes part in commits as a `Sink` does: what `flush` returns is stored in
+/// Where dead letters go. Takes part in commits as a `CheckpointedSink` does: what `flush` returns is stored in
 /// the checkpoint (`CheckpointDocument.deadLetters`), then `committed` is called.
 public protocol DeadLetterStore: AnyObject {
   /// Letters taken since the start of the run.

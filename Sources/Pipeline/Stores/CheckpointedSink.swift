@@ -1,11 +1,11 @@
 public import JSON
 
-/// Where rows go. Driven by one thread; calls block until done.
+/// A sink whose state the checkpoint holds: rows count as soon as the checkpoint that knows them is
+/// durable. Driven by one thread; calls block until done.
 ///
-/// The runner calls, per commit: `write` for each batch, `flush` once, then stores the returned
-/// state together with the positions in the checkpoint, then `committed`. A sink is durable at the
-/// moment the checkpoint that holds its state is.
-public protocol Sink: AnyObject {
+/// `CheckpointedStore` calls, per commit: `write` for each batch, `flush` once, then stores the
+/// returned state together with the positions in the checkpoint, then `committed`.
+public protocol CheckpointedSink: AnyObject {
   /// Identity of the sink in checkpoints, unique in the pipeline.
   var name: String { get }
 
@@ -30,6 +30,6 @@ public protocol Sink: AnyObject {
   /// True when something is due (rotation by age or idleness) though nothing was written.
   var isDue: Bool { get }
 
-  /// Output bytes taken since the last `flush`, before compression; drives `commit.max_bytes`.
+  /// Output bytes taken since the last `flush`, before compression.
   var pendingByteCount: Int { get }
 }

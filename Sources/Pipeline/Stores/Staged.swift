@@ -1,0 +1,51 @@
+public import JSON
+
+/// A sink or store with stages of its own, after those of the pipeline: selected columns to one
+/// directory, full lines to another.
+///
+/// Its stages see what the pipeline's have made, and whatever they do stays with this sink: the batch
+/// is left as it was, so that the order of sinks does not matter.
+public final class Staged<Base> {
+  private let base: Base
+  private let stages: StageChain
+  /// What stages that change rows work on; its memory is reused.
+  private var copy: RecordBatch?
+
+  public init(_ base: Base, stages: StageChain) {
+    self.base = base
+    self.stages = stages
+  }
+
+  private func lend(_ batch: RecordBatch, to body: (RecordBatch) throws -> Void) throws {
+    guard self.stages.changesRows else { return try self.stages.lend(batch, to: body) }
+    let copy = self.copy ?? RecordBatch(layout: batch.layout)
+    self.copy = copy
+    copy.replaceAll(with: batch)
+    try self.stages.apply(to: copy)
+    try body(copy)
+  }
+}
+
+extension Staged: CheckpointedSink where Base: CheckpointedSink {
+  public var name: String { self.base.name }
+  public var isDue: Bool { self.base.isDue }
+  public var pendingByteCount: Int { self.base.pendingByteCount }
+  public func recover(from state: JSONValue?) throws { try self.base.recover(from: state) }
+  public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
+  public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
+  public func committed() throws -> Bool { try self.base.committed() }
+}
+
+extension Staged: Store where Base: Store {
+  public var name: String { self.base.name }
+  public var keepsDeadLetters: Bool { self.base.keepsDeadLetters }
+  public var isDue: Bool { self.base.isDue }
+  public var pendingByteCount: Int { self.base.pendingByteCount }
+  public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
+  public func take(_ letter: DeadLetter) throws { try self.base.take(letter) }
+  public func prepare(_ commit: Commit) throws -> [RefusedEvent] {
+    try self.base.prepare(commit)
+  }
+  public func commit() throws { try self.base.commit() }
+  public func complete() throws { try self.base.complete() }
+}
