@@ -55,19 +55,19 @@ struct SinkDatabases {
   }
 
   /// - Throws: `LeaseError` while another host runs the pipeline.
-  func checkLeases(_ owner: LeaseOwner) throws {
+  func checkLeases(_ owner: RunOwner) throws {
     for entry in self.entries {
-      if let state = entry.state { try entry.stored.checkLease(state, owner: owner) }
+      if let state = entry.state { try entry.stored.checkLease(state, owner: LeaseOwner(owner)) }
     }
   }
 
   /// Sets positions, by topic, where there are any. `commit` makes it durable; without it nothing
   /// is changed.
-  func set(_ positions: [String: TopicPosition], owner: LeaseOwner, command: String) throws {
+  func set(_ positions: [String: TopicPosition], owner: RunOwner, command: String) throws {
     guard !positions.isEmpty else { return }
     for entry in self.entries {
       guard let state = entry.state else { continue }
-      try entry.stored.set(positions, expecting: state, owner: owner, command: command)
+      try entry.stored.set(positions, expecting: state, owner: LeaseOwner(owner), command: command)
     }
   }
 

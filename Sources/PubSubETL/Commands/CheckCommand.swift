@@ -43,7 +43,7 @@ struct CheckCommand: AsyncParsableCommand {
       for line in try await ConnectionCheck.askService(configuration) {
         StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
-      for line in try ConnectionCheck.askDatabases(configuration) {
+      for line in try ConnectionCheck.askSinks(configuration) {
         StandardStream.output.write(PrintableText(line: line, hiding: secrets))
       }
     } catch {

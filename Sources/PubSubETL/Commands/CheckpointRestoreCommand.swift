@@ -59,7 +59,7 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       _ = try CheckpointRestore(configuration, databases)
       let store = try CheckpointChange.open(configuration)
       let restore = try CheckpointRestore(configuration, databases)
-      let owner = try PipelineAssembly(configuration: configuration).leaseOwner(store)
+      let owner = try PipelineAssembly(configuration: configuration).owner(store)
       try databases.checkOrg(restore.document.org)
       if !restore.newEpochs.isEmpty { try databases.checkLeases(owner) }
       StandardStream.output.write(

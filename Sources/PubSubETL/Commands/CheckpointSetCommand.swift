@@ -72,7 +72,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         throw RunFailure(.data, reason: "no_checkpoint", "\(store.path) has just been removed")
       }
       var document = stored ?? databases.document(configuration)
-      let owner = try PipelineAssembly(configuration: configuration).leaseOwner(store)
+      let owner = try PipelineAssembly(configuration: configuration).owner(store)
       try databases.checkOrg(document.org)
       try databases.checkLeases(owner)
       let change = try CheckpointChange.set(

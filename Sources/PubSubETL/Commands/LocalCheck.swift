@@ -9,18 +9,16 @@ enum LocalCheck {
   /// A line per thing that is wrong, with the code that `run` would end with; nothing is made.
   static func failures(_ configuration: PipelineConfiguration) -> [RunFailure] {
     var failures: [RunFailure] = []
-    let places =
-      [("the state directory", configuration.checkpoint.directory)]
-      + configuration.fileSinks.map { ("the directory of sink '\($0.name)'", $0.directory) }
-    for (what, directory) in places {
-      if let reason = Self.obstacle(to: directory) {
-        failures.append(
-          RunFailure(
-            .output, reason: "unwritable", "\(what), \(directory), cannot be used: \(reason)"))
-      }
+    let directory = configuration.checkpoint.directory
+    if let reason = Self.obstacle(to: directory) {
+      failures.append(
+        RunFailure(
+          .output, reason: "unwritable",
+          "the state directory, \(directory), cannot be used: \(reason)"))
     }
+    failures += configuration.sinks.flatMap { $0.localFailures() }
     // What cannot be used cannot be read either, and one reason is enough.
-    if Self.obstacle(to: configuration.checkpoint.directory) != nil { return failures }
+    if Self.obstacle(to: directory) != nil { return failures }
     do {
       try Self.checkPositions(configuration)
     } catch {
@@ -42,8 +40,8 @@ enum LocalCheck {
     if let document {
       _ = try SinkSuccession(document, sinks: configuration.sinkPlaces, now: UTCTime.now())
     }
-    // A database may hold the position; `--connect` asks it.
-    guard configuration.postgresSinks.isEmpty else { return }
+    // A sink may hold the position; `--connect` asks it.
+    guard !configuration.sinks.contains(where: \.keepsPosition) else { return }
     for topic in configuration.source.topics {
       if let json = document?.topics[topic.name] {
         _ = try TopicPosition(json: json, topic: topic.name)

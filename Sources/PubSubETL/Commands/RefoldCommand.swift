@@ -40,7 +40,7 @@ struct RefoldCommand: AsyncParsableCommand {
     }
   }
 
-  private func sinks(_ configuration: PipelineConfiguration) throws -> [PostgresSinkSettings] {
+  private func sinks(_ configuration: PipelineConfiguration) throws -> [PostgresSettings] {
     let all = configuration.postgresSinks
     if let sink, !all.contains(where: { $0.name == sink }) {
       let known = all.map(\.name).joined(separator: ", ")
@@ -63,7 +63,7 @@ struct RefoldCommand: AsyncParsableCommand {
   }
 
   private func refold(
-    _ sink: PostgresSinkSettings, of configuration: PipelineConfiguration
+    _ sink: PostgresSettings, of configuration: PipelineConfiguration
   ) throws {
     let secrets = configuration.secrets
     let connection = try PostgresConnection(sink.sink.connection)

@@ -53,7 +53,7 @@ final class ConfigurationReader {
     }
   }
 
-  private func commit(_ reader: JSONReader?, sinks: [SinkConfiguration]) -> CommitConfiguration {
+  private func commit(_ reader: JSONReader?, sinks: [any ConfiguredSink]) -> CommitConfiguration {
     var commit = CommitConfiguration(sinks: sinks)
     guard let reader else { return commit }
     commit.maxEvents = reader.integer("max_events", in: 1...1_000_000) ?? commit.maxEvents

@@ -1,6 +1,4 @@
 import JSON
-import PostgresClient
-import PostgresSink
 
 /// What a pipeline file means, in words, for `check`.
 enum ConfigurationSummary {
@@ -20,25 +18,10 @@ enum ConfigurationSummary {
     for topic in configuration.source.topics {
       lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
     }
-    let stages = Self.stages(configuration.stages)
+    let stages = configuration.stages.typeNames
     if !stages.isEmpty { lines.append(("stages", stages)) }
     for sink in configuration.sinks {
-      switch sink {
-      case .files(let files):
-        let stages = Self.stages(files.stages)
-        lines.append(
-          (
-            "sink",
-            "\(files.name): \(stages.isEmpty ? "" : stages + " to ")files in \(files.directory)"
-          ))
-      case .postgres(let postgres):
-        lines.append(
-          (
-            "sink",
-            "\(postgres.name): PostgreSQL, schema \(postgres.sink.schema), "
-              + "mode \(postgres.sink.mode.rawValue)"
-          ))
-      }
+      lines.append(("sink", "\(sink.name): \(sink.summary)"))
     }
     lines.append(("checkpoint", configuration.checkpoint.directory))
     lines.append(("dead letters", configuration.deadLetter.directory))
@@ -47,10 +30,6 @@ enum ConfigurationSummary {
       label + String(repeating: " ", count: max(1, 14 - label.count))
         + PrintableText.withoutLineEnds(value) + "\n"
     }.joined()
-  }
-
-  private static func stages(_ stages: [StageConfiguration]) -> String {
-    stages.compactMap { $0.value["type"]?.string }.joined(separator: ", ")
   }
 
   private static func login(_ auth: AuthConfiguration) -> String {

@@ -1,21 +1,11 @@
 import Glibc
-import PostgresClient
-import PostgresSink
 
 /// What a pipeline does that its owner may not know of: connections that others can read, and
 /// secrets that they can. Nothing is refused for it.
 extension PipelineConfiguration {
   /// One sentence each, with the remedy; for `check` and at the start of a run.
   var securityWarnings: [String] {
-    self.postgresSinks.compactMap(Self.warning) + self.secretFiles.compactMap(Self.warning)
-  }
-
-  private static func warning(_ settings: PostgresSinkSettings) -> String? {
-    guard let host = settings.sink.connection.unprotectedHost else { return nil }
-    return "sink '\(settings.name)': the connection to \(host) has no sslmode, so it may go "
-      + "unencrypted, and the server's certificate is not checked. Add sslmode=verify-full to the "
-      + "url (with sslrootcert=FILE for a CA of your own), or the sslmode that you accept, for "
-      + "example sslmode=require"
+    self.sinks.flatMap(\.securityWarnings) + self.secretFiles.compactMap(Self.warning)
   }
 
   /// A secret may be read by its owner alone; by a group too where root owns it, since the group has

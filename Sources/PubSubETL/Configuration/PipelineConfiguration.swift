@@ -1,7 +1,5 @@
-import FileSink
 import JSON
 import Pipeline
-import PostgresSink
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///
@@ -16,7 +14,7 @@ struct PipelineConfiguration: Sendable {
   var source: SourceConfiguration
   var stages: [StageConfiguration] = []
   /// At least one.
-  var sinks: [SinkConfiguration]
+  var sinks: [any ConfiguredSink]
   var commit = CommitConfiguration()
   var checkpoint: CheckpointConfiguration
   var deadLetter: DeadLetterConfiguration
@@ -26,30 +24,13 @@ struct PipelineConfiguration: Sendable {
   /// Absolute paths of files that hold secrets, as far as they have been read.
   var secretFiles: [String] = []
 
-  /// Who feeds the tables of a sink.
-  func feeder(_ sink: PostgresSinkSettings) -> TableFeeder {
-    TableFeeder(
-      pipeline: self.name, sink: sink.name, topics: self.source.topics.map(\.name))
-  }
-
   /// What decides how sinks relate to those of a checkpoint.
   var sinkPlaces: [(name: String, start: SinkStart?, directory: String)] {
-    self.sinks.map { sink in
-      switch sink {
-      case .files(let files): (files.name, files.start, files.directory)
-      case .postgres(let postgres):
-        (postgres.name, postgres.start, "postgres:\(postgres.sink.schema)")
-      }
-    }
+    self.sinks.map { ($0.name, $0.start, $0.place) }
   }
 
-  var fileSinks: [FilesSinkConfiguration] {
-    self.sinks.compactMap { if case .files(let files) = $0 { files } else { nil } }
-  }
-
-  var postgresSinks: [PostgresSinkSettings] {
-    self.sinks.compactMap { if case .postgres(let postgres) = $0 { postgres } else { nil } }
-  }
+  /// Some sink has no position but the checkpoint's; without one the checkpoint is a copy.
+  var needsCheckpoint: Bool { !self.sinks.allSatisfy(\.keepsPosition) }
 }
 
 /// Where a topic is read from when no position of it is stored.
@@ -147,61 +128,9 @@ struct StageConfiguration: Sendable, Equatable {
   }
 }
 
-enum SinkConfiguration: Sendable {
-  case files(FilesSinkConfiguration)
-  case postgres(PostgresSinkSettings)
-
-  var name: String {
-    switch self {
-    case .files(let files): files.name
-    case .postgres(let postgres): postgres.name
-    }
-  }
-}
-
-/// Where a sink begins that the checkpoint of its pipeline does not know.
-enum SinkStart: String, CaseIterable, Sendable {
-  /// With the events after the pipeline's position.
-  case now
-}
-
-struct FilesSinkConfiguration: Sendable, Equatable {
-  enum Int64Form: String, CaseIterable, Sendable {
-    case number
-    /// Every `long` column as text, for readers whose numbers are doubles.
-    case string
-  }
-
-  var name: String
-  /// Absolute.
-  var directory: String
-  /// Of zstd, 1…19.
-  var compressionLevel = 1
-  var int64 = Int64Form.number
-  /// Nil: a new sink beside an old checkpoint is an error.
-  var start: SinkStart?
-  /// Bytes of a finished file, compressed.
-  var rotateBytes = 128 << 20
-  var rotateEvents = 1_000_000
-  var rotateAge = Duration.seconds(3600)
-  var rotateIdle = Duration.seconds(300)
-  /// What it means that finished files are not there.
-  var whenMissing = FileSinkConfiguration.MissingPolicy.fail
-  /// Nil: 0640, and 0750 of directories, as the umask leaves them.
-  var permissions: FileSinkConfiguration.Permissions?
-  /// After those of the pipeline, for this sink only.
-  var stages: [StageConfiguration] = []
-}
-
-struct PostgresSinkSettings: Sendable, Equatable {
-  var name: String
-  /// Nil: a new sink beside an old checkpoint is an error.
-  var start: SinkStart?
-  var sink: PostgresSinkConfiguration
-  /// After those of the pipeline, for this sink only.
-  var stages: [StageConfiguration] = []
-
-  func stageChain() -> StageChain { StageChain(self.stages.map { $0.transform() }) }
+extension [StageConfiguration] {
+  /// Their types, for people.
+  var typeNames: String { self.compactMap { $0.value["type"]?.string }.joined(separator: ", ") }
 }
 
 /// When the events that have arrived are made durable together.
@@ -211,13 +140,9 @@ struct CommitConfiguration: Sendable, Equatable {
   var maxBytes = 16 << 20
   var maxDelay = Duration.seconds(1)
 
-  /// The defaults. A transaction of a database costs more than a flush of a file, and the more
-  /// changes of a record it holds the fewer rows it writes.
-  init(sinks: [SinkConfiguration] = []) {
-    let hasDatabase = sinks.contains { sink in
-      if case .postgres = sink { true } else { false }
-    }
-    if hasDatabase { self.maxEvents = 10_000 }
+  /// The defaults. The sink that wants the largest commits decides.
+  init(sinks: [any ConfiguredSink] = []) {
+    self.maxEvents = sinks.map(\.commitMaxEvents).max() ?? self.maxEvents
   }
 }
 

@@ -76,14 +76,12 @@ final class SecretMask: Sendable {
     }
   }
 
-  /// Adds what proxies and databases are reached with when the pipeline file does not say.
+  /// Adds what proxies and sinks are reached with when the pipeline file does not say.
   func add(secretsOf environment: Environment) {
     for name in ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
       if let url = environment.variable(name) { self.add(passwordsOf: url) }
     }
-    for name in ["PGPASSWORD", "PGSSLPASSWORD"] {
-      if let password = environment.variable(name) { self.add(password) }
-    }
+    for secret in SinkRegistry.secrets(in: environment) { self.add(secret) }
   }
 
   func redacted(_ text: String) -> String {

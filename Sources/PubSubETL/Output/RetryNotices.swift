@@ -8,7 +8,7 @@ struct RetryNotices {
     case login
     case schemas
     case topic(String)
-    case database(String)
+    case sink(String)
   }
 
   private struct State {

@@ -47,6 +47,10 @@ struct RunReport: Sendable {
     var bytes: Int64 = 0
     /// Files finished.
     var files = 0
+    /// What the last line on a terminal counts.
+    var counted = Unit.files
+
+    enum Unit: Sendable { case files, rows, nothing }
   }
 
   /// Something a successful run wants somebody to look at.

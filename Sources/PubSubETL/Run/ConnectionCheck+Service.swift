@@ -1,5 +1,3 @@
-import PostgresClient
-import PostgresSink
 import PubSubAPI
 import SalesforceAuth
 
@@ -45,54 +43,16 @@ extension ConnectionCheck {
 }
 
 extension ConnectionCheck {
-  /// Connects to the database of every postgres sink; a line for each. Makes nothing there.
-  static func askDatabases(
-    _ configuration: PipelineConfiguration
-  ) throws(Failure) -> [String] {
+  /// Connects to every sink that is reached by a connection; a line for each. Makes nothing there.
+  static func askSinks(_ configuration: PipelineConfiguration) throws(Failure) -> [String] {
     var lines: [String] = []
-    for settings in configuration.postgresSinks {
-      let schema = settings.sink.schema
+    for sink in configuration.sinks {
       do {
-        let probe = try DatabaseProbe(settings.sink)
-        if probe.isReadOnly {
-          throw RunFailure(
-            .refused, reason: "database_refused",
-            "database \(probe.database) takes no changes: a standby, or a role or database set to "
-              + "default_transaction_read_only; name the primary in url")
-        }
-        guard probe.mayCreate || probe.hasBookkeeping else {
-          let remedy =
-            probe.hasSchema
-            ? "GRANT USAGE, CREATE ON SCHEMA \"\(schema)\" TO \"\(probe.role)\""
-            : "CREATE SCHEMA \"\(schema)\" AUTHORIZATION \"\(probe.role)\""
-          throw RunFailure(
-            .refused, reason: "database_refused",
-            "role \(probe.role) may not make tables in schema \(schema) of \(probe.database); let "
-              + "its owner execute \(remedy)")
-        }
-        guard probe.missingGrants.isEmpty else {
-          throw RunFailure(
-            .refused, reason: "database_refused",
-            "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database); let "
-              + "its owner execute \(probe.missingGrants.joined(separator: "; "))")
-        }
-        // Tables that are there are enough for the objects and fields of today.
-        let isFixed = !probe.mayCreate && settings.sink.contract == .evolve
-        lines.append(
-          "sink \(settings.name): PostgreSQL \(probe.serverVersion), database \(probe.database) as "
-            + "\(probe.role), schema \(schema)"
-            + (probe.hasSchema ? "" : " will be made")
-            + (isFixed ? "; a new object or field needs the owner ('plan' prints what)" : ""))
-        for finding in try probe.tables(configuration.feeder(settings)) {
-          guard finding.disposition == nil else {
-            throw PostgresError(finding.disposition ?? .configuration, finding.message)
-          }
-          lines.append("sink \(settings.name): \(finding.message)")
-        }
+        lines += try sink.checkConnection(configuration)
       } catch {
         let failure = RunFailure(error)
         throw Failure(
-          exitCode: failure.exitCode, message: "sink '\(settings.name)': \(failure.message)")
+          exitCode: failure.exitCode, message: "sink '\(sink.name)': \(failure.message)")
       }
     }
     return lines

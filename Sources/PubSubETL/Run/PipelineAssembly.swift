@@ -1,5 +1,4 @@
 internal import Checkpoint
-import FileSink
 import GRPCCore
 import Glibc
 import HTTP2Transport
@@ -46,60 +45,39 @@ struct PipelineAssembly {
       OrgCredentials(self.configuration.source.org, secrets: self.configuration.secrets))
   }
 
-  func sinks(org: String, acceptsReset: Bool, acceptsMissing: Bool) -> [FileSink] {
-    self.configuration.fileSinks.map { files in
-      FileSink(
-        FileSinkConfiguration(
-          name: files.name, directory: files.directory,
-          compressionLevel: files.compressionLevel,
-          rotation: FileSinkConfiguration.Rotation(
-            maxByteCount: files.rotateBytes, maxEventCount: files.rotateEvents,
-            maxAge: files.rotateAge, maxIdle: files.rotateIdle),
-          pipeline: self.configuration.name, org: org, int64AsStrings: files.int64 == .string,
-          acceptsReset: acceptsReset, whenMissing: files.whenMissing,
-          acceptsMissing: acceptsMissing, permissions: files.permissions))
-    }
-  }
-
-  /// Connected to their databases.
-  func databases(
-    org: String, owner: LeaseOwner, options: RunOptions, logger: Logger, log: RunLog
-  ) throws -> [PostgresSink] {
-    try self.configuration.postgresSinks.map { settings in
-      let sink = try PostgresSink(
-        name: settings.name, configuration: settings.sink, pipeline: self.configuration.name,
-        org: org, topics: self.configuration.source.topics.map(\.name), owner: owner,
-        takesOver: options.takeOver, acceptsMissing: options.acceptMissing)
-      sink.onNotice = { logger.notice("sink '\(settings.name)': \($0)") }
-      sink.onRepair = { logger.warning("sink '\(settings.name)': \($0)") }
-      sink.onRetry = { log.retrying(database: settings.name, $0, code: $1, delay: $2) }
-      sink.onRecovery = { log.committed(database: settings.name) }
-      return sink
-    }
-  }
-
-  /// This process, as databases know it.
-  func leaseOwner(_ store: FileCheckpointStore) throws(CheckpointError) -> LeaseOwner {
-    LeaseOwner(
+  /// This process, as stores that others may use know it.
+  func owner(_ store: FileCheckpointStore) throws(CheckpointError) -> RunOwner {
+    RunOwner(
       place: "\(HostName.current) \(self.configuration.checkpoint.directory)",
       identity: try store.identity(), processID: getpid())
   }
 
   func stages() -> RunStages { RunStages(self.configuration) }
 
-  /// Sinks as the runner sees them, behind stages of their own where there are any.
-  func staged(_ sinks: [FileSink], _ stages: RunStages) -> [any CheckpointedSink] {
-    sinks.map { sink -> any CheckpointedSink in
-      guard let chain = stages.sinks[sink.name] else { return sink }
-      return Staged(sink, stages: chain)
+  /// The sinks as the runner sees them, behind stages of their own where there are any.
+  func staged(
+    _ sinks: [any RunSink], _ stages: RunStages
+  ) -> (
+    checkpointed: [any CheckpointedSink], stores: [any Store]
+  ) {
+    func behind(_ chain: StageChain, _ sink: some CheckpointedSink) -> any CheckpointedSink {
+      Staged(sink, stages: chain)
     }
-  }
-
-  func staged(_ databases: [PostgresSink], _ stages: RunStages) -> [any Store] {
-    databases.map { sink -> any Store in
-      guard let chain = stages.sinks[sink.name] else { return sink }
-      return Staged(sink, stages: chain)
+    func behind(_ chain: StageChain, _ store: some Store) -> any Store {
+      Staged(store, stages: chain)
     }
+    var staged: (checkpointed: [any CheckpointedSink], stores: [any Store]) = ([], [])
+    for sink in sinks {
+      let chain = stages.sinks[sink.name]
+      switch sink.store {
+      case .checkpointed(let sink):
+        staged.checkpointed.append(chain.map { behind($0, sink) } ?? sink)
+      case .ownPosition(let sink):
+        let store = sink.durable
+        staged.stores.append(chain.map { behind($0, store) } ?? store)
+      }
+    }
+    return staged
   }
 
   func topics() -> [SourceTopic] {

@@ -1,69 +1,48 @@
 internal import Checkpoint
-import FileSink
 import JSON
 import Pipeline
-import PostgresSink
 
 /// Where a run begins, from what earlier runs have stored in checkpoint, files and databases.
 extension PipelineRun {
-  /// A pipeline that has been given another name has lost its position: it would export everything
-  /// again, or with `"start": "latest"` leave events out.
-  func checkIsNew(_ sinks: [FileSink]) throws {
-    guard !self.options.acceptReset else { return }
+  /// Positions of the checkpoint and of each sink that keeps its own; makes them there.
+  func startingPositions(
+    _ document: CheckpointDocument?, _ sinks: [any RunSink]
+  ) throws -> [[String: TopicPosition]] {
+    let (checkpoint, resetTopics) = try self.positions(document, sinks)
     let topics = self.configuration.source.topics.map(\.name)
-    for sink in sinks where sink.history.isEmpty {
-      guard let other = sink.history.others.first(where: { topics.contains($0.topic) }) else {
+    var keepers: [any PositionKeepingSink] = []
+    var found: [StartingPositions.Database] = []
+    var checkpointed: [(name: String, start: SinkStart?)] = []
+    for (settings, sink) in zip(self.configuration.sinks, sinks) {
+      guard case .ownPosition(let keeper) = sink.store else {
+        checkpointed.append((settings.name, settings.start))
         continue
       }
-      let name = self.configuration.name
-      throw RunFailure(
-        .data, reason: "other_pipeline",
-        "\(sink.configuration.directory) has files of pipeline '\(other.pipeline)' with events of "
-          + "\(other.topic), and pipeline '\(name)' has never run: if '\(other.pipeline)' was renamed, "
-          + "give it its old name back, with which its position is stored; if '\(name)' is another "
-          + "pipeline, give it another directory, or begin here with 'run --accept-reset'")
-    }
-  }
-
-  /// Positions of the checkpoint and of each database; makes their rows there.
-  func startingPositions(
-    _ document: CheckpointDocument?, _ succession: SinkSuccession?, sinks: [FileSink],
-    databases: [PostgresSink], owner: LeaseOwner
-  ) throws -> [[String: TopicPosition]] {
-    let (checkpoint, resetTopics) = try self.positions(document, sinks: sinks)
-    let topics = self.configuration.source.topics.map(\.name)
-    let found = try zip(self.configuration.postgresSinks, databases).map { settings, sink in
-      let stored = try sink.open(
+      let stored = try keeper.storedPositions(
         isKnown: document?.sinks[settings.name] != nil && !self.options.acceptReset)
-      if let former = sink.formerLease {
+      if let takeover = keeper.takeover {
         try CheckpointJournal.append(
           self.configuration.statePaths, command: "run --take-over", topic: nil,
-          old: [
-            "sink": .string(settings.name), "owner": .string(former.owner),
-            "fence": .integer(former.fence),
-          ],
-          new: [
-            "sink": .string(settings.name), "owner": .string(owner.text),
-            "fence": .integer(former.fence + 1),
-          ])
+          old: takeover.old, new: takeover.new)
       }
-      return StartingPositions.Database(
-        name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
-        newestEpoch: stored == nil ? try sink.newestEpoch(ofTopics: topics) : nil,
-        start: settings.start)
+      keepers.append(keeper)
+      found.append(
+        StartingPositions.Database(
+          name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
+          newestEpoch: stored == nil ? try keeper.newestEpoch(ofTopics: topics) : nil,
+          start: settings.start))
     }
     let positions = try StartingPositions(
       topics: topics, checkpoint: checkpoint, resetTopics: resetTopics,
-      knownSinks: document.map { Array($0.sinks.keys) },
-      fileSinks: self.configuration.fileSinks.map { ($0.name, $0.start) }, databases: found,
-      acceptsReset: self.options.acceptReset)
+      knownSinks: document.map { Array($0.sinks.keys) }, fileSinks: checkpointed,
+      databases: found, acceptsReset: self.options.acceptReset)
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
         self.configuration.statePaths, command: "run --accept-reset", topic: topic,
         old: document?.topics[topic] ?? nil, new: positions.stores[0][topic]?.json ?? nil)
     }
     for (index, place) in found.enumerated() where place.stored == nil {
-      try databases[index].open(creating: positions.stores[index + 1])
+      try keepers[index].begin(at: positions.stores[index + 1])
     }
     return positions.stores
   }
@@ -81,7 +60,7 @@ extension PipelineRun {
   /// Stored positions, and the topics whose files an accepted reset leaves in place: the newest
   /// epoch of the files is their position.
   private func positions(
-    _ document: CheckpointDocument?, sinks: [FileSink]
+    _ document: CheckpointDocument?, _ sinks: [any RunSink]
   ) throws -> ([String: TopicPosition], reset: Set<String>) {
     var positions: [String: TopicPosition] = [:]
     var reset: Set<String> = []
@@ -89,20 +68,20 @@ extension PipelineRun {
       if let json = document?.topics[topic.name] {
         positions[topic.name] = try TopicPosition(json: json, topic: topic.name)
       }
-      let exported = sinks.compactMap { $0.history.topics[topic.name] }
+      let exported = sinks.compactMap { $0.lastExported(ofTopic: topic.name) }
       let newest = exported.max {
-        ($0.epoch, $0.lastOrdinal) < ($1.epoch, $1.lastOrdinal)
+        ($0.epoch, $0.ordinal) < ($1.epoch, $1.ordinal)
       }
       guard let newest else { continue }
       if let known = positions[topic.name],
-        (known.epoch, known.nextOrdinal) > (newest.epoch, newest.lastOrdinal)
+        (known.epoch, known.nextOrdinal) > (newest.epoch, newest.ordinal)
       {
         continue
       }
       guard self.options.acceptReset else {
         throw RunFailure(
           .data, reason: "lost_state",
-          "\(topic.name): the files go up to replay ID \(newest.lastReplayID) but the checkpoint "
+          "\(topic.name): the files go up to replay ID \(newest.replayID) but the checkpoint "
             + "is older: put back the newest checkpoint; or move it away and run 'pubsub-etl "
             + "checkpoint restore \(self.configuration.file) --from-manifest'; or begin a new epoch "
             + "with 'run --accept-reset'")

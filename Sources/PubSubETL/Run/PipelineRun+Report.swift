@@ -1,9 +1,7 @@
-import FileSink
 import Pipeline
-import PostgresSink
 
 extension PipelineRun {
-  func fill(statistics: RunStatistics, sinks: [FileSink], databases: [PostgresSink]) {
+  func fill(statistics: RunStatistics, sinks: [any RunSink]) {
     self.report.topics = statistics.topics.map { topic in
       var entry = RunReport.Topic(topic: topic.name)
       entry.events = Int64(topic.exported)
@@ -18,24 +16,7 @@ extension PipelineRun {
       entry.completeThrough = topic.completeThrough
       return entry
     }
-    self.report.sinks = self.configuration.sinks.map { configured in
-      switch configured {
-      case .files(let files):
-        var entry = RunReport.Sink(name: files.name, type: "files", target: files.directory)
-        entry.rows = Int64(statistics.rows)
-        if let sink = sinks.first(where: { $0.name == files.name }) {
-          entry.bytes = Int64(sink.finishedByteCount)
-          entry.files = sink.finishedFileCount
-        }
-        return entry
-      case .postgres(let postgres):
-        var entry = RunReport.Sink(
-          name: postgres.name, type: "postgres", target: postgres.sink.schema)
-        let sink = databases.first { $0.name == postgres.name }
-        entry.rows = Int64(sink?.committedRowCount ?? 0)
-        return entry
-      }
-    }
+    self.report.sinks = sinks.map { $0.reportEntry(statistics) }
     self.report.deadLetters = Int64(statistics.deadLetters)
     for topic in statistics.topics { self.attend(to: topic) }
   }

@@ -7,7 +7,6 @@ import HTTP2Transport
 import JSON
 import Logging
 import Pipeline
-import PostgresSink
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
@@ -84,25 +83,29 @@ final class PipelineRun {
     let stages = self.assembly.stages()
     let matched = document?.matchedColumns ?? [:]
     try await self.checkColumns(stages, credentials, earlier: matched, until: deadline)
-    let sinks = self.assembly.sinks(
-      org: org, acceptsReset: self.options.acceptReset, acceptsMissing: self.options.acceptMissing)
-    let surveys = try sinks.map { try $0.survey(from: succession?.states[$0.name]) }
-    if document == nil { try self.checkIsNew(sinks) }
-    try self.noteAccepted(surveys)
-    let owner = try self.assembly.leaseOwner(store)
-    let databases = try self.assembly.databases(
-      org: org, owner: owner, options: self.options, logger: self.logger, log: self.log)
-    defer { for database in databases { database.close() } }
-    let stored = try self.startingPositions(
-      document, succession, sinks: sinks, databases: databases, owner: owner)
-    // Not before it is certain that no newer checkpoint knows these files.
-    for (sink, survey) in zip(sinks, surveys) { try sink.recover(survey) }
+    let context = SinkContext(
+      configuration: self.configuration, org: org, options: self.options,
+      owner: try self.assembly.owner(store), logger: self.logger, log: self.log)
+    let sinks = self.configuration.sinks.map { $0.runSink(context) }
+    let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
+    if document == nil { for sink in sinks { try sink.checkIsNew() } }
+    try self.noteAccepted(faults)
+    defer { for sink in sinks { sink.close() } }
+    for sink in sinks { try sink.connect() }
+    let stored = try self.startingPositions(document, sinks)
+    for sink in sinks { try sink.recover() }
     let deadLetters = try self.recoveredDeadLetters(document, org: org)
-    let removedSinks = try RemovedSinkFiles(pipeline: self.configuration.name, org: org)
-      .finish(succession) { self.logger.log(level: $0, "\($1)") }
-    let databaseStates = self.configuration.postgresSinks.map {
-      ($0.name, SinkDatabases.documentState(schema: $0.sink.schema))
-    }
+    let removedSinks = try SinkRegistry.finishRemoved(
+      succession, pipeline: self.configuration.name, org: org
+    ) { self.logger.log(level: $0, "\($1)") }
+    let positionStates = Dictionary(
+      uniqueKeysWithValues: sinks.compactMap { sink in
+        if case .ownPosition(let keeper) = sink.store {
+          (sink.name, keeper.checkpointState)
+        } else {
+          nil
+        }
+      })
 
     var runner = self.assembly.runner(self.options)
     // What has passed, waiting for another run perhaps, counts.
@@ -121,32 +124,30 @@ final class PipelineRun {
     let watcher = try await SignalWatcher(onFirst: source.interrupt)
     defer { withExtendedLifetime((watcher, store)) {} }
 
-    let checkpoints = CheckpointPace(store, isOnlyCopy: !sinks.isEmpty)
+    let checkpoints = CheckpointPace(store, isOnlyCopy: self.configuration.needsCheckpoint)
     // Of topics that the pipeline file does not have now: one that was misspelt must not cost the
     // position of the other.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
+    let staged = self.assembly.staged(sinks, stages)
     let checkpointed = CheckpointedStore(
-      sinks: self.assembly.staged(sinks, stages), deadLetters: deadLetters
+      sinks: staged.checkpointed, deadLetters: deadLetters
     ) { topics, states, letters in
       var next = CheckpointDocument(
         pipeline: self.configuration.name, org: org,
         topics: topics.mapValues(\.json).merging(otherTopics) { own, _ in own },
-        sinks: states.merging(databaseStates) { own, _ in own },
+        sinks: states.merging(positionStates) { own, _ in own },
         removedSinks: removedSinks, deadLetters: letters)
       next.matchedColumns = stages.matched(since: matched)
       try checkpoints.save(next)
     }
     let pipeline = try PipelineRunner(
       source: source, stages: stages.pipeline,
-      stores: [checkpointed] + self.assembly.staged(databases, stages), stored: stored,
+      stores: [checkpointed] + staged.stores, stored: stored,
       configuration: runner, wallClock: UTCTime.now)
     pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     pipeline.onNote = { [log] in log.note($0) }
     pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }
-    for sink in sinks {
-      sink.onFinished = { [log, name = sink.name] in log.finished($0, sink: name) }
-    }
     // The connection and the streams run beside the runner and end with it.
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
@@ -163,7 +164,7 @@ final class PipelineRun {
     await streams.value
     _ = await connections.result
     self.log.ended(pipeline.statistics, sinks: sinks)
-    self.fill(statistics: pipeline.statistics, sinks: sinks, databases: databases)
+    self.fill(statistics: pipeline.statistics, sinks: sinks)
     for topic in pipeline.statistics.topics where topic.futureCommits > 0 {
       self.logger.warning(
         """
@@ -179,8 +180,7 @@ final class PipelineRun {
   }
 
   /// A line in the journal for output that was lost and is not waited for.
-  private func noteAccepted(_ surveys: [FileSurvey]) throws {
-    let faults = surveys.flatMap(\.acceptedFaults)
+  private func noteAccepted(_ faults: [String]) throws {
     guard !faults.isEmpty else { return }
     for fault in faults { self.logger.warning("accepted: \(fault)") }
     try CheckpointJournal.append(

@@ -1,10 +1,7 @@
 internal import Checkpoint
 import EventLoop
-import FileSink
 import GRPCCore
 import Pipeline
-import PostgresClient
-import PostgresSink
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
@@ -26,20 +23,13 @@ struct RunFailure: Error {
 
   /// The failure that an error of any part means.
   init(_ error: any Error) {
+    if let failure = SinkRegistry.failure(error) {
+      self = failure
+      return
+    }
     switch error {
     case let failure as RunFailure: self = failure
     case let failure as SourceFailure: self.init(failure)
-    case let error as FileSinkError:
-      let (code, reason): (ExitCode, String) =
-        switch error.code {
-        case .io: (.output, "sink_io")
-        case .locked: (.tryAgain, "already_running")
-        case .lostState: (.data, "lost_state")
-        case .lostOutput: (.data, "lost_output")
-        case .unknownFile: (.data, "unknown_file")
-        default: (.data, "inconsistent_output")
-        }
-      self.init(code, reason: reason, error.message)
     case let error as CheckpointError:
       let (code, reason): (ExitCode, String) =
         switch error.code {
@@ -48,21 +38,6 @@ struct RunFailure: Error {
         case .mismatch: (.configuration, "other_checkpoint")
         case .tooLarge: (.data, "checkpoint_too_large")
         default: (.output, "checkpoint_io")
-        }
-      self.init(code, reason: reason, error.message)
-    case let error as LeaseError:
-      self.init(.tryAgain, reason: "already_running", error.description)
-    case let error as PostgresError:
-      let (code, reason): (ExitCode, String) =
-        switch error.disposition {
-        case .retry: (.unavailable, "database_unavailable")
-        case .diskFull, .resources: (.output, "sink_io")
-        case .refused: (.refused, "database_refused")
-        case .configuration: (.configuration, "database")
-        case .contract: (.data, "contract")
-        case .lostTable: (.data, "lost_table")
-        case .rejectedRow: (.data, "rejected_row")
-        case .bug: (.internal, "internal")
         }
       self.init(code, reason: reason, error.message)
     case let error as TopicPositionError:

@@ -1,5 +1,4 @@
 internal import Bytes
-import FileSink
 import Logging
 import Pipeline
 import SalesforceAuth
@@ -103,15 +102,15 @@ final class RunLog {
       .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata)
   }
 
-  func retrying(database sink: String, _ message: String, code: String?, delay: Duration) {
+  func retrying(sink: String, _ message: String, code: String?, delay: Duration) {
     self.failed(
-      .database(sink), "sink '\(sink)': \(message)", code: code, delay: delay,
+      .sink(sink), "sink '\(sink)': \(message)", code: code, delay: delay,
       metadata: ["sink": "\(sink)"])
     self.draw()
   }
 
-  func committed(database sink: String) {
-    self.worked(.database(sink), metadata: ["sink": "\(sink)"])
+  func recovered(sink: String) {
+    self.worked(.sink(sink), metadata: ["sink": "\(sink)"])
   }
 
   private func failed(
@@ -146,17 +145,12 @@ final class RunLog {
 
   // MARK: Files and commits
 
-  func finished(_ file: FinishedFile, sink: String) {
-    self.logger.info(
-      "file finished",
-      metadata: [
-        "sink": "\(sink)", "file": "\(file.name)", "events": "\(file.events)",
-        "bytes": "\(file.byteCount)",
-      ])
+  func info(_ message: String, metadata: Logger.Metadata) {
+    self.logger.info("\(message)", metadata: metadata)
   }
 
   /// Called after each response: does next to nothing unless somebody reads it.
-  func progressed(_ statistics: RunStatistics, sinks: [FileSink]) {
+  func progressed(_ statistics: RunStatistics, sinks: [any RunSink]) {
     if self.progress != nil {
       self.take(statistics, sinks: sinks)
       self.draw()
@@ -168,10 +162,10 @@ final class RunLog {
     self.summarize(statistics)
   }
 
-  private func take(_ statistics: RunStatistics, sinks: [FileSink]) {
+  private func take(_ statistics: RunStatistics, sinks: [any RunSink]) {
     self.snapshot.events = Int64(statistics.exported)
-    self.snapshot.bytes = Int64(sinks.reduce(0) { $0 + $1.writtenByteCount })
-    self.snapshot.files = sinks.reduce(0) { $0 + $1.finishedFileCount }
+    self.snapshot.bytes = Int64(sinks.reduce(0) { $0 + $1.output.byteCount })
+    self.snapshot.files = sinks.reduce(0) { $0 + $1.output.fileCount }
     self.snapshot.newestCommit = statistics.newestCommit
   }
 
@@ -205,7 +199,7 @@ final class RunLog {
   // MARK: End
 
   /// - Parameter sinks: of a run that has come to its streams.
-  func ended(_ statistics: RunStatistics, sinks: [FileSink]) {
+  func ended(_ statistics: RunStatistics, sinks: [any RunSink]) {
     self.take(statistics, sinks: sinks)
     if self.logger.logLevel <= .info { self.summarize(statistics) }
   }
@@ -223,8 +217,8 @@ final class RunLog {
     guard report.reason != "already_running" else { return }
     self.progress?.leave(
       ProgressLine.summary(
-        self.snapshot, rows: report.sinks.filter { $0.type == "postgres" }.map(\.rows).max(),
-        hasFiles: report.sinks.contains { $0.type == "files" },
+        self.snapshot, rows: report.sinks.filter { $0.counted == .rows }.map(\.rows).max(),
+        hasFiles: report.sinks.contains { $0.counted == .files },
         duration: .milliseconds(report.finishedAt - report.startedAt), now: report.finishedAt))
   }
 

@@ -1,5 +1,4 @@
 import Pipeline
-import PostgresSink
 
 /// The stages of one run: the pipeline's, and each sink's behind them.
 ///
@@ -13,13 +12,8 @@ struct RunStages {
   init(_ configuration: PipelineConfiguration) {
     self.pipeline = StageChain(configuration.stages.map { $0.transform() })
     var sinks: [String: StageChain] = [:]
-    for sink in configuration.fileSinks where !sink.stages.isEmpty {
-      sinks[sink.name] = StageChain(sink.stages.map { $0.transform() })
-    }
-    for sink in configuration.postgresSinks
-    where !sink.stages.isEmpty || !sink.sink.columnTypes.isEmpty {
-      sinks[sink.name] = StageChain(
-        sink.stages.map { $0.transform() } + [ColumnTypeNames(sink.sink)])
+    for sink in configuration.sinks where !sink.stages.isEmpty || sink.columnWatcher != nil {
+      sinks[sink.name] = sink.stageChain()
     }
     self.sinks = sinks
   }

@@ -31,7 +31,7 @@ struct PipelineConfigurationTests {
     #expect(secret == Secret("s3cret"))
     #expect(configuration.stages.isEmpty)
     let files = try #require(configuration.fileSinks.first)
-    #expect(files == FilesSinkConfiguration(name: "files", directory: "\(sample.base)/out"))
+    #expect(files == FilesSettings(directory: "\(sample.base)/out"))
     #expect(files.rotateBytes == 134_217_728)
     #expect(configuration.commit == CommitConfiguration())
     #expect(configuration.commit.maxEvents == 2000)

@@ -12,9 +12,9 @@ struct DatabaseCheckTests {
     var configuration = sample.configuration
     var settings = configuration.postgresSinks[0]
     settings.sink.connection.url = url
-    configuration.sinks = [.postgres(settings)]
+    configuration.sinks = [settings]
     do throws(ConnectionCheck.Failure) {
-      _ = try ConnectionCheck.askDatabases(configuration)
+      _ = try ConnectionCheck.askSinks(configuration)
       return nil
     } catch {
       return error
@@ -24,7 +24,7 @@ struct DatabaseCheckTests {
   @Test("A database that can be written to is told with its version, role and schema")
   func writable() async throws {
     let sample = try await DatabaseSample()
-    let lines = try ConnectionCheck.askDatabases(sample.configuration)
+    let lines = try ConnectionCheck.askSinks(sample.configuration)
     #expect(lines.count == 1)
     #expect(lines[0].hasPrefix("sink warehouse: PostgreSQL 1"))
     #expect(lines[0].contains("database \(sample.database) as "))
@@ -77,9 +77,9 @@ struct DatabaseCheckTests {
     var settings = configuration.postgresSinks[0]
     settings.sink.connection.url = sample.cluster.url(database: sample.database) + "?user=\(role)"
     settings.sink.contract = .freeze
-    configuration.sinks = [.postgres(settings)]
+    configuration.sinks = [settings]
     let failure = #expect(throws: ConnectionCheck.Failure.self) {
-      try ConnectionCheck.askDatabases(configuration)
+      try ConnectionCheck.askSinks(configuration)
     }
     #expect(failure?.message.contains("may not make tables") == true)
   }

@@ -47,7 +47,7 @@ struct DatabaseStatusTests {
     var configuration = sample.configuration
     var settings = try #require(configuration.postgresSinks.first)
     settings.sink.connection.url = "postgresql://nobody@127.0.0.1:1/none"
-    configuration.sinks[1] = .postgres(settings)
+    configuration.sinks[1] = settings
     let status = try PipelineStatus.read(configuration, maxAge: nil)
     #expect(status.problems.first?.kind == "database_unavailable")
     #expect(status.exitCode == 69)
@@ -80,7 +80,7 @@ struct DatabaseStatusTests {
       let problem = status.problems.first { $0.kind.hasSuffix("tables") || $0.kind == "lost_table" }
       return (
         problem?.kind, problem.map { Int32($0.exitCode) } ?? 0,
-        try ConnectionCheck.askDatabases(sample.configuration)
+        try ConnectionCheck.askSinks(sample.configuration)
       )
     }
     #expect(try problem().kind == nil && problem().lines.count == 1)
@@ -92,7 +92,7 @@ struct DatabaseStatusTests {
     let status = try PipelineStatus.read(sample.configuration, maxAge: nil)
     #expect(status.problems.contains { $0.kind == "lost_table" && $0.exitCode == 65 })
     let failure = #expect(throws: ConnectionCheck.Failure.self) {
-      try ConnectionCheck.askDatabases(sample.configuration)
+      try ConnectionCheck.askSinks(sample.configuration)
     }
     #expect(failure?.exitCode == .data)
   }

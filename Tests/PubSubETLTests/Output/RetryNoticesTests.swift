@@ -50,7 +50,7 @@ struct RetryNoticesTests {
       (.topic("/data/A"), failure("/data/A", "1f3a-bc")),
       (.topic("/data/B"), failure("/data/B", "99ffe0-cd")),
       (.topic("/data/A"), failure("/data/A", "77-ab")), (.login, "login: no such host"),
-      (.database("db"), "sink 'db': connection lost"),
+      (.sink("db"), "sink 'db': connection lost"),
     ]
     var shown: [Bool] = []
     for (place, message) in failures { shown.append(notices.failed(place, message).isShown) }

@@ -1,0 +1,103 @@
+import JSON
+import Logging
+import Pipeline
+
+/// A sink as its object in the pipeline file means it; a conforming type is everything that the
+/// program knows of one kind of sink.
+protocol ConfiguredSink: Sendable {
+  /// The value of `type` in the pipeline file.
+  static var type: String { get }
+
+  /// Environment variables that hold secrets of such sinks.
+  static var secretVariables: [String] { get }
+
+  /// What an error of this kind of sink means to the outside; nil for errors of others.
+  static func failure(_ error: any Error) -> RunFailure?
+
+  /// Reads the members of the sink's object but `type`. Reports what is wrong with them; nil when
+  /// no sink can be made at all. Members that nobody asked for are reported by the caller.
+  init?(reading reader: JSONReader, with configuration: ConfigurationReader)
+
+  /// The sink's identity in checkpoints and reports, unique in the pipeline.
+  var name: String { get }
+
+  /// Nil: a new sink beside an old checkpoint is an error.
+  var start: SinkStart? { get }
+
+  /// Stages after those of the pipeline, for this sink only.
+  var stages: [StageConfiguration] { get }
+
+  /// Watches columns that the sink's own members name, behind its stages; nil when they name none.
+  var columnWatcher: (any Transform)? { get }
+
+  /// Where rows go, as checkpoints and renamed sinks know it: two sinks with the same place share
+  /// their output.
+  var place: String { get }
+
+  /// Rows and position are one transaction of the sink's own; the checkpoint holds a copy.
+  var keepsPosition: Bool { get }
+
+  /// Events in a commit unless the pipeline file sets another number.
+  var commitMaxEvents: Int { get }
+
+  /// What the sink does, in words, for `check`.
+  var summary: String { get }
+
+  /// Why both cannot be in one pipeline: the member at fault, and a sentence; nil when they can.
+  func conflict(with other: any ConfiguredSink) -> (member: String, message: String)?
+
+  /// Why these topics cannot go to this sink together; nil when they can.
+  func conflict(among topics: [SourceConfiguration.Topic]) -> String?
+
+  /// What its owner may not know of: connections that others can read. One sentence each, with the
+  /// remedy.
+  var securityWarnings: [String] { get }
+
+  /// What would stop a run on this machine, without a connection. Makes nothing.
+  func localFailures() -> [RunFailure]
+
+  /// The sink of a run; without I/O.
+  func runSink(_ context: SinkContext) -> any RunSink
+
+  /// Finishes what removed sinks had in progress.
+  ///
+  /// - Parameter log: told what could not be finished.
+  /// - Returns: `removed_sinks` of the next checkpoint.
+  static func finishRemoved(
+    _ succession: SinkSuccession, pipeline: String, org: String,
+    log: (Logger.Level, String) -> Void
+  ) throws -> [String: JSONValue]
+
+  /// Connects; a line per thing that was found to work. Makes nothing. What it throws is reported
+  /// with the sink's name before it.
+  func checkConnection(_ configuration: PipelineConfiguration) throws -> [String]
+}
+
+extension ConfiguredSink {
+  static var secretVariables: [String] { [] }
+  static func failure(_ error: any Error) -> RunFailure? { nil }
+  var columnWatcher: (any Transform)? { nil }
+  var keepsPosition: Bool { false }
+  var commitMaxEvents: Int { 2000 }
+  func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? { nil }
+  func conflict(among topics: [SourceConfiguration.Topic]) -> String? { nil }
+  var securityWarnings: [String] { [] }
+  func localFailures() -> [RunFailure] { [] }
+  func checkConnection(_ configuration: PipelineConfiguration) throws -> [String] { [] }
+
+  static func finishRemoved(
+    _ succession: SinkSuccession, pipeline: String, org: String,
+    log: (Logger.Level, String) -> Void
+  ) throws -> [String: JSONValue] { succession.removed }
+
+  /// The sink's own stages, new for each run.
+  func stageChain() -> StageChain {
+    StageChain(self.stages.map { $0.transform() } + [self.columnWatcher].compactMap { $0 })
+  }
+}
+
+/// Where a sink begins that the checkpoint of its pipeline does not know.
+enum SinkStart: String, CaseIterable, Sendable {
+  /// With the events after the pipeline's position.
+  case now
+}

@@ -1,0 +1,83 @@
+import FileSink
+import JSON
+import Logging
+
+/// `{"type": "files"}`: zstd-compressed NDJSON files.
+struct FilesSettings: ConfiguredSink, Equatable {
+  enum Int64Form: String, CaseIterable, Sendable {
+    case number
+    /// Every `long` column as text, for readers whose numbers are doubles.
+    case string
+  }
+
+  static let type = "files"
+
+  var name = "files"
+  /// Absolute.
+  var directory: String
+  /// Of zstd, 1…19.
+  var compressionLevel = 1
+  var int64 = Int64Form.number
+  var start: SinkStart?
+  /// Bytes of a finished file, compressed.
+  var rotateBytes = 128 << 20
+  var rotateEvents = 1_000_000
+  var rotateAge = Duration.seconds(3600)
+  var rotateIdle = Duration.seconds(300)
+  /// What it means that finished files are not there.
+  var whenMissing = FileSinkConfiguration.MissingPolicy.fail
+  /// Nil: 0640, and 0750 of directories, as the umask leaves them.
+  var permissions: FileSinkConfiguration.Permissions?
+  var stages: [StageConfiguration] = []
+
+  init(directory: String) { self.directory = directory }
+
+  var place: String { self.directory }
+
+  var summary: String {
+    let stages = self.stages.typeNames
+    return "\(stages.isEmpty ? "" : stages + " to ")files in \(self.directory)"
+  }
+
+  func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
+    guard let other = other as? Self, other.directory == self.directory else { return nil }
+    return ("directory", "another sink writes to \(self.directory)")
+  }
+
+  func localFailures() -> [RunFailure] {
+    LocalCheck.obstacle(to: self.directory).map { reason in
+      [
+        RunFailure(
+          .output, reason: "unwritable",
+          "the directory of sink '\(self.name)', \(self.directory), cannot be used: \(reason)")
+      ]
+    } ?? []
+  }
+
+  func runSink(_ context: SinkContext) -> any RunSink { FilesRun(self, context) }
+
+  static func finishRemoved(
+    _ succession: SinkSuccession, pipeline: String, org: String,
+    log: (Logger.Level, String) -> Void
+  ) throws -> [String: JSONValue] {
+    try RemovedSinkFiles(pipeline: pipeline, org: org).finish(succession, log: log)
+  }
+
+  static func failure(_ error: any Error) -> RunFailure? {
+    guard let error = error as? FileSinkError else { return nil }
+    let (code, reason): (ExitCode, String) =
+      switch error.code {
+      case .io: (.output, "sink_io")
+      case .locked: (.tryAgain, "already_running")
+      case .lostState: (.data, "lost_state")
+      case .lostOutput: (.data, "lost_output")
+      case .unknownFile: (.data, "unknown_file")
+      default: (.data, "inconsistent_output")
+      }
+    return RunFailure(code, reason: reason, error.message)
+  }
+}
+
+extension PipelineConfiguration {
+  var fileSinks: [FilesSettings] { self.sinks.compactMap { $0 as? FilesSettings } }
+}

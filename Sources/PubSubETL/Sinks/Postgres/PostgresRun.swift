@@ -1,0 +1,91 @@
+import JSON
+import Logging
+import Pipeline
+import PostgresSink
+
+/// A postgres sink during a run.
+final class PostgresRun: RunSink {
+  private let settings: PostgresSettings
+  private let context: SinkContext
+  private var connected: PostgresSink?
+
+  init(_ settings: PostgresSettings, _ context: SinkContext) {
+    self.settings = settings
+    self.context = context
+  }
+
+  var name: String { self.settings.name }
+
+  private var sink: PostgresSink {
+    guard let sink = self.connected else { preconditionFailure("used before it is connected") }
+    return sink
+  }
+
+  func connect() throws {
+    let sink = try PostgresSink(
+      name: self.name, configuration: self.settings.sink,
+      pipeline: self.context.configuration.name, org: self.context.org,
+      topics: self.context.configuration.source.topics.map(\.name),
+      owner: LeaseOwner(self.context.owner), takesOver: self.context.options.takeOver,
+      acceptsMissing: self.context.options.acceptMissing)
+    let (name, logger, log) = (self.name, self.context.logger, self.context.log)
+    sink.onNotice = { logger.notice("sink '\(name)': \($0)") }
+    sink.onRepair = { logger.warning("sink '\(name)': \($0)") }
+    sink.onRetry = { log.retrying(sink: name, $0, code: $1, delay: $2) }
+    sink.onRecovery = { log.recovered(sink: name) }
+    self.connected = sink
+  }
+
+  var store: SinkStore { .ownPosition(self) }
+
+  var output: SinkOutput { SinkOutput() }
+
+  func reportEntry(_ statistics: RunStatistics) -> RunReport.Sink {
+    var entry = RunReport.Sink(
+      name: self.name, type: PostgresSettings.type, target: self.settings.sink.schema)
+    entry.rows = Int64(self.connected?.committedRowCount ?? 0)
+    entry.counted = .rows
+    return entry
+  }
+
+  func close() { self.connected?.close() }
+}
+
+extension PostgresRun: PositionKeepingSink {
+  func storedPositions(isKnown: Bool) throws -> [String: TopicPosition]? {
+    try self.sink.open(isKnown: isKnown)
+  }
+
+  func newestEpoch(ofTopics topics: [String]) throws -> Int? {
+    try self.sink.newestEpoch(ofTopics: topics)
+  }
+
+  var takeover: (old: JSONValue, new: JSONValue)? {
+    self.sink.formerLease.map { former in
+      (
+        old: [
+          "sink": .string(self.name), "owner": .string(former.owner),
+          "fence": .integer(former.fence),
+        ],
+        new: [
+          "sink": .string(self.name), "owner": .string(LeaseOwner(self.context.owner).text),
+          "fence": .integer(former.fence + 1),
+        ]
+      )
+    }
+  }
+
+  func begin(at positions: [String: TopicPosition]) throws {
+    try self.sink.open(creating: positions)
+  }
+
+  var checkpointState: JSONValue { SinkDatabases.documentState(schema: self.settings.sink.schema) }
+
+  var durable: any Store { self.sink }
+}
+
+extension LeaseOwner {
+  init(_ owner: RunOwner) {
+    self.init(place: owner.place, identity: owner.identity, processID: owner.processID)
+  }
+}

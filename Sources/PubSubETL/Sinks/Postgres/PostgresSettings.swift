@@ -1,0 +1,91 @@
+import JSON
+import Pipeline
+import PostgresClient
+import PostgresSink
+
+/// `{"type": "postgres"}`: tables with the present state of each record and with every change.
+struct PostgresSettings: ConfiguredSink, Equatable {
+  static let type = "postgres"
+  static let secretVariables = ["PGPASSWORD", "PGSSLPASSWORD"]
+
+  var name = "postgres"
+  var start: SinkStart?
+  var sink: PostgresSinkConfiguration
+  var stages: [StageConfiguration] = []
+
+  init(sink: PostgresSinkConfiguration) { self.sink = sink }
+
+  var place: String { "postgres:\(self.sink.schema)" }
+  var keepsPosition: Bool { true }
+
+  /// A transaction of a database costs more than a flush of a file, and the more changes of a
+  /// record it holds the fewer rows it writes.
+  var commitMaxEvents: Int { 10_000 }
+
+  var columnWatcher: (any Transform)? {
+    self.sink.columnTypes.isEmpty ? nil : ColumnTypeNames(self.sink)
+  }
+
+  var summary: String {
+    "PostgreSQL, schema \(self.sink.schema), mode \(self.sink.mode.rawValue)"
+  }
+
+  func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
+    guard let other = other as? Self, other.sink.sharesTables(self.sink) else { return nil }
+    return (
+      "schema",
+      "sink '\(other.name)' writes to the same tables; give one another schema, or other names "
+        + "in \"tables\""
+    )
+  }
+
+  /// The channel of all change events sends those of an object's own topic, too.
+  func conflict(among topics: [SourceConfiguration.Topic]) -> String? {
+    guard topics.contains(where: { $0.name == "/data/ChangeEvents" }),
+      let twice = topics.first(where: { $0.name.hasPrefix("/data/") && !$0.isChannel })
+    else { return nil }
+    return "/data/ChangeEvents sends the events of \(twice.name), too, and in a database each "
+      + "would be there twice; remove one of the two"
+  }
+
+  var securityWarnings: [String] {
+    guard let host = self.sink.connection.unprotectedHost else { return [] }
+    return [
+      "sink '\(self.name)': the connection to \(host) has no sslmode, so it may go "
+        + "unencrypted, and the server's certificate is not checked. Add sslmode=verify-full to the "
+        + "url (with sslrootcert=FILE for a CA of your own), or the sslmode that you accept, for "
+        + "example sslmode=require"
+    ]
+  }
+
+  func runSink(_ context: SinkContext) -> any RunSink { PostgresRun(self, context) }
+
+  static func failure(_ error: any Error) -> RunFailure? {
+    if let error = error as? LeaseError {
+      return RunFailure(.tryAgain, reason: "already_running", error.description)
+    }
+    guard let error = error as? PostgresError else { return nil }
+    let (code, reason): (ExitCode, String) =
+      switch error.disposition {
+      case .retry: (.unavailable, "database_unavailable")
+      case .diskFull, .resources: (.output, "sink_io")
+      case .refused: (.refused, "database_refused")
+      case .configuration: (.configuration, "database")
+      case .contract: (.data, "contract")
+      case .lostTable: (.data, "lost_table")
+      case .rejectedRow: (.data, "rejected_row")
+      case .bug: (.internal, "internal")
+      }
+    return RunFailure(code, reason: reason, error.message)
+  }
+}
+
+extension PipelineConfiguration {
+  /// Who feeds the tables of a sink.
+  func feeder(_ sink: PostgresSettings) -> TableFeeder {
+    TableFeeder(
+      pipeline: self.name, sink: sink.name, topics: self.source.topics.map(\.name))
+  }
+
+  var postgresSinks: [PostgresSettings] { self.sinks.compactMap { $0 as? PostgresSettings } }
+}

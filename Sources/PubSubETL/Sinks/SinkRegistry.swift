@@ -1,0 +1,54 @@
+import JSON
+import Logging
+
+/// The sinks a pipeline file can name. To add one, add its line.
+enum SinkRegistry {
+  static var types: [any ConfiguredSink.Type] {
+    [
+      FilesSettings.self,
+      PostgresSettings.self,
+    ]
+  }
+
+  /// What `type` may be, for messages and for the schema of pipeline files.
+  static var names: [String] { self.types.map { $0.type } }
+
+  /// Makes the sink that an element of `sinks` describes; nil when none can be made.
+  static func sink(
+    reading reader: JSONReader, with configuration: ConfigurationReader
+  ) -> (any ConfiguredSink)? {
+    guard let name = reader.string("type", required: true) else { return nil }
+    guard let type = self.types.first(where: { $0.type == name }) else {
+      reader.reportUnknown("type", name, called: "sink", known: self.names)
+      return nil
+    }
+    defer { reader.finish() }
+    return type.init(reading: reader, with: configuration)
+  }
+
+  /// What an error of one of the sinks means to the outside; nil when it is none of theirs.
+  static func failure(_ error: any Error) -> RunFailure? {
+    for type in self.types {
+      if let failure = type.failure(error) { return failure }
+    }
+    return nil
+  }
+
+  /// Finishes what removed sinks had in progress; `removed_sinks` of the next checkpoint.
+  static func finishRemoved(
+    _ succession: SinkSuccession?, pipeline: String, org: String,
+    log: (Logger.Level, String) -> Void
+  ) throws -> [String: JSONValue] {
+    guard var succession else { return [:] }
+    for type in self.types {
+      succession.removed = try type.finishRemoved(
+        succession, pipeline: pipeline, org: org, log: log)
+    }
+    return succession.removed
+  }
+
+  /// What sinks take from the environment that no output may hold.
+  static func secrets(in environment: Environment) -> [String] {
+    self.types.flatMap { type in type.secretVariables.compactMap { environment.variable($0) } }
+  }
+}
