@@ -6,6 +6,7 @@ package struct CopyWriter: ~Copyable {
   private let connection: PostgresConnection
   private let chunk: UnsafeMutableRawBufferPointer
   private var used = 0
+  private(set) var rowCount = 0
 
   init(_ connection: PostgresConnection) {
     self.connection = connection
@@ -18,6 +19,7 @@ package struct CopyWriter: ~Copyable {
   package mutating func row(fieldCount: Int) throws(PostgresError) {
     precondition(fieldCount >= 0 && fieldCount <= Int16.max, "a row of \(fieldCount) fields")
     try self.integer(Int16(fieldCount))
+    self.rowCount += 1
   }
 
   /// - Parameter count: fields, 1600 at most.
@@ -112,6 +114,7 @@ extension PostgresConnection {
       if isNew { try writer.header() }
       try body(&writer)
       try writer.flush()
+      self.noteSentRows(writer.rowCount)
     } catch {
       do throws(PostgresError) {
         try self.giveUpCopy()

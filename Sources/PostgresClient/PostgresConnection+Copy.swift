@@ -5,6 +5,8 @@ struct CopyUnderWay {
   var statement: String
   var trailer: [UInt8]
   var startedAt: ContinuousClock.Instant
+  /// Rows that the table has to have in the end.
+  var sentRowCount = 0
   /// Trailer and end have been sent.
   var isEnded = false
 }
@@ -51,15 +53,27 @@ extension PostgresConnection {
     try self.start("COPY") { PQputCopyEnd(self.connection, nil) }
   }
 
+  /// Counts rows that have been sent with the COPY under way.
+  func noteSentRows(_ count: Int) { self.copyUnderWay?.sentRowCount += count }
+
   /// Ends the COPY under way, if there is one, and takes its answer.
   ///
   /// - Returns: the number of rows copied.
+  /// - Throws: `PostgresError` (configuration) when the server has left rows out, too.
   @discardableResult
   package func finishCopy() throws(PostgresError) -> Int {
     guard let copy = self.copyUnderWay else { return 0 }
     defer { self.copyUnderWay = nil }
     try self.endCopy()
-    return try self.finish(Self.label(copy.statement))?.affectedRowCount ?? 0
+    let label = Self.label(copy.statement)
+    let count = try self.finish(label)?.affectedRowCount ?? 0
+    guard count >= copy.sentRowCount else {
+      throw PostgresError(
+        .configuration,
+        "postgres: \(label): \(count) of \(copy.sentRowCount) rows were stored; a trigger of the table "
+          + "discards the others (BEFORE INSERT … RETURN NULL): disable or change it")
+    }
+    return count
   }
 
   /// Ends the COPY under way, if there is one, as failed, and with it the transaction.

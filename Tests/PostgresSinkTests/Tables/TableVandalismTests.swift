@@ -451,6 +451,31 @@ struct TableVandalismTests {
     #expect(try next.eye.column("SELECT count(*) FROM salesforce.opportunity_live") == ["0"])
   }
 
+  @Test("A trigger that discards rows of a history ends the run before anything is lost")
+  func discardingTrigger() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database).begin()
+    try run.eye.execute(
+      """
+      CREATE FUNCTION public.discard() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN IF NEW._record_id = ''b'' THEN RETURN NULL; END IF; RETURN NEW; END';
+      CREATE TRIGGER discard BEFORE INSERT ON \(Vandalism.history)
+      FOR EACH ROW EXECUTE FUNCTION public.discard()
+      """)
+    try run.write(["a", "b", "c"])
+    let error = postgresError { try run.commit() }
+    #expect(error?.disposition == .configuration)
+    #expect(error?.message.contains("2 of 3 rows were stored; a trigger") == true)
+    run.sink.close()
+    #expect(try run.history() == ["first"])
+    try run.eye.execute("DROP TRIGGER discard ON \(Vandalism.history)")
+    let next = try SinkRun(database, ordinal: 1)
+    try next.sink.open()
+    try next.write(["a", "b", "c"])
+    try next.commit()
+    #expect(try next.history() == ["first", "a", "b", "c"])
+  }
+
   @Test("A schema that was renamed is not made again")
   func renamedSchema() async throws {
     let database = try await TestDatabase()
