@@ -9,7 +9,7 @@ public import Pipeline
 /// a dot, and gets its final name when it is complete; from then on it never changes. The protocol
 /// is `SegmentLedger`; the files are `SegmentStore`'s.
 ///
-/// Driven by one thread, as `Sink` says. After an error every call throws: the run has to end, and
+/// Driven by one thread, as `CheckpointedSink` says. After an error every call throws: the run has to end, and
 /// the next one recovers.
 public final class FileSink: CheckpointedSink {
   public let configuration: FileSinkConfiguration

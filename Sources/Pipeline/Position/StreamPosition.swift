@@ -185,7 +185,7 @@ package struct StreamPosition: Sendable {
       if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
       self.phase = .repeating(nil)
     case .passing(let last, let droppedCount, let group):
-      // Of an open group the rows are known: from here on they tell what is durable.
+      // The rows of the open group are known: from here on they show what is durable.
       if let group, group.replayID.elementsEqual(replayID) {
         self.phase = .repeating(group)
         break

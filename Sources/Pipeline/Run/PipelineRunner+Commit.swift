@@ -35,7 +35,7 @@ extension PipelineRunner {
     for store in self.stores { try store.complete() }
   }
 
-  /// Of topics that have a position: one that was misspelt leaves no trace.
+  /// The positions of the topics that have one: a topic that was misspelt leaves no trace.
   private func positions(of store: Int) -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
     for topic in self.topics {

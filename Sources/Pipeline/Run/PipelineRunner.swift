@@ -22,7 +22,7 @@ public final class PipelineRunner<S: Source> {
   public internal(set) var statistics: RunStatistics
   /// Called after every signal and at least once a second.
   public var onProgress: ((RunStatistics) -> Void)?
-  /// Told about problems that are retried.
+  /// Receives each problem that is retried.
   public var onRetry: ((_ topic: String, SourceFailure, _ delay: Duration) -> Void)?
 
   public var onNote: ((RunNote) -> Void)?
@@ -37,14 +37,14 @@ public final class PipelineRunner<S: Source> {
   var isOverweight = false
   /// Stores that have not taken the rows of the batch before.
   var batchRecipients = StoreSet()
-  /// Of the commit in hand; only where a store may refuse what another takes.
+  /// The responses since the last commit; kept only where a store may refuse what another takes.
   var retained = RetainedEvents<S.Response>()
   /// Events of the commit in hand that a store has refused already.
   var refused: Set<RefusedPlace> = []
   var previous = PreviousEvent()
-  /// Record IDs of the event at hand, joined; only of channels.
+  /// The record IDs of the current event, joined; empty unless the topic is a channel.
   var recordIDs: [UInt8] = []
-  /// Commit times after it are in the future and count for nothing; of the response in hand.
+  /// Commit times of the current response that are later than this are in the future and are ignored.
   var latestCommit = Int64.max
   /// Newest plausible commit time of the response in hand, milliseconds since 1970.
   var responseNewestCommit: Int64?

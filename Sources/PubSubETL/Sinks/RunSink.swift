@@ -26,7 +26,7 @@ struct RunOwner: Sendable {
 protocol RunSink: AnyObject {
   var name: String { get }
 
-  /// Looks at what there is, and changes nothing.
+  /// Reads what earlier runs left. Changes nothing.
   ///
   /// - Parameter state: of the last checkpoint; nil when that does not know the sink.
   /// - Returns: faults of the output that the user has accepted, one sentence each.

@@ -34,7 +34,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       if let known = self.library[id] {
         schema = known
       } else if resolution.fetchedByteCount > self.maxByteCount {
-        // A service that needs so many new schemas for a response is no service.
+        // No honest service needs so many new schemas for one response.
         schema = self.refusal(id)
       } else {
         if resolution.fetchedByteCount == 0 { onFetch() }

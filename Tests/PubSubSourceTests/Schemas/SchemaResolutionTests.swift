@@ -165,7 +165,7 @@ struct SchemaResolutionTests {
     #expect(service.requests == ["S1", "S3"])
   }
 
-  @Test("An answer that is no message, or no UTF-8, is asked for again")
+  @Test("A schema is requested again when the answer is not a message or not valid UTF-8")
   func malformedAnswer() async throws {
     for answer: [UInt8] in [[0x0A, 0x01, 0xFF], [0x0A, 0x05, 0x41]] {
       let service = Service([[["S1"]], []]) { call in

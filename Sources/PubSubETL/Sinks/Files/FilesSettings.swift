@@ -15,7 +15,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
   var name = "files"
   /// Absolute.
   var directory: String
-  /// Of zstd, 1…19.
+  /// The level of zstd, 1…19.
   var compressionLevel = 1
   var int64 = Int64Form.number
   var start: SinkStart?
