@@ -1,9 +1,8 @@
 internal import Bytes
 public import JSON
+public import Pipeline
 
 /// Everything a run needs to go on where the last one ended: the content of a checkpoint file.
-///
-/// Positions and the states of sinks are opaque here; their owners give them their shape.
 public struct CheckpointDocument: Sendable, Equatable {
   /// The version of the format that is written.
   public static let version: Int64 = 1
@@ -13,13 +12,13 @@ public struct CheckpointDocument: Sendable, Equatable {
   /// ID of the org the positions belong to.
   public var org: String
   /// Position per topic.
-  public var topics: [String: JSONValue]
+  public var topics: [String: TopicPosition]
   /// State per sink, by the sink's name.
-  public var sinks: [String: JSONValue]
-  /// Sinks that the pipeline file has lost, by name: what `RemovedSink` keeps of them.
-  public var removedSinks: [String: JSONValue]
+  public var sinks: [String: SinkState]
+  /// Sinks that the pipeline file has lost, by name.
+  public var removedSinks: [String: RemovedSink]
   /// State of the dead-letter file; nil when there is none.
-  public var deadLetters: JSONValue?
+  public var deadLetters: SinkState?
   /// Columns that stages name and a schema has had, by stage: later runs know that these names were
   /// right when a field has gone.
   public var matchedColumns: [String: Set<String>] = [:]
@@ -27,9 +26,9 @@ public struct CheckpointDocument: Sendable, Equatable {
   public var savedAt: Int64
 
   public init(
-    pipeline: String, org: String, topics: [String: JSONValue] = [:],
-    sinks: [String: JSONValue] = [:], removedSinks: [String: JSONValue] = [:],
-    deadLetters: JSONValue? = nil, savedAt: Int64 = 0
+    pipeline: String, org: String, topics: [String: TopicPosition] = [:],
+    sinks: [String: SinkState] = [:], removedSinks: [String: RemovedSink] = [:],
+    deadLetters: SinkState? = nil, savedAt: Int64 = 0
   ) {
     self.pipeline = pipeline
     self.org = org
@@ -53,13 +52,13 @@ extension CheckpointDocument {
       JSONMember("org", .string(self.org)),
       JSONMember("saved_at", .string(UTCTime.timestamp(milliseconds: self.savedAt))),
       JSONMember("saved_at_ms", .integer(self.savedAt)),
-      JSONMember("topics", object(self.topics)),
-      JSONMember("sinks", object(self.sinks)),
+      JSONMember("topics", TopicPosition.json(self.topics)),
+      JSONMember("sinks", object(self.sinks.mapValues(\.json))),
     ]
     if !self.removedSinks.isEmpty {
-      members.append(JSONMember("removed_sinks", object(self.removedSinks)))
+      members.append(JSONMember("removed_sinks", object(self.removedSinks.mapValues(\.json))))
     }
-    if let deadLetters { members.append(JSONMember("dead_letters", deadLetters)) }
+    if let deadLetters { members.append(JSONMember("dead_letters", deadLetters.json)) }
     if !self.matchedColumns.isEmpty {
       let names = self.matchedColumns.mapValues { names in
         JSONValue(.array(names.sorted().map { JSONValue(.string($0)) }))
@@ -101,11 +100,15 @@ extension CheckpointDocument {
         .damaged, "its version is \(version), this program reads version \(Self.version)")
     }
     self.init(
-      pipeline: try text("pipeline"), org: try text("org"), topics: try table("topics"),
-      sinks: try table("sinks"),
-      removedSinks: json["removed_sinks"] == nil ? [:] : try table("removed_sinks"),
-      deadLetters: json["dead_letters"],
-      savedAt: try integer("saved_at_ms"))
+      pipeline: try text("pipeline"), org: try text("org"),
+      topics: try TopicPosition.positions(json: member("topics"), member: "topics"),
+      sinks: try table("sinks").mapValues { SinkState($0) },
+      deadLetters: json["dead_letters"].map { SinkState($0) }, savedAt: try integer("saved_at_ms"))
+    if json["removed_sinks"] != nil {
+      for (name, kept) in try table("removed_sinks") {
+        self.removedSinks[name] = try RemovedSink(json: kept, name: name)
+      }
+    }
     for member in json["matched_columns"]?.members ?? [] {
       self.matchedColumns[member.name] = Set((member.value.array ?? []).compactMap(\.string))
     }

@@ -12,7 +12,7 @@ struct PubSubETL: AsyncParsableCommand {
     version: String(cString: pubsub_etl_build()),
     subcommands: [
       RunCommand.self, CheckCommand.self, PlanCommand.self, StatusCommand.self,
-      CheckpointCommand.self, RefoldCommand.self,
+      CheckpointCommand.self, RefoldCommand.self, PipelineSchemaCommand.self,
     ])
 
   static func main() async {

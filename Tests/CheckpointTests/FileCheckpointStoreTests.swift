@@ -22,8 +22,11 @@ struct FileCheckpointStoreTests {
   private var document: CheckpointDocument {
     CheckpointDocument(
       pipeline: "opps", org: "00D000000000001",
-      topics: ["/data/B": ["resume": "00ff"], "/data/A": [:]],
-      sinks: ["files": ["files": []]], deadLetters: ["files": []])
+      topics: [
+        "/data/B": TopicPosition(beginningEpoch: 1, after: ReplayID([0, 255])),
+        "/data/A": TopicPosition(beginningEpoch: 2),
+      ],
+      sinks: ["files": SinkState(["files": []])], deadLetters: SinkState(["files": []]))
   }
 
   private func failure(of body: () throws -> Void) -> CheckpointError? {

@@ -6,6 +6,12 @@ public import JSON
 /// whole.
 public final class Drop: ConfiguredTransform {
   public static let type = "drop"
+  public static let schemaDescription =
+    "Removes the columns it names, metadata columns too. A field that is renamed in the org goes "
+    + "out under its new name; select keeps it in."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
+  }
   private let columns: ColumnNames
 
   public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {

@@ -7,6 +7,16 @@ public import JSON
 /// row: the children's cells are where they were.
 public final class Flatten: ConfiguredTransform {
   public static let type = "flatten"
+  public static let schemaDescription =
+    "Puts the parts of records (addresses, names, locations) into columns of their own."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [
+      .optional(
+        "naming", .choice(of: FlattenNaming.self),
+        "path: BillingAddress_City; sobject: the names of SOQL, BillingCity.",
+        default: .string(FlattenNaming.path.rawValue))
+    ]
+  }
   private let naming: FlattenNaming
 
   public init(naming: FlattenNaming = .path) { self.naming = naming }

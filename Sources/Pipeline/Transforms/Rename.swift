@@ -5,6 +5,17 @@ public import JSON
 /// All at once, so two columns can swap names. Metadata columns can be renamed like others.
 public final class Rename: ConfiguredTransform {
   public static let type = "rename"
+  public static let schemaDescription =
+    "Gives columns other names, all at once."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [
+      .required(
+        "columns", .map(of: .text(minLength: 1), minCount: 1),
+        "From the present name to the new one."
+      ),
+      ColumnNames.missingSchemaMember,
+    ]
+  }
   private let newNames: [String: String]
   private let columns: ColumnNames
 

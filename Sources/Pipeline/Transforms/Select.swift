@@ -7,6 +7,12 @@ public import JSON
 /// flattened is kept or left as a whole.
 public final class Select: ConfiguredTransform {
   public static let type = "select"
+  public static let schemaDescription =
+    "Keeps the columns it names, and the metadata columns. A field that is new in the org stays "
+    + "out."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
+  }
   private let columns: ColumnNames
 
   public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {

@@ -5,6 +5,12 @@ public protocol ConfiguredTransform: Transform {
   /// The value of `type` in the pipeline file.
   static var type: String { get }
 
+  /// The stage in a sentence or two, for the schema of pipeline files.
+  static var schemaDescription: String { get }
+
+  /// The members of the stage's object but `type`, for the schema.
+  static var schemaMembers: [JSONSchema.Member] { get }
+
   /// Reads the members of the stage's object but `type`. Reports what is wrong with them; nil when
   /// no stage can be made at all. Members that nobody asked for are reported by the caller.
   init?(reading reader: JSONReader)
@@ -12,7 +18,7 @@ public protocol ConfiguredTransform: Transform {
 
 /// The stages a pipeline file can name. To add one, add its line.
 public enum TransformRegistry {
-  private static var types: [any ConfiguredTransform.Type] {
+  static var types: [any ConfiguredTransform.Type] {
     [
       Flatten.self,
       Select.self,

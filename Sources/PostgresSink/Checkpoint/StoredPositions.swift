@@ -5,7 +5,7 @@ package import Pipeline
 package import PostgresClient
 
 /// What a database says of a sink, besides rows.
-package struct SinkState: Sendable, Equatable {
+package struct DatabaseState: Sendable, Equatable {
   package var org: String
   package var positions: [String: TopicPosition]
   /// Host, state directory and process of the last run.
@@ -62,7 +62,7 @@ package final class StoredPositions {
 
   /// - Returns: nil when the database knows nothing of the sink.
   /// - Throws: `PostgresError`, `TopicPositionError`.
-  package func read() throws -> SinkState? {
+  package func read() throws -> DatabaseState? {
     try self.reading { try self.exists("_etl_checkpoint") ? try self.state(locking: false) : nil }
   }
 
@@ -118,7 +118,7 @@ package final class StoredPositions {
     ).rowCount == 1
   }
 
-  private func state(locking: Bool) throws -> SinkState? {
+  private func state(locking: Bool) throws -> DatabaseState? {
     let row = try self.connection.query(
       """
       SELECT org, topics::text, owner, fence, \(Self.milliseconds("lease_until")), \
@@ -131,7 +131,7 @@ package final class StoredPositions {
       let fence = row[0, 3].flatMap({ Int($0) }), let leaseUntil = row[0, 4].flatMap({ Int64($0) }),
       let committedAt = row[0, 6].flatMap({ Int64($0) })
     else { throw PostgresError(.bug, "postgres: the row of the checkpoint is not whole") }
-    return SinkState(
+    return DatabaseState(
       org: org, positions: try PostgresCheckpoint.positions(topics), owner: owner, fence: fence,
       leaseUntil: leaseUntil, isLeased: row[0, 5] == "t", committedAt: committedAt,
       completeThrough: row[0, 7].flatMap { Int64($0) })
@@ -153,7 +153,7 @@ package final class StoredPositions {
   /// - Throws: `LeaseError` while another place runs the pipeline, or when the positions have
   ///   changed; `PostgresError`.
   package func set(
-    _ positions: [String: TopicPosition], expecting expected: SinkState, owner: LeaseOwner,
+    _ positions: [String: TopicPosition], expecting expected: DatabaseState, owner: LeaseOwner,
     command: String
   ) throws {
     try self.connection.begin()
@@ -198,7 +198,7 @@ package final class StoredPositions {
   }
 
   /// - Throws: `LeaseError` while another place runs the pipeline.
-  package func checkLease(_ state: SinkState, owner: LeaseOwner) throws {
+  package func checkLease(_ state: DatabaseState, owner: LeaseOwner) throws {
     guard state.isLeased, !owner.isSameState(state.owner) else { return }
     throw LeaseError(
       description:

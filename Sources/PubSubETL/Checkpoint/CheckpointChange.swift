@@ -33,12 +33,12 @@ enum CheckpointChange {
   static func set(
     _ document: inout CheckpointDocument, topic: String, resume: ReplayID?,
     start: TopicPosition.Start?, exportedEpoch: Int
-  ) throws -> (old: TopicPosition?, new: TopicPosition) {
-    let old = try document.topics[topic].map { try TopicPosition(json: $0, topic: topic) }
+  ) -> (old: TopicPosition?, new: TopicPosition) {
+    let old = document.topics[topic]
     let new = TopicPosition(
       beginningEpoch: max(old?.epoch ?? 0, exportedEpoch) + 1, after: resume, start: start,
       holes: old?.holes ?? 0)
-    document.topics[topic] = new.json
+    document.topics[topic] = new
     return (old, new)
   }
 }

@@ -29,10 +29,10 @@ struct CheckpointRestore {
     now: Int64 = UTCTime.now()
   ) throws {
     var sinks: [[ExportedFile]] = []
-    var states: [String: JSONValue] = [:]
+    var states: [String: SinkState] = [:]
     for files in configuration.fileSinks {
       sinks.append(try Self.files(.records, in: files.directory, configuration))
-      states[files.name] = ["directory": .string(files.directory), "files": []]
+      states[files.name] = SinkState(directory: files.directory)
     }
     let letters = try Self.files(
       .deadLetters, in: configuration.deadLetter.directory, configuration)
@@ -60,8 +60,8 @@ struct CheckpointRestore {
       return (topic.name, restore.outcome.beginning(after: epoch))
     }
     states.merge(databases?.documentStates ?? [:]) { own, _ in own }
-    var positions: [String: JSONValue] = [:]
-    for (topic, outcome) in self.topics { positions[topic] = outcome.position?.json }
+    var positions: [String: TopicPosition] = [:]
+    for (topic, outcome) in self.topics { positions[topic] = outcome.position }
     self.document = CheckpointDocument(
       pipeline: configuration.name, org: org, topics: positions, sinks: states)
   }

@@ -10,7 +10,7 @@ struct SinkDatabases {
     var name: String
     var schema: String
     /// Nil when the database has no position of the sink.
-    var state: SinkState?
+    var state: DatabaseState?
     fileprivate var stored: StoredPositions
   }
 
@@ -97,20 +97,20 @@ struct SinkDatabases {
     }
     return CheckpointDocument(
       pipeline: configuration.name, org: states.first?.org ?? "",
-      topics: positions.mapValues(\.json), sinks: self.documentStates)
+      topics: positions, sinks: self.documentStates)
   }
 
   /// Members of a checkpoint's `sinks`, as runs store them.
-  var documentStates: [String: JSONValue] {
-    var states: [String: JSONValue] = [:]
+  var documentStates: [String: SinkState] {
+    var states: [String: SinkState] = [:]
     for entry in self.entries where entry.state != nil {
       states[entry.name] = Self.documentState(schema: entry.schema)
     }
     return states
   }
 
-  static func documentState(schema: String) -> JSONValue {
-    ["type": "postgres", "schema": .string(schema)]
+  static func documentState(schema: String) -> SinkState {
+    SinkState(["type": "postgres", "schema": .string(schema)])
   }
 
   /// Lines of a label and a value, for people.
@@ -123,7 +123,7 @@ struct SinkDatabases {
         continue
       }
       lines.append(("", "committed \(UTCTime.timestamp(milliseconds: state.committedAt))"))
-      lines.append(("", PipelineStatus.lease(state)))
+      lines.append(("", PostgresStatus.lease(state)))
       for (topic, position) in state.positions.sorted(by: { $0.key < $1.key }) {
         lines.append(("", "\(topic): \(PipelineStatus.lines(position).joined(separator: ", "))"))
       }

@@ -73,7 +73,9 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
         old: nil,
         new: JSONValue(
           .object(
-            restore.document.topics.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) })
+            restore.document.topics.sorted { $0.key < $1.key }.map {
+              JSONMember($0.key, $0.value.json)
+            })
         ))
       try store.save(restore.document)
       if !restore.newEpochs.isEmpty { try databases.commit() }

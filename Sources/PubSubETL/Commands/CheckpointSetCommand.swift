@@ -75,10 +75,10 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       let owner = try PipelineAssembly(configuration: configuration).owner(store)
       try databases.checkOrg(document.org)
       try databases.checkLeases(owner)
-      let change = try CheckpointChange.set(
+      let exportedEpoch = try self.exportedEpoch(configuration)
+      let change = CheckpointChange.set(
         &document, topic: self.topic, resume: self.replayID, start: self.start,
-        exportedEpoch: max(
-          try self.exportedEpoch(configuration), databases.highestEpoch(ofTopic: self.topic)))
+        exportedEpoch: max(exportedEpoch, databases.highestEpoch(ofTopic: self.topic)))
       var lines: [(label: String, value: String)] = [("topic", self.topic)]
       func describe(_ label: String, _ position: TopicPosition?) {
         let texts: [String] = position.map { PipelineStatus.lines($0) } ?? ["nothing"]

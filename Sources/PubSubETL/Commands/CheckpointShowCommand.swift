@@ -40,7 +40,7 @@ struct CheckpointShowCommand: AsyncParsableCommand {
           json: Self.json(document, try? databases.get(), configuration), hiding: secrets)
         : PrintableText(
           lines: PipelineStatus.text(
-            try (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
+            (document.map(Self.lines) ?? [("checkpoint", "\(paths.checkpoint) does not exist")])
               + ((try? databases.get())?.lines ?? [])), hiding: secrets)
       guard StandardStream.output.write(text) else {
         throw RunFailure(.output, reason: "output", "standard output cannot be written")
@@ -62,14 +62,13 @@ struct CheckpointShowCommand: AsyncParsableCommand {
 
   private static func lines(
     _ document: CheckpointDocument
-  ) throws -> [(label: String, value: String)] {
+  ) -> [(label: String, value: String)] {
     var lines: [(label: String, value: String)] = [
       ("pipeline", document.pipeline), ("org", document.org),
       ("stored at", UTCTime.timestamp(milliseconds: document.savedAt)),
     ]
-    for (topic, json) in document.topics.sorted(by: { $0.key < $1.key }) {
+    for (topic, position) in document.topics.sorted(by: { $0.key < $1.key }) {
       lines.append(("topic", topic))
-      let position = try TopicPosition(json: json, topic: topic)
       lines += PipelineStatus.lines(position).map { ("", $0) }
       if let confirmed = position.confirmedAt {
         lines.append(("", "confirmed \(UTCTime.timestamp(milliseconds: confirmed))"))

@@ -43,9 +43,7 @@ enum LocalCheck {
     // A sink may hold the position; `--connect` asks it.
     guard !configuration.sinks.contains(where: \.keepsPosition) else { return }
     for topic in configuration.source.topics {
-      if let json = document?.topics[topic.name] {
-        _ = try TopicPosition(json: json, topic: topic.name)
-      } else if topic.start == nil {
+      if document?.topics[topic.name] == nil, topic.start == nil {
         throw RunFailure(
           .configuration, reason: "no_start",
           "\(topic.name): no position is stored and the pipeline file has no 'start'; add "

@@ -1,7 +1,7 @@
 import JSON
 
 extension ConfigurationReader {
-  private static let maxSinkCount = 32
+  static let maxSinkCount = 32
 
   /// Empty when there is none or one is not usable.
   func sinks(_ reader: JSONReader) -> [any ConfiguredSink] {

@@ -142,7 +142,7 @@ struct CommitConfiguration: Sendable, Equatable {
 
   /// The defaults. The sink that wants the largest commits decides.
   init(sinks: [any ConfiguredSink] = []) {
-    self.maxEvents = sinks.map(\.commitMaxEvents).max() ?? self.maxEvents
+    self.maxEvents = sinks.map { type(of: $0).commitMaxEvents }.max() ?? self.maxEvents
   }
 }
 

@@ -34,8 +34,8 @@ final class CheckpointPace {
     self.waiting = nil
   }
 
-  private static func epochs(_ document: CheckpointDocument) -> [String: Int64?] {
-    document.topics.mapValues { $0["epoch"]?.integer }
+  private static func epochs(_ document: CheckpointDocument) -> [String: Int] {
+    document.topics.mapValues(\.epoch)
   }
 
   /// Stores what has waited, at the end of a run.

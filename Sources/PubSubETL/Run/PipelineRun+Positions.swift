@@ -39,7 +39,7 @@ extension PipelineRun {
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
         self.configuration.statePaths, command: "run --accept-reset", topic: topic,
-        old: document?.topics[topic] ?? nil, new: positions.stores[0][topic]?.json ?? nil)
+        old: document?.topics[topic]?.json ?? nil, new: positions.stores[0][topic]?.json ?? nil)
     }
     for (index, place) in found.enumerated() where place.stored == nil {
       try keepers[index].begin(at: positions.stores[index + 1])
@@ -65,9 +65,7 @@ extension PipelineRun {
     var positions: [String: TopicPosition] = [:]
     var reset: Set<String> = []
     for topic in self.configuration.source.topics {
-      if let json = document?.topics[topic.name] {
-        positions[topic.name] = try TopicPosition(json: json, topic: topic.name)
-      }
+      positions[topic.name] = document?.topics[topic.name]
       let exported = sinks.compactMap { $0.lastExported(ofTopic: topic.name) }
       let newest = exported.max {
         ($0.epoch, $0.ordinal) < ($1.epoch, $1.ordinal)

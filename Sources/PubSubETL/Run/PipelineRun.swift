@@ -135,9 +135,9 @@ final class PipelineRun {
     ) { topics, states, letters in
       var next = CheckpointDocument(
         pipeline: self.configuration.name, org: org,
-        topics: topics.mapValues(\.json).merging(otherTopics) { own, _ in own },
-        sinks: states.merging(positionStates) { own, _ in own },
-        removedSinks: removedSinks, deadLetters: letters)
+        topics: topics.merging(otherTopics) { own, _ in own },
+        sinks: states.mapValues { SinkState($0) }.merging(positionStates) { own, _ in own },
+        removedSinks: removedSinks, deadLetters: SinkState(letters))
       next.matchedColumns = stages.matched(since: matched)
       try checkpoints.save(next)
     }
@@ -265,7 +265,7 @@ final class PipelineRun {
     let deadLetters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
       org: org, acceptsMissing: self.options.acceptMissing)
-    try deadLetters.recover(from: document?.deadLetters)
+    try deadLetters.recover(from: document?.deadLetters?.json)
     return deadLetters
   }
 }

@@ -9,9 +9,9 @@ import Pipeline
 /// one stays where it was when it was removed.
 struct SinkSuccession: Equatable {
   /// State to recover from, by the name of the sink; nil on a first run.
-  var states: [String: JSONValue] = [:]
-  /// Members `removed_sinks` of the next checkpoint.
-  var removed: [String: JSONValue] = [:]
+  var states: [String: SinkState] = [:]
+  /// `removedSinks` of the next checkpoint.
+  var removed: [String: RemovedSink] = [:]
   /// Removed by this run: their files in progress are to be finished.
   var leaving: [String] = []
 
@@ -25,12 +25,13 @@ struct SinkSuccession: Equatable {
   ) throws {
     for (name, kept) in document.removedSinks {
       // Files in progress are not forgotten: they would be taken for strays and removed.
-      guard !Self.isOver(kept, now: now) || Self.hasOpenFiles(kept["state"]) else { continue }
+      let isOver = now - kept.removedAt > PipelineStatus.retention
+      guard !isOver || kept.state.openFileCount > 0 else { continue }
       self.removed[name] = kept
     }
     for (name, state) in document.sinks where !sinks.contains(where: { $0.name == name }) {
       self.leaving.append(name)
-      self.removed[name] = Self.removal(state: state, topics: document.topics, now: now)
+      self.removed[name] = RemovedSink(removedAt: now, state: state, positions: document.topics)
     }
     self.leaving.sort()
     for sink in sinks {
@@ -47,8 +48,8 @@ struct SinkSuccession: Equatable {
   ) throws {
     let old = self.removed[sink.name]
     // A renamed sink finds its files under the old name.
-    let namesake = self.removed.first { $0.value["state"]?["directory"]?.string == sink.directory }
-    let fits = old.map { Self.places($0["positions"]) == Self.places(document.topics) } ?? false
+    let namesake = self.removed.first { $0.value.state.directory == sink.directory }
+    let fits = old.map { Self.places($0.positions) == Self.places(document.topics) } ?? false
     guard sink.start == .now || fits else {
       let why =
         old == nil
@@ -65,13 +66,13 @@ struct SinkSuccession: Equatable {
         "\(why); with \"start\": \"now\" it begins after the pipeline's position\(renamed); for "
           + "earlier events give it a pipeline of its own")
     }
-    if let old, let state = old["state"], state["directory"]?.string == sink.directory {
-      self.states[sink.name] = state
-    } else if let state = namesake?.value["state"] {
+    if let old, old.state.directory == sink.directory {
+      self.states[sink.name] = old.state
+    } else if let state = namesake?.value.state {
       self.states[sink.name] = state
     } else {
       // Known to be new: files of an earlier time in its directory are no sign of lost state.
-      self.states[sink.name] = ["directory": .string(sink.directory), "files": []]
+      self.states[sink.name] = SinkState(directory: sink.directory)
     }
     self.removed[sink.name] = nil
     if let namesake {
@@ -80,31 +81,8 @@ struct SinkSuccession: Equatable {
     }
   }
 
-  private static func removal(
-    state: JSONValue, topics: [String: JSONValue], now: Int64
-  ) -> JSONValue {
-    let positions = topics.sorted { $0.key < $1.key }.map { topic, position in
-      JSONMember(topic, position)
-    }
-    return [
-      "removed_at_ms": .integer(now), "state": state,
-      "positions": JSONValue(.object(positions)),
-    ]
-  }
-
-  private static func isOver(_ kept: JSONValue, now: Int64) -> Bool {
-    now - (kept["removed_at_ms"]?.integer ?? 0) > PipelineStatus.retention
-  }
-
-  static func hasOpenFiles(_ state: JSONValue?) -> Bool { state?["files"]?.array?.isEmpty == false }
-
   /// Epoch and next ordinal by topic: which events were taken.
-  private static func places(_ positions: JSONValue?) -> [String: [Int64]] {
-    Self.places(
-      Dictionary((positions?.members ?? []).map { ($0.name, $0.value) }) { first, _ in first })
-  }
-
-  private static func places(_ positions: [String: JSONValue]) -> [String: [Int64]] {
-    positions.mapValues { [$0["epoch"]?.integer ?? 0, $0["next_ordinal"]?.integer ?? 0] }
+  private static func places(_ positions: [String: TopicPosition]) -> [String: [Int64]] {
+    positions.mapValues { [Int64($0.epoch), $0.nextOrdinal] }
   }
 }

@@ -1,3 +1,4 @@
+import Checkpoint
 import JSON
 import Logging
 import Pipeline
@@ -7,6 +8,16 @@ import Pipeline
 protocol ConfiguredSink: Sendable {
   /// The value of `type` in the pipeline file.
   static var type: String { get }
+
+  /// The sink in a sentence, for the schema of pipeline files.
+  static var schemaDescription: String { get }
+
+  /// The members of the sink's object but those that every sink has, for the schema.
+  static var schemaMembers: [JSONSchema.Member] { get }
+
+  /// The value of `commit.max_events` when the pipeline file sets none: a property of the kind, and
+  /// the largest of a pipeline's sinks counts.
+  static var commitMaxEvents: Int { get }
 
   /// Environment variables that hold secrets of such sinks.
   static var secretVariables: [String] { get }
@@ -37,9 +48,6 @@ protocol ConfiguredSink: Sendable {
   /// Rows and position are one transaction of the sink's own; the checkpoint holds a copy.
   var keepsPosition: Bool { get }
 
-  /// Events in a commit unless the pipeline file sets another number.
-  var commitMaxEvents: Int { get }
-
   /// What the sink does, in words, for `check`.
   var summary: String { get }
 
@@ -59,6 +67,17 @@ protocol ConfiguredSink: Sendable {
   /// The sink of a run; without I/O.
   func runSink(_ context: SinkContext) -> any RunSink
 
+  /// How the sink stands, read without lock.
+  func status(_ reading: SinkStatusReading) throws -> any SinkStatus
+
+  /// The same of a removed sink.
+  ///
+  /// - Parameter kept: of `CheckpointDocument.removedSinks`.
+  /// - Returns: nil when it is no sink of this kind, or there is nothing to tell.
+  static func status(
+    removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
+  ) throws -> (any SinkStatus)?
+
   /// Finishes what removed sinks had in progress.
   ///
   /// - Parameter log: told what could not be finished.
@@ -66,7 +85,7 @@ protocol ConfiguredSink: Sendable {
   static func finishRemoved(
     _ succession: SinkSuccession, pipeline: String, org: String,
     log: (Logger.Level, String) -> Void
-  ) throws -> [String: JSONValue]
+  ) throws -> [String: RemovedSink]
 
   /// Connects; a line per thing that was found to work. Makes nothing. What it throws is reported
   /// with the sink's name before it.
@@ -76,9 +95,12 @@ protocol ConfiguredSink: Sendable {
 extension ConfiguredSink {
   static var secretVariables: [String] { [] }
   static func failure(_ error: any Error) -> RunFailure? { nil }
+  static func status(
+    removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
+  ) throws -> (any SinkStatus)? { nil }
   var columnWatcher: (any Transform)? { nil }
   var keepsPosition: Bool { false }
-  var commitMaxEvents: Int { 2000 }
+  static var commitMaxEvents: Int { 2000 }
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? { nil }
   func conflict(among topics: [SourceConfiguration.Topic]) -> String? { nil }
   var securityWarnings: [String] { [] }
@@ -88,7 +110,7 @@ extension ConfiguredSink {
   static func finishRemoved(
     _ succession: SinkSuccession, pipeline: String, org: String,
     log: (Logger.Level, String) -> Void
-  ) throws -> [String: JSONValue] { succession.removed }
+  ) throws -> [String: RemovedSink] { succession.removed }
 
   /// The sink's own stages, new for each run.
   func stageChain() -> StageChain {

@@ -1,3 +1,4 @@
+import Checkpoint
 import JSON
 import Logging
 import Pipeline
@@ -30,7 +31,7 @@ protocol RunSink: AnyObject {
   ///
   /// - Parameter state: of the last checkpoint; nil when that does not know the sink.
   /// - Returns: faults of the output that the user has accepted, one sentence each.
-  func survey(from state: JSONValue?) throws -> [String]
+  func survey(from state: SinkState?) throws -> [String]
 
   /// - Throws: `RunFailure` when a pipeline that has never run would write among the output of
   ///   another.
@@ -59,7 +60,7 @@ protocol RunSink: AnyObject {
 }
 
 extension RunSink {
-  func survey(from state: JSONValue?) throws -> [String] { [] }
+  func survey(from state: SinkState?) throws -> [String] { [] }
   func checkIsNew() throws {}
   func connect() throws {}
   func lastExported(ofTopic topic: String) -> ExportedEvent? { nil }
@@ -90,7 +91,7 @@ protocol PositionKeepingSink {
   func begin(at positions: [String: TopicPosition]) throws
 
   /// What the checkpoint holds of the sink.
-  var checkpointState: JSONValue { get }
+  var checkpointState: SinkState { get }
 
   /// Rows and position become durable in it together.
   var durable: any Store { get }

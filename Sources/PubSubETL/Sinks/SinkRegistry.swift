@@ -1,3 +1,4 @@
+import Checkpoint
 import JSON
 import Logging
 
@@ -26,6 +27,27 @@ enum SinkRegistry {
     return type.init(reading: reader, with: configuration)
   }
 
+  /// Definitions for the schema of pipeline files, by name.
+  static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
+    self.types.map { type in
+      let members: [JSONSchema.Member] =
+        [
+          .required("type", .constant(.string(type.type)), "Kind of the sink."),
+          .optional(
+            "name", .reference("identifier"), "Identity of the sink in checkpoints and reports.",
+            default: .string(type.type)),
+        ] + type.schemaMembers + [
+          .optional(
+            "stages", .list(of: .reference("stage")),
+            "After those of the pipeline, for this sink only.", default: []),
+          .optional(
+            "start", .choice(of: SinkStart.self),
+            "Where the sink begins when the checkpoint of the pipeline does not know it."),
+        ]
+      return ("\(type.type)Sink", .object(members).described(type.schemaDescription))
+    }
+  }
+
   /// What an error of one of the sinks means to the outside; nil when it is none of theirs.
   static func failure(_ error: any Error) -> RunFailure? {
     for type in self.types {
@@ -34,11 +56,21 @@ enum SinkRegistry {
     return nil
   }
 
+  /// How a removed sink stands; nil when there is nothing to tell.
+  static func status(
+    removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
+  ) throws -> (any SinkStatus)? {
+    for type in self.types {
+      if let status = try type.status(removed: name, kept, reading) { return status }
+    }
+    return nil
+  }
+
   /// Finishes what removed sinks had in progress; `removed_sinks` of the next checkpoint.
   static func finishRemoved(
     _ succession: SinkSuccession?, pipeline: String, org: String,
     log: (Logger.Level, String) -> Void
-  ) throws -> [String: JSONValue] {
+  ) throws -> [String: RemovedSink] {
     guard var succession else { return [:] }
     for type in self.types {
       succession.removed = try type.finishRemoved(

@@ -1,6 +1,5 @@
 internal import Bytes
 internal import Checkpoint
-import FileSink
 import JSON
 import Pipeline
 
@@ -28,13 +27,8 @@ extension PipelineStatus {
       "last_commit_at": Self.time(self.savedAt),
       "last_commit_age_ms": self.savedAt.map { .integer(self.now - $0) } ?? nil,
       "topics": .array(self.topics.map(self.json)),
-      "sinks": .array(self.sinks.map(self.json) + self.databases.map(self.json)),
-      "dead_letters": [
-        "directory": .string(self.deadLetters.directory),
-        "events": .integer(self.deadLetters.events), "files": .integer(self.deadLetters.files),
-        "open_files": .integer(self.deadLetters.openFiles),
-        "verified": Self.json(self.deadLetters.verification),
-      ],
+      "sinks": .array(self.sinks.map(\.json)),
+      "dead_letters": self.deadLetters.json,
       "last_run": self.lastRun.map(self.json) ?? nil,
     ]
   }
@@ -70,29 +64,12 @@ extension PipelineStatus {
     ]
   }
 
-  private func json(_ sink: Sink) -> JSONValue {
-    [
-      "name": .string(sink.name), "type": "files", "directory": .string(sink.directory),
-      "new": .boolean(sink.isNew),
-      "removed_at": Self.time(sink.removedAt),
-      "positions": Self.json(sink.positions),
-      "events": .integer(sink.events), "files": .integer(sink.files),
-      "bytes": .integer(sink.bytes), "open_files": .integer(sink.openFiles),
-      "newest_files": .integer(sink.output.fileCount),
-      "newest_files_missing": .integer(sink.output.missingCount),
-      "verified": Self.json(sink.verification),
-    ]
-  }
-
-  private static func json(_ verification: OutputVerification?) -> JSONValue {
-    verification.map { verification -> JSONValue in
-      [
-        "files": .integer(verification.fileCount), "bytes": .integer(verification.byteCount),
-        "missing": .integer(verification.missingCount),
-        "changed": .integer(verification.changedCount),
-        "faults": .array(verification.faults.map { .string($0) }),
-      ]
-    } ?? nil
+  static func json(_ positions: [String: TopicPosition]) -> JSONValue {
+    JSONValue(
+      .object(
+        positions.sorted { $0.key < $1.key }.map { topic, position in
+          JSONMember(topic, Self.json(position))
+        }))
   }
 
   private func json(_ run: LastRun) -> JSONValue {

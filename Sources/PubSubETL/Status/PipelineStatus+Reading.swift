@@ -1,6 +1,5 @@
 internal import Bytes
 internal import Checkpoint
-import FileSink
 import Glibc
 import JSON
 import Pipeline
@@ -8,7 +7,7 @@ import Pipeline
 extension PipelineStatus {
   /// Reads everything, takes no lock and writes nothing.
   ///
-  /// - Throws: `CheckpointError`, `TopicPositionError` or `FileSinkError` for what cannot be read.
+  /// - Throws: `CheckpointError` or `FileSinkError` for what cannot be read.
   static func read(
     _ configuration: PipelineConfiguration, maxAge: Duration?, verifies: Bool = false,
     now: Int64 = UTCTime.now()
@@ -21,101 +20,61 @@ extension PipelineStatus {
       pipeline: configuration.name, file: configuration.file,
       stateDirectory: paths.directory, now: now, lock: lock, org: document?.org,
       savedAt: document?.savedAt,
-      deadLetters: DeadLetters(directory: configuration.deadLetter.directory))
+      deadLetters: DeadLetterStatus(directory: configuration.deadLetter.directory))
     status.lastRun = LastRun.load(paths)
     let topics = configuration.source.topics.map(\.name)
     let unused = document.map { $0.topics.keys.filter { !topics.contains($0) }.sorted() } ?? []
     for name in topics + unused {
-      let position = try document?.topics[name].map { try TopicPosition(json: $0, topic: name) }
       status.topics.append(
-        Topic(name: name, isUnused: unused.contains(name), position: position))
+        Topic(
+          name: name, isUnused: unused.contains(name), position: document?.topics[name]))
     }
-    try status.readSinks(configuration, document, verifies: verifies)
-    try status.readDeadLetters(document, verifies: verifies)
-    status.readDatabases(configuration, document)
+    try status.readSinks(
+      SinkStatusReading(
+        configuration: configuration, checkpoint: document,
+        positions: Dictionary(
+          status.topics.compactMap { topic in topic.position.map { (topic.name, $0) } },
+          uniquingKeysWith: { first, _ in first }), verifies: verifies))
     status.judge(maxAge: maxAge, journalAt: Self.modificationTime(of: paths.journal))
     return status
   }
 
-  private mutating func readSinks(
-    _ configuration: PipelineConfiguration, _ document: CheckpointDocument?, verifies: Bool
-  ) throws {
-    let positions = Dictionary(
-      self.topics.compactMap { topic in topic.position.map { (topic.name, $0) } },
-      uniquingKeysWith: { first, _ in first })
-    for files in configuration.fileSinks {
-      let state = document?.sinks[files.name]
-      var sink = Sink(
-        name: files.name, directory: files.directory, isNew: document != nil && state == nil)
-      if state != nil { sink.positions = positions }
-      sink.openFiles = Self.openFileCount(state)
-      try self.count(&sink)
-      sink.output = try OutputState.read(
-        directory: files.directory, pipeline: configuration.name, whenMissing: files.whenMissing,
-        state: state)
-      if verifies {
-        sink.verification = try OutputVerification.read(
-          .records, in: files.directory, pipeline: configuration.name,
-          ignoringMissing: files.whenMissing == .ignore)
-      }
-      self.sinks.append(sink)
+  private mutating func readSinks(_ reading: SinkStatusReading) throws {
+    let configured = reading.configuration.sinks
+    for sink in configured where !sink.keepsPosition {
+      self.take(try sink.status(reading))
     }
-    for (name, kept) in (document?.removedSinks ?? [:]).sorted(by: { $0.key < $1.key }) {
-      guard let directory = kept["state"]?["directory"]?.string else { continue }
-      var sink = Sink(name: name, directory: directory)
-      sink.removedAt = kept["removed_at_ms"]?.integer
-      for member in kept["positions"]?.members ?? [] {
-        sink.positions[member.name] = try TopicPosition(json: member.value, topic: member.name)
-      }
-      sink.openFiles = Self.openFileCount(kept["state"])
-      // Its directory may be gone, which is nobody's problem now.
-      try? self.count(&sink)
-      self.sinks.append(sink)
+    let removed = (reading.checkpoint?.removedSinks ?? [:]).sorted { $0.key < $1.key }
+    for (name, kept) in removed {
+      if let status = try SinkRegistry.status(removed: name, kept, reading) { self.take(status) }
     }
+    self.deadLetters = try DeadLetterStatus(reading)
+    for sink in configured where sink.keepsPosition {
+      self.take(try sink.status(reading))
+    }
+    if !reading.configuration.needsCheckpoint { self.takeOwnPositions() }
   }
 
-  private mutating func count(_ sink: inout Sink) throws {
-    var newest = Dictionary(uniqueKeysWithValues: self.topics.map { ($0.name, "") })
-    let org = self.org
-    try ExportedFile.visit(.records, in: sink.directory, pipeline: self.pipeline) { file in
-      guard org == nil || file.org == org else { return }
-      sink.files += 1
-      sink.events += file.events
-      sink.bytes += file.bytes
-      if let time = file.lastCommitTimestamp, let known = newest[file.topic], known < time {
-        newest[file.topic] = time
-      }
-    }
+  private mutating func take(_ sink: any SinkStatus) {
+    self.sinks.append(sink)
     for index in self.topics.indices {
-      guard let time = newest[self.topics[index].name], !time.isEmpty else { continue }
+      guard let time = sink.newestCommitTimes[self.topics[index].name] else { continue }
       self.topics[index].lastCommitTimestamp = max(
         time, self.topics[index].lastCommitTimestamp ?? "")
     }
   }
 
-  private mutating func readDeadLetters(
-    _ document: CheckpointDocument?, verifies: Bool
-  ) throws {
-    var letters = self.deadLetters
-    let org = self.org
-    try ExportedFile.visit(
-      .deadLetters, in: letters.directory, pipeline: self.pipeline
-    ) { file in
-      guard org == nil || file.org == org else { return }
-      letters.files += 1
-      letters.events += file.events
+  /// Where all sinks keep their positions the checkpoint is but a copy, which another host or a lost
+  /// directory lacks.
+  private mutating func takeOwnPositions() {
+    let stored = self.sinks.compactMap { $0.ownPosition?.stored }
+    self.org = self.org ?? stored.first?.org
+    self.savedAt = (stored.map(\.committedAt) + [self.savedAt].compactMap { $0 }).max()
+    for index in self.topics.indices {
+      let positions = stored.compactMap { $0.positions[self.topics[index].name] }
+      let behind = positions.min { ($0.epoch, $0.nextOrdinal) < ($1.epoch, $1.nextOrdinal) }
+      self.topics[index].position = behind ?? self.topics[index].position
     }
-    letters.openFiles = Self.openFileCount(document?.deadLetters)
-    if verifies {
-      // Somebody deals with dead letters, and removes them.
-      letters.verification = try OutputVerification.read(
-        .deadLetters, in: letters.directory, pipeline: self.pipeline, ignoringMissing: true)
-    }
-    self.deadLetters = letters
-  }
-
-  private static func openFileCount(_ state: JSONValue?) -> Int {
-    state?["files"]?.array?.count ?? 0
   }
 
   /// Milliseconds since 1970; nil when the file is not there.

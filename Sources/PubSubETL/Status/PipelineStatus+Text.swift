@@ -1,6 +1,5 @@
 internal import Bytes
 internal import Checkpoint
-import FileSink
 import Pipeline
 
 extension PipelineStatus {
@@ -26,24 +25,11 @@ extension PipelineStatus {
       lines += self.lines(topic).map { ("", $0) }
     }
     for sink in self.sinks {
-      lines.append(("sink", "\(sink.name): files in \(sink.directory)"))
-      lines += self.lines(sink).map { ("", $0) }
+      lines.append(("sink", "\(sink.name): \(sink.summary)"))
+      lines += sink.lines(self).map { ("", $0) }
     }
-    for database in self.databases {
-      lines.append(("sink", "\(database.name): PostgreSQL, schema \(database.schema)"))
-      lines += self.lines(database).map { ("", $0) }
-    }
-    let letters = self.deadLetters
-    lines.append(
-      (
-        "dead letters",
-        letters.events == 0 && letters.openFiles == 0
-          ? "none"
-          : "\(Phrase.count(Int(letters.events), "event")) in \(Phrase.count(Int(letters.files), "file")), "
-            + "\(letters.openFiles) open, in \(letters.directory)"
-      ))
-    if let verification = letters.verification, letters.events > 0 {
-      lines.append(("", Self.line(verification)))
+    for (index, line) in self.deadLetters.lines.enumerated() {
+      lines.append((index == 0 ? "dead letters" : "", line))
     }
     if self.problems.isEmpty {
       lines.append(("health", "good"))
@@ -103,33 +89,6 @@ extension PipelineStatus {
             : "aged out \(ProgressLine.age(milliseconds: -left)) ago"))
     }
     return lines
-  }
-
-  private func lines(_ sink: Sink) -> [String] {
-    var lines = [
-      "\(Phrase.count(Int(sink.events), "event")) in \(Phrase.count(Int(sink.files), "file")), "
-        + "\(ProgressLine.size(sink.bytes)), \(sink.openFiles) open"
-    ]
-    if sink.isNew { lines.append("not in the checkpoint yet") }
-    let output = sink.output
-    if output.missingCount > 0 {
-      lines.append(
-        "\(output.missingCount) of the newest \(output.fileCount) files are not there any more")
-    }
-    if let verification = sink.verification { lines.append(Self.line(verification)) }
-    if let removedAt = sink.removedAt {
-      lines.append("removed \(self.moment(removedAt)), its position is kept for 72 h:")
-      for (topic, position) in sink.positions.sorted(by: { $0.key < $1.key }) {
-        lines.append("\(topic): \(Self.lines(position).joined(separator: ", "))")
-      }
-    }
-    return lines
-  }
-
-  private static func line(_ verification: OutputVerification) -> String {
-    "verified: \(ProgressLine.grouped(verification.fileCount)) files, "
-      + "\(ProgressLine.size(verification.byteCount)), are as written; "
-      + "\(verification.missingCount) not there, \(verification.changedCount) changed"
   }
 
   func moment(_ milliseconds: Int64) -> String {

@@ -1,7 +1,6 @@
 internal import Bytes
 internal import Checkpoint
 internal import DurableFiles
-import FileSink
 import Pipeline
 
 /// How a pipeline stands, from its state directory, manifests and databases, for `pubsub-etl status`.
@@ -16,37 +15,6 @@ struct PipelineStatus {
     var lastCommitTimestamp: String?
   }
 
-  struct Sink {
-    var name: String
-    /// Absolute.
-    var directory: String
-    /// The checkpoint does not know it yet.
-    var isNew = false
-    /// When the pipeline file lost it, in milliseconds since 1970; nil for one that is in use.
-    var removedAt: Int64?
-    /// Where a removed sink stopped; that of the topics for one that is in use.
-    var positions: [String: TopicPosition] = [:]
-    var files: Int64 = 0
-    var events: Int64 = 0
-    /// Compressed.
-    var bytes: Int64 = 0
-    /// Files in progress.
-    var openFiles = 0
-    /// How the newest finished files are; not of removed sinks.
-    var output = OutputState()
-    /// How all are, if that was asked for.
-    var verification: OutputVerification?
-  }
-
-  struct DeadLetters {
-    var directory: String
-    var files: Int64 = 0
-    var events: Int64 = 0
-    var openFiles = 0
-    /// How all finished files are, if that was asked for.
-    var verification: OutputVerification?
-  }
-
   /// Why a monitor should wake somebody.
   struct Problem: Equatable {
     var exitCode: Int32
@@ -54,6 +22,16 @@ struct PipelineStatus {
     var kind: String
     /// What, on which thing, what to do.
     var message: String
+
+    init(_ exitCode: ExitCode, _ kind: String, _ message: String) {
+      self.init(exitCode: exitCode.rawValue, kind: kind, message: message)
+    }
+
+    init(exitCode: Int32, kind: String, message: String) {
+      self.exitCode = exitCode
+      self.kind = kind
+      self.message = message
+    }
   }
 
   var pipeline: String
@@ -66,9 +44,8 @@ struct PipelineStatus {
   /// When the checkpoint was stored, in milliseconds since 1970; nil without one.
   var savedAt: Int64?
   var topics: [Topic] = []
-  var sinks: [Sink] = []
-  var databases: [Database] = []
-  var deadLetters: DeadLetters
+  var sinks: [any SinkStatus] = []
+  var deadLetters: DeadLetterStatus
   var lastRun: LastRun?
   /// In the order of their weight.
   var problems: [Problem] = []
@@ -90,8 +67,7 @@ extension PipelineStatus {
   ///   - journalAt: when positions were last changed by hand, which also takes the lock.
   mutating func judge(maxAge: Duration?, journalAt: Int64?) {
     let isRunning = self.lock.isHeld == true
-    self.judgeDatabases()
-    self.judgeOutput()
+    self.judgeSinks()
     if let savedAt = self.savedAt {
       self.judgeRun(isRunning: isRunning, journalAt: journalAt)
       self.judgePositions()
@@ -101,16 +77,16 @@ extension PipelineStatus {
           "the last commit was \(ProgressLine.age(milliseconds: self.now - savedAt)) ago: is the "
             + "pipeline still started?")
       }
-    } else if self.sinks.contains(where: { $0.removedAt == nil }),
-      let database = self.databases.first(where: { $0.state != nil })
+    } else if self.sinks.contains(where: { !$0.isRemoved && $0.ownPosition == nil }),
+      let own = self.sinks.lazy.compactMap(\.ownPosition).first(where: { $0.stored != nil })
     {
       self.add(
         .data, "lost_state",
-        "there is no checkpoint in \(self.stateDirectory), but the database of sink "
-          + "'\(database.name)' has positions of this pipeline: put the checkpoint back, run "
+        "there is no checkpoint in \(self.stateDirectory), but \(own.place) "
+          + "has positions of this pipeline: put the checkpoint back, run "
           + "'pubsub-etl checkpoint restore \(self.file) --from-manifest', or begin a new epoch "
           + "with 'run --accept-reset'")
-    } else if self.sinks.contains(where: { $0.files > 0 }) {
+    } else if self.sinks.contains(where: \.hasOutput) {
       self.add(
         .data, "lost_state",
         "there is no checkpoint in \(self.stateDirectory), but files were exported: put the "
@@ -120,8 +96,8 @@ extension PipelineStatus {
       // The first run has not committed yet.
     } else {
       self.judgeRun(isRunning: false, journalAt: journalAt)
-      // A database that does not answer may know better.
-      guard !self.databases.contains(where: { $0.failure != nil }) else { return }
+      // A store that does not answer may know better.
+      guard !self.sinks.contains(where: { $0.ownPosition?.isUnknown == true }) else { return }
       self.add(.tryAgain, "never_run", "nothing was ever committed in \(self.stateDirectory)")
     }
   }
@@ -144,22 +120,13 @@ extension PipelineStatus {
     }
   }
 
-  private mutating func judgeOutput() {
-    for sink in self.sinks {
-      for fault in sink.output.faults {
-        self.add(.data, "lost_output", "sink '\(sink.name)': \(fault): \(OutputState.remedy)")
-      }
-      self.judge(sink.verification, of: "sink '\(sink.name)'")
-    }
-    self.judge(self.deadLetters.verification, of: "dead letters")
-  }
-
-  private mutating func judge(_ verification: OutputVerification?, of thing: String) {
-    guard let verification, !verification.faults.isEmpty else { return }
-    self.add(
-      .data, "lost_output",
-      "\(thing): of all finished files \(verification.missingCount) are missing, "
-        + "\(verification.changedCount) changed: \(verification.faults.joined(separator: "; "))")
+  /// Positions that sinks keep come before output: without them nothing goes on.
+  private mutating func judgeSinks() {
+    let isCommitted = self.savedAt != nil
+    let keepers = self.sinks.filter { $0.ownPosition != nil }
+    let others = self.sinks.filter { $0.ownPosition == nil }
+    for sink in keepers + others { self.problems += sink.problems(isCommitted: isCommitted) }
+    self.problems += self.deadLetters.problems
   }
 
   private mutating func judgePositions() {
@@ -178,6 +145,6 @@ extension PipelineStatus {
   }
 
   mutating func add(_ exitCode: ExitCode, _ kind: String, _ message: String) {
-    self.problems.append(Problem(exitCode: exitCode.rawValue, kind: kind, message: message))
+    self.problems.append(Problem(exitCode, kind, message))
   }
 }

@@ -33,15 +33,17 @@ struct ScriptedRun {
       directory: self.root + Self.deadDirectory, pipeline: "opps", org: "00D000000000001",
       fileSystem: fileSystem, clock: clock.sinkClock)
     let document = try store.load()
-    var next = Int(document?.topics["topic"]?["next"]?.integer ?? 0)
-    try sink.recover(from: document?.sinks["files"])
-    try dead.recover(from: document?.deadLetters)
+    var next = Int(document?.topics["topic"]?.nextOrdinal ?? 0)
+    try sink.recover(from: document?.sinks["files"]?.json)
+    try dead.recover(from: document?.deadLetters?.json)
 
     func commit(finish: Bool) throws -> Bool {
       var document = CheckpointDocument(pipeline: "opps", org: "00D000000000001")
-      document.topics["topic"] = ["next": .integer(next)]
-      document.sinks["files"] = try sink.flush(finish: finish)
-      document.deadLetters = try dead.flush(finish: finish)
+      var position = TopicPosition(beginningEpoch: 1)
+      position.nextOrdinal = Int64(next)
+      document.topics["topic"] = position
+      document.sinks["files"] = SinkState(try sink.flush(finish: finish))
+      document.deadLetters = SinkState(try dead.flush(finish: finish))
       try store.save(document)
       let sinkChanged = try sink.committed()
       let deadChanged = try dead.committed()

@@ -69,8 +69,8 @@ struct LocalCheckTests {
       CheckpointDocument(
         pipeline: "opps", org: "00D",
         topics: [
-          "/data/OpportunityChangeEvent": TopicPosition(beginningEpoch: 1, start: .latest).json
-        ], sinks: ["files": ["directory": .string("\(sample.base)/out"), "files": []]]))
+          "/data/OpportunityChangeEvent": TopicPosition(beginningEpoch: 1, start: .latest)
+        ], sinks: ["files": SinkState(directory: "\(sample.base)/out")]))
     #expect(LocalCheck.failures(configuration).isEmpty)
   }
 
@@ -82,7 +82,7 @@ struct LocalCheckTests {
     #expect(LocalCheck.failures(configuration).map(\.exitCode) == [.data])
     let store = try FileCheckpointStore(directory: "\(sample.base)/state", pipeline: "opps")
     try store.save(
-      CheckpointDocument(pipeline: "opps", org: "00D", sinks: ["other": ["files": []]]))
+      CheckpointDocument(pipeline: "opps", org: "00D", sinks: ["other": SinkState(["files": []])]))
     #expect(LocalCheck.failures(configuration).map(\.reason) == ["new_sink"])
   }
 

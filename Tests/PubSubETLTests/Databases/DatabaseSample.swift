@@ -64,9 +64,7 @@ struct DatabaseSample {
 
   /// The position in the checkpoint.
   func copy() throws -> TopicPosition? {
-    try FileCheckpointStore.peek(self.state.paths)?.topics[StateSample.topic].map {
-      try TopicPosition(json: $0, topic: StateSample.topic)
-    }
+    try FileCheckpointStore.peek(self.state.paths)?.topics[StateSample.topic]
   }
 
   @discardableResult func query(_ sql: String) throws -> String {

@@ -23,7 +23,7 @@ struct DatabaseStatusTests {
       [StateSample.topic: sample.state.position(ordinal: 12, confirmedAt: self.now)],
       sinks: ["files": ["files": []]])
     let new = try PipelineStatus.read(sample.configuration, maxAge: nil)
-    #expect(new.databases.map(\.isNew) == [true])
+    #expect(new.sinks.compactMap { ($0 as? PostgresStatus)?.isNew } == [true])
     #expect(!new.problems.map(\.kind).contains("lost_state"))
     #expect(try sample.query("SELECT to_regnamespace('salesforce')") == "")
     try sample.store(

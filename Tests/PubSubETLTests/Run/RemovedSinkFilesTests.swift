@@ -39,8 +39,8 @@ struct RemovedSinkFilesTests {
     try sink.write(batch)
     let state = try sink.flush(finish: false)
     return CheckpointDocument(
-      pipeline: "opps", org: "00D", topics: ["/event/E__e": ["epoch": 1, "next_ordinal": 1]],
-      sinks: ["old": state])
+      pipeline: "opps", org: "00D", topics: ["/event/E__e": TopicPosition(beginningEpoch: 1)],
+      sinks: ["old": SinkState(state)])
   }
 
   /// A run with another sink: the next checkpoint, and what it has told.
@@ -69,7 +69,7 @@ struct RemovedSinkFilesTests {
     #expect(first.told.isEmpty)
     #expect(try self.files().allSatisfy { $0.hasSuffix(".ndjson.zst") })
     #expect(try self.files().count == 1)
-    #expect(!SinkSuccession.hasOpenFiles(first.document.removedSinks["old"]?["state"]))
+    #expect(first.document.removedSinks["old"]?.state.openFileCount == 0)
   }
 
   @Test(
@@ -81,7 +81,7 @@ struct RemovedSinkFilesTests {
     let first = try self.run(document)
     #expect(first.told.map(\.0) == [.warning])
     #expect(first.told[0].1.contains("\(self.directory) does not exist"))
-    #expect(first.document.removedSinks["old"]?["state"] == document.sinks["old"])
+    #expect(first.document.removedSinks["old"]?.state == document.sinks["old"])
     let second = try self.run(first.document)
     #expect(second.told.map(\.0) == [.info])
     try FileManager.default.moveItem(atPath: aside, toPath: self.directory)
@@ -97,6 +97,6 @@ struct RemovedSinkFilesTests {
     try "a file".write(toFile: self.directory, atomically: false, encoding: .utf8)
     let next = try self.run(document)
     #expect(next.told.map(\.0) == [.warning])
-    #expect(SinkSuccession.hasOpenFiles(next.document.removedSinks["old"]?["state"]))
+    #expect(next.document.removedSinks["old"]?.state.openFileCount == 1)
   }
 }

@@ -13,8 +13,14 @@ struct SinkSuccessionTests {
   private func document(_ sinks: [String: String], ordinal: Int = 10) -> CheckpointDocument {
     CheckpointDocument(
       pipeline: "opps", org: "00D",
-      topics: ["/t": ["epoch": 1, "next_ordinal": .integer(ordinal), "resume": "00aa"]],
-      sinks: sinks.mapValues { ["directory": .string($0), "files": []] })
+      topics: ["/t": self.position(ordinal)],
+      sinks: sinks.mapValues { SinkState(directory: $0) })
+  }
+
+  private func position(_ ordinal: Int) -> TopicPosition {
+    var position = TopicPosition(beginningEpoch: 1, after: ReplayID([0, 0xAA]))
+    position.nextOrdinal = Int64(ordinal)
+    return position
   }
 
   /// The document that a run with these sinks would store.
@@ -52,19 +58,19 @@ struct SinkSuccessionTests {
     #expect(failure.exitCode == .configuration)
     #expect(failure.message.contains("\"start\": \"now\""))
     let next = try self.next(document, [("a", nil, "/a"), ("b", .now, "/b")])
-    #expect(next.sinks["b"]?["directory"]?.string == "/b")
+    #expect(next.sinks["b"]?.directory == "/b")
   }
 
   @Test("A removed sink is kept for 72 h, longer while it has files in progress")
   func removed() throws {
     var document = self.document(["a": "/a", "b": "/b"])
     let next = try self.next(document, [("a", nil, "/a")], now: 5)
-    #expect(next.removedSinks["b"]?["removed_at_ms"]?.integer == 5)
-    #expect(next.removedSinks["b"]?["positions"]?["/t"]?["next_ordinal"]?.integer == 10)
+    #expect(next.removedSinks["b"]?.removedAt == 5)
+    #expect(next.removedSinks["b"]?.positions["/t"]?.nextOrdinal == 10)
     #expect(
       try self.next(next, [("a", nil, "/a")], now: 5 + 72 * Self.hour).removedSinks.count == 1)
     #expect(try self.next(next, [("a", nil, "/a")], now: 6 + 72 * Self.hour).removedSinks == [:])
-    document.sinks["b"] = ["directory": "/b", "files": [["from": "x"]]]
+    document.sinks["b"] = SinkState(["directory": "/b", "files": [["from": "x"]]])
     let succession = try SinkSuccession(document, sinks: [("a", nil, "/a")], now: 5)
     #expect(succession.leaving == ["b"])
     let open = try self.next(document, [("a", nil, "/a")], now: 5)
@@ -90,7 +96,7 @@ struct SinkSuccessionTests {
   @Test("A renamed sink takes over the files of the old name")
   func renamed() throws {
     var document = self.document(["a": "/a"])
-    document.sinks["a"] = ["directory": "/a", "files": [["from": "x"]]]
+    document.sinks["a"] = SinkState(["directory": "/a", "files": [["from": "x"]]])
     #expect(self.refusal(document, [("b", nil, "/a")])?.message.contains("renamed") == true)
     let succession = try SinkSuccession(document, sinks: [("b", .now, "/a")], now: 0)
     #expect(succession.states["b"] == document.sinks["a"])

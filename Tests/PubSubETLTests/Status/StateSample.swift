@@ -42,9 +42,13 @@ struct StateSample {
   func store(
     _ topics: [String: JSONValue], sinks: [String: JSONValue] = ["files": ["files": []]]
   ) throws {
+    var positions: [String: TopicPosition] = [:]
+    for (topic, json) in topics { positions[topic] = try TopicPosition(json: json, topic: topic) }
     let store = try FileCheckpointStore(directory: self.paths.directory, pipeline: "opps")
     try store.save(
-      CheckpointDocument(pipeline: "opps", org: Self.org, topics: topics, sinks: sinks))
+      CheckpointDocument(
+        pipeline: "opps", org: Self.org, topics: positions,
+        sinks: sinks.mapValues { SinkState($0) }))
   }
 
   func report(_ code: ExitCode, reason: String = "caught_up", at time: Int64) -> RunReport {

@@ -1,5 +1,5 @@
+import Checkpoint
 import FileSink
-import JSON
 import Logging
 import Pipeline
 
@@ -28,8 +28,8 @@ final class FilesRun: RunSink {
 
   var name: String { self.settings.name }
 
-  func survey(from state: JSONValue?) throws -> [String] {
-    let survey = try self.sink.survey(from: state)
+  func survey(from state: SinkState?) throws -> [String] {
+    let survey = try self.sink.survey(from: state?.json)
     self.survey = survey
     return survey.acceptedFaults
   }

@@ -1,3 +1,4 @@
+import Checkpoint
 import FileSink
 import JSON
 import Logging
@@ -54,12 +55,22 @@ struct FilesSettings: ConfiguredSink, Equatable {
     } ?? []
   }
 
+  func status(_ reading: SinkStatusReading) throws -> any SinkStatus {
+    try FilesStatus(self, reading)
+  }
+
+  static func status(
+    removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
+  ) throws -> (any SinkStatus)? {
+    try FilesStatus(removed: name, kept, reading)
+  }
+
   func runSink(_ context: SinkContext) -> any RunSink { FilesRun(self, context) }
 
   static func finishRemoved(
     _ succession: SinkSuccession, pipeline: String, org: String,
     log: (Logger.Level, String) -> Void
-  ) throws -> [String: JSONValue] {
+  ) throws -> [String: RemovedSink] {
     try RemovedSinkFiles(pipeline: pipeline, org: org).finish(succession, log: log)
   }
 

@@ -1,3 +1,4 @@
+import Checkpoint
 import FileSink
 import JSON
 import Logging
@@ -16,13 +17,11 @@ struct RemovedSinkFiles {
   /// - Returns: `removed_sinks` of the next checkpoint.
   func finish(
     _ succession: SinkSuccession?, log: (Logger.Level, String) -> Void
-  ) throws -> [String: JSONValue] {
+  ) throws -> [String: RemovedSink] {
     guard let succession else { return [:] }
     var removed = succession.removed
     for (name, kept) in succession.removed.sorted(by: { $0.key < $1.key }) {
-      guard let state = kept["state"], SinkSuccession.hasOpenFiles(state),
-        let directory = state["directory"]?.string
-      else { continue }
+      guard kept.state.openFileCount > 0, let directory = kept.state.directory else { continue }
       func unfinished(_ reason: String) {
         log(
           succession.leaving.contains(name) ? .warning : .info,
@@ -39,11 +38,8 @@ struct RemovedSinkFiles {
         let sink = FileSink(
           FileSinkConfiguration(
             name: name, directory: directory, pipeline: self.pipeline, org: self.org))
-        try sink.recover(from: state)
-        removed[name] = [
-          "removed_at_ms": kept["removed_at_ms"] ?? nil,
-          "state": try sink.flush(finish: true), "positions": kept["positions"] ?? nil,
-        ]
+        try sink.recover(from: kept.state.json)
+        removed[name]?.state = SinkState(try sink.flush(finish: true))
       } catch let error as FileSinkError {
         unfinished(error.message)
       }

@@ -1,3 +1,4 @@
+import Checkpoint
 import JSON
 import Logging
 import Pipeline
@@ -79,7 +80,7 @@ extension PostgresRun: PositionKeepingSink {
     try self.sink.open(creating: positions)
   }
 
-  var checkpointState: JSONValue { SinkDatabases.documentState(schema: self.settings.sink.schema) }
+  var checkpointState: SinkState { SinkDatabases.documentState(schema: self.settings.sink.schema) }
 
   var durable: any Store { self.sink }
 }

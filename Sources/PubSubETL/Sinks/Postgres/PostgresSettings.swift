@@ -20,7 +20,7 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   /// A transaction of a database costs more than a flush of a file, and the more changes of a
   /// record it holds the fewer rows it writes.
-  var commitMaxEvents: Int { 10_000 }
+  static let commitMaxEvents = 10_000
 
   var columnWatcher: (any Transform)? {
     self.sink.columnTypes.isEmpty ? nil : ColumnTypeNames(self.sink)
@@ -57,6 +57,8 @@ struct PostgresSettings: ConfiguredSink, Equatable {
         + "example sslmode=require"
     ]
   }
+
+  func status(_ reading: SinkStatusReading) -> any SinkStatus { PostgresStatus(self, reading) }
 
   func runSink(_ context: SinkContext) -> any RunSink { PostgresRun(self, context) }
 

@@ -1,0 +1,48 @@
+public import JSON
+
+extension TransformRegistry {
+  /// Definitions for the schema of pipeline files, by name: `stage` is any of the stages.
+  public static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
+    let stages = self.types.map { type in
+      (
+        name: "\(type.type)Stage",
+        schema: JSONSchema.object(
+          [.required("type", .constant(.string(type.type)), "Kind of the stage.")]
+            + type.schemaMembers
+        ).described(type.schemaDescription)
+      )
+    }
+    let any = JSONSchema.oneOf(stages.map { .reference($0.name) })
+      .described("Changes the columns that leave the stage before it; costs nothing per event.")
+    return [("stage", any)] + stages + ColumnNames.schemaDefinitions
+  }
+}
+
+extension ColumnNames {
+  static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
+    [
+      (
+        "columnNames",
+        .list(of: .text(), minCount: 1, isUnique: true)
+          .described("Names as the stages before have made them.")
+      ),
+      (
+        "missing",
+        .choice(of: Missing.self).described(
+          "What to do about names that schemas lack. Without it a name must be in the schema of one "
+            + "of the topics; with channels, whose schemas come with their events, a name that none "
+            + "has had is reported when the run ends. ignore: a name may be in none. fail: the run "
+            + "stops at the first schema that lacks one.")
+      ),
+    ]
+  }
+
+  static var listSchemaMember: JSONSchema.Member {
+    .required(
+      "columns", .reference("columnNames"), "Names as the stages before have made them.")
+  }
+
+  static var missingSchemaMember: JSONSchema.Member {
+    .optional("missing", .reference("missing"), "What to do about names that no schema has.")
+  }
+}

@@ -1,0 +1,14 @@
+import ArgumentParser
+
+/// `pubsub-etl pipeline-schema > pipelines/pipeline.schema.json`: the schema that editors use, for
+/// those who change the program.
+struct PipelineSchemaCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pipeline-schema",
+    abstract: "Prints the JSON Schema of pipeline files.", shouldDisplay: false)
+
+  func run() throws {
+    let text = PrintableText(json: PipelineSchema.document, hiding: SecretMask())
+    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+  }
+}

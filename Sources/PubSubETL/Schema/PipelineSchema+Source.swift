@@ -1,0 +1,125 @@
+import JSON
+
+extension PipelineSchema {
+  /// The source and what it consists of.
+  static var source: [(name: String, schema: JSONSchema)] {
+    [
+      (
+        "topic",
+        .text(pattern: #"^(/(data|event)/[A-Za-z0-9_]+|.*\$\{.*)$"#)
+          .described("/data/… for changes of records, /event/… for platform events.")
+      ),
+      ("start", Self.start.described("Used only when no position is stored yet.")),
+      ("source", Self.salesforce), ("org", Self.org),
+    ]
+  }
+
+  private static var start: JSONSchema {
+    .oneOf([
+      .choice(["earliest", "latest"]), .reference("variable"),
+      .object([
+        .required(
+          "replay_id", .text(pattern: #"^(([0-9A-Fa-f]{2})+|.*\$\{.*)$"#),
+          "Begins after this event; hexadecimal digits.")
+      ]),
+    ])
+  }
+
+  private static var salesforce: JSONSchema {
+    let startText = "Where a topic begins without a stored position; a first run needs it."
+    let topic = JSONSchema.oneOf([
+      .reference("topic"),
+      .object([
+        .required("topic", .reference("topic"), "Name of the topic."),
+        .optional("start", .reference("start"), startText),
+      ]),
+    ])
+    return .object([
+      .required("type", .constant("salesforce"), "The Pub/Sub API of Salesforce."),
+      .required(
+        "topic", .oneOf([.reference("topic"), .list(of: topic, minCount: 1)]),
+        "What is subscribed to: a topic, or several."),
+      .optional("start", .reference("start"), startText),
+      .optional(
+        "num_requested",
+        .oneOf([.integer(from: 1, through: 100), .reference("variable")]),
+        "Events outstanding per stream.", default: 100),
+      .optional(
+        "on_invalid_replay", .choice(of: SourceConfiguration.InvalidReplayPolicy.self),
+        "What a run does when the service does not know the stored position any more: fail with "
+          + "65, or begin a new epoch with the earliest or latest event.", default: "fail"),
+      .optional(
+        "record_ids", .choice(of: SourceConfiguration.RecordIDs.self),
+        "rows: a change of several records is one row per record; array: one row with all IDs.",
+        default: "rows"),
+      .required(
+        "org", .oneOf([.reference("path"), .reference("org")]),
+        "The org, or the path of a file with it."),
+    ])
+  }
+
+  private static var org: JSONSchema {
+    .object([
+      .optional("$schema", .text(), "Where this schema is, for editors."),
+      .optional(
+        "endpoint", .text(), "URL of the Pub/Sub API.",
+        default: .string(OrgConfiguration.defaultEndpoint)),
+      .optional("tls", Self.tls, "How the two ends of a connection prove who they are."),
+      .optional(
+        "proxy",
+        .oneOf([.choice(["environment", "none"]), .reference("variable"), Self.proxy]),
+        "How the service and the login are reached. environment: https_proxy, all_proxy and "
+          + "no_proxy, never for loopback.", default: "environment"),
+      .optional(
+        "org_id", .text(pattern: #"^(00D([A-Za-z0-9]{12}|[A-Za-z0-9]{15})|.*\$\{.*)$"#),
+        "ID of the org, 15 or 18 characters; without it the login tells."),
+      .required(
+        "auth", .oneOf([Self.clientCredentials, Self.token]), "How an access token is obtained."),
+    ]).described("An org and the way to it.")
+  }
+
+  private static var tls: JSONSchema {
+    .object([
+      .optional(
+        "ca_file", .text(), "PEM file of the only certificates to trust; empty means unset."),
+      .optional(
+        "certificate_file", .text(),
+        "PEM file of a client certificate and its chain; empty means unset."),
+      .optional(
+        "key_file", .text(),
+        "PEM file of its key, without passphrase, if not in certificate_file; empty means unset."),
+    ])
+  }
+
+  private static var proxy: JSONSchema {
+    .object([
+      .required(
+        "url", .text(),
+        "http://[USER[:PASSWORD]@]HOST[:PORT]; empty means as the environment says."),
+      .optional(
+        "no_proxy", .text(),
+        "Hosts reached without it, separated by commas: names (with what is below them), "
+          + "addresses, networks."),
+    ])
+  }
+
+  private static var clientCredentials: JSONSchema {
+    .object([
+      .required("type", .constant("client_credentials"), "An app of the org with a run-as user."),
+      .required("login_url", .text(), "URL of the org's My Domain."),
+      .required("client_id", .text(minLength: 1), "Consumer key of the app."),
+      .required("client_secret", .text(minLength: 1), "Consumer secret of the app."),
+    ])
+  }
+
+  private static var token: JSONSchema {
+    .object([
+      .required("type", .constant("token"), "A token that somebody else obtains and renews."),
+      .required("instance_url", .text(), "URL of the org."),
+      .optional("access_token", .text(minLength: 1), "The token; or access_token_file."),
+      .optional(
+        "access_token_file", .reference("path"),
+        "File with the token, read again when the service refuses it."),
+    ])
+  }
+}

@@ -1,0 +1,170 @@
+import JSON
+import Pipeline
+
+/// The JSON Schema of pipeline files (`pipelines/pipeline.schema.json`), from the registries and the
+/// defaults of the program.
+enum PipelineSchema {
+  static var document: JSONValue {
+    var members: [JSONMember] = [
+      JSONMember("$schema", "http://json-schema.org/draft-07/schema#"),
+      JSONMember("title", "Pipeline of pubsub-etl"),
+    ]
+    members += Self.pipeline.value.members ?? []
+    let definitions =
+      Self.values + Self.source + TransformRegistry.schemaDefinitions
+      + SinkRegistry.schemaDefinitions
+    members.append(
+      JSONMember(
+        "definitions",
+        JSONValue(.object(definitions.map { JSONMember($0.name, $0.schema.value) }))))
+    return JSONValue(.object(members))
+  }
+
+  /// As the file holds it.
+  static var text: String { Self.document.text(.pretty) + "\n" }
+
+  private static var pipeline: JSONSchema {
+    .object([
+      .optional("$schema", .text(), "Where this schema is, for editors."),
+      .required("version", .constant(1), "Version of the format of pipeline files."),
+      .required(
+        "name", .reference("identifier"), "Identity of the pipeline in file names and checkpoints."
+      ),
+      .required("source", .reference("source"), "Where events come from."),
+      .optional(
+        "stages", .list(of: .reference("stage")),
+        "What is done to the columns of all sinks, in this order.", default: []),
+      .required(
+        "sinks",
+        .list(
+          of: .oneOf(SinkRegistry.names.map { .reference("\($0)Sink") }), minCount: 1,
+          maxCount: ConfigurationReader.maxSinkCount),
+        "Where the rows of events go."),
+      .optional(
+        "commit", Self.commit, "When the events that have arrived are made durable together."),
+      .required(
+        "checkpoint", Self.checkpoint, "Where positions are stored between runs."),
+      .optional(
+        "dead_letter", Self.deadLetter, "Where events go that cannot be decoded or written."),
+      .optional("run", Self.run, "When a run ends, and with what."),
+    ])
+  }
+
+  private static var commit: JSONSchema {
+    let defaults = CommitConfiguration()
+    // Other numbers of sinks are told, since they take the place of this one.
+    let others = SinkRegistry.types.filter { $0.commitMaxEvents != defaults.maxEvents }
+      .map { " With a \($0.type) sink the default is \($0.commitMaxEvents)." }
+    return .object([
+      .optional(
+        "max_events", .reference("integer"), "Events in a commit." + others.joined(),
+        default: .integer(defaults.maxEvents)),
+      .optional(
+        "max_bytes", .reference("byteCount"), "Bytes of encoded output in a commit.",
+        default: Self.byteCount(defaults.maxBytes)),
+      .optional(
+        "max_delay", .reference("duration"), "How long an event waits for others.",
+        default: Self.duration(defaults.maxDelay)),
+    ])
+  }
+
+  private static var checkpoint: JSONSchema {
+    .object([
+      .required("type", .constant("file"), "A file per pipeline."),
+      .required("directory", .reference("path"), "Holds the state; relative to this file."),
+      .optional(
+        "renew_after", .reference("duration"),
+        "A position that was not confirmed for so long is renewed before a run ends as caught up.",
+        default: Self.duration(CheckpointConfiguration(directory: "").renewAfter)),
+    ])
+  }
+
+  private static var deadLetter: JSONSchema {
+    .object([
+      .optional(
+        "directory", .reference("path"),
+        "Holds the files of dead letters; without it the folder dead in the directory of the "
+          + "checkpoint."),
+      .optional(
+        "max", .reference("integer"), "Dead letters a run may write and still succeed.",
+        default: .integer(DeadLetterConfiguration(directory: "").max)),
+    ])
+  }
+
+  private static var run: JSONSchema {
+    let defaults = RunConfiguration()
+    return .object([
+      .optional(
+        "until",
+        .oneOf([
+          .choice(["caught_up", "forever"]), .reference("variable"),
+          .object([.required("events", .reference("integer"), "Number of events.")]),
+          .object([.required("duration", .reference("duration"), "Time since the start.")]),
+        ]),
+        "When a run ends: caught_up when it has what is available, forever with a signal, or after "
+          + "a number of events or a time.", default: "caught_up"),
+      .optional(
+        "quiet", .reference("duration"), "Silence after which a topic counts as caught up.",
+        default: Self.duration(defaults.quiet)),
+      .optional(
+        "if_running", .choice(of: RunConfiguration.IfRunning.self),
+        "What a run does while another runs the pipeline: fail with 75, skip with 0, or wait.",
+        default: .string(defaults.ifRunning.rawValue)),
+      .optional(
+        "fail_on", .list(of: .choice(of: RunConfiguration.Attention.self)),
+        "Kinds of attention that end the run with exit code 65.", default: []),
+    ])
+  }
+
+  /// Kinds of values that occur in several places. Texts may hold variables.
+  private static var values: [(name: String, schema: JSONSchema)] {
+    [
+      ("variable", .text(pattern: #"\$\{"#).described("A variable that stands for the value.")),
+      (
+        "identifier",
+        .text(pattern: #"^([A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\$\{.*)$"#)
+          .described("1 to 64 letters, digits, '-', '_' and '.'.")
+      ),
+      (
+        "integer",
+        .oneOf([.integer(from: 0), .reference("variable")]).described("A number from 0.")
+      ),
+      (
+        "path",
+        .text(minLength: 1).described("Relative paths are relative to this file.")
+      ),
+      (
+        "byteCount",
+        .oneOf([
+          .integer(from: 0),
+          .text(pattern: #"^([0-9]+(B|kB|MB|GB|KiB|MiB|GiB)?|.*\$\{.*)$"#),
+        ]).described("A number of bytes, for example 16MiB.")
+      ),
+      (
+        "duration",
+        .text(
+          pattern: #"^(([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?|0|.*\$\{.*)$"#,
+          minLength: 1
+        ).described("A time, for example 500ms, 90s or 1h30m.")
+      ),
+    ]
+  }
+
+  // MARK: Defaults as a user writes them
+
+  static func byteCount(_ count: Int) -> JSONValue {
+    for (unit, size) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+    where count % size == 0 {
+      return .string("\(count / size)\(unit)")
+    }
+    return .integer(count)
+  }
+
+  static func duration(_ duration: Duration) -> JSONValue {
+    let seconds = duration.components.seconds
+    for (unit, length) in [("h", Int64(3600)), ("m", 60)] where seconds % length == 0 {
+      return .string("\(seconds / length)\(unit)")
+    }
+    return .string("\(seconds)s")
+  }
+}

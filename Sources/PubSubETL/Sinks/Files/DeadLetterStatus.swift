@@ -1,0 +1,55 @@
+internal import Checkpoint
+import FileSink
+import JSON
+
+/// How the dead letters of a pipeline stand. They are files as those of a files sink are.
+struct DeadLetterStatus {
+  var directory: String
+  var files: Int64 = 0
+  var events: Int64 = 0
+  var openFiles = 0
+  /// How all finished files are, if that was asked for.
+  var verification: OutputVerification?
+
+  init(directory: String) { self.directory = directory }
+
+  init(_ reading: SinkStatusReading) throws {
+    let pipeline = reading.configuration.name
+    let org = reading.checkpoint?.org
+    self.directory = reading.configuration.deadLetter.directory
+    try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: pipeline) { file in
+      guard org == nil || file.org == org else { return }
+      self.files += 1
+      self.events += file.events
+    }
+    self.openFiles = reading.checkpoint?.deadLetters?.openFileCount ?? 0
+    if reading.verifies {
+      // Somebody deals with dead letters, and removes them.
+      self.verification = try OutputVerification.read(
+        .deadLetters, in: self.directory, pipeline: pipeline, ignoringMissing: true)
+    }
+  }
+
+  var problems: [PipelineStatus.Problem] {
+    self.verification?.problems(of: "dead letters") ?? []
+  }
+
+  /// The first stands behind the label.
+  var lines: [String] {
+    guard self.events > 0 || self.openFiles > 0 else { return ["none"] }
+    let first =
+      "\(Phrase.count(Int(self.events), "event")) in \(Phrase.count(Int(self.files), "file")), "
+      + "\(self.openFiles) open, in \(self.directory)"
+    guard let verification = self.verification, self.events > 0 else { return [first] }
+    return [first, verification.line]
+  }
+
+  var json: JSONValue {
+    [
+      "directory": .string(self.directory),
+      "events": .integer(self.events), "files": .integer(self.files),
+      "open_files": .integer(self.openFiles),
+      "verified": self.verification?.json ?? nil,
+    ]
+  }
+}

@@ -1,0 +1,60 @@
+import FileSink
+import JSON
+
+extension FilesSettings {
+  static let schemaDescription = "Writes zstd-compressed NDJSON files."
+
+  static var schemaMembers: [JSONSchema.Member] {
+    let defaults = Self(directory: "")
+    return [
+      .required(
+        "directory", .reference("path"),
+        "Holds a folder for each object; relative to this file."),
+      .optional(
+        "mode", .text(pattern: #"^(0?[0-7]{3}|\$\{.*\})$"#),
+        "Mode of the files in octal digits; directories can be searched by those who can read "
+          + "them. Set exactly, whatever the umask. Without mode and group files are made with "
+          + "0640 and directories with 0750, as the umask leaves them."),
+      .optional(
+        "group", .text(),
+        "Group of files and directories that are made, a name or a number. The user of the "
+          + "program has to be a member. Without it the system decides."),
+      .optional(
+        "when_missing", .choice(of: FileSinkConfiguration.MissingPolicy.self),
+        "What it means that finished files are not there. fail: they are lost when "
+          + "_manifest.ndjson is gone too, or when older files of the entity are there, since a "
+          + "loader that deletes what it has read begins with the oldest; the run ends with 65. "
+          + "ignore: whoever reads the files takes them away, in any order.",
+        default: .string(defaults.whenMissing.rawValue)),
+      .optional(
+        "int64", .choice(of: Int64Form.self),
+        "string: long columns as text, for readers whose numbers are doubles. Numbers inside "
+          + "arrays, maps and JSON columns stay numbers.",
+        default: .string(defaults.int64.rawValue)),
+      .optional(
+        "compression",
+        .object([
+          .optional("type", .constant("zstd"), "The only one there is.", default: "zstd"),
+          .optional(
+            "level", .oneOf([.integer(from: 1, through: 19), .reference("variable")]),
+            "Higher is smaller and slower.", default: .integer(defaults.compressionLevel)),
+        ]), "Each file is one zstd frame."),
+      .optional(
+        "rotate",
+        .object([
+          .optional(
+            "max_bytes", .reference("byteCount"), "Bytes of the file, compressed.",
+            default: PipelineSchema.byteCount(defaults.rotateBytes)),
+          .optional(
+            "max_events", .reference("integer"), "Events in the file.",
+            default: .integer(defaults.rotateEvents)),
+          .optional(
+            "max_age", .reference("duration"), "Since the file was begun.",
+            default: PipelineSchema.duration(defaults.rotateAge)),
+          .optional(
+            "max_idle", .reference("duration"), "Since its last event.",
+            default: PipelineSchema.duration(defaults.rotateIdle)),
+        ]), "When a file is finished and the next begun."),
+    ]
+  }
+}

@@ -1,0 +1,152 @@
+import Bytes
+internal import Checkpoint
+import FileSink
+import JSON
+import Pipeline
+
+/// How a files sink stands, by its manifest and directory.
+struct FilesStatus: SinkStatus {
+  var name: String
+  /// Absolute.
+  var directory: String
+  /// The checkpoint does not know it yet.
+  var isNew = false
+  /// When the pipeline file lost it, in milliseconds since 1970; nil for one that is in use.
+  var removedAt: Int64?
+  /// Where a removed sink stopped; that of the topics for one that is in use.
+  var positions: [String: TopicPosition] = [:]
+  var files: Int64 = 0
+  var events: Int64 = 0
+  /// Compressed.
+  var bytes: Int64 = 0
+  /// Files in progress.
+  var openFiles = 0
+  /// How the newest finished files are; not of removed sinks.
+  var output = OutputState()
+  /// How all are, if that was asked for.
+  var verification: OutputVerification?
+  private(set) var newestCommitTimes: [String: String] = [:]
+
+  init(_ settings: FilesSettings, _ reading: SinkStatusReading) throws {
+    let state = reading.checkpoint?.sinks[settings.name]
+    let pipeline = reading.configuration.name
+    self.name = settings.name
+    self.directory = settings.directory
+    self.isNew = reading.checkpoint != nil && state == nil
+    if state != nil { self.positions = reading.positions }
+    self.openFiles = state?.openFileCount ?? 0
+    try self.count(reading)
+    self.output = try OutputState.read(
+      directory: settings.directory, pipeline: pipeline, whenMissing: settings.whenMissing,
+      state: state?.json)
+    if reading.verifies {
+      self.verification = try OutputVerification.read(
+        .records, in: settings.directory, pipeline: pipeline,
+        ignoringMissing: settings.whenMissing == .ignore)
+    }
+  }
+
+  /// - Parameter kept: of `CheckpointDocument.removedSinks`; nil when it is of another kind of sink.
+  init?(removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading) throws {
+    guard let directory = kept.state.directory else { return nil }
+    self.name = name
+    self.directory = directory
+    self.removedAt = kept.removedAt
+    self.positions = kept.positions
+    self.openFiles = kept.state.openFileCount
+    // Its directory may be gone, which is nobody's problem now.
+    try? self.count(reading)
+  }
+
+  private mutating func count(_ reading: SinkStatusReading) throws {
+    var newest: [String: String] = [:]
+    let org = reading.checkpoint?.org
+    try ExportedFile.visit(.records, in: self.directory, pipeline: reading.configuration.name) {
+      file in
+      guard org == nil || file.org == org else { return }
+      self.files += 1
+      self.events += file.events
+      self.bytes += file.bytes
+      if let time = file.lastCommitTimestamp, newest[file.topic, default: ""] < time {
+        newest[file.topic] = time
+      }
+    }
+    self.newestCommitTimes = newest
+  }
+
+  var isRemoved: Bool { self.removedAt != nil }
+  var hasOutput: Bool { self.files > 0 }
+
+  func problems(isCommitted: Bool) -> [PipelineStatus.Problem] {
+    self.output.faults.map { fault in
+      PipelineStatus.Problem(
+        .data, "lost_output", "sink '\(self.name)': \(fault): \(OutputState.remedy)")
+    } + (self.verification?.problems(of: "sink '\(self.name)'") ?? [])
+  }
+
+  var summary: String { "files in \(self.directory)" }
+
+  func lines(_ status: PipelineStatus) -> [String] {
+    var lines = [
+      "\(Phrase.count(Int(self.events), "event")) in \(Phrase.count(Int(self.files), "file")), "
+        + "\(ProgressLine.size(self.bytes)), \(self.openFiles) open"
+    ]
+    if self.isNew { lines.append("not in the checkpoint yet") }
+    if self.output.missingCount > 0 {
+      lines.append(
+        "\(self.output.missingCount) of the newest \(self.output.fileCount) files are not there any "
+          + "more")
+    }
+    if let verification = self.verification { lines.append(verification.line) }
+    if let removedAt = self.removedAt {
+      lines.append("removed \(status.moment(removedAt)), its position is kept for 72 h:")
+      for (topic, position) in self.positions.sorted(by: { $0.key < $1.key }) {
+        lines.append(
+          "\(topic): \(PipelineStatus.lines(position).joined(separator: ", "))")
+      }
+    }
+    return lines
+  }
+
+  var json: JSONValue {
+    [
+      "name": .string(self.name), "type": .string(FilesSettings.type),
+      "directory": .string(self.directory),
+      "new": .boolean(self.isNew),
+      "removed_at": PipelineStatus.time(self.removedAt),
+      "positions": PipelineStatus.json(self.positions),
+      "events": .integer(self.events), "files": .integer(self.files),
+      "bytes": .integer(self.bytes), "open_files": .integer(self.openFiles),
+      "newest_files": .integer(self.output.fileCount),
+      "newest_files_missing": .integer(self.output.missingCount),
+      "verified": self.verification?.json ?? nil,
+    ]
+  }
+}
+
+extension OutputVerification {
+  func problems(of thing: String) -> [PipelineStatus.Problem] {
+    guard !self.faults.isEmpty else { return [] }
+    return [
+      PipelineStatus.Problem(
+        .data, "lost_output",
+        "\(thing): of all finished files \(self.missingCount) are missing, "
+          + "\(self.changedCount) changed: \(self.faults.joined(separator: "; "))")
+    ]
+  }
+
+  var line: String {
+    "verified: \(ProgressLine.grouped(self.fileCount)) files, "
+      + "\(ProgressLine.size(self.byteCount)), are as written; "
+      + "\(self.missingCount) not there, \(self.changedCount) changed"
+  }
+
+  var json: JSONValue {
+    [
+      "files": .integer(self.fileCount), "bytes": .integer(self.byteCount),
+      "missing": .integer(self.missingCount),
+      "changed": .integer(self.changedCount),
+      "faults": .array(self.faults.map { .string($0) }),
+    ]
+  }
+}

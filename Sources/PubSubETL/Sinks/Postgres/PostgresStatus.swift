@@ -1,0 +1,150 @@
+import Bytes
+internal import Checkpoint
+import JSON
+import Pipeline
+import PostgresClient
+import PostgresSink
+
+/// How a postgres sink stands, by what its database says.
+struct PostgresStatus: SinkStatus {
+  var name: String
+  /// SQL name.
+  var schema: String
+  /// The checkpoint does not know it yet.
+  var isNew = false
+  /// Nil when the database has no position of the sink, or did not answer.
+  var state: DatabaseState?
+  var tables: [TableFreshness] = []
+  /// What somebody has done to the tables.
+  var findings: [TableFinding] = []
+  /// Why the database could not be asked.
+  var failure: RunFailure?
+
+  init(_ settings: PostgresSettings, _ reading: SinkStatusReading) {
+    self.name = settings.name
+    self.schema = settings.sink.schema
+    self.isNew = reading.checkpoint.map { $0.sinks[settings.name] == nil } ?? false
+    do {
+      let stored = try StoredPositions(
+        pipeline: reading.configuration.name, sink: settings.name, settings.sink)
+      self.state = try stored.read()
+      self.tables = try stored.freshness()
+      self.findings = try stored.survey(feeder: reading.configuration.feeder(settings))
+    } catch {
+      self.failure = RunFailure(error)
+    }
+  }
+
+  var ownPosition: OwnPosition? {
+    OwnPosition(
+      place: "the database of sink '\(self.name)'",
+      stored: self.state.map {
+        OwnPosition.Stored(
+          org: $0.org, committedAt: $0.committedAt, positions: $0.positions)
+      }, isUnknown: self.failure != nil)
+  }
+
+  func problems(isCommitted: Bool) -> [PipelineStatus.Problem] {
+    var problems: [PipelineStatus.Problem] = []
+    if let failure = self.failure {
+      problems.append(
+        PipelineStatus.Problem(
+          failure.exitCode, failure.reason,
+          "sink '\(self.name)': \(failure.message); status reads the database too: see that it "
+            + "runs and that the sink's url, role and password are right"))
+    } else if self.state == nil, isCommitted, !self.isNew {
+      problems.append(
+        PipelineStatus.Problem(
+          .data, "lost_state",
+          "the database of sink '\(self.name)' has no position of this pipeline, but had one "
+            + "before: put back '_etl_checkpoint', or begin a new epoch with 'run --accept-reset'"))
+    }
+    for finding in self.findings {
+      // What the next run puts right is not right now.
+      let failure = RunFailure(PostgresError(finding.disposition ?? .lostTable, finding.message))
+      problems.append(
+        PipelineStatus.Problem(
+          failure.exitCode, finding.disposition == nil ? "damaged_tables" : failure.reason,
+          "sink '\(self.name)': \(failure.message)"))
+    }
+    return problems
+  }
+
+  var summary: String { "PostgreSQL, schema \(self.schema)" }
+
+  // MARK: Text
+
+  func lines(_ status: PipelineStatus) -> [String] {
+    if self.failure != nil { return ["not known: the database could not be asked"] }
+    guard let state = self.state else {
+      return [self.isNew ? "not in the checkpoint yet" : "no position stored"]
+    }
+    var lines = ["last commit \(status.moment(state.committedAt))"]
+    if let through = state.completeThrough {
+      lines.append("complete through \(UTCTime.timestamp(milliseconds: through))")
+    }
+    lines.append(Self.lease(state))
+    for (topic, position) in state.positions.sorted(by: { $0.key < $1.key }) {
+      lines.append("\(topic): \(PipelineStatus.lines(position).joined(separator: ", "))")
+    }
+    for table in self.tables {
+      lines.append("\(table.table): \(Self.summary(table))")
+    }
+    return lines
+  }
+
+  /// How far and how whole a table is. What is complete and has not changed is not behind.
+  static func summary(_ table: TableFreshness) -> String {
+    func time(_ milliseconds: Int64) -> String { UTCTime.timestamp(milliseconds: milliseconds) }
+    var parts: [String] = []
+    if let stale = table.stale, let partial = table.partial {
+      parts.append("\(ProgressLine.grouped(stale)) records stale")
+      parts.append("\(ProgressLine.grouped(partial)) partial")
+    }
+    parts.append(
+      table.completeThrough.map { "complete through \(time($0))" }
+        ?? "how far it is complete is not known yet")
+    if let change = table.lastChange { parts.append("no change since \(time(change))") }
+    if table.holes > 0 { parts.append("holes in its stream: \(table.holes)") }
+    return parts.joined(separator: ", ")
+  }
+
+  /// Who ran the sink last, and whether it still does.
+  static func lease(_ state: DatabaseState) -> String {
+    "run \(state.fence) by \(state.owner), "
+      + (state.isLeased ? "its lease holds until " : "its lease ended ")
+      + UTCTime.timestamp(milliseconds: state.leaseUntil)
+  }
+
+  // MARK: JSON
+
+  var json: JSONValue {
+    let state = self.state
+    return [
+      "name": .string(self.name), "type": .string(PostgresSettings.type),
+      "schema": .string(self.schema),
+      "new": .boolean(self.isNew),
+      "error": PipelineStatus.text(self.failure?.message),
+      "positions": PipelineStatus.json(state?.positions ?? [:]),
+      "org": PipelineStatus.text(state?.org),
+      "owner": PipelineStatus.text(state?.owner),
+      "fence": state.map { .integer($0.fence) } ?? nil,
+      "lease_until": PipelineStatus.time(state?.leaseUntil),
+      "leased": state.map { .boolean($0.isLeased) } ?? nil,
+      "committed_at": PipelineStatus.time(state?.committedAt),
+      "complete_through": PipelineStatus.time(state?.completeThrough),
+      "tables": .array(
+        self.tables.map { table -> JSONValue in
+          [
+            "table": .string(table.table), "entity": .string(table.entity),
+            "complete_through": PipelineStatus.time(table.completeThrough),
+            "last_change": PipelineStatus.time(table.lastChange),
+            "topics": .array(table.topics.map { .string($0) }),
+            "stale": table.stale.map { .integer($0) } ?? nil,
+            "partial": table.partial.map { .integer($0) } ?? nil,
+            "holes": .integer(table.holes),
+          ]
+        }),
+    ]
+  }
+}
