@@ -93,8 +93,8 @@ let package = Package(
       "FileSink", ["CZstd", "CSystem", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
     target(
       "PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline", "Checkpoint"]),
-    // The simulator: events; the calls that deliver them, login, control, TLS.
-    target("SimulatedOrg", ["COpenSSL"]),
+    // The simulator: the org, what it holds and logs; the servers that deliver it.
+    target("SimulatedOrg", ["COpenSSL", "EventLoop"]),
     target(
       "PubSubSimulator",
       [

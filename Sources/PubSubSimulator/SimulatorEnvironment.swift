@@ -1,3 +1,5 @@
+internal import SimulatedOrg
+
 /// The variables with which pipeline files find a simulator.
 public struct SimulatorEnvironment: Sendable {
   public var variables: [(name: String, value: String)]
@@ -23,7 +25,7 @@ public struct SimulatorEnvironment: Sendable {
 extension SimulatorServer {
   /// - Parameter addresses: as `start` returned them.
   public func environment(_ addresses: Addresses) -> SimulatorEnvironment {
-    let configuration = SimulatorConfiguration()
+    let configuration = self.configuration.org
     return SimulatorEnvironment(variables: [
       ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
       ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),

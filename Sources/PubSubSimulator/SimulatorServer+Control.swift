@@ -1,4 +1,4 @@
-internal import SimulatedOrg
+public import SimulatedOrg
 
 /// What tests and the control endpoint do to a running server. All of it runs on the event loop.
 extension SimulatorServer {

@@ -6,7 +6,7 @@ internal import TLSStream
 
 /// A fake Salesforce org with the Pub/Sub API: gRPC over HTTP/2, login, control.
 public final class SimulatorServer: @unchecked Sendable {
-  // Guard: `loop`, `clock` and `tokens` are immutable; everything else is touched only on the thread of
+  // Guard: `loop`, `configuration`, `clock` and `tokens` are immutable; everything else is touched only on the thread of
   // `loop`, once `start` has been called.
 
   public struct Addresses: Sendable {
@@ -21,6 +21,7 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   let loop: EventLoop
+  let configuration: SimulatorConfiguration
   let clock: SimulatorClock
   let tokens: TokenRegistry
   let org: Org
@@ -46,7 +47,8 @@ public final class SimulatorServer: @unchecked Sendable {
     configuration: SimulatorConfiguration, onFailure: @escaping @Sendable (any Error) -> Void
   ) throws {
     self.onFailure = onFailure
-    if let directory = configuration.stateDirectory {
+    self.configuration = configuration
+    if let directory = configuration.org.stateDirectory {
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: true)
       // The CA's path goes into other programs' environments, which may run anywhere.
@@ -59,8 +61,8 @@ public final class SimulatorServer: @unchecked Sendable {
       self.isDirectoryOurs = true
     }
     self.org = try Org(
-      configuration: configuration,
-      epoch: try Self.epoch(configuration, directory: self.directory), onFailure: onFailure)
+      configuration: configuration.org,
+      epoch: try Self.epoch(configuration.org, directory: self.directory), onFailure: onFailure)
     self.loop = try EventLoop(name: "simulator")
     self.clock = self.org.clock
     self.tokens = self.org.tokens
@@ -68,7 +70,7 @@ public final class SimulatorServer: @unchecked Sendable {
 
   /// Begins to serve gRPC, login and control.
   public func start() async throws -> Addresses {
-    let configuration = self.org.configuration
+    let configuration = self.configuration
     let authority =
       try configuration.isPlaintext
       ? nil : CertificateAuthority(directory: self.directory)
@@ -130,7 +132,7 @@ public final class SimulatorServer: @unchecked Sendable {
 
   /// Kept in the directory, so that a restart gives the same times.
   private static func epoch(
-    _ configuration: SimulatorConfiguration, directory: String
+    _ configuration: SimulatedOrgConfiguration, directory: String
   ) throws -> Int64 {
     if let epoch = configuration.epoch { return epoch }
     let path = "\(directory)/epoch"
@@ -155,7 +157,7 @@ public final class SimulatorServer: @unchecked Sendable {
   private func listen(tls: TLSContext?) throws -> UInt16 {
     self.org.onPublish = { [unowned self] in self.notify() }
     let accept = { [unowned self] (socket: consuming Socket) in self.accept(socket, tls: tls) }
-    let socket = try Socket.listen(host: "127.0.0.1", port: self.org.configuration.port)
+    let socket = try Socket.listen(host: "127.0.0.1", port: self.configuration.port)
     let port = try socket.localAddress.port
     self.listeners.append(try Listener(socket: socket, loop: self.loop, accept: accept))
     // for clients that try IPv6 first; a machine without it is served all the same
@@ -165,7 +167,7 @@ public final class SimulatorServer: @unchecked Sendable {
     self.tick()
     self.liveStart = SimulatorClock.wallTime
     self.liveBase = self.org.livePublished
-    if self.org.configuration.liveRate > 0 { self.publishLive() }
+    if self.configuration.liveRate > 0 { self.publishLive() }
     return port
   }
 
@@ -177,8 +179,10 @@ public final class SimulatorServer: @unchecked Sendable {
         } else {
           PlaintextConnection(socket: socket)
         }
-      let connection = try ServerConnection(stream: stream, loop: self.loop, org: self.org) {
-        [unowned self] in self.connections[ObjectIdentifier($0)] = nil
+      let connection = try ServerConnection(
+        stream: stream, loop: self.loop, org: self.org,
+        maxConcurrentStreams: self.configuration.maxConcurrentStreams
+      ) { [unowned self] in self.connections[ObjectIdentifier($0)] = nil
       }
       try connection.start()
       self.connections[ObjectIdentifier(connection)] = connection
@@ -206,7 +210,7 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   private func publishLive() {
-    let configuration = self.org.configuration
+    let configuration = self.configuration
     let passed = Double(SimulatorClock.wallTime - self.liveStart) / 1000
     var due = Int(passed * configuration.liveRate) + self.liveBase
     if let most = configuration.liveCount { due = min(due, most) }

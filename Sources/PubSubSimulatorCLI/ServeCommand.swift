@@ -104,24 +104,24 @@ struct ServeCommand: AsyncParsableCommand {
 
   private func simulator() -> SimulatorConfiguration {
     var configuration = SimulatorConfiguration()
-    configuration.seed = self.seed
-    configuration.events = self.events
-    configuration.epoch = self.epoch
-    configuration.span = Int64(self.spanHours * 3_600_000)
-    configuration.topics = self.topics.flatMap { $0.split(separator: ",").map(String.init) }
-    configuration.mix = self.mix.mix
+    configuration.org.seed = self.seed
+    configuration.org.events = self.events
+    configuration.org.epoch = self.epoch
+    configuration.org.span = Int64(self.spanHours * 3_600_000)
+    configuration.org.topics = self.topics.flatMap { $0.split(separator: ",").map(String.init) }
+    configuration.org.mix = self.mix.mix
     configuration.liveRate = self.liveRate
     configuration.liveCount = self.liveCount
-    configuration.truthPath = self.truth
-    configuration.stateDirectory = self.stateDir
+    configuration.org.truthPath = self.truth
+    configuration.org.stateDirectory = self.stateDir
     configuration.isPlaintext = self.plaintext
     configuration.port = self.port
     configuration.loginPort = self.loginPort
     configuration.controlPort = self.controlPort
-    configuration.tokenLifetime = self.tokenLifetime.map { Int64($0 * 1000) }
-    configuration.keepaliveInterval = Int64(self.keepaliveInterval * 1000)
-    configuration.subscribeDelay = self.subscribeDelay
-    configuration.maxResponseEvents = self.maxResponseEvents
+    configuration.org.tokenLifetime = self.tokenLifetime.map { Int64($0 * 1000) }
+    configuration.org.keepaliveInterval = Int64(self.keepaliveInterval * 1000)
+    configuration.org.subscribeDelay = self.subscribeDelay
+    configuration.org.maxResponseEvents = self.maxResponseEvents
     return configuration
   }
 }

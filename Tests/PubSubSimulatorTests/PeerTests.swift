@@ -17,13 +17,13 @@ struct PeerTests {
 
   @Test("sees the service as documented, over TLS")
   func overTLS() async throws {
-    try await self.run(Self.checks) { $0.events = 6000 }
+    try await self.run(Self.checks) { $0.org.events = 6000 }
   }
 
   @Test("sees the same in plaintext")
   func plaintext() async throws {
     try await self.run(["logins", "credit_rules", "positions", "noise_is_survived"]) {
-      $0.events = 1000
+      $0.org.events = 1000
       $0.isPlaintext = true
     }
   }
@@ -31,9 +31,9 @@ struct PeerTests {
   @Test("gets events of nearly 1 MB in responses of at most 3 MB")
   func large() async throws {
     try await self.run(["large_responses"]) {
-      $0.events = 400
-      $0.topics = ["/data/ContactChangeEvent"]
-      $0.mix.large = 0.1
+      $0.org.events = 400
+      $0.org.topics = ["/data/ContactChangeEvent"]
+      $0.org.mix.large = 0.1
     }
   }
 
@@ -42,18 +42,18 @@ struct PeerTests {
   ) async throws {
     let directory = try TemporaryDirectory()
     var configuration = SimulatorConfiguration()
-    configuration.truthPath = "\(directory.path)/truth"
-    configuration.stateDirectory = "\(directory.path)/state"
+    configuration.org.truthPath = "\(directory.path)/truth"
+    configuration.org.stateDirectory = "\(directory.path)/state"
     try FileManager.default.createDirectory(
       atPath: "\(directory.path)/state", withIntermediateDirectories: true)
-    configuration.mix.extremes = 0.01
+    configuration.org.mix.extremes = 0.01
     configure(&configuration)
     let server = try SimulatorServer(configuration: configuration) { Issue.record($0) }
     let addresses = try await server.start()
     let environment = [
       "PUBSUB_ENDPOINT": addresses.endpoint, "PUBSUB_CA_FILE": addresses.caFile ?? "",
-      "SF_LOGIN_URL": addresses.loginURL, "SF_CLIENT_ID": configuration.clientID,
-      "SF_CLIENT_SECRET": configuration.clientSecret,
+      "SF_LOGIN_URL": addresses.loginURL, "SF_CLIENT_ID": configuration.org.clientID,
+      "SF_CLIENT_SECRET": configuration.org.clientSecret,
       "SIMULATOR_CONTROL_URL": addresses.controlURL, "TRUTH": "\(directory.path)/truth",
     ]
     let (status, output) = try await PythonScript("check_server.py").run(checks, environment)

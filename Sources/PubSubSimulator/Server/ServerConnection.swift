@@ -32,7 +32,7 @@ final class ServerConnection {
   private let onClose: (ServerConnection) -> Void
 
   init(
-    stream: any ByteStream, loop: EventLoop, org: Org,
+    stream: any ByteStream, loop: EventLoop, org: Org, maxConcurrentStreams: UInt32,
     onClose: @escaping (ServerConnection) -> Void
   ) throws {
     self.stream = stream
@@ -40,7 +40,7 @@ final class ServerConnection {
     self.org = org
     self.onClose = onClose
     self.session = try HTTP2ServerSession(
-      maxConcurrentStreams: org.configuration.maxConcurrentStreams)
+      maxConcurrentStreams: maxConcurrentStreams)
   }
 
   /// Begins to serve.

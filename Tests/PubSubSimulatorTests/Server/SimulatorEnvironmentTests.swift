@@ -1,5 +1,6 @@
 import Foundation
 import PubSubSimulator
+import SimulatedOrg
 import TestSupport
 import Testing
 
@@ -10,8 +11,8 @@ struct SimulatorEnvironmentTests {
     let directory = try TemporaryDirectory()
     let up = FileManager.default.currentDirectoryPath.split(separator: "/").map { _ in "../" }
     var configuration = SimulatorConfiguration()
-    configuration.events = 1
-    configuration.stateDirectory = up.joined() + directory.path.dropFirst()
+    configuration.org.events = 1
+    configuration.org.stateDirectory = up.joined() + directory.path.dropFirst()
     let server = try SimulatorServer(configuration: configuration) { Issue.record($0) }
     let addresses = try await server.start()
     let variables = server.environment(addresses).variables

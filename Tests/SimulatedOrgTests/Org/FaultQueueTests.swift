@@ -1,6 +1,6 @@
 import Testing
 
-@testable import PubSubSimulator
+@testable import SimulatedOrg
 
 @Suite("Scripted faults")
 struct FaultQueueTests {

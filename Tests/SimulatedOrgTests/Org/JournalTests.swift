@@ -2,7 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import PubSubSimulator
 @testable import SimulatedOrg
 
 @Suite("The journal of a state directory")
@@ -43,7 +42,7 @@ struct JournalTests {
   @Test("A restarted org has the same events, replay IDs and times, and goes on alike")
   func restart() throws {
     let directory = try TemporaryDirectory()
-    var configuration = SimulatorConfiguration()
+    var configuration = SimulatedOrgConfiguration()
     configuration.events = 300
     configuration.stateDirectory = directory.path
     configuration.truthPath = "\(directory.path)/truth"

@@ -1,5 +1,3 @@
-internal import SimulatedOrg
-
 /// Something that goes wrong on purpose, once or several times, in calls that begin later.
 public struct Fault: Sendable, Equatable {
   public enum Action: Sendable, Equatable {
@@ -42,19 +40,19 @@ public struct Fault: Sendable, Equatable {
 }
 
 /// The faults that wait for a call.
-struct FaultQueue {
+package struct FaultQueue {
   private var faults: [Fault] = []
 
-  var count: Int { self.faults.count }
+  package var count: Int { self.faults.count }
 
-  mutating func add(_ fault: Fault) {
+  package mutating func add(_ fault: Fault) {
     if fault.times > 0 { self.faults.append(fault) }
   }
 
-  mutating func removeAll() { self.faults.removeAll() }
+  package mutating func removeAll() { self.faults.removeAll() }
 
   /// The first fault for such a call; one use of it is taken.
-  mutating func take(method: String, topic: String?) -> Fault? {
+  package mutating func take(method: String, topic: String?) -> Fault? {
     guard
       let index = self.faults.firstIndex(where: {
         $0.method == method && ($0.topic == nil || $0.topic == topic)

@@ -1,8 +1,7 @@
 internal import EventLoop
-internal import SimulatedOrg
 
 /// The org's identity, and the access tokens that are valid now. Shared by login and gRPC.
-final class TokenRegistry: Sendable {
+package final class TokenRegistry: Sendable {
   private struct State {
     var random: RandomStream
     var tokens: [String: Int64] = [:]
@@ -10,15 +9,15 @@ final class TokenRegistry: Sendable {
     var refusals = 0
   }
 
-  let organizationID: String
-  let userID: String
-  let clientID: String
-  let clientSecret: String
+  package let organizationID: String
+  package let userID: String
+  package let clientID: String
+  package let clientSecret: String
   /// Milliseconds for which a token works; nil: until it is revoked.
-  let lifetime: Int64?
+  package let lifetime: Int64?
   private let state: Lock<State>
 
-  init(seed: UInt64, clientID: String, clientSecret: String, lifetime: Int64?) {
+  package init(seed: UInt64, clientID: String, clientSecret: String, lifetime: Int64?) {
     var random = RandomStream(seed: RandomStream.mix(seed &+ 77))
     let id = RecordID.bytes(prefix: "00D", number: random.next() % 3_000_000_000)
     self.organizationID = String(decoding: id, as: UTF8.self)
@@ -32,10 +31,10 @@ final class TokenRegistry: Sendable {
   }
 
   /// `CORE/prod/00D…`: how the service names a tenant.
-  var tenantGUID: String { "CORE/prod/\(self.organizationID)" }
+  package var tenantGUID: String { "CORE/prod/\(self.organizationID)" }
 
   /// A new token, `<15-character org ID>!<rest>`.
-  func issue(at now: Int64) -> String {
+  package func issue(at now: Int64) -> String {
     self.state.withLock { state in
       let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._".utf8)
@@ -48,7 +47,7 @@ final class TokenRegistry: Sendable {
     }
   }
 
-  func isValid(_ token: String, at now: Int64) -> Bool {
+  package func isValid(_ token: String, at now: Int64) -> Bool {
     self.state.withLock { state in
       guard let issuedAt = state.tokens[token] else { return false }
       guard let lifetime = self.lifetime else { return true }
@@ -57,20 +56,20 @@ final class TokenRegistry: Sendable {
   }
 
   /// All tokens stop working.
-  func revokeAll() {
+  package func revokeAll() {
     self.state.withLock { $0.tokens.removeAll() }
   }
 
-  func refused() {
+  package func refused() {
     self.state.withLock { $0.refusals += 1 }
   }
 
-  var counts: (logins: Int, refusals: Int) {
+  package var counts: (logins: Int, refusals: Int) {
     self.state.withLock { ($0.logins, $0.refusals) }
   }
 
   /// Checks the metadata of a call, `contract/semantics.md` section 1.
-  func authenticate(
+  package func authenticate(
     token: String?, instanceURL: String?, tenantID: String?, at now: Int64
   ) throws(ServiceFault) {
     guard let token, let instanceURL, let tenantID, !token.isEmpty, !instanceURL.isEmpty,

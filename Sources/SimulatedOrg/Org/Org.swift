@@ -1,26 +1,24 @@
-internal import SimulatedOrg
-
 /// The fake org: what it has published and whom it lets in. Confined to the event loop once the server runs.
-final class Org {
-  let configuration: SimulatorConfiguration
-  let clock = SimulatorClock()
-  let tokens: TokenRegistry
-  let log: EventLog
-  let publisher: EventPublisher
-  var faults = FaultQueue()
-  var deliveries = DeliveryCounts()
+package final class Org {
+  package let configuration: SimulatedOrgConfiguration
+  package let clock = SimulatorClock()
+  package let tokens: TokenRegistry
+  package let log: EventLog
+  package let publisher: EventPublisher
+  package var faults = FaultQueue()
+  package var deliveries = DeliveryCounts()
   /// Tells the connections.
-  var onPublish: () -> Void = {}
+  package var onPublish: () -> Void = {}
   /// Something cannot go on, such as writing the truth.
   private let onFailure: (any Error) -> Void
   /// Live events published so far, those before a restart included.
-  private(set) var livePublished = 0
+  package private(set) var livePublished = 0
   private var journal: Journal?
   private var random = RandomStream(seed: UInt64.random(in: 0 ... .max))
 
   /// Makes the events that are there from the start.
-  init(
-    configuration: SimulatorConfiguration, epoch: Int64, onFailure: @escaping (any Error) -> Void
+  package init(
+    configuration: SimulatedOrgConfiguration, epoch: Int64, onFailure: @escaping (any Error) -> Void
   ) throws {
     self.onFailure = onFailure
     self.configuration = configuration
@@ -51,8 +49,9 @@ final class Org {
   }
 
   /// What the first events depend on.
-  private static func fingerprint(_ configuration: SimulatorConfiguration, _ epoch: Int64) -> String
-  {
+  private static func fingerprint(
+    _ configuration: SimulatedOrgConfiguration, _ epoch: Int64
+  ) -> String {
     let topics = configuration.topics.joined(separator: ",")
     let mix = Mirror(reflecting: configuration.mix).children.map { "\($0.value)" }
     return "pubsub-simulator 1 seed=\(configuration.seed) events=\(configuration.events) "
@@ -103,14 +102,14 @@ final class Org {
     }
   }
 
-  func newRPCID() -> String {
+  package func newRPCID() -> String {
     String(decoding: RecordID.uuid(&self.random), as: UTF8.self)
   }
 
-  func newEventID() -> String { self.newRPCID() }
+  package func newEventID() -> String { self.newRPCID() }
 
   /// Publishes generated events now.
-  func publish(_ count: Int, topic: String?, isLive: Bool = false) throws {
+  package func publish(_ count: Int, topic: String?, isLive: Bool = false) throws {
     let now = self.clock.now
     try self.record(.publish(time: now, count: count, topic: topic, isLive: isLive))
     for _ in 0..<count { try self.publisher.publish(at: now, topic: topic) }
@@ -119,7 +118,7 @@ final class Org {
   }
 
   /// Publishes what a client sent; `image` is what `payload` holds. The caller says when all are published.
-  func publish(
+  package func publish(
     _ image: EventImage, payload: [UInt8], id: String, topic: String
   ) throws -> UInt64 {
     let now = self.clock.now
@@ -129,7 +128,7 @@ final class Org {
   }
 
   /// The ID for an empty response.
-  func keepalivePosition(_ topic: String) -> UInt64 {
+  package func keepalivePosition(_ topic: String) -> UInt64 {
     let now = self.clock.now
     do {
       try self.record(.keepalive(time: now, topic: topic))
@@ -140,18 +139,18 @@ final class Org {
   }
 
   /// From now on, new events use the newest versions of the schemas.
-  func changeSchemas() throws {
+  package func changeSchemas() throws {
     try self.record(.newSchemas)
     self.publisher.useNewSchemas(share: 1)
   }
 
-  func advanceClock(byMilliseconds milliseconds: Int64) throws {
+  package func advanceClock(byMilliseconds milliseconds: Int64) throws {
     try self.record(.clock(milliseconds: milliseconds))
     self.clock.advance(byMilliseconds: milliseconds)
   }
 
   /// After events have been published: the truth is on disk before a client can see them.
-  func eventsWerePublished() {
+  package func eventsWerePublished() {
     do {
       try self.publisher.flush()
     } catch {

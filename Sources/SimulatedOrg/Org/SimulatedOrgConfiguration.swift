@@ -1,7 +1,5 @@
-public import SimulatedOrg
-
-/// How the fake org behaves.
-public struct SimulatorConfiguration: Sendable {
+/// What the org holds, whom it lets in, and how its service paces what it sends.
+public struct SimulatedOrgConfiguration: Sendable {
   public var seed: UInt64 = 1
   /// Events that are there when the server starts.
   public var events = 0
@@ -13,18 +11,9 @@ public struct SimulatorConfiguration: Sendable {
   /// Names of the topics that exist; empty: all.
   public var topics: [String] = []
   public var mix = GeneratorMix()
-  /// Events per second after the start.
-  public var liveRate = 0.0
-  /// How many of them; nil: without end.
-  public var liveCount: Int?
   public var truthPath: String?
   /// CA, server key and the epoch are kept here, so that they survive a restart.
   public var stateDirectory: String?
-  public var isPlaintext = false
-  /// Of gRPC, login and control; 0: chosen by the system.
-  public var port: UInt16 = 0
-  public var loginPort: UInt16 = 0
-  public var controlPort: UInt16 = 0
   public var clientID = "simulator-client"
   public var clientSecret = "simulator-secret"
   /// Milliseconds; nil: tokens work until they are revoked.
@@ -36,7 +25,6 @@ public struct SimulatorConfiguration: Sendable {
   public var subscribeDelay = 20
   /// Nil: responses of natural sizes.
   public var maxResponseEvents: Int?
-  public var maxConcurrentStreams: UInt32 = 1000
 
   public init() {}
 }

@@ -2,7 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import PubSubSimulator
 @testable import SimulatedOrg
 
 @Suite("Generated events")
@@ -12,7 +11,7 @@ struct EventGeneratorTests {
     seed: UInt64, events: Int, topics: [String] = [], extremes: Double? = nil,
     in directory: TemporaryDirectory
   ) throws -> Data {
-    var configuration = SimulatorConfiguration()
+    var configuration = SimulatedOrgConfiguration()
     if let extremes { configuration.mix.extremes = extremes }
     configuration.seed = seed
     configuration.events = events

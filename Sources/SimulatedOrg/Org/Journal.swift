@@ -1,5 +1,4 @@
 internal import Glibc
-internal import SimulatedOrg
 
 /// What happened to the org after its first events, so that a restart gives the same log: everything is made
 /// again from the same inputs in the same order.

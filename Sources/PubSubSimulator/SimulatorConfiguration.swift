@@ -1,0 +1,18 @@
+public import SimulatedOrg
+
+/// The org, and how it is served.
+public struct SimulatorConfiguration: Sendable {
+  public var org = SimulatedOrgConfiguration()
+  /// Events per second after the start.
+  public var liveRate = 0.0
+  /// How many of them; nil: without end.
+  public var liveCount: Int?
+  public var isPlaintext = false
+  /// Of gRPC, login and control; 0: chosen by the system.
+  public var port: UInt16 = 0
+  public var loginPort: UInt16 = 0
+  public var controlPort: UInt16 = 0
+  public var maxConcurrentStreams: UInt32 = 1000
+
+  public init() {}
+}
