@@ -8,7 +8,7 @@ final class CurlTransfer: @unchecked Sendable {
   private let request: HTTPRequest
   private let url: HTTPURL
   private let configuration: HTTPClient.Configuration
-  private let trust: TrustStore
+  private let trust: CertificatePaths
 
   private var headers: [(name: String, value: String)] = []
   private var headerByteCount = 0
@@ -21,7 +21,7 @@ final class CurlTransfer: @unchecked Sendable {
   private static let globalInit: CURLcode = curl_global_init(ccurl_global_all)
 
   init(
-    request: HTTPRequest, url: HTTPURL, configuration: HTTPClient.Configuration, trust: TrustStore
+    request: HTTPRequest, url: HTTPURL, configuration: HTTPClient.Configuration, trust: CertificatePaths
   ) {
     self.request = request
     self.url = url

@@ -73,11 +73,11 @@ public final class HTTPClient: Sendable {
   }
 
   private let configuration: Configuration
-  private let trust: TrustStore
+  private let trust: CertificatePaths
 
   public init(_ configuration: Configuration = Configuration()) {
     self.configuration = configuration
-    self.trust = TrustStore(caFile: configuration.caFile)
+    self.trust = CertificatePaths(caFile: configuration.caFile)
   }
 
   /// Sends the request and returns the answer, whatever its status.

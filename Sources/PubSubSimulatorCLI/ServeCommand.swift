@@ -77,7 +77,7 @@ struct ServeCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let signals = SignalQueue()
+    let signals = SignalStream()
     let server = try SimulatorServer(configuration: self.simulator()) { error in
       FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
       Foundation.exit(74)

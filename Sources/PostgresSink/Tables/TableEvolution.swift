@@ -16,7 +16,7 @@ struct TableEvolution {
   private(set) var isOnlyFeed = false
   /// Tables that are created, with the statement at `place`. A rename ends that, since what follows it
   /// has to stay behind it.
-  private var creations: [Int: Creation] = [:]
+  private var creations: [Int: TableCreation] = [:]
   /// For the mapping's fields: the column, by name.
   private var columnNames: [String?] = []
   private var missing: [String] = []
@@ -135,7 +135,7 @@ struct TableEvolution {
   private mutating func create(_ index: Int, isRebuilt: Bool = false) {
     let table = self.state.tables[index]
     let fixed = TableDefinition.fixedColumns(table.kind)
-    self.creations[index] = Creation(place: self.statements.count, fixed)
+    self.creations[index] = TableCreation(place: self.statements.count, fixed)
     self.statements.append("")
     let comment =
       switch table.kind {
@@ -441,27 +441,19 @@ struct TableEvolution {
     _ name: String, _ type: PostgresType, _ path: String, _ salesforceType: String?, in index: Int
   ) {
     let table = self.state.tables[index]
-    let values = [table.name, name].map { SQLIdentifier.literal($0) }
-    let rest = [
-      SQLIdentifier.literal(path), salesforceType.map { SQLIdentifier.literal($0) } ?? "NULL",
-      SQLIdentifier.literal(type.sqlName), SQLIdentifier.literal(self.mapping.schemaID),
-    ]
     if self.state.tables[index].registered.change(name, { $0.sqlType = type.sqlName }) {
       // Registered, but its column was dropped by hand: it keeps its place.
       self.statements.append(
-        "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET pg_type = \(rest[2]) "
-          + "WHERE table_name = \(values[0]) AND column_name = \(values[1])")
+        self.bookkeeping.retype(column: name, of: table.name, sqlType: type.sqlName))
       return
     }
     let ordinal = (table.registered.last?.ordinal ?? 0) + 1
-    self.state.tables[index].registered.append(
-      TableState.Registered(
-        name: name, ordinal: ordinal, path: path, salesforceType: salesforceType,
-        sqlType: type.sqlName))
-    let all = (values + ["\(ordinal)"] + rest).joined(separator: ", ")
+    let column = TableState.Registered(
+      name: name, ordinal: ordinal, path: path, salesforceType: salesforceType,
+      sqlType: type.sqlName)
+    self.state.tables[index].registered.append(column)
     self.statements.append(
-      "INSERT INTO \(self.bookkeeping.qualified("_etl_column")) (table_name, column_name, ordinal, "
-        + "path, salesforce_type, pg_type, first_schema_id) VALUES (\(all))")
+      self.bookkeeping.register(column, of: table.name, schemaID: self.mapping.schemaID))
   }
 
   private mutating func rename(_ name: String, to newName: String, in index: Int) {
@@ -485,18 +477,12 @@ struct TableEvolution {
   private mutating func renameRegistered(_ name: String, to newName: String, in index: Int) {
     let table = self.state.tables[index]
     guard self.state.tables[index].registered.change(name, { $0.name = newName }) else { return }
-    self.statements.append(
-      "UPDATE \(self.bookkeeping.qualified("_etl_column")) SET column_name = "
-        + "\(SQLIdentifier.literal(newName)) WHERE table_name = \(SQLIdentifier.literal(table.name))"
-        + " AND column_name = \(SQLIdentifier.literal(name))")
+    self.statements.append(self.bookkeeping.rename(column: name, of: table.name, to: newName))
   }
 
   private mutating func register(_ table: TableState) {
-    let values = [table.name, self.mapping.entity, table.kind.rawValue]
-      .map { SQLIdentifier.literal($0) }.joined(separator: ", ")
     self.statements.append(
-      "INSERT INTO \(self.bookkeeping.qualified("_etl_table")) (table_name, entity, kind) VALUES "
-        + "(\(values))")
+      self.bookkeeping.register(table: table.name, entity: self.mapping.entity, kind: table.kind))
   }
 
   private mutating func noteSchema() {
@@ -507,36 +493,14 @@ struct TableEvolution {
   private mutating func note(
     _ table: TableState, _ action: String, _ detail: String, isOfSchema: Bool = true
   ) {
-    let schema =
-      isOfSchema && !self.mapping.schemaID.isEmpty
-      ? SQLIdentifier.literal(self.mapping.schemaID) : "NULL"
-    let values =
-      ([table.name, action, detail].map { SQLIdentifier.literal($0) } + [schema])
-      .joined(separator: ", ")
+    let isNamed = isOfSchema && !self.mapping.schemaID.isEmpty
     self.statements.append(
-      "INSERT INTO \(self.bookkeeping.qualified("_etl_journal")) (table_name, action, detail, "
-        + "schema_id) VALUES (\(values))")
+      self.bookkeeping.note(
+        action, detail, on: table.name, schemaID: isNamed ? self.mapping.schemaID : nil))
   }
 }
 
 extension TableEvolution {
-  /// What people look for comes first: `SELECT *` and the lists of tools begin with the record and its
-  /// fields. The columns of the program's own follow, and what later schemas add after those.
-  private struct Creation {
-    let place: Int
-    private let key: [String]
-    var fields: [String] = []
-    private let own: [String]
-
-    init(place: Int, _ fixed: [TableDefinition.FixedColumn]) {
-      self.place = place
-      self.key = fixed.filter(\.isKey).map(\.definition)
-      self.own = fixed.filter { !$0.isKey }.map(\.definition)
-    }
-
-    var lines: [String] { self.key + self.fields + self.own }
-  }
-
   /// What the tables will be.
   var tables: LayoutTables {
     let columns = self.state.dataColumns

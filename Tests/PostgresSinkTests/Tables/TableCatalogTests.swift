@@ -5,27 +5,14 @@ import TestSupport
 import Testing
 
 @Suite(.enabled(if: PostgresCluster.isAvailable)) struct TableCatalogTests {
-  private let amount = Column("Amount", 1, .double, salesforceType: "Data:Currency")
-
-  private func layout(_ extra: [Column] = [], schemaID: String = "schema-1") -> RecordLayout {
-    .test(
-      [Column("StageName", 0, .string, salesforceType: "Data:DynamicEnum"), self.amount] + extra,
-      schemaID: schemaID)
-  }
-
-  private func columns(_ table: String, _ connection: PostgresConnection) throws -> [String] {
-    try connection.column(
-      "SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = "
-        + "'\(table)'::regclass AND attnum > 0 AND NOT attisdropped AND attname NOT LIKE '\\_%' "
-        + "ORDER BY attnum")
-  }
+  private let sample = CatalogSample()
 
   @Test("Tables are made with types, comments, index and bookkeeping")
   func creates() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
     let tables = try TableCatalog(database.configuration()).tables(
-      for: self.layout(), over: connection)
+      for: self.sample.layout(), over: connection)
     #expect(tables.history?.qualifiedName == "\"salesforce\".\"opportunity_history\"")
     #expect(tables.current?.name == "opportunity" && tables.columnIndices == [0, 1])
     #expect(tables.dataColumns.map(\.name) == ["stagename", "amount"])
@@ -33,7 +20,9 @@ import Testing
     #expect(tables.changes.count == 2)
     for table in ["salesforce.opportunity", "salesforce.opportunity_history"] {
       #expect(
-        try self.columns(table, connection).suffix(2) == ["stagename text", "amount numeric"])
+        try self.sample.columns(table, connection).suffix(2) == [
+          "stagename text", "amount numeric",
+        ])
       #expect(
         try connection.column(
           "SELECT col_description('\(table)'::regclass, attnum) FROM pg_attribute "
@@ -82,15 +71,15 @@ import Testing
         $0.indexes = ["Opportunity.StageName", "amount", "Account.Name", "Later__c"]
       }
       let catalog = TableCatalog(configuration)
-      let plan = try catalog.plan([self.layout()], over: connection)
+      let plan = try catalog.plan([self.sample.layout()], over: connection)
       let table = mode == .history ? "opportunity_history" : "opportunity"
       for column in ["stagename", "amount"] {
         #expect(plan.sql.contains("CREATE INDEX ON \"salesforce\".\"\(table)\" (\"\(column)\");"))
       }
       #expect(!plan.sql.contains("later__c"))
-      _ = try catalog.tables(for: self.layout(), over: connection)
+      _ = try catalog.tables(for: self.sample.layout(), over: connection)
       // A table that is there is left alone.
-      let wider = self.layout([Column("Later__c", 2, .string)], schemaID: "schema-2")
+      let wider = self.sample.layout([Column("Later__c", 2, .string)], schemaID: "schema-2")
       #expect(try !catalog.plan([wider], over: connection).sql.contains("CREATE INDEX"))
       #expect(
         try connection.column(
@@ -104,43 +93,14 @@ import Testing
     let database = try await TestDatabase()
     let connection = try database.connect()
     let catalog = TableCatalog(database.configuration())
-    var first = try catalog.tables(for: self.layout(), over: connection)
+    var first = try catalog.tables(for: self.sample.layout(), over: connection)
     let journal = try connection.column("SELECT count(*) FROM salesforce._etl_journal")
     first.changes = []
-    #expect(try catalog.tables(for: self.layout(), over: connection) == first)
+    #expect(try catalog.tables(for: self.sample.layout(), over: connection) == first)
     #expect(
-      try TableCatalog(database.configuration()).tables(for: self.layout(), over: connection)
+      try TableCatalog(database.configuration()).tables(for: self.sample.layout(), over: connection)
         == first)
     #expect(try connection.column("SELECT count(*) FROM salesforce._etl_journal") == journal)
-  }
-
-  @Test("evolve adds columns at the end, in both tables, and keeps those that a schema lacks")
-  func evolves() async throws {
-    let database = try await TestDatabase()
-    let connection = try database.connect()
-    let catalog = TableCatalog(database.configuration())
-    _ = try catalog.tables(for: self.layout(), over: connection)
-    let wider = RecordLayout.test(
-      [Column("New__c", 0, .date(.milliseconds), salesforceType: "Data:DateOnly"), self.amount],
-      schemaID: "schema-2")
-    let tables = try catalog.tables(for: wider, over: connection)
-    #expect(tables.dataColumns.map(\.name) == ["stagename", "amount", "new__c"])
-    #expect(tables.columnIndices == [2, 1] && tables.changes.count == 2)
-    #expect(
-      try self.columns("salesforce.opportunity", connection).suffix(3)
-        == ["stagename text", "amount numeric", "new__c date"])
-    #expect(
-      try connection.rows(
-        "SELECT table_name, action, schema_id FROM salesforce._etl_journal WHERE action = 'add_column' ORDER BY id"
-      )
-        == [
-          ["opportunity_history", "add_column", "schema-2"],
-          ["opportunity", "add_column", "schema-2"],
-        ])
-    let again = try TableCatalog(database.configuration()).tables(
-      for: self.layout(), over: connection)
-    #expect(again.dataColumns.map(\.name) == ["stagename", "amount", "new__c"])
-    #expect(again.columnIndices == [0, 1])
   }
 
   @Test("A record that is not flattened is noted once as such, also for a column there before")
@@ -151,7 +111,7 @@ import Testing
       name: "Address", path: ["Address"],
       content: .record(slot: 2, scalar: nil, children: [Column("City", 3, .string)]))
     let catalog = TableCatalog(database.configuration())
-    let layout = self.layout([address, Column("Tags", 4, .json)])
+    let layout = self.sample.layout([address, Column("Tags", 4, .json)])
     let tables = try catalog.tables(for: layout, over: connection)
     #expect(tables.dataColumns.map(\.isCompound) == [false, false, true, false])
     let notes =
@@ -172,63 +132,12 @@ import Testing
     #expect(try connection.rows(notes) == expected)
   }
 
-  @Test("freeze says what is missing and changes nothing")
-  func freezes() async throws {
-    let database = try await TestDatabase()
-    let connection = try database.connect()
-    let frozen = TableCatalog(database.configuration { $0.contract = .freeze })
-    let missing = postgresError { _ = try frozen.tables(for: self.layout(), over: connection) }
-    #expect(missing?.disposition == .contract)
-    #expect(missing?.message.contains("table \"salesforce\".\"opportunity\"") ?? false)
-    _ = try TableCatalog(database.configuration()).tables(for: self.layout(), over: connection)
-    #expect(try frozen.tables(for: self.layout(), over: connection).columnIndices == [0, 1])
-    let wider = self.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
-    let error = postgresError { _ = try frozen.tables(for: wider, over: connection) }
-    #expect(error?.disposition == .contract)
-    #expect(
-      error?.message.contains("\"new__c\" boolean in \"salesforce\".\"opportunity_history\"")
-        ?? false)
-    let other = RecordLayout.test([Column("StageName", 0, .double)], schemaID: "schema-3")
-    let changed = postgresError { _ = try frozen.tables(for: other, over: connection) }
-    #expect(changed?.message.contains("\"stagename\" as double precision") ?? false)
-    #expect(try self.columns("salesforce.opportunity", connection).count == 3)
-    // What the plan prints is what is missing.
-    try connection.execute(frozen.plan([wider], over: connection).sql)
-    #expect(try frozen.tables(for: wider, over: connection).columnIndices == [0, 1, 2])
-  }
-
-  @Test("discard leaves out what the tables lack and tells it once")
-  func discards() async throws {
-    let database = try await TestDatabase()
-    let connection = try database.connect()
-    let catalog = TableCatalog(database.configuration { $0.contract = .discard })
-    #expect(try catalog.tables(for: self.layout(), over: connection).columnIndices == [0, 1])
-    let other = RecordLayout.test(
-      [Column("New__c", 0, .boolean), self.amount, Column("StageName", 2, .double)],
-      schemaID: "schema-2")
-    let tables = try catalog.tables(for: other, over: connection)
-    #expect(tables.columnIndices == [nil, 1, nil] && tables.discarded == ["New__c", "StageName"])
-    #expect(try catalog.tables(for: other, over: connection).discarded.isEmpty)
-    let batch = RecordBatch(layout: other)
-    batch.addChange(
-      "CREATE", "006A", ordinal: 0,
-      metadata: [MetadataSlot.changedFields: .slots([16, 17, 18])],
-      [16: .integer(1), 17: .double(2.5), 18: .double(1)])
-    var buffer = RowBuffer(columnCount: tables.dataColumns.count)
-    try CopyEncoder(layout: other, tables: tables).append(event: 0, of: batch, to: &buffer)
-    try buffer.copy(to: #require(tables.history), over: connection)
-    #expect(
-      try connection.rows(
-        "SELECT _changed_fields, stagename, amount FROM salesforce.opportunity_history")
-        == [["{amount}", "-", "2.5"]])
-  }
-
   @Test("A new type gets the name, the old column is kept, and older schemas still find it")
   func typeChange() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
     let catalog = TableCatalog(database.configuration())
-    let old = self.layout()
+    let old = self.sample.layout()
     _ = try catalog.tables(for: old, over: connection)
     try connection.execute(
       "INSERT INTO salesforce.opportunity (id, _epoch, _ordinal, amount) VALUES ('1', 1, 1, 12.5)")
@@ -246,7 +155,7 @@ import Testing
     let reread = try catalog.tables(for: old, over: connection)
     #expect(reread.columnIndices == [0, 1] && reread.changes.isEmpty)
     // A third schema does, and gets its old column again.
-    let back = try catalog.tables(for: self.layout(schemaID: "schema-3"), over: connection)
+    let back = try catalog.tables(for: self.sample.layout(schemaID: "schema-3"), over: connection)
     #expect(back.dataColumns.map(\.name) == ["stagename", "amount", "amount__text"])
     #expect(
       back.dataColumns.map(\.type) == [.text, .numeric, .text] && back.columnIndices == [0, 1])
@@ -300,108 +209,24 @@ import Testing
     let database = try await TestDatabase()
     let connection = try database.connect()
     let history = TableCatalog(database.configuration { $0.mode = .history })
-    _ = try history.tables(for: self.layout([Column("Gone__c", 2, .boolean)]), over: connection)
+    _ = try history.tables(
+      for: self.sample.layout([Column("Gone__c", 2, .boolean)]), over: connection)
     let text = RecordLayout.test([Column("Amount", 0, .string)], schemaID: "schema-2")
     _ = try history.tables(for: text, over: connection)
     let both = try TableCatalog(database.configuration()).tables(
-      for: self.layout([Column("Later__c", 2, .int32)], schemaID: "schema-3"), over: connection)
+      for: self.sample.layout([Column("Later__c", 2, .int32)], schemaID: "schema-3"),
+      over: connection)
     let names = ["stagename", "amount", "gone__c", "amount__text", "later__c"]
     #expect(both.dataColumns.map(\.name) == names)
     #expect(both.history?.dataColumns == both.current?.dataColumns)
     #expect(
       Set(
-        try self.columns("salesforce.opportunity", connection).map {
+        try self.sample.columns("salesforce.opportunity", connection).map {
           String($0.split(separator: " ")[0])
         }) == Set(names + ["id"]))
     let again = try TableCatalog(database.configuration()).tables(
-      for: self.layout(), over: connection)
+      for: self.sample.layout(), over: connection)
     #expect(again.dataColumns.map(\.name) == names && again.changes.isEmpty)
-  }
-
-  @Test("Tables that are not ours, or another entity's, are refused")
-  func foreignTables() async throws {
-    let database = try await TestDatabase()
-    let connection = try database.connect()
-    try connection.execute(
-      "CREATE SCHEMA salesforce; CREATE TABLE salesforce.opportunity (id text, name text)")
-    let catalog = TableCatalog(database.configuration())
-    let foreign = postgresError { _ = try catalog.tables(for: self.layout(), over: connection) }
-    #expect(foreign?.disposition == .configuration)
-    #expect(foreign?.message.contains("\"opportunity\" exists") ?? false)
-    #expect(foreign?.message.contains("_epoch integer") ?? false)
-    try connection.execute(
-      "DROP TABLE salesforce.opportunity; CREATE VIEW salesforce.opportunity AS SELECT 1")
-    let view = postgresError { _ = try catalog.tables(for: self.layout(), over: connection) }
-    #expect(view?.message.contains("needed as a table but is a view") ?? false)
-    let all = TableCatalog(
-      database.configuration { $0.tables = .init(current: "all", history: "all_h") })
-    _ = try all.tables(for: self.layout(), over: connection)
-    let other = postgresError {
-      _ = try all.tables(for: .test([Column("A", 0, .string)], entity: "Account"), over: connection)
-    }
-    #expect(other?.disposition == .configuration)
-    #expect(other?.message.contains("rows of Opportunity") ?? false)
-    let same = TableCatalog(
-      database.configuration { $0.tables = .init(current: "x", history: "x") })
-    #expect(
-      postgresError { _ = try same.tables(for: self.layout(), over: connection) }?.disposition
-        == .configuration)
-  }
-
-  @Test("Columns that a user has altered are used as they are, where values can be written so")
-  func alteredColumns() async throws {
-    let database = try await TestDatabase()
-    let connection = try database.connect()
-    let catalog = TableCatalog(database.configuration())
-    _ = try catalog.tables(for: self.layout(), over: connection)
-    for table in ["opportunity", "opportunity_history"] {
-      try connection.execute(
-        "ALTER TABLE salesforce.\(table) ALTER amount TYPE float8, ALTER stagename TYPE varchar(5), "
-          + "ADD mine int")
-    }
-    let tables = try catalog.tables(for: self.layout(), over: connection)
-    #expect(tables.dataColumns.map(\.type) == [.text, .doublePrecision] && tables.changes.isEmpty)
-    // A field that comes later finds the user's own column of its name.
-    let later = self.layout([Column("Mine", 2, .int32)], schemaID: "schema-2")
-    #expect(
-      try catalog.tables(for: later, over: connection).dataColumns.map(\.name) == [
-        "stagename", "amount", "mine",
-      ])
-    try connection.execute("ALTER TABLE salesforce.opportunity ALTER amount TYPE numeric")
-    let unequal = postgresError { _ = try catalog.tables(for: self.layout(), over: connection) }
-    #expect(
-      unequal?.message.contains(
-        "double precision in \"salesforce\".\"opportunity_history\" but numeric") ?? false)
-    try connection.execute(
-      "ALTER TABLE salesforce.opportunity_history ALTER amount TYPE money USING amount::numeric::money"
-    )
-    try connection.execute("ALTER TABLE salesforce.opportunity ALTER amount TYPE money")
-    let unusable = postgresError { _ = try catalog.tables(for: self.layout(), over: connection) }
-    #expect(unusable?.message.contains("is money") ?? false)
-    // One that was dropped comes back when its loss is accepted.
-    try connection.execute(
-      "ALTER TABLE salesforce.opportunity DROP amount; ALTER TABLE salesforce.opportunity_history DROP amount"
-    )
-    let lost = postgresError { _ = try catalog.tables(for: self.layout(), over: connection) }
-    #expect(lost?.disposition == .lostTable)
-    catalog.acceptsMissing = true
-    #expect(
-      try catalog.tables(for: self.layout(), over: connection).dataColumns.map(\.type) == [
-        .text, .numeric, .integer,
-      ])
-  }
-
-  @Test("Tables whose bookkeeping was lost are taken over")
-  func adoption() async throws {
-    let database = try await TestDatabase()
-    let connection = try database.connect()
-    _ = try TableCatalog(database.configuration()).tables(for: self.layout(), over: connection)
-    try connection.execute(
-      "DROP TABLE salesforce._etl_table, salesforce._etl_column, salesforce._etl_journal")
-    let tables = try TableCatalog(database.configuration()).tables(
-      for: self.layout(), over: connection)
-    #expect(tables.dataColumns.map(\.name) == ["stagename", "amount"] && tables.changes.isEmpty)
-    #expect(try connection.column("SELECT count(*) FROM salesforce._etl_column") == ["4"])
   }
 
   @Test("The plan is what is then executed, and changes nothing by itself")
@@ -409,15 +234,15 @@ import Testing
     let database = try await TestDatabase()
     let connection = try database.connect()
     let catalog = TableCatalog(database.configuration())
-    let wider = self.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
-    let plan = try catalog.plan([self.layout(), wider], over: connection).sql
+    let wider = self.sample.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
+    let plan = try catalog.plan([self.sample.layout(), wider], over: connection).sql
     #expect(plan.contains("ADD COLUMN \"new__c\" boolean"))
     #expect(
       try connection.column("SELECT count(*) FROM pg_namespace WHERE nspname = 'salesforce'") == [
         "0"
       ])
     try connection.execute(plan)
-    #expect(try catalog.plan([self.layout(), wider], over: connection).sql == "")
+    #expect(try catalog.plan([self.sample.layout(), wider], over: connection).sql == "")
     let tables = try catalog.tables(for: wider, over: connection)
     #expect(tables.changes.isEmpty && tables.columnIndices == [0, 1, 2])
   }
@@ -435,11 +260,13 @@ import Testing
       .init(
         url: "host=127.0.0.1 port=\(database.cluster.port) user=\(role) dbname=\(database.name)"))
     let catalog = TableCatalog(database.configuration())
-    #expect(try catalog.tables(for: self.layout(), over: connection).changes.count == 2)
-    let wider = self.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
+    #expect(try catalog.tables(for: self.sample.layout(), over: connection).changes.count == 2)
+    let wider = self.sample.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
     #expect(try catalog.tables(for: wider, over: connection).changes.count == 2)
     let elsewhere = TableCatalog(database.configuration { $0.schema = "other" })
-    let refused = postgresError { _ = try elsewhere.tables(for: self.layout(), over: connection) }
+    let refused = postgresError {
+      _ = try elsewhere.tables(for: self.sample.layout(), over: connection)
+    }
     #expect(refused?.sqlState == "42501" && refused?.disposition == .refused)
   }
 
@@ -448,7 +275,7 @@ import Testing
     let database = try await TestDatabase()
     let url = database.url
     let layouts = (0..<4).map { index in
-      self.layout([Column("Field\(index)__c", 2, .int32)], schemaID: "schema-\(index)")
+      self.sample.layout([Column("Field\(index)__c", 2, .int32)], schemaID: "schema-\(index)")
     }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for index in 0..<8 {
@@ -478,10 +305,10 @@ import Testing
       try database.connect { $0.lockTimeout = .milliseconds(20) }, try database.connect()
     )
     let catalog = TableCatalog(database.configuration())
-    _ = try catalog.tables(for: self.layout(), over: connection)
+    _ = try catalog.tables(for: self.sample.layout(), over: connection)
     try holder.execute("BEGIN")
     try holder.execute("SELECT * FROM salesforce.opportunity")
-    let wider = self.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
+    let wider = self.sample.layout([Column("New__c", 2, .boolean)], schemaID: "schema-2")
     let error = postgresError { _ = try catalog.tables(for: wider, over: connection) }
     #expect(error?.sqlState == "55P03" && error?.disposition == .retry)
     #expect(connection.transactionStatus == .idle)

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// Which certificates identify a server.
-struct TrustStore: Sendable {
+/// Where the certificates are that a server is checked against.
+struct CertificatePaths: Sendable {
   /// Both nil: as curl was built.
   var file: String?
   var directory: String?

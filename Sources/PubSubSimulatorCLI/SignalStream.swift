@@ -2,7 +2,7 @@ import Dispatch
 import Glibc
 
 /// SIGINT, SIGTERM and SIGUSR1, in the order in which they come.
-struct SignalQueue {
+struct SignalStream {
   let stream: AsyncStream<Int32>
   private let sources: [any DispatchSourceSignal]
 
