@@ -7,27 +7,27 @@
 public final class RecordBatch {
   public enum Presence {
     /// Not in the event: an update that did not touch the field, or null in a full image.
-    public static let absent: UInt8 = 0
+    @inlinable public static var absent: UInt8 { 0 }
     /// Set to null by the event.
-    public static let null: UInt8 = 1
-    public static let value: UInt8 = 2
+    @inlinable public static var null: UInt8 { 1 }
+    @inlinable public static var value: UInt8 { 2 }
   }
 
   /// A run of arena bytes, packed into a cell: offset in the high, length in the low 32 bits.
   public struct Range {
     public var offset: Int
     public var count: Int
-    @inline(__always)
+    @inlinable @inline(__always)
     public init(offset: Int, count: Int) {
       self.offset = offset
       self.count = count
     }
-    @inline(__always)
+    @inlinable @inline(__always)
     public init(cell: UInt64) {
       self.offset = Int(cell >> 32)
       self.count = Int(cell & 0xFFFF_FFFF)
     }
-    @inline(__always)
+    @inlinable @inline(__always)
     public var cell: UInt64 { UInt64(self.offset) << 32 | UInt64(self.count) }
   }
 
@@ -134,6 +134,12 @@ public final class RecordBatch {
     self.cells.deallocate()
     self.presence.deallocate()
     self.arena.deallocate()
+  }
+
+  @inline(__always)
+  public func row(_ index: Int) -> Row {
+    Row(
+      cells: self.cells(ofRow: index), presence: self.presence(ofRow: index), arena: self.arena)
   }
 
   /// Cells of a row, `layout.slotCount` of them; valid until the next row is added.

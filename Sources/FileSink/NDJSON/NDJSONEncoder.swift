@@ -35,19 +35,6 @@ public final class NDJSONEncoder {
     var place: (cell: UInt64, offset: Int)?
   }
 
-  /// What the steps of one row read.
-  private struct Row {
-    var cells: UnsafeMutablePointer<UInt64>
-    var presence: UnsafeRawPointer
-    var arena: UnsafeMutablePointer<UInt8>
-
-    @inline(__always)
-    func bytes(_ cell: UInt64) -> UnsafeBufferPointer<UInt8> {
-      let range = RecordBatch.Range(cell: cell)
-      return UnsafeBufferPointer(start: self.arena + range.offset, count: range.count)
-    }
-  }
-
   public init(layout: RecordLayout, options: NDJSONOptions = NDJSONOptions()) {
     self.layout = layout
     self.plan = NDJSONPlan(layout: layout, options: options)
@@ -59,9 +46,7 @@ public final class NDJSONEncoder {
   /// - Parameter batch: one whose layout is the encoder's.
   public func append(row: Int, of batch: RecordBatch, to output: inout ByteBuffer) {
     precondition(batch.layout === self.layout, "a batch of another layout")
-    let row = Row(
-      cells: batch.cells(ofRow: row), presence: UnsafeRawPointer(batch.presence(ofRow: row)),
-      arena: batch.arenaBase)
+    let row = batch.row(row)
     if !batch.nonfinite.isEmpty || !self.lostNumbers.isEmpty { self.lostNumbers = batch.nonfinite }
     self.appendObject(self.plan.line, row, to: &output)
     if !self.nonfinite.isEmpty { self.appendNonfinite(row, to: &output) }
@@ -69,7 +54,9 @@ public final class NDJSONEncoder {
   }
 
   /// Appends `{…}`. Every step writes its comma first; the first comma becomes the brace.
-  private func appendObject(_ steps: NDJSONPlan.Rows, _ row: Row, to output: inout ByteBuffer) {
+  private func appendObject(
+    _ steps: NDJSONPlan.Rows, _ row: RecordBatch.Row, to output: inout ByteBuffer
+  ) {
     let start = output.count
     for index in steps.indices {
       switch self.plan.steps[index] {
@@ -77,8 +64,8 @@ public final class NDJSONEncoder {
       case .scan(let scan): self.append(scan, row, to: &output)
       case .fieldSet(let slot, let key):
         self.append(key, to: &output)
-        if row.presence.load(fromByteOffset: slot, as: UInt8.self) == RecordBatch.Presence.value {
-          self.appendNames(row.bytes(row.cells[slot]), to: &output)
+        if let cell = row.value(slot) {
+          self.appendNames(row.bytes(cell), to: &output)
         } else {
           output.append(utf8: "[]")
         }
@@ -90,13 +77,15 @@ public final class NDJSONEncoder {
   }
 
   @inline(__always)
-  private func append(_ scan: NDJSONPlan.Scan, _ row: Row, to output: inout ByteBuffer) {
+  private func append(_ scan: NDJSONPlan.Scan, _ row: RecordBatch.Row, to output: inout ByteBuffer)
+  {
     var slots = scan.firstWord * 8
     // A scan has entries, so the table has an address.
     var entries = UnsafePointer(self.plan.entries.baseAddress!) + scan.entries
+    let presence = UnsafeRawPointer(row.presence)
     for mask in scan.masks.indices {
-      let presence = row.presence.loadUnaligned(fromByteOffset: slots, as: UInt64.self)
-      var present = UInt64(littleEndian: presence) & self.plan.masks[mask]
+      let word = presence.loadUnaligned(fromByteOffset: slots, as: UInt64.self)
+      var present = UInt64(littleEndian: word) & self.plan.masks[mask]
       // One bit per cell that is not absent: bit 0 of its byte for null, bit 1 for a value.
       while present != 0 {
         let bit = present.trailingZeroBitCount
@@ -115,7 +104,7 @@ public final class NDJSONEncoder {
   }
 
   private func appendValue(
-    _ entry: UnsafePointer<NDJSONPlan.Entry>, _ cell: UInt64, _ row: Row,
+    _ entry: UnsafePointer<NDJSONPlan.Entry>, _ cell: UInt64, _ row: RecordBatch.Row,
     to output: inout ByteBuffer
   ) {
     let number = Int64(bitPattern: cell)
@@ -177,16 +166,12 @@ public final class NDJSONEncoder {
     output.append(UInt8(ascii: "\""))
   }
 
-  private func appendRecord(_ index: Int, _ row: Row, to output: inout ByteBuffer) {
+  private func appendRecord(_ index: Int, _ row: RecordBatch.Row, to output: inout ByteBuffer) {
     // The caller's entry is that of a record, so the table has an address.
     let record = UnsafePointer(self.plan.records.baseAddress!) + index
     let slot = record.pointee.scalarSlot
-    if slot >= 0,
-      row.presence.load(fromByteOffset: slot, as: UInt8.self) == RecordBatch.Presence.value
-    {
-      withUnsafePointer(to: record.pointee.scalar) {
-        self.appendValue($0, row.cells[slot], row, to: &output)
-      }
+    if slot >= 0, let cell = row.value(slot) {
+      withUnsafePointer(to: record.pointee.scalar) { self.appendValue($0, cell, row, to: &output) }
     } else {
       self.appendObject(record.pointee.steps, row, to: &output)
     }
@@ -255,7 +240,7 @@ public final class NDJSONEncoder {
 
   /// Reopens the object and adds the member that keeps what `null` has lost.
   @inline(never)
-  private func appendNonfinite(_ row: Row, to output: inout ByteBuffer) {
+  private func appendNonfinite(_ row: RecordBatch.Row, to output: inout ByteBuffer) {
     output.truncate(to: output.count - 1)
     output.append(utf8: ",\"_nonfinite\":")
     let start = output.count

@@ -5,7 +5,8 @@ internal import Pipeline
 // The metadata columns of a history row (`TableDefinition.fixedColumns`), as fields of a COPY.
 extension CopyEncoder {
   func appendRow(
-    _ row: RowCells, _ event: RecordBatch.Event, _ batch: RecordBatch, _ change: RowBuffer.Change,
+    _ row: RecordBatch.Row, _ event: RecordBatch.Event, _ batch: RecordBatch,
+    _ change: RowBuffer.Change,
     recordID: UnsafeBufferPointer<UInt8>, base: Int, columns: Range<Int>,
     to buffer: inout RowBuffer
   ) throws(RejectedValue) {
@@ -58,7 +59,7 @@ extension CopyEncoder {
 
   /// Null unless the slot has a value.
   @discardableResult
-  private func appendText(_ slot: Int, _ row: RowCells) -> Range<Int> {
+  private func appendText(_ slot: Int, _ row: RecordBatch.Row) -> Range<Int> {
     guard let cell = row.value(slot) else {
       self.appendNull()
       return self.values.count..<self.values.count
@@ -83,7 +84,7 @@ extension CopyEncoder {
     return field..<self.values.count
   }
 
-  private func appendKind(_ row: RowCells) {
+  private func appendKind(_ row: RecordBatch.Row) {
     let kind = row.value(MetadataSlot.kind).flatMap {
       EventKind(rawValue: UInt8(truncatingIfNeeded: $0))
     }
@@ -101,7 +102,7 @@ extension CopyEncoder {
     self.values.append(utf8: name)
   }
 
-  private func appendCommitTimestamp(_ row: RowCells) throws(RejectedValue) {
+  private func appendCommitTimestamp(_ row: RecordBatch.Row) throws(RejectedValue) {
     guard let cell = row.value(MetadataSlot.commitTimestamp) else { return self.appendNull() }
     let field = self.values.beginField()
     guard
@@ -114,7 +115,7 @@ extension CopyEncoder {
     self.values.finishField(field)
   }
 
-  private func appendCommitNumber(_ row: RowCells) throws(RejectedValue) {
+  private func appendCommitNumber(_ row: RecordBatch.Row) throws(RejectedValue) {
     guard let cell = row.value(MetadataSlot.commitNumber) else { return self.appendNull() }
     guard let number = Self.integer(row.bytes(cell)) else {
       throw RejectedValue(
@@ -124,7 +125,7 @@ extension CopyEncoder {
     self.appendField(number)
   }
 
-  private func appendSequenceNumber(_ row: RowCells) throws(RejectedValue) {
+  private func appendSequenceNumber(_ row: RecordBatch.Row) throws(RejectedValue) {
     guard let cell = row.value(MetadataSlot.sequenceNumber) else { return self.appendNull() }
     guard let number = Int32(exactly: Int64(bitPattern: cell)) else {
       throw RejectedValue(
@@ -155,7 +156,7 @@ extension CopyEncoder {
   ///
   /// - Parameter namesCompounds: columns that only other schemas have of a compound field, too: the
   ///   row nulls them, and rebuilding from history has to know.
-  private func appendList(_ slot: Int, _ row: RowCells, namesCompounds: Bool) {
+  private func appendList(_ slot: Int, _ row: RecordBatch.Row, namesCompounds: Bool) {
     let set = row.text(slot)
     guard !set.isEmpty || self.layout.family == .changeEvent else { return self.appendNull() }
     let field = self.values.beginField()
@@ -187,7 +188,7 @@ extension CopyEncoder {
 
   // MARK: Kinds of change
 
-  static func change(_ row: RowCells) -> RowBuffer.Change {
+  static func change(_ row: RecordBatch.Row) -> RowBuffer.Change {
     let kind = row.value(MetadataSlot.kind).flatMap {
       EventKind(rawValue: UInt8(truncatingIfNeeded: $0))
     }
@@ -212,27 +213,5 @@ extension CopyEncoder {
   private static func equals(_ text: UnsafeBufferPointer<UInt8>, _ word: StaticString) -> Bool {
     guard let start = text.baseAddress, text.count == word.utf8CodeUnitCount else { return false }
     return memcmp(start, word.utf8Start, text.count) == 0
-  }
-}
-
-extension CellEncoding.Operation {
-  /// Why a value of this kind may not fit, without the value.
-  var reasonForRejection: String {
-    switch self {
-    case .int2: "beyond the 16 bits of smallint"
-    case .int4: "beyond the 32 bits of integer"
-    case .int8: "beyond the 64 bits of bigint"
-    case .doubleAsInt2, .doubleAsInt4, .doubleAsInt8: "not a whole number within the column's range"
-    case .doubleAsFloat4: "beyond the range of real"
-    case .doubleAsNumeric, .floatAsNumeric: "infinity, which numeric holds since PostgreSQL 14 only"
-    case .decimal, .decimalText: "more digits than its schema or numeric allows"
-    case .dateOfDays, .dateOfMilliseconds: "outside the dates 4713-01-01 BC to 5874897-12-31"
-    case .timestampMilliseconds, .timestampMicroseconds, .timestampNanoseconds:
-      "outside the times 4713-01-01 BC to 294276-12-31"
-    case .timeMilliseconds, .timeMicroseconds, .timeNanoseconds: "no time of day"
-    case .interval: "more than 2147483647 months or days"
-    case .uuid, .textAsUUID: "not a UUID"
-    default: "not a value of the column's type"
-    }
   }
 }

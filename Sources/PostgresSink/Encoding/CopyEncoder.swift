@@ -87,7 +87,7 @@ package final class CopyEncoder {
     row: Int, _ event: RecordBatch.Event, _ batch: RecordBatch, base: Int,
     columns: inout Range<Int>, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
-    let cells = RowCells(row, of: batch)
+    let cells = batch.row(row)
     let change = Self.change(cells)
     // The fan-out over record IDs: one copy of the cells is enough.
     if row == event.firstRow || !self.isCopy(row, of: batch) {
@@ -126,7 +126,7 @@ package final class CopyEncoder {
   static func recordIDs(of event: RecordBatch.Event, in batch: RecordBatch) -> [String?] {
     var recordIDs: [String?] = []
     for row in event.firstRow..<event.firstRow + event.rowCount {
-      let cells = RowCells(row, of: batch)
+      let cells = batch.row(row)
       var text = ByteBuffer(capacity: 16)
       if let id = cells.value(MetadataSlot.recordID) {
         _ = text.appendPostgresText(cells.bytes(id))
@@ -145,7 +145,7 @@ package final class CopyEncoder {
 
   /// True when all fields are those of the row before.
   private func isCopy(_ row: Int, of batch: RecordBatch) -> Bool {
-    let (cells, previous) = (RowCells(row, of: batch), RowCells(row - 1, of: batch))
+    let (cells, previous) = (batch.row(row), batch.row(row - 1))
     for slot in MetadataSlot.count..<max(self.layout.slotCount, MetadataSlot.count) {
       let presence = cells.presence[slot]
       guard presence == previous.presence[slot] else { return false }
@@ -159,7 +159,7 @@ package final class CopyEncoder {
   // MARK: Data columns
 
   private func appendCells(
-    _ row: RowCells, base: Int, to buffer: inout RowBuffer
+    _ row: RecordBatch.Row, base: Int, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
     self.findPresent(UnsafeRawPointer(row.presence))
     let diffs = row.text(MetadataSlot.diffFields)
@@ -173,7 +173,7 @@ package final class CopyEncoder {
         let start = self.values.count
         if slot < 0 {
           self.append(CopyPlan.Piece(offset: entry.argument, count: entry.count))
-        } else if row.presence[slot] != RecordBatch.Presence.value {
+        } else if !row.hasValue(slot) {
           buffer.cells.append(RowBuffer.Cell(nullOf: entry.column))
           continue
         } else if !self.appendValue(entry, row.cells[slot], row) {
@@ -202,7 +202,7 @@ package final class CopyEncoder {
 
   /// An update that names a compound field as a whole replaces all of it: what only other schemas
   /// have of it is null from then on.
-  private func nullCompounds(_ row: RowCells, to buffer: inout RowBuffer) {
+  private func nullCompounds(_ row: RecordBatch.Row, to buffer: inout RowBuffer) {
     let changed = row.text(MetadataSlot.changedFields)
     let nulled = row.text(MetadataSlot.nulledFields)
     for compound in self.plan.compounds
@@ -233,7 +233,7 @@ package final class CopyEncoder {
   }
 
   /// False when the column cannot hold the value.
-  private func appendValue(_ entry: CellEncoding, _ cell: UInt64, _ row: RowCells) -> Bool {
+  private func appendValue(_ entry: CellEncoding, _ cell: UInt64, _ row: RecordBatch.Row) -> Bool {
     let number = Int64(bitPattern: cell)
     switch entry.operation {
     case .boolean: self.values.append(UInt8(cell != 0 ? 1 : 0))
@@ -288,7 +288,7 @@ package final class CopyEncoder {
   }
 
   private func appendValue(
-    _ entry: CellEncoding, _ bytes: UnsafeBufferPointer<UInt8>, _ row: RowCells
+    _ entry: CellEncoding, _ bytes: UnsafeBufferPointer<UInt8>, _ row: RecordBatch.Row
   ) -> Bool {
     switch entry.operation {
     case .bytes: self.values.append(bytes)
@@ -313,13 +313,13 @@ package final class CopyEncoder {
 
   /// The cell's text; of JSON text, one that keeps NaN and infinities. Valid until the next value.
   @inline(__always)
-  private func text(_ cell: UInt64, _ row: RowCells) -> UnsafeBufferPointer<UInt8> {
+  private func text(_ cell: UInt64, _ row: RecordBatch.Row) -> UnsafeBufferPointer<UInt8> {
     self.lostNumbers.isEmpty ? row.bytes(cell) : self.textWithLostNumbers(cell, row)
   }
 
   @inline(never)
   private func textWithLostNumbers(
-    _ cell: UInt64, _ row: RowCells
+    _ cell: UInt64, _ row: RecordBatch.Row
   ) -> UnsafeBufferPointer<UInt8> {
     let lost = self.lostNumbers.numbers(ofText: cell)
     guard !lost.isEmpty else { return row.bytes(cell) }

@@ -60,9 +60,9 @@ struct RecordJSONWriter {
   ///
   /// - Parameter lost: the batch's `nonfinite`.
   func append(
-    row: RowCells, lost: [RecordBatch.NonfiniteNumber], to output: inout ByteBuffer
+    row: RecordBatch.Row, lost: [RecordBatch.NonfiniteNumber], to output: inout ByteBuffer
   ) {
-    if let scalar, row.presence[scalar.slot] == RecordBatch.Presence.value {
+    if let scalar, row.hasValue(scalar.slot) {
       self.append(scalar, row, lost, to: &output)
       return
     }
@@ -85,7 +85,7 @@ struct RecordJSONWriter {
   }
 
   private func append(
-    _ member: Member, _ row: RowCells, _ lost: [RecordBatch.NonfiniteNumber],
+    _ member: Member, _ row: RecordBatch.Row, _ lost: [RecordBatch.NonfiniteNumber],
     to output: inout ByteBuffer
   ) {
     switch member.value {
@@ -97,7 +97,8 @@ struct RecordJSONWriter {
   }
 
   private static func append(
-    _ cell: UInt64, _ type: ColumnType, _ row: RowCells, _ lost: [RecordBatch.NonfiniteNumber],
+    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row,
+    _ lost: [RecordBatch.NonfiniteNumber],
     to output: inout ByteBuffer
   ) {
     let number = Int64(bitPattern: cell)

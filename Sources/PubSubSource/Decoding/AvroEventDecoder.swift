@@ -87,7 +87,7 @@ public final class AvroEventDecoder {
         .limitExceeded,
         "a payload of \(payload.count) bytes; the limit is \(self.options.limits.byteCount)")
     }
-    let row = batch.addRow()
+    let index = batch.addRow()
     self.arenaStart = batch.arenaCount
     // One reservation for all that is known beforehand; what the plan makes of the payload (JSON
     // text) comes behind it and may move the arena.
@@ -96,11 +96,11 @@ public final class AvroEventDecoder {
     var arena = ArenaWriter(at: batch.reserveArena(room), batch.commitArena(room))
     let payloadRange = arena.append(payload)
     var event = RecordBatch.Event(
-      firstRow: row, rowCount: 1, replayID: arena.append(replayID),
+      firstRow: index, rowCount: 1, replayID: arena.append(replayID),
       eventID: arena.append(eventID), commitTimestamp: nil, kind: .event)
     let replayText = arena.appendHexadecimal(replayID)
 
-    visitor.begin(batch, row: row, payload: payloadRange)
+    visitor.begin(batch, row: index, payload: payloadRange)
     do throws(AvroError) {
       try self.compiled.plan.decode(payload, into: &visitor, scratch: self.scratch)
     } catch {
@@ -112,17 +112,17 @@ public final class AvroEventDecoder {
     visitor.end()
 
     arena.move(to: batch.arenaBase)
-    let cells = RowCells(visitor)
-    for union in self.compiled.unions where cells.value(union.scalar) != nil {
-      cells.presence[union.field] = RecordBatch.Presence.value
+    let row = batch.row(index)
+    for union in self.compiled.unions where row.value(union.scalar) != nil {
+      row.presence[union.field] = RecordBatch.Presence.value
     }
-    cells.set(MetadataSlot.replayID, to: replayText)
-    cells.set(MetadataSlot.eventID, to: event.eventID)
+    row.set(MetadataSlot.replayID, to: replayText)
+    row.set(MetadataSlot.eventID, to: event.eventID)
     if let header = self.compiled.header {
-      try self.finish(header, &event, cells, visitor, &arena, batch)
+      try self.finish(header, &event, row, visitor, &arena, batch)
     } else {
-      cells.set(MetadataSlot.entity, to: arena.append(self.compiled.entity))
-      cells.set(MetadataSlot.kind, to: UInt64(EventKind.event.rawValue))
+      row.set(MetadataSlot.entity, to: arena.append(self.compiled.entity))
+      row.set(MetadataSlot.kind, to: UInt64(EventKind.event.rawValue))
     }
     batch.events.append(event)
     return event.rowCount
@@ -132,12 +132,12 @@ public final class AvroEventDecoder {
 
   /// Makes metadata of the header's raw values, applies the bitmaps and fans out.
   private func finish(
-    _ header: EventLayout.Header, _ event: inout RecordBatch.Event, _ cells: RowCells,
+    _ header: EventLayout.Header, _ event: inout RecordBatch.Event, _ row: RecordBatch.Row,
     _ visitor: borrowing RowVisitor, _ arena: inout ArenaWriter, _ batch: RecordBatch
   ) throws(EventDecodingError) {
     var isFullImage = false
     event.kind = .change
-    guard let changeType = cells.value(MetadataSlot.changeType) else {
+    guard let changeType = row.value(MetadataSlot.changeType) else {
       throw self.error(
         .payload, "null, so that it cannot be told what the change was",
         path: "\(EventLayout.headerName).changeType")
@@ -153,14 +153,14 @@ public final class AvroEventDecoder {
           path: "\(EventLayout.headerName).changeType")
       }
       let type = header.changeTypes[Int(changeType)]
-      cells.set(MetadataSlot.changeType, to: arena.append(type.name))
+      row.set(MetadataSlot.changeType, to: arena.append(type.name))
       (event.kind, isFullImage) = (type.kind, type.isFullImage)
     }
-    if let cell = cells.value(MetadataSlot.commitNumber) {
-      cells.set(
+    if let cell = row.value(MetadataSlot.commitNumber) {
+      row.set(
         MetadataSlot.commitNumber, to: arena.appendDecimal(Int64(bitPattern: cell)))
     }
-    if let cell = cells.value(MetadataSlot.commitTimestamp) {
+    if let cell = row.value(MetadataSlot.commitTimestamp) {
       let time = Int64(bitPattern: cell)
       guard CommitTime.range.contains(time) else {
         throw self.error(
@@ -169,27 +169,27 @@ public final class AvroEventDecoder {
       }
       event.commitTimestamp = time
     }
-    if let cell = cells.value(MetadataSlot.transactionKey) {
+    if let cell = row.value(MetadataSlot.transactionKey) {
       event.transactionKey = RecordBatch.Range(cell: cell)
     }
     try self.apply(
       visitor.changedFields, "changedFields", MetadataSlot.changedFields,
-      marksNull: !isFullImage, header, cells, &arena)
+      marksNull: !isFullImage, header, row, &arena)
     try self.apply(
       visitor.nulledFields, "nulledFields", MetadataSlot.nulledFields,
-      marksNull: !isFullImage, header, cells, &arena)
+      marksNull: !isFullImage, header, row, &arena)
     try self.apply(
-      visitor.diffFields, "diffFields", MetadataSlot.diffFields, marksNull: false, header, cells,
+      visitor.diffFields, "diffFields", MetadataSlot.diffFields, marksNull: false, header, row,
       &arena)
-    try self.addRecords(visitor.recordIDs, &event, cells, arena, batch)
+    try self.addRecords(visitor.recordIDs, &event, row, arena, batch)
   }
 
   private func apply(
     _ entries: [RowVisitor.Item], _ name: StaticString, _ slot: Int, marksNull: Bool,
-    _ header: EventLayout.Header, _ cells: RowCells, _ arena: inout ArenaWriter
+    _ header: EventLayout.Header, _ row: RecordBatch.Row, _ arena: inout ArenaWriter
   ) throws(EventDecodingError) {
     let (set, range) = arena.appendZeroes(self.compiled.setByteCount)
-    cells.set(slot, to: range)
+    row.set(slot, to: range)
     // One for the record and one per compound field; repeating them would only take time.
     guard entries.count <= header.bitmaps.maxEntryCount else {
       throw self.error(
@@ -199,7 +199,7 @@ public final class AvroEventDecoder {
     for (index, entry) in entries.enumerated() {
       do throws(ChangedFieldBitmap.Fault) {
         try header.bitmaps.apply(
-          ChangedFieldBitmap(arena.bytes(entry)), to: set, presence: cells.presence,
+          ChangedFieldBitmap(arena.bytes(entry)), to: set, presence: row.presence,
           marksNull: marksNull)
       } catch {
         throw self.bitmapError(error, "\(EventLayout.headerName).\(name)", index)
@@ -208,7 +208,7 @@ public final class AvroEventDecoder {
   }
 
   private func addRecords(
-    _ ids: [RowVisitor.Item], _ event: inout RecordBatch.Event, _ cells: RowCells,
+    _ ids: [RowVisitor.Item], _ event: inout RecordBatch.Event, _ row: RecordBatch.Row,
     _ arena: ArenaWriter, _ batch: RecordBatch
   ) throws(EventDecodingError) {
     guard ids.count <= self.options.maxRecordsPerEvent else {
@@ -234,24 +234,24 @@ public final class AvroEventDecoder {
       if kind(id) == .wildcard { event.kind = .wildcard }
     }
     // The header's presence was put here (see `EventLayout`).
-    cells.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
+    row.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
     guard self.options.recordIDs == .rows, let first = ids.first else {
-      cells.set(MetadataSlot.kind, to: UInt64(event.kind.rawValue))
+      row.set(MetadataSlot.kind, to: UInt64(event.kind.rawValue))
       if self.options.recordIDs == .array {
-        cells.set(MetadataSlot.recordIDs, to: self.appendList(ids, arena, batch))
+        row.set(MetadataSlot.recordIDs, to: self.appendList(ids, arena, batch))
       }
       return
     }
     try self.checkSize(ofRows: ids.count, of: event, in: batch)
-    cells.set(MetadataSlot.recordID, to: first)
-    cells.set(MetadataSlot.kind, to: UInt64(kind(first).rawValue))
+    row.set(MetadataSlot.recordID, to: first)
+    row.set(MetadataSlot.kind, to: UInt64(kind(first).rawValue))
     guard ids.count > 1 else { return }
     _ = batch.addCopies(ofRow: event.firstRow, count: ids.count - 1)
     event.rowCount = ids.count
     for (index, id) in ids.enumerated().dropFirst() {
-      let cells = RowCells(batch, row: event.firstRow + index)
-      cells.set(MetadataSlot.recordID, to: id)
-      cells.set(MetadataSlot.kind, to: UInt64(kind(id).rawValue))
+      let row = batch.row(event.firstRow + index)
+      row.set(MetadataSlot.recordID, to: id)
+      row.set(MetadataSlot.kind, to: UInt64(kind(id).rawValue))
     }
   }
 

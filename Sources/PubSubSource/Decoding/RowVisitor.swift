@@ -10,8 +10,8 @@ struct RowVisitor: FieldVisitor {
   private(set) var changedFields: [Item] = []
   private(set) var nulledFields: [Item] = []
   private(set) var diffFields: [Item] = []
-  private(set) var cells: UnsafeMutablePointer<UInt64>
-  private(set) var presence: UnsafeMutablePointer<UInt8>
+  private var cells: UnsafeMutablePointer<UInt64>
+  private var presence: UnsafeMutablePointer<UInt8>
   /// Where the arena's copy of the payload begins.
   private var payload = 0
   private var batch: RecordBatch?
@@ -24,8 +24,9 @@ struct RowVisitor: FieldVisitor {
 
   /// Aims at a row, whose memory must stay where it is until the payload is decoded.
   mutating func begin(_ batch: RecordBatch, row: Int, payload: RecordBatch.Range) {
-    self.cells = batch.cells(ofRow: row)
-    self.presence = batch.presence(ofRow: row)
+    let row = batch.row(row)
+    self.cells = row.cells
+    self.presence = row.presence
     self.payload = payload.offset
     self.batch = batch
     Self.empty(&self.recordIDs)
