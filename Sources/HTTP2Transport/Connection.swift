@@ -2,14 +2,10 @@ internal import EventLoop
 internal import GRPCCore
 internal import TLSStream
 
-/// One HTTP/2 connection: the only place where bytes meet the network. Lives on the loop.
+/// One HTTP/2 connection: its phases, its streams, its keepalive. Lives on the loop.
 final class Connection: @unchecked Sendable {
   // Guard: everything is touched on the loop's thread only.
 
-  /// Read from the socket, and given to the HTTP/2 session, at once.
-  private static let receiveByteCount = 256 * 1024
-  /// Gathered for one write.
-  private static let sendByteCount = 64 * 1024
   /// Every stream's window at first; see `ReceiveWindows`.
   private static let initialWindowByteCount = 256 * 1024
   /// Reads in a row before others on the loop have their turn.
@@ -23,26 +19,23 @@ final class Connection: @unchecked Sendable {
     case closed
   }
 
-  private let connections: Connections
-  private let configuration: HTTP2ClientTransport.Configuration
+  let connections: Connections
+  let configuration: HTTP2ClientTransport.Configuration
   private let loop: EventLoop
   private var phase = Phase.closed
   private var isDraining = false
-  /// What the peer gave as its reason to leave.
-  private var farewell: String?
-  private var stream: (any ByteStream)?
+  /// The server's GOAWAY, for messages.
+  var farewell: String?
+  private var wire: Wire?
   private var session: HTTP2Session?
   private var preface = PeerPreface()
-  private var streams: [Int32: ClientStream] = [:]
-  private var windows: ReceiveWindows
+  var streams: [Int32: ClientStream] = [:]
+  var windows: ReceiveWindows
   private var touched: [ClientStream] = []
   /// Streams we are done with, unless the peer and the library are too.
-  private var finished: Set<Int32> = []
-  private var input: UnsafeMutableRawBufferPointer
-  private var output: [UInt8] = []
-  private var outputOffset = 0
+  var finished: Set<Int32> = []
   private var isAdvanceScheduled = false
-  private var keepalive: Keepalive?
+  var keepalive: Keepalive?
   private var timer: EventLoop.TimerID?
 
   init(connections: Connections) {
@@ -53,12 +46,9 @@ final class Connection: @unchecked Sendable {
       initialStreamBytes: min(Self.initialWindowByteCount, self.configuration.streamWindowBytes),
       maxStreamBytes: self.configuration.streamWindowBytes,
       connectionBytes: self.configuration.connectionWindowBytes)
-    self.input = .allocate(byteCount: 0, alignment: 1)
   }
 
-  deinit { self.input.deallocate() }
-
-  // MARK: Coming about
+  // MARK: Connecting
 
   func start() {
     let deadline = ContinuousClock.now + self.configuration.connectTimeout
@@ -76,10 +66,8 @@ final class Connection: @unchecked Sendable {
   }
 
   private func begin(on stream: any ByteStream, deadline: ContinuousClock.Instant) {
-    self.stream = stream
+    self.wire = Wire(stream)
     self.phase = .opening
-    self.input.deallocate()
-    self.input = .allocate(byteCount: Self.receiveByteCount, alignment: 16)
     self.timer = self.loop.schedule(at: deadline) { [weak self] in
       self?.end(
         TLSError(.timedOut, "the server accepted the connection, but sent no HTTP/2 frame in time"))
@@ -103,7 +91,7 @@ final class Connection: @unchecked Sendable {
     self.advance()
   }
 
-  private func becameReady() {
+  func becameReady() {
     guard case .opening = self.phase else { return }
     self.phase = .ready
     if let timer = self.timer { self.loop.cancel(timer) }
@@ -137,9 +125,9 @@ final class Connection: @unchecked Sendable {
     }
   }
 
-  // MARK: Going
+  // MARK: Closing
 
-  /// Says goodbye and closes; streams must be gone.
+  /// Sends GOAWAY and closes; streams must be gone.
   func close() {
     self.attempt { try $0.goAway() }
     self.writeAvailable()
@@ -190,17 +178,16 @@ final class Connection: @unchecked Sendable {
     self.phase = .closed
     if let timer = self.timer { self.loop.cancel(timer) }
     self.timer = nil
-    if let stream = self.stream {
-      self.loop.deregister(stream.descriptor)
-      // A farewell that the peer cannot receive any more is not missed.
-      _ = try? stream.shutdown()
+    if let wire = self.wire {
+      self.loop.deregister(wire.descriptor)
+      wire.shutdown()
     }
-    self.stream = nil
+    self.wire = nil
     self.session = nil
     self.touched.removeAll()
   }
 
-  private func drain() {
+  func drain() {
     guard !self.isDraining else { return }
     guard case .ready = self.phase else {
       self.end(TLSError(.connectionLost, self.farewell ?? "the server accepts no streams"))
@@ -269,12 +256,12 @@ final class Connection: @unchecked Sendable {
     self.scheduleAdvance()
   }
 
-  private func remove(_ stream: ClientStream, _ id: Int32) {
+  func remove(_ stream: ClientStream, _ id: Int32) {
     self.streams[id] = nil
     stream.id = nil
   }
 
-  private func touch(_ stream: ClientStream) {
+  func touch(_ stream: ClientStream) {
     guard !stream.isTouched else { return }
     stream.isTouched = true
     self.touched.append(stream)
@@ -291,36 +278,19 @@ final class Connection: @unchecked Sendable {
 
   private func readAvailable() {
     for _ in 0..<Self.readsInARow {
-      guard let stream = self.stream else { return }
-      var filled = 0
-      var isClosed = false
-      do {
-        filling: while filled < self.input.count {
-          switch try stream.read(
-            into: UnsafeMutableRawBufferPointer(rebasing: self.input[filled...]))
-          {
-          case .done(let count): filled += count
-          case .wantsRead, .wantsWrite: break filling
-          case .closed:
-            isClosed = true
-            break filling
-          }
-        }
-      } catch {
+      guard let wire = self.wire else { return }
+      let input: Wire.Input
+      do { input = try wire.read { self.received($0) } } catch {
         self.end(error)
         return
       }
-      if filled > 0 {
-        self.received(UnsafeRawBufferPointer(rebasing: self.input[..<filled]))
-      }
-      if isClosed {
-        self.end(TLSError(.connectionLost, "the peer closed it"))
+      if input.isClosed {
+        self.end(TLSError(.connectionLost, "the server closed it"))
         return
       }
-      guard filled == self.input.count else { return }
+      guard input.isFull else { return }
     }
-    // epoll does not know of bytes that TLS has read ahead.
-    if self.stream?.hasBufferedInput == true { self.loop.execute { self.readAvailable() } }
+    if self.wire?.hasBufferedInput == true { self.loop.execute { self.readAvailable() } }
   }
 
   private func received(_ bytes: UnsafeRawBufferPointer) {
@@ -376,28 +346,13 @@ final class Connection: @unchecked Sendable {
   }
 
   private func writeAvailable() {
-    guard let stream = self.stream, let session = self.session else { return }
+    guard let wire = self.wire, let session = self.session else { return }
     do {
-      var isBlocked = false
-      while !isBlocked {
-        if self.outputOffset == self.output.count {
-          self.output.removeAll(keepingCapacity: true)
-          self.outputOffset = 0
-          try session.send(into: &self.output, limit: Self.sendByteCount)
-          if self.output.isEmpty { break }
-        }
-        let step = try self.output.withUnsafeBytes {
-          try stream.write(UnsafeRawBufferPointer(rebasing: $0[self.outputOffset...]))
-        }
-        switch step {
-        case .done(let count): self.outputOffset += count
-        case .wantsRead, .wantsWrite, .closed: isBlocked = true
-        }
-      }
+      let isDone = try wire.write(from: session)
       try self.loop.update(
-        stream.descriptor, interest: isBlocked ? [.readable, .writable] : .readable)
+        wire.descriptor, interest: isDone ? .readable : [.readable, .writable])
     } catch {
-      // The peer may have said why before it closed: that is read first.
+      // The server may have sent its reason before it closed: that is read first.
       self.loop.execute {
         self.readAvailable()
         self.end(TLSError(endingConnection: error))
@@ -409,98 +364,5 @@ final class Connection: @unchecked Sendable {
   private func attempt(_ body: (HTTP2Session) throws -> Void) {
     guard let session = self.session else { return }
     do { try body(session) } catch { self.end(TLSError(endingConnection: error)) }
-  }
-}
-
-// MARK: Events
-
-extension Connection {
-  private func handle(_ event: HTTP2Event) {
-    switch event {
-    case .headers(let id, let fields, let endsStream):
-      guard let stream = self.streams[id] else { return }
-      let hadResponded = stream.machine.hasResponded
-      self.perform(stream.machine.receivedHeaders(fields, endsStream: endsStream), on: stream, id)
-      if !hadResponded, stream.machine.hasResponded {
-        self.connections.answered(self)
-        stream.forgetSentMessages()
-      }
-    case .data(let id, let bytes): self.received(bytes, on: id)
-    case .endOfStream(let id):
-      guard let stream = self.streams[id] else { return }
-      self.perform(stream.machine.receivedEndOfStream(), on: stream, id)
-    case .headersTooLong(let id):
-      guard let stream = self.streams[id] else { return }
-      let error = RPCError(
-        code: .resourceExhausted,
-        message: "The server sent header fields of more than "
-          + "\(self.configuration.maxHeaderListBytes) bytes.")
-      self.perform(stream.machine.closed(error), on: stream, id)
-    case .streamClosed(let id, let errorCode):
-      self.finished.remove(id)
-      if let stream = self.streams[id] { self.closed(stream, id, errorCode) }
-    case .requestSent(let id): self.streams[id]?.isSent = true
-    case .requestNotSent(let id):
-      guard let stream = self.streams[id] else { return }
-      self.remove(stream, id)
-      let reason = self.farewell.map { ": \($0)" } ?? ""
-      self.connections.replay(
-        stream,
-        error: RPCError(
-          code: .unavailable,
-          message: "\(self.configuration.endpoint) accepts no more streams\(reason)."))
-    case .settings: self.becameReady()
-    case .pingAcknowledged: self.keepalive?.pingAcknowledged(jitter: .random(in: 0...1))
-    case .goAway(let errorCode, let debugText):
-      let reason = debugText.isEmpty ? "" : ": '\(debugText)'"
-      self.connections.keepalivePace.peerLeft(errorCode: errorCode)
-      self.farewell = "the server sent GOAWAY (\(errorCode)\(reason))"
-      self.drain()
-    }
-  }
-
-  private func received(_ bytes: UnsafeRawBufferPointer, on id: Int32) {
-    guard let stream = self.streams[id] else {
-      self.windows.received(bytes.count, on: nil)
-      return
-    }
-    self.windows.received(bytes.count, on: stream.key)
-    self.touch(stream)
-    let result = stream.machine.receivedData(bytes) { message in
-      self.windows.completed(message.wireByteCount, on: stream.key)
-      stream.undelivered.append(.message(message))
-    }
-    self.perform(result, on: stream, id)
-  }
-
-  private func closed(_ stream: ClientStream, _ id: Int32, _ errorCode: HTTP2ErrorCode) {
-    let error = RPCError(streamResetWith: errorCode)
-    if errorCode == .refusedStream, !stream.machine.hasResponded {
-      self.remove(stream, id)
-      self.connections.replay(stream, error: error)
-    } else {
-      self.perform(stream.machine.closed(error), on: stream, id)
-      self.finished.remove(id)
-    }
-  }
-
-  private func perform(
-    _ result: StreamStateMachine.OnEvent, on stream: ClientStream, _ id: Int32
-  ) {
-    switch result {
-    case .none: return
-    case .metadata(let metadata):
-      stream.undelivered.append(.metadata(metadata))
-      self.windows.grow(stream.key)
-      self.touch(stream)
-      return
-    case .status(let status, let metadata):
-      stream.finish(stream.undelivered + [.status(status, metadata)])
-    case .fail(let error): stream.fail(error, parts: stream.undelivered)
-    }
-    stream.undelivered.removeAll()
-    self.remove(stream, id)
-    // Until the event that the stream is closed: the request may still be under way.
-    self.finished.insert(id)
   }
 }
