@@ -8,7 +8,7 @@ package struct RecordFold {
   package let columnCount: Int
   /// Columns of records that were not flattened, whose values in updates hold only what the update
   /// changed. By index; empty when there are none.
-  private let isCompound: [Bool]
+  let isCompound: [Bool]
   /// Deleted rows are removed, leaving a tombstone; else they are marked.
   private let removesDeleted: Bool
   /// The rows are all there is of their records, from the first event on; else the table may hold
@@ -16,18 +16,14 @@ package struct RecordFold {
   private let isFromNothing: Bool
   private let metadata: MetadataFields
 
-  package private(set) var deltas: [RecordDelta] = []
+  package internal(set) var deltas: [RecordDelta] = []
   /// Row-major, `columnCount` per delta.
-  private var cells: [DeltaCell] = []
+  var cells: [DeltaCell] = []
   /// Values that were computed.
-  private var ownBytes: [UInt8] = []
-  private var pending: [PendingDiff] = []
-  /// Open addressing by hash of the record ID: index of the delta + 1.
-  private var slots: [Int32] = []
-  private let seed = UInt64.random(in: 0 ... .max)
+  var ownBytes: [UInt8] = []
+  var pending: [PendingDiff] = []
+  private var index = RecordIndex()
 
-  /// Diffs that may wait for values in the table: bounds what resolving them takes in memory.
-  static let maxPendingDiffs = 256
   /// Bytes of computed values for which the fold ends: a diff of some bytes makes a value of up to
   /// 131,072 characters.
   static let maxOwnByteCount = 8 << 20
@@ -55,15 +51,6 @@ package struct RecordFold {
     }
   }
 
-  private struct PendingDiff {
-    var offset: UInt32
-    var count: Int32
-    /// The diff that is to be applied to this one's result; -1: none.
-    var next: Int32
-    /// Not a diff, but an object with the parts of a compound that changed.
-    var isParts: Bool
-  }
-
   package init(columns: [TableColumn], removesDeleted: Bool) {
     self.init(
       columns: columns, removesDeleted: removesDeleted, isFromNothing: false, metadata: .history)
@@ -87,17 +74,17 @@ package struct RecordFold {
     self.cells.removeAll(keepingCapacity: true)
     self.ownBytes.removeAll(keepingCapacity: true)
     self.pending.removeAll(keepingCapacity: true)
-    self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
+    self.index.removeAll()
   }
 
   /// Forgets all deltas, keeping the memory that they needed.
   mutating func removeAllKeepingWhatIsUsed() {
-    if self.deltas.isEmpty { self.slots = [] }
+    if self.deltas.isEmpty { self.index.removeAllAndMemory() }
     self.deltas.removeAllKeepingWhatIsUsed()
     self.cells.removeAllKeepingWhatIsUsed()
     self.ownBytes.removeAllKeepingWhatIsUsed()
     self.pending.removeAllKeepingWhatIsUsed()
-    self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
+    self.index.removeAll()
   }
 
   /// Folds rows into the deltas. The buffer must be that of the rows folded since `removeAll` or
@@ -111,7 +98,7 @@ package struct RecordFold {
     _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
   ) -> Int {
     precondition(buffer.columnCount <= self.columnCount, "rows of another table")
-    self.reserveSlots(self.deltas.count + rows.count, buffer)
+    self.reserveDeltas(self.deltas.count + rows.count, buffer)
     for index in rows {
       if !isSkipped.isEmpty && isSkipped[index - rows.lowerBound] { continue }
       let row = buffer.rows[index]
@@ -168,6 +155,14 @@ package struct RecordFold {
     return true
   }
 
+  /// The deltas have to be in the table before more can be folded. Rows that are folded from
+  /// nothing have no other place to be.
+  var isFull: Bool {
+    guard !self.isFromNothing else { return false }
+    return self.ownBytes.count >= Self.maxOwnByteCount
+      || self.cells.count * MemoryLayout<DeltaCell>.stride >= Self.maxCellByteCount
+  }
+
   private mutating func replace(_ delta: Int, isPartial: Bool) {
     self.deltas[delta].isReplacement = true
     self.deltas[delta].isPartial = isPartial
@@ -190,123 +185,6 @@ package struct RecordFold {
       self.cells[target] =
         cell.isNull ? .null : .value(offset: cell.offset, count: cell.count, isOwn: false)
     }
-  }
-
-  /// The value is an object of a compound column: the parts it lacks stay as they are. (After an
-  /// image, which sets all columns to null first, it is all there is.)
-  private func holdsParts(_ cell: RowBuffer.Cell, _ buffer: RowBuffer) -> Bool {
-    guard !self.isCompound.isEmpty, self.isCompound[Int(cell.column)] else { return false }
-    return Self.withBytes(buffer, cell.offset, cell.count) { CompoundValue.isObject($0) }
-  }
-
-  // MARK: - Long-text diffs and parts of compounds
-
-  private mutating func patch(
-    _ delta: Int, _ index: Int, with diff: RowBuffer.Cell, _ buffer: RowBuffer
-  ) {
-    let cell = self.cells[index]
-    if cell.isSet, !diff.isDiff {
-      self.mergeParts(index, of: diff, buffer)
-      return
-    }
-    if cell.isSet {
-      self.cells[index].isStale = true
-      guard !cell.isNull else { return }
-      let new = self.withValue(cell, buffer) { previous in
-        Self.withBytes(buffer, diff.offset, diff.count) { TextDiff.apply($0, to: previous) }
-      }
-      if let new { self.cells[index] = self.own(new) }
-      return
-    }
-    let entry = Int32(self.pending.count)
-    self.pending.append(
-      PendingDiff(offset: diff.offset, count: diff.count, next: -1, isParts: !diff.isDiff))
-    guard cell.isPending else {
-      self.cells[index] = .pending(Int(entry))
-      self.deltas[delta].pendingDiffCount += 1
-      return
-    }
-    var last = Int(cell.offset)
-    while self.pending[last].next >= 0 { last = Int(self.pending[last].next) }
-    self.pending[last].next = entry
-  }
-
-  /// Puts the parts that a row has into a value that is known.
-  private mutating func mergeParts(
-    _ index: Int, of row: RowBuffer.Cell, _ buffer: RowBuffer
-  ) {
-    let known = self.cells[index]
-    let merged =
-      known.isNull
-      ? nil
-      : self.withValue(known, buffer) { base in
-        Self.withBytes(buffer, row.offset, row.count) {
-          CompoundValue.merged($0, into: base)
-        }
-      }
-    self.cells[index] =
-      merged.map { self.own($0) } ?? .value(offset: row.offset, count: row.count, isOwn: false)
-    self.cells[index].isStale = known.isStale
-  }
-
-  /// So many diffs wait for values in the table that they have to be resolved first.
-  var awaitsValues: Bool { self.pending.count >= Self.maxPendingDiffs }
-
-  /// The deltas have to be in the table before more can be folded. Rows that are folded from
-  /// nothing have no other place to be.
-  var isFull: Bool {
-    guard !self.isFromNothing else { return false }
-    return self.ownBytes.count >= Self.maxOwnByteCount
-      || self.cells.count * MemoryLayout<DeltaCell>.stride >= Self.maxCellByteCount
-  }
-
-  /// All diffs are resolved.
-  mutating func endResolving() {
-    precondition(self.deltas.allSatisfy { $0.pendingDiffCount == 0 }, "a diff without a value")
-    self.pending.removeAll(keepingCapacity: true)
-  }
-
-  /// True when the column of the delta waits for the value in the table: it has diffs, or parts.
-  package func isPending(_ delta: Int, column: Int) -> Bool {
-    self.cells[delta * self.columnCount + column].isPending
-  }
-
-  /// Applies the diffs and the parts that wait for the column's value in the table.
-  ///
-  /// - Parameter base: nil when the row is not there or its value is null.
-  package mutating func resolve(
-    _ delta: Int, column: Int, base: UnsafeBufferPointer<UInt8>?, _ buffer: RowBuffer
-  ) {
-    let index = delta * self.columnCount + column
-    guard self.cells[index].isPending else { return }
-    var entry = Int(self.cells[index].offset)
-    var value: [UInt8]?
-    var isStale = false
-    while entry >= 0 {
-      let diff = self.pending[entry]
-      let new: [UInt8]? = Self.withBytes(buffer, diff.offset, diff.count) { change in
-        func apply(to base: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-          diff.isParts
-            ? CompoundValue.merged(change, into: base) ?? Array(change)
-            : TextDiff.apply(change, to: base)
-        }
-        if let value { return value.withUnsafeBufferPointer { apply(to: $0) } }
-        return base.map { apply(to: $0) } ?? (diff.isParts ? Array(change) : nil)
-      }
-      isStale = new == nil || isStale && diff.isParts
-      value = new ?? value
-      entry = Int(diff.next)
-    }
-    self.cells[index] = value.map { self.own($0) } ?? .kept
-    self.cells[index].isStale = isStale
-    self.deltas[delta].pendingDiffCount -= 1
-  }
-
-  /// A cell with a value of our own.
-  private mutating func own(_ value: some Collection<UInt8>) -> DeltaCell {
-    let offset = UInt32(self.ownBytes.count)
-    self.ownBytes.append(contentsOf: value)
-    return .value(offset: offset, count: Int32(value.count), isOwn: true)
   }
 
   // MARK: - Reading
@@ -341,7 +219,7 @@ package struct RecordFold {
     }
   }
 
-  private static func withBytes<Result>(
+  static func withBytes<Result>(
     _ buffer: RowBuffer, _ offset: UInt32, _ count: Int32,
     _ body: (UnsafeBufferPointer<UInt8>) -> Result
   ) -> Result {
@@ -414,46 +292,32 @@ package struct RecordFold {
     self.deltas.append(delta)
     self.cells.append(contentsOf: cells)
     self.ownBytes = bytes
-    self.slots[self.freeSlot(bytes[delta.recordID])] = 1
+    self.index.insert(0, id: bytes[delta.recordID])
   }
 
   // MARK: - Finding a record's delta
 
   package func recordID(_ delta: Int, _ buffer: RowBuffer) -> String {
+    String(decoding: self.idBytes(delta, buffer), as: UTF8.self)
+  }
+
+  private func idBytes(_ delta: Int, _ buffer: RowBuffer) -> ArraySlice<UInt8> {
     let delta = self.deltas[delta]
-    return String(
-      decoding: (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID], as: UTF8.self)
+    return (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID]
   }
 
   /// The delta of a record ID.
   func index(of id: UnsafeBufferPointer<UInt8>, _ buffer: RowBuffer) -> Int? {
-    guard !self.slots.isEmpty else { return nil }
-    var slot = self.firstSlot(id)
-    while self.slots[slot] != 0 {
-      let index = Int(self.slots[slot]) - 1
-      let delta = self.deltas[index]
-      if (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID].elementsEqual(id) {
-        return index
-      }
-      slot = (slot + 1) & (self.slots.count - 1)
-    }
-    return nil
+    self.index.delta(of: id) { self.idBytes($0, buffer).elementsEqual(id) }
   }
 
   private mutating func findOrInsert(
     _ row: RowBuffer.Row, _ index: Int, _ buffer: RowBuffer
   ) -> (delta: Int, isNew: Bool) {
     let id = buffer.bytes[row.recordID]
-    var slot = self.firstSlot(id)
-    while self.slots[slot] != 0 {
-      let delta = Int(self.slots[slot]) - 1
-      let known = self.deltas[delta]
-      if (known.isIDOwn ? self.ownBytes : buffer.bytes)[known.recordID].elementsEqual(id) {
-        return (delta, false)
-      }
-      slot = (slot + 1) & (self.slots.count - 1)
-    }
-    self.slots[slot] = Int32(self.deltas.count + 1)
+    let known = self.index.delta(of: id) { self.idBytes($0, buffer).elementsEqual(id) }
+    if let known { return (known, false) }
+    self.index.insert(self.deltas.count, id: id)
     self.deltas.append(
       RecordDelta(
         recordID: row.recordID, row: row, index: index, isReplacement: self.isFromNothing))
@@ -462,29 +326,9 @@ package struct RecordFold {
     return (self.deltas.count - 1, true)
   }
 
-  /// At most half of the slots are ever taken.
-  private mutating func reserveSlots(_ count: Int, _ buffer: RowBuffer) {
-    guard count * 2 > self.slots.count else { return }
-    var capacity = 64
-    while capacity < count * 2 { capacity *= 2 }
-    self.slots = Array(repeating: 0, count: capacity)
-    for (index, delta) in self.deltas.enumerated() {
-      let id = (delta.isIDOwn ? self.ownBytes : buffer.bytes)[delta.recordID]
-      self.slots[self.freeSlot(id)] = Int32(index + 1)
-    }
-  }
-
-  private func freeSlot(_ id: ArraySlice<UInt8>) -> Int {
-    var slot = self.firstSlot(id)
-    while self.slots[slot] != 0 { slot = (slot + 1) & (self.slots.count - 1) }
-    return slot
-  }
-
-  /// Seeded per fold: who chooses record IDs cannot make them collide.
-  private func firstSlot(_ id: some Sequence<UInt8>) -> Int {
-    var hash = self.seed
-    for byte in id { hash = (hash ^ UInt64(byte)) &* 0x9E37_79B9_7F4A_7C15 }
-    hash ^= hash >> 32
-    return Int(truncatingIfNeeded: hash) & (self.slots.count - 1)
+  private mutating func reserveDeltas(_ count: Int, _ buffer: RowBuffer) {
+    guard self.index.needsRoom(for: count) else { return }
+    self.index.removeAllReserving(count)
+    for delta in self.deltas.indices { self.index.insert(delta, id: self.idBytes(delta, buffer)) }
   }
 }
