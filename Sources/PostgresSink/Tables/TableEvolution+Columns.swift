@@ -1,0 +1,244 @@
+internal import Pipeline
+internal import PostgresClient
+
+// Which column a field of the layout gets, and the statements that make it.
+extension TableEvolution {
+  mutating func place(_ field: TableMapping.Field) throws(PostgresError) {
+    if let registered = self.registered(field.name) {
+      let isOfType = field.acceptedTypes.contains { type in
+        registered.sqlType == type.sqlName
+          || self.state.tables.contains { $0.column(field.name)?.typeOID == type.oid }
+      }
+      if !isOfType {
+        try self.changeType(field)
+        return
+      }
+    }
+    try self.use(field, field.name)
+  }
+
+  private func registered(_ name: String) -> TableState.Registered? {
+    for table in self.state.tables {
+      if let found = table.registered[name] { return found }
+    }
+    return nil
+  }
+
+  /// Takes a column for a field; adds it to the tables that lack it.
+  private mutating func use(_ field: TableMapping.Field, _ name: String) throws(PostgresError) {
+    var found: (type: TableState.Column, table: TableState)?
+    for table in self.state.tables {
+      guard let column = table.column(name) else { continue }
+      if let found, !found.type.hasForm(of: column) {
+        throw PostgresError(
+          .configuration,
+          "postgres: column \(SQLIdentifier.quoted(name)) is \(found.type.sqlType) in "
+            + "\(found.table.qualifiedName) but \(column.sqlType) in \(table.qualifiedName); "
+            + "alter one of them")
+      }
+      found = (column, table)
+    }
+    var type = field.type
+    if let found {
+      guard let actual = PostgresType(oid: found.type.typeOID), field.canBeWritten(as: actual)
+      else {
+        throw PostgresError(
+          .configuration,
+          "postgres: column \(SQLIdentifier.quoted(name)) of \(found.table.qualifiedName) is "
+            + "\(found.type.sqlType), as which field \(field.path) (\(field.type.sqlName)) cannot "
+            + "be written; alter or rename the column")
+      }
+      type = actual
+    }
+    for index in self.state.tables.indices {
+      if self.state.tables[index].column(name) != nil {
+        self.registerIfUnknown(field, name, type, in: index)
+        continue
+      }
+      switch self.configuration.contract {
+      case .discard where !self.state.tables[index].isNew:
+        self.discard(field)
+        return
+      case .freeze where !self.state.tables[index].isNew:
+        self.missing.append(
+          "column \(SQLIdentifier.quoted(name)) \(type.sqlName) in "
+            + "\(self.state.tables[index].qualifiedName) for field \(field.path)")
+      case .evolve, .freeze, .discard:
+        try self.add(
+          name, type, path: field.path, salesforceType: field.salesforceType, to: index)
+      }
+    }
+    self.noteCompound(field, name)
+    self.columnNames.append(name)
+  }
+
+  /// Notes that updates have parts of the column's value, so that rebuilding from history puts them
+  /// together as loading does.
+  private mutating func noteCompound(_ field: TableMapping.Field, _ name: String) {
+    guard case .record = field.content else { return }
+    for index in self.state.tables.indices {
+      guard let known = self.state.tables[index].registered[name], !known.isCompound else {
+        continue
+      }
+      self.state.tables[index].registered.change(name) { $0.isCompound = true }
+      self.note(self.state.tables[index], "compound", known.compoundNote)
+    }
+  }
+
+  private mutating func discard(_ field: TableMapping.Field) {
+    self.columnNames.append(nil)
+    if self.isFirstSight { self.discarded.append(field.path) }
+  }
+
+  /// The schema has another type for a column than it was made with. Values are never cast: the
+  /// new type gets the name, and the old column is kept under another.
+  private mutating func changeType(_ field: TableMapping.Field) throws(PostgresError) {
+    let others = self.state.tables.flatMap(\.registered).filter { column in
+      column.path == field.path && column.name != field.name
+    }
+    let earlier = field.acceptedTypes.lazy.compactMap { type in
+      others.first { $0.sqlType == type.sqlName }
+    }.first
+    if let earlier, !self.isFirstSight {
+      // An event of an older schema, read again: it goes where its like went.
+      try self.use(field, earlier.name)
+      return
+    }
+    switch self.configuration.contract {
+    case .discard: self.discard(field)
+    case .freeze:
+      let old = self.registered(field.name)?.sqlType ?? ""
+      self.columnNames.append(nil)
+      self.missing.append(
+        "column \(SQLIdentifier.quoted(field.name)) as \(field.type.sqlName) for field "
+          + "\(field.path): it is \(old)")
+    case .evolve:
+      let kept = self.nameForOld(field.name)
+      for index in self.state.tables.indices {
+        self.rename(field.name, to: kept, in: index)
+        if let earlier { self.rename(earlier.name, to: field.name, in: index) }
+      }
+      try self.use(field, field.name)
+    }
+  }
+
+  /// `amount__float8`, or with a number behind it when that is taken.
+  private func nameForOld(_ name: String) -> String {
+    let type = self.registered(name).flatMap { PostgresType(rawValue: $0.sqlType) }
+    let base = "\(name)__\(type?.shortName ?? "old")"
+    var number = 1
+    while true {
+      let candidate = SQLIdentifier.shortened(number == 1 ? base : "\(base)_\(number)")
+      let isTaken = self.state.tables.contains { table in
+        table.column(candidate) != nil || table.registered[candidate] != nil
+      }
+      if !isTaken { return candidate }
+      number += 1
+    }
+  }
+
+  // MARK: Statements
+
+  mutating func add(
+    _ name: String, _ type: PostgresType, path: String, salesforceType: String?, to index: Int
+  ) throws(PostgresError) {
+    let table = self.state.tables[index]
+    let column = SQLIdentifier.quoted(name)
+    if self.creations[index] != nil {
+      self.creations[index]?.fields.append("\(column) \(type.sqlName)")
+    } else {
+      self.statements.append(
+        "ALTER TABLE \(table.qualifiedName) ADD COLUMN \(column) \(type.sqlName)")
+      self.note(table, "add_column", "\(name) \(type.sqlName) for \(path)")
+      self.changes.append(
+        "column \(column) \(type.sqlName) added to \(table.qualifiedName)"
+          + (try self.returning(name, to: table)))
+    }
+    if let salesforceType {
+      self.statements.append(
+        "COMMENT ON COLUMN \(table.qualifiedName).\(column) IS "
+          + SQLIdentifier.literal(salesforceType))
+    }
+    self.state.tables[index].columns.append(
+      TableState.Column(name: name, typeOID: type.oid, sqlType: type.sqlName))
+    self.register(name, type, path, salesforceType, in: index)
+  }
+
+  /// What becomes of the earlier rows of a column that somebody has dropped, as the end of a
+  /// sentence; empty for a column that was not there before.
+  ///
+  /// - Throws: `PostgresError` (lostTable) when the values cannot be had from anywhere.
+  private mutating func returning(
+    _ name: String, to table: TableState
+  ) throws(PostgresError) -> String {
+    guard table.registered[name] != nil else { return "" }
+    // Columns that have just been made have no number.
+    let isInHistory = self.state.tables.contains {
+      $0.kind == .history && ($0.column(name)?.number ?? 0) > 0
+    }
+    guard table.kind == .current, isInHistory else {
+      guard self.acceptsMissing else { throw table.missing(column: name) }
+      return " again, where it was dropped; rows from before have no value in it"
+    }
+    self.note(table, Rebuilding.begun, "column \(name) was gone")
+    return " again, where it was dropped, and is filled from the history"
+  }
+
+  private mutating func registerIfUnknown(
+    _ field: TableMapping.Field, _ name: String, _ type: PostgresType, in index: Int
+  ) {
+    guard self.state.tables[index].registered[name] == nil else { return }
+    self.note(self.state.tables[index], "adopt_column", "\(name) \(type.sqlName) for \(field.path)")
+    self.register(name, type, field.path, field.salesforceType, in: index)
+  }
+
+  private mutating func register(
+    _ name: String, _ type: PostgresType, _ path: String, _ salesforceType: String?, in index: Int
+  ) {
+    let table = self.state.tables[index]
+    if self.state.tables[index].registered.change(name, { $0.sqlType = type.sqlName }) {
+      // Registered, but its column was dropped by hand: it keeps its place.
+      self.statements.append(
+        self.bookkeeping.retype(column: name, of: table.name, sqlType: type.sqlName))
+      return
+    }
+    let ordinal = (table.registered.last?.ordinal ?? 0) + 1
+    let column = TableState.Registered(
+      name: name, ordinal: ordinal, path: path, salesforceType: salesforceType,
+      sqlType: type.sqlName)
+    self.state.tables[index].registered.append(column)
+    self.statements.append(
+      self.bookkeeping.register(column, of: table.name, schemaID: self.mapping.schemaID))
+  }
+
+  mutating func rename(_ name: String, to newName: String, in index: Int) {
+    self.finishCreation(index)
+    let table = self.state.tables[index]
+    if self.state.tables[index].columns.change(name, { $0.name = newName }) {
+      let (from, to) = (SQLIdentifier.quoted(name), SQLIdentifier.quoted(newName))
+      self.statements.append("ALTER TABLE \(table.qualifiedName) RENAME COLUMN \(from) TO \(to)")
+      self.note(table, "rename_column", "\(name) to \(newName)")
+      self.changes.append("column \(from) of \(table.qualifiedName) renamed to \(to)")
+      if table.kind == .current, table.column(name)?.typeOID == PostgresType.text.oid {
+        let names = [name, newName].map { SQLIdentifier.literal($0) }
+        self.statements.append(
+          "UPDATE \(table.qualifiedName) SET _stale_fields = array_replace(_stale_fields, "
+            + "\(names[0]), \(names[1])) WHERE \(names[0]) = ANY (_stale_fields)")
+      }
+    }
+    self.renameRegistered(name, to: newName, in: index)
+  }
+
+  mutating func renameRegistered(_ name: String, to newName: String, in index: Int) {
+    let table = self.state.tables[index]
+    guard self.state.tables[index].registered.change(name, { $0.name = newName }) else { return }
+    self.statements.append(self.bookkeeping.rename(column: name, of: table.name, to: newName))
+  }
+}
+
+extension TableMapping.Field {
+  fileprivate func canBeWritten(as type: PostgresType) -> Bool {
+    let column = Column(name: self.name, path: [self.path], content: self.content)
+    return CellEncoding.operation(from: column, to: type) != nil
+  }
+}
