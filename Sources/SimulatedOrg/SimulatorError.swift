@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A failure of the simulator itself (files, sockets, certificates), as opposed to what it answers to clients.
 public struct SimulatorError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
@@ -22,4 +24,11 @@ public struct SimulatorError: Error, Sendable, CustomStringConvertible {
   }
 
   public var description: String { self.message }
+}
+
+extension SimulatorError {
+  /// - Parameter call: for example `open("/x")`. `errno` is read here.
+  package static func system(_ call: String, errno code: Int32 = errno) -> SimulatorError {
+    SimulatorError(.system, "\(call): \(String(cString: strerror(code)))")
+  }
 }

@@ -20,7 +20,7 @@ extension CurrentTable {
     init(_ table: TableDefinition, removesDeleted: Bool, maskCount: Int) {
       let name = table.qualifiedName
       let delta = DeltaTable.name
-      let tombstones = TombstoneTable.qualifiedName(schema: table.schema)
+      let tombstones = Tombstones.qualifiedName(schema: table.schema)
       let entity = SQLIdentifier.literal(table.entity)
       let isTombstoned = "x.entity = \(entity) AND x.id = d.id"
       let isEarlier = "(t._epoch, t._ordinal) < (d._first_epoch, d._first_ordinal)"
@@ -86,10 +86,10 @@ extension CurrentTable {
           AND \(isEarlier) AND \(Self.has(.removed)))
           """,
           """
-          buried AS (INSERT INTO \(tombstones) AS x (\(TombstoneTable.columns)) \
+          buried AS (INSERT INTO \(tombstones) AS x (\(Tombstones.columns)) \
           SELECT \(entity), d.id, d._epoch, d._ordinal, d._deleted_at FROM \(delta) AS d \
           WHERE \(Self.has(.removed)) AND NOT EXISTS (SELECT FROM \(name) AS t WHERE t.id = d.id \
-          AND NOT \(isEarlier)) \(TombstoneTable.onConflict) \
+          AND NOT \(isEarlier)) \(Tombstones.onConflict) \
           WHERE (x.epoch, x.ordinal) < (excluded.epoch, excluded.ordinal) RETURNING 1)
           """,
         ]
@@ -136,7 +136,7 @@ extension CurrentTable {
     ) -> String {
       let name = table.qualifiedName
       let delta = DeltaTable.name
-      let tombstones = TombstoneTable.qualifiedName(schema: table.schema)
+      let tombstones = Tombstones.qualifiedName(schema: table.schema)
       let entity = SQLIdentifier.literal(table.entity)
       let pairs = zip(columns, values).dropFirst()
       let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
@@ -168,9 +168,9 @@ extension CurrentTable {
           WHERE t.id = d.id AND \(Self.has(.removed)) RETURNING 1)
           """,
           """
-          buried AS (INSERT INTO \(tombstones) AS x (\(TombstoneTable.columns)) \
+          buried AS (INSERT INTO \(tombstones) AS x (\(Tombstones.columns)) \
           SELECT \(entity), d.id, d._epoch, d._ordinal, d._deleted_at FROM \(delta) AS d \
-          WHERE \(Self.has(.removed)) \(TombstoneTable.onConflict))
+          WHERE \(Self.has(.removed)) \(Tombstones.onConflict))
           """,
         ]
         sum += " + (SELECT count(*) FROM removed)"
@@ -204,5 +204,18 @@ extension String {
   /// `%` stands for an expression.
   fileprivate func replacing(_ expression: String) -> String {
     self.split(separator: "%", omittingEmptySubsequences: false).joined(separator: expression)
+  }
+}
+
+/// Keys of records whose rows have been removed, so that a late change does not bring them back.
+private enum Tombstones {
+  static let columns = "entity, id, epoch, ordinal, commit_timestamp"
+  static let onConflict = """
+    ON CONFLICT (entity, id) DO UPDATE SET epoch = excluded.epoch, ordinal = excluded.ordinal, \
+    commit_timestamp = excluded.commit_timestamp
+    """
+
+  static func qualifiedName(schema: String) -> String {
+    Bookkeeping(schema: schema).qualified("_etl_tombstone")
   }
 }
