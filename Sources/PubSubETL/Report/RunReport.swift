@@ -123,7 +123,7 @@ struct RunReport: Sendable {
     return [
       "pipeline": .string(self.pipeline),
       "file": .string(self.file),
-      "version": .string(PubSubETL.version),
+      "version": .string(Program.version),
       "started_at": time(self.startedAt),
       "finished_at": time(self.finishedAt),
       "exit_code": .integer(self.exitCode.rawValue),

@@ -9,7 +9,7 @@ extension PipelineStatus {
     [
       "pipeline": .string(self.pipeline),
       "file": .string(self.file),
-      "version": .string(PubSubETL.version),
+      "version": .string(Program.version),
       "time": Self.time(self.now),
       "healthy": .boolean(self.problems.isEmpty),
       "exit_code": .integer(self.exitCode),

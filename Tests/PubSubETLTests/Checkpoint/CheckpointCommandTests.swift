@@ -29,7 +29,7 @@ struct CheckpointCommandTests {
   private func run(_ state: StateSample, _ arguments: String...) async throws -> Int32 {
     let file = state.configuration.file
     do {
-      var command = try PubSubETL.parseAsRoot(
+      var command = try Program.parseAsRoot(
         Array(arguments.prefix(2)) + [file] + Array(arguments.dropFirst(2)))
       guard var asynchronous = command as? any AsyncParsableCommand else {
         try command.run()
@@ -38,7 +38,7 @@ struct CheckpointCommandTests {
       try await asynchronous.run()
       return 0
     } catch {
-      return PubSubETL.exitCode(for: error).rawValue
+      return Program.exitCode(for: error).rawValue
     }
   }
 

@@ -15,7 +15,7 @@ struct DatabaseCheckpointTests {
   /// The exit code of `checkpoint …`.
   private func run(_ sample: DatabaseSample, _ arguments: String...) async throws -> Int32 {
     do {
-      var command = try PubSubETL.parseAsRoot(
+      var command = try Program.parseAsRoot(
         ["checkpoint", arguments[0], sample.configuration.file] + arguments.dropFirst())
       guard var asynchronous = command as? any AsyncParsableCommand else {
         try command.run()
@@ -24,7 +24,7 @@ struct DatabaseCheckpointTests {
       try await asynchronous.run()
       return 0
     } catch {
-      return PubSubETL.exitCode(for: error).rawValue
+      return Program.exitCode(for: error).rawValue
     }
   }
 

@@ -34,7 +34,7 @@ struct RunReportTests {
   func json() {
     #expect(
       self.report.json.text() == """
-        {"pipeline":"opps","file":"/etc/opps.json","version":"\(PubSubETL.version)",\
+        {"pipeline":"opps","file":"/etc/opps.json","version":"\(Program.version)",\
         "started_at":"2026-02-17T03:46:40.000Z","finished_at":"2026-02-17T04:03:15.000Z",\
         "exit_code":0,"reason":"caught_up","message":null,"start_clock":"own",\
         "topics":[{"topic":"/data/A","events":2,"rows":3,"delivered":2,"exported":2,"first_replay_id":"0001","last_replay_id":"0002",\

@@ -3,7 +3,7 @@ import CBuildInfo
 import TLSStream
 
 @main
-struct PubSubETL: AsyncParsableCommand {
+struct Program: AsyncParsableCommand {
   static let version = PUBSUB_ETL_VERSION
 
   static let configuration = CommandConfiguration(
