@@ -21,7 +21,8 @@ final class CurlTransfer: @unchecked Sendable {
   private static let globalInit: CURLcode = curl_global_init(ccurl_global_all)
 
   init(
-    request: HTTPRequest, url: HTTPURL, configuration: HTTPClient.Configuration, trust: CertificatePaths
+    request: HTTPRequest, url: HTTPURL, configuration: HTTPClient.Configuration,
+    trust: CertificatePaths
   ) {
     self.request = request
     self.url = url
