@@ -54,6 +54,10 @@ extension RecordBatch {
   /// Appends the record IDs of an event's rows, joined by commas. Together with the event's ID they
   /// identify it among events with one replay ID.
   package func appendRecordIDs(of event: Event, to joined: inout [UInt8]) {
+    if let recordIDs = event.recordIDs {
+      joined.append(contentsOf: self.bytes(recordIDs))
+      return
+    }
     let start = joined.count
     for index in event.firstRow..<event.firstRow + event.rowCount {
       let row = self.row(index)

@@ -62,6 +62,8 @@ public final class RecordBatch {
     public var kind: EventKind
     /// Place in the epoch, from 0; set by the runner.
     public var ordinal: Int64
+    /// The record IDs of all its rows, joined, when a stage has left rows out.
+    var recordIDs: Range?
 
     public init(
       firstRow: Int, rowCount: Int, replayID: Range, eventID: Range,
@@ -167,6 +169,13 @@ public final class RecordBatch {
     self.presence(ofRow: row).update(repeating: Presence.absent, count: self.stride)
     self.rows += 1
     return row
+  }
+
+  /// Puts a row in the place of an earlier one.
+  func moveRow(_ row: Int, to place: Int) {
+    guard row != place else { return }
+    self.cells(ofRow: place).update(from: self.cells(ofRow: row), count: self.slotCount)
+    self.presence(ofRow: place).update(from: self.presence(ofRow: row), count: self.stride)
   }
 
   /// Adds `count` copies of a row (fan-out over record IDs) and returns the index of the first.

@@ -9,7 +9,7 @@ extension PostgresConnection {
   /// The steps are libpq's asynchronous ones, since only then can the error's SQLSTATE be asked
   /// for: a wrong password and a server that is starting up differ in nothing else.
   static func connect(
-    _ configuration: PostgresConnectionConfiguration
+    _ configuration: PostgresConnectionConfiguration, givesUp: (() -> Bool)? = nil
   ) throws(PostgresError) -> OpaquePointer {
     guard let connection = Self.start(configuration) else {
       preconditionFailure("libpq: out of memory")
@@ -24,7 +24,7 @@ extension PostgresConnection {
     var wanted = Int16(POLLOUT)
     if PQstatus(connection) == CONNECTION_BAD { throw Self.refusal(connection) }
     polling: while true {
-      guard Self.poll(PQsocket(connection), wanted, by: deadline) != nil else {
+      guard Self.poll(PQsocket(connection), wanted, by: deadline, givesUp: givesUp) != nil else {
         throw .connectionLost(
           "no connection to \(Self.place(connection)) in time; is the server alive?")
       }
@@ -158,24 +158,29 @@ extension PostgresConnection {
     "DATATYPE NAME: ", "CONSTRAINT NAME: ", "LOCATION: ", "LINE ",
   ]
 
-  /// The events that have come, 0 for errors and such; nil when none came until `deadline`.
+  /// The events that have come, 0 for errors and such; nil when none came until `deadline`, or until
+  /// `givesUp`.
   static func poll(
-    _ socket: Int32, _ events: Int16, by deadline: ContinuousClock.Instant?
+    _ socket: Int32, _ events: Int16, by deadline: ContinuousClock.Instant?,
+    givesUp: (() -> Bool)?
   ) -> Int16? {
     while true {
-      var milliseconds: Int32 = -1
+      var milliseconds: Int32 = givesUp == nil ? 3_600_000 : 200
       if let deadline {
         let left = (deadline - .now).components
         guard left.seconds >= 0, left.attoseconds >= 0 else { return nil }
         // Rounded up, so that the last wait is not a busy one.
         milliseconds = Int32(
-          min(left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1, 3_600_000))
+          min(
+            left.seconds * 1000 + left.attoseconds / 1_000_000_000_000_000 + 1, Int64(milliseconds))
+        )
       }
       var descriptor = pollfd(fd: socket, events: events, revents: 0)
       let count = Glibc.poll(&descriptor, 1, milliseconds)
       if count > 0 { return descriptor.revents }
       // What poll itself refuses, libpq reports when it uses the socket.
       if count < 0, errno != EINTR { return 0 }
+      if let givesUp, givesUp() { return nil }
     }
   }
 }

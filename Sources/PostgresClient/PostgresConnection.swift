@@ -15,6 +15,8 @@ package final class PostgresConnection {
 
   let configuration: PostgresConnectionConfiguration
   var connection: OpaquePointer  // PGconn *
+  /// Asked while the server is waited for: true gives the connection up.
+  package var givesUp: (() -> Bool)?
   /// Given up: the server was silent for too long.
   private var isAbandoned = false
   /// The COPY that is under way, until its answer is taken.
@@ -51,7 +53,7 @@ package final class PostgresConnection {
   package func reset() throws(PostgresError) {
     self.isAbandoned = true
     _ = shutdown(PQsocket(self.connection), Int32(SHUT_RDWR))
-    let connection = try Self.connect(self.configuration)
+    let connection = try Self.connect(self.configuration, givesUp: self.givesUp)
     PQfinish(self.connection)
     self.connection = connection
     self.isAbandoned = false
@@ -207,7 +209,8 @@ package final class PostgresConnection {
   private func wait(
     _ events: Int16, by deadline: ContinuousClock.Instant?
   ) throws(PostgresError) -> Int16 {
-    let answer = Self.poll(PQsocket(self.connection), events, by: deadline)
+    let answer = Self.poll(
+      PQsocket(self.connection), events, by: deadline, givesUp: self.givesUp)
     guard let answer else {
       self.abandon()
       throw .connectionLost("the server has not answered in time; the connection is given up")

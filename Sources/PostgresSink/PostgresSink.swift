@@ -7,7 +7,8 @@ internal import PostgresClient
 ///
 /// Rows are kept in memory until their transaction is known to be committed. A lost connection, a
 /// deadlock, a server that restarts: the whole transaction is sent again. When the answer to `COMMIT`
-/// is lost, the row of the checkpoint tells whether it was done.
+/// is lost, the row of the checkpoint tells whether it was done. During a run nothing is waited for
+/// here: see `attempt`.
 package final class PostgresSink: Store {
   package let name: String
   /// Rows committed in this run.
@@ -18,6 +19,11 @@ package final class PostgresSink: Store {
   package var onRepair: ((String) -> Void)?
   /// Told about errors after which the same is tried again; `sqlState` nil where there is none.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
+  /// Asked while the database is waited for: true gives the connection up.
+  package var givesUp: (() -> Bool)? {
+    get { self.connection.givesUp }
+    set { self.connection.givesUp = newValue }
+  }
   /// Told when an attempt after such errors has worked.
   package var onRecovery: (() -> Void)?
 
@@ -34,17 +40,27 @@ package final class PostgresSink: Store {
   private var encoders = LayoutCache<(encoder: CopyEncoder, rows: PendingRows)>()
   /// In the order in which they came; of one topic and entity the last has the newest tables.
   private(set) var pending: [PendingRows] = []
-  /// Of events that could not become rows, or not be decoded.
-  var deadLetters: [(rows: PendingRows?, entity: String, entry: ResyncTable.Entry)] = []
-  /// Events that could not become rows.
-  var unencodable: [RefusedEvent] = []
+  /// Events of the open commit that could not become rows.
+  private var unwritable = UnwritableEvents()
+  /// The same of the sealed commit; nil while none is sealed.
+  private(set) var sealed: UnwritableEvents?
+  /// Events of the sealed commit that could not be decoded.
+  var undecodable: [UnwritableEvents.Letter] = []
   /// Rows that the database has refused in the transaction at hand.
   var refusedRows: [RefusedRow] = []
   /// What `prepare` has told of.
   var told: Set<EventPlace> = []
   var care = Care.none
+  /// Tables have been made or changed, and not filled from their histories.
+  private var hasUnfilledTables = false
   /// Rows have been sent before their transaction was complete.
   var isAhead = false
+  /// COMMIT has been sent, and not answered.
+  var isCommitInDoubt = false
+  /// Attempts in a row that have failed.
+  var failedAttempts = 0
+  /// What fails is not tried again here.
+  var isAttempt = false
   /// False from the first of these that failed until the end of its transaction.
   var maySendAhead = true
   /// Tables of each topic, stored with its position.
@@ -205,21 +221,39 @@ package final class PostgresSink: Store {
 
   package var isDue: Bool { ContinuousClock.now - self.renewedAt > .seconds(20) }
 
+  package func renewLease() throws {
+    guard self.connection.isConnected, self.connection.transactionStatus == .idle else { return }
+    // A failure shows at the next commit; whether it lasts, it does not tell.
+    try? self.checkpoint.renew(over: self.connection)
+    self.renewedAt = .now
+  }
+
   package var pendingByteCount: Int {
-    self.pending.reduce(0) { $0 + $1.buffer.byteCount }
+    self.pending.reduce(0) { $0 + $1.open.byteCount }
   }
 
   // MARK: Rows
 
+  package func isReady(for layout: RecordLayout) -> Bool { self.encoders[layout] != nil }
+
+  package func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
+    try self.attempt {
+      try self.makeEncoder(for: layout)
+      return .done
+    }
+  }
+
   package func write(_ batch: RecordBatch) throws {
-    let (encoder, rows) = try self.encoder(for: batch.layout)
+    guard let (encoder, rows) = self.encoders[batch.layout] else {
+      preconditionFailure("\(batch.layout.entity): written without being ready")
+    }
     // Other times are wrong, and say nothing of how far the tables are.
     let plausible = FedTables.plausibleCommits(latest: batch.latestCommit)
     for index in batch.events.indices {
       let event = batch.events[index]
       if let time = event.commitTimestamp, plausible.contains(time) { rows.note(commit: time) }
       do throws(RejectedValue) {
-        try encoder.append(event: index, of: batch, to: &rows.buffer)
+        try encoder.append(event: index, of: batch, to: &rows.open)
       } catch {
         self.refuse(event, of: batch, rows: rows, reason: "\(error)")
       }
@@ -230,7 +264,7 @@ package final class PostgresSink: Store {
   private func refuse(
     _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, reason: String
   ) {
-    self.unencodable.append(
+    self.unwritable.refused.append(
       RefusedEvent(
         topic: rows.topic, epoch: batch.epoch, ordinal: event.ordinal,
         reason: "sink '\(self.name)': \(reason)"))
@@ -240,38 +274,30 @@ package final class PostgresSink: Store {
     let recordIDs = CopyEncoder.recordIDs(of: event, in: batch)
     // An event without records is noted as well.
     for recordID in recordIDs.isEmpty ? [nil] : recordIDs {
-      self.deadLetters.append(
-        (
-          rows, rows.entity,
-          ResyncTable.Entry(
+      self.unwritable.letters.append(
+        UnwritableEvents.Letter(
+          rows: rows, entity: rows.entity,
+          entry: ResyncTable.Entry(
             .deadLetter, recordID: recordID, eventID: eventID,
             replayID: replayID, commitTimestamp: event.commitTimestamp,
-            epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)
-        ))
+            epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal)))
     }
   }
 
-  package func take(_ letter: DeadLetter) throws {
-    self.deadLetters.append(
-      (
-        nil, TopicName.entity(letter.topic),
-        ResyncTable.Entry(
-          .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex)
-      ))
-  }
-
-  private func encoder(
-    for layout: RecordLayout
-  ) throws -> (encoder: CopyEncoder, rows: PendingRows) {
-    if let known = self.encoders[layout] { return known }
+  /// Asks the database for the tables of a layout, makes or changes them.
+  private func makeEncoder(for layout: RecordLayout) throws {
+    if self.encoders[layout] != nil { return }
     try self.checkTopic(of: layout)
     let tables = try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
     if !tables.changes.isEmpty {
       // Names of what other layouts write to may be others now.
       self.encoders.removeAll { $0.rows.entity == layout.entity }
       for change in tables.changes { self.onNotice?(change) }
-      try self.fillTables()
+      self.hasUnfilledTables = true
     }
+    // Also what an attempt before this one has changed.
+    if self.hasUnfilledTables { try self.fillTables() }
+    self.hasUnfilledTables = false
     for field in tables.discarded {
       self.onNotice?("\(layout.entity): field \(field) has no column and is left out")
     }
@@ -293,9 +319,7 @@ package final class PostgresSink: Store {
     let encoder = CopyEncoder(
       layout: layout, tables: tables,
       numericHasInfinity: self.connection.serverVersion >= 140_000)
-    let made = (encoder: encoder, rows: rows)
-    self.encoders.insert(made, for: layout)
-    return made
+    self.encoders.insert((encoder, rows), for: layout)
   }
 
   /// Events of a record can be put in order within one topic only, and in a history those that two
@@ -352,78 +376,47 @@ package final class PostgresSink: Store {
 
   // MARK: Transactions
 
+  package var hasSealedCommit: Bool { self.sealed != nil }
+
+  package func seal(isLast: Bool) throws {
+    precondition(self.sealed == nil, "a commit is sealed while another one is on its way")
+    self.sealed = self.unwritable
+    self.unwritable = UnwritableEvents()
+    for rows in self.pending { rows.seal() }
+  }
+
   /// The transaction is committed: its rows are needed no more.
   func finishTransaction() {
     self.committedRowCount -= self.refusedRows.count
     for rows in self.pending {
-      self.committedRowCount += rows.buffer.rows.count
-      rows.removeAll()
+      self.committedRowCount += rows.sealed.rows.count
+      rows.removeSealed()
     }
     // Of tables that have changed only the newest is written to from now on.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
-    self.pending.removeAll { !used.contains(ObjectIdentifier($0)) }
-    self.deadLetters.removeAll()
-    self.unencodable.removeAll()
+    self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.open.rows.isEmpty }
+    self.sealed = nil
     self.refusedRows.removeAll()
     self.told.removeAll()
     self.care = .none
     self.isAhead = false
     self.maySendAhead = true
+    self.isCommitInDoubt = false
     self.renewedAt = .now
   }
+}
 
-  private static let delays: [Duration] = [
-    .milliseconds(50), .milliseconds(200), .milliseconds(500), .seconds(1), .seconds(2),
-    .seconds(4), .seconds(8), .seconds(8), .seconds(8),
-  ]
-
-  /// Does it again, on a new connection if need be, as long as that may help. `body` begins its own
-  /// transaction, but for rows sent ahead if the first attempt `continuesAhead`. An error of
-  /// `sqlState` is not waited out.
-  func retrying<Value>(
-    butFor sqlState: String? = nil, continuesAhead: Bool = false, _ body: () throws -> Value
-  ) throws -> Value {
-    var delays = Self.delays.makeIterator()
-    var isContinuing = continuesAhead && self.isAhead
-    var hasFailed = false
-    while true {
-      do {
-        try self.prepareAttempt(isContinuing: isContinuing)
-        isContinuing = false
-        let value = try body()
-        if hasFailed { self.onRecovery?() }
-        return value
-      } catch let error as PostgresError {
-        guard error.disposition == .retry, sqlState == nil || error.sqlState != sqlState,
-          let delay = delays.next()
-        else {
-          throw error
-        }
-        hasFailed = true
-        self.wait(delay, after: error)
-      }
-    }
+/// Events of a commit that have no rows.
+struct UnwritableEvents {
+  struct Letter {
+    /// Among whose rows the event stood; nil for one that could not be decoded.
+    var rows: PendingRows?
+    var entity: String
+    var entry: ResyncTable.Entry
   }
 
-  /// Leaves a connection without a transaction, but for that of rows sent ahead if it is continued.
-  /// Not compiled into each caller of `retrying`, as `wait` is not.
-  @inline(never)
-  private func prepareAttempt(isContinuing: Bool) throws {
-    if !self.connection.isConnected {
-      self.forgetAhead()
-      try self.connection.reset()
-    } else if !isContinuing {
-      if self.connection.transactionStatus != .idle { try self.rollBack() }
-      // A COMMIT that has failed leaves no transaction, and none of what was sent.
-      self.forgetAhead()
-    }
-  }
-
-  @inline(never)
-  private func wait(_ delay: Duration, after error: PostgresError) {
-    self.onRetry?(error.message, error.sqlState, delay)
-    let (seconds, attoseconds) = delay.components
-    var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-    nanosleep(&time, nil)
-  }
+  /// What `_etl_resync` is told.
+  var letters: [Letter] = []
+  /// Those that could not become rows.
+  var refused: [RefusedEvent] = []
 }

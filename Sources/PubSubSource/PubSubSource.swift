@@ -57,7 +57,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   /// Asks the runner for a clean stop. From any thread.
   public var interrupt: @Sendable () -> Void {
-    { [signals] in signals.post(.interrupted) }
+    { [signals] in signals.post(.interrupted, isUrgent: true) }
   }
 
   public func next(
@@ -65,6 +65,11 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   ) async -> SourceSignal<PubSubResponse>? {
     self.limitDecoders()
     return await self.signals.receive(until: deadline)
+  }
+
+  public func interruption(until deadline: ContinuousClock.Instant) async -> Bool {
+    // Nothing else is urgent.
+    await self.signals.receive(until: deadline, urgentOnly: true) != nil
   }
 
   public func stop() {

@@ -19,6 +19,11 @@ import Testing
   }
 
   @Test(
+    "A run whose database goes away goes on, hears signals, and loses nothing",
+    .enabled(if: ProofScript.programs != nil))
+  func outlivesOutages() throws { try ProofScript("outage_proof.py").run() }
+
+  @Test(
     "Through PgBouncer, over a change of schemas, beside second owners, read again from the start",
     .enabled(if: ProofScript.programs != nil))
   func survivesPooling() throws {

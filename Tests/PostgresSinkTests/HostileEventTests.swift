@@ -59,7 +59,7 @@ import Testing
     batch.addChange(
       "UPDATE", "bad", ordinal: run.ordinal, commitTimestamp: header.commitTimestamp,
       metadata: metadata)
-    try run.sink.write(batch)
+    try run.sink.take(batch)
     run.advance()
   }
 
@@ -143,7 +143,7 @@ import Testing
         MetadataSlot.recordID: .null, MetadataSlot.recordIDs: .text(#"["a,b","c\"d"]"#),
         MetadataSlot.commitNumber: .text("none"),
       ])
-    try run.sink.write(batch)
+    try run.sink.take(batch)
     run.advance()
     try run.commit()
     #expect(try run.noted().sorted() == ["a,b", "c\"d"])
@@ -161,7 +161,7 @@ import Testing
       for ordinal in ordinals {
         batch.addChange("UPDATE", "r", ordinal: ordinal, eventID: "")
       }
-      try run.sink.write(batch)
+      try run.sink.take(batch)
       try run.commit()
       run.sink.close()
       return run
@@ -204,7 +204,7 @@ import Testing
             events.append(to: batch, ordinal: run.ordinal)
             run.advance()
           }
-          try run.sink.write(batch)
+          try run.sink.take(batch)
         }
         try run.commit()
         try self.check(run, first..<run.ordinal, setting.mode)
@@ -229,7 +229,7 @@ import Testing
           sameEvents.append(to: batch, ordinal: again.ordinal)
           again.advance()
         }
-        try again.sink.write(batch)
+        try again.sink.take(batch)
       }
       try again.commit()
     }

@@ -173,7 +173,8 @@ package struct StreamPositions: Sendable {
     for store in self.stores.indices { self.stores[store].prove(completeThrough: time) }
   }
 
-  private var furthestBehind: Int {
+  /// The store for which the stream is resumed.
+  package var furthestBehind: Int {
     var behind = 0
     for store in self.stores.indices.dropFirst() where self.isAhead(behind, of: store) {
       behind = store

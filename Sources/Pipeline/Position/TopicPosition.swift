@@ -41,6 +41,8 @@ public struct TopicPosition: Sendable, Equatable {
   public var start: Start?
   /// Replay ID of the first event of the epoch; nil before one.
   package var first: ReplayID?
+  /// What stages remember of the events before this position.
+  public var memory: StageMemory = [:]
 
   /// A beginning chosen by hand.
   public enum Start: String, Sendable, CaseIterable { case earliest, latest }
@@ -130,6 +132,10 @@ extension TopicPosition {
     if self.holes > 0 { members.append(JSONMember("holes", .integer(self.holes))) }
     if let start { members.append(JSONMember("start", .string(start.rawValue))) }
     if let first { members.append(JSONMember("first", .string(first.hex))) }
+    if !self.memory.isEmpty {
+      let stages = self.memory.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value) }
+      members.append(JSONMember("stages", JSONValue(.object(stages))))
+    }
     return JSONValue(.object(members))
   }
 
@@ -191,6 +197,10 @@ extension TopicPosition {
       self.start = start
     }
     if let first = json["first"] { self.first = try replayID(first, "first") }
+    if let stages = json["stages"] {
+      guard let members = stages.members else { throw wrong("stages") }
+      self.memory = Dictionary(members.map { ($0.name, $0.value) }) { _, last in last }
+    }
   }
 }
 

@@ -55,10 +55,20 @@ package struct CommitPolicy: Sendable {
 
   package var deadline: ContinuousClock.Instant? { self.firstAt.map { $0 + self.limits.maxDelay } }
 
-  /// - Parameter now: when the commit had been made.
-  package mutating func committed(at now: ContinuousClock.Instant) {
+  /// What has been counted so far is on its way; the next commit begins.
+  package mutating func sealed() {
     self.eventCount = 0
     self.firstAt = nil
+  }
+
+  /// - Parameter now: when the commit had been made.
+  package mutating func committed(at now: ContinuousClock.Instant) {
+    self.firstAt = self.firstAt.map { max($0, now) }
     self.lastCommit = now
+  }
+
+  /// The open commit has all it may have.
+  package func isFull(pendingBytes: Int) -> Bool {
+    self.eventCount >= self.limits.maxEvents || self.isTooLarge(pendingBytes: pendingBytes)
   }
 }

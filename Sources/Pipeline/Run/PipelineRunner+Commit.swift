@@ -1,36 +1,122 @@
-/// Committing: every sink durable, then one checkpoint that says so.
+/// Committing: every store prepared, then one after the other durable.
+///
+/// One commit is on its way at most while the next one fills. Both have the limits of `CommitPolicy`;
+/// beyond them nothing more is taken.
 extension PipelineRunner {
-  /// The pending bytes of the store that has most.
-  var pendingByteCount: Int { self.stores.reduce(0) { max($0, $1.pendingByteCount) } }
+  /// Pending bytes of the store that has most.
+  var pendingByteCount: Int {
+    self.stores.reduce(self.letterByteCount) { max($0, $1.pendingByteCount) }
+  }
 
   /// Whether a store may refuse what the keeper of dead letters has taken.
   var mayRefuse: Bool { self.stores.count > 1 }
 
+  /// The open commit has all it may have, and the one before it is not durable.
+  var isFull: Bool {
+    self.inFlight != nil && self.policy.isFull(pendingBytes: self.pendingByteCount)
+  }
+
   func commitIfDue(now: Instant) throws {
+    if self.inFlight != nil {
+      for store in self.stores where store.isDue { try store.renewLease() }
+      return
+    }
     let isDue =
       self.policy.isDue(pendingBytes: self.pendingByteCount, at: now)
       || self.stores.contains(where: \.isDue)
-    guard isDue else { return }
-    try self.commit(isLast: false)
+    if isDue { try self.commit() }
   }
 
-  /// - Parameter isLast: gives every open file its final name too.
-  func commit(isLast: Bool) throws {
-    // A store's refusals become dead letters of this commit, so their keeper prepares last; the
-    // commits of the others come after its own, so that after a crash they take the events again.
-    let others = self.stores.indices.filter { $0 != self.keeper }
-    for number in others + [self.keeper] {
-      let commit = Commit(positions: self.positions(of: number), isLast: isLast)
-      for event in try self.stores[number].prepare(commit) { try self.takeRefused(event) }
-    }
-    for number in [self.keeper] + others { try self.stores[number].commit() }
-    self.policy.committed(at: .now)
+  /// Seals what has been taken and makes it durable, as far as that goes at once.
+  ///
+  /// - Returns: false while another commit is in flight; nothing has been done then.
+  @discardableResult
+  func commit(isLast: Bool = false) throws -> Bool {
+    guard self.inFlight == nil else { return false }
+    for store in self.stores { try store.seal(isLast: isLast) }
+    self.inFlight = CommitInFlight(
+      commits: self.stores.indices.map { number in
+        Commit(
+          positions: self.positions(of: number),
+          letters: self.letters.filter { $0.recipients.contains(number) }.map(\.letter),
+          isLast: isLast)
+      },
+      isLast: isLast, retained: self.retained.seal(keepingLast: self.inHand != nil),
+      takenCounts: self.topics.map(\.takenCount))
+    self.letters.removeAll()
+    self.letterByteCount = 0
+    self.policy.sealed()
     self.isOverweight = false
-    self.retained.removeAll(keepingLast: true)
-    self.refused.removeAll()
+    try self.advance()
+    return true
+  }
+
+  /// Commits everything that has been taken, and waits until it is durable.
+  func settle(isLast: Bool = false) async throws {
+    while self.inFlight != nil { try await self.waitForStores() }
+    try self.commit(isLast: isLast)
+    while self.inFlight != nil { try await self.waitForStores() }
+  }
+
+  /// Waits for stores to become available, a second at most, and asks them again.
+  func waitForStores() async throws {
+    if await self.source.interruption(until: self.nextDeadline(now: .now)) {
+      self.decide(.interrupted(following: self.configuration.until == .forever))
+    }
+    let now = Instant.now
+    if self.inFlight?.isDue(at: now) == true { try self.advance() }
+    if self.inFlight != nil { try self.commitIfDue(now: now) }
+    self.checkEnd(now: now)
+    try self.checkPatience(now: now)
+    self.publishProgress()
+  }
+
+  /// Takes the commit in flight as far as it goes.
+  func advance() throws {
+    guard self.inFlight != nil else { return }
+    self.inFlight?.outage = nil
+    guard try self.prepareStores() else { return }
+    let order = [self.keeper] + self.stores.indices.filter { $0 != self.keeper }
+    for number in order where self.inFlight?.durable.contains(number) == false {
+      if case .unavailable(let outage) = try self.stores[number].commit() {
+        self.inFlight?.waits(for: outage)
+      } else {
+        self.inFlight?.durable.insert(number)
+      }
+    }
+    if self.inFlight?.outage == nil { try self.finishCommit() }
+  }
+
+  /// A store's refusals become dead letters of the commit, so their keeper prepares last; the commits
+  /// of the others come after its own, so that after a crash they take the events again.
+  ///
+  /// - Returns: whether every store is prepared.
+  private func prepareStores() throws -> Bool {
+    let order = self.stores.indices.filter { $0 != self.keeper } + [self.keeper]
+    for number in order {
+      guard let flight = self.inFlight, !flight.prepared.contains(number) else { continue }
+      switch try self.stores[number].prepare(flight.commits[number]) {
+      case .done: break
+      case .refused(let events): for event in events { try self.takeRefused(event) }
+      case .unavailable(let outage):
+        // The others must not hold locks for as long as this one is waited for.
+        for other in order where flight.prepared.contains(other) { self.stores[other].retract() }
+        self.inFlight?.prepared = StoreSet()
+        self.inFlight?.waits(for: outage)
+        return false
+      }
+      self.inFlight?.prepared.insert(number)
+    }
+    return true
+  }
+
+  private func finishCommit() throws {
+    guard let flight = self.inFlight else { return }
+    self.inFlight = nil
+    self.policy.committed(at: .now)
     self.statistics.commits += 1
-    for (index, topic) in self.topics.enumerated() {
-      self.statistics.topics[index].exported = topic.takenCount
+    for (index, count) in flight.takenCounts.enumerated() {
+      self.statistics.topics[index].exported = count
     }
     for store in self.stores { try store.complete() }
   }
@@ -39,8 +125,16 @@ extension PipelineRunner {
   private func positions(of store: Int) -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
     for topic in self.topics {
-      let stored = topic.positions.stores[store].stored
-      if !stored.isUntouched { positions[topic.topic.name] = stored }
+      let position = topic.positions.stores[store]
+      var stored = position.stored
+      if stored.isUntouched { continue }
+      let name = topic.topic.name
+      stored.memory =
+        position.isBehindStream
+        ? topic.storedMemory[store]
+        : self.stages.memory(ofTopic: name)
+          .merging(self.stores[store].memory(ofTopic: name)) { _, own in own }
+      positions[name] = stored
     }
     return positions
   }
@@ -51,15 +145,16 @@ extension PipelineRunner {
       return
     }
     let place = RefusedPlace(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
-    guard self.refused.insert(place).inserted else { return }
+    guard self.inFlight?.refused.insert(place).inserted == true else { return }
     if let durable = self.topics[topic].lettersDurable, durable.isAfter(place) { return }
     guard
-      let found = self.retained.find(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
+      let found = self.inFlight?.retained.find(
+        topic: topic, epoch: event.epoch, ordinal: event.ordinal)
     else {
       preconditionFailure("\(event.topic): an event outside of the commit was refused")
     }
     let raw = self.source.rawEvent(found.event, of: found.response)
-    try self.stores[self.keeper].take(
+    self.inFlight?.commits[self.keeper].letters.append(
       DeadLetter(
         topic: event.topic, replayID: ReplayID(raw.replayID),
         eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,
@@ -73,15 +168,15 @@ extension PipelineRunner {
       self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name))
     }
   }
-}
 
-/// The place of an event that a store refused.
-struct RefusedPlace: Hashable {
-  var topic: Int
-  var epoch: Int
-  var ordinal: Int64
-
-  func isAfter(_ other: RefusedPlace) -> Bool {
-    (self.epoch, self.ordinal) > (other.epoch, other.ordinal)
+  /// Ends the run when its user no longer waits for what a store is waited for.
+  func checkPatience(now: Instant) throws {
+    guard let outage = self.inFlight?.outage ?? self.inHand?.outage, let stoppedAt = self.stoppedAt,
+      now - stoppedAt >= self.configuration.stopPatience
+    else { return }
+    switch self.outcome {
+    case .interrupted, .outOfTime: throw outage.reason
+    default: break
+    }
   }
 }

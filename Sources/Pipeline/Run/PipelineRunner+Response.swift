@@ -2,7 +2,8 @@ import JSON
 
 /// Taking responses: decoding, staging and writing their events.
 extension PipelineRunner {
-  /// Takes a response whole. The position moves over it; `commit` makes that durable.
+  /// Takes a response, whole unless a store is not available. The position moves over it; `commit` makes
+  /// that durable.
   func take(_ response: S.Response, topic: Int, receivedAt: Instant) throws {
     self.statistics.topics[topic].delivered += response.eventCount
     self.statistics.topics[topic].responses += 1
@@ -11,13 +12,28 @@ extension PipelineRunner {
     self.beginCommitTimes()
     if self.mayRefuse, response.eventCount > 0 { self.retained.append(response) }
     self.previous.beginResponse()
+    self.inHand = ResponseInHand(response: response, topic: topic, receivedAt: receivedAt)
+    try self.takeInHand()
+  }
+
+  /// Goes on with the response in hand.
+  func takeInHand() throws {
+    guard var hand = self.inHand else { return }
+    hand.outage = nil
+    let (response, topic) = (hand.response, hand.topic)
     let repeated = self.statistics.topics[topic].repeated
-    for index in 0..<response.eventCount {
-      try self.takeEvent(index, of: response, topic: topic, receivedAt: receivedAt)
+    while hand.nextEvent < response.eventCount, try self.takeEvent(of: &hand) {
+      hand.nextEvent += 1
+      hand.recipients = nil
     }
     let more = self.statistics.topics[topic].repeated - repeated
     if more > 0 { self.source.allow(more, topic: topic) }
     try self.writeBatch(topic: topic)
+    guard hand.nextEvent == response.eventCount else {
+      self.inHand = hand
+      return
+    }
+    self.inHand = nil
     if response.eventCount == 0 {
       self.topics[topic].positions.keepalive(
         response.latestReplayID, now: self.wallClock(),
@@ -25,10 +41,10 @@ extension PipelineRunner {
     } else {
       self.closeResponse(topic: topic)
     }
-    self.policy.took(events: 0, at: receivedAt)
+    self.policy.took(events: 0, at: hand.receivedAt)
     self.topics[topic].caughtUp.responded(
       events: response.eventCount, pending: response.pendingCredit,
-      newestCommit: self.responseNewestCommit, at: receivedAt)
+      newestCommit: self.responseNewestCommit, at: hand.receivedAt)
   }
 
   private func noteAnswer(topic: Int) {
@@ -44,9 +60,10 @@ extension PipelineRunner {
     }
   }
 
-  private func takeEvent(
-    _ index: Int, of response: S.Response, topic: Int, receivedAt: Instant
-  ) throws {
+  /// - Returns: false when the event has to wait: for the commit in flight, or for the outage that is
+  ///   noted.
+  private func takeEvent(of hand: inout ResponseInHand<S.Response>) throws -> Bool {
+    let (response, topic, index) = (hand.response, hand.topic, hand.nextEvent)
     let layout: RecordLayout
     var batch: RecordBatch
     let start: (rows: Int, arena: Int)
@@ -57,24 +74,28 @@ extension PipelineRunner {
       start = (batch.rowCount, batch.arenaCount)
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     } catch let cause as UndecodableEvent {
-      return try self.takeDeadLetter(
+      try self.takeDeadLetter(
         self.source.rawEvent(index, of: response), cause: cause, topic: topic,
-        receivedAt: receivedAt)
+        receivedAt: hand.receivedAt)
+      return true
     }
-    let recipients = try self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
+    let recipients =
+      try hand.recipients ?? self.judge(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if recipients.isEmpty {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       self.statistics.topics[topic].repeated += 1
-      return
+      return true
     }
+    hand.recipients = recipients
     let commits = self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch)
     let disagree = self.topics[topic].positions.disagree(recipients)
     if commits || disagree || recipients != self.batchRecipients && batch.events.count > 1 {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       try self.writeBatch(topic: topic)
       if commits {
+        guard self.inFlight == nil else { return false }
         self.closeResponse(topic: topic)
-        try self.commit(isLast: false)
+        try self.commit()
       }
       if disagree { self.topics[topic].positions.align() }
       batch = try self.batch(for: layout, topic: topic)
@@ -82,13 +103,34 @@ extension PipelineRunner {
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     }
     self.batchRecipients = recipients
+    if batch.events.count == 1, try !self.makeReady(for: layout, of: &hand) {
+      batch.removeAll(layout: layout)
+      return false
+    }
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if self.mayRefuse {
       self.retained.took(
         event: index, topic: topic, epoch: self.topics[topic].positions.epoch(of: recipients),
         ordinal: batch.events[batch.events.count - 1].ordinal)
     }
-    self.policy.took(events: 1, at: receivedAt)
+    self.policy.took(events: 1, at: hand.receivedAt)
+    return true
+  }
+
+  /// Asks the stores that a batch is for, before its first event is taken.
+  private func makeReady(
+    for layout: RecordLayout, of hand: inout ResponseInHand<S.Response>
+  ) throws -> Bool {
+    let written = try self.stages.layout(for: layout)
+    for (number, store) in self.stores.enumerated()
+    where self.batchRecipients.contains(number) && !store.isReady(for: written) {
+      if self.inFlight != nil { return false }
+      if case .unavailable(let outage) = try store.makeReady(for: written) {
+        hand.outage = outage
+        return false
+      }
+    }
+    return true
   }
 
   /// - Returns: the stores for which the event is new.
@@ -209,9 +251,8 @@ extension PipelineRunner {
       payload: event.payload, reason: cause.reason,
       fieldPath: cause.fieldPath.isEmpty ? nil : cause.fieldPath, byteOffset: cause.offset,
       epoch: epoch, ordinal: ordinal)
-    for (number, store) in self.stores.enumerated() where recipients.contains(number) {
-      try store.take(letter)
-    }
+    self.letters.append((recipients, letter))
+    self.letterByteCount += letter.payload.count
     self.topics[topic].takenCount += 1
     self.policy.took(events: 1, at: receivedAt)
     if recipients.contains(self.keeper) { self.countDeadLetter(topic: topic) }
@@ -241,6 +282,7 @@ extension PipelineRunner {
     batch.epoch = self.topics[topic].positions.epoch(of: self.batchRecipients)
     batch.latestCommit = self.latestCommit
     try self.stages.apply(to: batch)
+    self.statistics.topics[topic].leftOut += self.stages.takeLeftOutCount()
     for (number, store) in self.stores.enumerated() where self.batchRecipients.contains(number) {
       try store.write(batch)
     }

@@ -3,6 +3,9 @@
 /// The one rule: a position is stored only in the checkpoint that also holds the state of every
 /// sink after it has made the events up to that position durable. Not `Sendable`; everything
 /// happens in the task that calls `run`, which should have a thread of its own since sinks block.
+///
+/// A store that is not available stops neither signals nor leases: the sealed commit waits for it, the
+/// next one fills, and when that is full responses stay where they are.
 public final class PipelineRunner<S: Source> {
   public typealias Instant = ContinuousClock.Instant
 
@@ -28,7 +31,9 @@ public final class PipelineRunner<S: Source> {
   public var onNote: ((RunNote) -> Void)?
 
   private var began = Instant.now
-  private var outcome: RunOutcome?
+  private(set) var outcome: RunOutcome?
+  /// When `outcome` was decided.
+  private(set) var stoppedAt: Instant?
   /// Rows of the current response, all of one layout; reused.
   var batch: RecordBatch?
   /// The layout the decoder fills; stages replace the one in the batch.
@@ -37,10 +42,16 @@ public final class PipelineRunner<S: Source> {
   var isOverweight = false
   /// Stores that have not taken the rows of the batch before.
   var batchRecipients = StoreSet()
-  /// The responses since the last commit; kept only where a store may refuse what another takes.
+  /// The responses of the open commit; kept only where a store may refuse what another takes.
   var retained = RetainedEvents<S.Response>()
-  /// Events of the commit in hand that a store has refused already.
-  var refused: Set<RefusedPlace> = []
+  /// Events of the open commit that could not be decoded, and the stores that have to know.
+  var letters: [(recipients: StoreSet, letter: DeadLetter)] = []
+  /// Of their payloads.
+  var letterByteCount = 0
+  /// The commit before the open one, until it is durable.
+  var inFlight: CommitInFlight<S.Response>?
+  /// The response that is being taken, or had to be put aside.
+  var inHand: ResponseInHand<S.Response>?
   var previous = PreviousEvent()
   /// The record IDs of the current event, joined; empty unless the topic is a channel.
   var recordIDs: [UInt8] = []
@@ -84,6 +95,14 @@ public final class PipelineRunner<S: Source> {
       TopicRun(
         topic, index: index, stored: stored.map { $0[topic.name] }, keeper: keeper, rules: rules)
     }
+    for topic in self.topics {
+      let name = topic.topic.name
+      // The stream is resumed for the store furthest behind, and the stages begin with its events.
+      try stages.recall(topic.storedMemory[topic.positions.furthestBehind], ofTopic: name)
+      for (store, memory) in zip(stores, topic.storedMemory) {
+        try store.recall(memory, ofTopic: name)
+      }
+    }
     self.policy = CommitPolicy(
       .init(
         maxEvents: configuration.commitMaxEvents, maxBytes: configuration.commitMaxBytes,
@@ -98,24 +117,43 @@ public final class PipelineRunner<S: Source> {
     let clock = ContinuousClock()
     self.began = clock.now
     while !self.topics.allSatisfy(\.hasEnded) {
-      let signal = await self.source.next(until: self.nextDeadline(now: clock.now))
-      let now = clock.now
       let wasStopping = self.isStopping
-      try self.handle(signal, at: now)
+      try await self.step(clock)
+      let now = clock.now
       try self.commitIfDue(now: now)
       self.checkEnd(now: now)
+      try self.checkPatience(now: now)
       // What is here need not wait for what may still be on its way.
-      if !wasStopping, self.isStopping, self.policy.eventCount > 0 {
-        try self.commit(isLast: false)
-      }
+      if !wasStopping, self.isStopping, self.policy.eventCount > 0 { try self.commit() }
       self.publishProgress()
     }
-    try self.commit(isLast: true)
+    try await self.settle(isLast: true)
     self.publishProgress()
     return self.outcome ?? .caughtUp
   }
 
-  private func handle(_ signal: SourceSignal<S.Response>?, at now: Instant) throws {
+  /// Does what can be done: for the commit in flight, for the response in hand, for the next signal.
+  private func step(_ clock: ContinuousClock) async throws {
+    if self.inFlight?.isDue(at: clock.now) == true { try self.advance() }
+    if self.mayGoOn(at: clock.now) { return try self.takeInHand() }
+    let deadline = self.nextDeadline(now: clock.now)
+    if self.inHand != nil || self.isFull {
+      if await self.source.interruption(until: deadline) {
+        try await self.handle(.interrupted, at: clock.now)
+      }
+    } else {
+      let signal = await self.source.next(until: deadline)
+      try await self.handle(signal, at: clock.now)
+    }
+  }
+
+  /// There is a response in hand, and nothing for its next event to wait for.
+  private func mayGoOn(at now: Instant) -> Bool {
+    guard let inHand = self.inHand, self.inFlight == nil else { return false }
+    return inHand.outage.map { $0.retryAt <= now } ?? true
+  }
+
+  private func handle(_ signal: SourceSignal<S.Response>?, at now: Instant) async throws {
     switch signal {
     case .opening(let topic, let reply): reply(self.startPoint(of: topic))
     case .opened(let topic):
@@ -135,7 +173,7 @@ public final class PipelineRunner<S: Source> {
       self.noteRetry(topic: topic, failure, delay: delay)
     case .ended(let topic, let failure):
       self.topics[topic].caughtUp.closed()
-      try self.end(topic: topic, failure: failure)
+      try await self.end(topic: topic, failure: failure)
     case .interrupted:
       self.decide(.interrupted(following: self.configuration.until == .forever))
     case nil:
@@ -159,6 +197,7 @@ public final class PipelineRunner<S: Source> {
   func decide(_ outcome: RunOutcome) {
     guard self.outcome == nil else { return }
     self.outcome = outcome
+    self.stoppedAt = .now
     self.onNote?(.stopping(outcome))
     self.source.stop()
   }
@@ -175,15 +214,15 @@ public final class PipelineRunner<S: Source> {
     return start
   }
 
-  private func end(topic: Int, failure: SourceFailure?) throws {
+  private func end(topic: Int, failure: SourceFailure?) async throws {
     if let failure, failure.disposition == .invalidReplay, !self.isStopping,
       let start = self.replacement(for: self.configuration.onInvalidReplay)
     {
       // Every store has the end of the old epoch before one begins the new, and the beginning before
       // any event: a crash leaves no store behind in an epoch that cannot be resumed.
-      try self.commit(isLast: false)
+      try await self.settle()
       self.topics[topic].positions.beginEpoch()
-      try self.commit(isLast: false)
+      try await self.settle()
       self.topics[topic].startOverride = start
       self.statistics.topics[topic].holes += 1
       self.onRetry?(self.topics[topic].topic.name, failure, .zero)
@@ -202,13 +241,16 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
-  private func nextDeadline(now: Instant) -> Instant {
+  func nextDeadline(now: Instant) -> Instant {
     var deadline = now + .seconds(1)
+    if let outage = self.inFlight?.outage ?? self.inHand?.outage {
+      deadline = min(deadline, outage.retryAt)
+    }
     if let limit = self.configuration.maxDuration { deadline = min(deadline, self.began + limit) }
     if case .duration(let length) = self.configuration.until {
       deadline = min(deadline, self.began + length)
     }
-    if let due = self.policy.deadline { deadline = min(deadline, due) }
+    if let due = self.policy.deadline, self.inFlight == nil { deadline = min(deadline, due) }
     if case .caughtUp = self.configuration.until {
       for topic in self.topics where topic.caughtUp.rule == nil {
         if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
@@ -217,7 +259,7 @@ public final class PipelineRunner<S: Source> {
     return deadline
   }
 
-  private func checkEnd(now: Instant) {
+  func checkEnd(now: Instant) {
     guard !self.isStopping else { return }
     if let limit = self.configuration.maxEvents, self.takenCount >= limit {
       return self.decide(.eventsReached)
@@ -272,7 +314,7 @@ public final class PipelineRunner<S: Source> {
     return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 
-  private func publishProgress() {
+  func publishProgress() {
     for topic in self.topics.indices {
       let positions = self.topics[topic].positions
       self.statistics.topics[topic].epoch = positions.epoch

@@ -1,4 +1,4 @@
-/// The responses of the commit in hand, so that an event a store refuses can be found again.
+/// The responses of a commit, so that an event a store refuses can be found again.
 ///
 /// Holds the responses themselves, not copies. In the steady state an event costs nothing.
 struct RetainedEvents<Response: SourceResponse> {
@@ -42,11 +42,13 @@ struct RetainedEvents<Response: SourceResponse> {
     return nil
   }
 
-  /// A commit is durable: only the response in hand is still needed.
-  mutating func removeAll(keepingLast: Bool) {
-    self.runs.removeAll(keepingCapacity: true)
-    let last = keepingLast ? self.responses.last : nil
-    self.responses.removeAll(keepingCapacity: true)
-    if let last { self.responses.append(last) }
+  /// Hands over what the sealed commit is made of.
+  ///
+  /// - Parameter keepingLast: the last response goes on to the next commit.
+  mutating func seal(keepingLast: Bool) -> Self {
+    let sealed = self
+    self.runs = []
+    self.responses = keepingLast ? self.responses.suffix(1) : []
+    return sealed
   }
 }

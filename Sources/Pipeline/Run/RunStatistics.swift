@@ -10,7 +10,10 @@ public struct RunStatistics: Sendable {
     public var pendingCredit = 0
     /// Events exported: written to every sink, or to the dead letters.
     public var exported = 0
+    /// Rows decoded.
     public var rows = 0
+    /// Of these, rows that stages of the pipeline left out.
+    public var leftOut = 0
     /// Events sent again after a resume, dropped.
     public var repeated = 0
     public var deadLetters = 0
@@ -68,6 +71,7 @@ public struct RunStatistics: Sendable {
   public var exported: Int { self.topics.reduce(0) { $0 + $1.exported } }
   public var delivered: Int { self.topics.reduce(0) { $0 + $1.delivered } }
   public var rows: Int { self.topics.reduce(0) { $0 + $1.rows } }
+  public var leftOut: Int { self.topics.reduce(0) { $0 + $1.leftOut } }
   public var deadLetters: Int { self.topics.reduce(0) { $0 + $1.deadLetters } }
   public var holes: Int { self.topics.reduce(0) { $0 + $1.holes } }
   public var hasGaps: Bool { self.topics.contains { !$0.attention.isEmpty } }

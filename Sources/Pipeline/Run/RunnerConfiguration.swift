@@ -34,6 +34,13 @@ public struct RunnerConfiguration: Sendable {
   /// Longest wait for that keepalive: the service sends one within 270 s.
   public var keepaliveWait: Duration = .seconds(300)
 
+  /// How long a run that was interrupted, or whose time is over, waits for a store that is not
+  /// available.
+  public var stopPatience = Self.stopPatience
+
+  /// What users wait for after they have asked a run to stop, and service managers before they kill it.
+  public static let stopPatience: Duration = .seconds(10)
+
   public init() {}
 }
 

@@ -6,6 +6,8 @@ struct TopicRun {
   /// In every store.
   var positions: StreamPositions
   var caughtUp: CaughtUp
+  /// What stages remembered where each store stood when the run began.
+  let storedMemory: [StageMemory]
   /// Events before this place have their dead letters already.
   let lettersDurable: RefusedPlace?
   /// Set by policy after an invalid replay ID.
@@ -33,6 +35,7 @@ struct TopicRun {
     self.topic = topic
     self.positions = StreamPositions(isChannel: topic.isChannel, stored: stored)
     self.caughtUp = CaughtUp(rules)
+    self.storedMemory = stored.map { $0?.memory ?? [:] }
     self.lettersDurable = stored[keeper].map {
       RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
     }

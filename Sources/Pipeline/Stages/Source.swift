@@ -85,6 +85,11 @@ public protocol Source {
   /// The next signal of any topic, in order of arrival; nil when none came until `deadline`.
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<Response>?
 
+  /// Waits without taking anything: everything else stays where it is.
+  ///
+  /// - Returns: true when the user has asked for a clean stop, false at `deadline`.
+  func interruption(until deadline: ContinuousClock.Instant) async -> Bool
+
   /// Adds no more credit. What still arrives within 2 s is handed on, then each topic ends.
   func stop()
 

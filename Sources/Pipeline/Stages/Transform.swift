@@ -1,3 +1,5 @@
+public import JSON
+
 /// A stage between decoder and sinks.
 ///
 /// To add one: a file with one type that conforms, its configuration, and one line in
@@ -9,9 +11,12 @@ public protocol Transform {
   /// paths named), a selected column that the schema does not have and must.
   func layout(for input: RecordLayout) throws -> RecordLayout
 
-  /// Changes rows in place; slots belong to the decoder's layout. Stages that only arrange columns
-  /// do nothing here; others say so with `changesRows`.
+  /// Changes rows in place, or leaves rows out (`RecordBatch.keepRows`); slots belong to the decoder's
+  /// layout. Stages that only arrange columns do nothing here; others say so with `changesRows`.
   /// The batch's layout is already the one this stage has made.
+  ///
+  /// Events come in stream order, each once for every run of the stream that a store still lacks: what
+  /// a stage makes of them must depend on nothing but them, its configuration and its memory.
   func apply(to batch: RecordBatch) throws
 
   /// Whether `apply` changes anything.
@@ -19,10 +24,29 @@ public protocol Transform {
 
   /// Columns that the configuration names; nil for a stage that names none.
   var namedColumns: NamedColumns? { get }
+
+  /// The name under which `memory` is stored; nil for a stage that remembers nothing.
+  var memoryName: String? { get }
+
+  /// What the stage remembers of the topic's events so far; nil for nothing. It is stored with the
+  /// position behind the last of them, in every commit: keep it small.
+  func memory(ofTopic topic: String) -> JSONValue?
+
+  /// Goes on from what was remembered when the topic's stream stood where it is resumed.
+  ///
+  /// - Throws: `TransformError` for what the stage cannot have stored.
+  func recall(_ memory: JSONValue, ofTopic topic: String) throws
 }
 
 extension Transform {
   public func apply(to batch: RecordBatch) throws {}
   public var changesRows: Bool { false }
   public var namedColumns: NamedColumns? { nil }
+  public var memoryName: String? { nil }
+  public func memory(ofTopic topic: String) -> JSONValue? { nil }
+  public func recall(_ memory: JSONValue, ofTopic topic: String) throws {}
 }
+
+/// What stages remember, by `sink/stage`, or `stage` for those of the whole pipeline; of several
+/// stages of one name the second is `stage#2`.
+public typealias StageMemory = [String: JSONValue]

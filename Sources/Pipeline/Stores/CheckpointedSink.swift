@@ -4,7 +4,8 @@ public import JSON
 /// durable. Driven by one thread; calls block until done.
 ///
 /// `CheckpointedStore` calls, per commit: `write` for each batch, `flush` once, then stores the
-/// returned state together with the positions in the checkpoint, then `committed`.
+/// returned state together with the positions in the checkpoint, then `committed`. Between `flush`
+/// and `committed` rows of the next commit may be written; they change nothing of what was returned.
 public protocol CheckpointedSink: AnyObject {
   /// Identity of the sink in checkpoints, unique in the pipeline.
   var name: String { get }
@@ -32,4 +33,15 @@ public protocol CheckpointedSink: AnyObject {
 
   /// Output bytes taken since the last `flush`, before compression.
   var pendingByteCount: Int { get }
+
+  /// What stages of the sink's own remember of a topic; see `Transform.memory`.
+  func memory(ofTopic topic: String) -> StageMemory
+
+  /// - Parameter memory: of all sinks whose state the checkpoint holds.
+  func recall(_ memory: StageMemory, ofTopic topic: String) throws
+}
+
+extension CheckpointedSink {
+  public func memory(ofTopic topic: String) -> StageMemory { [:] }
+  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }

@@ -2,7 +2,8 @@ public import JSON
 
 /// The checkpoint with the sinks and dead letters whose state it holds: one step makes all durable.
 ///
-/// Without sinks it still keeps the dead letters of a pipeline, and a copy of its positions.
+/// Without sinks it still keeps the dead letters of a pipeline, and a copy of its positions. It is
+/// always available, or it fails.
 public final class CheckpointedStore: Store {
   /// Stores everything a resume needs in one atomic, durable step.
   public typealias Save = (
@@ -15,6 +16,8 @@ public final class CheckpointedStore: Store {
   private let sinks: [any CheckpointedSink]
   private let deadLetters: any DeadLetterStore
   private let save: Save
+  /// Of the sealed commit.
+  private var states: [String: JSONValue] = [:]
   private var prepared = Commit(positions: [:])
 
   public init(
@@ -29,25 +32,30 @@ public final class CheckpointedStore: Store {
     for sink in self.sinks { try sink.write(batch) }
   }
 
-  public func take(_ letter: DeadLetter) throws { try self.deadLetters.append(letter) }
-
-  public func prepare(_ commit: Commit) -> [RefusedEvent] {
-    self.prepared = commit
-    return []
+  /// What is written later does not change the state that a sink has returned.
+  public func seal(isLast: Bool) throws {
+    for sink in self.sinks { self.states[sink.name] = try sink.flush(finish: isLast) }
   }
 
-  public func commit() throws {
-    var states: [String: JSONValue] = [:]
-    for sink in self.sinks { states[sink.name] = try sink.flush(finish: self.prepared.isLast) }
+  public func prepare(_ commit: Commit) throws -> StoreAnswer {
+    self.prepared = commit
+    for letter in commit.letters { try self.deadLetters.append(letter) }
+    return .done
+  }
+
+  public func commit() throws -> StoreAnswer {
     let letters = try self.deadLetters.flush(finish: self.prepared.isLast)
-    try self.save(self.prepared.positions, states, letters)
+    try self.save(self.prepared.positions, self.states, letters)
+    return .done
   }
 
   public func complete() throws {
     var hasChanged = try self.deadLetters.committed()
     for sink in self.sinks where try sink.committed() { hasChanged = true }
     // During a run the next checkpoint drops what has been completed; the last one has no next.
-    if self.prepared.isLast, hasChanged { try self.commit() }
+    guard self.prepared.isLast, hasChanged else { return }
+    try self.seal(isLast: true)
+    _ = try self.commit()
   }
 
   public var isDue: Bool { self.deadLetters.isDue || self.sinks.contains(where: \.isDue) }
@@ -55,5 +63,15 @@ public final class CheckpointedStore: Store {
   /// The pending bytes of the sink that has most.
   public var pendingByteCount: Int {
     self.sinks.reduce(self.deadLetters.pendingByteCount) { max($0, $1.pendingByteCount) }
+  }
+
+  public func memory(ofTopic topic: String) -> StageMemory {
+    self.sinks.reduce(into: [:]) { memory, sink in
+      memory.merge(sink.memory(ofTopic: topic)) { own, _ in own }
+    }
+  }
+
+  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
+    for sink in self.sinks { try sink.recall(memory, ofTopic: topic) }
   }
 }

@@ -34,6 +34,12 @@ extension Staged: CheckpointedSink where Base: CheckpointedSink {
   public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
   public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
   public func committed() throws -> Bool { try self.base.committed() }
+  public func memory(ofTopic topic: String) -> StageMemory {
+    self.stages.memory(ofTopic: topic)
+  }
+  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
+    try self.stages.recall(memory, ofTopic: topic)
+  }
 }
 
 extension Staged: Store where Base: Store {
@@ -41,11 +47,25 @@ extension Staged: Store where Base: Store {
   public var keepsDeadLetters: Bool { self.base.keepsDeadLetters }
   public var isDue: Bool { self.base.isDue }
   public var pendingByteCount: Int { self.base.pendingByteCount }
-  public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
-  public func take(_ letter: DeadLetter) throws { try self.base.take(letter) }
-  public func prepare(_ commit: Commit) throws -> [RefusedEvent] {
-    try self.base.prepare(commit)
+  public func isReady(for layout: RecordLayout) -> Bool {
+    // A mistake that the layout shows is thrown where it can be.
+    guard let output = try? self.stages.layout(for: layout) else { return false }
+    return self.base.isReady(for: output)
   }
-  public func commit() throws { try self.base.commit() }
+  public func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
+    try self.base.makeReady(for: self.stages.layout(for: layout))
+  }
+  public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
+  public func seal(isLast: Bool) throws { try self.base.seal(isLast: isLast) }
+  public func prepare(_ commit: Commit) throws -> StoreAnswer { try self.base.prepare(commit) }
+  public func commit() throws -> StoreAnswer { try self.base.commit() }
+  public func retract() { self.base.retract() }
   public func complete() throws { try self.base.complete() }
+  public func renewLease() throws { try self.base.renewLease() }
+  public func memory(ofTopic topic: String) -> StageMemory {
+    self.stages.memory(ofTopic: topic)
+  }
+  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
+    try self.stages.recall(memory, ofTopic: topic)
+  }
 }

@@ -1,11 +1,14 @@
 /// Something that has a position and makes rows durable together with it, in one step: the
 /// checkpoint with the files it knows is one, each database another.
 ///
-/// Driven by one thread; calls block until done. Per commit the runner calls `write` for each batch,
-/// `prepare` of every store, `commit` of every store, then `complete` of every store. The store that
-/// keeps dead letters prepares last and commits first: so it has the events that others refuse, and
-/// after a crash it may be ahead of them, never behind. `StreamPositions` brings stores that are apart
-/// together again.
+/// Driven by one thread. Rows are written to the *open* commit; `seal` closes it, and while it is
+/// made durable the next one fills. Per sealed commit the runner calls `prepare` of every store,
+/// `commit` of every store, then `complete` of every store. The store that keeps dead letters
+/// prepares last and commits first: so it has the events that others refuse, and after a crash it may
+/// be ahead of them, never behind. `StreamPositions` brings stores that are apart together again.
+///
+/// No call waits for something to become available: a store that cannot do what it is asked says
+/// until when to leave it alone, and is asked the same again. A store that gives up throws.
 public protocol Store: AnyObject {
   /// Identity of the store, unique in the pipeline.
   var name: String { get }
@@ -13,20 +16,30 @@ public protocol Store: AnyObject {
   /// Whether dead letters are durable with the position of this store. One store of a run is.
   var keepsDeadLetters: Bool { get }
 
-  /// Takes the rows of a batch in stream order. Not durable yet.
+  /// Whether rows of the layout can be written without further ado.
+  func isReady(for layout: RecordLayout) -> Bool
+
+  /// Makes what rows of the layout need. Called only while no commit is sealed.
+  func makeReady(for layout: RecordLayout) throws -> StoreAnswer
+
+  /// Takes the rows of a batch in stream order, whose layout the store is ready for. Not durable yet.
   func write(_ batch: RecordBatch) throws
 
-  /// Takes an event that has no rows: to keep it, or to note that its rows are missing here. Not
-  /// durable yet.
-  func take(_ letter: DeadLetter) throws
-
-  /// Does everything of a commit but the step that makes it durable.
+  /// Closes the open commit: what is written from now on belongs to the next. Called only when the
+  /// one before is complete.
   ///
-  /// - Returns: the events whose rows the store refuses; they become dead letters of this commit.
-  func prepare(_ commit: Commit) throws -> [RefusedEvent]
+  /// - Parameter isLast: the run ends with it: nothing is left open.
+  func seal(isLast: Bool) throws
+
+  /// Does everything of the sealed commit but the step that makes it durable. Called again after
+  /// `retract`.
+  func prepare(_ commit: Commit) throws -> StoreAnswer
 
   /// Makes durable what was prepared.
-  func commit() throws
+  func commit() throws -> StoreAnswer
+
+  /// Another store is waited for: lets go of what `prepare` holds. The sealed commit stays.
+  func retract()
 
   /// Every store has committed: finishes what could wait for that.
   func complete() throws
@@ -34,24 +47,67 @@ public protocol Store: AnyObject {
   /// True when something is due (a rotation, a lease) though nothing was written.
   var isDue: Bool { get }
 
-  /// Bytes of output taken since the last commit, before compression; drives `commit.max_bytes`.
+  /// A commit waits for another store, or for this one: does what is due of what needs no commit.
+  func renewLease() throws
+
+  /// Bytes of output in the open commit, before compression; drives `commit.max_bytes`.
   var pendingByteCount: Int { get }
+
+  /// What stages of the store's own remember of a topic; see `Transform.memory`.
+  func memory(ofTopic topic: String) -> StageMemory
+
+  /// - Parameter memory: as stored with the position of this store.
+  func recall(_ memory: StageMemory, ofTopic topic: String) throws
 }
 
 extension Store {
   public var keepsDeadLetters: Bool { false }
+  public func isReady(for layout: RecordLayout) -> Bool { true }
+  public func makeReady(for layout: RecordLayout) throws -> StoreAnswer { .done }
+  public func retract() {}
   public func complete() throws {}
+  public func renewLease() throws {}
+  public func memory(ofTopic topic: String) -> StageMemory { [:] }
+  public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }
 
-/// What a store is to make durable besides the rows and letters that it has taken.
+/// How far a store has come with what it was asked for.
+public enum StoreAnswer {
+  /// Prepared, or durable.
+  case done
+  /// Prepared without these events; they become dead letters of the commit.
+  case refused([RefusedEvent])
+  /// Nothing has been done.
+  case unavailable(StoreOutage)
+}
+
+/// Why a store cannot do anything for now.
+public struct StoreOutage {
+  /// Ends the run if it has no time to wait.
+  public var reason: any Error
+  public var retryAt: ContinuousClock.Instant
+
+  public init(_ reason: any Error, retryAt: ContinuousClock.Instant) {
+    self.reason = reason
+    self.retryAt = retryAt
+  }
+}
+
+/// What a store is to make durable besides the rows that it has taken.
 public struct Commit: Sendable, Equatable {
   /// The store's position in each topic that has one.
   public var positions: [String: TopicPosition]
+  /// Events of the commit without rows: to be kept, or noted as missing. The store that keeps dead
+  /// letters gets those that others refuse as well.
+  public var letters: [DeadLetter]
   /// The run ends with it: nothing is left open.
   public var isLast: Bool
 
-  public init(positions: [String: TopicPosition], isLast: Bool = false) {
+  public init(
+    positions: [String: TopicPosition], letters: [DeadLetter] = [], isLast: Bool = false
+  ) {
     self.positions = positions
+    self.letters = letters
     self.isLast = isLast
   }
 }

@@ -1,18 +1,23 @@
 internal import Pipeline
 internal import PostgresClient
 
-/// Rows of one topic for the tables of one entity, waiting for their transaction.
+/// Rows of one topic for the tables of one entity, waiting for their transaction: those of the open
+/// commit, and those of the one that is sealed.
 final class PendingRows {
   let topic: String
   let entity: String
   private(set) var tables: LayoutTables
   private(set) var loader: TableLoader
-  var buffer: RowBuffer
-  /// Rows, from the first, that the transaction has sent to the history.
+  var open: RowBuffer
+  private(set) var sealed: RowBuffer
+  /// Rows, from the first, that the transaction has sent to the history: of the sealed commit if there
+  /// is one, else of the open one.
   private(set) var sentCount = 0
   private var sentByteCount = 0
   /// Of the events so far, milliseconds since 1970.
-  private(set) var newestCommit: Int64?
+  private var newestCommit: Int64?
+  /// The same up to the end of the sealed commit.
+  private(set) var sealedNewestCommit: Int64?
   private let delete: PostgresSinkConfiguration.DeletePolicy
 
   init(
@@ -24,15 +29,16 @@ final class PendingRows {
     self.tables = tables
     self.loader = TableLoader(history: tables.history, current: tables.current, delete: delete)
     self.delete = delete
-    self.buffer = RowBuffer(columnCount: tables.dataColumns.count)
+    self.open = RowBuffer(columnCount: tables.dataColumns.count)
+    self.sealed = RowBuffer(columnCount: tables.dataColumns.count)
   }
 
   /// The tables have changed since these rows were encoded. Columns keep their place, whatever they
   /// are called now, so the values find theirs.
   func adopt(_ tables: LayoutTables) throws(PostgresError) {
     guard !self.isFor(tables) else { return }
-    let columns = tables.dataColumns.prefix(self.buffer.columnCount)
-    let isSame = self.tables.dataColumns.prefix(self.buffer.columnCount)
+    let columns = tables.dataColumns.prefix(self.open.columnCount)
+    let isSame = self.tables.dataColumns.prefix(self.open.columnCount)
       .elementsEqual(columns) { $0.path == $1.path && $0.type == $1.type }
     guard isSame else {
       throw PostgresError(
@@ -50,20 +56,28 @@ final class PendingRows {
   }
 
   /// Bytes of values that the transaction has not sent yet.
-  var unsentByteCount: Int { self.buffer.bytes.count - self.sentByteCount }
+  var unsentByteCount: Int { self.open.bytes.count - self.sentByteCount }
 
   /// Everything encoded so far is sent.
   func sent() {
-    self.sentCount = self.buffer.rows.count
-    self.sentByteCount = self.buffer.bytes.count
+    self.sentCount = self.open.rows.count
+    self.sentByteCount = self.open.bytes.count
   }
 
   /// What was sent is rolled back.
   func unsend() { (self.sentCount, self.sentByteCount) = (0, 0) }
 
+  /// What is written from now on belongs to the next commit.
+  func seal() {
+    swap(&self.open, &self.sealed)
+    self.sealedNewestCommit = self.newestCommit
+  }
+
   /// The transaction is committed.
-  func removeAll() {
-    self.buffer.removeAll()
+  func removeSealed() {
+    self.sealed.removeAll()
+    // The memory that was used last is used again, unless the next commit has begun.
+    if self.open.rows.isEmpty { swap(&self.open, &self.sealed) }
     self.loader.removeAll()
     self.unsend()
   }
@@ -75,11 +89,11 @@ final class PendingRows {
 
   /// What `_etl_resync` is told of a row that was refused.
   func deadLetter(ofRow row: Int) -> ResyncTable.Entry {
-    ResyncTable.entry(.deadLetter, self.buffer, row)
+    ResyncTable.entry(.deadLetter, self.sealed, row)
   }
 
   func refusal(ofRow row: Int, reason: String) -> RefusedEvent {
-    let row = self.buffer.rows[row]
+    let row = self.sealed.rows[row]
     return RefusedEvent(
       topic: self.topic, epoch: Int(row.epoch), ordinal: row.ordinal, reason: reason)
   }

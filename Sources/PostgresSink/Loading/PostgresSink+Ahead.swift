@@ -16,8 +16,8 @@ extension PostgresSink {
     let isForAnother = self.isAhead && !rows.loader.isTakingHistory(over: self.connection)
     guard
       rows.unsentByteCount >= (isForAnother ? Self.minByteCountForAnother : Self.minByteCount),
-      self.maySendAhead, self.care == .none, rows.loader.hasHistory,
-      rows.buffer.rows[rows.sentCount...].allSatisfy({ $0.epoch <= 1 })
+      self.sealed == nil, self.maySendAhead, rows.loader.hasHistory,
+      rows.open.rows[rows.sentCount...].allSatisfy({ $0.epoch <= 1 })
     else { return }
     do {
       if !self.isAhead {
@@ -27,7 +27,7 @@ extension PostgresSink {
         self.isAhead = true
       }
       try rows.loader.sendHistory(
-        rows.buffer, rows: rows.sentCount..<rows.buffer.rows.count, over: self.connection)
+        rows.open, rows: rows.sentCount..<rows.open.rows.count, over: self.connection)
       rows.sent()
     } catch {
       self.maySendAhead = false

@@ -34,14 +34,16 @@ extension PostgresSink {
     var error: PostgresError
   }
 
-  package func prepare(_ commit: Commit) throws -> [RefusedEvent] {
-    try self.prepare(commit.positions.mapValues(\.json))
+  package func prepare(_ commit: Commit) throws -> StoreAnswer {
+    try self.prepare(commit.positions.mapValues(\.json), letters: commit.letters)
   }
 
   /// - Parameter topics: the position of each as it is to be stored.
-  package func prepare(_ topics: [String: JSONValue]) throws -> [RefusedEvent] {
+  package func prepare(
+    _ topics: [String: JSONValue], letters: [DeadLetter] = []
+  ) throws -> StoreAnswer {
     for rows in self.pending {
-      guard let newest = rows.newestCommit else { continue }
+      guard let newest = rows.sealedNewestCommit else { continue }
       self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
     }
     self.completeThrough = FedTables.completeThrough(topics)
@@ -49,34 +51,64 @@ extension PostgresSink {
       JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
     }
     self.topics = PostgresCheckpoint.text(JSONValue(.object(members)))
-    try self.retrying(continuesAhead: true) { try self.sendTransaction() }
-    return self.refusedEvents().filter { self.told.insert(EventPlace($0)).inserted }
+    self.undecodable = letters.map { letter in
+      UnwritableEvents.Letter(
+        rows: nil, entity: TopicName.entity(letter.topic),
+        entry: ResyncTable.Entry(
+          .deadLetter, recordID: nil, eventID: letter.eventID, replayID: letter.replayID.hex))
+    }
+    return try self.attempt {
+      try self.retrying(continuesAhead: true) { try self.sendTransaction() }
+      let refused = self.refusedEvents().filter { self.told.insert(EventPlace($0)).inserted }
+      return refused.isEmpty ? .done : .refused(refused)
+    }
   }
 
-  package func commit() throws {
-    do {
-      try self.connection.execute("COMMIT")
-    } catch {
-      guard error.disposition == .retry else { throw error }
-      let isSame = try self.retrying {
-        // The server may be about to commit all the same: the lock on the row waits for that.
-        try self.connection.begin()
-        let isStored = try self.checkpoint.isStored(topics: self.topics, over: self.connection)
-        try self.connection.execute("ROLLBACK")
-        if isStored { return true }
-        try self.sendTransaction()
-        guard self.refusedEvents().allSatisfy({ self.told.contains(EventPlace($0)) }) else {
-          return false
-        }
-        try self.connection.execute("COMMIT")
-        return true
-      }
-      guard isSame else {
-        throw PostgresError(
-          .retry, "postgres: rows were refused that had been taken before; run again")
-      }
+  package func retract() {
+    if self.connection.isConnected, self.connection.transactionStatus != .idle {
+      try? self.rollBack()
     }
-    self.finishTransaction()
+    self.forgetAhead()
+  }
+
+  package func commit() throws -> StoreAnswer {
+    var isSame = true
+    let answer = try self.attempt {
+      if !self.isCommitInDoubt {
+        do {
+          try self.connection.execute("COMMIT")
+        } catch let error as PostgresError where error.disposition == .retry {
+          self.isCommitInDoubt = true
+        }
+      }
+      if self.isCommitInDoubt { isSame = try self.commitAgain() }
+      if isSame { self.finishTransaction() }
+      return .done
+    }
+    guard isSame else {
+      throw PostgresError(
+        .retry, "postgres: rows were refused that had been taken before; run again")
+    }
+    return answer
+  }
+
+  /// The answer to COMMIT was lost: finds out whether it was done, and does it if it was not.
+  ///
+  /// - Returns: false when it was not, and rows would be refused of which nobody has told.
+  private func commitAgain() throws -> Bool {
+    try self.retrying {
+      // The server may be about to commit all the same: the lock on the row waits for that.
+      try self.connection.begin()
+      let isStored = try self.checkpoint.isStored(topics: self.topics, over: self.connection)
+      try self.connection.execute("ROLLBACK")
+      if isStored { return true }
+      try self.sendTransaction()
+      guard self.refusedEvents().allSatisfy({ self.told.contains(EventPlace($0)) }) else {
+        return false
+      }
+      try self.connection.execute("COMMIT")
+      return true
+    }
   }
 
   /// Each event once, whichever of its rows were refused.
@@ -85,7 +117,9 @@ extension PostgresSink {
     let refusals = self.refusedRows.map { row in
       row.rows.refusal(ofRow: row.index, reason: "sink '\(self.name)': \(row.error.message)")
     }
-    return (self.unencodable + refusals).filter { places.insert(EventPlace($0)).inserted }
+    return ((self.sealed?.refused ?? []) + refusals).filter {
+      places.insert(EventPlace($0)).inserted
+    }
   }
 
   /// Everything but the commit.
@@ -128,7 +162,7 @@ extension PostgresSink {
   private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
     try self.rollBack()
     var isComplete = true
-    for rows in self.pending where !rows.buffer.rows.isEmpty {
+    for rows in self.pending where !rows.sealed.rows.isEmpty {
       let isThere = try self.catalog.check(
         rows.tables, after: sqlState, over: self.connection)
       isComplete = isComplete && isThere
@@ -148,8 +182,8 @@ extension PostgresSink {
     if self.care == .immediateConstraints {
       try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
     }
-    for rows in self.pending where !rows.buffer.rows.isEmpty {
-      let all = rows.buffer.rows.indices
+    for rows in self.pending where !rows.sealed.rows.isEmpty {
+      let all = rows.sealed.rows.indices
       if self.care == .none {
         try self.load(rows, all)
       } else {
@@ -160,7 +194,7 @@ extension PostgresSink {
     try self.noteDeadLetters()
     // What would be checked by COMMIT is checked while rows can still be put aside.
     isChecking = true
-    let conditions = self.pending.filter { !$0.buffer.rows.isEmpty }.map(\.loader.typeCondition)
+    let conditions = self.pending.filter { !$0.sealed.rows.isEmpty }.map(\.loader.typeCondition)
     let result = try self.connection.lastResult(
       of: "SET CONSTRAINTS ALL IMMEDIATE; SELECT "
         + (["true"] + conditions).joined(separator: " AND "))
@@ -174,11 +208,11 @@ extension PostgresSink {
     // A run of rows of one epoch at a time; an epoch after the first may bring known events again.
     var start = range.lowerBound
     while start < range.upperBound {
-      let epoch = rows.buffer.rows[start].epoch
+      let epoch = rows.sealed.rows[start].epoch
       var end = start + 1
-      while end < range.upperBound, rows.buffer.rows[end].epoch == epoch { end += 1 }
+      while end < range.upperBound, rows.sealed.rows[end].epoch == epoch { end += 1 }
       try rows.loader.load(
-        rows.buffer, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
+        rows.sealed, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
         isRereading: epoch > 1)
       start = end
     }
@@ -225,16 +259,17 @@ extension PostgresSink {
   }
 
   private func noteDeadLetters() throws {
+    let letters = self.sealed?.letters ?? []
     for rows in self.pending {
       let entries =
-        self.deadLetters.filter { $0.rows === rows }.map(\.entry)
+        letters.filter { $0.rows === rows }.map(\.entry)
         + self.refusedRows.filter { $0.rows === rows }.map { $0.rows.deadLetter(ofRow: $0.index) }
       guard !entries.isEmpty else { continue }
-      try rows.loader.noteDeadLetters(entries, among: rows.buffer, over: self.connection)
+      try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }
-    for (rows, entity, entry) in self.deadLetters where rows == nil {
-      try ResyncTable(entity: entity, schema: self.configuration.schema).noteDeadLetters(
-        [entry], over: self.connection)
+    for letter in self.undecodable {
+      try ResyncTable(entity: letter.entity, schema: self.configuration.schema).noteDeadLetters(
+        [letter.entry], over: self.connection)
     }
   }
 }

@@ -18,6 +18,8 @@ struct RunReport: Sendable {
     var events: Int64 = 0
     /// Lines or rows they made.
     var rows: Int64 = 0
+    /// Rows that the pipeline's stages have left out.
+    var rowsLeftOut: Int64 = 0
     /// Events the service delivered; they count against the org's allowance.
     var delivered: Int64 = 0
     /// Delivered events that were exported.
@@ -99,6 +101,7 @@ struct RunReport: Sendable {
         "topic": .string(topic.topic),
         "events": .integer(topic.events),
         "rows": .integer(topic.rows),
+        "rows_left_out": .integer(topic.rowsLeftOut),
         "delivered": .integer(topic.delivered),
         "exported": .integer(topic.exported),
         "first_replay_id": text(topic.firstReplayID?.hex),

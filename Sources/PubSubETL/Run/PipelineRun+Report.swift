@@ -5,7 +5,8 @@ extension PipelineRun {
     self.report.topics = statistics.topics.map { topic in
       var entry = RunReport.Topic(topic: topic.name)
       entry.events = Int64(topic.exported)
-      entry.rows = Int64(topic.rows)
+      entry.rows = Int64(topic.rows - topic.leftOut)
+      entry.rowsLeftOut = Int64(topic.leftOut)
       entry.delivered = Int64(topic.delivered)
       entry.exported = Int64(topic.exported)
       entry.firstReplayID = topic.firstReplayID

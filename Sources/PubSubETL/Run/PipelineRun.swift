@@ -85,7 +85,8 @@ final class PipelineRun {
     try await self.checkColumns(stages, credentials, earlier: matched, until: deadline)
     let context = SinkContext(
       configuration: self.configuration, org: org, options: self.options,
-      owner: try self.assembly.owner(store), logger: self.logger, log: self.log)
+      owner: try self.assembly.owner(store), logger: self.logger, log: self.log,
+      interruption: Interruption())
     let sinks = self.configuration.sinks.map { $0.runSink(context) }
     let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
     if document == nil { for sink in sinks { try sink.checkIsNew() } }
@@ -121,7 +122,11 @@ final class PipelineRun {
     let source = PubSubSource(
       topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
       options: self.assembly.sourceOptions(self.options, logger: self.logger))
-    let watcher = try await SignalWatcher(onFirst: source.interrupt)
+    let watcher = try await SignalWatcher {
+      [interruption = context.interruption, interrupt = source.interrupt] in
+      interruption.ask()
+      interrupt()
+    }
     defer { withExtendedLifetime((watcher, store)) {} }
 
     let checkpoints = CheckpointPace(store, isOnlyCopy: self.configuration.needsCheckpoint)

@@ -114,7 +114,8 @@ extension ConfiguredSink {
 
   /// The sink's own stages, new for each run.
   func stageChain() -> StageChain {
-    StageChain(self.stages.map { $0.transform() } + [self.columnWatcher].compactMap { $0 })
+    StageChain(
+      self.stages.map { $0.transform() } + [self.columnWatcher].compactMap { $0 }, sink: self.name)
   }
 }
 

@@ -12,6 +12,7 @@ struct SinkContext {
   var owner: RunOwner
   var logger: Logger
   var log: RunLog
+  var interruption: Interruption
 }
 
 /// The process of a run or command.

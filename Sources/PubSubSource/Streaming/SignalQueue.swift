@@ -4,19 +4,27 @@ internal import PubSubAPI
 /// Signals on their way from the streams of all topics to the one runner, in order of arrival.
 ///
 /// Bounded by weight: a sender whose element takes the total above the limit is suspended until
-/// enough has been received, so at most one element per sender exceeds it.
+/// enough has been received, so at most one element per sender exceeds it. Urgent elements overtake
+/// the others, and a receiver may wait for them alone.
 final class SignalQueue<Element: Sendable>: Sendable {
   private struct Sender {
     var id: Int
     var continuation: CheckedContinuation<Void, Never>
   }
 
+  private struct Receiver {
+    var id: Int
+    var takesUrgentOnly: Bool
+    var continuation: CheckedContinuation<Element?, Never>
+  }
+
   private struct State {
+    var urgent: [Element] = []
     var queue: [(element: Element, weight: Int)] = []
     /// Elements before it have been received; the array is cut when it is empty or half used.
     var head = 0
     var weight = 0
-    var receiver: (id: Int, continuation: CheckedContinuation<Element?, Never>)?
+    var receiver: Receiver?
     var senders: [Sender] = []
     /// The call of `receive` whose time is over, perhaps before it began to wait.
     var expired = 0
@@ -30,17 +38,21 @@ final class SignalQueue<Element: Sendable>: Sendable {
   init(limit: Int) { self.limit = limit }
 
   /// Queues an element without waiting, whatever the weight.
-  func post(_ element: Element, weight: Int = 0) {
-    let receiver = self.state.withLock { state -> CheckedContinuation<Element?, Never>? in
-      if let receiver = state.receiver {
+  func post(_ element: Element, weight: Int = 0, isUrgent: Bool = false) {
+    let receiver = self.state.withLock { state -> Receiver? in
+      if let receiver = state.receiver, isUrgent || !receiver.takesUrgentOnly {
         state.receiver = nil
-        return receiver.continuation
+        return receiver
       }
-      state.queue.append((element, weight))
-      state.weight += weight
+      if isUrgent {
+        state.urgent.append(element)
+      } else {
+        state.queue.append((element, weight))
+        state.weight += weight
+      }
       return nil
     }
-    receiver?.resume(returning: element)
+    receiver?.continuation.resume(returning: element)
   }
 
   /// Queues an element; returns when the total is within the limit or the task is cancelled.
@@ -68,9 +80,12 @@ final class SignalQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// The oldest element; nil when none has come until `deadline`. One receiver at a time.
-  func receive(until deadline: ContinuousClock.Instant) async -> Element? {
-    if let element = self.take() { return element }
+  /// The oldest element, urgent ones before others; nil when none has come until `deadline`. One
+  /// receiver at a time.
+  func receive(
+    until deadline: ContinuousClock.Instant, urgentOnly: Bool = false
+  ) async -> Element? {
+    if let element = self.take(urgentOnly: urgentOnly) { return element }
     let id = self.state.withLock { state in
       state.nextID += 1
       return state.nextID
@@ -82,10 +97,11 @@ final class SignalQueue<Element: Sendable>: Sendable {
     defer { timer.cancel() }
     return await withCheckedContinuation { continuation in
       let (element, isReady) = self.state.withLock { state -> (Element?, Bool) in
-        if let element = Self.pop(&state) { return (element, true) }
+        if let element = Self.pop(&state, urgentOnly: urgentOnly) { return (element, true) }
         if state.expired == id { return (nil, true) }
         precondition(state.receiver == nil, "two receivers")
-        state.receiver = (id, continuation)
+        state.receiver = Receiver(
+          id: id, takesUrgentOnly: urgentOnly, continuation: continuation)
         return (nil, false)
       }
       if isReady { continuation.resume(returning: element) }
@@ -93,18 +109,18 @@ final class SignalQueue<Element: Sendable>: Sendable {
   }
 
   private func giveUp(_ id: Int) {
-    let receiver = self.state.withLock { state -> CheckedContinuation<Element?, Never>? in
+    let receiver = self.state.withLock { state -> Receiver? in
       state.expired = id
       guard let receiver = state.receiver, receiver.id == id else { return nil }
       state.receiver = nil
-      return receiver.continuation
+      return receiver
     }
-    receiver?.resume(returning: nil)
+    receiver?.continuation.resume(returning: nil)
   }
 
-  private func take() -> Element? {
+  private func take(urgentOnly: Bool) -> Element? {
     let (element, senders) = self.state.withLock { state -> (Element?, [Sender]) in
-      let element = Self.pop(&state)
+      let element = Self.pop(&state, urgentOnly: urgentOnly)
       guard state.weight <= self.limit, !state.senders.isEmpty else { return (element, []) }
       defer { state.senders.removeAll() }
       return (element, state.senders)
@@ -113,7 +129,9 @@ final class SignalQueue<Element: Sendable>: Sendable {
     return element
   }
 
-  private static func pop(_ state: inout State) -> Element? {
+  private static func pop(_ state: inout State, urgentOnly: Bool) -> Element? {
+    if !state.urgent.isEmpty { return state.urgent.removeFirst() }
+    guard !urgentOnly else { return nil }
     guard state.head < state.queue.count else { return nil }
     let (element, weight) = state.queue[state.head]
     state.head += 1

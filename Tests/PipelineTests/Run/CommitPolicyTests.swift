@@ -27,6 +27,7 @@ import Testing
     policy.took(events: 1, at: self.start + .milliseconds(900))
     #expect(!policy.isDue(pendingBytes: 0, at: self.start + .milliseconds(999)))
     #expect(policy.isDue(pendingBytes: 0, at: self.start + .seconds(1)))
+    policy.sealed()
     policy.committed(at: self.start + .seconds(1))
     #expect(!policy.isDue(pendingBytes: 0, at: self.start + .seconds(5)))
   }
@@ -35,10 +36,12 @@ import Testing
   func slowCommit() {
     var policy = self.policy()
     policy.took(events: 1, at: self.start)
+    policy.sealed()
     policy.committed(at: self.start + .seconds(5))
     policy.took(events: 1, at: self.start + .seconds(1))
     #expect(!policy.isDue(pendingBytes: 0, at: self.start + .milliseconds(5999)))
     #expect(policy.isDue(pendingBytes: 0, at: self.start + .seconds(6)))
+    policy.sealed()
     policy.committed(at: self.start + .seconds(6))
     policy.took(events: 1, at: self.start + .seconds(9))
     #expect(policy.deadline == self.start + .seconds(10))

@@ -20,6 +20,24 @@ final class CrashPoint {
   }
 }
 
+/// Makes a store unavailable at its n-th call that could be, and for some calls after it.
+final class OutagePlan {
+  struct Outage: Error {}
+  private let calls: Range<Int>
+  private(set) var passed = 0
+  /// For how long a store wants to be left alone.
+  var delay = Duration.zero
+
+  init(_ calls: Range<Int> = 0..<0) { self.calls = calls }
+
+  /// Nil when the store is there.
+  func next() -> StoreAnswer? {
+    defer { self.passed += 1 }
+    guard self.calls.contains(self.passed) else { return nil }
+    return .unavailable(StoreOutage(Outage(), retryAt: .now + self.delay))
+  }
+}
+
 /// What survives a crash: the last checkpoint, and with it the lines it says are durable.
 final class MemoryStore {
   var topics: [String: JSONValue] = [:]
@@ -111,15 +129,25 @@ final class MemoryDeadLetters: DeadLetterStore {
 
 /// Lines and positions in memory, of one transaction. Refuses events by their ID.
 final class MemoryDatabase: Store {
+  typealias Line = (line: String, event: String, topic: String, epoch: Int, ordinal: Int64)
+
   let name: String
   var refusedEvents: Set<String> = []
+  var outages = OutagePlan()
   private(set) var notedLetters: [String] = []
+  /// Calls of `renewLease`.
+  private(set) var renewalCount = 0
+  private(set) var retractionCount = 0
+  /// The most lines that were in it and not durable.
+  private(set) var largestPendingCount = 0
   private let store: MemoryStore
   private let crash: CrashPoint
   private var lines: [String] = []
-  private var written: [(line: String, event: String, topic: String, epoch: Int, ordinal: Int64)] =
-    []
+  private var written: [Line] = []
+  /// Of the sealed commit.
+  private var sealed: [Line]?
   private var prepared: (topics: [String: TopicPosition], lines: [String])?
+  private var knownLayouts: [RecordLayout] = []
 
   init(name: String, store: MemoryStore, crash: CrashPoint) {
     self.name = name
@@ -128,55 +156,91 @@ final class MemoryDatabase: Store {
     self.lines = store.transactions[name]?.lines ?? []
   }
 
+  func isReady(for layout: RecordLayout) -> Bool {
+    self.knownLayouts.contains { $0 === layout }
+  }
+
+  func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
+    precondition(self.sealed == nil, "asked for a layout while a commit is on its way")
+    if let answer = self.outages.next() { return answer }
+    self.knownLayouts.append(layout)
+    return .done
+  }
+
   func write(_ batch: RecordBatch) throws {
     try self.crash.pass()
-    for (line, event) in zip(batch.lines, batch.events) {
+    precondition(self.isReady(for: batch.layout), "written without being ready")
+    for (line, event) in batch.linesOfEvents {
       let id = String(decoding: batch.bytes(event.eventID), as: UTF8.self)
       self.written.append((line, id, batch.layout.topic, batch.epoch, event.ordinal))
     }
+    self.largestPendingCount = max(
+      self.largestPendingCount, self.written.count + (self.sealed?.count ?? 0))
   }
 
-  func take(_ letter: DeadLetter) throws { self.notedLetters.append(letter.eventID) }
+  func seal(isLast: Bool) throws {
+    precondition(self.sealed == nil, "sealed twice")
+    self.sealed = self.written
+    self.written = []
+  }
 
-  func prepare(_ commit: Commit) throws -> [RefusedEvent] {
+  func prepare(_ commit: Commit) throws -> StoreAnswer {
     try self.crash.pass()
-    let accepted = self.written.filter { !self.refusedEvents.contains($0.event) }
+    if let answer = self.outages.next() { return answer }
+    guard let sealed, self.prepared == nil else { preconditionFailure("nothing to prepare") }
+    for letter in commit.letters where !self.notedLetters.contains(letter.eventID) {
+      self.notedLetters.append(letter.eventID)
+    }
+    let accepted = sealed.filter { !self.refusedEvents.contains($0.event) }
     self.prepared = (commit.positions, self.lines + accepted.map(\.line))
-    return self.written.filter { self.refusedEvents.contains($0.event) }.map {
+    let refused = sealed.filter { self.refusedEvents.contains($0.event) }.map {
       RefusedEvent(topic: $0.topic, epoch: $0.epoch, ordinal: $0.ordinal, reason: "23514")
     }
+    return refused.isEmpty ? .done : .refused(refused)
   }
 
-  func commit() throws {
+  func retract() {
+    self.retractionCount += 1
+    self.prepared = nil
+  }
+
+  func commit() throws -> StoreAnswer {
     try self.crash.pass()
-    guard let prepared else { return }
+    if let answer = self.outages.next() { return answer }
+    guard let prepared else { preconditionFailure("committed what was not prepared") }
     self.store.transactions[self.name] = (
       prepared.topics.mapValues(\.json), prepared.lines
     )
     self.lines = prepared.lines
-    self.written = []
+    self.sealed = nil
     self.prepared = nil
     try self.crash.pass()
+    return .done
   }
+
+  func renewLease() throws { self.renewalCount += 1 }
 
   var isDue = false
   var pendingByteCount: Int { 0 }
 }
 
 extension RecordBatch {
-  /// A line per event: number of its replay ID, event ID, first record ID.
-  fileprivate var lines: [String] {
-    self.events.map { event in
+  /// A line per row: number of its replay ID, event ID, first record ID.
+  fileprivate var linesOfEvents: [(line: String, event: Event)] {
+    self.events.flatMap { event in
       let replay = self.bytes(event.replayID)
       let number = Int(replay[6]) << 8 | Int(replay[7])
-      let row = event.firstRow
-      var record = ""
-      if self.presence(ofRow: row)[MetadataSlot.recordID] == RecordBatch.Presence.value {
-        let cell = self.cells(ofRow: row)[MetadataSlot.recordID]
-        record = String(decoding: self.bytes(RecordBatch.Range(cell: cell)), as: UTF8.self)
+      return (event.firstRow..<event.firstRow + event.rowCount).map { row in
+        var record = ""
+        if self.presence(ofRow: row)[MetadataSlot.recordID] == RecordBatch.Presence.value {
+          let cell = self.cells(ofRow: row)[MetadataSlot.recordID]
+          record = String(decoding: self.bytes(RecordBatch.Range(cell: cell)), as: UTF8.self)
+        }
+        let id = String(decoding: self.bytes(event.eventID), as: UTF8.self)
+        return ("\(number)/\(id)/\(record)", event)
       }
-      let id = String(decoding: self.bytes(event.eventID), as: UTF8.self)
-      return "\(number)/\(id)/\(record)"
     }
   }
+
+  fileprivate var lines: [String] { self.linesOfEvents.map(\.line) }
 }

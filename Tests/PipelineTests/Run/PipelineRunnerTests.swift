@@ -19,6 +19,11 @@ import Testing
     var refusedEvents: Set<String> = []
     /// Databases always have a lease to renew.
     var isLeaseDue = false
+    /// When each database is not available.
+    var outages: [String: OutagePlan] = [:]
+    /// New for each run.
+    var stages: () -> [any Transform] = { [] }
+    private(set) var stores: [MemoryDatabase] = []
     /// Done before every call of a sink or store.
     var onStep: (() -> Void)?
     var onNote: ((RunNote) -> Void)?
@@ -43,8 +48,10 @@ import Testing
         let database = MemoryDatabase(name: name, store: self.store, crash: crash)
         database.refusedEvents = self.refusedEvents
         database.isDue = self.isLeaseDue
+        if let outages = self.outages[name] { database.outages = outages }
         return database
       }
+      self.stores = databases
       let checkpoint = CheckpointedStore(
         sinks: [self.sink, second], deadLetters: self.letters
       ) { [store] topics, sinks, letters in
@@ -52,7 +59,7 @@ import Testing
         (store.topics, store.sinks, store.deadLetters) = (topics.mapValues(\.json), sinks, letters)
       }
       let runner = try PipelineRunner(
-        source: source, stages: StageChain([]), stores: [checkpoint] + databases,
+        source: source, stages: StageChain(self.stages()), stores: [checkpoint] + databases,
         stored: [self.store.positions()] + self.databases.map(self.store.positions(of:)),
         configuration: self.configuration, wallClock: { [wallClock] in wallClock })
       runner.onNote = self.onNote

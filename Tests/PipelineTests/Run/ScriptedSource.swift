@@ -174,6 +174,17 @@ final class ScriptedSource: Source, @unchecked Sendable {
     return .ended(topic: 0, nil)
   }
 
+  /// Waits without taking anything so far.
+  private(set) var waitCount = 0
+  /// Done at each of them, with their number from 0; true asks for a clean stop.
+  var onWait: ((Int) -> Bool)?
+
+  func interruption(until deadline: ContinuousClock.Instant) async -> Bool {
+    self.waitCount += 1
+    if let onWait { return onWait(self.waitCount - 1) }
+    return false
+  }
+
   /// What had been received already is still handed on, as by the real source.
   func stop() { self.isStopped = true }
 

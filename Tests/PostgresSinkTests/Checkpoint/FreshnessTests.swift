@@ -21,7 +21,7 @@ struct FreshnessTests {
       batch.addChange("UPDATE", "r", ordinal: run.ordinal, commitTimestamp: time)
       run.advance()
     }
-    try run.sink.write(batch)
+    try run.sink.take(batch)
     try run.commit()
     #expect(
       try self.freshness(database).map(\.lastChange) == [1_771_300_999_000, 1_771_300_999_000])
@@ -96,8 +96,10 @@ struct FreshnessTests {
     #expect(try self.freshness(database).map(\.topics) == [[], []])
     let next = try SinkRun(database, ordinal: run.ordinal)
     try next.sink.open()
-    _ = try next.sink.prepare([topic: ["epoch": 1, "next_ordinal": 1, "complete_through_ms": 5000]])
-    try next.sink.commit()
+    _ = try next.sink.sealAndPrepare([
+      topic: ["epoch": 1, "next_ordinal": 1, "complete_through_ms": 5000]
+    ])
+    try next.sink.commitPatiently()
     let isFed = topic != "/data/Other__chn"
     #expect(
       try self.freshness(database).map(\.table)

@@ -198,7 +198,7 @@ import Testing
       metadata: [
         MetadataSlot.recordID: .null, MetadataSlot.recordIDs: .text(#"["w","x","y","z"]"#),
       ])
-    try run.sink.write(batch)
+    try run.sink.take(batch)
     try run.commit()
     #expect(run.refused.map(\.ordinal) == [1])
     #expect(try run.history() == ["first", "w", "y"])

@@ -58,7 +58,7 @@ import Testing
     try run.write(["c"])
     try run.prepare()
     try run.terminateBackend()
-    try run.sink.commit()
+    try run.sink.commitPatiently()
     try self.checkAll(run, ["first", "a", "b", "c"], retries: 2)
 
     try run.eye.execute(
@@ -92,7 +92,7 @@ import Testing
       try PostgresConnection(PostgresConnectionConfiguration(url: url))
         .query("SELECT 'arm \(kind)'")
       if kind == "copy" { try run.prepare() }
-      try run.sink.commit()
+      try run.sink.commitPatiently()
       try self.checkAll(run, expected, retries: kind == "copy" ? 1 : 0)
     }
   }
@@ -112,7 +112,7 @@ import Testing
       isDown = false
     }
     if !isPrepared { try run.prepare() }
-    try run.sink.commit()
+    try run.sink.commitPatiently()
     #expect(!isDown)
     let after = try SinkRun(database, ordinal: 3)
     #expect(try after.history() == ["first", "a", "b"])
@@ -128,7 +128,7 @@ import Testing
     try run.prepare()
     #expect(run.refused.map(\.ordinal) == [2])
     try run.terminateBackend()
-    try run.sink.commit()
+    try run.sink.commitPatiently()
     #expect(run.refused.count == 1)
     #expect(try run.history() == ["first", "a", "b"])
     #expect(try run.stale() == ["bad"])
@@ -141,7 +141,7 @@ import Testing
     try run.eye.terminateOthers()
     try run.eye.execute(
       "ALTER TABLE salesforce.opportunity_history ADD CHECK (_record_id <> 'd')")
-    #expect(postgresError { try run.sink.commit() }?.disposition == .retry)
+    #expect(postgresError { try run.sink.commitPatiently() }?.disposition == .retry)
     #expect(try run.history() == ["first", "a", "b"])
   }
 

@@ -52,7 +52,7 @@ struct CompoundNullTests {
   ) throws {
     let batch = RecordBatch(layout: layout)
     batch.addChange(type, "a", ordinal: ordinal, metadata: metadata, fields)
-    try sink.write(batch)
+    try sink.take(batch)
   }
 
   @Test(

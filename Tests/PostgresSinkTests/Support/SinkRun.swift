@@ -80,7 +80,7 @@ final class SinkRun {
         [Self.name: TestCell.text(name)].merging(fields(name)) { _, new in new })
       self.ordinal += 1
     }
-    try self.sink.write(batch)
+    try self.sink.take(batch)
   }
 
   /// Counts an event that the test has written itself.
@@ -98,11 +98,11 @@ final class SinkRun {
   /// What the runner says of the topic, milliseconds since 1970.
   var completeThrough: Int64? = 1_771_300_990_000
 
-  func prepare() throws { self.refused += try self.sink.prepare(self.positions) }
+  func prepare() throws { self.refused += try self.sink.sealAndPrepare(self.positions) }
 
   func commit() throws {
     try self.prepare()
-    try self.sink.commit()
+    try self.sink.commitPatiently()
   }
 
   /// Names in history, by ordinal; and that the positions are those of the last commit.

@@ -171,7 +171,7 @@ struct TableVandalismTests {
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.epoch = 1
     batch.addChange("CREATE", "x", ordinal: 1)
-    try run.sink.write(batch)
+    try run.sink.take(batch)
     let error = postgresError { try run.prepare() }
     #expect(error?.disposition == .configuration)
     #expect(error?.message.contains("column \"name\" of table") == true)
@@ -192,9 +192,9 @@ struct TableVandalismTests {
     let batch = RecordBatch(layout: SinkRun.layout())
     batch.epoch = 1
     batch.addChange("CREATE", "a", ordinal: 1, [SinkRun.name: .text("a")])
-    try sink.write(batch)
-    _ = try next.sink.prepare(next.positions)
-    try sink.commit()
+    try sink.take(batch)
+    _ = try next.sink.sealAndPrepare(next.positions)
+    try sink.commitPatiently()
     #expect(
       try next.eye.column("SELECT title FROM \(Vandalism.current) ORDER BY id") == ["a", "first"])
     #expect(

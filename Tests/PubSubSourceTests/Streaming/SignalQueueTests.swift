@@ -91,4 +91,24 @@ import Testing
       #expect(last.allSatisfy { $0 == 249 })
     }
   }
+
+  @Test("Urgent elements overtake, and can be waited for alone")
+  func urgent() async {
+    let signals = SignalQueue<Int>(limit: 1000)
+    signals.post(1)
+    #expect(await signals.receive(until: .now + .milliseconds(20), urgentOnly: true) == nil)
+    signals.post(2)
+    signals.post(9, isUrgent: true)
+    #expect(await signals.receive(until: .now, urgentOnly: true) == 9)
+    signals.post(8, isUrgent: true)
+    for element in [8, 1, 2] { #expect(await signals.receive(until: .now) == element) }
+    // One that waits for urgent ones leaves the others.
+    async let waiting = signals.receive(until: .now + .seconds(60), urgentOnly: true)
+    signals.post(3)
+    try? await Task.sleep(for: .milliseconds(20))
+    signals.post(4)
+    signals.post(7, isUrgent: true)
+    #expect(await waiting == 7)
+    for element in [3, 4] { #expect(await signals.receive(until: .now) == element) }
+  }
 }

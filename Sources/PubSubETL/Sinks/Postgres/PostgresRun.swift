@@ -29,6 +29,8 @@ final class PostgresRun: RunSink {
       topics: self.context.configuration.source.topics.map(\.name),
       owner: LeaseOwner(self.context.owner), takesOver: self.context.options.takeOver,
       acceptsMissing: self.context.options.acceptMissing)
+    let interruption = self.context.interruption
+    sink.givesUp = { interruption.hasLasted(RunnerConfiguration.stopPatience) }
     let (name, logger, log) = (self.name, self.context.logger, self.context.log)
     sink.onNotice = { logger.notice("sink '\(name)': \($0)") }
     sink.onRepair = { logger.warning("sink '\(name)': \($0)") }

@@ -1,0 +1,162 @@
+import JSON
+import Testing
+
+@testable import Pipeline
+
+/// A store that is not available for a while: the run waits for it without standing still.
+@Suite("Runs while a store is away") struct StoreOutageTests {
+  typealias Harness = PipelineRunnerTests.Harness
+
+  private static let events = PipelineRunnerTests.events(14)
+
+  /// - Parameter databases: of these the first is away at some of its calls.
+  private func harness(
+    away calls: Range<Int>, databases: [String] = ["t"], delay: Duration = .zero
+  ) -> Harness {
+    let harness = Harness()
+    harness.databases = databases
+    let plan = OutagePlan(calls)
+    plan.delay = delay
+    harness.outages["t"] = plan
+    return harness
+  }
+
+  private func check(_ harness: Harness, _ log: [ScriptedEvent], _ comment: Comment) {
+    for sink in ["a", "b"] + harness.databases {
+      #expect(harness.store.lines(of: sink) == log.map(\.line), comment)
+    }
+  }
+
+  @Test(
+    "Nothing is lost or repeated, whatever a store is away from and wherever a run crashes",
+    arguments: [["t"], ["u", "t"], ["t", "u"]], [false, true])
+  func everyCall(databases: [String], isChannel: Bool) async throws {
+    let log = isChannel ? PipelineRunnerTests.grouped : Self.events
+    func source() -> ScriptedSource {
+      ScriptedSource(log, responseSize: 5, isChannel: isChannel)
+    }
+    var first = 0
+    var hasBeenAway = true
+    while hasBeenAway {
+      for length in [1, 3] {
+        var point = 0
+        var hasCrashed = true
+        while hasCrashed {
+          let harness = self.harness(away: first..<first + length, databases: databases)
+          hasCrashed = false
+          do {
+            try await harness.run(source(), crashAfter: point)
+          } catch is CrashPoint.Crash {
+            hasCrashed = true
+            harness.outages = [:]
+            try await harness.run(source())
+          }
+          self.check(harness, log, "away at \(first), crash at \(point)")
+          // Every third point is enough where there are many.
+          point += isChannel ? 3 : 1
+          if !hasCrashed {
+            hasBeenAway = harness.outages["t"].map { $0.passed > first + length } ?? true
+          }
+        }
+      }
+      first += 1
+    }
+    #expect(first > 6)
+  }
+
+  @Test("Events are taken until the next commit is full, and no further")
+  func bounded() async throws {
+    // The first call is for the layout, the second for the first commit.
+    let harness = self.harness(away: 1..<200)
+    let log = PipelineRunnerTests.events(40)
+    try await harness.run(ScriptedSource(log, responseSize: 3))
+    self.check(harness, log, "")
+    let most = try #require(harness.stores.first).largestPendingCount
+    // Two commits of four events, each of which may go on to the end of a transaction or response.
+    #expect((8...14).contains(most), "\(most)")
+  }
+
+  @Test("A response waits in its midst when the tables of its events cannot be had")
+  func layoutAway() async throws {
+    let harness = self.harness(away: 0..<5, delay: .milliseconds(1))
+    let source = ScriptedSource(Self.events, responseSize: 14)
+    try await harness.run(source)
+    #expect(source.waitCount > 0)
+    self.check(harness, Self.events, "")
+  }
+
+  @Test("An interrupted run ends when the store stays away, and loses nothing", arguments: 0...3)
+  func interrupted(call: Int) async throws {
+    let harness = self.harness(away: call..<100_000, delay: .milliseconds(1))
+    harness.configuration.until = .forever
+    harness.configuration.stopPatience = .zero
+    let log = PipelineRunnerTests.events(40)
+    let source = ScriptedSource(log)
+    source.onWait = { $0 == 2 }
+    await #expect(throws: OutagePlan.Outage.self) { try await harness.run(source) }
+    harness.configuration.until = .caughtUp
+    harness.outages = [:]
+    try await harness.run(ScriptedSource(log))
+    self.check(harness, log, "")
+  }
+
+  @Test("An interrupted run waits a little for a store that comes back")
+  func interruptedInTime() async throws {
+    let harness = self.harness(away: 1..<20, delay: .milliseconds(1))
+    harness.configuration.until = .forever
+    let source = ScriptedSource(Self.events)
+    source.onWait = { $0 == 2 }
+    let outcome = try await harness.run(source)
+    guard case .interrupted = outcome else { return #expect(Bool(false), "\(outcome)") }
+    // What the source had handed on by then is committed.
+    let count = harness.store.lines(of: "t").count
+    #expect(count > 3)
+    #expect(harness.store.lines(of: "a").count == count)
+  }
+
+  @Test("A time limit ends a run whose store stays away")
+  func timeLimit() async throws {
+    let harness = self.harness(away: 1..<100_000, delay: .milliseconds(1))
+    harness.configuration.maxDuration = .zero
+    harness.configuration.stopPatience = .zero
+    await #expect(throws: OutagePlan.Outage.self) {
+      try await harness.run(ScriptedSource(Self.events))
+    }
+  }
+
+  @Test("Other stores renew their leases, and let go of what they hold")
+  func leases() async throws {
+    let harness = self.harness(away: 0..<20, databases: ["u", "t"])
+    harness.isLeaseDue = true
+    try await harness.run(ScriptedSource(Self.events))
+    self.check(harness, Self.events, "")
+    let other = try #require(harness.stores.first { $0.name == "u" })
+    #expect(other.renewalCount > 5)
+    #expect(other.retractionCount > 5)
+  }
+
+  @Test("What is refused or cannot be decoded meanwhile is one dead letter each", arguments: 0...9)
+  func letters(away: Int) async throws {
+    let harness = self.harness(away: away..<away + 3, databases: ["u", "t"])
+    harness.configuration.maxDeadLetters = 10
+    harness.refusedEvents = ["e2", "e9"]
+    var log = Self.events
+    log[5].isBroken = true
+    log[11].isBroken = true
+    try await harness.run(ScriptedSource(log))
+    #expect(harness.letters.letters.sorted() == ["e12", "e2", "e6", "e9"])
+    #expect(harness.statistics?.deadLetters == 4)
+  }
+
+  @Test("A new epoch begins in no store before all have the end of the old one", arguments: 0...6)
+  func newEpoch(away: Int) async throws {
+    let harness = self.harness(away: away..<away + 4)
+    harness.configuration.onInvalidReplay = .earliest
+    let source = ScriptedSource(Self.events)
+    source.refusals = 1
+    try await harness.run(source)
+    #expect(harness.statistics?.holes == 1)
+    #expect(try harness.store.positions(of: "t")["/data/T"]?.epoch == 2)
+    self.check(harness, Self.events, "")
+  }
+}
