@@ -24,20 +24,39 @@ struct HTTP2SessionTests {
     HeaderField(name: ":path", value: "/s/m"), HeaderField(name: ":authority", value: "h"),
   ]
 
-  static func frame(_ type: UInt8, _ flags: UInt8, _ stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+  /// RFC 9113 section 6.
+  enum FrameType: UInt8 {
+    case data = 0
+    case headers = 1
+    case resetStream = 3
+    case settings = 4
+    case goAway = 7
+    case windowUpdate = 8
+  }
+
+  struct FrameFlags: OptionSet {
+    var rawValue: UInt8
+    static let endStream = Self(rawValue: 1)
+    static let endHeaders = Self(rawValue: 4)
+  }
+
+  static func frame(
+    _ type: FrameType, _ flags: FrameFlags, _ stream: UInt8, _ payload: [UInt8]
+  ) -> [UInt8] {
     let count = payload.count
-    return [UInt8(count >> 16), UInt8(count >> 8 & 255), UInt8(count & 255), type, flags]
-      + [0, 0, 0, stream] + payload
+    return [UInt8(count >> 16), UInt8(count >> 8 & 255), UInt8(count & 255)]
+      + [type.rawValue, flags.rawValue, 0, 0, 0, stream] + payload
   }
 
   /// SETTINGS, then headers, two bytes of data and trailers on stream 1, then GOAWAY.
   static let response: [UInt8] = {
     let status = Array("grpc-status".utf8)
-    return Self.frame(4, 0, 0, [])
-      + Self.frame(1, 4, 1, [0x88])  // :status 200 of the static table
-      + Self.frame(0, 0, 1, [7, 8])
-      + Self.frame(1, 5, 1, [0, UInt8(status.count)] + status + [1, 0x30])
-      + Self.frame(7, 0, 0, [0, 0, 0, 1, 0, 0, 0, 11] + Array("calm".utf8))
+    return Self.frame(.settings, [], 0, [])
+      + Self.frame(.headers, .endHeaders, 1, [0x88])  // :status 200 of the static table
+      + Self.frame(.data, [], 1, [7, 8])
+      + Self.frame(
+        .headers, [.endHeaders, .endStream], 1, [0, UInt8(status.count)] + status + [1, 0x30])
+      + Self.frame(.goAway, [], 0, [0, 0, 0, 1, 0, 0, 0, 11] + Array("calm".utf8))
   }()
 
   static func summary(_ event: HTTP2Event) -> String? {
@@ -133,17 +152,17 @@ struct HTTP2SessionTests {
     #expect(try self.output(session).isEmpty)
     body.bytes = [1, 2, 3]
     session.resume(1)
-    #expect(try self.output(session) == Self.frame(0, 0, 1, [1, 2, 3]))
+    #expect(try self.output(session) == Self.frame(.data, [], 1, [1, 2, 3]))
     body.isEnd = true
     session.resume(1)
-    #expect(try self.output(session) == Self.frame(0, 1, 1, []))
+    #expect(try self.output(session) == Self.frame(.data, .endStream, 1, []))
   }
 
   @Test func aResetEndsTheBody() throws {
     let body = Body()
     let session = try self.session(body)
     try session.reset(1, errorCode: .cancel)
-    #expect(try self.output(session) == Self.frame(3, 0, 1, [0, 0, 0, 8]))
+    #expect(try self.output(session) == Self.frame(.resetStream, [], 1, [0, 0, 0, 8]))
     #expect(session.takeEvents().compactMap(Self.summary) == ["closed 1 8"])
   }
 
@@ -160,21 +179,21 @@ struct HTTP2SessionTests {
     let name = [UInt8](repeating: UInt8(ascii: "a"), count: 100)
     let field: [UInt8] = [0, 100] + name + [100] + name
     let block: [UInt8] = [0x88] + Array(repeating: field, count: 30).joined()
-    let bytes = Self.frame(4, 0, 0, []) + Self.frame(1, 4, 1, block)
+    let bytes = Self.frame(.settings, [], 0, []) + Self.frame(.headers, .endHeaders, 1, block)
     #expect(try self.receive(session, bytes, by: 100_000).contains("too long 1"))
   }
 
   @Test func windowUpdatesAreSentOnlyWhenAsked() throws {
     let session = try self.session(Body())
-    _ = try self.receive(session, Self.frame(4, 0, 0, []), by: 1000)
+    _ = try self.receive(session, Self.frame(.settings, [], 0, []), by: 1000)
     _ = try self.output(session)
     let data = [UInt8](repeating: 0, count: 16_384)
-    _ = try self.receive(session, Self.frame(1, 4, 1, [0x88]), by: 1000)
+    _ = try self.receive(session, Self.frame(.headers, .endHeaders, 1, [0x88]), by: 1000)
     for _ in 0..<3 {
-      _ = try self.receive(session, Self.frame(0, 0, 1, data), by: 100_000)
+      _ = try self.receive(session, Self.frame(.data, [], 1, data), by: 100_000)
       #expect(try self.output(session).isEmpty)
     }
     try session.allow(40_000, on: 1)
-    #expect(try self.output(session) == Self.frame(8, 0, 1, [0, 0, 0x9c, 0x40]))
+    #expect(try self.output(session) == Self.frame(.windowUpdate, [], 1, [0, 0, 0x9c, 0x40]))
   }
 }
