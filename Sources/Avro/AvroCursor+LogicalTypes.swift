@@ -101,7 +101,7 @@ extension AvroCursor {
   }
 
   private func noBigDecimal(at offset: Int) -> AvroError {
-    AvroError(.malformed, "bytes that are no big-decimal", byteOffset: offset)
+    AvroError(.malformed, "not a valid big-decimal", byteOffset: offset)
   }
 
   /// Reads a part of a payload; offsets still count from the payload's start.
@@ -137,7 +137,7 @@ extension AvroCursor {
       }
     }
     guard isValid else {
-      throw self.error(.malformed, "a uuid that is none", at: next - bytes.count)
+      throw self.error(.malformed, "not a valid UUID", at: next - bytes.count)
     }
     return bytes
   }

@@ -30,7 +30,9 @@ extension DecodePlan {
   @usableFromInline @inline(never)
   func trailing(_ cursor: AvroCursor, at next: UnsafePointer<UInt8>) -> AvroError {
     cursor.error(
-      .trailing, "\(cursor.end - next) bytes after the end: written with another schema", at: next)
+      .trailing,
+      "\(cursor.end - next) bytes after the end: the payload was written with "
+        + "another schema", at: next)
   }
 
   @usableFromInline @inline(never)

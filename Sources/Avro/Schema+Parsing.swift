@@ -243,7 +243,7 @@ struct SchemaParser {
       let place = "\(path)/fields/\(index)"
       let field = try self.field(value, namespace: name.namespace, path: place, depth: depth)
       guard names.insert(field.name).inserted else {
-        throw self.mistake("field '\(field.name)' is there twice", at: value, path: place)
+        throw self.mistake("field '\(field.name)' is defined twice", at: value, path: place)
       }
       fields.append(field)
     }
@@ -297,7 +297,8 @@ struct SchemaParser {
     for (value, symbol) in values {
       try self.checkSimpleName(symbol, at: value, path: path + "/symbols")
       guard known.insert(symbol).inserted else {
-        throw self.mistake("symbol '\(symbol)' is there twice", at: value, path: path + "/symbols")
+        throw self.mistake(
+          "symbol '\(symbol)' is defined twice", at: value, path: path + "/symbols")
       }
       symbols.append(symbol)
     }

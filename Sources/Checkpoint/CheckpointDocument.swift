@@ -97,7 +97,7 @@ extension CheckpointDocument {
     let version = try integer("version")
     guard version == Self.version else {
       throw CheckpointError(
-        .damaged, "its version is \(version), this program reads version \(Self.version)")
+        .damaged, "its version is \(version), but this program reads version \(Self.version)")
     }
     self.init(
       pipeline: try text("pipeline"), org: try text("org"),

@@ -41,7 +41,8 @@ public final class FileCheckpointStore {
     else {
       throw CheckpointError(
         .mismatch,
-        "the pipeline's name '\(pipeline)' cannot be a file name: no '/', no leading '.', not empty"
+        "the pipeline's name '\(pipeline)' cannot be a file name; it must not be empty, "
+          + "contain '/' or begin with '.'"
       )
     }
     self.directory = directory
@@ -94,15 +95,16 @@ public final class FileCheckpointStore {
     } catch {
       throw CheckpointError(
         .damaged,
-        "\(path) is not a checkpoint: \(error); put back a copy of it, or move it away and restore "
-          + "the positions from the manifest of a files sink (checkpoint restore --from-manifest)",
+        "\(path) is not a valid checkpoint: \(error). Put back a copy of it, or move it away "
+          + "and run 'checkpoint restore --from-manifest' to restore the positions from the "
+          + "manifest of a files sink",
         cause: error)
     }
     guard document.pipeline == paths.pipeline else {
       throw CheckpointError(
         .mismatch,
-        "\(path) belongs to pipeline '\(document.pipeline)', this one is "
-          + "'\(paths.pipeline)'; give each pipeline its own name or state directory")
+        "\(path) belongs to pipeline '\(document.pipeline)', not to '\(paths.pipeline)'; give "
+          + "each pipeline its own name or state directory")
     }
     return document
   }
@@ -138,10 +140,10 @@ public final class FileCheckpointStore {
     guard text.count <= Self.maxByteCount else {
       throw CheckpointError(
         .tooLarge,
-        "the checkpoint of pipeline '\(self.pipeline)' would have \(text.count) bytes, "
-          + "\(Self.maxByteCount) at most can be read again: the one before is kept. On a channel, too "
-          + "many events have the same replay ID; read it with fewer topics, or subscribe to its "
-          + "objects one by one")
+        "the checkpoint of pipeline '\(self.pipeline)' would take \(text.count) bytes, more "
+          + "than the \(Self.maxByteCount) that can be read back, so the previous one is kept. "
+          + "Too many events of a channel have the same replay ID; use fewer topics, or "
+          + "subscribe to the channel's objects one by one")
     }
     let temporary = "\(self.directory)/.\(self.pipeline).checkpoint.json.tmp"
     do throws(FileSystemError) {

@@ -29,23 +29,25 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
   /// What the user can do about it.
   package var remedy: String {
     switch self.code {
-    case ENOSPC: "free space or inodes on that file system, then run again: nothing is lost"
-    case EDQUOT: "raise the disk quota or free space, then run again: nothing is lost"
-    case EMFILE: "raise the limit of open files of this user (ulimit -n, at least 256)"
+    case ENOSPC: "free space or inodes on that file system, then run again; nothing is lost"
+    case EDQUOT: "raise the disk quota or free space, then run again; nothing is lost"
+    case EMFILE: "raise this user's limit of open files (ulimit -n) to at least 256"
     case ENFILE: "the machine has too many open files; close some or raise fs.file-max"
     case EROFS:
-      "the file system is read-only, perhaps after a disk error: see the kernel log, remount it"
+      "the file system is read-only, perhaps after a disk error; check the kernel log and "
+        + "remount it"
     case EIO:
-      "the disk reports an error: see the kernel log; what was not yet committed is read again"
+      "the disk reported an error; check the kernel log. What was not yet committed will be "
+        + "read again"
     case EACCES, EPERM: "give this user write permission there"
-    case ENOENT: "it was removed or its file system is not mounted; put it back"
-    case EEXIST: "another file has that name; move it away"
-    case ELOOP: "it is a symbolic link, which is not written through; remove the link"
-    case ENOTDIR: "a part of that path is a file, not a directory"
+    case ENOENT: "it was removed, or its file system is not mounted; put it back"
+    case EEXIST: "a file of that name exists; move it away"
+    case ELOOP: "it is a symbolic link, which this program does not write through; remove the link"
+    case ENOTDIR: "part of the path is a file, not a directory"
     case ENAMETOOLONG: "choose a shorter directory or pipeline name"
     case EXDEV, EINVAL, ENOSYS, EOPNOTSUPP:
       "the file system there does not support this call; use a local one such as ext4 or xfs"
-    default: "run again when the cause is removed: nothing is lost"
+    default: "remove the cause and run again; nothing is lost"
     }
   }
 }

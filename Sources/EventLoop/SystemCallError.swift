@@ -35,7 +35,7 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
   public var description: String {
     let remedy =
       switch (self.call, self.number) {
-      case (_, EMFILE): "; raise the limit of open files of this user (ulimit -n, at least 256)"
+      case (_, EMFILE): "; raise this user's limit of open files (ulimit -n) to at least 256"
       case (_, ENFILE): "; raise the system's limit of open files (sysctl fs.file-max)"
       case ("pthread_create", EAGAIN): "; raise the limit of processes and threads (ulimit -u)"
       default: ""

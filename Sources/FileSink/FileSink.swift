@@ -93,10 +93,10 @@ public final class FileSink: CheckpointedSink {
     }
     throw FileSinkError(
       .lostState,
-      "there is no checkpoint, but \(self.store.manifest.path) says that pipeline "
-        + "'\(self.configuration.pipeline)' exported \(topics.joined(separator: ", ")): restore the "
-        + "positions with 'checkpoint restore --from-manifest', or begin a new epoch with 'run "
-        + "--accept-reset'")
+      "there is no checkpoint, but according to \(self.store.manifest.path) pipeline "
+        + "'\(self.configuration.pipeline)' exported \(topics.joined(separator: ", ")): restore "
+        + "the positions with 'checkpoint restore --from-manifest', or begin a new epoch with "
+        + "'run --accept-reset'")
   }
 
   /// - Parameter survey: this sink's.

@@ -147,8 +147,8 @@ struct Manifest {
   private func damaged(_ line: Int) -> FileSinkError {
     FileSinkError(
       .inconsistent,
-      "\(self.path) line \(line) is not a JSON object with a name: the file was edited or the disk "
-        + "lost data; correct or restore it")
+      "\(self.path) line \(line) is not a JSON object with a name: the file was edited, or the "
+        + "disk lost data; correct or restore it")
   }
 
   /// The name of a line as this program writes it, which needs no parser: a directory of a year may

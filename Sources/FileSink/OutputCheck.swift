@@ -93,16 +93,16 @@ struct OutputCheck {
       kept.insert(entity)
       if size != byteCount {
         self.faults.append(
-          "\(self.directory)/\(name) has \(size) bytes, the manifest says \(byteCount): it was cut or "
-            + "changed after it was finished")
+          "\(self.directory)/\(name) has \(size) bytes, the manifest says \(byteCount): it was "
+            + "cut or changed after it was finished")
       }
     }
     guard let first = missing.first else { return }
     self.faults.append(
       missing.count == 1
-        ? "\(self.directory)/\(first) is missing, and older files of its entity are there"
-        : "\(missing.count) files are missing, and older ones of their entities are there: "
-          + "\(self.directory)/\(first) is the first")
+        ? "\(self.directory)/\(first) is missing, but older files of its entity are still there"
+        : "\(missing.count) files are missing, but older files of their entities are still "
+          + "there; the first is \(self.directory)/\(first)")
   }
 
   /// The file up to which losses were accepted before, while the manifest has it.
@@ -115,11 +115,11 @@ struct OutputCheck {
     guard let expected, !self.hasExpected else { return nil }
     let path = "\(self.directory)/\(Manifest.fileName)"
     guard try fileSystem.size(of: path) != nil else {
-      return "\(path) is missing, though files were finished there, \(expected) the last: is the "
-        + "file system mounted, or was the directory emptied?"
+      return "\(path) is missing, but files were finished there, most recently \(expected); "
+        + "check that the file system is mounted and that the directory was not emptied"
     }
-    return "\(path) does not have \(expected), the last file that was finished there: was the "
-      + "directory emptied, or an old copy put back?"
+    return "\(path) does not list \(expected), the last file finished there; check whether the "
+      + "directory was emptied or replaced by an older copy"
   }
 
   /// Whether the manifest is gone; asked before anything is made in the directory.
@@ -130,8 +130,8 @@ struct OutputCheck {
 
   /// What to do about faults.
   static let remedy =
-    "put back what is missing; or go on without it: 'run --accept-missing' (events of the last "
-    + "72 h can be read again with 'checkpoint set'); or, where a loader takes files away in any "
+    "put back what is missing; or continue without it: 'run --accept-missing' (events of the "
+    + "last 72 h can be read again with 'checkpoint set'); or, if a loader removes files in any "
     + "order, set \"when_missing\": \"ignore\" in the sink"
 }
 

@@ -171,16 +171,16 @@ extension SegmentLedger {
     case (.some, .some):
       throw FileSinkError(
         .unknownFile,
-        "\(record.name) exists although the checkpoint has it still in progress as "
-          + "\(record.part): another run with this pipeline's name wrote here; move one of the "
-          + "two away, the one in progress is what the checkpoint counts on")
+        "\(record.name) exists, but the checkpoint lists it as still in progress "
+          + "(\(record.part)): another run with this pipeline's name wrote here. Move one of "
+          + "the two away; the checkpoint relies on the one in progress")
     case (.some(let byteCount), nil):
       guard byteCount >= record.committedByteCount else {
         throw FileSinkError(
           .inconsistent,
-          "\(record.part) has \(byteCount) bytes, \(record.committedByteCount) were committed: the "
-            + "disk lost data or the file was changed; restore it, or move it away and restore "
-            + "the positions from the manifest (checkpoint restore)")
+          "\(record.part) has \(byteCount) bytes, but \(record.committedByteCount) were "
+            + "committed: the disk lost data or the file was changed. Restore the file, or move "
+            + "it away and run 'checkpoint restore' to restore the positions from the manifest")
       }
       return [
         .verify(record, isFinished: false), .endFrame(record), .rename(record),
@@ -191,9 +191,9 @@ extension SegmentLedger {
       guard byteCount == record.byteCount else {
         throw FileSinkError(
           .inconsistent,
-          "\(record.name) has \(byteCount) bytes, the checkpoint says \(record.byteCount): it was "
-            + "changed after it was finished; restore it, or move it away and restore the "
-            + "positions from the manifest (checkpoint restore)")
+          "\(record.name) has \(byteCount) bytes, but the checkpoint says \(record.byteCount): "
+            + "it was changed after it was finished. Restore the file, or move it away and run "
+            + "'checkpoint restore' to restore the positions from the manifest")
       }
       return [
         .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
@@ -203,10 +203,11 @@ extension SegmentLedger {
       if observed.isInManifest { return [] }
       throw FileSinkError(
         .lostOutput,
-        "\(record.name) is missing, in progress and finished, and not in the manifest either: was "
-          + "the directory moved or emptied, or the file taken before its line was in "
-          + "_manifest.ndjson? Put it back; or restore the positions from the manifest (checkpoint "
-          + "restore); or go on without its events: 'run --accept-missing'")
+        "\(record.name) is missing, both as a finished file and in progress, and the manifest "
+          + "does not list it: the directory was moved or emptied, or the file was removed "
+          + "before its line was in _manifest.ndjson. Put it back; or run 'checkpoint restore' "
+          + "to restore the positions from the manifest; or continue without its events: 'run "
+          + "--accept-missing'")
     }
   }
 }

@@ -44,8 +44,8 @@ extension SegmentRecord {
     else {
       throw FileSinkError(
         .inconsistent,
-        "the checkpoint's entry of a file in progress is damaged: put back a copy of the "
-          + "checkpoint, or restore the positions from the manifest (checkpoint restore)")
+        "the checkpoint's entry for a file in progress is damaged; put back a copy of the "
+          + "checkpoint, or run 'checkpoint restore' to restore the positions from the manifest")
     }
     self.init(
       part: part, name: name, byteCount: Int(length), sha256: sha256, manifest: manifest,

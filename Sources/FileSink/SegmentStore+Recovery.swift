@@ -68,7 +68,8 @@ extension SegmentStore {
         survey.steps += try self.steps(for: record, isInManifest: found.contains(name), from: state)
       } catch {
         guard acceptsMissing, error.code == .lostOutput else { throw self.fail(error) }
-        survey.acceptedFaults.append("\(record.name) is missing, in progress and finished")
+        survey.acceptedFaults.append(
+          "\(record.name) is missing, both as a finished file and in progress")
       }
       name.withUnsafeBufferPointer { known.insert($0) }
     }
@@ -180,9 +181,10 @@ extension SegmentStore {
           throw self.fail(
             FileSinkError(
               .unknownFile,
-              "\(self.absolute(name)) is known neither to \(self.manifest.path) nor to the "
-                + "checkpoint: the checkpoint is older than the files, or the manifest was changed; "
-                + "put the newer one back, or move the file away if its events may be exported again"
+              "\(self.absolute(name)) is listed neither in \(self.manifest.path) nor in the "
+                + "checkpoint: the checkpoint is older than the files, or the manifest was "
+                + "changed. Put the newer one back, or move the file away if its events may be "
+                + "exported again"
             ))
         }
       }

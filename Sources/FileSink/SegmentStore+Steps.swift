@@ -84,9 +84,10 @@ extension SegmentStore {
       throw self.fail(
         FileSinkError(
           .inconsistent,
-          "\(path): its bytes are not those that were written (sha256 \(sha256), the checkpoint says "
-            + "\(record.sha256)): the disk lost data or the file was changed; restore it, or move "
-            + "it away and restore the positions from the manifest (checkpoint restore)"))
+          "\(path): its contents are not what was written (sha256 \(sha256), but the "
+            + "checkpoint says \(record.sha256)): the disk lost data or the file was changed. "
+            + "Restore the file, or move it away and run 'checkpoint restore' to restore the "
+            + "positions from the manifest"))
     }
   }
 

@@ -130,7 +130,9 @@ extension HTTP2ClientTransport.Configuration {
       guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7e).contains($0) }),
         text != self.host || !text.utf8.contains(0x20)
       else {
-        throw TLSError(.badConfiguration, "a host name or user agent holds unprintable characters")
+        throw TLSError(
+          .badConfiguration,
+          "the host name or user agent contains unprintable characters")
       }
     }
     guard self.proxy?.authorization?.user.contains(":") != true else {

@@ -69,11 +69,11 @@ final class ConnectAttempt: @unchecked Sendable {
     let pending = self.sockets.keys.sorted().map { "connect to \(self.addresses[$0])" }
     let what: String
     if self.stream != nil {
-      what = "TLS handshake not finished in time"
+      what = "the TLS handshake did not finish in time"
     } else if self.tunnel != nil {
-      what = "no answer to CONNECT in time"
+      what = "the proxy did not answer CONNECT in time"
     } else if self.addresses.isEmpty {
-      what = "name service did not answer in time"
+      what = "the name service did not answer in time"
     } else {
       what = (self.errors.map(\.message) + pending.map { "\($0): no answer in time" })
         .joined(separator: "; ")
@@ -180,7 +180,9 @@ final class ConnectAttempt: @unchecked Sendable {
       case .wantsRead: try self.loop.update(stream.descriptor, interest: .readable)
       case .wantsWrite: try self.loop.update(stream.descriptor, interest: .writable)
       case .closed:
-        throw TLSError(.handshakeFailed, "the peer closed the connection during the TLS handshake")
+        throw TLSError(
+          .handshakeFailed,
+          "the server closed the connection during the TLS handshake")
       }
     } catch {
       self.fail(TLSError(endingConnection: error))

@@ -70,7 +70,7 @@ final class Connection: @unchecked Sendable {
     self.phase = .opening
     self.timer = self.loop.schedule(at: deadline) { [weak self] in
       self?.end(
-        TLSError(.timedOut, "the server accepted the connection, but sent no HTTP/2 frame in time"))
+        TLSError(.timedOut, "the server accepted the connection but sent no HTTP/2 frame in time"))
     }
     do {
       self.session = try HTTP2Session(

@@ -191,7 +191,7 @@ final class HTTP2Session {
   /// Says goodbye: no more streams, regular end.
   func goAway() throws(HTTP2SessionError) {
     try Self.check(
-      nghttp2_session_terminate_session(self.session, NGHTTP2_NO_ERROR.rawValue), "say goodbye")
+      nghttp2_session_terminate_session(self.session, NGHTTP2_NO_ERROR.rawValue), "send GOAWAY")
   }
 
   private static func check(_ code: Int32, _ what: String) throws(HTTP2SessionError) {

@@ -40,7 +40,7 @@ extension Metadata {
       guard !name.isEmpty, name.utf8.allSatisfy(Self.isNameByte) else {
         throw RPCError(
           code: .invalidArgument,
-          message: "The metadata key '\(key)' holds a character that gRPC does not allow.")
+          message: "The metadata key '\(key)' contains a character that gRPC does not allow.")
       }
       if Self.reserved.contains(name) { continue }
       let text = value.encoded()

@@ -84,7 +84,7 @@ struct RequestWriter: ClosableRPCWriterProtocol {
   func finish(throwing error: any Error) async {
     let error =
       error as? RPCError
-      ?? RPCError(code: .cancelled, message: "The request was broken off.", cause: error)
+      ?? RPCError(code: .cancelled, message: "The request was interrupted.", cause: error)
     self.stream.cancel(error)
   }
 }

@@ -74,7 +74,8 @@ final class TunnelAttempt: @unchecked Sendable {
       case .refused(407, let reason):
         throw TLSError(
           .proxyRefused,
-          "it wants another user and password (status 407 \(reason)); put them into the proxy's URL"
+          "it requires another user and password (status 407 \(reason)); put them into the "
+            + "proxy's URL"
         )
       case .refused(let status, let reason) where (500..<600).contains(status):
         throw TLSError(

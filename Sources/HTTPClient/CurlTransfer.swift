@@ -157,7 +157,7 @@ final class CurlTransfer: @unchecked Sendable {
         curl_slist_free_all(list)
         throw HTTPError(
           .invalidRequest,
-          "\(self.request): header \(name.prefix(40).debugDescription) holds a line end")
+          "\(self.request): header \(name.prefix(40).debugDescription) contains a line break")
       }
       // curl takes "Name:" for "do not send", "Name;" for an empty value.
       list = curl_slist_append(list, value.isEmpty ? "\(name);" : line)
@@ -192,7 +192,7 @@ final class CurlTransfer: @unchecked Sendable {
 
   private func take(body bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count <= self.configuration.maxBodyBytes - self.body.count else {
-      self.exceeded = "an answer of more than \(self.configuration.maxBodyBytes) bytes"
+      self.exceeded = "the response has more than \(self.configuration.maxBodyBytes) bytes"
       return false
     }
     self.body.append(contentsOf: bytes)
@@ -202,7 +202,7 @@ final class CurlTransfer: @unchecked Sendable {
   private func take(header bytes: UnsafeRawBufferPointer) -> Bool {
     self.headerByteCount += bytes.count
     guard self.headerByteCount <= Self.maxHeaderBytes else {
-      self.exceeded = "more than \(Self.maxHeaderBytes) bytes of headers"
+      self.exceeded = "the response has more than \(Self.maxHeaderBytes) bytes of headers"
       return false
     }
     let line = String(decoding: bytes, as: UTF8.self)

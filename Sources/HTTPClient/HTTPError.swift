@@ -58,10 +58,10 @@ public struct HTTPError: Error, Sendable {
     switch result {
     case _ where connectStatus == 407:
       code = .proxyRefused
-      advice = "; the proxy wants another user and password: put them into the proxy's URL"
+      advice = "; the proxy requires another user and password; put them into the proxy's URL"
     case _ where (300..<500).contains(connectStatus):
       code = .proxyRefused
-      advice = "; the proxy refuses to reach the server"
+      advice = "; the proxy refuses to connect to the server"
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
       code = .untrusted
       advice = "; check the host name, or name the issuer's certificate as tls.ca_file"

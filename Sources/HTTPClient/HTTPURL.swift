@@ -14,16 +14,21 @@ struct HTTPURL {
       curl_url_set(handle, CURLUPART_URL, request.url, 0) == CURLUE_OK,
       let scheme = Self.part(CURLUPART_SCHEME, of: handle),
       let host = Self.part(CURLUPART_HOST, of: handle), !host.isEmpty
-    else { throw HTTPError(.invalidRequest, "\(request): not a URL") }
+    else { throw HTTPError(.invalidRequest, "\(request): not a valid URL") }
     guard Self.part(CURLUPART_USER, of: handle) == nil,
       Self.part(CURLUPART_PASSWORD, of: handle) == nil
-    else { throw HTTPError(.invalidRequest, "\(request): a URL must not hold a user or password") }
+    else {
+      throw HTTPError(
+        .invalidRequest,
+        "\(request): the URL must not contain a user or password")
+    }
     switch scheme {
     case "https": self.isSecure = true
     case "http":
       guard Self.isLoopback(host) else {
         throw HTTPError(
-          .invalidRequest, "\(request): plain http is used with loopback addresses only; use https")
+          .invalidRequest,
+          "\(request): plain http is allowed only for loopback addresses; use https")
       }
       self.isSecure = false
     default: throw HTTPError(.invalidRequest, "\(request): the scheme is neither https nor http")

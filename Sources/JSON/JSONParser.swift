@@ -50,7 +50,7 @@ struct JSONParser {
     guard self.text.count <= self.limits.byteCount else {
       throw self.error(
         .limitExceeded,
-        "the text has \(self.text.count) bytes, at most \(self.limits.byteCount) are read")
+        "the text has \(self.text.count) bytes; the limit is \(self.limits.byteCount)")
     }
     try self.checkUTF8()
     if self.text.starts(with: [0xEF, 0xBB, 0xBF]) {
@@ -84,7 +84,7 @@ struct JSONParser {
       return JSONValue(.null, at: position)
     case let byte? where byte == UInt8(ascii: "-") || Self.isDigit(byte):
       return JSONValue(.number(try self.number()), at: position)
-    default: throw self.unexpected("a value is expected", isAfterComma: self.hasComma)
+    default: throw self.unexpected("expected a value", isAfterComma: self.hasComma)
     }
   }
 
@@ -105,8 +105,8 @@ struct JSONParser {
       guard self.current == UInt8(ascii: "\"") else {
         throw self.unexpected(
           members.isEmpty
-            ? "a name in double quotes or '}' is expected"
-            : "a name in double quotes is expected after ','", isAfterComma: !members.isEmpty)
+            ? "expected a name in double quotes or '}'"
+            : "expected a name in double quotes after ','", isAfterComma: !members.isEmpty)
       }
       let name = try self.string()
       let earlier =
@@ -121,7 +121,7 @@ struct JSONParser {
       }
       self.skipWhitespace()
       guard self.current == UInt8(ascii: ":") else {
-        throw self.unexpected("':' is expected after the name")
+        throw self.unexpected("expected ':' after the name")
       }
       self.offset += 1
       self.skipWhitespace()
@@ -141,7 +141,7 @@ struct JSONParser {
         return members
       default:
         throw self.missingComma(
-          "',' or '}' is expected in the object of line \(opening.line), column \(opening.column)")
+          "expected ',' or '}' in the object of line \(opening.line), column \(opening.column)")
       }
     }
   }
@@ -168,7 +168,7 @@ struct JSONParser {
         return elements
       default:
         throw self.missingComma(
-          "',' or ']' is expected in the array of line \(opening.line), column \(opening.column)")
+          "expected ',' or ']' in the array of line \(opening.line), column \(opening.column)")
       }
     }
   }
@@ -187,8 +187,8 @@ struct JSONParser {
     let start = self.position
     for byte in bytes {
       guard self.current == byte else {
-        guard self.current != nil else { throw self.unexpected("'\(word)' is expected") }
-        throw JSONError(.malformed, "a value is expected; '\(word)' comes nearest", at: start)
+        guard self.current != nil else { throw self.unexpected("expected '\(word)'") }
+        throw JSONError(.malformed, "expected a value; did you mean '\(word)'?", at: start)
       }
       self.offset += 1
     }
@@ -200,21 +200,21 @@ struct JSONParser {
     if self.current == UInt8(ascii: "0") {
       self.offset += 1
       if let digit = self.current, Self.isDigit(digit) {
-        throw self.error(.malformed, "a number does not begin with 0")
+        throw self.error(.malformed, "a number must not begin with 0")
       }
     } else {
-      try self.digits("a digit is expected after '-'")
+      try self.digits("expected a digit after '-'")
     }
     if self.current == UInt8(ascii: ".") {
       self.offset += 1
-      try self.digits("a digit is expected after '.'")
+      try self.digits("expected a digit after '.'")
     }
     if self.current == UInt8(ascii: "e") || self.current == UInt8(ascii: "E") {
       self.offset += 1
       if self.current == UInt8(ascii: "+") || self.current == UInt8(ascii: "-") {
         self.offset += 1
       }
-      try self.digits("a digit is expected in the exponent")
+      try self.digits("expected a digit in the exponent")
     }
     return String(decoding: self.text[start..<self.offset], as: UTF8.self)
   }
@@ -309,10 +309,10 @@ extension JSONParser {
       let scalar = try self.escapedScalar(from: start)
       bytes += UTF8.encode(scalar).map(Array.init) ?? []
       return
-    case nil: throw self.unexpected("a character is expected after '\\'")
+    case nil: throw self.unexpected("expected a character after '\\'")
     default:
       throw JSONError(
-        .malformed, "'\\' is followed by \(self.found), which is no escape of JSON", at: start)
+        .malformed, "'\\' is followed by \(self.found), which is not a JSON escape", at: start)
     }
     self.offset += 1
   }
@@ -326,10 +326,10 @@ extension JSONParser {
     let lone = JSONError(
       .invalidText, "the escape names half a surrogate pair and no character", at: start)
     guard UTF16.isLeadSurrogate(first) else { throw lone }
-    guard self.current != nil else { throw self.unexpected("a second '\\u' is expected") }
+    guard self.current != nil else { throw self.unexpected("expected a second '\\u'") }
     guard self.current == UInt8(ascii: "\\") else { throw lone }
     self.offset += 1
-    guard self.current != nil else { throw self.unexpected("a second '\\u' is expected") }
+    guard self.current != nil else { throw self.unexpected("expected a second '\\u'") }
     guard self.current == UInt8(ascii: "u") else { throw lone }
     self.offset += 1
     let second = try self.codeUnit()
@@ -342,7 +342,7 @@ extension JSONParser {
     var unit: UInt16 = 0
     for _ in 0..<4 {
       guard let byte = self.current, let digit = Self.hexadecimalValue(byte) else {
-        throw self.unexpected("four hexadecimal digits are expected after '\\u'")
+        throw self.unexpected("expected four hexadecimal digits after '\\u'")
       }
       unit = unit << 4 | digit
       self.offset += 1
@@ -393,8 +393,8 @@ extension JSONParser {
     case UInt8(ascii: "}") where isAfterComma, UInt8(ascii: "]") where isAfterComma:
       "; remove the ',' before it"
     case UInt8(ascii: "/"), UInt8(ascii: "#"):
-      "; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
-    case UInt8(ascii: "'"): "; texts stand in double quotes"
+      "; JSON has no comments; remove it, or write it as a member, \"//\": \"text\""
+    case UInt8(ascii: "'"): "; strings need double quotes"
     default: ""
     }
   }
@@ -439,7 +439,7 @@ extension JSONParser {
     }
     guard let invalidOffset else { return }
     self.advance(to: invalidOffset)
-    throw self.error(.invalidText, "the text is not UTF-8: byte \(invalidOffset) fits nowhere")
+    throw self.error(.invalidText, "the text is not UTF-8: byte \(invalidOffset) is not valid")
   }
 
   /// Counts lines and characters up to `end`, for the place of a mistake found out of order.

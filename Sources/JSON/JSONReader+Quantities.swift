@@ -15,7 +15,7 @@ extension JSONReader {
       return nil
     }
     guard let count else {
-      self.report(name, "\(expectation) is expected; units: B, kB, MB, GB, KiB, MiB, GiB")
+      self.report(name, "expected \(expectation); units: B, kB, MB, GB, KiB, MiB, GiB")
       return nil
     }
     guard range.contains(count) else {
@@ -42,14 +42,14 @@ extension JSONReader {
     case .string(let text): duration = Self.duration(text)
     case .number("0"): duration = .zero
     case .number:
-      self.report(name, "\(expectation) is expected; a number needs a unit: ms, s, m, h, d")
+      self.report(name, "expected \(expectation); a number needs a unit: ms, s, m, h, d")
       return nil
     default:
       self.expected(name, expectation, found: value)
       return nil
     }
     guard let duration else {
-      self.report(name, "\(expectation) is expected; units: ms, s, m, h, d")
+      self.report(name, "expected \(expectation); units: ms, s, m, h, d")
       return nil
     }
     guard range.contains(duration) else {

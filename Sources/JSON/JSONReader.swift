@@ -36,7 +36,7 @@ public final class JSONReader {
       mistakes.append(
         JSONMistake(
           path: path, position: value.position,
-          message: "an object is expected, found \(value.kind)"))
+          message: "expected an object, found \(value.kind)"))
     }
   }
 
@@ -93,7 +93,7 @@ public final class JSONReader {
   public func has(_ name: String) -> Bool { self.members.contains { $0.name == name } }
 
   func expected(_ name: String, _ what: String, found value: JSONValue) {
-    self.report(name, "\(what) is expected, found \(value.kind)")
+    self.report(name, "expected \(what), found \(value.kind)")
   }
 }
 
@@ -110,7 +110,7 @@ extension JSONReader {
     switch value.scalar.content {
     case .boolean(let flag): return flag
     case .string where value.isSubstituted:
-      self.report(name, "the variable stands for a text that is neither true nor false")
+      self.report(name, "the variable's value is neither true nor false")
     default: self.expected(name, "true or false", found: value)
     }
     return nil
@@ -127,10 +127,10 @@ extension JSONReader {
       if let number = Int(text), range.contains(number) { return number }
       self.report(
         name,
-        "\(expectation) is expected, "
-          + (value.holdsSubstitution ? "the variable stands for another number" : "found \(text)"))
+        "expected \(expectation), "
+          + (value.holdsSubstitution ? "the variable has another value" : "found \(text)"))
     case .string where value.isSubstituted:
-      self.report(name, "\(expectation) is expected, the variable stands for another text")
+      self.report(name, "expected \(expectation), the variable has another value")
     default: self.expected(name, expectation, found: value)
     }
     return nil
@@ -202,7 +202,7 @@ extension JSONReader {
       self.mistakes.append(
         JSONMistake(
           path: element.path, position: element.value.position,
-          message: "a string is expected, found \(element.value.kind)"))
+          message: "expected a string, found \(element.value.kind)"))
       return nil
     }
   }

@@ -26,7 +26,7 @@ extension PostgresConnection {
     polling: while true {
       guard Self.poll(PQsocket(connection), wanted, by: deadline, givesUp: givesUp) != nil else {
         throw .connectionLost(
-          "no connection to \(Self.place(connection)) in time; is the server alive?")
+          "no connection to \(Self.place(connection)) in time; check that the server is running")
       }
       switch PQconnectPoll(connection) {
       case PGRES_POLLING_READING: wanted = Int16(POLLIN)
@@ -95,15 +95,15 @@ extension PostgresConnection {
     if PQconnectionNeedsPassword(connection) == 1 {
       return PostgresError(
         .refused,
-        "postgres: \(Self.place(connection)) wants a password: put it into the URL, PGPASSWORD or "
-          + ".pgpass", sqlState: SQLState.invalidPassword)
+        "postgres: \(Self.place(connection)) requires a password; put it into the URL, "
+          + "PGPASSWORD or .pgpass", sqlState: SQLState.invalidPassword)
     }
     // These come from reading the options; what they quote may be a part of a password.
     for start in ["invalid ", "missing ", "unterminated ", "could not match ", "unexpected "]
     where message.hasPrefix(start) {
       return PostgresError(
         .configuration,
-        "postgres: url, or a PG… variable, is not what libpq understands; "
+        "postgres: url, or a PG… variable, is not a valid libpq connection string; "
           + PostgresConnectionConfiguration.urlForm)
     }
     return .connectionLost("cannot connect: \(message)")

@@ -70,8 +70,9 @@ extension PostgresConnection {
     guard count >= copy.sentRowCount else {
       throw PostgresError(
         .configuration,
-        "postgres: \(label): \(count) of \(copy.sentRowCount) rows were stored; a trigger of the table "
-          + "discards the others (BEFORE INSERT … RETURN NULL): disable or change it")
+        "postgres: \(label): \(count) of \(copy.sentRowCount) rows were stored; a trigger on "
+          + "the table discards the others (BEFORE INSERT … RETURN NULL). Disable or change the "
+          + "trigger")
     }
     return count
   }

@@ -213,7 +213,7 @@ package final class PostgresConnection {
       PQsocket(self.connection), events, by: deadline, givesUp: self.givesUp)
     guard let answer else {
       self.abandon()
-      throw .connectionLost("the server has not answered in time; the connection is given up")
+      throw .connectionLost("the server did not answer in time; the connection was closed")
     }
     return answer
   }

@@ -37,21 +37,21 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   /// at the wrong place, and its rest becomes a host's or database's name, which messages repeat.
   package static func mistake(in url: String) -> String? {
     guard let options = Self.options(of: url) else {
-      return "not what libpq understands; \(Self.urlForm)"
+      return "not a valid libpq connection string; \(Self.urlForm)"
     }
     if let scheme = url.firstRange(of: "://") {
       let rest = url[scheme.upperBound...].prefix { $0 != "?" }
       let authority = rest.prefix { $0 != "/" }
       if rest.count(where: { $0 == "@" }) > 1 {
-        return "the user or password holds an '@', which is written as %40 in a URL"
+        return "the user or password contains '@'; write it as %40 in a URL"
       }
       if !authority.contains("@"), rest.contains("@") {
-        return "the user or password holds a '/', which is written as %2F in a URL"
+        return "the user or password contains '/'; write it as %2F in a URL"
       }
     }
     for port in (options["port"] ?? "").split(separator: ",") {
       guard let number = Int(port), (1...65535).contains(number) else {
-        return "the port is no number from 1 to 65535; \(Self.urlForm)"
+        return "the port is not a number from 1 to 65535; \(Self.urlForm)"
       }
     }
     return nil

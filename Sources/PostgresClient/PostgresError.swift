@@ -77,9 +77,9 @@ extension PostgresError {
     case SQLState.invalidDatetimeFormat, SQLState.datetimeFieldOverflow:
       "a date or time is out of range or malformed"
     case SQLState.characterNotInRepertoire, SQLState.untranslatableCharacter:
-      "a text has a character that the database's encoding lacks"
+      "a text has a character that the database's encoding cannot represent"
     case SQLState.invalidTextRepresentation, SQLState.invalidBinaryRepresentation:
-      "a value does not have the form of the column's type"
+      "a value does not have the format of the column's type"
     case SQLState.duplicateJSONObjectKeyValue, SQLState.invalidJSONText:
       "a JSON text is not valid"
     default:

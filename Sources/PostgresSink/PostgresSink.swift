@@ -152,7 +152,8 @@ package final class PostgresSink: Store {
       }
       guard hasRows[0, 0] == "t" else { continue }
       self.onRepair?(
-        "view \(ReportingViews.liveName(table.name)) was gone and is made anew; grant it again")
+        "view \(ReportingViews.liveName(table.name)) was missing and has been created again; "
+          + "grant privileges on it again")
     }
   }
 
@@ -299,7 +300,7 @@ package final class PostgresSink: Store {
     if self.hasUnfilledTables { try self.fillTables() }
     self.hasUnfilledTables = false
     for field in tables.discarded {
-      self.onNotice?("\(layout.entity): field \(field) has no column and is left out")
+      self.onNotice?("\(layout.entity): field \(field) has no column and is not loaded")
     }
     try self.updateViews(tables.current)
     self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
@@ -336,9 +337,9 @@ package final class PostgresSink: Store {
     guard let other else { return }
     throw PostgresError(
       .configuration,
-      "postgres: \(layout.entity) comes from \(other) and from \(layout.topic), whose "
-        + "order is not known; take one of them, or give one a sink with other tables in a pipeline "
-        + "of its own")
+      "postgres: \(layout.entity) arrives on both \(other) and \(layout.topic), whose relative "
+        + "order is not known; subscribe to one of them, or give one a pipeline of its own that "
+        + "writes to other tables")
   }
 
   /// Errors that leave the views as they were: somebody holds one locked, or owns it.
@@ -364,12 +365,12 @@ package final class PostgresSink: Store {
       let name = ReportingViews.liveName(current.name)
       self.onNotice?(
         outcome == .remade
-          ? "view \(name) has other columns and was made anew; grant it again"
-          : "view \(name) lacks new columns, since other views stand on it")
+          ? "view \(name) has other columns now and was created again; grant privileges on it again"
+          : "view \(name) lacks new columns, because other views depend on it")
       return outcome
     } catch let error as PostgresError where Self.leavesViews.contains(error.sqlState) {
       if self.connection.transactionStatus != .idle { try self.connection.execute("ROLLBACK") }
-      self.onNotice?("views are left as they were: \(error.message)")
+      self.onNotice?("the views were not updated: \(error.message)")
       return nil
     }
   }

@@ -139,7 +139,7 @@ public final class SimulatorServer: @unchecked Sendable {
     if let text = try? String(contentsOfFile: path, encoding: .utf8) {
       guard let epoch = Int64(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
         throw SimulatorError(
-          .configuration, "\(path) does not hold epoch milliseconds; remove it, or use --epoch")
+          .configuration, "\(path) does not contain epoch milliseconds; remove it, or use --epoch")
       }
       return epoch
     }

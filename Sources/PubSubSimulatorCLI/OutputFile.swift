@@ -19,9 +19,9 @@ enum OutputFile {
       case S_IFLNK:
         throw SimulatorError(
           .configuration,
-          "\(path) is a symbolic link, which may lead anywhere; name the file itself")
+          "\(path) is a symbolic link; name the file itself")
       default:
-        throw SimulatorError(.configuration, "\(path) is no file, FIFO or terminal")
+        throw SimulatorError(.configuration, "\(path) is not a file, FIFO or terminal")
       }
     }
     let temporary = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 16)).tmp"

@@ -14,10 +14,11 @@ public struct AccessToken: Sendable, Hashable {
   init(value: String, instanceURL: String, organizationID: OrganizationID) throws(AuthError) {
     guard Self.isUsable(value) else {
       throw AuthError(
-        .unavailable, "the login gave no usable access token (empty, or not visible ASCII)")
+        .unavailable,
+        "the login returned no usable access token (it is empty or not printable ASCII)")
     }
     guard !instanceURL.isEmpty else {
-      throw AuthError(.unavailable, "the login gave no instance URL")
+      throw AuthError(.unavailable, "the login returned no instance URL")
     }
     do {
       try HTTPRequest(.get, instanceURL).checkURL()

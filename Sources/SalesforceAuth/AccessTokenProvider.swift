@@ -35,11 +35,11 @@ public actor AccessTokenProvider {
     guard self.refusals < Self.maxRefusals else {
       throw AuthError(
         .refused,
-        "\(Self.maxRefusals) logins in a row were refused, no more are tried; the last: "
+        "\(Self.maxRefusals) logins in a row were refused, so no more are attempted; the last one: "
           + self.lastRefusal)
     }
     if let verdict = self.trials.verdict {
-      throw AuthError(.refused, "\(verdict), no other is asked for")
+      throw AuthError(.refused, "\(verdict); no new token will be requested")
     }
     let waiter = self.nextWaiter
     self.nextWaiter += 1
@@ -90,8 +90,7 @@ public actor AccessTokenProvider {
     guard self.flow.isRenewedElsewhere, token.value == self.rejected?.value else { return token }
     throw AuthError(
       .refused,
-      "the service has rejected the given access_token, and its place holds the same one still; "
-        + "renew it")
+      "the service rejected the access_token, and it has not been replaced since; renew it")
   }
 
   private func finishLogin(_ token: AccessToken, serverDate: Int64?) {

@@ -19,13 +19,14 @@ struct LoginAnswer {
     }
     guard let json, json.members != nil else {
       throw AuthError(
-        .unavailable, "\(request): the answer is not JSON; a proxy or a maintenance page?")
+        .unavailable,
+        "\(request): the response is not JSON; it may come from a proxy or a maintenance page")
     }
     guard let accessToken = json["access_token"]?.string, !accessToken.isEmpty else {
-      throw AuthError(.unavailable, "\(request): the answer holds no access_token")
+      throw AuthError(.unavailable, "\(request): the response has no access_token")
     }
     guard let instanceURL = json["instance_url"]?.string, !instanceURL.isEmpty else {
-      throw AuthError(.unavailable, "\(request): the answer holds no instance_url")
+      throw AuthError(.unavailable, "\(request): the response has no instance_url")
     }
     self.accessToken = accessToken
     self.instanceURL = instanceURL

@@ -28,16 +28,17 @@ struct LoginRefusal {
       return AuthError(
         .configuration, "\(said); the host has moved: set login_url to the org's My Domain URL")
     case 408, 429, ..<400, 500...:
-      return AuthError(.unavailable, "\(said); the login service does not answer logins now")
+      return AuthError(.unavailable, "\(said); the login service is not available; try again later")
     default: break
     }
     switch self.name {
     case "":
       return AuthError(
         .unavailable,
-        "\(said), which no login service says; check login_url, or a proxy on the way")
+        "\(said), which is not a login service's response; check login_url and any proxy in "
+          + "between")
     case "rate_limit_exceeded", "temporarily_unavailable", "server_error":
-      return AuthError(.unavailable, "\(said); ask again later, slowly")
+      return AuthError(.unavailable, "\(said); try again later, and less often")
     default:
       return AuthError(.refused, "\(said); \(self.advice)")
     }
@@ -47,7 +48,7 @@ struct LoginRefusal {
     switch self.name {
     case "invalid_grant": self.adviceForInvalidGrant
     case "invalid_client_id", "invalid_client":
-      "check client_id and client_secret; a new app is known after some ten minutes only"
+      "check client_id and client_secret; a new app can take ten minutes to become available"
     case "unsupported_grant_type", "unauthorized_client":
       "enable the client credentials flow in the app's settings"
     case "inactive_user": "the run-as user of the app is inactive"
@@ -60,14 +61,14 @@ struct LoginRefusal {
     let detail = self.detail.lowercased()
     func says(_ words: String...) -> Bool { words.contains { detail.contains($0) } }
     return if says("not supported on this domain") {
-      "client credentials work on My Domain only: set login_url to "
+      "client credentials work only with My Domain; set login_url to "
         + "https://<name>.my.salesforce.com"
     } else if says("no client credentials user") {
       "choose a run-as user in the app's client credentials policy"
     } else if says("approved", "consumer") {
       "pre-authorise the user in the app's policies"
     } else if says("ip restricted", "ip ") {
-      "the app or profile restricts IP addresses: allow this machine's"
+      "the app or profile restricts IP addresses; allow this machine's address"
     } else if says("audience", "assertion") {
       "check the claims and the key of the assertion, and this machine's clock"
     } else if says("inactive") {

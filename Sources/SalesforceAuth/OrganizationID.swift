@@ -59,13 +59,13 @@ struct OrganizationID: Sendable, Hashable {
       guard let id = OrganizationID(configured) else {
         throw AuthError(
           .configuration,
-          "org_id is not an organization ID: 15 or 18 letters and digits are expected")
+          "org_id is not an organization ID: expected 15 or 18 letters and digits")
       }
       return id
     }
     if let id = identityURL.flatMap({ OrganizationID(identityURL: $0) }) { return id }
     if let id = OrganizationID(accessToken: accessToken) { return id }
     throw AuthError(
-      .configuration, "neither the login nor its token tells the organization ID; set org_id")
+      .configuration, "neither the login nor its token contains the organization ID; set org_id")
   }
 }

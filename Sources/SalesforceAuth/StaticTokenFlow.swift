@@ -22,14 +22,17 @@ public struct StaticTokenFlow: AccessTokenFlow {
     let text = try self.token()
     let value = String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
     guard !value.isEmpty else {
-      throw AuthError(.configuration, "access_token is empty; give a token, or its renewed file")
+      throw AuthError(
+        .configuration,
+        "access_token is empty; set a token, or use access_token_file")
     }
     guard AccessToken.isUsable(value) else {
       throw AuthError(
-        .configuration, "access_token is not one word of visible ASCII; give the token alone")
+        .configuration,
+        "access_token must be a single word of printable ASCII; remove anything else")
     }
     guard !self.instanceURL.isEmpty else {
-      throw AuthError(.configuration, "a given access_token needs an instance_url")
+      throw AuthError(.configuration, "access_token needs instance_url as well")
     }
     let organizationID = try OrganizationID.choose(
       configured: self.organizationID, identityURL: nil, accessToken: value)

@@ -20,10 +20,10 @@ struct TokenTrials {
   /// Why no other token may be asked for; nil when one may.
   var verdict: String? {
     if self.useless >= Self.maxUseless {
-      return "\(Self.maxUseless) new tokens in a row were refused before they had worked"
+      return "\(Self.maxUseless) new tokens in a row were rejected before they had worked once"
     }
     if self.shortLived >= Self.maxShortLived {
-      return "\(Self.maxShortLived) tokens in a row were refused within a minute of their logins"
+      return "\(Self.maxShortLived) tokens in a row were rejected within a minute of their logins"
     }
     return nil
   }

@@ -95,7 +95,7 @@ enum OwnIdentity {
       .badConfiguration,
       isMismatch
         ? "\(key): the private key does not belong to the certificate"
-        : "\(key): \(reasons); a PEM key without passphrase is expected")
+        : "\(key): \(reasons); expected a PEM key without passphrase")
   }
 }
 

@@ -67,7 +67,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
     guard code == 0 else {
       let reason =
         code == EAI_SYSTEM ? SystemCallError.text(of: errno) : String(cString: gai_strerror(code))
-      throw TLSError(.addressNotFound, "no address for host '\(host)': \(reason)")
+      throw TLSError(.addressNotFound, "host '\(host)' could not be resolved: \(reason)")
     }
     defer { freeaddrinfo(list) }
     var addresses: [SocketAddress] = []
@@ -78,7 +78,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
       addresses.append(SocketAddress(copying: address, length: entry.pointee.ai_addrlen))
     }
     guard !addresses.isEmpty else {
-      throw TLSError(.addressNotFound, "no address for host '\(host)'")
+      throw TLSError(.addressNotFound, "host '\(host)' could not be resolved")
     }
     return addresses
   }

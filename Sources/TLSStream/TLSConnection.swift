@@ -81,7 +81,7 @@ public final class TLSConnection: ByteStream {
     {
       throw TLSError(
         .applicationProtocolMissing,
-        "\(self.peer) speaks TLS but agreed to no application protocol (ALPN)")
+        "\(self.peer) supports TLS but did not agree on an application protocol (ALPN)")
     }
     self.isEstablished = true
     return .done(byteCount: 0)
@@ -157,7 +157,7 @@ public final class TLSConnection: ByteStream {
     if isCertificateRefused, self.hostName != nil {
       return TLSError(
         .clientCertificateRefused,
-        "\(self.peer) wants a certificate of the client, or another one: \(reasons)")
+        "\(self.peer) requires a client certificate, or a different one: \(reasons)")
     }
     guard operation == .handshake else {
       return TLSError(.connectionLost, "TLS \(operation.rawValue): \(reasons)")
@@ -165,7 +165,7 @@ public final class TLSConnection: ByteStream {
     guard verification == Int(X509_V_OK) else {
       let text = String(cString: X509_verify_cert_error_string(verification))
       return TLSError(
-        Self.identityCode(verification), "the certificate of \(self.peer) is not accepted: \(text)")
+        Self.identityCode(verification), "the certificate of \(self.peer) was rejected: \(text)")
     }
     if isEndOfStream {
       return TLSError(

@@ -23,7 +23,7 @@ enum TrustStore {
         }
         let reason =
           access(path, R_OK) == 0
-          ? "holds no certificate in PEM form (\(OpenSSLErrors.drain()))"
+          ? "contains no certificate in PEM format (\(OpenSSLErrors.drain()))"
           : SystemCallError.text(of: errno)
         ERR_clear_error()
         throw TLSError(.badConfiguration, "trusted certificates '\(path)': \(reason)")
@@ -60,7 +60,7 @@ enum TrustStore {
     ERR_clear_error()
     throw TLSError(
       .badConfiguration,
-      "the system has no trusted certificates: install ca-certificates or name a CA file")
+      "the system has no trusted certificates; install ca-certificates, or name a CA file")
   }
 
   /// Whether `directory` has at least one entry named like OpenSSL's subject hashes: `9f2ab1c4.0`.

@@ -89,7 +89,7 @@ struct HostileCheckpointTests {
       sinks: ["s": SinkState(.array(Array(repeating: row, count: 800)))])
     let error = #expect(throws: CheckpointError.self) { try store.save(large) }
     #expect(error?.code == .tooLarge)
-    #expect(error?.message.contains("at most can be read again") == true)
+    #expect(error?.message.contains("that can be read back") == true)
     #expect(try store.load()?.topics == small.topics)
   }
 

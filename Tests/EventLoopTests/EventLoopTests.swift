@@ -92,7 +92,7 @@ struct EventLoopTests {
     arguments: [
       (
         "epoll_create1", EMFILE,
-        "raise the limit of open files of this user (ulimit -n, at least 256)"
+        "raise this user's limit of open files (ulimit -n) to at least 256"
       ),
       ("eventfd", ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"),
       ("pthread_create", EAGAIN, "raise the limit of processes and threads (ulimit -u)"),

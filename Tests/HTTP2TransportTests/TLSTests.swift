@@ -81,7 +81,7 @@ struct TLSTests {
         let cause = try #require(error.cause as? TLSError, "\(error)")
         #expect(cause.code == .clientCertificateRefused)
         #expect(cause.needsIntervention && !cause.isIdentityError)
-        #expect(error.message.contains("certificate of the client"))
+        #expect(error.message.contains("client certificate"))
       }
     }
   }

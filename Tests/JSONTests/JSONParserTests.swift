@@ -30,59 +30,62 @@ struct JSONParserTests {
   @Test(
     "Texts outside the grammar are refused with the place and what was expected",
     arguments: [
-      ("", 1, 1, "a value is expected, but the text ends here"),
-      ("[1,]", 1, 4, "a value is expected, found ']'; remove the ',' before it"),
-      ("[1, \n ]", 2, 2, "a value is expected, found ']'; remove the ',' before it"),
-      ("[}", 1, 2, "a value is expected, found '}'"),
+      ("", 1, 1, "expected a value, but the text ends here"),
+      ("[1,]", 1, 4, "expected a value, found ']'; remove the ',' before it"),
+      ("[1, \n ]", 2, 2, "expected a value, found ']'; remove the ',' before it"),
+      ("[}", 1, 2, "expected a value, found '}'"),
       (
         "[1 [2]]", 1, 4,
-        "',' or ']' is expected in the array of line 1, column 1, found '['; is a ',' missing before it?"
+        "expected ',' or ']' in the array of line 1, column 1, found '['; is a ',' missing before it?"
       ),
       (
         "{\"a\": 1, # x", 1, 10,
-        "a name in double quotes is expected after ',', found '#'; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+        "expected a name in double quotes after ',', found '#'; JSON has no comments; remove "
+          + "it, or write it as a member, \"//\": \"text\""
       ),
       (
         "{\"a\": 1 /* x */}", 1, 9,
-        "',' or '}' is expected in the object of line 1, column 1, found '/'; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+        "expected ',' or '}' in the object of line 1, column 1, found '/'; JSON has no "
+          + "comments; remove it, or write it as a member, \"//\": \"text\""
       ),
-      ("[1 2]", 1, 4, "',' or ']' is expected in the array of line 1, column 1, found '2'"),
+      ("[1 2]", 1, 4, "expected ',' or ']' in the array of line 1, column 1, found '2'"),
       (
         "{\"a\":1,}", 1, 8,
-        "a name in double quotes is expected after ',', found '}'; remove the ',' before it"
+        "expected a name in double quotes after ',', found '}'; remove the ',' before it"
       ),
-      ("{a:1}", 1, 2, "a name in double quotes or '}' is expected, found 'a'"),
-      ("{\"a\" 1}", 1, 6, "':' is expected after the name, found '1'"),
+      ("{a:1}", 1, 2, "expected a name in double quotes or '}', found 'a'"),
+      ("{\"a\" 1}", 1, 6, "expected ':' after the name, found '1'"),
       (
         "{\n  \"a\": 1\n  \"b\": 2 }", 3, 3,
-        "',' or '}' is expected in the object of line 1, column 1, found '\"'; is a ',' missing before it?"
+        "expected ',' or '}' in the object of line 1, column 1, found '\"'; is a ',' missing before it?"
       ),
-      ("01", 1, 2, "a number does not begin with 0"),
-      ("-", 1, 2, "a digit is expected after '-', but the text ends here"),
-      ("1.", 1, 3, "a digit is expected after '.', but the text ends here"),
-      ("1.e3", 1, 3, "a digit is expected after '.', found 'e'"),
-      (".5", 1, 1, "a value is expected, found '.'"),
-      ("+1", 1, 1, "a value is expected, found '+'"),
-      ("1e", 1, 3, "a digit is expected in the exponent, but the text ends here"),
+      ("01", 1, 2, "a number must not begin with 0"),
+      ("-", 1, 2, "expected a digit after '-', but the text ends here"),
+      ("1.", 1, 3, "expected a digit after '.', but the text ends here"),
+      ("1.e3", 1, 3, "expected a digit after '.', found 'e'"),
+      (".5", 1, 1, "expected a value, found '.'"),
+      ("+1", 1, 1, "expected a value, found '+'"),
+      ("1e", 1, 3, "expected a digit in the exponent, but the text ends here"),
       ("0x10", 1, 2, "the text ends after one value, but 'x' follows"),
       ("1 2", 1, 3, "the text ends after one value, but '2' follows"),
-      ("NaN", 1, 1, "a value is expected, found 'N'"),
-      ("nul1", 1, 1, "a value is expected; 'null' comes nearest"),
-      ("tru", 1, 4, "'true' is expected, but the text ends here"),
+      ("NaN", 1, 1, "expected a value, found 'N'"),
+      ("nul1", 1, 1, "expected a value; did you mean 'null'?"),
+      ("tru", 1, 4, "expected 'true', but the text ends here"),
       (
         "// x\n1", 1, 1,
-        "a value is expected, found '/'; JSON has no comments: remove it, or write it as a member, \"//\": \"text\""
+        "expected a value, found '/'; JSON has no comments; remove it, or write it as a "
+          + "member, \"//\": \"text\""
       ),
-      ("'a'", 1, 1, "a value is expected, found '''; texts stand in double quotes"),
+      ("'a'", 1, 1, "expected a value, found '''; strings need double quotes"),
       ("\"a", 1, 3, "the string of line 1, column 1 is not closed, but the text ends here"),
       ("\"a\nb\"", 1, 3, "U+000A in a string must be escaped (a closing '\"' may be missing)"),
-      ("\"\\x\"", 1, 2, "'\\' is followed by 'x', which is no escape of JSON"),
-      ("\"\\u12g4\"", 1, 6, "four hexadecimal digits are expected after '\\u', found 'g'"),
+      ("\"\\x\"", 1, 2, "'\\' is followed by 'x', which is not a JSON escape"),
+      ("\"\\u12g4\"", 1, 6, "expected four hexadecimal digits after '\\u', found 'g'"),
       ("\"\\ud800\"", 1, 2, "the escape names half a surrogate pair and no character"),
       ("\"\\udc00\\ud800\"", 1, 2, "the escape names half a surrogate pair and no character"),
       ("\"\\ud800\\u0041\"", 1, 2, "the escape names half a surrogate pair and no character"),
-      ("\u{A0}1", 1, 1, "a value is expected, found U+00A0"),
-      ("[\"é😀\", é]", 1, 8, "a value is expected, found U+00E9"),
+      ("\u{A0}1", 1, 1, "expected a value, found U+00A0"),
+      ("[\"é😀\", é]", 1, 8, "expected a value, found U+00E9"),
       (
         "{\"a\":1,\n \"\\u0061\":2}", 2, 2,
         "the name 'a' is listed twice in this object, first at line 1, column 2"

@@ -86,17 +86,17 @@ struct JSONReaderTests {
       found == [
         "1:1 /name: is required",
         "2:3 /nmae: unknown key; did you mean 'name'?; known: name, num, flag, size, wait, naming, sinks, stages, zero, nothing",
-        "3:10 /num: an integer from 1 to 100 is expected, found 101",
-        "4:11 /flag: true or false is expected, found a string",
-        "5:11 /size: a number of bytes such as \"128MiB\" is expected; units: B, kB, MB, GB, KiB, MiB, GiB",
-        "6:11 /wait: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; a number needs a unit: ms, s, m, h, d",
+        "3:10 /num: expected an integer from 1 to 100, found 101",
+        "4:11 /flag: expected true or false, found a string",
+        "5:11 /size: expected a number of bytes such as \"128MiB\"; units: B, kB, MB, GB, KiB, MiB, GiB",
+        "6:11 /wait: expected a duration such as \"15s\", \"500ms\" or \"1h30m\"; a number needs a unit: ms, s, m, h, d",
         "7:13 /naming: unknown naming 'pth'; did you mean 'path'?; known: path, sobject",
         "8:24 /sinks/0/type: unknown sink 'kafka'; known: files",
-        "8:35 /sinks/1: an object is expected, found a number",
-        "9:13 /stages: an array is expected, found an object",
+        "8:35 /sinks/1: expected an object, found a number",
+        "9:13 /stages: expected an array, found an object",
         "10:3 /a~1b~0c: unknown key; known: name, num, flag, size, wait, naming, sinks, stages, zero, nothing",
         "11:11 /zero: must be at least 1s",
-        "12:14 /nothing: a string is expected, found null",
+        "12:14 /nothing: expected a string, found null",
       ])
   }
 
@@ -106,7 +106,7 @@ struct JSONReaderTests {
       #expect(reader.string("name", required: true) == nil)
       #expect(reader.object("source", required: true) == nil)
     }
-    #expect(found == ["1:1 an object is expected, found an array"])
+    #expect(found == ["1:1 expected an object, found an array"])
   }
 
   @Test("A substituted string stands for a number or boolean; a written one does not")
@@ -132,9 +132,9 @@ struct JSONReaderTests {
     #expect(reader.integer("w") == nil)
     #expect(
       mistakes.all.map(\.description) == [
-        "/x: an integer is expected, the variable stands for another text",
-        "/y: the variable stands for a text that is neither true nor false",
-        "/w: an integer is expected, found a string",
+        "/x: expected an integer, the variable has another value",
+        "/y: the variable's value is neither true nor false",
+        "/w: expected an integer, found a string",
       ])
   }
 

@@ -52,7 +52,7 @@ struct AccessTokenProviderTests {
     for _ in 0..<3 {
       let error = try await self.error(provider)
       #expect(error.code == .refused)
-      #expect(error.message.contains("no more are tried"))
+      #expect(error.message.contains("no more are attempted"))
       #expect(error.message.contains("no such client"))
     }
     #expect(await flow.callCount == 3)

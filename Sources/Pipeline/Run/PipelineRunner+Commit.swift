@@ -151,7 +151,7 @@ extension PipelineRunner {
       let found = self.inFlight?.retained.find(
         topic: topic, epoch: event.epoch, ordinal: event.ordinal)
     else {
-      preconditionFailure("\(event.topic): an event outside of the commit was refused")
+      preconditionFailure("\(event.topic): an event outside the commit was refused")
     }
     let raw = self.source.rawEvent(found.event, of: found.response)
     self.inFlight?.commits[self.keeper].letters.append(

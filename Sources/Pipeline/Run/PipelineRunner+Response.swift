@@ -154,9 +154,10 @@ extension PipelineRunner {
     } catch {
       throw SourceFailure(
         .invalidReplay, reason: "stores_apart",
-        "\(self.topics[topic].topic.name): a sink holds events up to replay ID \(error.last), "
-          + "which has not come again among \(error.passedCount) events from where another sink "
-          + "stands; begin a new epoch of all sinks with 'pubsub-etl checkpoint set'")
+        "\(self.topics[topic].topic.name): one sink holds events up to replay ID "
+          + "\(error.last), but the service did not send that event again among the "
+          + "\(error.passedCount) events after another sink's position; begin a new epoch of "
+          + "all sinks with 'pubsub-etl checkpoint set'")
     }
   }
 
@@ -190,9 +191,9 @@ extension PipelineRunner {
     guard let count = self.topics[topic].positions.tooLargeGroup else { return }
     throw SourceFailure(
       .invalidReplay, reason: "open_group",
-      "\(self.topics[topic].topic.name): \(count) events have come with one replay ID, and no other "
-        + "after it; a checkpoint holds no more of them. Subscribe to the channel's objects one by "
-        + "one, or begin a new epoch with 'pubsub-etl checkpoint set'")
+      "\(self.topics[topic].topic.name): \(count) events arrived with the same replay ID, and "
+        + "none with another one; a checkpoint cannot hold more. Subscribe to the channel's "
+        + "objects one by one, or begin a new epoch with 'pubsub-etl checkpoint set'")
   }
 
   private func note(eventAt index: Int, of batch: RecordBatch, topic: Int) throws {

@@ -45,8 +45,9 @@ public final class ColumnNames {
         type: stage, names: self.names, unmatched: Set(absent), isAllowed: false, known: present)
       throw TransformError(
         .unknownColumn,
-        "stage \(stage): no column \(absent.map(columns.description).joined(separator: ", ")) "
-          + "(\(layout.origin)); correct the name, or set \"missing\" to \"ignore\"")
+        "stage \(stage): there is no column "
+          + "\(absent.map(columns.description).joined(separator: ", ")) (\(layout.origin)); "
+          + "correct the name, or set \"missing\" to \"ignore\"")
     }
   }
 }
@@ -56,10 +57,14 @@ extension ColumnNames {
   convenience init?(listIn reader: JSONReader) {
     let missing: Missing? = reader.choice("missing", called: "choice")
     guard let names = reader.strings("columns", required: true) else { return nil }
-    if reader.any("columns")?.array?.isEmpty == true { reader.report("columns", "names no column") }
+    if reader.any("columns")?.array?.isEmpty == true {
+      reader.report(
+        "columns",
+        "does not name a column")
+    }
     var seen: Set<String> = []
     for name in names where !seen.insert(name).inserted {
-      reader.report("columns", "names '\(name)' twice")
+      reader.report("columns", "lists '\(name)' twice")
     }
     self.init(names, missing: missing)
   }

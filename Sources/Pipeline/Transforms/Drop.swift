@@ -7,8 +7,8 @@ public import JSON
 public final class Drop: ConfiguredTransform {
   public static let type = "drop"
   public static let schemaDescription =
-    "Removes the columns it names, metadata columns too. A field that is renamed in the org goes "
-    + "out under its new name; select keeps it in."
+    "Removes the named columns, including metadata columns. A field that is renamed in the org "
+    + "is exported under its new name; use select to prevent that."
   public static var schemaMembers: [JSONSchema.Member] {
     [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
   }

@@ -11,7 +11,7 @@ public final class Rename: ConfiguredTransform {
     [
       .required(
         "columns", .map(of: .text(minLength: 1), minCount: 1),
-        "From the present name to the new one."
+        "Maps the present name of each column to the new one."
       ),
       ColumnNames.missingSchemaMember,
     ]
@@ -29,14 +29,16 @@ public final class Rename: ConfiguredTransform {
     let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
     guard let members = reader.object("columns", required: true) else { return nil }
     let named = (members.value.members ?? []).filter { $0.name != "//" }
-    if named.isEmpty { reader.report("columns", "names no column") }
+    if named.isEmpty { reader.report("columns", "does not name a column") }
     var newNames: [String: String] = [:]
     for member in named {
       guard let newName = members.string(member.name) else { continue }
       if newName.isEmpty {
         members.report(member.name, "a column needs a name; to remove it, use the stage 'drop'")
       } else if let other = newNames.first(where: { $0.value == newName })?.key {
-        members.report(member.name, "'\(other)' is renamed to '\(newName)', too")
+        members.report(
+          member.name,
+          "'\(other)' is renamed to '\(newName)' as well; choose different names")
       }
       newNames[member.name] = newName
     }

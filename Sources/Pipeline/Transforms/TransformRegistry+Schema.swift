@@ -24,7 +24,7 @@ extension ColumnNames {
       (
         "columnNames",
         .list(of: .text(), minCount: 1, isUnique: true)
-          .described("Names as the stages before have made them.")
+          .described("Column names as left by the stages before.")
       ),
       (
         "missing",
@@ -39,10 +39,12 @@ extension ColumnNames {
 
   static var listSchemaMember: JSONSchema.Member {
     .required(
-      "columns", .reference("columnNames"), "Names as the stages before have made them.")
+      "columns", .reference("columnNames"), "Column names as left by the stages before.")
   }
 
   static var missingSchemaMember: JSONSchema.Member {
-    .optional("missing", .reference("missing"), "What to do about names that no schema has.")
+    .optional(
+      "missing", .reference("missing"),
+      "What to do about names that are not in any schema.")
   }
 }

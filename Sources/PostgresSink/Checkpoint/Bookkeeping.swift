@@ -27,25 +27,25 @@ package struct Bookkeeping: Sendable {
         committed_at timestamptz not null, complete_through timestamptz,
         primary key (pipeline, sink)
         """,
-      comment: "Where each pipeline stands, and who runs it"),
+      comment: "The position of each pipeline, and who is running it"),
     Table(
       name: "_etl_table",
       columns: "table_name text primary key, entity text not null, kind text not null",
-      comment: "Which tables hold which entity"),
+      comment: "The tables of each entity"),
     Table(
       name: "_etl_column",
       columns: """
         table_name text, column_name text, ordinal int, path text, salesforce_type text,
         pg_type text, first_schema_id text, primary key (table_name, column_name)
         """,
-      comment: "Columns that hold fields, and which"),
+      comment: "The columns that hold fields, and the field of each"),
     Table(
       name: "_etl_journal",
       columns: """
         id bigserial primary key, at timestamptz default now(), table_name text, action text,
         detail text, schema_id text
         """,
-      comment: "Every change of tables, and the first sight of every schema"),
+      comment: "Every change to the tables, and when each schema was first seen"),
     Table(
       name: "_etl_resync",
       columns: """
@@ -54,14 +54,14 @@ package struct Bookkeeping: Sendable {
         commit_timestamp timestamptz, epoch int, ordinal bigint, done_at timestamptz,
         unique (entity, kind, event_id, record_id)
         """,
-      comment: "What has to be read again from Salesforce, and why"),
+      comment: "What must be read again from Salesforce, and why"),
     Table(
       name: "_etl_tombstone",
       columns: """
         entity text, id text, epoch int, ordinal bigint, commit_timestamp timestamptz,
         primary key (entity, id)
         """,
-      comment: "Records removed from current tables"),
+      comment: "Records that were removed from the current tables"),
   ]
 
   static let names = Self.tables.map(\.name)

@@ -108,20 +108,20 @@ package struct PostgresCheckpoint {
     if row.rowCount == 0 { return nil }
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
       let fence = row[0, 3].flatMap({ Int($0) })
-    else { throw PostgresError(.bug, "postgres: the row of the checkpoint is not whole") }
+    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete") }
     guard org == self.org else {
       throw PostgresError(
         .configuration,
-        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' belong to org "
-          + "\(org), the login is for \(self.org): give the pipeline another name or the sink "
-          + "another schema, or check the login")
+        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' belong to "
+          + "org \(org), but the login is for org \(self.org); check the login, give the "
+          + "pipeline another name, or give the sink another schema")
     }
     if row[0, 4] == "t", !takesOver, !self.owner.isSameState(owner) {
       throw LeaseError(
         description:
-          "pipeline '\(self.pipeline)' is run by \(owner), sink '\(self.sink)', until at "
-          + "least \(row[0, 5] ?? "?"); run again later, or with --take-over if that run is known "
-          + "to have ended")
+          "pipeline '\(self.pipeline)' is being run by \(owner), sink '\(self.sink)', until at "
+          + "least \(row[0, 5] ?? "?"); run again later, or with --take-over if you know that "
+          + "the run has ended")
     }
     if row[0, 4] == "t", !self.owner.isSameState(owner) {
       try self.noteTakeOver(from: owner, fence: fence, until: row[0, 5], over: connection)
@@ -173,9 +173,9 @@ package struct PostgresCheckpoint {
     guard topics.utf8.count <= FileCheckpointStore.maxByteCount else {
       throw PostgresError(
         .contract,
-        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' would have "
-          + "\(topics.utf8.count) bytes, \(FileCheckpointStore.maxByteCount) at most can be read "
-          + "again; the transaction was not committed")
+        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' would "
+          + "take \(topics.utf8.count) bytes, more than the \(FileCheckpointStore.maxByteCount) "
+          + "that can be read back; the transaction was not committed")
     }
     let stored = try connection.query(
       """
@@ -242,7 +242,8 @@ package struct PostgresCheckpoint {
     let row = try? connection.query(
       "SELECT owner FROM \(self.table) WHERE pipeline = $1 AND sink = $2",
       [self.pipeline, self.sink])
-    let owner = row.flatMap { $0.rowCount == 1 ? $0[0, 0] : nil } ?? "nobody: its row is gone"
+    let owner =
+      row.flatMap { $0.rowCount == 1 ? $0[0, 0] : nil } ?? "an unknown run: its row is gone"
     return LeaseError(
       description: "pipeline '\(self.pipeline)', sink '\(self.sink)' has been taken over by "
         + "\(owner); nothing more was written")

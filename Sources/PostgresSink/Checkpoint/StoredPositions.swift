@@ -130,7 +130,7 @@ package final class StoredPositions {
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
       let fence = row[0, 3].flatMap({ Int($0) }), let leaseUntil = row[0, 4].flatMap({ Int64($0) }),
       let committedAt = row[0, 6].flatMap({ Int64($0) })
-    else { throw PostgresError(.bug, "postgres: the row of the checkpoint is not whole") }
+    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete") }
     return DatabaseState(
       org: org, positions: try PostgresCheckpoint.positions(topics), owner: owner, fence: fence,
       leaseUntil: leaseUntil, isLeased: row[0, 5] == "t", committedAt: committedAt,
@@ -163,8 +163,9 @@ package final class StoredPositions {
       guard let found, found.positions == expected.positions, found.fence == expected.fence else {
         throw LeaseError(
           description:
-            "the positions of sink '\(self.sink)' in its database have just been changed "
-            + "by \(found?.owner ?? "somebody"); nothing was set: look again")
+            "the positions of sink '\(self.sink)' in its database have just been changed by "
+            + "\(found?.owner ?? "another run"); nothing was set; check the positions and try "
+            + "again")
       }
       let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
       try self.connection.query(
@@ -202,9 +203,9 @@ package final class StoredPositions {
     guard state.isLeased, !owner.isSameState(state.owner) else { return }
     throw LeaseError(
       description:
-        "pipeline '\(self.pipeline)' is run by \(state.owner), sink '\(self.sink)', until "
-        + "at least \(UTCTime.timestamp(milliseconds: state.leaseUntil)): nothing was set; stop "
-        + "that run first")
+        "pipeline '\(self.pipeline)' is being run by \(state.owner), sink '\(self.sink)', "
+        + "until at least \(UTCTime.timestamp(milliseconds: state.leaseUntil)); nothing was "
+        + "set; stop that run first")
   }
 
   /// Makes durable what `set` has done.

@@ -19,12 +19,13 @@ extension CellEncoding.Operation {
     case .int8: "beyond the 64 bits of bigint"
     case .doubleAsInt2, .doubleAsInt4, .doubleAsInt8: "not a whole number within the column's range"
     case .doubleAsFloat4: "beyond the range of real"
-    case .doubleAsNumeric, .floatAsNumeric: "infinity, which numeric holds since PostgreSQL 14 only"
+    case .doubleAsNumeric, .floatAsNumeric:
+      "infinity, which numeric can hold only since PostgreSQL 14"
     case .decimal, .decimalText: "more digits than its schema or numeric allows"
     case .dateOfDays, .dateOfMilliseconds: "outside the dates 4713-01-01 BC to 5874897-12-31"
     case .timestampMilliseconds, .timestampMicroseconds, .timestampNanoseconds:
       "outside the times 4713-01-01 BC to 294276-12-31"
-    case .timeMilliseconds, .timeMicroseconds, .timeNanoseconds: "no time of day"
+    case .timeMilliseconds, .timeMicroseconds, .timeNanoseconds: "not a time of day"
     case .interval: "more than 2147483647 months or days"
     case .uuid, .textAsUUID: "not a UUID"
     default: "not a value of the column's type"

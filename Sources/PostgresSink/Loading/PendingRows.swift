@@ -43,8 +43,8 @@ final class PendingRows {
     guard isSame else {
       throw PostgresError(
         .configuration,
-        "postgres: columns of the tables of \(self.entity) were removed or altered during the run; "
-          + "run again")
+        "postgres: columns of the tables of \(self.entity) were dropped or altered during the "
+          + "run; run again")
     }
     self.tables = tables
     self.loader = TableLoader(

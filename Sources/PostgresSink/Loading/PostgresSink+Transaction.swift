@@ -87,7 +87,7 @@ extension PostgresSink {
     }
     guard isSame else {
       throw PostgresError(
-        .retry, "postgres: rows were refused that had been taken before; run again")
+        .retry, "postgres: the server refused rows that it had accepted before; run again")
     }
     return answer
   }
@@ -137,7 +137,9 @@ extension PostgresSink {
       } catch is TypesHaveChanged {
         try self.rollBackAndCheckTables()
         throw PostgresError(
-          .retry, "postgres: columns were altered and altered back while rows were written to them")
+          .retry,
+          "postgres: columns were altered and changed back while rows were being "
+            + "written to them; run again")
       } catch let error as PostgresError
         where error.sqlState == SQLState.protocolViolation && self.connection.isConnected
       {

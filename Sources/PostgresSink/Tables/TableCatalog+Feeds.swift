@@ -111,7 +111,7 @@ extension TableCatalog {
         try self.note(
           conflict.table, TableFeed.action, feeder.feed(conflict.topic).detail, over: connection)
         changes.append(
-          "table \(self.bookkeeping.qualified(conflict.table)) is taken over from sink "
+          "table \(self.bookkeeping.qualified(conflict.table)) was taken over from sink "
             + "'\(conflict.feed.sink)' of pipeline '\(conflict.feed.pipeline)', topic "
             + conflict.feed.topic)
       }
@@ -136,15 +136,15 @@ extension TableCatalog {
     guard row[0, 0] == org else {
       throw PostgresError(
         .configuration,
-        "postgres: the positions of pipeline '\(other.pipeline)', sink '\(other.sink)' belong to org "
-          + "\(row[0, 0] ?? ""), the login is for \(org): nothing was taken over")
+        "postgres: the positions of pipeline '\(other.pipeline)', sink '\(other.sink)' belong "
+          + "to org \(row[0, 0] ?? ""), but the login is for org \(org); nothing was taken over")
     }
     try connection.query(
       "UPDATE \(table) SET pipeline = $1, sink = $2 WHERE pipeline = $3 AND sink = $4",
       [feeder.pipeline, feeder.sink, other.pipeline, other.sink])
     let change =
-      "the position of sink '\(other.sink)' of pipeline '\(other.pipeline)' is taken over by sink "
-      + "'\(feeder.sink)' of pipeline '\(feeder.pipeline)'"
+      "the position of sink '\(other.sink)' of pipeline '\(other.pipeline)' was taken over by "
+      + "sink '\(feeder.sink)' of pipeline '\(feeder.pipeline)'"
     try self.note("_etl_checkpoint", "take_over", change, over: connection)
     return [change]
   }

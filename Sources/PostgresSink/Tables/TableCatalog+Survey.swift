@@ -39,7 +39,8 @@ extension TableCatalog {
               entity: state.entity,
               message:
                 "postgres: table \(table.qualifiedName), the current of \(state.entity), was "
-                + "dropped or renamed: the next run makes it anew and fills it from the history",
+                + "dropped or renamed; the next run creates it again and fills it from the "
+                + "history",
               disposition: nil))
           continue
         }
@@ -60,8 +61,8 @@ extension TableCatalog {
   static func lostBookkeeping(_ names: [String]) -> String {
     "postgres: \(names.joined(separator: ", ")) "
       + (names.count == 1 ? "is" : "are")
-      + " missing, although other tables of the bookkeeping are there: a run makes "
-      + (names.count == 1 ? "it" : "them") + " anew, without what was in "
+      + " missing, although other bookkeeping tables are there; a run creates "
+      + (names.count == 1 ? "it" : "them") + " again, without what was in "
       + (names.count == 1 ? "it" : "them")
   }
 
@@ -140,12 +141,12 @@ extension TableCatalog {
     let schema = SQLIdentifier.quoted(self.configuration.schema)
     throw PostgresError(
       .lostTable,
-      "postgres: schema \(schema), which earlier runs of this pipeline have used, is not there: it "
-        + "was dropped or renamed, or this is another database."
+      "postgres: schema \(schema), which earlier runs of this pipeline used, does not exist: "
+        + "it was dropped or renamed, or this is another database."
         + (others.isEmpty
           ? ""
-          : " The like of it are \(others.joined(separator: ", ")): ALTER SCHEMA … RENAME TO "
-            + "\(schema).")
+          : " Schemas with such tables: \(others.joined(separator: ", ")); if it was renamed, "
+            + "ALTER SCHEMA … RENAME TO \(schema).")
         + " Put it back; or begin a new epoch with 'run --accept-reset'")
   }
 

@@ -170,7 +170,7 @@ package final class TableCatalog {
         throw PostgresError(
           .configuration,
           "postgres: tables.\(other.kind.rawValue) and tables.\(kind.rawValue) both give "
-            + "\(entity) the table \"\(name)\"")
+            + "\(entity) the table \"\(name)\"; change one of them")
       }
       tables.append(TableState(kind: kind, schema: self.configuration.schema, name: name))
     }

@@ -52,16 +52,16 @@ extension TableCondition {
       let role = SQLIdentifier.quoted(self.role)
       return PostgresError(
         .refused,
-        "postgres: role \(self.role) may not \(privileges) on table \(name): let its owner execute "
-          + "GRANT \(privileges) ON \(name) TO \(role)")
+        "postgres: role \(self.role) lacks \(privileges) on table \(name); ask its owner to "
+          + "run GRANT \(privileges) ON \(name) TO \(role)")
     }
     if self.hasRowSecurity {
       return PostgresError(
         .configuration,
-        "postgres: table \(name) has row-level security, with which COPY is refused to role "
-          + "\(self.role): let a "
-          + "superuser execute ALTER ROLE \(SQLIdentifier.quoted(self.role)) BYPASSRLS, or the owner "
-          + "of the table ALTER TABLE \(name) DISABLE ROW LEVEL SECURITY")
+        "postgres: table \(name) has row-level security, which stops role \(self.role) from "
+          + "using COPY. Ask a superuser to run ALTER ROLE \(SQLIdentifier.quoted(self.role)) "
+          + "BYPASSRLS, or the owner of the table to run ALTER TABLE \(name) DISABLE ROW LEVEL "
+          + "SECURITY")
     }
     if let refusedRules { return Self.refusal(refusedRules, of: table) }
     return nil
@@ -75,8 +75,8 @@ extension TableCondition {
   private static func refusal(_ rules: String, of table: TableState) -> PostgresError {
     PostgresError(
       .configuration,
-      "postgres: table \(table.qualifiedName) has rules (\(rules)) with which the server refuses the "
-        + "statements that write its rows, or sends the rows elsewhere: DROP RULE … ON "
-        + "\(table.qualifiedName), or use a trigger")
+      "postgres: table \(table.qualifiedName) has rules (\(rules)), because of which the "
+        + "server refuses to write rows or sends them elsewhere. Run DROP RULE … ON "
+        + "\(table.qualifiedName), or use a trigger instead")
   }
 }

@@ -34,7 +34,7 @@ extension TableEvolution {
           .configuration,
           "postgres: column \(SQLIdentifier.quoted(name)) is \(found.type.sqlType) in "
             + "\(found.table.qualifiedName) but \(column.sqlType) in \(table.qualifiedName); "
-            + "alter one of them")
+            + "change the type of one of them")
       }
       found = (column, table)
     }
@@ -45,8 +45,8 @@ extension TableEvolution {
         throw PostgresError(
           .configuration,
           "postgres: column \(SQLIdentifier.quoted(name)) of \(found.table.qualifiedName) is "
-            + "\(found.type.sqlType), as which field \(field.path) (\(field.type.sqlName)) cannot "
-            + "be written; alter or rename the column")
+            + "\(found.type.sqlType), which cannot hold field \(field.path) "
+            + "(\(field.type.sqlName)); change the column's type or rename it")
       }
       type = actual
     }
@@ -178,10 +178,10 @@ extension TableEvolution {
     }
     guard table.kind == .current, isInHistory else {
       guard self.acceptsMissing else { throw table.missing(column: name) }
-      return " again, where it was dropped; rows from before have no value in it"
+      return " again after it was dropped; earlier rows have no value in it"
     }
     self.note(table, Rebuilding.begun, "column \(name) was gone")
-    return " again, where it was dropped, and is filled from the history"
+    return " again after it was dropped, and filled from the history"
   }
 
   private mutating func registerIfUnknown(

@@ -59,7 +59,8 @@ struct TableEvolution {
           + (mapping.schemaID.isEmpty ? "" : "schema \(mapping.schemaID) of ")
           + "\(mapping.entity) needs "
           + self.missing.joined(separator: "; ")
-          + ". Make the change (`pubsub-etl plan` prints it), or set contract to evolve or discard")
+          + ". Run the statements that 'pubsub-etl plan' prints, or set contract to evolve or "
+          + "discard")
     }
     if self.isFirstSight { self.noteSchema() }
     self.isOnlyFeed = self.statements.isEmpty
@@ -81,7 +82,7 @@ struct TableEvolution {
         .configuration,
         "postgres: table \(table.qualifiedName) holds \(table.registeredKind ?? "") rows of "
           + "\(entity) and cannot hold \(table.kind.rawValue) rows of \(self.mapping.entity) as "
-          + "well; tables.\(table.kind.rawValue) must give each its own name")
+          + "well; set tables.\(table.kind.rawValue) so that each has its own table")
     }
     if let feeder, let topic, let feed = table.feed,
       let conflict = feeder.conflict(table.qualifiedName, fedBy: feed, topic: topic)
@@ -126,9 +127,9 @@ struct TableEvolution {
     self.create(index, isRebuilt: canBeRebuilt)
     self.repairs.append(
       canBeRebuilt
-        ? "table \(table.qualifiedName) was gone and is rebuilt from the history; grants on it and "
-          + "its views have to be given again, and records without history are not in it"
-        : "table \(table.qualifiedName) was gone and is made anew, without the rows it had")
+        ? "table \(table.qualifiedName) was missing and is rebuilt from the history; grant "
+          + "privileges on it and its views again. Records without history are not in it"
+        : "table \(table.qualifiedName) was missing and has been created again, without its rows")
     self.changes += self.repairs.suffix(1)
   }
 
@@ -205,7 +206,7 @@ struct TableEvolution {
       self.note(self.state.tables[index], TableFeed.action, feed.detail, isOfSchema: false)
       if self.state.tables[index].feed != nil {
         self.changes.append(
-          "table \(self.state.tables[index].qualifiedName) is taken over for topic \(topic)")
+          "table \(self.state.tables[index].qualifiedName) was taken over for topic \(topic)")
       }
       self.state.tables[index].feed = feed
     }

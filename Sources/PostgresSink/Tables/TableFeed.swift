@@ -67,24 +67,25 @@ package struct TableFeeder: Sendable, Equatable {
     if isOwn, self.topics.contains(feed.topic) {
       return PostgresError(
         .configuration,
-        "postgres: table \(table) gets the events of topic \(feed.topic), and those of \(topic) "
-          + "would come to it as well: each would be there twice, in no known order. Remove one of "
-          + "the topics, or give one a pipeline with another schema or other names in \"tables\"")
+        "postgres: table \(table) already receives the events of topic \(feed.topic); with "
+          + "\(topic) each event would be stored twice, in no known order. Remove one of the "
+          + "topics, or give one a pipeline with another schema or other names in \"tables\"")
     }
     guard !self.takesOver else { return nil }
     if isOwn {
       return PostgresError(
         .configuration,
-        "postgres: table \(table) has had the events of topic \(feed.topic), now \(topic) would "
-          + "feed it: what both deliver would be there twice. Give the sink another schema or other "
-          + "names in \"tables\", or go on in the same table with 'run --take-over'")
+        "postgres: table \(table) has received the events of topic \(feed.topic) so far; with "
+          + "\(topic) it would store twice what both topics deliver. Give the sink another "
+          + "schema or other names in \"tables\", or continue in the same table with 'run "
+          + "--take-over'")
     }
     return PostgresError(
       .configuration,
-      "postgres: table \(table) is fed by sink '\(feed.sink)' of pipeline '\(feed.pipeline)' with "
-        + "topic \(feed.topic): by sink '\(self.sink)' of pipeline '\(self.pipeline)' with topic "
-        + "\(topic) each event would be there twice. Give this sink another schema or other names "
-        + "in \"tables\"; if '\(feed.pipeline)' is what this pipeline was called before, go on with "
-        + "its tables and position by 'run --take-over'")
+      "postgres: table \(table) is fed by sink '\(feed.sink)' of pipeline '\(feed.pipeline)' "
+        + "from topic \(feed.topic); if sink '\(self.sink)' of pipeline '\(self.pipeline)' also "
+        + "wrote topic \(topic) to it, each event would be stored twice. Give this sink another "
+        + "schema or other names in \"tables\". If this pipeline was called '\(feed.pipeline)' "
+        + "before, run it with --take-over to continue with its tables and position")
   }
 }

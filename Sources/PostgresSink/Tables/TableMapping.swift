@@ -54,14 +54,15 @@ package struct TableMapping: Sendable {
       guard !name.isEmpty, !name.unicodeScalars.contains("\0") else {
         throw PostgresError(
           .configuration,
-          "postgres: \(layout.entity).\(path) has a name that no column can have; rename it in a "
-            + "stage")
+          "postgres: \(layout.entity).\(path) has a name that a column cannot have; rename it "
+            + "in a stage")
       }
       if let other = paths.updateValue(path, forKey: name) {
         throw PostgresError(
           .configuration,
-          "postgres: \(other) and field \(path) of \(layout.entity) (schema \(layout.schemaID)) "
-            + "would both be column \"\(name)\"; rename or drop one in a stage")
+          "postgres: \(other) and field \(path) of \(layout.entity) (schema "
+            + "\(layout.schemaID)) would both become column \"\(name)\"; rename or drop one of "
+            + "them in a stage")
       }
       let wanted = PostgresType(column)
       let configured = Self.configuredType(of: column, layout.entity, configuration)
@@ -69,8 +70,8 @@ package struct TableMapping: Sendable {
       guard CellEncoding.operation(from: column, to: type) != nil else {
         throw PostgresError(
           .configuration,
-          "postgres: column_types: \(layout.entity).\(path), which would be \(wanted.sqlName), "
-            + "cannot be written as \(type.sqlName)")
+          "postgres: column_types: \(layout.entity).\(path), which is \(wanted.sqlName) by "
+            + "default, cannot be stored as \(type.sqlName)")
       }
       fields.append(
         Field(
@@ -124,7 +125,7 @@ package struct TableMapping: Sendable {
       throw PostgresError(
         .configuration,
         "postgres: tables.\(kind.rawValue): '\(template)' gives entity \(entity) the table "
-          + "\"\(name)\", a name that is empty or reserved; choose another")
+          + "\"\(name)\", a name that is empty or reserved; choose another one")
     }
     return name
   }

@@ -17,22 +17,22 @@ extension TableState {
       case .history:
         (
           "a history cannot be rebuilt",
-          "a new one without the rows of the old; the current table is left as it is"
+          "a new one without the old rows and leaves the current table as it is"
         )
       case .current:
         (
           "without a history it cannot be rebuilt",
-          "a new one, in which records are known in part until they are created again or loaded anew"
+          "a new one, in which records are incomplete until they are created or loaded again"
         )
       }
     let namesake = self.namesake.map {
-      "; if it is \($0) now, rename that back (ALTER TABLE … RENAME TO, or SET SCHEMA)"
+      "; if it is \($0) now, rename it back (ALTER TABLE … RENAME TO, or SET SCHEMA)"
     }
     return PostgresError(
       .lostTable,
-      "postgres: table \(self.qualifiedName), the \(self.kind.rawValue) of \(entity), was dropped or "
-        + "renamed, and \(loss): put it back from a backup\(namesake ?? ""); or go on with "
-        + "'run --accept-missing', which makes \(exception)")
+      "postgres: table \(self.qualifiedName), the \(self.kind.rawValue) of \(entity), was "
+        + "dropped or renamed, and \(loss). Restore it from a backup\(namesake ?? ""); or "
+        + "continue with 'run --accept-missing', which creates \(exception)")
   }
 
   /// A column that is in the bookkeeping, but not in the table, and cannot be filled again.
@@ -41,15 +41,15 @@ extension TableState {
     let consequence =
       switch self.kind {
       case .history:
-        "the current table keeps its values until 'pubsub-etl refold' rebuilds it from the history, "
-          + "which does not have them any more"
+        "the current table keeps its values until 'pubsub-etl refold' rebuilds it from the "
+          + "history, which no longer has them"
       case .current: "records have no value in it until an event sets it"
       }
     return PostgresError(
       .lostTable,
-      "postgres: column \(name) of table \(self.qualifiedName) was dropped, and its values cannot be "
-        + "rebuilt: put it back from a backup; or go on with 'run --accept-missing', which makes an "
-        + "empty one: \(consequence)")
+      "postgres: column \(name) of table \(self.qualifiedName) was dropped, and its values "
+        + "cannot be rebuilt. Restore it from a backup; or continue with 'run "
+        + "--accept-missing', which creates an empty one: \(consequence)")
   }
 
   /// Why rows cannot be written to the table; what to do about it. Nil when there is no such table.
@@ -63,7 +63,7 @@ extension TableState {
       let found = Self.kinds[relationKind] ?? "something else (relkind \(relationKind))"
       return PostgresError(
         .configuration,
-        "postgres: \(name) is needed as a table but is \(found): rename or drop that, or choose "
+        "postgres: \(name) must be a table but is \(found); rename or drop that, or choose "
           + "another name in tables.\(self.kind.rawValue)")
     }
     return self.alteredFixedColumns() ?? self.foreignColumn(fields) ?? self.condition.obstacle(self)
@@ -79,8 +79,8 @@ extension TableState {
     guard self.registeredEntity != nil else {
       return PostgresError(
         .configuration,
-        "postgres: table \(name) exists but is not one of this program's: it lacks \(list). Rename "
-          + "it, or choose another name in tables.\(self.kind.rawValue)")
+        "postgres: table \(name) exists but was not created by this program: it lacks \(list). "
+          + "Rename it, or choose another name in tables.\(self.kind.rawValue)")
     }
     let faults = unfit.map { fixed in
       guard let found = self.column(fixed.name) else {
@@ -88,12 +88,12 @@ extension TableState {
           + "RENAME COLUMN … TO \(fixed.name))"
       }
       return
-        "column \(fixed.name) was altered to \(found.sqlType) (ALTER TABLE \(name) ALTER COLUMN "
-        + "\(fixed.name) TYPE \(fixed.sqlType) USING \(fixed.name)::\(fixed.sqlType))"
+        "column \(fixed.name) was changed to \(found.sqlType) (ALTER TABLE \(name) ALTER "
+        + "COLUMN \(fixed.name) TYPE \(fixed.sqlType) USING \(fixed.name)::\(fixed.sqlType))"
     }
     return PostgresError(
       .configuration,
-      "postgres: table \(name) was altered, and no rows can be written to it until that is undone: "
+      "postgres: table \(name) was altered, and no rows can be written to it until this is undone: "
         + faults.joined(separator: "; "))
   }
 
@@ -108,9 +108,10 @@ extension TableState {
     let column = SQLIdentifier.quoted(found.name)
     return PostgresError(
       .configuration,
-      "postgres: column \(column) of table \(self.qualifiedName) is NOT NULL and has no default, and "
-        + "is not one that this program writes, so every row would be refused: ALTER TABLE "
-        + "\(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL, or SET DEFAULT …")
+      "postgres: column \(column) of table \(self.qualifiedName) is NOT NULL without a "
+        + "default, and this program does not write it, so every row would be refused; run "
+        + "ALTER TABLE \(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL, or SET "
+        + "DEFAULT …")
   }
 
   /// Columns of fields that may not be null, although events without the field have none. Of use
@@ -122,9 +123,9 @@ extension TableState {
     let column = SQLIdentifier.quoted(found.name)
     return PostgresError(
       .configuration,
-      "postgres: column \(column) of table \(self.qualifiedName) was made NOT NULL, but deletions, "
-        + "gap events and records known in part have no value for it, so their rows are refused: "
-        + "ALTER TABLE \(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL")
+      "postgres: column \(column) of table \(self.qualifiedName) was made NOT NULL, but "
+        + "deletions, gap events and incomplete records have no value for it, so their rows are "
+        + "refused; run ALTER TABLE \(self.qualifiedName) ALTER COLUMN \(column) DROP NOT NULL")
   }
 
   /// A column of the bookkeeping that has another name in the table now.
@@ -168,10 +169,10 @@ extension TableState {
     )
     return PostgresError(
       .configuration,
-      "postgres: column \(name) of table \(self.qualifiedName), which holds field \(renamed.path), "
-        + "was renamed to \(found): ALTER TABLE \(self.qualifiedName) RENAME COLUMN \(found) TO "
-        + "\(name). To go on under the new name, give the field that name with a stage \"rename\" and "
-        + "rename the column in every table of the object")
+      "postgres: column \(name) of table \(self.qualifiedName), which holds field "
+        + "\(renamed.path), was renamed to \(found). Run ALTER TABLE \(self.qualifiedName) "
+        + "RENAME COLUMN \(found) TO \(name). To keep the new name, give the field that name "
+        + "with a \"rename\" stage, and rename the column in every table of the object")
   }
 }
 

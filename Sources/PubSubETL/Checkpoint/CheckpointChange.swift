@@ -17,7 +17,7 @@ enum CheckpointChange {
       return
     }
     throw RunFailure(
-      .usage, reason: "not_confirmed", "nothing was changed; --yes makes the change")
+      .usage, reason: "not_confirmed", "nothing was changed; add --yes to make the change")
   }
 
   /// - Throws: `CheckpointError`: 75 while a run is going on.

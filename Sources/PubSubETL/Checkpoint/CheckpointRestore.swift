@@ -40,14 +40,15 @@ struct CheckpointRestore {
     guard let org = orgs.first else {
       throw RunFailure(
         .data, reason: "no_manifest",
-        "no sink of pipeline '\(configuration.name)' has a _manifest.ndjson with finished files of "
-          + "it: there is nothing to restore from, and nothing that a first run would repeat")
+        "no sink of pipeline '\(configuration.name)' has a _manifest.ndjson that lists "
+          + "finished files of the pipeline; there is nothing to restore from, and a first run "
+          + "would repeat nothing")
     }
     guard orgs.count == 1 else {
       throw RunFailure(
         .data, reason: "several_orgs",
-        "the manifests have files of several orgs (\(orgs.sorted().joined(separator: ", "))): say "
-          + "which with source.org.org_id, 18 characters")
+        "the manifests list files of several orgs (\(orgs.sorted().joined(separator: ", "))); "
+          + "set source.org.org_id (18 characters) to choose one")
     }
     let retainedSince = UTCTime.timestamp(milliseconds: now - PipelineStatus.retention)
     self.topics = configuration.source.topics.map { topic in
@@ -86,9 +87,9 @@ struct CheckpointRestore {
         lines += PipelineStatus.lines(position).map { ("", $0) }
       }
       switch outcome {
-      case .goesOn: lines.append(("", "the next run goes on after the last finished file"))
+      case .goesOn: lines.append(("", "the next run resumes after the last finished file"))
       case .readsAgain(_, let why): lines.append(("", "attention: \(why)"))
-      case .nothing: lines.append(("", "nothing exported: begins where the pipeline file says"))
+      case .nothing: lines.append(("", "nothing exported: starts where the pipeline file says"))
       }
     }
     return PipelineStatus.text(lines)
@@ -105,7 +106,8 @@ struct CheckpointRestore {
             ? "\(entry.name): with \"start\": \"now\" it begins after the pipeline's position"
             : "\(entry.name): keeps its position"
               + (self.newEpochs.isEmpty
-                ? "" : ", but begins the new epochs too; history leaves out the rows it holds")
+                ? ""
+                : ", but begins the new epochs too; the history skips rows that it already has")
         ))
     }
     return PipelineStatus.text(lines)

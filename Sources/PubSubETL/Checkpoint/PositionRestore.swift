@@ -50,15 +50,16 @@ struct PositionRestore {
     else {
       return .readsAgain(
         TopicPosition(beginningEpoch: epoch + 1, start: .earliest),
-        "the finished files show no place before which everything is exported: epoch \(epoch + 1) "
-          + "begins with the oldest event kept, events of epoch \(epoch) come again")
+        "the finished files do not show up to which event everything was exported; epoch "
+          + "\(epoch + 1) begins with the oldest event that the service keeps, so events of "
+          + "epoch \(epoch) are exported again")
     }
     guard !self.isTooOld(place.committed) else { return self.tooOld(epoch: epoch) }
     return .readsAgain(
       TopicPosition(beginningEpoch: epoch + 1, after: replayID),
-      "files in progress held events from before the last finished file: epoch \(epoch + 1) goes "
-        + "on after event \(place.ordinal) of epoch \(epoch), of which files hold events up to "
-        + "\(last): those come again, with the same _event_id and _record_id")
+      "files in progress held events from before the last finished file; epoch \(epoch + 1) "
+        + "resumes after event \(place.ordinal) of epoch \(epoch). Events after it, up to "
+        + "\(last), are exported again, with the same _event_id and _record_id")
   }
 
   /// The last ordinal up to which every event is in a finished file; -1 for none.
@@ -144,8 +145,8 @@ struct PositionRestore {
   private func tooOld(epoch: Int) -> Outcome {
     .readsAgain(
       TopicPosition(beginningEpoch: epoch + 1, start: .earliest),
-      "the last exported event is older than the 72 h for which the service knows a replay ID, so "
-        + "there is none to go on after: epoch \(epoch + 1) begins with the oldest event kept, "
-        + "and events may be missing before it")
+      "the last exported event is older than the 72 h for which the service keeps replay IDs, "
+        + "so the run cannot resume after it; epoch \(epoch + 1) begins with the oldest event "
+        + "that the service keeps, and events before it may be missing")
   }
 }

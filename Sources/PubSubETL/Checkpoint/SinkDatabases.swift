@@ -49,8 +49,8 @@ struct SinkDatabases {
       guard let state = entry.state, state.org != org else { continue }
       throw RunFailure(
         .configuration, reason: "other_org",
-        "the positions of sink '\(entry.name)' in its database belong to org \(state.org), those "
-          + "of the checkpoint to \(org): nothing was changed")
+        "the positions of sink '\(entry.name)' in its database belong to org \(state.org), but "
+          + "those of the checkpoint belong to org \(org); nothing was changed")
     }
   }
 
@@ -79,8 +79,8 @@ struct SinkDatabases {
       } catch {
         var failure = RunFailure(error)
         failure.message =
-          "sink '\(entry.name)': \(failure.message); the checkpoint has the new position, the "
-          + "database perhaps not: give the command again"
+          "sink '\(entry.name)': \(failure.message); the checkpoint has the new position, but "
+          + "the database may not; run the command again"
         throw failure
       }
     }

@@ -4,13 +4,14 @@ import ArgumentParser
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Reports every mistake of a pipeline file; nothing is exported.",
+    abstract: "Reports every mistake in a pipeline file. Exports nothing.",
     discussion: """
-      Prints what the file means, with absolute paths, and finds what a run would refuse on this \
-      machine: directories that cannot be written, a damaged checkpoint, a position that is missing.
-      Exit codes: 0 a run can begin, 64 command line, 65 a damaged checkpoint, 74 a directory that \
-      cannot be written, 78 mistakes in the file, or a new sink or topic that does not say where it \
-      starts; with --connect also 69 service or database unavailable, 77 login, topic or database \
+      Prints how the file is understood, with absolute paths, and reports what would stop a run \
+      on this machine: directories that cannot be written, a damaged checkpoint, a missing \
+      position.
+      Exit codes: 0 a run can begin; 64 command line; 65 a damaged checkpoint; 74 a directory \
+      that cannot be written; 78 mistakes in the file, or a new sink or topic without a start; \
+      with --connect also 69 service or database unavailable, 77 login, topic or database \
       refused.
       """)
 
@@ -18,7 +19,7 @@ struct CheckCommand: AsyncParsableCommand {
 
   @Flag(
     help:
-      "Also log in, ask for every topic, look for the columns that are named, and connect to every database."
+      "Also log in, check every topic and every column name, and connect to every database."
   )
   var connect = false
 

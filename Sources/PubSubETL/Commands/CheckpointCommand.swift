@@ -13,8 +13,9 @@ struct CheckpointCommand: AsyncParsableCommand {
 extension CheckpointCommand {
   static let exitCodes = """
     Exit codes: 0 done; 64 command line, or not confirmed; 65 no checkpoint, a damaged one, or \
-    nothing to restore from; 69 a database does not answer, 77 it refuses; 74 not stored; 75 a run \
-    is going on, here or by a database's lease elsewhere; 78 mistakes in the pipeline file.
+    nothing to restore from; 69 a database is unavailable, 77 it refuses access; 74 not stored; \
+    75 a run is in progress, here or on another host that holds a database's lease; 78 mistakes \
+    in the pipeline file.
     """
 
   /// Runs the body; what it throws is said on standard error and becomes the exit code.

@@ -8,30 +8,30 @@ import Pipeline
 struct CheckpointRestoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
-    abstract: "Makes a lost checkpoint again from the manifests of the files.",
+    abstract: "Restores a lost checkpoint from the manifests of the files.",
     discussion: """
-      The next run goes on after the last finished file. What files in progress held is read \
-      again. Where that cannot be done without exporting events a second time, a new epoch begins, \
-      and the command says which events it repeats. Positions older than 72 h cannot be used: the \
-      service does not know them any more. The change is noted in <name>.journal.ndjson beside \
-      the checkpoint.
-      A database holds its own position, which is not lost with the checkpoint and stays as it is: \
-      the next run feeds files and database from the older of both, and neither gets an event \
-      twice. Where a new epoch begins the database begins it too, and leaves out the rows it holds.
+      The next run resumes after the last finished file and reads again what files in progress \
+      held. Where that would export events twice, a new epoch begins, and the command lists the \
+      events that it repeats. Positions older than 72 h cannot be used, because the service has \
+      forgotten them. The change is recorded in <name>.journal.ndjson next to the checkpoint.
+      A database keeps its own position, which is not lost with the checkpoint and does not \
+      change: the next run reads from the older of the two, and neither the files nor the \
+      database get an event twice. If a new epoch begins, the database begins it too and skips \
+      the rows that it already has.
 
       """ + CheckpointCommand.exitCodes)
 
   @OptionGroup var options: PipelineOptions
 
-  @Flag(help: "From _manifest.ndjson in the directories of the files sinks.")
+  @Flag(help: "Restore from _manifest.ndjson in the directories of the files sinks.")
   var fromManifest = false
 
-  @Flag(help: "Make the change without asking.")
+  @Flag(help: "Make the change without asking for confirmation.")
   var yes = false
 
   func validate() throws {
     guard self.fromManifest else {
-      throw ValidationError("--from-manifest is expected: it is what a checkpoint is made from")
+      throw ValidationError("add --from-manifest: the checkpoint is restored from the manifests")
     }
   }
 
@@ -42,16 +42,16 @@ struct CheckpointRestoreCommand: AsyncParsableCommand {
       guard !FilePath.exists(path) else {
         throw RunFailure(
           .data, reason: "has_checkpoint",
-          "\(path) exists: move it away first if it is damaged or too old; 'checkpoint set' changes "
-            + "the position of one topic")
+          "\(path) exists; if it is damaged or too old, move it away first; to change the "
+            + "position of one topic, use 'checkpoint set'")
       }
       let databases = try SinkDatabases(configuration)
       if configuration.fileSinks.isEmpty {
         throw RunFailure(
           .data, reason: "no_manifest",
           databases.hasPositions
-            ? "there is nothing to restore: the positions are in the database, and 'run' goes on "
-              + "from them ('checkpoint show' shows them)"
+            ? "there is nothing to restore: the positions are in the database, and 'run' "
+              + "resumes from them ('checkpoint show' shows them)"
             : "pipeline '\(configuration.name)' has no files sink whose manifest could tell "
               + "positions")
       }

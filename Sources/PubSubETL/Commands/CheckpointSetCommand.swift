@@ -12,11 +12,11 @@ struct CheckpointSetCommand: AsyncParsableCommand {
     commandName: "set",
     abstract: "Sets the position of a topic: the next run begins a new epoch there.",
     discussion: """
-      Events that were exported before and are read again get other files, with the new epoch in \
-      their names; (_event_id, _record_id) tells them. Events between the old position and the new \
-      one, if that is later, are not exported. The change is noted in <name>.journal.ndjson beside \
-      the checkpoint. Postgres sinks get the same position in their database, in one transaction \
-      with a line in _etl_journal; history leaves out the rows it holds already.
+      Events that are read again go to other files, which have the new epoch in their names; \
+      (_event_id, _record_id) identifies them. If the new position is later than the old one, the \
+      events in between are not exported. The change is recorded in <name>.journal.ndjson next to \
+      the checkpoint. The databases of postgres sinks get the same position, in one transaction \
+      with a line in _etl_journal; the history skips the rows that it already has.
 
       """ + CheckpointCommand.exitCodes)
 
@@ -27,28 +27,28 @@ struct CheckpointSetCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Go on after this replay ID, in hexadecimal digits.", valueName: "hex"),
+      "Resume after this replay ID, in hexadecimal digits.", valueName: "hex"),
     transform: {
       guard let id = ReplayID(hex: $0) else {
-        throw ValidationError("an even number of hexadecimal digits is expected")
+        throw ValidationError("expected an even number of hexadecimal digits")
       }
       return id
     })
   var replayID: ReplayID?
 
-  @Flag(help: "Begin with the oldest event the service keeps.")
+  @Flag(help: "Begin with the oldest event that the service keeps.")
   var earliest = false
 
-  @Flag(help: "Begin with the events published from the next run on.")
+  @Flag(help: "Begin with events published after the next run starts.")
   var latest = false
 
-  @Flag(help: "Make the change without asking.")
+  @Flag(help: "Make the change without asking for confirmation.")
   var yes = false
 
   func validate() throws {
     let count = [self.replayID != nil, self.earliest, self.latest].count { $0 }
     guard count == 1 else {
-      throw ValidationError("exactly one of --replay-id, --earliest and --latest is expected")
+      throw ValidationError("expected exactly one of --replay-id, --earliest and --latest")
     }
   }
 
@@ -59,7 +59,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
         let known = configuration.source.topics.map(\.name).joined(separator: ", ")
         throw RunFailure(
           .usage, reason: "unknown_topic",
-          "the pipeline file has no topic \(self.topic); it has: \(known)")
+          "topic \(self.topic) is not in the pipeline file; it has: \(known)")
       }
       // Asked first, so that nothing is made where there is nothing.
       let databases = try SinkDatabases(configuration)
@@ -91,7 +91,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
           (
             "database",
             entry.name
-              + (entry.state == nil ? ": no position there, left so" : ": gets the same position")
+              + (entry.state == nil ? ": has no position, unchanged" : ": gets the same position")
           ))
         if let position = entry.state?.positions[self.topic], position != change.old {
           describe("", position)

@@ -7,9 +7,10 @@ import Pipeline
 /// `pubsub-etl checkpoint show FILE`: the positions as stored.
 struct CheckpointShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Shows the stored positions. Safe beside a run.",
+    commandName: "show", abstract: "Shows the stored positions. Safe while a run is in progress.",
     discussion: """
-      Those of the checkpoint and, of postgres sinks, those that the database holds with the rows.
+      Shows the positions in the checkpoint and those that the databases of postgres sinks store \
+      with the rows.
 
       """ + CheckpointCommand.exitCodes)
 
@@ -17,7 +18,7 @@ struct CheckpointShowCommand: AsyncParsableCommand {
 
   @Flag(
     help:
-      "Print the stored checkpoint as JSON, as it is; with postgres sinks also a member databases.")
+      "Print the stored checkpoint as JSON; with postgres sinks, it also has a member 'databases'.")
   var json = false
 
   func run() async throws {
@@ -93,9 +94,9 @@ extension FileCheckpointStore {
   static func missing(_ configuration: PipelineConfiguration) -> RunFailure {
     RunFailure(
       .data, reason: "no_checkpoint",
-      "\(configuration.statePaths.checkpoint) does not exist: the pipeline never ran, or its "
-        + "checkpoint is lost"
+      "\(configuration.statePaths.checkpoint) does not exist; either the pipeline has never "
+        + "run, or its checkpoint is lost"
         + (configuration.fileSinks.isEmpty
-          ? "" : " ('checkpoint restore --from-manifest' makes one from the files)"))
+          ? "" : " ('checkpoint restore --from-manifest' restores it from the files)"))
   }
 }

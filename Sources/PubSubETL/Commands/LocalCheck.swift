@@ -65,7 +65,7 @@ enum LocalCheck {
         guard access(place, needed) != 0 else { return nil }
         let code = errno
         return code == EACCES
-          ? "this user has no write permission in \(place)"
+          ? "this user is not allowed to write to \(place)"
           : "\(place): \(String(cString: strerror(code)))"
       }
       let code = errno

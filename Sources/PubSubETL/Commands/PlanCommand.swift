@@ -6,13 +6,12 @@ import PostgresSink
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plan",
-    abstract: "Prints the DDL that a run would execute in its databases; changes nothing.",
+    abstract: "Prints the DDL that a run would execute in its databases. Changes nothing.",
     discussion: """
-      Logs in, asks for the present schema of every topic, compares it with the tables and prints \
-      SQL that psql takes, on standard output; what else there is to say goes to standard error. \
-      With contract freeze that is what somebody has to execute before the run. Events that are \
-      kept from before a change of the schema may need more columns, and the events of a channel \
-      have schemas that are not known before they come.
+      Logs in, gets the current schema of every topic, compares it with the tables, and prints \
+      SQL for psql on standard output; remarks go to standard error. With contract freeze, these \
+      are the statements to run before the next run. Events from before a schema change may need \
+      more columns, and the schemas of a channel's events are not known until they arrive.
       Exit codes: 0 printed, whatever is missing; 64 command line, or no postgres sink; 65 a \
       schema that no event can have; 69 service or database unavailable; 74 standard output; 77 \
       login, topic or database refused; 78 mistakes in the file, or tables that do not fit.
@@ -27,7 +26,7 @@ struct PlanCommand: AsyncParsableCommand {
       guard !configuration.postgresSinks.isEmpty else {
         throw RunFailure(
           .usage, reason: "no_database",
-          "pipeline '\(configuration.name)' has no postgres sink: files need no plan")
+          "pipeline '\(configuration.name)' has no postgres sink; only databases need a plan")
       }
       let planned = try await PlannedLayouts.ask(configuration)
       _ = try ColumnCheck(
@@ -36,8 +35,8 @@ struct PlanCommand: AsyncParsableCommand {
         StandardStream.error.write(
           PrintableText(
             line:
-              "\(topic): a channel: the schemas of its events, and so their tables, are not known "
-              + "before they come", hiding: secrets))
+              "\(topic): a channel; the schemas of its events, and so their tables, are not "
+              + "known until events arrive", hiding: secrets))
       }
       for sink in configuration.postgresSinks {
         let stages = sink.stageChain()

@@ -8,26 +8,27 @@ struct RefoldCommand: AsyncParsableCommand {
     commandName: "refold",
     abstract: "Rebuilds the current rows of a database from its history.",
     discussion: """
-      For records whose events did not all come in order, and to prove that the current table is \
-      right: nothing changes then. Needs a postgres sink of mode both; no login to Salesforce. \
-      Safe beside a run, which waits while some records at a time are rebuilt. Records without \
-      history stay as they are. What failed half-way may be repeated.
-      A current table that was dropped is made again. Exit codes: 0 done; 64 command line, or no such \
-      sink or entity; 65 a table was dropped that cannot be rebuilt; 69 database unavailable; 74 \
-      its disk is full; 77 it refuses; 78 mistakes in the file, or tables that do not fit.
+      Use it for records whose events did not all arrive in order, or to verify the current \
+      table: if it is right, nothing changes. Needs a postgres sink of mode both, and no login to \
+      Salesforce. Safe while a run is in progress: the run waits while a batch of records is \
+      rebuilt. Records without history stay as they are. If the command fails half-way, run it \
+      again. A current table that was dropped is created again.
+      Exit codes: 0 done; 64 command line, or no such sink or entity; 65 a dropped table cannot \
+      be rebuilt; 69 database unavailable; 74 its disk is full; 77 it refuses access; 78 mistakes \
+      in the file, or tables that do not fit.
       """)
 
   @OptionGroup var options: PipelineOptions
 
-  @Option(help: "The sink by its name; without it every postgres sink of mode both.")
+  @Option(help: "Name of the sink; default: every postgres sink of mode both.")
   var sink: String?
 
-  @Option(help: "An object, for example Opportunity; without it all that have tables.")
+  @Option(help: "Name of an object, for example Opportunity; default: all that have tables.")
   var entity: String?
 
   @Option(
     help: ArgumentHelp(
-      "A record, by its ID as in column id; without it all. May be given several times.",
+      "ID of a record, as in column id; default: all. May be given several times.",
       valueName: "id"))
   var record: [String] = []
 
@@ -86,7 +87,7 @@ struct RefoldCommand: AsyncParsableCommand {
       throw RunFailure(
         .usage, reason: "unknown_entity",
         "sink '\(sink.name)' has no tables of \(entity)"
-          + (known.isEmpty ? "; it has none yet" : "; it has those of \(known)"))
+          + (known.isEmpty ? "; it has no tables yet" : "; it has those of \(known)"))
     }
     try self.say([("sink", sink.name + (chosen.isEmpty ? ": no tables yet" : ""))], secrets)
     var checked = 0

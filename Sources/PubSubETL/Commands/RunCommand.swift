@@ -7,16 +7,16 @@ struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Runs a pipeline: exports events until caught up, or follows.",
     discussion: """
-      Without a terminal a successful run prints nothing. A service that cannot be reached is told \
-      at the first failure, and asked again for some minutes. On a terminal a live line shows \
-      events, rate and newest change, and a last line stays. A run that finds nothing new takes \
-      run.quiet and 2 s.
-      Exit codes: 0 done; 64 command line; 65 data or position: an unusable replay ID, lost state, \
-      too many dead letters, what run.fail_on names; 69 service, login or database unavailable; 70 \
-      a defect of this program; 74 files, checkpoint or report cannot be written; 75 try again: \
-      another run, quota, --max-duration or a first signal before caught up, no first position; 77 \
-      login, topic or database refused; 78 mistakes in the pipeline file, or a TLS identity; 130, \
-      143 second SIGINT, SIGTERM.
+      Without a terminal, a successful run prints nothing. If the service cannot be reached, the \
+      first failure is reported and the run retries for some minutes. On a terminal, a live line \
+      shows events, rate and newest change, and a summary remains. A run that finds nothing new \
+      takes run.quiet plus 2 s.
+      Exit codes: 0 done; 64 command line; 65 data or position: an unusable replay ID, lost \
+      state, too many dead letters, or anything named in run.fail_on; 69 service, login or \
+      database unavailable; 70 a defect of this program; 74 files, checkpoint or report cannot be \
+      written; 75 try again: another run, quota, --max-duration or a first signal before caught \
+      up, no first position; 77 login, topic or database refused; 78 mistakes in the pipeline \
+      file, or a TLS identity; 130, 143 second SIGINT, SIGTERM.
       """)
 
   @OptionGroup var options: RunOptions
@@ -58,7 +58,7 @@ struct RunCommand: AsyncParsableCommand {
       } catch {
         // What makes an output fail often makes the record fail too, and has been told.
         if report.exitCode != .output {
-          logger.warning("the record of this run for 'status' is missing: \(error)")
+          logger.warning("the record of this run for 'status' could not be stored: \(error)")
         }
       }
     }

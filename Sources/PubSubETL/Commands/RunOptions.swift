@@ -10,13 +10,16 @@ struct PipelineOptions: ParsableArguments {
   @Option(
     name: .customLong("set"),
     help: ArgumentHelp(
-      "Replace a value of the file, for example source.topic=/event/X__e. JSON if it is JSON, else a text. May be given several times.",
+      "Replace a value of the file, for example source.topic=/event/X__e. Parsed as JSON if "
+        + "possible, otherwise taken as a string. May be given several times.",
       valueName: "path=value"))
   var sets: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Directory for relative paths in the file, instead of the file's own, which the path of an org file stays relative to. Also PUBSUB_ETL_ROOT.",
+      "Base directory for relative paths in the file; default: the file's directory. The path "
+        + "of an org file always stays relative to the file. Can also be set with "
+        + "PUBSUB_ETL_ROOT.",
       valueName: "dir"),
     completion: .directory)
   var root: String?
@@ -46,7 +49,10 @@ struct PipelineOptions: ParsableArguments {
 struct LogOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Least severe messages shown: trace, debug, info, notice, warning, error, critical; warning without it, info with --follow. info: logged in, connected, subscribed, committed (every 10 s), file finished, token renewed, caught up, stopping; debug: also counts of responses, events and credit.",
+      "Lowest level of messages shown: trace, debug, info, notice, warning, error, critical; "
+        + "default: warning, or info with --follow. info: logged in, connected, subscribed, "
+        + "committed (every 10 s), file finished, token renewed, caught up, stopping; debug: "
+        + "also counts of responses, events and credit.",
       valueName: "level"),
     transform: {
       guard let level = Logger.Level(rawValue: $0) else {
@@ -57,7 +63,7 @@ struct LogOptions: ParsableArguments {
     })
   var logLevel: Logger.Level?
 
-  @Option(help: "Form of log lines: text or json.")
+  @Option(help: "Format of log lines: text or json.")
   var logFormat: LogFormat = .text
 }
 
@@ -85,7 +91,7 @@ struct RunOptions: ParsableArguments {
       "Stop after this time, for example 10m, in addition to run.until.", valueName: "time"),
     transform: {
       guard let duration = JSONReader.duration($0), duration > .zero else {
-        throw ValidationError("a time such as 90s, 10m or 1h30m is expected")
+        throw ValidationError("expected a time such as 90s, 10m or 1h30m")
       }
       return duration
     })
@@ -93,32 +99,33 @@ struct RunOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Write a report of the run as JSON to a file, which is replaced, to a FIFO or device, or to standard output with -. A symbolic link is refused.",
+      "Write a JSON report of the run to a file (replaced if it exists), a FIFO or a device, "
+        + "or to standard output with -. A symbolic link is refused.",
       valueName: "file"),
     completion: .file())
   var report: String?
 
   @Flag(
     help:
-      "Begin a new epoch although files show that an earlier run exported here and its checkpoint is lost."
+      "Begin a new epoch even if files show that an earlier run exported here and its checkpoint is lost."
   )
   var acceptReset = false
 
   @Flag(
     help:
-      "Go on without finished files that are missing or changed, and without the rows of tables that were dropped and cannot be rebuilt (new ones are made)."
+      "Continue without finished files that are missing or changed, and without the rows of tables that were dropped and cannot be rebuilt (new tables are created)."
   )
   var acceptMissing = false
 
   @Flag(
     help:
-      "Take a database's positions over from a run on another host that is known to have ended, and tables from another pipeline or topic that has fed them."
+      "Take over a database's positions from a run on another host that has ended, and tables from another pipeline or topic that wrote to them."
   )
   var takeOver = false
 
   func validate() throws {
     if self.follow, self.untilCaughtUp {
-      throw ValidationError("--follow and --until-caught-up exclude each other")
+      throw ValidationError("--follow and --until-caught-up cannot be used together")
     }
     if let maxEvents, maxEvents < 1 {
       throw ValidationError("--max-events must be at least 1")

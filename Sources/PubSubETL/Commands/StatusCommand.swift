@@ -5,35 +5,36 @@ import JSON
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Shows positions, files, the last run, and whether all is well.",
+    abstract: "Shows positions, files, the last run, and any problems.",
     discussion: """
-      Reads the state directory, the manifests and, of postgres sinks, the database, whose stale \
-      and partial records it counts: no lock, no login to Salesforce, nothing written. Safe beside \
-      a run.
-      Of the newest 100 finished files it looks whether they are there in their size; with --verify \
-      it reads all and compares their SHA-256 with the manifest's.
-      Exit codes, for monitors: 0 all is well; 65 checkpoint or a database's position is lost or \
-      damaged, finished files are lost or changed, or a position was confirmed more than 48 h ago (the service keeps 72 h); 75 never run, the last \
-      commit is older than --max-age, or the last run was killed; the exit code of the last run \
-      when that failed and none is going on; 69 a database does not answer, 77 it refuses; 64 \
-      command line, 78 mistakes in the file. With several of these the first problem shown counts.
+      Reads the state directory, the manifests and, for postgres sinks, the database, whose stale \
+      and partial records it counts. Takes no lock, does not log in to Salesforce, writes \
+      nothing. Safe while a run is in progress.
+      Checks that the newest 100 finished files exist and have the right size; with --verify, \
+      reads all files and compares their SHA-256 with the manifest.
+      Exit codes, for monitors: 0 all is well; 65 the checkpoint or a database's position is lost \
+      or damaged, finished files are lost or changed, or a position was last confirmed more than \
+      48 h ago (the service keeps 72 h); 75 never run, the last commit is older than --max-age, \
+      or the last run was killed; the exit code of the last run if it failed and none is in \
+      progress; 69 a database is unavailable, 77 it refuses access; 64 command line, 78 mistakes \
+      in the file. If there are several problems, the first one shown counts.
       """)
 
   @OptionGroup var options: PipelineOptions
 
-  @Flag(help: "Print JSON: all members always, times in UTC, ages in milliseconds.")
+  @Flag(help: "Print JSON. All members are always present; times are in UTC, ages in milliseconds.")
   var json = false
 
-  @Flag(help: "Read every finished file and compare size and SHA-256 with the manifest.")
+  @Flag(help: "Read every finished file and compare its size and SHA-256 with the manifest.")
   var verify = false
 
   @Option(
     help: ArgumentHelp(
-      "Longest time since the last commit, for example 1h; beyond it the exit code is 75.",
+      "Maximum time since the last commit, for example 1h; if it is exceeded, the exit code is 75.",
       valueName: "time"),
     transform: {
       guard let duration = JSONReader.duration($0), duration > .zero else {
-        throw ValidationError("a time such as 90s, 10m or 1h30m is expected")
+        throw ValidationError("expected a time such as 90s, 10m or 1h30m")
       }
       return duration
     })

@@ -33,7 +33,9 @@ struct ConfigurationOverride: Sendable, Equatable {
     {
       throw ParseError(
         description:
-          "\(key) is not accepted by --set, because other users can read command lines; put it into an environment variable or a file and write ${NAME} or ${file:/path} in the pipeline file"
+          "\(key) cannot be given with --set, because other users can read command lines; put "
+          + "it into an environment variable or a file and write ${NAME} or ${file:/path} in "
+          + "the pipeline file"
       )
     }
   }
@@ -78,7 +80,7 @@ struct ConfigurationOverride: Sendable, Equatable {
         mistakes.append(
           JSONMistake(
             path: pointer, position: JSONValue.Position(),
-            message: "--set names no element of the array; \(range)"))
+            message: "--set does not name an element of the array; \(range)"))
         return
       }
       Self.set(value, at: rest, pointer: pointer, in: &elements[index], mistakes: mistakes)

@@ -10,7 +10,7 @@ extension ConfigurationReader {
     let key = self.readableFile(reader, "key_file")
     reader.finish()
     if key != nil, certificate == nil {
-      reader.report("key_file", "a key without certificate_file is of no use")
+      reader.report("key_file", "needs certificate_file as well")
     }
     tls.identity = certificate.map {
       TLSConfiguration.Identity(certificateFile: $0, keyFile: key ?? $0)
@@ -69,7 +69,7 @@ extension ConfigurationReader {
         // Not quoted: it may well be an address with a password.
         reader.report(
           "proxy",
-          "a word is expected, \"environment\" or \"none\"; the address of a proxy is written as "
+          "expected a word, \"environment\" or \"none\"; the address of a proxy is written as "
             + "{\"url\": \"http://HOST:PORT\"}")
         return .none
       }
@@ -90,7 +90,7 @@ extension ConfigurationReader {
     default:
       reader.report(
         "proxy",
-        "\"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"} is expected, found "
+        "expected \"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"}, found "
           + (reader.any("proxy")?.kind ?? "nothing"))
       return .none
     }

@@ -6,12 +6,12 @@ extension ConfigurationReader {
   /// Empty when there is none or one is not usable.
   func sinks(_ reader: JSONReader) -> [any ConfiguredSink] {
     guard let readers = reader.objects("sinks", required: true) else { return [] }
-    if readers.isEmpty { reader.report("sinks", "at least one sink is expected") }
+    if readers.isEmpty { reader.report("sinks", "expected at least one sink") }
     if readers.count > Self.maxSinkCount {
       reader.report(
         "sinks",
-        "\(readers.count) sinks, at most \(Self.maxSinkCount) share a pipeline; put the others into "
-          + "a pipeline of their own")
+        "a pipeline can have at most \(Self.maxSinkCount) sinks, found \(readers.count); put "
+          + "the others into another pipeline")
     }
     var sinks: [any ConfiguredSink] = []
     for sinkReader in readers {
@@ -19,7 +19,7 @@ extension ConfigurationReader {
       if sinks.contains(where: { $0.name == sink.name }) {
         sinkReader.report(
           "name",
-          "two sinks have the name '\(sink.name)', which is their identity; give one another \"name\""
+          "two sinks are named '\(sink.name)'; give one of them another \"name\""
         )
       }
       if let conflict = sinks.lazy.compactMap({ sink.conflict(with: $0) }).first {
@@ -47,8 +47,8 @@ extension ConfigurationReader {
     guard reader.any("start")?.string != "earliest" else {
       reader.report(
         "start",
-        "a sink that joins an old checkpoint begins at \"now\"; for what was exported before, read "
-          + "the topics with a pipeline of its own, \"start\": \"earliest\"")
+        "a sink added to an existing pipeline can only start at \"now\"; to get earlier "
+          + "events, give it a pipeline of its own with \"start\": \"earliest\"")
       return nil
     }
     return reader.choice("start")

@@ -29,7 +29,7 @@ extension ConfigurationReader {
     func add(_ name: String, _ start: StartPosition?, _ path: String, _ value: JSONValue) {
       var message: String?
       if !Self.isTopicName(name) {
-        message = "a topic is expected: /data/<Entity>ChangeEvent, /data/ChangeEvents, "
+        message = "expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, "
         message? += "/data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn"
       } else if topics.contains(where: { $0.name == name }) {
         message = "the topic \(name) is listed twice"
@@ -45,7 +45,7 @@ extension ConfigurationReader {
     switch value.content {
     case .string(let name): add(name, start, path, value)
     case .array(let elements):
-      if elements.isEmpty { reader.report("topic", "at least one topic is expected") }
+      if elements.isEmpty { reader.report("topic", "expected at least one topic") }
       for (path, element) in reader.elements("topic") ?? [] {
         switch element.content {
         case .string(let name): add(name, start, path, element)
@@ -60,10 +60,10 @@ extension ConfigurationReader {
           reader.mistakes.append(
             JSONMistake(
               path: path, position: element.position,
-              message: "a topic or an object with \"topic\" is expected, found \(element.kind)"))
+              message: "expected a topic or an object with \"topic\", found \(element.kind)"))
         }
       }
-    default: reader.report("topic", "a topic or a list of topics is expected, found \(value.kind)")
+    default: reader.report("topic", "expected a topic or a list of topics, found \(value.kind)")
     }
     return topics
   }
@@ -100,14 +100,14 @@ extension ConfigurationReader {
       defer { position.finish() }
       guard let hex = position.string("replay_id", required: true) else { return nil }
       guard let id = ReplayID(hex: hex) else {
-        position.report("replay_id", "an even number of hexadecimal digits is expected")
+        position.report("replay_id", "expected an even number of hexadecimal digits")
         return nil
       }
       return .replayID(id)
     default:
       reader.report(
         "start",
-        "\"earliest\", \"latest\" or {\"replay_id\": \"<hex>\"} is expected, found \(value.kind)")
+        "expected \"earliest\", \"latest\" or {\"replay_id\": \"<hex>\"}, found \(value.kind)")
       return nil
     }
   }
@@ -129,7 +129,7 @@ extension ConfigurationReader {
       return org
     default:
       reader.report(
-        "org", "an object or the path of a file with one is expected, found \(value.kind)")
+        "org", "expected an object or the path of a file with one, found \(value.kind)")
       return nil
     }
   }
@@ -141,7 +141,7 @@ extension ConfigurationReader {
     let proxy = self.proxy(in: reader)
     let orgID = self.text(reader, "org_id")
     if let orgID, ![15, 18].contains(orgID.utf8.count) || !orgID.hasPrefix("00D") {
-      reader.report("org_id", "an organization ID is expected: 15 or 18 characters, 00D first")
+      reader.report("org_id", "expected an organization ID: 15 or 18 characters, 00D first")
     }
     let auth = reader.object("auth", required: true).flatMap(self.auth)
     reader.finish()
@@ -170,7 +170,8 @@ extension ConfigurationReader {
     if let host = loginURL?.host, ["login.salesforce.com", "test.salesforce.com"].contains(host) {
       reader.report(
         "login_url",
-        "client credentials are accepted by the org's My Domain only: https://<name>.my.salesforce.com"
+        "client credentials work only with the org's My Domain URL: "
+          + "https://<name>.my.salesforce.com"
       )
     }
     let clientID = self.text(reader, "client_id", required: true)

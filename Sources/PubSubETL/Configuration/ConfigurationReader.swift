@@ -137,13 +137,13 @@ final class ConfigurationReader {
       let duration = limit.duration("duration", in: .seconds(1) ... .seconds(366 * 86_400))
       limit.finish()
       if limit.has("events") == limit.has("duration") {
-        reader.report("until", "either \"events\" or \"duration\" is expected")
+        reader.report("until", "expected either \"events\" or \"duration\"")
       }
       return events.map { .events($0) } ?? duration.map { .duration($0) }
     default:
       reader.report(
         "until",
-        "\"caught_up\", \"forever\", {\"events\": N} or {\"duration\": \"10m\"} is expected, found \(value.kind)"
+        "expected \"caught_up\", \"forever\", {\"events\": N} or {\"duration\": \"10m\"}, found \(value.kind)"
       )
       return nil
     }
@@ -169,7 +169,7 @@ final class ConfigurationReader {
     guard isValid else {
       reader.report(
         key,
-        "a name of 1 to 64 letters, digits, '-', '_' and '.' is expected, beginning with a letter or digit"
+        "expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"
       )
       return nil
     }
@@ -180,7 +180,7 @@ final class ConfigurationReader {
   func path(_ reader: JSONReader, _ key: String, required: Bool = false) -> String? {
     guard let path = reader.string(key, required: required) else { return nil }
     guard !path.isEmpty, !path.utf8.contains(0) else {
-      reader.report(key, "a path is expected, found an empty text")
+      reader.report(key, "expected a path, found an empty text")
       return nil
     }
     return FilePath.resolve(path, base: self.base)

@@ -88,11 +88,11 @@ struct Interpolation {
       self.report(
         Self.mayBePartOfSecret(name, path)
           ? "'${' is not followed by the name of a variable; \(form), or '$${' for a literal '${'"
-          : "'${\(name)}' names no variable; \(form)", value, path)
+          : "'${\(name)}' does not name a variable; \(form)", value, path)
       return nil
     }
     if let fallback, fallback.contains("${") {
-      self.report("the default of ${\(name)} cannot hold another variable", value, path)
+      self.report("the default of ${\(name)} cannot contain another variable", value, path)
       return nil
     }
     if let set = self.environment.variable(name), !(set.isEmpty && fallback != nil) { return set }
@@ -100,7 +100,7 @@ struct Interpolation {
       self.report(
         Self.mayBePartOfSecret(name, path)
           ? "a variable in it is not set; write '$${' for a literal '${'"
-          : "the environment variable \(name) is not set", value, path)
+          : "environment variable \(name) is not set", value, path)
       return nil
     }
     return fallback
@@ -108,7 +108,7 @@ struct Interpolation {
 
   private func content(ofFile name: String, _ value: JSONValue, _ path: String) -> String? {
     guard !name.isEmpty else {
-      self.report("'${file:}' names no file", value, path)
+      self.report("'${file:}' does not name a file", value, path)
       return nil
     }
     let file = FilePath.resolve(name, base: self.base)

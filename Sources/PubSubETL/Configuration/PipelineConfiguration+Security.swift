@@ -20,7 +20,7 @@ extension PipelineConfiguration {
     var place = statvfs()
     if statvfs(file, &place) == 0, place.f_flag & UInt(ST_RDONLY) != 0 { return nil }
     let mode = String(status.st_mode & 0o777, radix: 8)
-    return "\(file) holds a secret and other users may read it (mode \(mode)): "
-      + "chmod \(String(allowed, radix: 8)) \(file)"
+    return "\(file) holds a secret, and other users can read it (mode \(mode)); run chmod "
+      + "\(String(allowed, radix: 8)) \(file)"
   }
 }

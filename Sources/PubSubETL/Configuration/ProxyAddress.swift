@@ -22,7 +22,7 @@ struct ProxyAddress: Sendable, Equatable {
     if let end = text.firstRange(of: "://") {
       guard text[..<end.lowerBound].lowercased() == "http" else {
         throw ParseError(
-          description: "a proxy is reached by http:// only; neither https:// nor socks is supported"
+          description: "only http:// proxies are supported, not https:// or SOCKS"
         )
       }
       rest = text[end.upperBound...]
@@ -54,11 +54,12 @@ struct ProxyAddress: Sendable, Equatable {
       let password = Self.percentDecoded(text[colon...].dropFirst())
     else {
       throw ParseError(
-        description: "user or password holds a '%' that no two hexadecimal digits follow")
+        description: "the user or password contains a '%' that is not followed by two "
+          + "hexadecimal digits")
     }
     // RFC 7617 section 2.
     guard !user.contains(":") else {
-      throw ParseError(description: "the user of a proxy cannot hold a colon")
+      throw ParseError(description: "the user name of a proxy cannot contain a colon")
     }
     return Authorization(user: user, password: Secret(password))
   }

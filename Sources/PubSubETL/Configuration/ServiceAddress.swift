@@ -23,21 +23,21 @@ struct ServiceAddress: Sendable, Equatable {
       self.isSecure = false
       rest = text.dropFirst(7)
     } else {
-      throw ParseError(description: "a URL that begins with https:// is expected")
+      throw ParseError(description: "expected a URL that begins with https://")
     }
     let authority = rest.hasSuffix("/") ? rest.dropLast() : rest
     guard !authority.contains("@") else {
-      throw ParseError(description: "a URL with a user or password is not accepted")
+      throw ParseError(description: "the URL must not contain a user or password")
     }
     guard !authority.contains(where: { "/?#".contains($0) }) else {
       throw ParseError(
-        description: "a URL of scheme, host and port is expected, without path and query")
+        description: "expected a URL of scheme, host and port, without path and query")
     }
     let host: Substring
     var port: Substring?
     if authority.hasPrefix("[") {
       guard let end = authority.firstIndex(of: "]") else {
-        throw ParseError(description: "the '[' of the address is not closed")
+        throw ParseError(description: "the address has a '[' without a ']'")
       }
       host = authority[authority.index(after: authority.startIndex)..<end]
       let tail = authority[authority.index(after: end)...]
@@ -46,7 +46,7 @@ struct ServiceAddress: Sendable, Equatable {
       }
       port = tail.isEmpty ? nil : tail.dropFirst()
       guard host.contains(":"), host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." })
-      else { throw ParseError(description: "the address in brackets is not IPv6") }
+      else { throw ParseError(description: "the address in brackets is not an IPv6 address") }
     } else {
       let colon = authority.firstIndex(of: ":")
       host = authority[..<(colon ?? authority.endIndex)]
@@ -59,7 +59,7 @@ struct ServiceAddress: Sendable, Equatable {
     if let port {
       guard port.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = Int(port),
         (1...65535).contains(number)
-      else { throw ParseError(description: "the port of the URL is no number from 1 to 65535") }
+      else { throw ParseError(description: "the port of the URL is not a number from 1 to 65535") }
       self.port = number
     } else {
       self.port = self.isSecure ? 443 : 80
@@ -67,7 +67,8 @@ struct ServiceAddress: Sendable, Equatable {
     if !self.isSecure, !self.isLoopback {
       throw ParseError(
         description:
-          "http:// is accepted for loopback addresses only, since secrets would travel in plain text; use https://"
+          "http:// is accepted only for loopback addresses, because secrets would be sent "
+          + "unencrypted; use https://"
       )
     }
   }

@@ -17,7 +17,7 @@ enum UserGroup {
     guard geteuid() == 0 || id == getegid() || Self.ownGroups.contains(id) else {
       throw LookUpError(
         description:
-          "this user is not a member of group '\(name)' and cannot give files to it; add the user "
+          "this user is not a member of group '\(name)' and cannot give it files; add the user "
           + "to the group (usermod -a -G)")
     }
     return id

@@ -44,12 +44,11 @@ enum ReportDestination: Equatable {
     case S_IFLNK:
       throw Failure(
         description:
-          "the report cannot be written to \(file): it is a symbolic link, which may lead "
-          + "anywhere; name the file itself")
+          "the report cannot be written to \(file): it is a symbolic link; name the file itself")
     case S_IFDIR: throw Self.failure(file, code: EISDIR)
     default:
       throw Failure(
-        description: "the report cannot be written to \(file): it is no file, FIFO or terminal")
+        description: "the report cannot be written to \(file): it is not a file, FIFO or terminal")
     }
   }
 
@@ -90,7 +89,7 @@ enum ReportDestination: Equatable {
         let code = errno
         if code == ENXIO {
           throw Failure(
-            description: "the report cannot be written to \(file): no program reads from it")
+            description: "the report cannot be written to \(file): no program is reading from it")
         }
         throw Self.failure(file, code: code)
       }

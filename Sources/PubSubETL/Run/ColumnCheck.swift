@@ -26,8 +26,8 @@ struct ColumnCheck {
     for finding in stages.findings() where planned.unknown.isEmpty {
       if earlier[finding.key]?.contains(finding.name) ?? false {
         self.warnings.append(
-          "\(finding.description) is in no schema of today, but was in an earlier one: if the field "
-            + "was renamed in the org, the pipeline file needs the new name")
+          "\(finding.description) is not in any current schema but was in an earlier one; if "
+            + "the field was renamed in the org, use its new name in the pipeline file")
       } else {
         mistakes.append(finding.description)
       }
@@ -35,9 +35,10 @@ struct ColumnCheck {
     guard mistakes.isEmpty else {
       throw RunFailure(
         .configuration, reason: "stages",
-        mistakes.map { "\($0) is in no schema of this pipeline's topics" }.joined(separator: "; ")
+        mistakes.map { "\($0) is not in any schema of this pipeline's topics" }.joined(
+          separator: "; ")
           + "; correct the name" + (mistakes.count == 1 ? "" : "s")
-          + ", or set \"missing\" of the stage to \"ignore\"")
+          + ", or set \"missing\" to \"ignore\" in the stage")
     }
   }
 
@@ -49,7 +50,7 @@ struct ColumnCheck {
     guard stages.hasSeenLayouts else { return [] }
     return stages.findings()
       .filter { !(earlier[$0.key]?.contains($0.name) ?? false) }
-      .map { "\($0.description) is in no schema of this run; is it misspelt?" }
+      .map { "\($0.description) is in no schema of this run; check the spelling" }
   }
 }
 

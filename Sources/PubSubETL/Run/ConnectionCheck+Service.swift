@@ -35,10 +35,10 @@ extension ConnectionCheck {
     var parts = check.warnings
     if !check.unknown.isEmpty {
       parts.append(
-        "those of \(check.unknown.joined(separator: ", ")) are not known before events come")
+        "the columns of \(check.unknown.joined(separator: ", ")) are not known until events arrive")
     }
     return "columns: "
-      + (parts.isEmpty ? "every name is in a schema" : parts.joined(separator: "; "))
+      + (parts.isEmpty ? "every name was found in a schema" : parts.joined(separator: "; "))
   }
 }
 
@@ -68,7 +68,7 @@ extension PubSubClient {
     guard found.canSubscribe else {
       throw RunFailure(
         .refused, reason: "cannot_subscribe",
-        "\(name): the run-as user may not subscribe; it needs View All on the object")
+        "\(name): the run-as user is not allowed to subscribe; grant it View All on the object")
     }
     return found
   }

@@ -105,7 +105,8 @@ struct PipelineAssembly {
       recordIDs: self.decoding.recordIDs,
       isIdentityError: { ($0 as? TLSError)?.needsIntervention == true },
       onUnexpectedSchemaID: { id in
-        logger.notice("schema \(id): the ID is not the fingerprint of the schema the service gave")
+        logger.notice(
+          "schema \(id): the ID is not the fingerprint of the schema that came with it")
       })
   }
 

@@ -52,8 +52,9 @@ extension PipelineRun {
     guard document.org == org else {
       throw RunFailure(
         .configuration, reason: "other_org",
-        "the checkpoint of pipeline '\(self.configuration.name)' belongs to org \(document.org), "
-          + "the login is for \(org): give the pipeline another name, or check the login")
+        "the checkpoint of pipeline '\(self.configuration.name)' belongs to org "
+          + "\(document.org), but the login is for org \(org); check the login, or give the "
+          + "pipeline another name")
     }
   }
 
@@ -79,10 +80,10 @@ extension PipelineRun {
       guard self.options.acceptReset else {
         throw RunFailure(
           .data, reason: "lost_state",
-          "\(topic.name): the files go up to replay ID \(newest.replayID) but the checkpoint "
-            + "is older: put back the newest checkpoint; or move it away and run 'pubsub-etl "
-            + "checkpoint restore \(self.configuration.file) --from-manifest'; or begin a new epoch "
-            + "with 'run --accept-reset'")
+          "\(topic.name): the files contain events up to replay ID \(newest.replayID), but the "
+            + "checkpoint is older; put back the newest checkpoint; or move it away and run "
+            + "'pubsub-etl checkpoint restore \(self.configuration.file) --from-manifest'; or "
+            + "begin a new epoch with 'run --accept-reset'")
       }
       let known = positions[topic.name]
       positions[topic.name] = TopicPosition(

@@ -35,7 +35,7 @@ extension PipelineRun {
       self.report.attention.append(
         RunReport.Attention(
           kind: .holes, topic: topic.name,
-          message: "the stored replay ID was not usable: events may be missing before epoch "
+          message: "the stored replay ID could not be used; events may be missing before epoch "
             + "\(topic.epoch)"))
     }
     if topic.deadLetters > 0 {
@@ -64,21 +64,23 @@ extension PipelineRun {
       }
       end(
         .tryAgain, "max_duration",
-        "the time limit came before the end of the stream, run again to go on" + failures.joined())
+        "the time limit was reached before the end of the stream; run again to continue"
+          + failures.joined())
     case .interrupted(let following):
       end(
         following ? .success : .tryAgain, "signal",
-        following ? nil : "stopped by a signal before the end of the stream; run again to go on")
+        following ? nil : "stopped by a signal before the end of the stream; run again to continue")
     case .noPosition:
       end(
         .tryAgain, "no_position",
-        "nothing came that could be stored as a first position; run again, or with --follow")
+        "no event arrived, so there is no first position to store; run again, or use --follow")
     case .deadLetterLimit(let topic):
       end(
         .data, "dead_letter_limit",
-        "\(topic): \(Phrase.count(statistics.deadLetters, "event")) could not be decoded; stored in "
-          + "\(self.configuration.deadLetter.directory), with the position behind. Run again to go "
-          + "on, or raise dead_letter.max")
+        "\(topic): \(Phrase.count(statistics.deadLetters, "event")) could not be decoded, "
+          + "which is more than dead_letter.max allows. The dead letters are in "
+          + "\(self.configuration.deadLetter.directory), and the stored position is after them. "
+          + "Run again to continue, or raise dead_letter.max")
     case .failed(let failure): throw failure
     }
   }

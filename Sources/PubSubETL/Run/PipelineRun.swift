@@ -261,7 +261,7 @@ final class PipelineRun {
     guard let deadline, ContinuousClock.now + delay >= deadline else { return }
     throw RunFailure(
       .tryAgain, reason: "max_duration",
-      "the time limit came before the first event could be read; \(failure)")
+      "the time limit was reached before the first event could be read; \(failure)")
   }
 
   private func recoveredDeadLetters(

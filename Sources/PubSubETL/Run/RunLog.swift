@@ -95,7 +95,7 @@ final class RunLog {
       let isHole = failure.disposition == .invalidReplay
       let level: Logger.Level = !isHole ? .info : self.follows ? .warning : .notice
       self.logger.log(
-        level: level, "\(failure.description); opening again", metadata: metadata)
+        level: level, "\(failure.description); reopening the stream", metadata: metadata)
       return
     }
     self.failed(
@@ -134,7 +134,7 @@ final class RunLog {
     self.forgetFailure()
     guard let failures = self.notices.worked(place) else { return }
     self.logger.info(
-      "works again after \(Phrase.count(failures, "failed attempt"))", metadata: metadata)
+      "recovered after \(Phrase.count(failures, "failed attempt"))", metadata: metadata)
   }
 
   /// The live line does not tell it any more.

@@ -54,17 +54,17 @@ struct SinkSuccession: Equatable {
       let why =
         old == nil
         ? "the checkpoint does not know sink '\(sink.name)'"
-        : "sink '\(sink.name)' was removed, and the pipeline has gone on without it: the events "
-          + "since then cannot be given to it alone"
+        : "sink '\(sink.name)' was removed, and the pipeline has run without it since; the "
+          + "events since then cannot be delivered to one sink alone"
       let renamed =
         namesake.map {
-          $0.key == sink.name ? "" : ", as a renamed sink ('\($0.key)' before) does too"
+          $0.key == sink.name ? "" : " (also if it is sink '\($0.key)' under a new name)"
         }
         ?? ""
       throw RunFailure(
         .configuration, reason: "new_sink",
-        "\(why); with \"start\": \"now\" it begins after the pipeline's position\(renamed); for "
-          + "earlier events give it a pipeline of its own")
+        "\(why); add \"start\": \"now\" to the sink to begin after the pipeline's "
+          + "position\(renamed); for earlier events, give it a pipeline of its own")
     }
     if let old, old.state.directory == sink.directory {
       self.states[sink.name] = old.state

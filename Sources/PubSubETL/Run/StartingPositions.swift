@@ -151,16 +151,16 @@ struct StartingPositions: Equatable {
       .data, reason: "lost_state",
       "the database of sink '\(database.name)' has no position of this pipeline, but "
         + (database.newestEpoch != nil ? "rows of its topics" : "had one before")
-        + ": put back '_etl_checkpoint'; or begin a new epoch with 'run --accept-reset', which "
-        + "reads the topics from 'start' on and leaves out the rows that are there")
+        + "; put back table '_etl_checkpoint', or begin a new epoch with 'run --accept-reset', "
+        + "which reads the topics from 'start' and skips rows that are already there")
   }
 
   private static func newSink(_ name: String, _ addition: String = "") -> RunFailure {
     RunFailure(
       .configuration, reason: "new_sink",
-      "sink '\(name)' has no position\(addition), and the pipeline has gone on without it; with "
-        + "\"start\": \"now\" it begins after the pipeline's position; for earlier events give it a "
-        + "pipeline of its own"
+      "sink '\(name)' has no position\(addition), and the pipeline has run without it; add "
+        + "\"start\": \"now\" to the sink to begin after the pipeline's position; for earlier "
+        + "events, give it a pipeline of its own"
         + (addition.isEmpty ? "" : ", or begin a new epoch of all sinks with 'run --accept-reset'"))
   }
 }

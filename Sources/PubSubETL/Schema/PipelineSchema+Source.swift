@@ -26,7 +26,7 @@ extension PipelineSchema {
   }
 
   private static var salesforce: JSONSchema {
-    let startText = "Where a topic begins without a stored position; a first run needs it."
+    let startText = "Where a topic begins if no position is stored; required for a first run."
     let topic = JSONSchema.oneOf([
       .reference("topic"),
       .object([
@@ -38,7 +38,7 @@ extension PipelineSchema {
       .required("type", .constant("salesforce"), "The Pub/Sub API of Salesforce."),
       .required(
         "topic", .oneOf([.reference("topic"), .list(of: topic, minCount: 1)]),
-        "What is subscribed to: a topic, or several."),
+        "One or more topics to subscribe to."),
       .optional("start", .reference("start"), startText),
       .optional(
         "num_requested",
@@ -46,8 +46,8 @@ extension PipelineSchema {
         "Events outstanding per stream.", default: 100),
       .optional(
         "on_invalid_replay", .choice(of: SourceConfiguration.InvalidReplayPolicy.self),
-        "What a run does when the service does not know the stored position any more: fail with "
-          + "65, or begin a new epoch with the earliest or latest event.", default: "fail"),
+        "What a run does if the service no longer knows the stored position: fail with 65, or "
+          + "begin a new epoch with the earliest or latest event.", default: "fail"),
       .optional(
         "record_ids", .choice(of: SourceConfiguration.RecordIDs.self),
         "rows: a change of several records is one row per record; array: one row with all IDs.",
@@ -64,7 +64,7 @@ extension PipelineSchema {
       .optional(
         "endpoint", .text(), "URL of the Pub/Sub API.",
         default: .string(OrgConfiguration.defaultEndpoint)),
-      .optional("tls", Self.tls, "How the two ends of a connection prove who they are."),
+      .optional("tls", Self.tls, "How the two ends of a connection are authenticated."),
       .optional(
         "proxy",
         .oneOf([.choice(["environment", "none"]), .reference("variable"), Self.proxy]),
@@ -72,10 +72,10 @@ extension PipelineSchema {
           + "no_proxy, never for loopback.", default: "environment"),
       .optional(
         "org_id", .text(pattern: #"^(00D([A-Za-z0-9]{12}|[A-Za-z0-9]{15})|.*\$\{.*)$"#),
-        "ID of the org, 15 or 18 characters; without it the login tells."),
+        "ID of the org, 15 or 18 characters; by default taken from the login."),
       .required(
         "auth", .oneOf([Self.clientCredentials, Self.token]), "How an access token is obtained."),
-    ]).described("An org and the way to it.")
+    ]).described("An org, and how to connect to it.")
   }
 
   private static var tls: JSONSchema {
@@ -95,10 +95,10 @@ extension PipelineSchema {
     .object([
       .required(
         "url", .text(),
-        "http://[USER[:PASSWORD]@]HOST[:PORT]; empty means as the environment says."),
+        "http://[USER[:PASSWORD]@]HOST[:PORT]; empty means that the environment decides."),
       .optional(
         "no_proxy", .text(),
-        "Hosts reached without it, separated by commas: names (with what is below them), "
+        "Hosts reached without it, separated by commas: host names (including subdomains), "
           + "addresses, networks."),
     ])
   }
@@ -114,7 +114,7 @@ extension PipelineSchema {
 
   private static var token: JSONSchema {
     .object([
-      .required("type", .constant("token"), "A token that somebody else obtains and renews."),
+      .required("type", .constant("token"), "A token that is obtained and renewed elsewhere."),
       .required("instance_url", .text(), "URL of the org."),
       .optional("access_token", .text(minLength: 1), "The token; or access_token_file."),
       .optional(

@@ -41,12 +41,12 @@ enum PipelineSchema {
           maxCount: ConfigurationReader.maxSinkCount),
         "Where the rows of events go."),
       .optional(
-        "commit", Self.commit, "When the events that have arrived are made durable together."),
+        "commit", Self.commit, "When events that have arrived are committed together."),
       .required(
         "checkpoint", Self.checkpoint, "Where positions are stored between runs."),
       .optional(
-        "dead_letter", Self.deadLetter, "Where events go that cannot be decoded or written."),
-      .optional("run", Self.run, "When a run ends, and with what."),
+        "dead_letter", Self.deadLetter, "Where events that cannot be decoded or written go."),
+      .optional("run", Self.run, "When a run ends, and with which exit code."),
     ])
   }
 
@@ -63,7 +63,8 @@ enum PipelineSchema {
         "max_bytes", .reference("byteCount"), "Bytes of encoded output in a commit.",
         default: Self.byteCount(defaults.maxBytes)),
       .optional(
-        "max_delay", .reference("duration"), "How long an event waits for others.",
+        "max_delay", .reference("duration"),
+        "How long an event waits for others before it is committed.",
         default: Self.duration(defaults.maxDelay)),
     ])
   }
@@ -74,7 +75,8 @@ enum PipelineSchema {
       .required("directory", .reference("path"), "Holds the state; relative to this file."),
       .optional(
         "renew_after", .reference("duration"),
-        "A position that was not confirmed for so long is renewed before a run ends as caught up.",
+        "A position that was not confirmed for this long is renewed before a run ends as "
+          + "caught up.",
         default: Self.duration(CheckpointConfiguration(directory: "").renewAfter)),
     ])
   }
@@ -83,10 +85,10 @@ enum PipelineSchema {
     .object([
       .optional(
         "directory", .reference("path"),
-        "Holds the files of dead letters; without it the folder dead in the directory of the "
-          + "checkpoint."),
+        "Directory for dead letter files; default: the folder dead in the checkpoint's directory."),
       .optional(
-        "max", .reference("integer"), "Dead letters a run may write and still succeed.",
+        "max", .reference("integer"),
+        "Number of dead letters that a run may write and still succeed.",
         default: .integer(DeadLetterConfiguration(directory: "").max)),
     ])
   }
@@ -101,14 +103,15 @@ enum PipelineSchema {
           .object([.required("events", .reference("integer"), "Number of events.")]),
           .object([.required("duration", .reference("duration"), "Time since the start.")]),
         ]),
-        "When a run ends: caught_up when it has what is available, forever with a signal, or after "
-          + "a number of events or a time.", default: "caught_up"),
+        "When a run ends: caught_up: once it has exported what is available; forever: on a "
+          + "signal; or after a number of events or a time.", default: "caught_up"),
       .optional(
         "quiet", .reference("duration"), "Silence after which a topic counts as caught up.",
         default: Self.duration(defaults.quiet)),
       .optional(
         "if_running", .choice(of: RunConfiguration.IfRunning.self),
-        "What a run does while another runs the pipeline: fail with 75, skip with 0, or wait.",
+        "What a run does if another one is running the pipeline: fail with 75, skip with 0, or "
+          + "wait.",
         default: .string(defaults.ifRunning.rawValue)),
       .optional(
         "fail_on", .list(of: .choice(of: RunConfiguration.Attention.self)),
@@ -119,7 +122,7 @@ enum PipelineSchema {
   /// Kinds of values that occur in several places. Texts may hold variables.
   private static var values: [(name: String, schema: JSONSchema)] {
     [
-      ("variable", .text(pattern: #"\$\{"#).described("A variable that stands for the value.")),
+      ("variable", .text(pattern: #"\$\{"#).described("A variable that provides the value.")),
       (
         "identifier",
         .text(pattern: #"^([A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\$\{.*)$"#)
@@ -127,7 +130,7 @@ enum PipelineSchema {
       ),
       (
         "integer",
-        .oneOf([.integer(from: 0), .reference("variable")]).described("A number from 0.")
+        .oneOf([.integer(from: 0), .reference("variable")]).described("A number, 0 or more.")
       ),
       (
         "path",

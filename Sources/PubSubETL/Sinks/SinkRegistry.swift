@@ -39,10 +39,10 @@ enum SinkRegistry {
         ] + type.schemaMembers + [
           .optional(
             "stages", .list(of: .reference("stage")),
-            "After those of the pipeline, for this sink only.", default: []),
+            "Stages for this sink only, after those of the pipeline.", default: []),
           .optional(
             "start", .choice(of: SinkStart.self),
-            "Where the sink begins when the checkpoint of the pipeline does not know it."),
+            "Where the sink begins if the pipeline's checkpoint does not know it."),
         ]
       return ("\(type.type)Sink", .object(members).described(type.schemaDescription))
     }

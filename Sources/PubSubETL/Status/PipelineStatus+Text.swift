@@ -49,18 +49,22 @@ extension PipelineStatus {
   /// Where a topic stands, in a line or two.
   static func lines(_ position: TopicPosition) -> [String] {
     var first = "epoch \(position.epoch), \(Phrase.count(Int(position.nextOrdinal), "event"))"
-    if position.holes > 0 { first += ", \(position.holes) epochs begun by an unusable replay ID" }
+    if position.holes > 0 {
+      let epochs = Phrase.count(position.holes, "epoch")
+      first += ", \(epochs) begun because a replay ID could not be used"
+    }
     var lines = [first]
     if let last = position.lastEvent { lines.append("last event \(last.replayID)") }
     if let resume = position.resume {
       lines.append(
-        "goes on after \(resume)" + (position.hasOpenGroup ? ", inside a group of equal IDs" : ""))
+        "goes on after \(resume)"
+          + (position.hasOpenGroup ? ", inside a group of events with one replay ID" : ""))
     } else if let start = position.start {
-      lines.append("begins at \(start.rawValue)")
+      lines.append("starts at \(start.rawValue)")
     } else if position.hasOpenGroup {
-      lines.append("inside the first group of equal IDs")
+      lines.append("inside the first group of events with one replay ID")
     } else {
-      lines.append("begins where the pipeline file says")
+      lines.append("starts where the pipeline file says")
     }
     return lines
   }
@@ -85,8 +89,8 @@ extension PipelineStatus {
       lines.append(
         "confirmed \(self.moment(confirmed)), "
           + (left > 0
-            ? "ages out in \(ProgressLine.age(milliseconds: left))"
-            : "aged out \(ProgressLine.age(milliseconds: -left)) ago"))
+            ? "expires in \(ProgressLine.age(milliseconds: left))"
+            : "expired \(ProgressLine.age(milliseconds: -left)) ago"))
     }
     return lines
   }

@@ -74,31 +74,30 @@ extension PipelineStatus {
       if let maxAge, .milliseconds(self.now - savedAt) > maxAge {
         self.add(
           .tryAgain, "old",
-          "the last commit was \(ProgressLine.age(milliseconds: self.now - savedAt)) ago: is the "
-            + "pipeline still started?")
+          "the last commit was \(ProgressLine.age(milliseconds: self.now - savedAt)) ago; "
+            + "check that the pipeline is still scheduled")
       }
     } else if self.sinks.contains(where: { !$0.isRemoved && $0.ownPosition == nil }),
       let own = self.sinks.lazy.compactMap(\.ownPosition).first(where: { $0.stored != nil })
     {
       self.add(
         .data, "lost_state",
-        "there is no checkpoint in \(self.stateDirectory), but \(own.place) "
-          + "has positions of this pipeline: put the checkpoint back, run "
-          + "'pubsub-etl checkpoint restore \(self.file) --from-manifest', or begin a new epoch "
-          + "with 'run --accept-reset'")
+        "there is no checkpoint in \(self.stateDirectory), but \(own.place) holds positions of "
+          + "this pipeline; put the checkpoint back, run 'pubsub-etl checkpoint restore "
+          + "\(self.file) --from-manifest', or begin a new epoch with 'run --accept-reset'")
     } else if self.sinks.contains(where: \.hasOutput) {
       self.add(
         .data, "lost_state",
-        "there is no checkpoint in \(self.stateDirectory), but files were exported: put the "
-          + "checkpoint back, run 'pubsub-etl checkpoint restore \(self.file) --from-manifest', or "
-          + "begin a new epoch with 'run --accept-reset'")
+        "there is no checkpoint in \(self.stateDirectory), but files were exported; put the "
+          + "checkpoint back, run 'pubsub-etl checkpoint restore \(self.file) --from-manifest', "
+          + "or begin a new epoch with 'run --accept-reset'")
     } else if isRunning {
       // The first run has not committed yet.
     } else {
       self.judgeRun(isRunning: false, journalAt: journalAt)
       // A store that does not answer may know better.
       guard !self.sinks.contains(where: { $0.ownPosition?.isUnknown == true }) else { return }
-      self.add(.tryAgain, "never_run", "nothing was ever committed in \(self.stateDirectory)")
+      self.add(.tryAgain, "never_run", "nothing has been committed in \(self.stateDirectory) yet")
     }
   }
 
@@ -109,14 +108,16 @@ extension PipelineStatus {
     {
       self.add(
         .tryAgain, "killed",
-        "the run that began at \(UTCTime.timestamp(milliseconds: takenAt)) ended without recording a result: "
-          + "it was killed, or the machine went down; the next run goes on")
+        "the run started at \(UTCTime.timestamp(milliseconds: takenAt)) ended without "
+          + "recording a result: it was killed, or the machine went down; the next run resumes "
+          + "where it stopped")
     } else if let lastRun, lastRun.exitCode != 0 {
       let message = lastRun.message.map { ": \($0)" } ?? ""
       self.problems.append(
         Problem(
           exitCode: lastRun.exitCode, kind: "last_run_failed",
-          message: "the last run ended with \(lastRun.exitCode) (\(lastRun.reason))\(message)"))
+          message: "the last run ended with exit code \(lastRun.exitCode) "
+            + "(\(lastRun.reason))\(message)"))
     }
   }
 
@@ -137,9 +138,10 @@ extension PipelineStatus {
       let hours = Self.retention / 3_600_000
       self.add(
         .data, age < Self.retention ? "ageing_out" : "aged_out",
-        "\(topic.name): the position was confirmed \(ProgressLine.age(milliseconds: age)) ago; "
+        "\(topic.name): the position was last confirmed \(ProgressLine.age(milliseconds: age)) "
+          + "ago; "
           + (age < Self.retention
-            ? "after \(hours) h the service may not know it any more: run the pipeline"
+            ? "after \(hours) h the service may have forgotten it; run the pipeline"
             : "the service keeps events for \(hours) h, so some may be missing"))
     }
   }

@@ -139,7 +139,7 @@ public final class AvroEventDecoder {
     event.kind = .change
     guard let changeType = row.value(MetadataSlot.changeType) else {
       throw self.error(
-        .payload, "null, so that it cannot be told what the change was",
+        .payload, "null, so the kind of change is not known",
         path: "\(EventLayout.headerName).changeType")
     }
     if header.changeTypes.isEmpty {
@@ -164,7 +164,7 @@ public final class AvroEventDecoder {
       let time = Int64(bitPattern: cell)
       guard CommitTime.range.contains(time) else {
         throw self.error(
-          .payload, "a time outside of the years 1 to 9999",
+          .payload, "a time outside the years 1 to 9999",
           path: "\(EventLayout.headerName).commitTimestamp")
       }
       event.commitTimestamp = time

@@ -51,7 +51,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       Array(id.utf8),
       .failure(
         UndecodableEvent(
-          reason: "schema \(id) was not asked for: the schemas of one response have more than "
+          reason: "schema \(id) was not requested: the schemas of one response have more than "
             + "\(self.maxByteCount) bytes")),
       byteCount: 0)
   }

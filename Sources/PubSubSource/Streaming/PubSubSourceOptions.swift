@@ -65,8 +65,8 @@ extension PubSubError {
   func refusedForGood(options: PubSubSourceOptions) -> SourceFailure {
     var error = self
     error.message +=
-      "; new tokens are refused, too: check org_id and instance URL, the user's rights, and whether "
-      + "the org's session settings lock sessions to addresses"
+      "; new tokens are refused, too; check org_id, the instance URL and the user's "
+      + "permissions, and whether the org's session settings lock sessions to IP addresses"
     return error.failure(.refused, options: options)
   }
 
@@ -82,7 +82,8 @@ extension PubSubError {
         + "org. Events may have been lost: re-read the objects, then run with "
         + "--set source.on_invalid_replay=earliest"
     case ServiceErrorCode.limitExceeded:
-      "; the org's event delivery allowance of 24 h is used up, the position is kept"
+      "; the org's event delivery allowance for 24 h is used up; the position is kept, so run "
+        + "again later"
     default: ""
     }
   }

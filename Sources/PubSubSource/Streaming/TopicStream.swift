@@ -96,7 +96,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .idle:
         let silent = PubSubError(
           .idle, status: .unavailable,
-          "Subscribe to \(self.topic): nothing came for 300 s though events were asked for")
+          "Subscribe to \(self.topic): the service sent nothing for 300 s although events were "
+            + "requested")
         guard await self.wait(after: silent, minimum: .zero) else { return }
       case .call(let error):
         guard await self.handle(error, sentReplayID: sentReplayID) else { return }

@@ -58,19 +58,19 @@ struct TransformRegistryTests {
         /stages/0/colums: unknown key; did you mean 'columns'?; known: type, missing, columns
         """
       ),
-      (#"{"type":"drop","columns":[]}"#, "/stages/0/columns: names no column"),
-      (#"{"type":"drop","columns":["a","a"]}"#, "/stages/0/columns: names 'a' twice"),
+      (#"{"type":"drop","columns":[]}"#, "/stages/0/columns: does not name a column"),
+      (#"{"type":"drop","columns":["a","a"]}"#, "/stages/0/columns: lists 'a' twice"),
       (
         #"{"type":"drop","columns":[1]}"#,
-        "/stages/0/columns/0: a string is expected, found a number"
+        "/stages/0/columns/0: expected a string, found a number"
       ),
-      (#"{"type":"rename","columns":{}}"#, "/stages/0/columns: names no column"),
+      (#"{"type":"rename","columns":{}}"#, "/stages/0/columns: does not name a column"),
       (
         #"{"type":"rename","columns":{"a":"","b":"c","d":"c","e":1}}"#,
         """
         /stages/0/columns/a: a column needs a name; to remove it, use the stage 'drop'
-        /stages/0/columns/d: 'b' is renamed to 'c', too
-        /stages/0/columns/e: a string is expected, found a number
+        /stages/0/columns/d: 'b' is renamed to 'c' as well; choose different names
+        /stages/0/columns/e: expected a string, found a number
         """
       ),
     ])

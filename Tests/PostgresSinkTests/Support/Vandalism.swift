@@ -64,7 +64,8 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
       lostCurrent: true),
     Self(
       name: "live view dropped", sql: "DROP VIEW salesforce.opportunity_live",
-      outcome: .repaired("view opportunity_live was gone and is made anew"), isSurveyed: false,
+      outcome: .repaired("view opportunity_live was missing and has been created again"),
+      isSurveyed: false,
       isMidRun: false),
     Self(
       name: "all views dropped",
@@ -110,12 +111,12 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
     Self(
       name: "own column of another type",
       sql: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE numeric",
-      outcome: .refused(.configuration, "column _ordinal was altered to numeric"),
+      outcome: .refused(.configuration, "column _ordinal was changed to numeric"),
       remedy: "ALTER TABLE \(history) ALTER COLUMN _ordinal TYPE bigint"),
     Self(
       name: "column of the current table dropped",
       sql: "ALTER TABLE \(current) DROP COLUMN name CASCADE",
-      outcome: .repaired("again, where it was dropped, and is filled from the history"),
+      outcome: .repaired("again after it was dropped, and filled from the history"),
       isSurveyed: false, isMidRun: false),
     Self(
       name: "column of the history dropped", sql: "ALTER TABLE \(history) DROP COLUMN name CASCADE",
@@ -124,7 +125,7 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
     Self(
       name: "column of another type",
       sql: "ALTER TABLE \(history) ALTER COLUMN amount TYPE text",
-      outcome: .refused(.configuration, "alter one of them"),
+      outcome: .refused(.configuration, "change the type of one of them"),
       remedy:
         "ALTER TABLE \(history) ALTER COLUMN amount TYPE double precision USING amount::float8",
       isSurveyed: false, isMidRun: false),
@@ -150,7 +151,7 @@ struct Vandalism: CustomTestStringConvertible, Sendable {
         ALTER TABLE \(current) RENAME TO opportunity_base;
         CREATE VIEW \(current) AS SELECT * FROM salesforce.opportunity_base
         """,
-      outcome: .refused(.configuration, "is needed as a table but is a view"),
+      outcome: .refused(.configuration, "must be a table but is a view"),
       remedy: "DROP VIEW \(current); ALTER TABLE salesforce.opportunity_base RENAME TO opportunity",
       isMidRun: false),
     Self(

@@ -24,7 +24,7 @@ struct ForeignTablesTests {
     try connection.execute(
       "DROP TABLE salesforce.opportunity; CREATE VIEW salesforce.opportunity AS SELECT 1")
     let view = postgresError { _ = try catalog.tables(for: self.sample.layout(), over: connection) }
-    #expect(view?.message.contains("needed as a table but is a view") ?? false)
+    #expect(view?.message.contains("must be a table but is a view") ?? false)
     let all = TableCatalog(
       database.configuration { $0.tables = .init(current: "all", history: "all_h") })
     _ = try all.tables(for: self.sample.layout(), over: connection)

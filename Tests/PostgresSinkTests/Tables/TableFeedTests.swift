@@ -120,7 +120,7 @@ struct TableFeedTests {
     let error = postgresError {
       try channel.write(["a"], layout: self.layout(of: Self.channel))
     }
-    #expect(error?.message.contains("has had the events of topic \(SinkRun.topic)") == true)
+    #expect(error?.message.contains("has received the events of topic \(SinkRun.topic)") == true)
     let taking = try SinkRun(database, topics: [Self.channel], takesOver: true, ordinal: 1)
     try taking.sink.open()
     try self.write(taking, "a", topic: Self.channel)

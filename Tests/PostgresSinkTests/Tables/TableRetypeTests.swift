@@ -18,19 +18,19 @@ struct Retype: CustomTestStringConvertible, Sendable {
   }
 
   static let all: [Self] = [
-    Self("opportunity_history", "_ordinal", "numeric", "column _ordinal was altered to"),
-    Self("opportunity_history", "_ordinal", "text", "column _ordinal was altered to"),
+    Self("opportunity_history", "_ordinal", "numeric", "column _ordinal was changed to"),
+    Self("opportunity_history", "_ordinal", "text", "column _ordinal was changed to"),
     Self(
-      "opportunity_history", "_ordinal", "double precision", "column _ordinal was altered to"),
+      "opportunity_history", "_ordinal", "double precision", "column _ordinal was changed to"),
     Self(
       "opportunity_history", "_commit_timestamp", "bigint USING 0",
-      "column _commit_timestamp was altered to bigint"),
+      "column _commit_timestamp was changed to bigint"),
     Self("opportunity_history", "amount", "bigint", "\"amount\" of"),
     Self("opportunity_history", "amount", "real", "\"amount\" of"),
     Self("opportunity_history", "amount", "numeric", "\"amount\" of"),
     Self("opportunity_history", "name", "bytea USING name::bytea", "\"name\" of"),
     Self("opportunity_history", "name", "varchar(20)", nil),
-    Self("opportunity", "_ordinal", "numeric", "column _ordinal was altered to"),
+    Self("opportunity", "_ordinal", "numeric", "column _ordinal was changed to"),
     Self("opportunity", "amount", "bigint", "\"amount\" of"),
     Self("opportunity", "name", "bytea USING name::bytea", "\"name\" of"),
     Self("opportunity", "name", "varchar(20)", nil),

@@ -249,7 +249,7 @@ struct TableVandalismTests {
     try run.eye.execute("ALTER SCHEMA salesforce RENAME TO sf")
     let error = postgresError { try SinkRun(database).sink.open(isKnown: true) }
     #expect(error?.disposition == .lostTable)
-    #expect(error?.message.contains("The like of it are \"sf\"") == true)
+    #expect(error?.message.contains("Schemas with such tables: \"sf\"") == true)
     try run.eye.execute("ALTER SCHEMA sf RENAME TO salesforce")
     #expect(try SinkRun(database, ordinal: 1).sink.open(isKnown: true) != nil)
   }

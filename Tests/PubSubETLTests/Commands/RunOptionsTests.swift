@@ -60,7 +60,7 @@ struct RunOptionsTests {
   func secret() throws {
     let message = try #require(
       self.refusal(["p", "--set", "source.org.auth.client_secret=hidden"]))
-    #expect(message.contains("client_secret is not accepted by --set"))
+    #expect(message.contains("client_secret cannot be given with --set"))
     #expect(!message.contains("hidden"))
   }
 

@@ -33,11 +33,11 @@ struct ConfigurationOverrideTests {
   func nowhere() throws {
     #expect(
       try self.apply("sinks.1.type=x").mistakes == [
-        "/sinks/1: --set names no element of the array; known: 0 to 0"
+        "/sinks/1: --set does not name an element of the array; known: 0 to 0"
       ])
     #expect(
       try self.apply("sinks.first.type=x").mistakes == [
-        "/sinks/first: --set names no element of the array; known: 0 to 0"
+        "/sinks/first: --set does not name an element of the array; known: 0 to 0"
       ])
     #expect(
       try self.apply("source.topic.name=x").mistakes == [
@@ -68,7 +68,7 @@ struct ConfigurationOverrideTests {
     #expect(configuration.name == "p-x")
     #expect(
       try sample.mistakes(sets: ["source.num_requested=0", "nmae=x"]) == [
-        "pipeline.json (--set): /source/num_requested: an integer from 1 to 100 is expected, found 0",
+        "pipeline.json (--set): /source/num_requested: expected an integer from 1 to 100, found 0",
         "pipeline.json (--set): /nmae: unknown key; did you mean 'name'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run",
       ])
   }

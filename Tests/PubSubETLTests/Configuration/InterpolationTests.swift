@@ -51,8 +51,8 @@ struct InterpolationTests {
     ])
     #expect(
       result.mistakes == [
-        "/a/0: the environment variable ONE is not set",
-        "/b~1c/d: the environment variable TWO is not set",
+        "/a/0: environment variable ONE is not set",
+        "/b~1c/d: environment variable TWO is not set",
       ])
     #expect(result.value["//"]?.string == "${COMMENT}")
   }
@@ -61,11 +61,17 @@ struct InterpolationTests {
     "What is not closed or names nothing is a mistake",
     arguments: [
       ("${NAME", "'${' is not closed by '}'; write '$${' for a literal '${'"),
-      ("${}", "'${}' names no variable; write ${NAME}, ${NAME:-default} or ${file:/path}"),
-      ("${1A}", "'${1A}' names no variable; write ${NAME}, ${NAME:-default} or ${file:/path}"),
-      ("${A B}", "'${A B}' names no variable; write ${NAME}, ${NAME:-default} or ${file:/path}"),
-      ("${X:-${NAME}}", "the default of ${X} cannot hold another variable"),
-      ("${file:}", "'${file:}' names no file"),
+      ("${}", "'${}' does not name a variable; write ${NAME}, ${NAME:-default} or ${file:/path}"),
+      (
+        "${1A}",
+        "'${1A}' does not name a variable; write ${NAME}, ${NAME:-default} or ${file:/path}"
+      ),
+      (
+        "${A B}",
+        "'${A B}' does not name a variable; write ${NAME}, ${NAME:-default} or ${file:/path}"
+      ),
+      ("${X:-${NAME}}", "the default of ${X} cannot contain another variable"),
+      ("${file:}", "'${file:}' does not name a file"),
       ("${file:gone}", "the file /nowhere/gone cannot be read: No such file or directory"),
     ])
   func malformed(text: String, message: String) {

@@ -81,42 +81,47 @@ struct PipelineConfigurationTests {
       """#)
     let expected = [
       "2:14: /version: unknown version 2; known: 1",
-      "3:11: /name: a name of 1 to 64 letters, digits, '-', '_' and '.' is expected, beginning with a letter or digit",
+      "3:11: /name: expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit",
       "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run",
       "6:13: /source/type: unknown source 'kafka'; known: salesforce",
-      "7:27: /source/topic/1: a topic is expected: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
+      "7:27: /source/topic/1: expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
       "7:46: /source/topic/2/topic: the topic /data/A is listed twice",
       "7:59: /source/topic/3/topic: is required",
       "7:70: /source/topic/3/start: unknown value 'first'; known: earliest, latest, {\"replay_id\": \"<hex>\"}",
-      "7:81: /source/topic/4: a topic or an object with \"topic\" is expected, found a number",
-      "8:22: /source/num_requested: an integer from 1 to 100 is expected, found 101",
-      "9:29: /source/start/replay_id: an even number of hexadecimal digits is expected",
+      "7:81: /source/topic/4: expected a topic or an object with \"topic\", found a number",
+      "8:22: /source/num_requested: expected an integer from 1 to 100, found 101",
+      "9:29: /source/start/replay_id: expected an even number of hexadecimal digits",
       "10:26: /source/on_invalid_replay: unknown policy 'ignore'; known: fail, earliest, latest",
-      "11:19: /source/record_ids: a string is expected, found a boolean",
-      "13:19: /source/org/endpoint: http:// is accepted for loopback addresses only, since secrets would travel in plain text; use https://",
+      "11:19: /source/record_ids: expected a string, found a boolean",
+      "13:19: /source/org/endpoint: http:// is accepted only for loopback addresses, because "
+        + "secrets would be sent unencrypted; use https://",
       "14:27: /source/org/tls/ca_file: the file \(sample.base)/none.pem does not exist or cannot be read",
       "14:39: /source/org/tls/verify: unknown key; known: ca_file, certificate_file, key_file",
-      "15:17: /source/org/org_id: an organization ID is expected: 15 or 18 characters, 00D first",
-      "16:60: /source/org/auth/login_url: client credentials are accepted by the org's My Domain only: https://<name>.my.salesforce.com",
+      "15:17: /source/org/org_id: expected an organization ID: 15 or 18 characters, 00D first",
+      "16:60: /source/org/auth/login_url: client credentials work only with the org's My "
+        + "Domain URL: https://<name>.my.salesforce.com",
       "17:22: /source/org/auth/client_id: must not be empty",
-      "17:43: /source/org/auth/client_secret: the environment variable NO_SECRET is not set",
+      "17:43: /source/org/auth/client_secret: environment variable NO_SECRET is not set",
       "20:25: /stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: flatten, select, drop, rename",
       "22:69: /sinks/0/compression/type: unknown compression 'gzip'; known: zstd",
-      "22:86: /sinks/0/compression/level: an integer from 1 to 19 is expected, found 23",
+      "22:86: /sinks/0/compression/level: expected an integer from 1 to 19, found 23",
       "22:113: /sinks/0/stages/0/type: unknown stage 'selekt'; did you mean 'select'?; known: flatten, select, drop, rename",
-      "23:5: /sinks/1/name: two sinks have the name 'files', which is their identity; give one another \"name\"",
-      "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out",
+      "23:5: /sinks/1/name: two sinks are named 'files'; give one of them another \"name\"",
+      "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out already; give each "
+        + "sink its own directory",
       "23:71: /sinks/1/rotate/max_bytes: must be at least 64KiB",
-      "23:90: /sinks/1/rotate/max_age: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; a number needs a unit: ms, s, m, h, d",
-      "24:34: /sinks/2/url: not what libpq understands; it is like postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and special characters in a URL are written as %XX",
+      "23:90: /sinks/1/rotate/max_age: expected a duration such as \"15s\", \"500ms\" or \"1h30m\"; a number needs a unit: ms, s, m, h, d",
+      "24:34: /sinks/2/url: not a valid libpq connection string; it is like "
+        + "postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and "
+        + "special characters in a URL are written as %XX",
       "24:47: /sinks/2/mode: unknown value 'all'; known: both, history, current",
       "25:15: /sinks/3/type: unknown sink 'kafka'; known: files, postgres",
-      "27:29: /commit/max_events: an integer from 1 to 1000000 is expected, found 0",
-      "27:45: /commit/max_delay: a duration such as \"15s\", \"500ms\" or \"1h30m\" is expected; units: ms, s, m, h, d",
+      "27:29: /commit/max_events: expected an integer from 1 to 1000000, found 0",
+      "27:45: /commit/max_delay: expected a duration such as \"15s\", \"500ms\" or \"1h30m\"; units: ms, s, m, h, d",
       "28:17: /checkpoint/directory: is required",
       "28:27: /checkpoint/type: unknown checkpoint 'redis'; known: file",
-      "29:27: /dead_letter/max: an integer of at least 0 is expected, found -1",
-      "30:21: /run/until: either \"events\" or \"duration\" is expected",
+      "29:27: /dead_letter/max: expected an integer of at least 0, found -1",
+      "30:21: /run/until: expected either \"events\" or \"duration\"",
       "30:65: /run/quiet: must be at least 1s",
       "30:85: /run/if_running: unknown value 'kill'; known: fail, skip, wait",
       "31:26: /run/fail_on/1: unknown kind 'all'; known: gaps, holes, dead_letters",
@@ -132,7 +137,7 @@ struct PipelineConfigurationTests {
     let sample = try SamplePipeline()
     #expect(
       try sample.mistakes("{\n  \"version\": 1,\n}") == [
-        "pipeline.json:3:1: a name in double quotes is expected after ',', found '}'; remove the ',' "
+        "pipeline.json:3:1: expected a name in double quotes after ',', found '}'; remove the ',' "
           + "before it"
       ])
     let error = #expect(throws: ConfigurationError.self) {
@@ -329,7 +334,9 @@ struct PipelineConfigurationTests {
       #"{ "type": "files", "directory": "out" }"#, with: sinks.joined(separator: ","))
     let mistakes = try sample.mistakes(text)
     #expect(
-      mistakes.contains { $0.contains("/sinks: \(count) sinks, at most 32 share a pipeline") }
+      mistakes.contains {
+        $0.contains("/sinks: a pipeline can have at most 32 sinks, found \(count)")
+      }
         == !isValid)
     #expect(mistakes.isEmpty == isValid)
   }

@@ -147,20 +147,22 @@ struct ProxySettingsTests {
     }
     #expect(
       try mistake("\"off\"")
-        == "/source/org/proxy: a word is expected, \"environment\" or \"none\"; the address of a proxy is "
+        == "/source/org/proxy: expected a word, \"environment\" or \"none\"; the address of a proxy is "
         + "written as {\"url\": \"http://HOST:PORT\"}")
     #expect(
       try mistake("7")
-        == "/source/org/proxy: \"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"} is expected, found a number"
+        == "/source/org/proxy: expected \"environment\", \"none\" or {\"url\": \"http://HOST:PORT\"}, found a number"
     )
     #expect(try mistake("{}") == "/source/org/proxy/url: is required")
     #expect(
       try mistake("{ \"url\": \"socks5://me:s3cret@p\" }")
-        == "/source/org/proxy/url: a proxy is reached by http:// only; neither https:// nor socks is supported"
+        == "/source/org/proxy/url: only http:// proxies are supported, not https:// or SOCKS"
     )
     #expect(
       try mistake("\"environment\"", ["all_proxy": "socks5h://me:s3cret@p"])
-        == "/source/org/proxy: the environment variable all_proxy: a proxy is reached by http:// only; neither https:// nor socks is supported; correct it, or set \"proxy\" to \"none\" or a proxy of its own"
+        == "/source/org/proxy: the environment variable all_proxy: only http:// proxies are "
+        + "supported, not https:// or SOCKS; correct it, or set \"proxy\" to \"none\" or a "
+        + "proxy of its own"
     )
   }
 
@@ -190,7 +192,7 @@ struct ProxySettingsTests {
       ),
       (sets(one.certificateFile, nil), "certificate_file: private key '\(one.certificateFile)'"),
       (sets("/no/own.pem", one.keyFile), "certificate_file: the file /no/own.pem does not exist"),
-      (sets("", one.keyFile), "key_file: a key without certificate_file"),
+      (sets("", one.keyFile), "key_file: needs certificate_file"),
     ] {
       let mistakes = try sample.mistakes(sets: sets)
       #expect(mistakes.count == 1)

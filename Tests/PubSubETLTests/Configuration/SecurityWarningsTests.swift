@@ -25,7 +25,7 @@ struct SecurityWarningsTests {
     let warnings = try SamplePipeline().load(Self.database(url)).securityWarnings
     #expect(warnings.count == 1)
     #expect(
-      warnings.first?.hasPrefix("sink 'warehouse': the connection to \(host) has no sslmode")
+      warnings.first?.hasPrefix("sink 'warehouse': the connection to \(host) sets no sslmode")
         == true)
     #expect(warnings.first?.contains("sslmode=verify-full") == true)
   }

@@ -36,7 +36,7 @@ struct TableConfigurationTests {
       Self.pipeline(#"{ "type": "postgres" }"#, topics: topics))
     #expect(mistakes.count == 1)
     #expect(
-      mistakes.first?.contains("/source/topic: /data/ChangeEvents sends the events of") == true)
+      mistakes.first?.contains("/source/topic: /data/ChangeEvents includes the events of") == true)
     #expect(
       try SamplePipeline().mistakes(
         Self.pipeline(#"{ "type": "files", "directory": "out" }"#, topics: topics)) == [])

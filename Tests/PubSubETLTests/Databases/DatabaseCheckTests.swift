@@ -28,11 +28,11 @@ struct DatabaseCheckTests {
     #expect(lines.count == 1)
     #expect(lines[0].hasPrefix("sink warehouse: PostgreSQL 1"))
     #expect(lines[0].contains("database \(sample.database) as "))
-    #expect(lines[0].hasSuffix("schema salesforce will be made"))
+    #expect(lines[0].hasSuffix("schema salesforce will be created"))
     #expect(try sample.query("SELECT to_regnamespace('salesforce')") == "")
   }
 
-  @Test("A role that may not make tables is told what to have done; 77")
+  @Test("A role that is not allowed to create tables is told what to have done; 77")
   func notAllowed() async throws {
     let sample = try await DatabaseSample()
     let role = "reader_of_\(sample.database)"
@@ -60,7 +60,7 @@ struct DatabaseCheckTests {
     #expect(refused.exitCode == .refused)
     #expect(refused.message.contains("GRANT USAGE ON SCHEMA \"salesforce\" TO \"\(role)\""))
     // What it says has to be executed is what is missing.
-    let statements = try #require(refused.message.firstRange(of: "let its owner execute "))
+    let statements = try #require(refused.message.firstRange(of: "ask the owner to run "))
     _ = try sample.query(String(refused.message[statements.upperBound...]))
     #expect(self.failure(sample, url: url) == nil)
     _ = try sample.query("REVOKE INSERT ON salesforce._etl_journal FROM \(role)")
@@ -81,10 +81,10 @@ struct DatabaseCheckTests {
     let failure = #expect(throws: ConnectionCheck.Failure.self) {
       try ConnectionCheck.askSinks(configuration)
     }
-    #expect(failure?.message.contains("may not make tables") == true)
+    #expect(failure?.message.contains("is not allowed to create tables") == true)
   }
 
-  @Test("A database that takes no changes is refused, as a run would be")
+  @Test("A database that is read-only is refused, as a run would be")
   func readOnly() async throws {
     let sample = try await DatabaseSample()
     _ = try sample.query(
@@ -92,7 +92,7 @@ struct DatabaseCheckTests {
     let failure = try #require(
       self.failure(sample, url: sample.cluster.url(database: sample.database)))
     #expect(failure.exitCode == .refused)
-    #expect(failure.message.contains("takes no changes"))
+    #expect(failure.message.contains("is read-only"))
   }
 
   @Test("A database that is not there is told in one line, with the sink's name; 69")

@@ -90,7 +90,7 @@ struct ReportDestinationTests {
     let error = #expect(throws: ReportDestination.Failure.self) {
       try self.write("x", to: self.path("fifo"))
     }
-    #expect(error?.description.hasSuffix("no program reads from it") == true)
+    #expect(error?.description.hasSuffix("no program is reading from it") == true)
     let reader = open(self.path("fifo"), O_RDONLY | O_NONBLOCK)
     defer { close(reader) }
     try self.write("through", to: self.path("fifo"))

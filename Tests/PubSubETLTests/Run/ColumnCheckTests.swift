@@ -62,8 +62,8 @@ struct ColumnCheckTests {
     let text = self.refusal(
       try self.stages(stage), self.planned([self.layout("Contact", Self.contact)]))
     #expect(
-      text == "\(message) is in no schema of this pipeline's topics; correct the name, or set "
-        + "\"missing\" of the stage to \"ignore\"")
+      text == "\(message) is not in any schema of this pipeline's topics; correct the name, or "
+        + "set \"missing\" to \"ignore\" in the stage")
   }
 
   @Test("Names that some topic has are right, and ignore allows what none has")
@@ -91,8 +91,9 @@ struct ColumnCheckTests {
     // `Email` is the path of the field that is called mail now.
     #expect(
       text?.hasPrefix(
-        "sink 'f', stage drop (stages[0]): 'Email' (nearest: mail) is in no schema of this pipeline's topics; "
-          + "sink 'postgres', column_types: 'Contact.Fax'") == true, "\(text ?? "")")
+        "sink 'f', stage drop (stages[0]): 'Email' (nearest: mail) is not in any schema of "
+          + "this pipeline's topics; sink 'postgres', column_types: 'Contact.Fax'") == true,
+      "\(text ?? "")")
   }
 
   @Test("What a channel may bring is not refused; at the end it is told, unless nothing came")
@@ -103,8 +104,8 @@ struct ColumnCheckTests {
     try stages.show(self.layout("Contact", Self.contact))
     #expect(
       ColumnCheck.warnings(atEndOf: stages, earlier: [:]) == [
-        "stage drop (stages[0]): 'Emial' (nearest: Email) is in no schema of this run; is it "
-          + "misspelt?"
+        "stage drop (stages[0]): 'Emial' (nearest: Email) is in no schema of this run; check "
+          + "the spelling"
       ])
     // In an earlier run there was one.
     #expect(ColumnCheck.warnings(atEndOf: stages, earlier: ["drop": ["Emial"]]) == [])

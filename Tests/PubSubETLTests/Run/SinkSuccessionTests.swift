@@ -88,7 +88,7 @@ struct SinkSuccessionTests {
     let behind = try self.next(document, [("a", nil, "/a")], ordinal: 11)
     let failure = try #require(self.refusal(behind, both))
     #expect(failure.exitCode == .configuration)
-    #expect(failure.message.contains("has gone on without it"))
+    #expect(failure.message.contains("has run without it"))
     let again = try self.next(behind, [("a", nil, "/a"), ("b", .now, "/b")])
     #expect(again.sinks == document.sinks)
   }
@@ -97,7 +97,8 @@ struct SinkSuccessionTests {
   func renamed() throws {
     var document = self.document(["a": "/a"])
     document.sinks["a"] = SinkState(["directory": "/a", "files": [["from": "x"]]])
-    #expect(self.refusal(document, [("b", nil, "/a")])?.message.contains("renamed") == true)
+    #expect(
+      self.refusal(document, [("b", nil, "/a")])?.message.contains("under a new name") == true)
     let succession = try SinkSuccession(document, sinks: [("b", .now, "/a")], now: 0)
     #expect(succession.states["b"] == document.sinks["a"])
     #expect(succession.removed.isEmpty)

@@ -55,7 +55,7 @@ struct PipelineStatusTests {
     #expect(status.json["topics"]?.array?.first?["position"]?["next_ordinal"]?.integer == 10)
     #expect(status.json["last_run"]?["reason"]?.string == "caught_up")
     #expect(status.text.contains("goes on after 00aa"))
-    #expect(status.text.contains("ages out in 2 d 2"))
+    #expect(status.text.contains("expires in 2 d 2"))
     // The torn line is still there: nothing was written.
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
   }
@@ -97,7 +97,7 @@ struct PipelineStatusTests {
     try state.write(manifest, to: state.output + "/_manifest.ndjson")
     #expect(try self.kinds(state) == [])
     let status = try PipelineStatus.read(state.configuration, maxAge: nil)
-    #expect(status.text.contains("2 of the newest 2 files are not there any more"))
+    #expect(status.text.contains("2 of the newest 2 files are missing"))
     #expect(status.json["sinks"]?.array?.first?["newest_files_missing"]?.integer == 2)
     #expect(status.json["sinks"]?.array?.first?["verified"]?["files"] == nil)
     // Cut, and then the older one alone is there.

@@ -45,10 +45,11 @@ final class FilesRun: RunSink {
     let name = self.context.configuration.name
     throw RunFailure(
       .data, reason: "other_pipeline",
-      "\(self.settings.directory) has files of pipeline '\(other.pipeline)' with events of "
-        + "\(other.topic), and pipeline '\(name)' has never run: if '\(other.pipeline)' was renamed, "
-        + "give it its old name back, with which its position is stored; if '\(name)' is another "
-        + "pipeline, give it another directory, or begin here with 'run --accept-reset'")
+      "\(self.settings.directory) holds files of pipeline '\(other.pipeline)' with events of "
+        + "\(other.topic), and pipeline '\(name)' has never run. If you renamed "
+        + "'\(other.pipeline)', change the name back: its position is stored under it. If "
+        + "'\(name)' is a different pipeline, give it another directory, or start here with "
+        + "'run --accept-reset'")
   }
 
   func lastExported(ofTopic topic: String) -> ExportedEvent? {

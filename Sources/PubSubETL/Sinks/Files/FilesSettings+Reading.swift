@@ -44,8 +44,8 @@ extension FilesSettings {
       } else {
         reader.report(
           "mode",
-          "a mode in octal digits is expected, with which the owner may read and write and which "
-            + "makes nothing executable: \"0640\", \"0644\", \"0660\"")
+          "expected an octal mode that lets the owner read and write and makes nothing "
+            + "executable: \"0640\", \"0644\", \"0660\"")
       }
     }
     if let group {

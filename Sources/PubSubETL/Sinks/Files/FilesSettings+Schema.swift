@@ -13,18 +13,18 @@ extension FilesSettings {
       .optional(
         "mode", .text(pattern: #"^(0?[0-7]{3}|\$\{.*\})$"#),
         "Mode of the files in octal digits; directories can be searched by those who can read "
-          + "them. Set exactly, whatever the umask. Without mode and group files are made with "
-          + "0640 and directories with 0750, as the umask leaves them."),
+          + "them. Set exactly, whatever the umask. Without mode and group, files are created "
+          + "with 0640 and directories with 0750, minus the umask."),
       .optional(
         "group", .text(),
-        "Group of files and directories that are made, a name or a number. The user of the "
-          + "program has to be a member. Without it the system decides."),
+        "Group of new files and directories, a name or a number. The user who runs the program "
+          + "must be a member. By default, the system decides."),
       .optional(
         "when_missing", .choice(of: FileSinkConfiguration.MissingPolicy.self),
-        "What it means that finished files are not there. fail: they are lost when "
-          + "_manifest.ndjson is gone too, or when older files of the entity are there, since a "
-          + "loader that deletes what it has read begins with the oldest; the run ends with 65. "
-          + "ignore: whoever reads the files takes them away, in any order.",
+        "What it means if finished files are missing. fail: they count as lost if "
+          + "_manifest.ndjson is missing too, or if older files of the entity still exist, "
+          + "because a loader that deletes what it has read begins with the oldest; the run "
+          + "ends with 65. ignore: a loader removes files, in any order.",
         default: .string(defaults.whenMissing.rawValue)),
       .optional(
         "int64", .choice(of: Int64Form.self),
@@ -34,10 +34,11 @@ extension FilesSettings {
       .optional(
         "compression",
         .object([
-          .optional("type", .constant("zstd"), "The only one there is.", default: "zstd"),
+          .optional("type", .constant("zstd"), "The only method.", default: "zstd"),
           .optional(
             "level", .oneOf([.integer(from: 1, through: 19), .reference("variable")]),
-            "Higher is smaller and slower.", default: .integer(defaults.compressionLevel)),
+            "Higher levels make smaller files and take longer.",
+            default: .integer(defaults.compressionLevel)),
         ]), "Each file is one zstd frame."),
       .optional(
         "rotate",
@@ -49,12 +50,12 @@ extension FilesSettings {
             "max_events", .reference("integer"), "Events in the file.",
             default: .integer(defaults.rotateEvents)),
           .optional(
-            "max_age", .reference("duration"), "Since the file was begun.",
+            "max_age", .reference("duration"), "Time since the file was started.",
             default: PipelineSchema.duration(defaults.rotateAge)),
           .optional(
-            "max_idle", .reference("duration"), "Since its last event.",
+            "max_idle", .reference("duration"), "Time since the file's last event.",
             default: PipelineSchema.duration(defaults.rotateIdle)),
-        ]), "When a file is finished and the next begun."),
+        ]), "When a file is finished and the next one is started."),
     ]
   }
 }

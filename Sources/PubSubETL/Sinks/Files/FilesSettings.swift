@@ -42,7 +42,10 @@ struct FilesSettings: ConfiguredSink, Equatable {
 
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
     guard let other = other as? Self, other.directory == self.directory else { return nil }
-    return ("directory", "another sink writes to \(self.directory)")
+    return (
+      "directory",
+      "another sink writes to \(self.directory) already; give each sink its own directory"
+    )
   }
 
   func localFailures() -> [RunFailure] {

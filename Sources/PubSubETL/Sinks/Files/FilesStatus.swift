@@ -94,8 +94,7 @@ struct FilesStatus: SinkStatus {
     if self.isNew { lines.append("not in the checkpoint yet") }
     if self.output.missingCount > 0 {
       lines.append(
-        "\(self.output.missingCount) of the newest \(self.output.fileCount) files are not there any "
-          + "more")
+        "\(self.output.missingCount) of the newest \(self.output.fileCount) files are missing")
     }
     if let verification = self.verification { lines.append(verification.line) }
     if let removedAt = self.removedAt {

@@ -25,9 +25,9 @@ struct RemovedSinkFiles {
       func unfinished(_ reason: String) {
         log(
           succession.leaving.contains(name) ? .warning : .info,
-          "the files in progress of the removed sink '\(name)' were not finished: \(reason). Put "
-            + "its directory back, and the next run finishes them; if it is gone for good, nothing "
-            + "is to be done")
+          "the files in progress of the removed sink '\(name)' could not be finished: "
+            + "\(reason). Put its directory back, and the next run finishes them; if the "
+            + "directory is gone for good, ignore this message")
       }
       // Looked at first: to recover makes the directory where there is none.
       guard FilePath.exists(directory) else {

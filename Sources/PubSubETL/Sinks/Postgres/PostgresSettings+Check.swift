@@ -9,8 +9,9 @@ extension PostgresSettings {
     if probe.isReadOnly {
       throw RunFailure(
         .refused, reason: "database_refused",
-        "database \(probe.database) takes no changes: a standby, or a role or database set to "
-          + "default_transaction_read_only; name the primary in url")
+        "database \(probe.database) is read-only: it is a standby, or "
+          + "default_transaction_read_only is set for the role or database; use the primary in "
+          + "url")
     }
     guard probe.mayCreate || probe.hasBookkeeping else {
       let remedy =
@@ -19,22 +20,23 @@ extension PostgresSettings {
         : "CREATE SCHEMA \"\(schema)\" AUTHORIZATION \"\(probe.role)\""
       throw RunFailure(
         .refused, reason: "database_refused",
-        "role \(probe.role) may not make tables in schema \(schema) of \(probe.database); let "
-          + "its owner execute \(remedy)")
+        "role \(probe.role) is not allowed to create tables in schema \(schema) of "
+          + "\(probe.database); ask the owner to run \(remedy)")
     }
     guard probe.missingGrants.isEmpty else {
       throw RunFailure(
         .refused, reason: "database_refused",
-        "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database); let "
-          + "its owner execute \(probe.missingGrants.joined(separator: "; "))")
+        "role \(probe.role) lacks privileges in schema \(schema) of \(probe.database); ask the "
+          + "owner to run \(probe.missingGrants.joined(separator: "; "))")
     }
     // Tables that are there are enough for the objects and fields of today.
     let isFixed = !probe.mayCreate && self.sink.contract == .evolve
     lines.append(
       "sink \(self.name): PostgreSQL \(probe.serverVersion), database \(probe.database) as "
         + "\(probe.role), schema \(schema)"
-        + (probe.hasSchema ? "" : " will be made")
-        + (isFixed ? "; a new object or field needs the owner ('plan' prints what)" : ""))
+        + (probe.hasSchema ? "" : " will be created")
+        + (isFixed
+          ? "; only its owner can add new objects or fields ('plan' prints the statements)" : ""))
     for finding in try probe.tables(configuration.feeder(self)) {
       guard finding.disposition == nil else {
         throw PostgresError(finding.disposition ?? .configuration, finding.message)

@@ -51,8 +51,8 @@ extension PostgresSettings {
     for (path, value) in reader.elements(key) ?? [] {
       let mistake: String? =
         switch value.string {
-        case nil: "the name of a column is expected, found \(value.kind)"
-        case "": "the name of a column is expected, found an empty text"
+        case nil: "expected the name of a column, found \(value.kind)"
+        case "": "expected the name of a column, found an empty text"
         case .some(let name): names.contains(name) ? "column '\(name)' is listed twice" : nil
         }
       if let mistake {
@@ -68,7 +68,7 @@ extension PostgresSettings {
   private static func table(_ reader: JSONReader, _ name: String) -> String? {
     guard let template = reader.string(name) else { return nil }
     if !template.contains("{entity}") {
-      reader.report(name, "a name with {entity} is expected, since each entity has its own table")
+      reader.report(name, "expected a name with {entity}, since each entity has its own table")
     }
     return template
   }

@@ -14,7 +14,7 @@ extension PostgresSettings {
         "url", .text(),
         "postgresql://… or key=value words; without it the PG* variables and .pgpass."),
       .optional(
-        "schema", .text(minLength: 1), "Schema of the tables; made if it is missing.",
+        "schema", .text(minLength: 1), "Schema of the tables; created if it is missing.",
         default: .string(defaults.schema)),
       .optional(
         "mode", .choice(of: PostgresSinkConfiguration.Mode.self),
@@ -29,15 +29,15 @@ extension PostgresSettings {
           .optional(
             "history", .text(pattern: #"\{entity\}"#), "One row per event and record.",
             default: .string(defaults.tables.history)),
-        ]), "Names of the tables; {entity} stands for the object."),
+        ]), "Names of the tables; {entity} is replaced by the object's name."),
       .optional(
         "columns", .choice(of: SQLIdentifier.Style.self),
-        "How names of fields become names of columns.",
+        "How field names are turned into column names.",
         default: .string(defaults.columns.rawValue)),
       .optional(
         "column_types", .map(of: .text()),
-        "Types other than the schema suggests, by name or dotted path of the field, with or "
-          + "without the entity before it."),
+        "Column types that differ from the defaults, by name or dotted path of the field, with "
+          + "or without the entity in front."),
       .optional(
         "indexes", .list(of: .text(minLength: 1), isUnique: true),
         "Columns that new tables get an index on, for lookups: AccountId, or "
@@ -45,14 +45,15 @@ extension PostgresSettings {
           + "there is no current one; columns of long texts do not fit into an index."),
       .optional(
         "delete", .choice(of: PostgresSinkConfiguration.DeletePolicy.self),
-        "What becomes of the current row of a record that is deleted.",
+        "What happens to the current row of a deleted record.",
         default: .string(defaults.delete.rawValue)),
       .optional(
         "contract", .choice(of: PostgresSinkConfiguration.Contract.self),
-        "What happens when a schema has columns that the tables lack.",
+        "What happens if a schema has fields that the tables lack.",
         default: .string(defaults.contract.rawValue)),
       .optional(
-        "statement_timeout", .reference("duration"), "After which the server cancels a statement.",
+        "statement_timeout", .reference("duration"),
+        "Time after which the server cancels a statement.",
         default: PipelineSchema.duration(connection.statementTimeout)),
       .optional(
         "lock_timeout", .reference("duration"),

@@ -34,8 +34,8 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     guard let other = other as? Self, other.sink.sharesTables(self.sink) else { return nil }
     return (
       "schema",
-      "sink '\(other.name)' writes to the same tables; give one another schema, or other names "
-        + "in \"tables\""
+      "sink '\(other.name)' writes to the same tables; give one of them another schema, or "
+        + "other names in \"tables\""
     )
   }
 
@@ -44,17 +44,17 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     guard topics.contains(where: { $0.name == "/data/ChangeEvents" }),
       let twice = topics.first(where: { $0.name.hasPrefix("/data/") && !$0.isChannel })
     else { return nil }
-    return "/data/ChangeEvents sends the events of \(twice.name), too, and in a database each "
-      + "would be there twice; remove one of the two"
+    return "/data/ChangeEvents includes the events of \(twice.name), so a database would have "
+      + "each of them twice; remove one of the two topics"
   }
 
   var securityWarnings: [String] {
     guard let host = self.sink.connection.unprotectedHost else { return [] }
     return [
-      "sink '\(self.name)': the connection to \(host) has no sslmode, so it may go "
-        + "unencrypted, and the server's certificate is not checked. Add sslmode=verify-full to the "
-        + "url (with sslrootcert=FILE for a CA of your own), or the sslmode that you accept, for "
-        + "example sslmode=require"
+      "sink '\(self.name)': the connection to \(host) sets no sslmode, so it may be "
+        + "unencrypted, and the server's certificate is not checked. Add sslmode=verify-full to "
+        + "url (with sslrootcert=FILE for a private CA), or another sslmode that you accept, "
+        + "such as sslmode=require"
     ]
   }
 

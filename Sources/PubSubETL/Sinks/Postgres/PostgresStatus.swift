@@ -50,14 +50,15 @@ struct PostgresStatus: SinkStatus {
       problems.append(
         PipelineStatus.Problem(
           failure.exitCode, failure.reason,
-          "sink '\(self.name)': \(failure.message); status reads the database too: see that it "
-            + "runs and that the sink's url, role and password are right"))
+          "sink '\(self.name)': \(failure.message); 'status' reads the database as well: check "
+            + "that it is running and that the sink's url, role and password are right"))
     } else if self.state == nil, isCommitted, !self.isNew {
       problems.append(
         PipelineStatus.Problem(
           .data, "lost_state",
           "the database of sink '\(self.name)' has no position of this pipeline, but had one "
-            + "before: put back '_etl_checkpoint', or begin a new epoch with 'run --accept-reset'"))
+            + "before; put back table '_etl_checkpoint', or begin a new epoch with 'run "
+            + "--accept-reset'"))
     }
     for finding in self.findings {
       // What the next run puts right is not right now.
@@ -75,7 +76,7 @@ struct PostgresStatus: SinkStatus {
   // MARK: Text
 
   func lines(_ status: PipelineStatus) -> [String] {
-    if self.failure != nil { return ["not known: the database could not be asked"] }
+    if self.failure != nil { return ["unknown: the database could not be read"] }
     guard let state = self.state else {
       return [self.isNew ? "not in the checkpoint yet" : "no position stored"]
     }
@@ -103,7 +104,7 @@ struct PostgresStatus: SinkStatus {
     }
     parts.append(
       table.completeThrough.map { "complete through \(time($0))" }
-        ?? "how far it is complete is not known yet")
+        ?? "how far it is complete is not yet known")
     if let change = table.lastChange { parts.append("no change since \(time(change))") }
     if table.holes > 0 { parts.append("holes in its stream: \(table.holes)") }
     return parts.joined(separator: ", ")
