@@ -126,7 +126,7 @@ let package = Package(
     // Tests.
     .target(
       name: "TestSupport",
-      dependencies: ["Bytes", "EventLoop", "PostgresClient", "DurableFiles", grpcCore],
+      dependencies: ["Bytes", "EventLoop", "PostgresClient", "DurableFiles", "Pipeline", grpcCore],
       path: "Tests/TestSupport",
       swiftSettings: swiftSettings),
     tests("Bytes"),

@@ -116,7 +116,7 @@ struct ColumnCatalogTests {
 
   @Test("DuckDB runs the views and gives every column its type")
   func duckDB() throws {
-    let types: [(ColumnType, Cell, type: String, value: String)] = [
+    let types: [(ColumnType, TestCell, type: String, value: String)] = [
       (.boolean, .integer(1), "BOOLEAN", "true"),
       (.int32, .integer(-5), "INTEGER", "-5"),
       (.int64, .integer(.max), "BIGINT", "9223372036854775807"),

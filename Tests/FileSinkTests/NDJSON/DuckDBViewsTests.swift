@@ -29,7 +29,7 @@ struct DuckDBViewsTests {
     let batch = RecordBatch(layout: layout)
     batch.addRow(
       Dictionary(
-        uniqueKeysWithValues: columns.indices.map { (16 + $0, Cell.text("value \($0)")) }))
+        uniqueKeysWithValues: columns.indices.map { (16 + $0, TestCell.text("value \($0)")) }))
     try ColumnCatalog(directory: directory, pipeline: "opps").add(
       layout, entityDirectory: "Opportunity")
     try ViewFiles.finish(

@@ -2,53 +2,7 @@ import Bytes
 import FileSink
 import Pipeline
 
-/// A value for a cell of a hand-made row.
-enum Cell {
-  case null
-  case integer(Int64)
-  case double(Double)
-  case float(Float)
-  /// For strings, JSON text and everything else that is a range of bytes.
-  case text(String)
-  case bytes([UInt8])
-  /// A bitset over the slots.
-  case slots([Int])
-  /// A record that is there.
-  case record
-}
-
 extension RecordBatch {
-  /// Adds a row of the given cells; all others are absent.
-  @discardableResult
-  func addRow(_ cells: [Int: Cell]) -> Int {
-    let row = self.addRow()
-    for (slot, cell) in cells {
-      var value: UInt64 = 0
-      switch cell {
-      case .null:
-        self.presence(ofRow: row)[slot] = Presence.null
-        continue
-      case .integer(let integer): value = UInt64(bitPattern: integer)
-      case .double(let double): value = double.bitPattern
-      case .float(let float): value = UInt64(float.bitPattern)
-      case .text(let text): value = self.append(text.utf8.map { $0 }).cell
-      case .bytes(let bytes): value = self.append(bytes).cell
-      case .slots(let slots):
-        var bits = [UInt8](repeating: 0, count: (self.layout.slotCount + 7) / 8)
-        for slot in slots { bits[slot / 8] |= 1 << (slot % 8) }
-        value = self.append(bits).cell
-      case .record: break
-      }
-      self.presence(ofRow: row)[slot] = Presence.value
-      self.cells(ofRow: row)[slot] = value
-    }
-    return row
-  }
-
-  private func append(_ bytes: [UInt8]) -> Range {
-    bytes.withUnsafeBufferPointer { self.append($0) }
-  }
-
   /// The lines of all rows.
   func lines(_ options: NDJSONOptions = NDJSONOptions()) -> String {
     let encoder = NDJSONEncoder(layout: self.layout, options: options)

@@ -1,6 +1,7 @@
 import FileSink
 import JSON
 import Pipeline
+import TestSupport
 import Testing
 
 @Suite("NDJSON lines")
@@ -87,8 +88,8 @@ struct NDJSONEncoderTests {
       (.stringList, .text(#"["a","b"]"#), #"["a","b"]"#),
       (.json, .text(#"{"x":[1,null]}"#), #"{"x":[1,null]}"#),
       (.fieldSet, .slots([1]), #"["Other"]"#),
-    ] as [(ColumnType, Cell, String)])
-  func types(type: ColumnType, cell: Cell, expected: String) {
+    ] as [(ColumnType, TestCell, String)])
+  func types(type: ColumnType, cell: TestCell, expected: String) {
     let layout = RecordLayout.plain(
       [Column("X", 0, type), Column("Other", 1, .int32)], slotCount: 2)
     let batch = RecordBatch(layout: layout)
@@ -187,7 +188,7 @@ struct NDJSONEncoderTests {
         offset += rest[..<found.lowerBound].utf8.count
         lost.append(
           RecordBatch.NonfiniteNumber(
-            text: batch.cells(ofRow: 0)[slot], offset: offset, value: number))
+            text: batch.row(0).cells[slot], offset: offset, value: number))
         offset += 4
         rest = rest[found.upperBound...]
       }
@@ -287,7 +288,7 @@ struct NDJSONEncoderTests {
       slots.map { Column("c\($0)", $0, .int32) }, slotCount: 18)
     for pattern in 0..<2187 {  // 3 states of 7 columns
       let batch = RecordBatch(layout: layout)
-      var cells: [Int: Cell] = [:]
+      var cells: [Int: TestCell] = [:]
       var expected: [String] = []
       var rest = pattern
       for slot in slots {

@@ -12,11 +12,11 @@ struct NDJSONRandomTests {
     var type: ColumnType
     var name: String
     var extra: String = "null"
-    var draw: @Sendable (inout SystemRandomNumberGenerator) -> Cell
+    var draw: @Sendable (inout SystemRandomNumberGenerator) -> TestCell
 
     init(
       _ type: ColumnType, _ name: String, extra: String = "null",
-      draw: @escaping @Sendable (inout SystemRandomNumberGenerator) -> Cell
+      draw: @escaping @Sendable (inout SystemRandomNumberGenerator) -> TestCell
     ) {
       (self.type, self.name, self.extra, self.draw) = (type, name, extra, draw)
     }
@@ -49,7 +49,7 @@ struct NDJSONRandomTests {
   private static let kinds: [Kind] = {
     // 0001-01-01 and 9999-12-31 in seconds.
     let seconds: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
-    func instant(_ factor: Int64) -> @Sendable (inout SystemRandomNumberGenerator) -> Cell {
+    func instant(_ factor: Int64) -> @Sendable (inout SystemRandomNumberGenerator) -> TestCell {
       { random in
         let low = max(seconds.lowerBound, .min / factor + 1)
         let high = min(seconds.upperBound, .max / factor - 1)
@@ -58,7 +58,7 @@ struct NDJSONRandomTests {
             + Int64.random(in: 0..<factor, using: &random))
       }
     }
-    func time(_ factor: Int64) -> @Sendable (inout SystemRandomNumberGenerator) -> Cell {
+    func time(_ factor: Int64) -> @Sendable (inout SystemRandomNumberGenerator) -> TestCell {
       { .integer(Int64.random(in: 0..<86_400 * factor, using: &$0)) }
     }
     return [
@@ -127,7 +127,7 @@ struct NDJSONRandomTests {
     let batch = RecordBatch(layout: layout)
     var raw = ""
     for _ in 0..<500 {
-      var cells: [Int: Cell] = [:]
+      var cells: [Int: TestCell] = [:]
       var parts: [String] = []
       let density = Int.random(in: 1...10, using: &random)
       for (column, kind) in zip(columns, kinds) {
@@ -135,7 +135,7 @@ struct NDJSONRandomTests {
         var hex = ""
         if Int.random(in: 0..<10, using: &random) < density {
           presence = Int.random(in: 1...2, using: &random)
-          let cell = presence == 1 ? Cell.null : kind.draw(&random)
+          let cell = presence == 1 ? TestCell.null : kind.draw(&random)
           cells[column.slot] = cell
           switch cell {
           case .integer(let value):

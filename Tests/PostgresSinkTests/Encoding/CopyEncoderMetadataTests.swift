@@ -102,13 +102,13 @@ import Testing
       batch.addChange(
         "UPDATE", "006A", ordinal: 1, metadata: metadata, [first: .text(text), first + 1: .null])
       if isArray {
-        batch.presence(ofRow: 0)[MetadataSlot.recordID] = RecordBatch.Presence.absent
+        batch.row(0).presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
       } else {
         let ids = ["006B", "006C"]
         let copy = batch.addCopies(ofRow: 0, count: 2)
         for (index, id) in ids.enumerated() {
           let range = Array(id.utf8).withUnsafeBufferPointer { batch.append($0) }
-          batch.cells(ofRow: copy + index)[MetadataSlot.recordID] = range.cell
+          batch.row(copy + index).cells[MetadataSlot.recordID] = range.cell
         }
         batch.events[0].rowCount = 3
       }

@@ -1,4 +1,5 @@
 import Digest
+import TestSupport
 import Testing
 
 @testable import PostgresSink
@@ -97,7 +98,7 @@ import Testing
 
   @Test("Diffs of random texts as Python's difflib writes them give the new text")
   func difflib() throws {
-    let output = try PythonProgram.run("unified_diffs.py", ["300"])
+    let output = try PythonScript.run("unified_diffs.py", ["300"])
     var count = 0
     for line in output.split(separator: "\n") {
       let fields = line.split(separator: " ", omittingEmptySubsequences: false).map(Self.unhex)

@@ -1,5 +1,6 @@
 import Pipeline
 import PostgresSink
+import TestSupport
 
 /// Events whose headers and values are whatever bytes a broken or malicious service can send.
 struct HostileEvents {

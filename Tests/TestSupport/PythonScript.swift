@@ -1,12 +1,13 @@
 import Foundation
-import Testing
 
 /// A Python program of `Tests/Fixtures`.
-enum PythonScript {
-  /// Runs it to its end and returns what it printed. Fails the test when it fails.
-  static func run(_ name: String, _ arguments: [String]) throws -> String {
+package enum PythonScript {
+  /// Runs it to its end and returns what it printed.
+  ///
+  /// - Throws: `ProgramFailure` when it fails, with what it printed.
+  package static func run(_ name: String, _ arguments: [String]) throws -> String {
     let tests = URL(fileURLWithPath: #filePath)
-      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
     let script = tests.appending(path: "Fixtures/\(name)")
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -17,7 +18,7 @@ enum PythonScript {
     let bytes = output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     let text = String(decoding: bytes, as: UTF8.self)
-    try #require(process.terminationStatus == 0, "\(name): \(text)")
+    guard process.terminationStatus == 0 else { throw ProgramFailure(message: "\(name): \(text)") }
     return text
   }
 }
