@@ -62,7 +62,7 @@ private func check(_ columns: [Column], row: Int, of batch: RecordBatch) {
     case .constant: break
     case .slot(let slot, let type): check(slot, type, column.name, row: row, of: batch)
     case .record(let slot, let scalar, let children):
-      require(batch.presence(ofRow: row)[slot] <= 2, "presence of \(column.name)")
+      require(batch.row(row).presence[slot] <= 2, "presence of \(column.name)")
       if let scalar { check(scalar.slot, scalar.type, column.name, row: row, of: batch) }
       check(children, row: row, of: batch)
     }
@@ -73,10 +73,10 @@ private func check(
   _ slot: Int, _ type: ColumnType, _ name: String, row: Int, of batch: RecordBatch
 ) {
   require(slot < batch.layout.slotCount, "slot of \(name)")
-  let presence = batch.presence(ofRow: row)[slot]
+  let presence = batch.row(row).presence[slot]
   require(presence <= 2, "presence of \(name)")
   guard presence == RecordBatch.Presence.value else { return }
-  let cell = batch.cells(ofRow: row)[slot]
+  let cell = batch.row(row).cells[slot]
   func bytes() -> UnsafeBufferPointer<UInt8> {
     let range = RecordBatch.Range(cell: cell)
     require(range.offset + range.count <= batch.arenaCount, "range of \(name)")

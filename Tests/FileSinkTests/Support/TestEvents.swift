@@ -58,11 +58,9 @@ final class TestBatches {
     let replayID = self.bytes("r\(event.replay ?? event.number)", batch)
     let firstRow = batch.rowCount
     for _ in 0..<event.rowCount {
-      let row = batch.addRow()
-      batch.cells(ofRow: row)[MetadataSlot.eventID] = eventID.cell
-      batch.presence(ofRow: row)[MetadataSlot.eventID] = RecordBatch.Presence.value
-      batch.cells(ofRow: row)[Self.textSlot] = text.cell
-      batch.presence(ofRow: row)[Self.textSlot] = RecordBatch.Presence.value
+      let row = batch.row(batch.addRow())
+      row.set(MetadataSlot.eventID, to: eventID)
+      row.set(Self.textSlot, to: text)
     }
     batch.events.append(
       RecordBatch.Event(

@@ -200,7 +200,7 @@ import Testing
       let batch = RecordBatch(layout: decoder.layout)
       try decoder.decode(Self.payload(TestHeader(changed: [changed]), fields), into: batch)
       let set = Array(
-        batch.bytes(.init(cell: batch.cells(ofRow: 0)[MetadataSlot.changedFields])))
+        batch.bytes(.init(cell: batch.row(0).cells[MetadataSlot.changedFields])))
       let named = decoder.layout.compounds.filter { set[$0.slot / 8] & 1 << ($0.slot % 8) != 0 }
       #expect(named.map(\.path) == whole)
     }

@@ -22,7 +22,7 @@ extension RecordBatch {
       case .slot(let slot, let type):
         result[name] = self.text(slot, type, row: row)
       case .record(let slot, let scalar, let children):
-        result[name + "{}"] = [nil, "null", "value"][Int(self.presence(ofRow: row)[slot])]
+        result[name + "{}"] = [nil, "null", "value"][Int(self.row(row).presence[slot])]
         if let scalar { result[name] = self.text(scalar.slot, scalar.type, row: row) }
         self.add(children, row: row, prefix: name + ".", to: &result)
       }
@@ -30,12 +30,12 @@ extension RecordBatch {
   }
 
   private func text(_ slot: Int, _ type: ColumnType, row: Int) -> String? {
-    switch self.presence(ofRow: row)[slot] {
+    switch self.row(row).presence[slot] {
     case Presence.absent: return nil
     case Presence.null: return "null"
     default: break
     }
-    let cell = self.cells(ofRow: row)[slot]
+    let cell = self.row(row).cells[slot]
     switch type {
     case .boolean: return cell == 1 ? "true" : "false"
     case .double: return "\(Double(bitPattern: cell))"
