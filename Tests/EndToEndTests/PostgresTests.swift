@@ -24,6 +24,11 @@ import Testing
   func outlivesOutages() throws { try ProofScript("outage_proof.py").run() }
 
   @Test(
+    "What an earlier version has left is gone on from: checkpoint, files in progress, tables",
+    .enabled(if: ProofScript.programs != nil))
+  func resumesEarlierState() throws { try ProofScript("earlier_state_proof.py").run() }
+
+  @Test(
     "Through PgBouncer, over a change of schemas, beside second owners, read again from the start",
     .enabled(if: ProofScript.programs != nil))
   func survivesPooling() throws {

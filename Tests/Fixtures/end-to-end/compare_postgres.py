@@ -452,8 +452,12 @@ def main():
     parser.add_argument("--columns", default="lower", choices=["lower", "snake", "as_is"])
     parser.add_argument("--tables", default="{entity},{entity}_history", help="templates: current,history")
     parser.add_argument("--schemas", help="instead of the service's: a JSON file of texts by ID")
+    parser.add_argument("--doubles", action="store_true", help="tables of before numbers and percentages were numeric")
     parser.add_argument("--nested", action="store_true", help="exported without the stage flatten")
-    sys.exit(Comparison(parser.parse_args()).run())
+    arguments = parser.parse_args()
+    if arguments.doubles:
+        model.decimal_kinds = ("Currency",)
+    sys.exit(Comparison(arguments).run())
 
 
 if __name__ == "__main__":

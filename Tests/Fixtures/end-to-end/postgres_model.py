@@ -54,6 +54,8 @@ CURRENT = {
     "_partial": "boolean",
     "_stale_fields": "text[]",
 }
+# Fields whose columns are numeric; in tables of earlier versions fewer are.
+decimal_kinds = ("Currency", "Percent", "Double")
 # The first version whose numeric has infinities.
 INFINITE_NUMERIC = 140000
 CHANGES = ("CREATE", "UPDATE", "DELETE", "UNDELETE")
@@ -78,7 +80,7 @@ def pg_type(avro, doc):
             "TimeOnly": "time without time zone",
         }.get(doc, "bigint")
     if avro == "double":
-        return "numeric" if doc in ("Currency", "Percent", "Double") else "double precision"
+        return "numeric" if doc in decimal_kinds else "double precision"
     if avro == "string":
         return "text[]" if doc == "MultiEnum" else "text"
     return {"float": "real", "int": "integer", "boolean": "boolean"}[avro]
