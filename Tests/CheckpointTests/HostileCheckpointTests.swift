@@ -33,7 +33,7 @@ struct HostileCheckpointTests {
 
   /// The position after some events with IDs that are accepted.
   private func position(isChannel: Bool) throws -> TopicPosition {
-    var position = StreamPosition(isChannel: isChannel)
+    var position = StreamCursor(isChannel: isChannel)
     for _ in 0..<Int.random(in: 1...20) {
       let replayID = self.replayID()
       var eventID: [UInt8] = []

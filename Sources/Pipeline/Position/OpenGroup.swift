@@ -3,7 +3,7 @@
 /// Its rows keep their memory from group to group: in the steady state an event allocates nothing.
 package struct OpenGroup: Sendable {
   private var bytes: [UInt8] = []
-  private var rows: [StreamPosition.RowKey] = []
+  private var rows: [StreamCursor.RowKey] = []
   /// Rows in use, the first of `rows`.
   package private(set) var count = 0
   /// The size of the names of the rows in use.
@@ -16,7 +16,7 @@ package struct OpenGroup: Sendable {
 
   package init() {}
 
-  init(_ group: StreamPosition.Group) {
+  init(_ group: StreamCursor.Group) {
     self.bytes = group.replayID
     self.rows = group.rows
     self.count = group.rows.count
@@ -30,9 +30,9 @@ package struct OpenGroup: Sendable {
   func isAfter(_ id: ReplayID) -> Bool { !self.isEmpty && id.isCertainlyBefore(self.replayID) }
 
   /// The stored form; nil without rows.
-  package var group: StreamPosition.Group? {
+  package var group: StreamCursor.Group? {
     if self.isEmpty { return nil }
-    return StreamPosition.Group(replayID: self.bytes, rows: Array(self.rows[..<self.count]))
+    return StreamCursor.Group(replayID: self.bytes, rows: Array(self.rows[..<self.count]))
   }
 
   package func isOf(_ replayID: UnsafeBufferPointer<UInt8>) -> Bool {
@@ -71,7 +71,7 @@ package struct OpenGroup: Sendable {
   ) {
     if self.count == self.rows.count {
       self.rows.append(
-        StreamPosition.RowKey(eventID: Array(eventID), recordIDs: Array(recordIDs)))
+        StreamCursor.RowKey(eventID: Array(eventID), recordIDs: Array(recordIDs)))
     } else {
       self.rows[self.count].eventID.replaceAll(with: eventID)
       self.rows[self.count].recordIDs.replaceAll(with: recordIDs)

@@ -1,6 +1,6 @@
 public import JSON
 
-/// The stored position of one topic: what a checkpoint holds of a `StreamPosition`.
+/// The stored position of one topic: what a checkpoint holds of a `StreamCursor`.
 public struct TopicPosition: Sendable, Equatable {
   public struct LastEvent: Sendable, Equatable {
     public var replayID: ReplayID
@@ -25,7 +25,7 @@ public struct TopicPosition: Sendable, Equatable {
   /// Closed ID to resume from; nil when only an open group has been seen.
   public var resume: ReplayID?
   public var lastEvent: LastEvent?
-  package var openGroup: StreamPosition.Group?
+  package var openGroup: StreamCursor.Group?
   package var recent: [RecentEvent]
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
   public var confirmedAt: Int64?
@@ -79,12 +79,12 @@ extension TopicPosition {
   ///     `lastEvent`.
   package init(
     restoring epoch: Int, nextOrdinal: Int64, resume: ReplayID, lastEvent: LastEvent,
-    group: [StreamPosition.RowKey] = []
+    group: [StreamCursor.RowKey] = []
   ) {
     self.init(
       epoch: epoch, nextOrdinal: nextOrdinal, resume: resume, lastEvent: lastEvent,
       openGroup: group.isEmpty
-        ? nil : StreamPosition.Group(replayID: lastEvent.replayID.bytes, rows: group),
+        ? nil : StreamCursor.Group(replayID: lastEvent.replayID.bytes, rows: group),
       recent: [])
   }
 }
@@ -173,9 +173,9 @@ extension TopicPosition {
         guard let event = row["event_id"]?.string, let records = row["record_ids"]?.string else {
           throw wrong("open_group.durable")
         }
-        return StreamPosition.RowKey(eventID: Array(event.utf8), recordIDs: Array(records.utf8))
+        return StreamCursor.RowKey(eventID: Array(event.utf8), recordIDs: Array(records.utf8))
       }
-      self.openGroup = StreamPosition.Group(
+      self.openGroup = StreamCursor.Group(
         replayID: try replayID(group["replay_id"], "open_group.replay_id").bytes, rows: rows)
     }
     self.recent = try (json["recent"]?.array ?? []).map { pair in

@@ -125,7 +125,7 @@ extension PipelineRunner {
   private func positions(of store: Int) -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
     for topic in self.topics {
-      let position = topic.positions.stores[store]
+      let position = topic.cursors.stores[store]
       var stored = position.stored
       if stored.isUntouched { continue }
       let name = topic.topic.name

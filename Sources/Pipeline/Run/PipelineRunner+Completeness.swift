@@ -26,10 +26,10 @@ extension PipelineRunner {
   /// The run ends with every topic caught up: those that were silent then have nothing more.
   func proveCaughtUp() {
     for topic in self.topics.indices {
-      guard let time = self.topics[topic].quietAt, self.topics[topic].positions.hasPlace else {
+      guard let time = self.topics[topic].quietAt, self.topics[topic].cursors.hasPlace else {
         continue
       }
-      self.topics[topic].positions.prove(completeThrough: self.completeThrough(nothingMoreAt: time))
+      self.topics[topic].cursors.prove(completeThrough: self.completeThrough(nothingMoreAt: time))
     }
   }
 }

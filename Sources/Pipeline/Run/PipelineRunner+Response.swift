@@ -35,7 +35,7 @@ extension PipelineRunner {
     }
     self.inHand = nil
     if response.eventCount == 0 {
-      self.topics[topic].positions.keepalive(
+      self.topics[topic].cursors.keepalive(
         response.latestReplayID, now: self.wallClock(),
         completeThrough: self.completeThrough(nothingMoreAt: self.serviceTime))
     } else {
@@ -88,7 +88,7 @@ extension PipelineRunner {
     }
     hand.recipients = recipients
     let commits = self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch)
-    let disagree = self.topics[topic].positions.disagree(recipients)
+    let disagree = self.topics[topic].cursors.disagree(recipients)
     if commits || disagree || recipients != self.batchRecipients && batch.events.count > 1 {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       try self.writeBatch(topic: topic)
@@ -97,7 +97,7 @@ extension PipelineRunner {
         self.closeResponse(topic: topic)
         try self.commit()
       }
-      if disagree { self.topics[topic].positions.align() }
+      if disagree { self.topics[topic].cursors.align() }
       batch = try self.batch(for: layout, topic: topic)
       // Decoded a moment ago from the same bytes.
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
@@ -110,7 +110,7 @@ extension PipelineRunner {
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if self.mayRefuse {
       self.retained.took(
-        event: index, topic: topic, epoch: self.topics[topic].positions.epoch(of: recipients),
+        event: index, topic: topic, epoch: self.topics[topic].cursors.epoch(of: recipients),
         ordinal: batch.events[batch.events.count - 1].ordinal)
     }
     self.policy.took(events: 1, at: hand.receivedAt)
@@ -149,7 +149,7 @@ extension PipelineRunner {
     recordIDs: UnsafeBufferPointer<UInt8>, topic: Int
   ) throws -> StoreSet {
     do throws(PassedPositionError) {
-      return try self.topics[topic].positions.judge(
+      return try self.topics[topic].cursors.judge(
         replayID: replayID, eventID: eventID, recordIDs: recordIDs)
     } catch {
       throw SourceFailure(
@@ -165,7 +165,7 @@ extension PipelineRunner {
   /// on channels only.
   private func noteRecordIDs(of event: RecordBatch.Event, in batch: RecordBatch, topic: Int) {
     self.recordIDs.removeAll(keepingCapacity: true)
-    if self.topics[topic].positions.closesAtResponseEnd { return }
+    if self.topics[topic].cursors.closesAtResponseEnd { return }
     batch.appendRecordIDs(of: event, to: &self.recordIDs)
   }
 
@@ -188,7 +188,7 @@ extension PipelineRunner {
 
   /// On a channel, the rows of the last replay ID are remembered until another one follows.
   private func checkOpenGroup(topic: Int) throws {
-    guard let count = self.topics[topic].positions.tooLargeGroup else { return }
+    guard let count = self.topics[topic].cursors.tooLargeGroup else { return }
     throw SourceFailure(
       .invalidReplay, reason: "open_group",
       "\(self.topics[topic].topic.name): \(count) events arrived with the same replay ID, and "
@@ -202,7 +202,7 @@ extension PipelineRunner {
     let eventID = batch.bytes(event.eventID)
     self.noteRecordIDs(of: event, in: batch, topic: topic)
     batch.events[index].ordinal = self.recordIDs.withUnsafeBufferPointer {
-      self.topics[topic].positions.take(
+      self.topics[topic].cursors.take(
         for: self.batchRecipients, replayID: replayID, eventID: eventID, recordIDs: $0)
     }
     try self.checkOpenGroup(topic: topic)
@@ -231,16 +231,16 @@ extension PipelineRunner {
       self.statistics.topics[topic].repeated += 1
       return
     }
-    if self.topics[topic].positions.disagree(recipients) {
+    if self.topics[topic].cursors.disagree(recipients) {
       try self.writeBatch(topic: topic)
-      self.topics[topic].positions.align()
+      self.topics[topic].cursors.align()
     }
     let name = self.topics[topic].topic.name
-    let epoch = self.topics[topic].positions.epoch(of: recipients)
+    let epoch = self.topics[topic].cursors.epoch(of: recipients)
     let ordinal = event.replayID.withUnsafeBufferPointer { replayID in
       event.eventID.withUnsafeBufferPointer { eventID in
         self.previous.replace(replayID: replayID, eventID: eventID, transactionKey: nil)
-        return self.topics[topic].positions.take(
+        return self.topics[topic].cursors.take(
           for: recipients, replayID: replayID, eventID: eventID,
           recordIDs: UnsafeBufferPointer(start: nil, count: 0))
       }
@@ -280,7 +280,7 @@ extension PipelineRunner {
     guard let batch = self.batch, let layout = self.batchLayout, !batch.events.isEmpty else {
       return
     }
-    batch.epoch = self.topics[topic].positions.epoch(of: self.batchRecipients)
+    batch.epoch = self.topics[topic].cursors.epoch(of: self.batchRecipients)
     batch.latestCommit = self.latestCommit
     try self.stages.apply(to: batch)
     self.statistics.topics[topic].leftOut += self.stages.takeLeftOutCount()
@@ -297,11 +297,11 @@ extension PipelineRunner {
     let replayID = ReplayID(self.previous.replayID)
     // An ID is kept for 72 h from its commit on, however late it arrives.
     let now = self.wallClock()
-    self.topics[topic].positions.endResponse(
+    self.topics[topic].cursors.endResponse(
       replayID: replayID, eventID: self.previous.eventID,
       confirmedAt: min(now, self.responseNewestCommit ?? now))
     if let newest = self.responseNewestCommit {
-      self.topics[topic].positions.prove(
+      self.topics[topic].cursors.prove(
         completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))
     }
     self.statistics.topics[topic].lastReplayID = replayID

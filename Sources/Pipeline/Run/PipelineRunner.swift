@@ -11,7 +11,7 @@ public final class PipelineRunner<S: Source> {
 
   let source: S
   let stages: StageChain
-  /// By number, as in `StreamPositions`.
+  /// By number, as in `TopicCursors`.
   let stores: [any Store]
   /// The number of the store that keeps the dead letters.
   let keeper: Int
@@ -98,7 +98,7 @@ public final class PipelineRunner<S: Source> {
     for topic in self.topics {
       let name = topic.topic.name
       // The stream is resumed for the store furthest behind, and the stages begin with its events.
-      try stages.recall(topic.storedMemory[topic.positions.furthestBehind], ofTopic: name)
+      try stages.recall(topic.storedMemory[topic.cursors.furthestBehind], ofTopic: name)
       for (store, memory) in zip(stores, topic.storedMemory) {
         try store.recall(memory, ofTopic: name)
       }
@@ -158,7 +158,7 @@ public final class PipelineRunner<S: Source> {
     case .opening(let topic, let reply): reply(self.startPoint(of: topic))
     case .opened(let topic):
       self.statistics.topics[topic].lastFailure = nil
-      let position = self.topics[topic].positions
+      let position = self.topics[topic].cursors
       self.topics[topic].opened(
         at: now, isConfirmed: position.resume != nil && !self.isStale(position))
       self.onNote?(.opened(topic: self.topics[topic].topic.name))
@@ -210,7 +210,7 @@ public final class PipelineRunner<S: Source> {
     self.onNote?(
       .subscribing(
         topic: self.topics[topic].topic.name, from: start,
-        epoch: self.topics[topic].positions.epoch))
+        epoch: self.topics[topic].cursors.epoch))
     return start
   }
 
@@ -221,7 +221,7 @@ public final class PipelineRunner<S: Source> {
       // Every store has the end of the old epoch before one begins the new, and the beginning before
       // any event: a crash leaves no store behind in an epoch that cannot be resumed.
       try await self.settle()
-      self.topics[topic].positions.beginEpoch()
+      self.topics[topic].cursors.beginEpoch()
       try await self.settle()
       self.topics[topic].startOverride = start
       self.statistics.topics[topic].holes += 1
@@ -294,7 +294,7 @@ public final class PipelineRunner<S: Source> {
         self.statistics.topics[topic].caughtUpBy = rule.rawValue
         self.onNote?(.caughtUp(topic: run.topic.name, rule: rule.rawValue))
       }
-      let position = run.positions
+      let position = run.cursors
       let gaveUp = run.openedAt.map { now - $0 >= self.configuration.keepaliveWait } ?? false
       // The open group of a channel alone could be found again only from the earliest event.
       guard position.resume != nil else {
@@ -307,7 +307,7 @@ public final class PipelineRunner<S: Source> {
     return withoutPosition ? .noPosition : .caughtUp
   }
 
-  private func isStale(_ position: StreamPositions) -> Bool {
+  private func isStale(_ position: TopicCursors) -> Bool {
     guard let confirmed = position.confirmedAt else { return true }
     let age = Duration.milliseconds(self.wallClock() - confirmed)
     // A time to come was stored while the clock was wrong and proves nothing; small steps do no harm.
@@ -316,10 +316,10 @@ public final class PipelineRunner<S: Source> {
 
   func publishProgress() {
     for topic in self.topics.indices {
-      let positions = self.topics[topic].positions
-      self.statistics.topics[topic].epoch = positions.epoch
-      self.statistics.topics[topic].resume = positions.resume
-      self.statistics.topics[topic].completeThrough = positions.completeThrough
+      let cursors = self.topics[topic].cursors
+      self.statistics.topics[topic].epoch = cursors.epoch
+      self.statistics.topics[topic].resume = cursors.resume
+      self.statistics.topics[topic].completeThrough = cursors.completeThrough
     }
     self.onProgress?(self.statistics)
   }

@@ -4,7 +4,7 @@ struct TopicRun {
 
   let topic: SourceTopic
   /// In every store.
-  var positions: StreamPositions
+  var cursors: TopicCursors
   var caughtUp: CaughtUp
   /// What stages remembered where each store stood when the run began.
   let storedMemory: [StageMemory]
@@ -33,7 +33,7 @@ struct TopicRun {
     rules: CaughtUp.Configuration
   ) {
     self.topic = topic
-    self.positions = StreamPositions(isChannel: topic.isChannel, stored: stored)
+    self.cursors = TopicCursors(isChannel: topic.isChannel, stored: stored)
     self.caughtUp = CaughtUp(rules)
     self.storedMemory = stored.map { $0?.memory ?? [:] }
     self.lettersDurable = stored[keeper].map {
@@ -43,7 +43,7 @@ struct TopicRun {
 
   /// Where the stream is to be opened; nil when nothing says so.
   mutating func reopen() -> StartPoint? {
-    self.positions.reopen(start: self.startOverride ?? self.topic.start)
+    self.cursors.reopen(start: self.startOverride ?? self.topic.start)
   }
 
   /// - Parameter isConfirmed: see `CaughtUp.opened`.

@@ -5,7 +5,7 @@
 /// made durable the next one fills. Per sealed commit the runner calls `prepare` of every store,
 /// `commit` of every store, then `complete` of every store. The store that keeps dead letters
 /// prepares last and commits first: so it has the events that others refuse, and after a crash it may
-/// be ahead of them, never behind. `StreamPositions` brings stores that are apart together again.
+/// be ahead of them, never behind. `TopicCursors` brings stores that are apart together again.
 ///
 /// No call waits for something to become available: a store that cannot do what it is asked says
 /// until when to leave it alone, and is asked the same again. A store that gives up throws.

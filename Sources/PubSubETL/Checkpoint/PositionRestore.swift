@@ -110,7 +110,7 @@ struct PositionRestore {
     return TopicPosition(
       restoring: epoch, nextOrdinal: last + 1, resume: resume, lastEvent: event,
       group: group.map {
-        StreamPosition.RowKey(eventID: Array($0.eventID.utf8), recordIDs: Array($0.recordIDs.utf8))
+        StreamCursor.RowKey(eventID: Array($0.eventID.utf8), recordIDs: Array($0.recordIDs.utf8))
       })
   }
 

@@ -142,7 +142,7 @@ struct StartingPositions: Equatable {
     other.contains { topic, position in
       guard let behind = store[topic] else { return position.nextOrdinal > 0 }
       return behind.epoch != position.epoch
-        || position.nextOrdinal - behind.nextOrdinal > StreamPosition.passingLimit
+        || position.nextOrdinal - behind.nextOrdinal > StreamCursor.passingLimit
     }
   }
 

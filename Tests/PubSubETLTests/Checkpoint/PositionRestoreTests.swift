@@ -131,9 +131,9 @@ struct PositionRestoreTests {
     let position = try #require(self.resumed(self.outcome([[line]], isChannel: true)))
     #expect(position.resume?.hex == "00a7")
     #expect(position.nextOrdinal == 10)
-    var stream = StreamPosition(isChannel: true, stored: position)
+    var stream = StreamCursor(isChannel: true, stored: position)
     #expect(stream.reopen() == .after(ReplayID([0, 0xA7])))
-    func judge(_ event: String) throws -> StreamPosition.Verdict {
+    func judge(_ event: String) throws -> StreamCursor.Verdict {
       try [0, 0xA9].withUnsafeBufferPointer { replayID in
         try Array(event.utf8).withUnsafeBufferPointer { eventID in
           try Array("001".utf8).withUnsafeBufferPointer { recordIDs in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct StreamPositionTests {
+@Suite struct StreamCursorTests {
   @Test("A single-entity topic resumes after the last event of a response")
   func closesAtResponseEnd() {
     var stream = Stream(isChannel: false)
@@ -107,7 +107,7 @@ import Testing
     let json = TopicPosition(beginningEpoch: 4, start: .earliest, holes: 2).json
     let stored = try TopicPosition(json: json, topic: "/t")
     #expect(stored.isResumable)
-    var position = StreamPosition(isChannel: false, stored: stored)
+    var position = StreamCursor(isChannel: false, stored: stored)
     #expect(position.reopen() == .earliest)
     #expect(position.stored.start == .earliest)
     position.keepalive(ReplayID([1]), now: 5)
@@ -126,15 +126,15 @@ private func id(_ number: Int) -> ReplayID {
 
 /// Feeds a position the way the runner does.
 private struct Stream {
-  var position: StreamPosition
+  var position: StreamCursor
 
-  init(isChannel: Bool) { self.position = StreamPosition(isChannel: isChannel) }
+  init(isChannel: Bool) { self.position = StreamCursor(isChannel: isChannel) }
 
   /// Takes events with these replay IDs; the event ID follows from it.
   mutating func response(
     _ numbers: [Int], records: [String] = [""]
-  ) -> [StreamPosition.Verdict] {
-    var verdicts: [StreamPosition.Verdict] = []
+  ) -> [StreamCursor.Verdict] {
+    var verdicts: [StreamCursor.Verdict] = []
     for number in numbers {
       for record in records {
         let replay = id(number).bytes
@@ -168,7 +168,7 @@ private struct Stream {
     let json = self.position.stored.json
     let stored = try TopicPosition(json: json, topic: "/t")
     #expect(stored == self.position.stored)
-    copy.position = StreamPosition(
+    copy.position = StreamCursor(
       isChannel: !self.position.closesAtResponseEnd, stored: stored)
     return copy
   }

@@ -10,7 +10,7 @@
 ///   event: what comes before the group is dropped.
 /// - Events sent again after a resume are recognised by (replay ID, event ID) among the last 128
 ///   and dropped, as long as the stream has brought nothing new.
-package struct StreamPosition: Sendable {
+package struct StreamCursor: Sendable {
   package enum Verdict: Equatable {
     case new
     /// Exported before; to be dropped and counted.

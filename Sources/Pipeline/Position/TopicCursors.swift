@@ -25,12 +25,12 @@ package struct StoreSet: Sendable, Equatable {
 /// One subscription feeds all. Stores commit one after the other, so a crash can leave some of them
 /// ahead; the stream is then resumed for the one that is furthest behind, and the others drop what
 /// they hold. A value without I/O, explored with the production runner.
-package struct StreamPositions: Sendable {
-  package private(set) var stores: [StreamPosition]
+package struct TopicCursors: Sendable {
+  package private(set) var stores: [StreamCursor]
 
   /// - Parameter stored: of each store, nil where it has none.
   package init(isChannel: Bool, stored: [TopicPosition?]) {
-    self.stores = stored.map { StreamPosition(isChannel: isChannel, stored: $0) }
+    self.stores = stored.map { StreamCursor(isChannel: isChannel, stored: $0) }
   }
 
   package var closesAtResponseEnd: Bool { self.stores[0].closesAtResponseEnd }
