@@ -11,7 +11,7 @@ extension PipelineRun {
     let (checkpoint, resetTopics) = try self.positions(document, sinks)
     let topics = self.configuration.source.topics.map(\.name)
     var keepers: [any PositionKeepingSink] = []
-    var found: [StartingPositions.Database] = []
+    var found: [StartingPositions.Keeper] = []
     var checkpointed: [(name: String, start: SinkStart?)] = []
     for (settings, sink) in zip(self.configuration.sinks, sinks) {
       guard case .ownPosition(let keeper) = sink.store else {
@@ -27,15 +27,15 @@ extension PipelineRun {
       }
       keepers.append(keeper)
       found.append(
-        StartingPositions.Database(
+        StartingPositions.Keeper(
           name: settings.name, stored: stored.map { $0.filter { topics.contains($0.key) } },
           newestEpoch: stored == nil ? try keeper.newestEpoch(ofTopics: topics) : nil,
           start: settings.start))
     }
     let positions = try StartingPositions(
       topics: topics, checkpoint: checkpoint, resetTopics: resetTopics,
-      knownSinks: document.map { Array($0.sinks.keys) }, fileSinks: checkpointed,
-      databases: found, acceptsReset: self.options.acceptReset)
+      knownSinks: document.map { Array($0.sinks.keys) }, checkpointed: checkpointed,
+      keepers: found, acceptsReset: self.options.acceptReset)
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
         self.configuration.statePaths, command: "run --accept-reset", topic: topic,

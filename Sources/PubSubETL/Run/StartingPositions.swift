@@ -1,22 +1,22 @@
 import Pipeline
 
 /// Decides where each store stands when a run begins: the checkpoint with its files, and each
-/// database.
+/// sink that keeps its own position.
 ///
 /// Stores that a crash has left apart are left so, since the runner brings them together. What is
 /// decided here is who is new, who has lost its position, and who has to follow a new epoch.
 struct StartingPositions: Equatable {
   /// A sink that keeps its own position.
-  struct Database {
+  struct Keeper {
     var name: String
-    /// Nil when the database has no position of the sink.
+    /// Nil when it has none.
     var stored: [String: TopicPosition]?
-    /// Of the rows in its tables, when there is no position.
+    /// Of its rows, when there is no position.
     var newestEpoch: Int?
     var start: SinkStart?
   }
 
-  /// First the checkpoint, then the databases.
+  /// First the checkpoint, then the others.
   private(set) var stores: [[String: TopicPosition]]
   /// Topics that begin a new epoch because the user has accepted the loss of a position.
   private(set) var resetTopics: Set<String>
@@ -25,22 +25,22 @@ struct StartingPositions: Equatable {
   ///   - checkpoint: by topic, after the check of files.
   ///   - resetTopics: topics whose files have lost their position, as the user has accepted.
   ///   - knownSinks: names that the checkpoint knows; nil without a checkpoint.
-  ///   - fileSinks: with their `start`.
+  ///   - checkpointed: with their `start`.
   /// - Throws: `RunFailure` (65) for a lost position, (78) for a new sink that does not say where it
   ///   begins.
   init(
     topics: [String], checkpoint: [String: TopicPosition], resetTopics: Set<String> = [],
-    knownSinks: [String]?, fileSinks: [(name: String, start: SinkStart?)], databases: [Database],
+    knownSinks: [String]?, checkpointed: [(name: String, start: SinkStart?)], keepers: [Keeper],
     acceptsReset: Bool
   ) throws {
     var checkpoint = checkpoint
     var reset = resetTopics
-    let stored = databases.compactMap(\.stored)
-    if knownSinks == nil, !fileSinks.isEmpty, Self.haveBegun(stored) {
+    let stored = keepers.compactMap(\.stored)
+    if knownSinks == nil, !checkpointed.isEmpty, Self.haveBegun(stored) {
       let begun = topics.filter { topic in
         checkpoint[topic] == nil && Self.haveBegun(stored.map { $0.filter { $0.key == topic } })
       }
-      if let sink = fileSinks.first(where: { $0.start != .now }), !begun.isEmpty {
+      if let sink = checkpointed.first(where: { $0.start != .now }), !begun.isEmpty {
         // The state directory is gone and no files tell of these topics.
         guard acceptsReset else { throw Self.newSink(sink.name, ", or has lost it") }
         reset.formUnion(begun)
@@ -48,7 +48,7 @@ struct StartingPositions: Equatable {
         for topic in begun { checkpoint[topic] = Self.furthestBehind(stored, topic) }
       }
     }
-    if fileSinks.isEmpty {
+    if checkpointed.isEmpty {
       // Dead letters alone: those before a database's position were durable before it.
       for topic in topics {
         guard let behind = Self.furthestBehind(stored, topic, ofAll: true) else { continue }
@@ -57,11 +57,11 @@ struct StartingPositions: Equatable {
         }
       }
     }
-    var stores: [[String: TopicPosition]?] = [checkpoint] + databases.map(\.stored)
+    var stores: [[String: TopicPosition]?] = [checkpoint] + keepers.map(\.stored)
     for topic in topics { Self.followBegunEpoch(of: topic, in: &stores) }
     if let knownSinks {
-      for (index, database) in databases.enumerated()
-      where database.start == .now && !knownSinks.contains(database.name) {
+      for (index, keeper) in keepers.enumerated()
+      where keeper.start == .now && !knownSinks.contains(keeper.name) {
         // Added again after a time without it: what it lacks may be too much to go back for.
         if let stored = stores[index + 1], Self.isOutOfReach(stored, of: stores[0] ?? [:]) {
           stores[index + 1] = nil
@@ -70,16 +70,16 @@ struct StartingPositions: Equatable {
     }
 
     let known = stores.compactMap { $0 }
-    for (index, database) in databases.enumerated() where stores[index + 1] == nil {
-      if database.newestEpoch != nil || knownSinks?.contains(database.name) == true {
-        guard acceptsReset else { throw Self.lost(database) }
+    for (index, keeper) in keepers.enumerated() where stores[index + 1] == nil {
+      if keeper.newestEpoch != nil || knownSinks?.contains(keeper.name) == true {
+        guard acceptsReset else { throw Self.lost(keeper) }
         reset.formUnion(topics)
         stores[index + 1] = [:]
         continue
       }
       // New beside others: it begins where they stand, as it has said it would.
-      guard database.start == .now || !Self.haveBegun(known) else {
-        throw Self.newSink(database.name)
+      guard keeper.start == .now || !Self.haveBegun(known) else {
+        throw Self.newSink(keeper.name)
       }
       stores[index + 1] = Dictionary(
         uniqueKeysWithValues: topics.compactMap { topic in
@@ -88,7 +88,7 @@ struct StartingPositions: Equatable {
     }
     self.stores = stores.map { $0 ?? [:] }
     self.resetTopics = reset
-    self.reset(reset, newestRows: databases.compactMap(\.newestEpoch).max() ?? 0)
+    self.reset(reset, newestRows: keepers.compactMap(\.newestEpoch).max() ?? 0)
   }
 
   /// Begins an epoch higher than any that a store or row has; what is known of gaps stays known.
@@ -102,7 +102,7 @@ struct StartingPositions: Equatable {
   }
 
   /// An epoch that has only begun in the checkpoint, by hand or because the replay ID was not usable
-  /// any more, is the databases' too: they hear of it by their next commit, which a crash may have
+  /// any more, is the others' too: they hear of it by their next commit, which a crash may have
   /// prevented.
   private static func followBegunEpoch(
     of topic: String, in stores: inout [[String: TopicPosition]?]
@@ -146,11 +146,11 @@ struct StartingPositions: Equatable {
     }
   }
 
-  private static func lost(_ database: Database) -> RunFailure {
+  private static func lost(_ keeper: Keeper) -> RunFailure {
     RunFailure(
       .data, reason: "lost_state",
-      "the database of sink '\(database.name)' has no position of this pipeline, but "
-        + (database.newestEpoch != nil ? "rows of its topics" : "had one before")
+      "the database of sink '\(keeper.name)' has no position of this pipeline, but "
+        + (keeper.newestEpoch != nil ? "rows of its topics" : "had one before")
         + "; put back table '_etl_checkpoint', or begin a new epoch with 'run --accept-reset', "
         + "which reads the topics from 'start' and skips rows that are already there")
   }

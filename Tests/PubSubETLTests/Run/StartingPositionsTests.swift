@@ -25,18 +25,18 @@ struct StartingPositionsTests {
 
   private static func database(
     _ name: String, _ stored: Store?, rows: Int? = nil, start: SinkStart? = nil
-  ) -> StartingPositions.Database {
+  ) -> StartingPositions.Keeper {
     .init(name: name, stored: stored, newestEpoch: rows, start: start)
   }
 
   private func start(
     topics: [String] = ["/a"], checkpoint: Store = [:], reset: Set<String> = [],
     known: [String]? = nil, files: [(name: String, start: SinkStart?)] = [],
-    _ databases: StartingPositions.Database..., acceptsReset: Bool = false
+    _ keepers: StartingPositions.Keeper..., acceptsReset: Bool = false
   ) throws -> [Store] {
     try StartingPositions(
       topics: topics, checkpoint: checkpoint, resetTopics: reset, knownSinks: known,
-      fileSinks: files, databases: databases, acceptsReset: acceptsReset
+      checkpointed: files, keepers: keepers, acceptsReset: acceptsReset
     ).stores
   }
 
@@ -220,7 +220,7 @@ struct StartingPositionsTests {
   func resetTopics(isLost: Bool) throws {
     let positions = try StartingPositions(
       topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30)], resetTopics: isLost ? ["/a"] : [],
-      knownSinks: ["files"], fileSinks: Self.files, databases: [], acceptsReset: true)
+      knownSinks: ["files"], checkpointed: Self.files, keepers: [], acceptsReset: true)
     #expect(positions.resetTopics == (isLost ? ["/a"] : []))
   }
 
