@@ -1,10 +1,7 @@
 import ArgumentParser
 internal import Checkpoint
-import FileSink
 import JSON
 import Pipeline
-import PostgresClient
-internal import PostgresSink
 
 /// `pubsub-etl checkpoint set FILE --topic T …`: another position, by decision of the user.
 struct CheckpointSetCommand: AsyncParsableCommand {
@@ -63,8 +60,8 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       }
       // Asked first, so that nothing is made where there is nothing.
       let databases = try SinkDatabases(configuration)
-      // Without files the checkpoint is but a copy of what the databases hold.
-      let isCopy = configuration.fileSinks.isEmpty && databases.hasPositions
+      // Without other sinks the checkpoint is but a copy of what the databases hold.
+      let isCopy = !configuration.needsCheckpoint && databases.hasPositions
       if !isCopy { _ = try FileCheckpointStore.stored(configuration) }
       let store = try CheckpointChange.open(configuration)
       let stored = try store.load()
@@ -75,10 +72,13 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       let owner = try PipelineAssembly(configuration: configuration).owner(store)
       try databases.checkOrg(document.org)
       try databases.checkLeases(owner)
-      let exportedEpoch = try self.exportedEpoch(configuration)
+      let exportedEpochs = try configuration.sinks.map {
+        try $0.exportedEpoch(ofTopic: self.topic, pipeline: configuration.name)
+      }
       let change = CheckpointChange.set(
         &document, topic: self.topic, resume: self.replayID, start: self.start,
-        exportedEpoch: max(exportedEpoch, databases.highestEpoch(ofTopic: self.topic)))
+        exportedEpoch: max(
+          exportedEpochs.max() ?? 0, databases.highestEpoch(ofTopic: self.topic)))
       var lines: [(label: String, value: String)] = [("topic", self.topic)]
       func describe(_ label: String, _ position: TopicPosition?) {
         let texts: [String] = position.map { PipelineStatus.lines($0) } ?? ["nothing"]
@@ -91,9 +91,10 @@ struct CheckpointSetCommand: AsyncParsableCommand {
           (
             "database",
             entry.name
-              + (entry.state == nil ? ": has no position, unchanged" : ": gets the same position")
+              + (entry.positions == nil
+                ? ": has no position, unchanged" : ": gets the same position")
           ))
-        if let position = entry.state?.positions[self.topic], position != change.old {
+        if let position = entry.positions?[self.topic], position != change.old {
           describe("", position)
         }
       }
@@ -117,18 +118,5 @@ struct CheckpointSetCommand: AsyncParsableCommand {
 
   private var argument: String {
     self.replayID.map { "--replay-id \($0)" } ?? "--\(self.start?.rawValue ?? "")"
-  }
-
-  private func exportedEpoch(_ configuration: PipelineConfiguration) throws -> Int {
-    var epoch = 0
-    let topic = self.topic
-    for files in configuration.fileSinks {
-      try ExportedFile.visit(
-        .records, in: files.directory, pipeline: configuration.name
-      ) { file in
-        if file.topic == topic { epoch = max(epoch, file.epoch) }
-      }
-    }
-    return epoch
   }
 }

@@ -1,6 +1,4 @@
 import ArgumentParser
-import Pipeline
-import PostgresSink
 
 /// `pubsub-etl plan FILE`: the statements that a run would execute to make tables fit.
 struct PlanCommand: AsyncParsableCommand {
@@ -23,7 +21,8 @@ struct PlanCommand: AsyncParsableCommand {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
     do {
-      guard !configuration.postgresSinks.isEmpty else {
+      let sinks = configuration.sinks.compactMap { $0 as? any PlanningSink }
+      guard !sinks.isEmpty else {
         throw RunFailure(
           .usage, reason: "no_database",
           "pipeline '\(configuration.name)' has no postgres sink; only databases need a plan")
@@ -38,36 +37,18 @@ struct PlanCommand: AsyncParsableCommand {
               "\(topic): a channel; the schemas of its events, and so their tables, are not "
               + "known until events arrive", hiding: secrets))
       }
-      for sink in configuration.postgresSinks {
-        let stages = sink.stageChain()
-        let layouts = try planned.layouts.map { try stages.layout(for: $0) }
-        let plan = try TableCatalog.plan(
-          layouts, sink.sink, feeder: configuration.feeder(sink))
-        let text = PrintableText(sql: Self.text(plan, sink: sink.name), hiding: secrets)
+      for sink in sinks {
+        let plan = try sink.plan(planned.layouts, configuration)
+        let text = PrintableText(sql: plan.text, hiding: secrets)
         guard StandardStream.output.write(text) else {
           throw RunFailure(.output, reason: "output", "standard output cannot be written")
         }
-        for line in Self.consequences(plan, sink: sink.name) {
+        for line in plan.consequences {
           StandardStream.error.write(PrintableText(line: line, hiding: secrets))
         }
       }
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
-  }
-
-  /// SQL with a comment before it.
-  static func text(_ plan: TablePlan, sink: String) -> String {
-    "-- sink '\(sink)'\(plan.sql.isEmpty ? ": nothing is missing" : "")\n\(plan.sql)"
-  }
-
-  /// What the contract makes of it, one sentence each.
-  static func consequences(_ plan: TablePlan, sink: String) -> [String] {
-    plan.refusals.map { "sink '\(sink)': a run would end with 65: \($0)" }
-      + plan.notes.map { "sink '\(sink)': \($0)" }
-      + plan.discarded.sorted { $0.key < $1.key }.map { entity, fields in
-        "sink '\(sink)': contract discard: \(entity): left out for want of a column: "
-          + fields.joined(separator: ", ")
-      }
   }
 }

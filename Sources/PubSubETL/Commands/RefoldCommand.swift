@@ -1,6 +1,4 @@
 import ArgumentParser
-import PostgresClient
-import PostgresSink
 
 /// `pubsub-etl refold FILE`: current rows rebuilt from history.
 struct RefoldCommand: AsyncParsableCommand {
@@ -35,14 +33,20 @@ struct RefoldCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     do {
-      for sink in try self.sinks(configuration) { try self.refold(sink, of: configuration) }
+      let secrets = configuration.secrets
+      let selection = RefoldSelection(entity: self.entity, records: self.record)
+      for sink in try self.sinks(configuration) {
+        try sink.refold(
+          selection, of: configuration, say: { try self.say($0, secrets) },
+          remark: { StandardStream.error.write(PrintableText(line: $0, hiding: secrets)) })
+      }
     } catch {
       throw RunFailure(error).reported(hiding: configuration.secrets)
     }
   }
 
-  private func sinks(_ configuration: PipelineConfiguration) throws -> [PostgresSettings] {
-    let all = configuration.postgresSinks
+  private func sinks(_ configuration: PipelineConfiguration) throws -> [any RefoldingSink] {
+    let all = configuration.sinks.compactMap { $0 as? any RefoldingSink }
     if let sink, !all.contains(where: { $0.name == sink }) {
       let known = all.map(\.name).joined(separator: ", ")
       throw RunFailure(
@@ -51,73 +55,13 @@ struct RefoldCommand: AsyncParsableCommand {
           + (known.isEmpty ? "" : "; it has: \(known)"))
     }
     let sinks = all.filter { self.sink == nil || $0.name == self.sink }
-    let usable = sinks.filter { $0.sink.mode == .both }
+    let usable = sinks.filter { $0.refoldObstacle == nil }
     guard !usable.isEmpty else {
       throw RunFailure(
         .usage, reason: "no_history",
-        sinks.isEmpty
-          ? "pipeline '\(configuration.name)' has no postgres sink"
-          : "a sink of mode both is needed: '\(sinks[0].name)' has mode "
-            + "\(sinks[0].sink.mode.rawValue), so there is no history beside the current rows")
+        sinks.first?.refoldObstacle ?? "pipeline '\(configuration.name)' has no postgres sink")
     }
     return usable
-  }
-
-  private func refold(
-    _ sink: PostgresSettings, of configuration: PipelineConfiguration
-  ) throws {
-    let secrets = configuration.secrets
-    let connection = try PostgresConnection(sink.sink.connection)
-    let catalog = TableCatalog(sink.sink, feeder: configuration.feeder(sink))
-    // Tables that are not what they were would be compared with a part of themselves.
-    for finding in try catalog.survey(over: connection) {
-      guard let disposition = finding.disposition, self.entity ?? finding.entity == finding.entity
-      else { continue }
-      throw PostgresError(disposition, finding.message)
-    }
-    for change in try catalog.restore(acceptsMissing: false, over: connection) {
-      StandardStream.error.write(
-        PrintableText(line: "sink '\(sink.name)': \(change)", hiding: secrets))
-    }
-    let unfilled = try catalog.unfilledTables(over: connection)
-    let all = try catalog.storedTables(over: connection)
-    let chosen = all.filter { self.entity == nil || $0.entity == self.entity }
-    if let entity, chosen.isEmpty {
-      let known = all.map(\.entity).joined(separator: ", ")
-      throw RunFailure(
-        .usage, reason: "unknown_entity",
-        "sink '\(sink.name)' has no tables of \(entity)"
-          + (known.isEmpty ? "; it has no tables yet" : "; it has those of \(known)"))
-    }
-    try self.say([("sink", sink.name + (chosen.isEmpty ? ": no tables yet" : ""))], secrets)
-    var checked = 0
-    for tables in chosen {
-      let refold = Refold(
-        history: tables.history, current: tables.current, delete: sink.sink.delete)
-      let counts =
-        self.record.isEmpty
-        ? try refold.refoldAll(over: connection)
-        : try refold.refoldAlone(records: self.record, over: connection)
-      if self.record.isEmpty, unfilled.contains(tables) {
-        try catalog.noteFilled(tables.current, over: connection)
-      }
-      checked += counts.checked
-      try self.say(
-        [
-          (
-            "entity",
-            "\(tables.entity): \(Phrase.count(counts.checked, "record")) checked, "
-              + "\(ProgressLine.grouped(Int64(counts.changed))) changed"
-          )
-        ], secrets)
-    }
-    let asked = Set(self.record).count
-    if checked < asked {
-      StandardStream.error.write(
-        PrintableText(
-          line: "sink '\(sink.name)': \(asked - checked) of \(asked) records have no history; IDs "
-            + "are those of column id, 18 characters", hiding: secrets))
-    }
   }
 
   private func say(_ lines: [(label: String, value: String)], _ secrets: SecretMask) throws {

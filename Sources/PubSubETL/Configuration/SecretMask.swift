@@ -2,7 +2,6 @@ import Bytes
 import EventLoop
 import Glibc
 import JSON
-import PostgresClient
 
 /// The secrets that this process knows, to be taken out of every text that leaves it: those of the
 /// configuration, wherever they come from, and tokens that logins give.
@@ -32,7 +31,7 @@ final class SecretMask: Sendable {
   /// Adds the passwords of a URL or of `key=value` pairs: as whoever parses it reads them, and all
   /// pieces into which it may fall.
   func add(passwordsOf url: String) {
-    var pieces = PostgresConnectionConfiguration.passwords(in: url)
+    var pieces = SinkRegistry.passwords(in: url)
     var known: [String] = []
     if let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@"),
       scheme.upperBound <= at

@@ -1,7 +1,6 @@
 internal import Bytes
 internal import Checkpoint
 import EventLoop
-import FileSink
 import GRPCCore
 import HTTP2Transport
 import JSON
@@ -95,7 +94,7 @@ final class PipelineRun {
     for sink in sinks { try sink.connect() }
     let stored = try self.startingPositions(document, sinks)
     for sink in sinks { try sink.recover() }
-    let deadLetters = try self.recoveredDeadLetters(document, org: org)
+    let deadLetters = try context.deadLetters(recoveredFrom: document?.deadLetters)
     let removedSinks = try SinkRegistry.finishRemoved(
       succession, pipeline: self.configuration.name, org: org
     ) { self.logger.log(level: $0, "\($1)") }
@@ -262,15 +261,5 @@ final class PipelineRun {
     throw RunFailure(
       .tryAgain, reason: "max_duration",
       "the time limit was reached before the first event could be read; \(failure)")
-  }
-
-  private func recoveredDeadLetters(
-    _ document: CheckpointDocument?, org: String
-  ) throws -> DeadLetterFile {
-    let deadLetters = DeadLetterFile(
-      directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
-      org: org, acceptsMissing: self.options.acceptMissing)
-    try deadLetters.recover(from: document?.deadLetters?.json)
-    return deadLetters
   }
 }

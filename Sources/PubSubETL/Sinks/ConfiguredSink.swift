@@ -22,6 +22,9 @@ protocol ConfiguredSink: Sendable {
   /// Environment variables that hold secrets of such sinks.
   static var secretVariables: [String] { get }
 
+  /// The passwords of a URL as such sinks read it; none of one that they do not understand.
+  static func passwords(in url: String) -> [String]
+
   /// What an error of this kind of sink means to the outside; nil for errors of others.
   static func failure(_ error: any Error) -> RunFailure?
 
@@ -67,6 +70,10 @@ protocol ConfiguredSink: Sendable {
   /// The sink of a run; without I/O.
   func runSink(_ context: SinkContext) -> any RunSink
 
+  /// The highest epoch of a topic in the output, as far as it can be told without a connection; 0
+  /// without one.
+  func exportedEpoch(ofTopic topic: String, pipeline: String) throws -> Int
+
   /// How the sink stands, read without lock.
   func status(_ reading: SinkStatusReading) throws -> any SinkStatus
 
@@ -94,6 +101,7 @@ protocol ConfiguredSink: Sendable {
 
 extension ConfiguredSink {
   static var secretVariables: [String] { [] }
+  static func passwords(in url: String) -> [String] { [] }
   static func failure(_ error: any Error) -> RunFailure? { nil }
   static func status(
     removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
@@ -103,6 +111,7 @@ extension ConfiguredSink {
   static var commitMaxEvents: Int { 2000 }
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? { nil }
   func conflict(among topics: [SourceConfiguration.Topic]) -> String? { nil }
+  func exportedEpoch(ofTopic topic: String, pipeline: String) throws -> Int { 0 }
   var securityWarnings: [String] { [] }
   func localFailures() -> [RunFailure] { [] }
   func checkConnection(_ configuration: PipelineConfiguration) throws -> [String] { [] }

@@ -79,6 +79,11 @@ enum SinkRegistry {
     return succession.removed
   }
 
+  /// The passwords of a URL, as the sinks that connect by one read it.
+  static func passwords(in url: String) -> [String] {
+    self.types.flatMap { $0.passwords(in: url) }
+  }
+
   /// What sinks take from the environment that no output may hold.
   static func secrets(in environment: Environment) -> [String] {
     self.types.flatMap { type in type.secretVariables.compactMap { environment.variable($0) } }

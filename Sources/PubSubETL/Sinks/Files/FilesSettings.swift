@@ -58,6 +58,14 @@ struct FilesSettings: ConfiguredSink, Equatable {
     } ?? []
   }
 
+  func exportedEpoch(ofTopic topic: String, pipeline: String) throws -> Int {
+    var epoch = 0
+    try ExportedFile.visit(.records, in: self.directory, pipeline: pipeline) { file in
+      if file.topic == topic { epoch = max(epoch, file.epoch) }
+    }
+    return epoch
+  }
+
   func status(_ reading: SinkStatusReading) throws -> any SinkStatus {
     try FilesStatus(self, reading)
   }

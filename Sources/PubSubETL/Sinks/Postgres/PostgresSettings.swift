@@ -8,6 +8,10 @@ struct PostgresSettings: ConfiguredSink, Equatable {
   static let type = "postgres"
   static let secretVariables = ["PGPASSWORD", "PGSSLPASSWORD"]
 
+  static func passwords(in url: String) -> [String] {
+    PostgresConnectionConfiguration.passwords(in: url)
+  }
+
   var name = "postgres"
   var start: SinkStart?
   var sink: PostgresSinkConfiguration

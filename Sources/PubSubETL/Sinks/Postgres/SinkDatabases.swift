@@ -12,6 +12,9 @@ struct SinkDatabases {
     /// Nil when the database has no position of the sink.
     var state: DatabaseState?
     fileprivate var stored: StoredPositions
+
+    /// By topic; nil when there is no position of the sink.
+    var positions: [String: TopicPosition]? { self.state?.positions }
   }
 
   private(set) var entries: [Entry] = []

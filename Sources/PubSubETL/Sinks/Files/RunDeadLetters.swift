@@ -1,0 +1,15 @@
+import Checkpoint
+import FileSink
+import Pipeline
+
+extension SinkContext {
+  /// Where events go that cannot be exported: files as those of a files sink, brought into line with
+  /// the checkpoint.
+  func deadLetters(recoveredFrom state: SinkState?) throws -> any DeadLetterStore {
+    let letters = DeadLetterFile(
+      directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
+      org: self.org, acceptsMissing: self.options.acceptMissing)
+    try letters.recover(from: state?.json)
+    return letters
+  }
+}

@@ -1,0 +1,24 @@
+import Pipeline
+import PostgresSink
+
+extension PostgresSettings: PlanningSink {
+  func plan(_ layouts: [RecordLayout], _ configuration: PipelineConfiguration) throws -> SinkPlan {
+    let stages = self.stageChain()
+    let plan = try TableCatalog.plan(
+      try layouts.map { try stages.layout(for: $0) }, self.sink,
+      feeder: configuration.feeder(self))
+    return SinkPlan(
+      text: "-- sink '\(self.name)'\(plan.sql.isEmpty ? ": nothing is missing" : "")\n\(plan.sql)",
+      consequences: self.consequences(plan))
+  }
+
+  /// What the contract makes of it.
+  private func consequences(_ plan: TablePlan) -> [String] {
+    plan.refusals.map { "sink '\(self.name)': a run would end with 65: \($0)" }
+      + plan.notes.map { "sink '\(self.name)': \($0)" }
+      + plan.discarded.sorted { $0.key < $1.key }.map { entity, fields in
+        "sink '\(self.name)': contract discard: \(entity): left out for want of a column: "
+          + fields.joined(separator: ", ")
+      }
+  }
+}
