@@ -44,6 +44,16 @@ struct RunCommand: AsyncParsableCommand {
       logger.error("\(error)")
       return .output
     }
+    if destination?.isStandardOutput == true,
+      let sink = configuration.sinks.first(where: \.takesStandardOutput)
+    {
+      logger.error(
+        """
+        sink '\(sink.name)' writes its rows to standard output, where a report would be taken for \
+        one of them: name a file with --report
+        """)
+      return .usage
+    }
     let run = PipelineRun(
       configuration, options: options, logger: logger,
       progress: LiveProgress(console: console, secrets: configuration.secrets))

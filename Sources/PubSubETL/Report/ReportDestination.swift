@@ -52,6 +52,11 @@ enum ReportDestination: Equatable {
     }
   }
 
+  /// By whatever name it was given.
+  var isStandardOutput: Bool {
+    self == .standardOutput || self == .descriptor(StandardStream.output.rawValue)
+  }
+
   private static func descriptor(_ file: String) -> Int32? {
     switch file {
     case "/dev/stdout": return 1

@@ -51,6 +51,9 @@ protocol ConfiguredSink: Sendable {
   /// Rows and position are one transaction of the sink's own; the checkpoint holds a copy.
   var keepsPosition: Bool { get }
 
+  /// Rows go to standard output, which a run then has for nothing else.
+  var takesStandardOutput: Bool { get }
+
   /// What the sink does, in words, for `check`.
   var summary: String { get }
 
@@ -108,6 +111,7 @@ extension ConfiguredSink {
   ) throws -> (any SinkStatus)? { nil }
   var columnWatcher: (any Transform)? { nil }
   var keepsPosition: Bool { false }
+  var takesStandardOutput: Bool { false }
   static var commitMaxEvents: Int { 2000 }
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? { nil }
   func conflict(among topics: [SourceConfiguration.Topic]) -> String? { nil }

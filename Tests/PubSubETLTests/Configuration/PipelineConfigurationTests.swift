@@ -115,7 +115,7 @@ struct PipelineConfigurationTests {
         + "postgresql://user@host:5432/database?sslmode=verify-full or key=value pairs, and "
         + "special characters in a URL are written as %XX",
       "24:47: /sinks/2/mode: unknown value 'all'; known: both, history, current",
-      "25:15: /sinks/3/type: unknown sink 'kafka'; known: files, postgres",
+      "25:15: /sinks/3/type: unknown sink 'kafka'; known: \(SinkRegistry.names.joined(separator: ", "))",
       "27:29: /commit/max_events: expected an integer from 1 to 1000000, found 0",
       "27:45: /commit/max_delay: expected a duration such as \"15s\", \"500ms\" or \"1h30m\"; units: ms, s, m, h, d",
       "28:17: /checkpoint/directory: is required",

@@ -46,6 +46,16 @@ struct ReportDestinationTests {
     #expect(try self.names() == ["report"])
   }
 
+  @Test("Standard output is recognised by each of its names")
+  func standardOutput() throws {
+    for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+      #expect(try ReportDestination(name).isStandardOutput, "\(name)")
+    }
+    for name in ["/dev/stderr", self.path("report")] {
+      #expect(try !ReportDestination(name).isStandardOutput, "\(name)")
+    }
+  }
+
   @Test("A link is refused and what it leads to stays as it is")
   func link() throws {
     try self.write("precious", to: self.path("victim"))
