@@ -8,6 +8,7 @@ enum SinkRegistry {
     [
       FilesSettings.self,
       PostgresSettings.self,
+      StdoutSettings.self,
     ]
   }
 

@@ -1,0 +1,58 @@
+import Checkpoint
+import FileSink
+import JSON
+import Pipeline
+
+/// `{"type": "stdout"}`: NDJSON lines on standard output.
+struct StdoutSettings: ConfiguredSink, Equatable {
+  static let type = "stdout"
+
+  var name = "stdout"
+  var start: SinkStart?
+  var int64 = FilesSettings.Int64Form.number
+  var stages: [StageConfiguration] = []
+
+  init() {}
+
+  init?(reading reader: JSONReader, with configuration: ConfigurationReader) {
+    self.name = configuration.identifier(reader, "name") ?? self.name
+    self.int64 = reader.choice("int64", called: "form") ?? self.int64
+    self.start = configuration.sinkStart(reader)
+    self.stages = configuration.stages(reader)
+  }
+
+  var place: String { "standard output" }
+  var takesStandardOutput: Bool { true }
+
+  var summary: String {
+    let stages = self.stages.typeNames
+    return "\(stages.isEmpty ? "" : stages + " to ")standard output, each event at least once"
+  }
+
+  func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
+    guard other.takesStandardOutput else { return nil }
+    return ("type", "sink '\(other.name)' writes to standard output already")
+  }
+
+  func runSink(_ context: SinkContext) -> any RunSink { StdoutRun(self) }
+
+  func status(_ reading: SinkStatusReading) -> any SinkStatus {
+    StdoutStatus(
+      name: self.name,
+      isNew: reading.checkpoint.map { $0.sinks[self.name] == nil } ?? false)
+  }
+
+  static let schemaDescription =
+    "Writes NDJSON lines to standard output: each event at least once, since what a pipe has taken "
+    + "cannot be taken back."
+
+  static var schemaMembers: [JSONSchema.Member] {
+    [
+      .optional(
+        "int64", .choice(of: FilesSettings.Int64Form.self),
+        "string: long columns as text, for readers whose numbers are doubles. Numbers inside "
+          + "arrays, maps and JSON columns stay numbers.",
+        default: .string(Self().int64.rawValue))
+    ]
+  }
+}

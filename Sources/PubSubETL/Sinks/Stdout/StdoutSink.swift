@@ -1,0 +1,103 @@
+import Bytes
+import FileSink
+import Glibc
+import JSON
+import Pipeline
+
+/// Rows as lines on a descriptor that others read.
+///
+/// Lines go out before the checkpoint knows of them, and cannot be taken back: after a run that did
+/// not end in order the next one writes those again that no checkpoint had counted. None is left out.
+final class StdoutSink: CheckpointedSink {
+  let name: String
+  /// Lines encoded so far.
+  private(set) var lineCount = 0
+  /// Bytes the descriptor has taken.
+  private(set) var writtenByteCount = 0
+  private(set) var pendingByteCount = 0
+
+  private let descriptor: Int32
+  private let options: NDJSONOptions
+  private var encoders = LayoutCache<NDJSONEncoder>()
+  private var lines = ByteBuffer(capacity: StdoutSink.bufferByteCount * 2)
+
+  /// Lines are written when so many bytes of them have come together.
+  private static let bufferByteCount = 1 << 16
+
+  init(name: String, descriptor: Int32, options: NDJSONOptions = NDJSONOptions()) {
+    self.name = name
+    self.descriptor = descriptor
+    self.options = options
+  }
+
+  /// There is nothing to mend: what was written is with its reader.
+  func recover(from state: JSONValue?) {}
+
+  func write(_ batch: RecordBatch) throws {
+    guard !batch.events.isEmpty else { return }
+    let encoder = self.encoder(for: batch.layout)
+    for index in batch.events.indices {
+      let event = batch.events[index]
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        let before = self.lines.count
+        encoder.append(row: row, of: batch, to: &self.lines)
+        self.pendingByteCount += self.lines.count - before
+        if self.lines.count >= Self.bufferByteCount { try self.drain() }
+      }
+      self.lineCount += event.rowCount
+    }
+  }
+
+  /// Afterwards the reader has every line, or the disk where standard output is a file.
+  func flush(finish: Bool) throws -> JSONValue {
+    try self.drain()
+    self.pendingByteCount = 0
+    // Pipes and terminals have nothing to bring to a disk.
+    if fdatasync(self.descriptor) != 0, errno != EINVAL, errno != EROFS {
+      throw Self.failure(errno)
+    }
+    return ["type": .string(StdoutSettings.type)]
+  }
+
+  func committed() -> Bool { false }
+
+  var isDue: Bool { false }
+
+  private func encoder(for layout: RecordLayout) -> NDJSONEncoder {
+    if let encoder = self.encoders[layout] { return encoder }
+    let encoder = NDJSONEncoder(layout: layout, options: self.options)
+    self.encoders.insert(encoder, for: layout)
+    return encoder
+  }
+
+  private func drain() throws {
+    defer { self.lines.removeAll() }
+    var rest = UnsafeRawBufferPointer(self.lines.bytes)
+    while !rest.isEmpty {
+      let count = Glibc.write(self.descriptor, rest.baseAddress, rest.count)
+      if count >= 0 {
+        self.writtenByteCount += count
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        continue
+      }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        // Whoever shares the descriptor has made it non-blocking.
+        var waiting = pollfd(fd: self.descriptor, events: Int16(POLLOUT), revents: 0)
+        _ = poll(&waiting, 1, -1)
+      case let code: throw Self.failure(code)
+      }
+    }
+  }
+
+  private static func failure(_ code: Int32) -> RunFailure {
+    let reason = String(cString: strerror(code))
+    return RunFailure(
+      .output, reason: "sink_io",
+      code == EPIPE
+        ? "standard output was closed by the program that reads it (\(reason)): the next run writes "
+          + "again what the checkpoint does not count"
+        : "standard output cannot be written: \(reason)")
+  }
+}

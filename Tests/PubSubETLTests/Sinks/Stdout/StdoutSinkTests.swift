@@ -1,0 +1,79 @@
+import Bytes
+import FileSink
+import Glibc
+import JSON
+import Pipeline
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Lines on standard output")
+struct StdoutSinkTests {
+  private static func batch(rows: Int) -> RecordBatch {
+    let layout = RecordLayout(
+      topic: "/event/E__e", schemaID: "s", entity: "E__e", family: .platformEvent,
+      slotCount: MetadataSlot.count, fieldOrder: [],
+      columns: [
+        Column(
+          name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string))
+      ])
+    let batch = RecordBatch(layout: layout)
+    batch.epoch = 1
+    for ordinal in 0..<rows {
+      batch.events.append(
+        RecordBatch.Event(
+          firstRow: batch.addRow(), rowCount: 1, replayID: RecordBatch.Range(offset: 0, count: 0),
+          eventID: RecordBatch.Range(offset: 0, count: 0), commitTimestamp: nil, kind: .event,
+          ordinal: Int64(ordinal)))
+    }
+    return batch
+  }
+
+  /// A reader's end and a writer's.
+  private static func pipe() throws -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [0, 0]
+    try #require(Glibc.pipe(&ends) == 0)
+    return (ends[0], ends[1])
+  }
+
+  private static func read(_ descriptor: Int32) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: 1 << 16)
+    let count = Glibc.read(descriptor, &bytes, bytes.count)
+    return Array(bytes.prefix(max(count, 0)))
+  }
+
+  @Test("A flush hands over every line, as a file has it")
+  func lines() throws {
+    let ends = try Self.pipe()
+    defer { _ = (close(ends.read), close(ends.write)) }
+    let batch = Self.batch(rows: 3)
+    var expected = ByteBuffer()
+    let encoder = NDJSONEncoder(layout: batch.layout)
+    for row in 0..<3 { encoder.append(row: row, of: batch, to: &expected) }
+
+    let sink = StdoutSink(name: "stdout", descriptor: ends.write)
+    sink.recover(from: nil)
+    try sink.write(batch)
+    #expect(sink.pendingByteCount == expected.count)
+    #expect(sink.writtenByteCount == 0)
+    #expect(try sink.flush(finish: false) == ["type": "stdout"])
+    #expect(Self.read(ends.read) == Array(expected.bytes))
+    #expect(sink.pendingByteCount == 0)
+    #expect(sink.lineCount == 3)
+    #expect(sink.writtenByteCount == expected.count)
+  }
+
+  @Test("A reader that has gone ends the run with 74")
+  func closed() throws {
+    signal(SIGPIPE, SIG_IGN)
+    let ends = try Self.pipe()
+    defer { _ = close(ends.write) }
+    close(ends.read)
+    let sink = StdoutSink(name: "stdout", descriptor: ends.write)
+    try sink.write(Self.batch(rows: 1))
+    let failure = try #require(throws: RunFailure.self) { try sink.flush(finish: false) }
+    #expect(failure.exitCode == .output)
+    #expect(failure.reason == "sink_io")
+    #expect(failure.message.hasPrefix("standard output was closed by the program that reads it"))
+  }
+}
