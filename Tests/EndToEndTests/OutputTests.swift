@@ -5,4 +5,9 @@ import Testing
     "Lost output ends a run and can be accepted; a renamed pipeline is noticed; modes are as said",
     .enabled(if: ProofScript.programs != nil))
   func lostOutput() throws { try ProofScript("output_proof.py").run() }
+
+  @Test(
+    "Lines on standard output equal those of files, and none is missing after closed pipes and kills",
+    .enabled(if: ProofScript.programs != nil))
+  func standardOutput() throws { try ProofScript("stdout_proof.py").run() }
 }

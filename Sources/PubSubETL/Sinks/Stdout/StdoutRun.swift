@@ -5,10 +5,12 @@ import Pipeline
 final class StdoutRun: RunSink {
   private let sink: StdoutSink
 
-  init(_ settings: StdoutSettings) {
+  init(_ settings: StdoutSettings, _ context: SinkContext) {
+    let interruption = context.interruption
     self.sink = StdoutSink(
       name: settings.name, descriptor: StandardStream.output.rawValue,
-      options: NDJSONOptions(int64AsStrings: settings.int64 == .string))
+      options: NDJSONOptions(int64AsStrings: settings.int64 == .string),
+      givesUp: { interruption.hasLasted(RunnerConfiguration.stopPatience) })
   }
 
   var name: String { self.sink.name }

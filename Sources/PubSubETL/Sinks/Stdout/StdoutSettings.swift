@@ -34,7 +34,7 @@ struct StdoutSettings: ConfiguredSink, Equatable {
     return ("type", "sink '\(other.name)' writes to standard output already")
   }
 
-  func runSink(_ context: SinkContext) -> any RunSink { StdoutRun(self) }
+  func runSink(_ context: SinkContext) -> any RunSink { StdoutRun(self, context) }
 
   func status(_ reading: SinkStatusReading) -> any SinkStatus {
     StdoutStatus(

@@ -7,7 +7,8 @@ import Pipeline
 /// Rows as lines on a descriptor that others read.
 ///
 /// Lines go out before the checkpoint knows of them, and cannot be taken back: after a run that did
-/// not end in order the next one writes those again that no checkpoint had counted. None is left out.
+/// not end in order the next one writes those again that no checkpoint had counted. None is left out:
+/// what lies in a pipe is not counted before it has been read.
 final class StdoutSink: CheckpointedSink {
   let name: String
   /// Lines encoded so far.
@@ -17,17 +18,30 @@ final class StdoutSink: CheckpointedSink {
   private(set) var pendingByteCount = 0
 
   private let descriptor: Int32
+  private let isPipe: Bool
   private let options: NDJSONOptions
+  /// Asked while the reader is waited for.
+  private let givesUp: () -> Bool
   private var encoders = LayoutCache<NDJSONEncoder>()
   private var lines = ByteBuffer(capacity: StdoutSink.bufferByteCount * 2)
 
   /// Lines are written when so many bytes of them have come together.
   private static let bufferByteCount = 1 << 16
 
-  init(name: String, descriptor: Int32, options: NDJSONOptions = NDJSONOptions()) {
+  /// What a pipe takes without blocking once it is said to be writable (`PIPE_BUF`).
+  private static let pipeByteCount = 4096
+
+  /// - Parameter givesUp: true ends the run instead of waiting for the reader any longer.
+  init(
+    name: String, descriptor: Int32, options: NDJSONOptions = NDJSONOptions(),
+    givesUp: @escaping () -> Bool = { false }
+  ) {
     self.name = name
     self.descriptor = descriptor
     self.options = options
+    self.givesUp = givesUp
+    var status = stat()
+    self.isPipe = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
   }
 
   /// There is nothing to mend: what was written is with its reader.
@@ -51,6 +65,7 @@ final class StdoutSink: CheckpointedSink {
   /// Afterwards the reader has every line, or the disk where standard output is a file.
   func flush(finish: Bool) throws -> JSONValue {
     try self.drain()
+    try self.waitForReader()
     self.pendingByteCount = 0
     // Pipes and terminals have nothing to bring to a disk.
     if fdatasync(self.descriptor) != 0, errno != EINVAL, errno != EROFS {
@@ -74,7 +89,10 @@ final class StdoutSink: CheckpointedSink {
     defer { self.lines.removeAll() }
     var rest = UnsafeRawBufferPointer(self.lines.bytes)
     while !rest.isEmpty {
-      let count = Glibc.write(self.descriptor, rest.baseAddress, rest.count)
+      if self.isPipe { try self.waitUntilWritable() }
+      let count = Glibc.write(
+        self.descriptor, rest.baseAddress,
+        self.isPipe ? min(rest.count, Self.pipeByteCount) : rest.count)
       if count >= 0 {
         self.writtenByteCount += count
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
@@ -82,13 +100,36 @@ final class StdoutSink: CheckpointedSink {
       }
       switch errno {
       case EINTR: continue
-      case EAGAIN:
-        // Whoever shares the descriptor has made it non-blocking.
-        var waiting = pollfd(fd: self.descriptor, events: Int16(POLLOUT), revents: 0)
-        _ = poll(&waiting, 1, -1)
+      // Whoever shares the descriptor has made it non-blocking.
+      case EAGAIN: try self.waitUntilWritable()
       case let code: throw Self.failure(code)
       }
     }
+  }
+
+  private func waitUntilWritable() throws {
+    var descriptor = pollfd(fd: self.descriptor, events: Int16(POLLOUT), revents: 0)
+    while poll(&descriptor, 1, 200) <= 0 { try self.checkPatience() }
+  }
+
+  /// Waits until the pipe is empty: a line that nobody has read may be lost with its reader.
+  private func waitForReader() throws {
+    guard self.isPipe else { return }
+    var unread: Int32 = 0
+    var descriptor = pollfd(fd: self.descriptor, events: 0, revents: 0)
+    while ioctl(self.descriptor, UInt(FIONREAD), &unread) == 0, unread > 0 {
+      // Comes back at once when the reader has closed the pipe.
+      guard poll(&descriptor, 1, 1) == 0 else { throw Self.failure(EPIPE) }
+      try self.checkPatience()
+    }
+  }
+
+  private func checkPatience() throws {
+    guard self.givesUp() else { return }
+    throw RunFailure(
+      .output, reason: "sink_io",
+      "the program that reads standard output does not read any more: the next run writes again what "
+        + "the checkpoint does not count")
   }
 
   private static func failure(_ code: Int32) -> RunFailure {

@@ -36,30 +36,39 @@ struct StdoutSinkTests {
     return (ends[0], ends[1])
   }
 
-  private static func read(_ descriptor: Int32) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: 1 << 16)
-    let count = Glibc.read(descriptor, &bytes, bytes.count)
-    return Array(bytes.prefix(max(count, 0)))
+  /// Reads so many bytes, or up to the end.
+  private static func read(_ descriptor: Int32, _ byteCount: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: byteCount)
+    var count = 0
+    while count < byteCount {
+      let more = bytes.withUnsafeMutableBytes {
+        Glibc.read(descriptor, $0.baseAddress.map { $0 + count }, byteCount - count)
+      }
+      if more <= 0 { break }
+      count += more
+    }
+    return Array(bytes.prefix(count))
   }
 
   @Test("A flush hands over every line, as a file has it")
-  func lines() throws {
+  func lines() async throws {
     let ends = try Self.pipe()
     defer { _ = (close(ends.read), close(ends.write)) }
-    let batch = Self.batch(rows: 3)
+    // More than a pipe holds.
+    let batch = Self.batch(rows: 50_000)
     var expected = ByteBuffer()
     let encoder = NDJSONEncoder(layout: batch.layout)
-    for row in 0..<3 { encoder.append(row: row, of: batch, to: &expected) }
+    for row in 0..<50_000 { encoder.append(row: row, of: batch, to: &expected) }
 
+    let reader = Task.detached { [count = expected.count] in Self.read(ends.read, count) }
     let sink = StdoutSink(name: "stdout", descriptor: ends.write)
     sink.recover(from: nil)
     try sink.write(batch)
     #expect(sink.pendingByteCount == expected.count)
-    #expect(sink.writtenByteCount == 0)
     #expect(try sink.flush(finish: false) == ["type": "stdout"])
-    #expect(Self.read(ends.read) == Array(expected.bytes))
+    #expect(await reader.value == Array(expected.bytes))
     #expect(sink.pendingByteCount == 0)
-    #expect(sink.lineCount == 3)
+    #expect(sink.lineCount == 50_000)
     #expect(sink.writtenByteCount == expected.count)
   }
 
@@ -75,5 +84,36 @@ struct StdoutSinkTests {
     #expect(failure.exitCode == .output)
     #expect(failure.reason == "sink_io")
     #expect(failure.message.hasPrefix("standard output was closed by the program that reads it"))
+  }
+
+  @Test(
+    "Lines that lie in the pipe are not counted, whether the reader hangs or goes",
+    arguments: [1, 50_000])
+  func unread(rows: Int) throws {
+    signal(SIGPIPE, SIG_IGN)
+    for goes in [false, true] {
+      let ends = try Self.pipe()
+      defer { _ = close(ends.write) }
+      var isClosed = false
+      defer { if !isClosed { close(ends.read) } }
+      var askedCount = 0
+      let sink = StdoutSink(
+        name: "stdout", descriptor: ends.write,
+        givesUp: {
+          askedCount += 1
+          if goes, !isClosed {
+            close(ends.read)
+            isClosed = true
+          }
+          return !goes
+        })
+      let failure = try #require(throws: RunFailure.self) {
+        try sink.write(Self.batch(rows: rows))
+        _ = try sink.flush(finish: false)
+      }
+      #expect(failure.exitCode == .output)
+      #expect(askedCount == 1)
+      #expect(failure.message.contains(goes ? "was closed" : "does not read any more"))
+    }
   }
 }
