@@ -191,7 +191,7 @@ package final class PostgresSink: Store {
         WHERE to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL
         """, [self.configuration.schema])
       let names = topics.map { SQLIdentifier.literal($0) }.joined(separator: ", ")
-      let entities = Set(topics.map(TopicName.entity))
+      let entities = Set(topics.map { TopicName.entity($0) })
       var newest: Int?
       for row in 0..<tables.rowCount {
         guard let name = tables[row, 0], let entity = tables[row, 2] else { continue }

@@ -3,8 +3,9 @@
 public struct NamedColumns: Sendable, Equatable {
   /// Place of the stage in its chain, from 0.
   public var stage = 0
-  /// Kind of the stage: `drop`.
+  /// Kind of the stage: `drop`; or the member of a sink's configuration: `column_types`.
   public var type: String
+  public var isOfStage = true
   public var names: Set<String>
   public var unmatched: Set<String>
   /// The configuration allows that some are in no schema: `"missing": "ignore"`.

@@ -21,8 +21,10 @@ package final class ColumnTypeNames: Transform {
   }
 
   package var namedColumns: NamedColumns? {
-    NamedColumns(
+    var columns = NamedColumns(
       type: "column_types", names: self.names, unmatched: self.unseen, isAllowed: false,
       known: self.known)
+    columns.isOfStage = false
+    return columns
   }
 }

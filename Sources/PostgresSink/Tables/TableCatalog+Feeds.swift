@@ -1,4 +1,5 @@
 internal import JSON
+internal import Pipeline
 package import PostgresClient
 
 /// Who feeds the tables, before the first event comes.

@@ -95,7 +95,7 @@ extension TableCatalog {
   /// For tables that are made again while no event is at hand.
   func mapping(of state: EntityState) -> TableMapping {
     let isEvent =
-      state.tables.contains { $0.feed?.topic.hasPrefix("/event/") == true }
+      state.tables.contains { $0.feed.map { TopicName.hasPlatformEvents($0.topic) } == true }
       || state.entity.hasSuffix("__e")
     return TableMapping(entity: state.entity, family: isEvent ? .platformEvent : .changeEvent)
   }

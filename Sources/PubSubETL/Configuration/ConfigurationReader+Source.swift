@@ -28,7 +28,7 @@ extension ConfigurationReader {
     var topics: [SourceConfiguration.Topic] = []
     func add(_ name: String, _ start: StartPosition?, _ path: String, _ value: JSONValue) {
       var message: String?
-      if !Self.isTopicName(name) {
+      if !TopicName.isValid(name) {
         message = "expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, "
         message? += "/data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn"
       } else if topics.contains(where: { $0.name == name }) {
@@ -66,20 +66,6 @@ extension ConfigurationReader {
     default: reader.report("topic", "expected a topic or a list of topics, found \(value.kind)")
     }
     return topics
-  }
-
-  private static func isTopicName(_ name: String) -> Bool {
-    guard let prefix = ["/data/", "/event/"].first(where: name.hasPrefix) else { return false }
-    let rest = name.utf8.dropFirst(prefix.utf8.count)
-    return !rest.isEmpty && rest.count <= 200
-      && rest.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
   }
 
   private func start(_ reader: JSONReader) -> StartPosition? {

@@ -4,7 +4,6 @@ import Glibc
 import HTTP2Transport
 import Logging
 import Pipeline
-import PostgresSink
 import PubSubAPI
 import PubSubSource
 import TLSStream

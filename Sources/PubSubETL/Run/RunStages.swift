@@ -50,8 +50,8 @@ struct RunStages {
       columns.unmatched.sorted().map { name in
         let sink = place.isEmpty ? "" : "sink '\(place.split(separator: "/")[1])', "
         let what =
-          columns.type == "column_types"
-          ? "\(sink)column_types" : "\(sink)stage \(columns.type) (stages[\(columns.stage)])"
+          columns.isOfStage
+          ? "\(sink)stage \(columns.type) (stages[\(columns.stage)])" : "\(sink)\(columns.type)"
         return Finding(
           key: place + columns.type, name: name,
           description: "\(what): \(columns.description(of: name))")

@@ -98,7 +98,7 @@ struct EventLayout: Sendable {
         throw mistake("\(Self.headerName) has no field \(required)", path: Self.headerName)
       }
       columns += Self.headerColumns(headerFields, recordIDs: options.recordIDs)
-      entity = Self.entity(ofChangeEvent: name)
+      entity = TopicName.entity(ofChangeEvent: name)
       self.header = Header(
         bitmaps: FieldBitmapIndex(schema, fields: self.plan.fields),
         changeTypes: Self.changeTypes(headerFields))
@@ -143,9 +143,9 @@ struct EventLayout: Sendable {
     var isRecord = false
     if let index, case .record = schema[fields[index].type].kind { isRecord = true }
     if index == 0, isRecord { return true }
-    if topic.hasPrefix("/event/") { return false }
+    if TopicName.hasPlatformEvents(topic) { return false }
     guard let index else {
-      guard topic.hasPrefix("/data/") else { return false }
+      guard TopicName.hasChanges(topic) else { return false }
       throw HeaderFault(
         reason: "an event of \(topic) has a \(Self.headerName), this schema has none",
         hasField: false)
@@ -164,14 +164,6 @@ struct EventLayout: Sendable {
       }
     }
     return []
-  }
-
-  /// `OpportunityChangeEvent` is of `Opportunity`, `Foo__ChangeEvent` of `Foo__c`.
-  static func entity(ofChangeEvent name: String) -> String {
-    let suffix = "ChangeEvent"
-    guard name.hasSuffix(suffix), name.count > suffix.count else { return name }
-    let stem = name.dropLast(suffix.count)
-    return stem.hasSuffix("__") ? stem + "c" : String(stem)
   }
 
   // MARK: Columns

@@ -8,7 +8,7 @@ import Testing
 @Suite("Freshness of a sink's tables", .enabled(if: PostgresCluster.isAvailable))
 struct FreshnessTests {
   private func freshness(_ database: TestDatabase) throws -> [TableFreshness] {
-    try StoredPositions(pipeline: "opps", sink: "warehouse", database.configuration()).freshness()
+    try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration()).freshness()
   }
 
   @Test(
@@ -56,7 +56,7 @@ struct FreshnessTests {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
     run.sink.close()
-    let stored = try StoredPositions(
+    let stored = try CheckpointTable(
       pipeline: "opps", sink: "warehouse", database.configuration())
     let state = try #require(try stored.read())
     try stored.set(

@@ -45,10 +45,10 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   /// The channel of all change events sends those of an object's own topic, too.
   func conflict(among topics: [SourceConfiguration.Topic]) -> String? {
-    guard topics.contains(where: { $0.name == "/data/ChangeEvents" }),
-      let twice = topics.first(where: { $0.name.hasPrefix("/data/") && !$0.isChannel })
+    guard topics.contains(where: { $0.name == TopicName.allChanges }),
+      let twice = topics.first(where: { TopicName.hasChanges($0.name) && !$0.isChannel })
     else { return nil }
-    return "/data/ChangeEvents includes the events of \(twice.name), so a database would have "
+    return "\(TopicName.allChanges) includes the events of \(twice.name), so a database would have "
       + "each of them twice; remove one of the two topics"
   }
 

@@ -25,7 +25,7 @@ struct PostgresStatus: SinkStatus {
     self.schema = settings.sink.schema
     self.isNew = reading.checkpoint.map { $0.sinks[settings.name] == nil } ?? false
     do {
-      let stored = try StoredPositions(
+      let stored = try CheckpointTable(
         pipeline: reading.configuration.name, sink: settings.name, settings.sink)
       self.state = try stored.read()
       self.tables = try stored.freshness()

@@ -11,7 +11,7 @@ struct SinkDatabases {
     var schema: String
     /// Nil when the database has no position of the sink.
     var state: DatabaseState?
-    fileprivate var stored: StoredPositions
+    fileprivate var stored: CheckpointTable
 
     /// By topic; nil when there is no position of the sink.
     var positions: [String: TopicPosition]? { self.state?.positions }
@@ -25,7 +25,7 @@ struct SinkDatabases {
   init(_ configuration: PipelineConfiguration) throws {
     for settings in configuration.postgresSinks {
       do {
-        let stored = try StoredPositions(
+        let stored = try CheckpointTable(
           pipeline: configuration.name, sink: settings.name, settings.sink)
         self.entries.append(
           Entry(

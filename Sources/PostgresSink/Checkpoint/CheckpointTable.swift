@@ -39,7 +39,7 @@ package struct TableFreshness: Sendable, Equatable {
 /// them by hand.
 ///
 /// Nothing is tried twice. Used by one thread at a time.
-package final class StoredPositions {
+package final class CheckpointTable {
   private let connection: PostgresConnection
   private let bookkeeping: Bookkeeping
   private let pipeline: String

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite("Positions in a database", .enabled(if: PostgresCluster.isAvailable))
-struct StoredPositionsTests {
+struct CheckpointTableTests {
   private static let topic = "/data/OpportunityChangeEvent"
   private static let begun = TopicPosition(beginningEpoch: 4, start: .earliest)
   private let here = LeaseOwner(place: "here /state", identity: "a", processID: 1)
@@ -17,8 +17,8 @@ struct StoredPositionsTests {
       bookkeeping: Bookkeeping(schema: database.configuration().schema))
   }
 
-  private func positions(_ database: TestDatabase) throws -> StoredPositions {
-    try StoredPositions(pipeline: "opps", sink: "warehouse", database.configuration())
+  private func positions(_ database: TestDatabase) throws -> CheckpointTable {
+    try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration())
   }
 
   @Test("A database without tables, and one without the sink, have nothing")

@@ -1,0 +1,51 @@
+/// What the name of a topic tells (contract/semantics.md section 2).
+///
+/// - `/data/OpportunityChangeEvent`, `/data/Station__ChangeEvent`: changes to one object.
+/// - `/data/ChangeEvents`, `/data/Sales__chn`: a channel, on which several objects share the stream.
+/// - `/event/Order_Event__e`, `/event/Orders__chn`: platform events, of one kind or on a channel.
+package enum TopicName {
+  /// The changes to all objects.
+  package static let allChanges = "/data/ChangeEvents"
+
+  /// Several entities share the stream.
+  package static func isChannel(_ topic: String) -> Bool {
+    topic == Self.allChanges || topic.hasSuffix("__chn")
+  }
+
+  /// Changes to records.
+  package static func hasChanges(_ topic: String) -> Bool { topic.hasPrefix("/data/") }
+
+  package static func hasPlatformEvents(_ topic: String) -> Bool { topic.hasPrefix("/event/") }
+
+  /// Whether a topic may have this name, wherever it is from: it goes into paths and requests.
+  package static func isValid(_ topic: String) -> Bool {
+    guard self.hasChanges(topic) || self.hasPlatformEvents(topic),
+      let slash = topic.utf8.lastIndex(of: UInt8(ascii: "/"))
+    else { return false }
+    // Of the two slashes the last is that of the prefix, or the rest has one.
+    let rest = topic.utf8[topic.utf8.index(after: slash)...]
+    return topic.utf8.count { $0 == UInt8(ascii: "/") } == 2 && (1...200).contains(rest.count)
+      && rest.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+
+  /// `Opportunity` of `/data/OpportunityChangeEvent`; the last part of other topics' names.
+  package static func entity(_ topic: String) -> String {
+    self.entity(ofChangeEvent: topic.split(separator: "/").last.map { String($0) } ?? topic)
+  }
+
+  /// `Opportunity` of `OpportunityChangeEvent`, `Foo__c` of `Foo__ChangeEvent`; other names as they
+  /// are.
+  package static func entity(ofChangeEvent name: String) -> String {
+    let suffix = "ChangeEvent"
+    guard name.hasSuffix(suffix), name.count > suffix.count else { return name }
+    let stem = name.dropLast(suffix.count)
+    return stem.hasSuffix("__") ? stem + "c" : String(stem)
+  }
+}

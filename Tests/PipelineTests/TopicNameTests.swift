@@ -1,0 +1,37 @@
+import Testing
+
+@testable import Pipeline
+
+@Suite("Names of topics") struct TopicNameTests {
+  @Test(
+    "The object of a topic",
+    arguments: [
+      ("/data/OpportunityChangeEvent", "Opportunity"), ("/data/Station__ChangeEvent", "Station__c"),
+      ("/data/ns__Station__ChangeEvent", "ns__Station__c"), ("/data/ChangeEvent", "ChangeEvent"),
+      ("/data/ChangeEvents", "ChangeEvents"), ("/event/Order_Event__e", "Order_Event__e"),
+      ("OpportunityChangeEvent", "Opportunity"), ("", ""),
+    ])
+  func entity(topic: String, entity: String) { #expect(TopicName.entity(topic) == entity) }
+
+  @Test("Channels are those of all changes, and custom ones")
+  func channels() {
+    for topic in ["/data/ChangeEvents", "/data/Sales__chn", "/event/Orders__chn"] {
+      #expect(TopicName.isChannel(topic) && TopicName.isValid(topic))
+    }
+    for topic in ["/data/AccountChangeEvent", "/event/Order_Event__e", "/data/Sales__chnx"] {
+      #expect(!TopicName.isChannel(topic) && TopicName.isValid(topic))
+    }
+  }
+
+  @Test(
+    "What no topic is called",
+    arguments: [
+      "", "/", "/data", "/data/", "/event/", "data/X", "/other/X", "/data/X/Y", "//data/X",
+      "/data//X", "/data/../X", "/data/X Y", "/data/Ä", "/data/X\u{0}", "/Data/X",
+      "/data/" + String(repeating: "x", count: 201),
+    ])
+  func invalid(topic: String) { #expect(!TopicName.isValid(topic)) }
+
+  @Test("Two hundred letters are enough for any")
+  func longest() { #expect(TopicName.isValid("/data/" + String(repeating: "x", count: 200))) }
+}
