@@ -16,6 +16,7 @@ struct Program: AsyncParsableCommand {
     ])
 
   static func main() async {
+    StandardStream.occupyClosed()
     OpenSSLLifetime.outliveThreads()
     await self.main(nil)
   }

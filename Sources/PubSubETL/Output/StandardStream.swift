@@ -14,6 +14,15 @@ enum StandardStream: Int32, Sendable {
     return Int(size.ws_col)
   }
 
+  /// Whoever started the program may have closed a stream: the next file or socket would get its number,
+  /// and what is printed. What takes its place can be neither read nor written.
+  static func occupyClosed() {
+    for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 {
+      // The lowest number that is free.
+      _ = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY)
+    }
+  }
+
   /// Writes the whole text. False when the reader has gone or the disk is full.
   @discardableResult
   func write(_ text: PrintableText) -> Bool {

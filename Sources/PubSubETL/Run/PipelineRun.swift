@@ -85,7 +85,7 @@ final class PipelineRun {
     let context = SinkContext(
       configuration: self.configuration, org: org, options: self.options,
       owner: try self.assembly.owner(store), logger: self.logger, log: self.log,
-      interruption: Interruption())
+      interruption: Interruption(deadline: deadline))
     let sinks = self.configuration.sinks.map { $0.runSink(context) }
     let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
     if document == nil { for sink in sinks { try sink.checkIsNew() } }

@@ -7,7 +7,8 @@ A pipeline feeds files and two PostgreSQL servers.
   second database's lease is renewed, and when the server is back everything arrives.
 - The first server is frozen, as by a machine that hangs: it answers nothing and breaks no connection. The
   run is asked to stop with SIGTERM, and has to end within half a minute, with 69.
-- It is stopped, and a run that has nobody to ask ends with 69 by itself.
+- A table is locked by another session: a run with --max-duration ends ten seconds after that.
+- The server is stopped, and a run that has nobody to ask ends with 69 by itself.
 The last run, with both servers there, has to complete files and tables.
 
 Prints one JSON line; exits 1 on any difference.
@@ -127,6 +128,18 @@ class Proof:
         for pid in [postmaster] + children.stdout.decode().split():
             os.kill(int(pid), sends)
 
+    def meet_lock(self):
+        """A table is locked for longer than a run may take."""
+        command = ["psql", "-XAtq", "-d", self.urls["first"]]
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder.stdin.write(b"BEGIN; LOCK TABLE %s.opportunity_history; SELECT 1;\n" % NAME.encode())
+        holder.stdin.flush()
+        holder.stdout.readline()
+        try:
+            return self.end(self.spawn("--take-over", "--max-duration", "3s"), (69,), 60)
+        finally:
+            holder.communicate(b"ROLLBACK;\n")
+
     def prove(self):
         result = {}
         run = self.spawn("--follow")
@@ -160,6 +173,7 @@ class Proof:
         finally:
             self.freeze(signal.SIGCONT)
 
+        result["end_when_out_of_time_seconds"] = self.meet_lock()
         self.clusters["first"].crash()
         result["end_when_stopped_seconds"] = self.end(self.spawn(), (69,), 90)
         self.clusters["first"].start()

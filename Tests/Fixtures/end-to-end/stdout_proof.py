@@ -112,6 +112,14 @@ class Proof:
         for name, mode in (("/dev/full", "wb"), ("/dev/null", "rb")):
             with open(name, mode) as file:
                 self.run(74, self.pipeline("refused" + mode, "stdout"), stdout=file)
+        # Nothing else may get the number of a closed stream.
+        command = 'exec "$0" run "$1" >&-'
+        program, path = self.programs + "/pubsub-etl", self.pipeline("absent", "stdout")
+        done = subprocess.run(
+            ["sh", "-c", command, program, path], env=self.simulator.environment, stderr=subprocess.PIPE
+        )
+        if done.returncode != 74 or b"Bad file descriptor" not in done.stderr:
+            sys.exit("without standard output: %d: %s" % (done.returncode, done.stderr.decode()))
         return {"lines": len(lines), "again_after_close": len(rest), "with_kills": count}
 
 
