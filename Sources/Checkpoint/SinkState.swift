@@ -28,7 +28,7 @@ public struct RemovedSink: Sendable, Equatable {
   /// Milliseconds since 1970.
   public var removedAt: Int64
   public var state: SinkState
-  /// Of the pipeline at that time, by topic.
+  /// The positions that the pipeline had then, by topic.
   public var positions: [String: TopicPosition]
 
   public init(removedAt: Int64, state: SinkState, positions: [String: TopicPosition]) {

@@ -146,13 +146,13 @@ public final class RecordBatch {
 
   /// Cells of a row, `layout.slotCount` of them; valid until the next row is added.
   @inline(__always)
-  public func cells(ofRow row: Int) -> UnsafeMutablePointer<UInt64> {
+  func cells(ofRow row: Int) -> UnsafeMutablePointer<UInt64> {
     self.cells + row * self.slotCount
   }
 
   /// Presence bytes of a row, `presenceStride` of them; valid until the next row is added.
   @inline(__always)
-  public func presence(ofRow row: Int) -> UnsafeMutablePointer<UInt8> {
+  func presence(ofRow row: Int) -> UnsafeMutablePointer<UInt8> {
     self.presence + row * self.stride
   }
 

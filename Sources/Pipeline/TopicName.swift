@@ -7,24 +7,27 @@ package enum TopicName {
   /// The changes to all objects.
   package static let allChanges = "/data/ChangeEvents"
 
+  private static let changesPrefix = "/data/"
+  private static let platformEventsPrefix = "/event/"
+
   /// Several entities share the stream.
   package static func isChannel(_ topic: String) -> Bool {
     topic == Self.allChanges || topic.hasSuffix("__chn")
   }
 
   /// Changes to records.
-  package static func hasChanges(_ topic: String) -> Bool { topic.hasPrefix("/data/") }
+  package static func hasChanges(_ topic: String) -> Bool { topic.hasPrefix(self.changesPrefix) }
 
-  package static func hasPlatformEvents(_ topic: String) -> Bool { topic.hasPrefix("/event/") }
+  package static func hasPlatformEvents(_ topic: String) -> Bool {
+    topic.hasPrefix(self.platformEventsPrefix)
+  }
 
   /// Whether a topic may have this name, wherever it is from: it goes into paths and requests.
   package static func isValid(_ topic: String) -> Bool {
-    guard self.hasChanges(topic) || self.hasPlatformEvents(topic),
-      let slash = topic.utf8.lastIndex(of: UInt8(ascii: "/"))
-    else { return false }
-    // Of the two slashes the last is that of the prefix, or the rest has one.
-    let rest = topic.utf8[topic.utf8.index(after: slash)...]
-    return topic.utf8.count { $0 == UInt8(ascii: "/") } == 2 && (1...200).contains(rest.count)
+    let prefixes = [self.changesPrefix, self.platformEventsPrefix]
+    guard let prefix = prefixes.first(where: { topic.hasPrefix($0) }) else { return false }
+    let rest = topic.utf8.dropFirst(prefix.utf8.count)
+    return (1...200).contains(rest.count)
       && rest.allSatisfy { byte in
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

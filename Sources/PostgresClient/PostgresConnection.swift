@@ -15,7 +15,7 @@ package final class PostgresConnection {
 
   let configuration: PostgresConnectionConfiguration
   var connection: OpaquePointer  // PGconn *
-  /// Asked while the server is waited for: true gives the connection up.
+  /// Called while the connection waits for the server; true gives the connection up.
   package var givesUp: (() -> Bool)?
   /// Given up: the server was silent for too long.
   private var isAbandoned = false

@@ -19,7 +19,7 @@ package final class PostgresSink: Store {
   package var onRepair: ((String) -> Void)?
   /// Told about errors after which the same is tried again; `sqlState` nil where there is none.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
-  /// Asked while the database is waited for: true gives the connection up.
+  /// Called while the sink waits for the database; true gives the connection up.
   package var givesUp: (() -> Bool)? {
     get { self.connection.givesUp }
     set { self.connection.givesUp = newValue }

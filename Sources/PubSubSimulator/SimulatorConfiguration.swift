@@ -8,7 +8,7 @@ public struct SimulatorConfiguration: Sendable {
   /// How many of them; nil: without end.
   public var liveCount: Int?
   public var isPlaintext = false
-  /// Of gRPC, login and control; 0: chosen by the system.
+  /// Ports of gRPC, login and control; 0 lets the system choose.
   public var port: UInt16 = 0
   public var loginPort: UInt16 = 0
   public var controlPort: UInt16 = 0

@@ -14,7 +14,7 @@ import Testing
     .enabled(if: ProofScript.programs != nil))
   func survivesKills() throws {
     try self.script.run(
-      "--events", "2000", "--kills", "5", "--server-kills", "2", "--commit-lost", "4", "--files",
+      "--events", "2000", "--kills", "3", "--server-kills", "1", "--commit-lost", "2", "--files",
       "--pipelines", "single,enriched", "--seed", "2")
   }
 

@@ -5,7 +5,6 @@ struct CommitInFlight<Response: SourceResponse> {
 
   /// What each store is asked for.
   var commits: [Commit]
-  let isLast: Bool
   /// Its responses, for events that a store refuses.
   let retained: RetainedEvents<Response>
   /// Events of it that a store has refused already.

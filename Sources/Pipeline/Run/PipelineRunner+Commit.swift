@@ -41,7 +41,7 @@ extension PipelineRunner {
           letters: self.letters.filter { $0.recipients.contains(number) }.map(\.letter),
           isLast: isLast)
       },
-      isLast: isLast, retained: self.retained.seal(keepingLast: self.inHand != nil),
+      retained: self.retained.seal(keepingLast: self.inHand != nil),
       takenCounts: self.topics.map(\.takenCount))
     self.letters.removeAll()
     self.letterByteCount = 0

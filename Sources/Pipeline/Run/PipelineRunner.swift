@@ -46,7 +46,7 @@ public final class PipelineRunner<S: Source> {
   var retained = RetainedEvents<S.Response>()
   /// Events of the open commit that could not be decoded, and the stores that have to know.
   var letters: [(recipients: StoreSet, letter: DeadLetter)] = []
-  /// Of their payloads.
+  /// The size of the payloads in `letters`.
   var letterByteCount = 0
   /// The commit before the open one, until it is durable.
   var inFlight: CommitInFlight<S.Response>?

@@ -12,7 +12,7 @@ public struct RunStatistics: Sendable {
     public var exported = 0
     /// Rows decoded.
     public var rows = 0
-    /// Of these, rows that stages of the pipeline left out.
+    /// Rows, of those decoded, that stages of the pipeline left out.
     public var leftOut = 0
     /// Events sent again after a resume, dropped.
     public var repeated = 0

@@ -16,7 +16,7 @@ public final class CheckpointedStore: Store {
   private let sinks: [any CheckpointedSink]
   private let deadLetters: any DeadLetterStore
   private let save: Save
-  /// Of the sealed commit.
+  /// The state of each sink in the sealed commit.
   private var states: [String: JSONValue] = [:]
   private var prepared = Commit(positions: [:])
 

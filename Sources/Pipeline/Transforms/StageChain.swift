@@ -6,7 +6,7 @@ import JSON
 /// identity of their layout. Used by one thread at a time.
 public final class StageChain {
   private let stages: [any Transform]
-  /// Of those that remember something, under the names that their memory is stored by.
+  /// The stages that remember something, with the names under which their memory is stored.
   private let remembering: [(name: String, stage: any Transform)]
   /// What each stage made of a layout, in order.
   private var paths = LayoutCache<[RecordLayout]>()

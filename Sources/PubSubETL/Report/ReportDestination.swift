@@ -52,7 +52,7 @@ enum ReportDestination: Equatable {
     }
   }
 
-  /// By whatever name it was given.
+  /// True for `-` and for every path that leads to the same descriptor.
   var isStandardOutput: Bool {
     self == .standardOutput || self == .descriptor(StandardStream.output.rawValue)
   }

@@ -11,7 +11,7 @@ struct StartingPositions: Equatable {
     var name: String
     /// Nil when it has none.
     var stored: [String: TopicPosition]?
-    /// Of its rows, when there is no position.
+    /// The newest epoch among its rows; set only when there is no position.
     var newestEpoch: Int?
     var start: SinkStart?
   }

@@ -2,7 +2,7 @@ import Pipeline
 
 /// A sink whose tables have to fit before rows come: `plan` says what a run would do to them.
 protocol PlanningSink: ConfiguredSink {
-  /// Compares with what there is; changes nothing.
+  /// Compares the layouts with the existing tables; changes nothing.
   ///
   /// - Parameter layouts: after the stages of the pipeline, a layout per topic.
   func plan(_ layouts: [RecordLayout], _ configuration: PipelineConfiguration) throws -> SinkPlan

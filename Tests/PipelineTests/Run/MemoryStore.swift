@@ -144,7 +144,7 @@ final class MemoryDatabase: Store {
   private let crash: CrashPoint
   private var lines: [String] = []
   private var written: [Line] = []
-  /// Of the sealed commit.
+  /// What the sealed commit holds.
   private var sealed: [Line]?
   private var prepared: (topics: [String: TopicPosition], lines: [String])?
   private var knownLayouts: [RecordLayout] = []
@@ -232,8 +232,8 @@ extension RecordBatch {
       let number = Int(replay[6]) << 8 | Int(replay[7])
       return (event.firstRow..<event.firstRow + event.rowCount).map { row in
         var record = ""
-        if self.presence(ofRow: row)[MetadataSlot.recordID] == RecordBatch.Presence.value {
-          let cell = self.cells(ofRow: row)[MetadataSlot.recordID]
+        if self.row(row).presence[MetadataSlot.recordID] == RecordBatch.Presence.value {
+          let cell = self.row(row).cells[MetadataSlot.recordID]
           record = String(decoding: self.bytes(RecordBatch.Range(cell: cell)), as: UTF8.self)
         }
         let id = String(decoding: self.bytes(event.eventID), as: UTF8.self)

@@ -154,8 +154,8 @@ private final class EveryThird: Transform {
       for name in ["a", "b", "c", "d"] {
         let row = batch.addRow()
         let text = Array(name.utf8).withUnsafeBufferPointer { batch.append($0) }
-        batch.cells(ofRow: row)[MetadataSlot.recordID] = text.cell
-        batch.presence(ofRow: row)[MetadataSlot.recordID] = RecordBatch.Presence.value
+        batch.row(row).cells[MetadataSlot.recordID] = text.cell
+        batch.row(row).presence[MetadataSlot.recordID] = RecordBatch.Presence.value
       }
       // A change to three records, and one to another.
       let none = RecordBatch.Range(offset: 0, count: 0)

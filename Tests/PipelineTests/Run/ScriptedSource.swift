@@ -202,8 +202,8 @@ final class ScriptedSource: Source, @unchecked Sendable {
     let row = batch.addRow()
     func set(_ slot: Int, _ text: String) -> RecordBatch.Range {
       let range = Array(text.utf8).withUnsafeBufferPointer { batch.append($0) }
-      batch.cells(ofRow: row)[slot] = range.cell
-      batch.presence(ofRow: row)[slot] = RecordBatch.Presence.value
+      batch.row(row).cells[slot] = range.cell
+      batch.row(row).presence[slot] = RecordBatch.Presence.value
       return range
     }
     if event.byteCount > 0 {

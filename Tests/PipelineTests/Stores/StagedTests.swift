@@ -56,8 +56,8 @@ import Testing
     func layout(for input: RecordLayout) -> RecordLayout { input }
     func apply(to batch: RecordBatch) {
       for row in 0..<batch.rowCount {
-        batch.cells(ofRow: row)[MetadataSlot.count] = 7
-        batch.presence(ofRow: row)[MetadataSlot.count] = RecordBatch.Presence.value
+        batch.row(row).cells[MetadataSlot.count] = 7
+        batch.row(row).presence[MetadataSlot.count] = RecordBatch.Presence.value
       }
     }
   }
@@ -71,7 +71,7 @@ import Testing
     func recover(from state: JSONValue?) throws {}
     func write(_ batch: RecordBatch) throws {
       for row in 0..<batch.rowCount {
-        self.cells.append(batch.cells(ofRow: row)[MetadataSlot.count])
+        self.cells.append(batch.row(row).cells[MetadataSlot.count])
       }
       for event in batch.events {
         self.events.append(
@@ -93,7 +93,7 @@ import Testing
       batch.removeAll(layout: batch.layout)
       for number in 0..<rowCount {
         let row = batch.addRow()
-        batch.cells(ofRow: row)[MetadataSlot.count] = UInt64(100 + number)
+        batch.row(row).cells[MetadataSlot.count] = UInt64(100 + number)
         let eventID = Array("e\(number)".utf8).withUnsafeBufferPointer { batch.append($0) }
         batch.events.append(
           RecordBatch.Event(

@@ -15,7 +15,7 @@ struct StageChainTests {
 
     func apply(to batch: RecordBatch) throws {
       self.seenColumns.append(batch.layout.names)
-      for row in 0..<batch.rowCount { batch.cells(ofRow: row)[9] += 1 }
+      for row in 0..<batch.rowCount { batch.row(row).cells[9] += 1 }
     }
   }
 
@@ -35,10 +35,10 @@ struct StageChainTests {
     for round in 1...3 {
       batch.removeAll(layout: input)
       let row = batch.addRow()
-      batch.cells(ofRow: row)[9] = 0
+      batch.row(row).cells[9] = 0
       try chain.apply(to: batch)
       #expect(batch.layout === output)
-      #expect(batch.cells(ofRow: row)[9] == 1)
+      #expect(batch.row(row).cells[9] == 1)
       #expect(probe.seenColumns.count == round)
     }
     #expect(probe.layoutCount == 1)

@@ -20,7 +20,7 @@ final class StdoutSink: CheckpointedSink {
   private let descriptor: Int32
   private let isPipe: Bool
   private let options: NDJSONOptions
-  /// Asked while the reader is waited for.
+  /// Called while the sink waits for the reader; true stops the wait.
   private let givesUp: () -> Bool
   private var encoders = LayoutCache<NDJSONEncoder>()
   private var lines = ByteBuffer(capacity: StdoutSink.bufferByteCount * 2)
