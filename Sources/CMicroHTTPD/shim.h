@@ -1,7 +1,9 @@
 #pragma once
 #include <arpa/inet.h>
 #include <microhttpd.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 // Swift calls no variadic C functions.
 
@@ -36,4 +38,42 @@ static inline enum MHD_ValueKind c_mhd_headers(void) { return MHD_HEADER_KIND; }
 
 static inline struct MHD_Response *c_mhd_response(const void *body, size_t byte_count) {
   return MHD_create_response_from_buffer(byte_count, (void *)body, MHD_RESPMEM_MUST_COPY);
+}
+
+/// A body that does not come as it should.
+struct c_mhd_faulty_body {
+  size_t count;
+  size_t end;
+  int is_slow;
+  char bytes[];
+};
+
+static inline ssize_t c_mhd_read_faulty(void *state, uint64_t position, char *buffer, size_t room) {
+  struct c_mhd_faulty_body *body = (struct c_mhd_faulty_body *)state;
+  if (position >= body->end) {
+    return body->end < body->count ? MHD_CONTENT_READER_END_WITH_ERROR
+                                   : MHD_CONTENT_READER_END_OF_STREAM;
+  }
+  size_t count = body->end - position;
+  if (count > room) count = room;
+  if (body->is_slow) {
+    struct timespec pause = {0, 200 * 1000 * 1000};
+    nanosleep(&pause, NULL);
+    count = 1;
+  }
+  memcpy(buffer, body->bytes + position, count);
+  return (ssize_t)count;
+}
+
+/// A copy of the body, sent in chunks: it ends with an error after `end` bytes, or is slow throughout.
+/// NULL when there is no memory.
+static inline struct MHD_Response *c_mhd_faulty_response(
+    const void *bytes, size_t count, size_t end, int is_slow) {
+  struct c_mhd_faulty_body *body = malloc(sizeof *body + count);
+  if (!body) return NULL;
+  body->count = count;
+  body->end = end;
+  body->is_slow = is_slow;
+  if (count) memcpy(body->bytes, bytes, count);
+  return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, c_mhd_read_faulty, body, free);
 }

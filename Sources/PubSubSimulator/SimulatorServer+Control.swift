@@ -1,3 +1,4 @@
+internal import Foundation
 public import SimulatedOrg
 
 /// What tests and the control endpoint do to a running server. All of it runs on the event loop.
@@ -32,8 +33,36 @@ extension SimulatorServer {
     try await self.onLoop { $0.org.faults.add(fault) }
   }
 
+  /// The fault waits for calls of the REST API that begin later.
+  public func add(_ fault: RESTFault) async throws {
+    try await self.onLoop { $0.org.dataAPI?.add(fault) }
+  }
+
   public func removeFaults() async throws {
-    try await self.onLoop { $0.org.faults.removeAll() }
+    try await self.onLoop {
+      $0.org.faults.removeAll()
+      $0.org.dataAPI?.removeFaults()
+    }
+  }
+
+  func add(_ descriptions: [ControlEndpoint.FaultDescription]) async throws {
+    for description in descriptions {
+      if let call = description.call {
+        try await self.add(description.restFault(call))
+      } else {
+        try await self.add(description.fault())
+      }
+    }
+  }
+
+  /// Faults as JSON, as the control interface takes them.
+  public func addFaults(json: String) async throws {
+    try await self.add(ControlEndpoint.descriptions(Data(json.utf8)))
+  }
+
+  /// Writes what the org holds.
+  public func writeState(to path: String) async throws {
+    try await self.onLoop { try $0.org.writeState(to: path) }
   }
 
   /// From now on, new events use the newest versions of the schemas.
@@ -72,6 +101,8 @@ extension SimulatorServer {
         + "\"connections\":\(server.connectionCount),"
         + "\"logins\":\(logins),\"refused_logins\":\(refusals),"
         + "\"faults\":\(server.org.faults.count),"
+        + "\"api_calls\":\(server.org.dataAPI?.callCount ?? 0),"
+        + "\"bulk_jobs\":\(server.org.dataAPI?.jobs.createdCount ?? 0),"
         + "\"topics\":{\(topics.joined(separator: ","))}}"
     }
   }

@@ -88,9 +88,13 @@ public final class SimulatorServer: @unchecked Sendable {
     }
     let instanceURL = Lock("")
     let login = LoginEndpoint(server: self) { instanceURL.withLock { $0 } }
+    let rest = RESTEndpoint(server: self)
     let loginServer = try LoopbackHTTPServer(
       port: authority == nil ? configuration.loginPort : 0
-    ) { await login.respond(to: $0) }
+    ) { request in
+      RESTEndpoint.handles(request.path)
+        ? await rest.respond(to: request) : await login.respond(to: request)
+    }
     self.httpServers.withLock { $0 = [controlServer, loginServer] }
     var loginURL = "http://127.0.0.1:\(loginServer.port)"
     if let tls = try context(["http/1.1"]) {
@@ -192,8 +196,13 @@ public final class SimulatorServer: @unchecked Sendable {
     }
   }
 
-  /// Looks after keepalives and credit.
+  /// Looks after keepalives, credit and Bulk jobs.
   private func tick() {
+    do {
+      try self.org.advanceDataAPI()
+    } catch {
+      self.onFailure(error)
+    }
     self.tickConnections()
     self.loop.schedule(at: .now + .milliseconds(200)) { [weak self] in self?.tick() }
   }

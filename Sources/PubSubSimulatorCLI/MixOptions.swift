@@ -16,6 +16,8 @@ struct MixOptions: ParsableArguments {
   @Option(help: "Changed fields that are set to null.") var nulls = Self.usual.nulls
   @Option(help: "Texts with emoji, control characters, U+0000.") var exotic = Self.usual.exotic
   @Option(help: "Very large and very small numbers.") var extremes = Self.usual.extremes
+  @Option(help: "Stamps of records that move without an event, where there are records to read.")
+  var silent = Self.usual.silent
   @Option(help: "NaN and infinities.") var nonfinite = Self.usual.nonfinite
 
   var mix: GeneratorMix {
@@ -31,6 +33,7 @@ struct MixOptions: ParsableArguments {
     mix.nulls = self.nulls
     mix.exotic = self.exotic
     mix.extremes = self.extremes
+    mix.silent = self.silent
     mix.nonfinite = self.nonfinite
     return mix
   }
@@ -38,7 +41,8 @@ struct MixOptions: ParsableArguments {
   func validate() throws {
     let shares = [
       self.gaps, self.overflows, self.wildcards, self.merged, self.diffs, self.geocodes,
-      self.platformEvents, self.large, self.nulls, self.exotic, self.extremes, self.nonfinite,
+      self.platformEvents, self.large, self.nulls, self.exotic, self.extremes, self.silent,
+      self.nonfinite,
     ]
     guard shares.allSatisfy({ (0...1).contains($0) }) else {
       throw ValidationError("shares must be 0 to 1")

@@ -56,6 +56,10 @@ struct ServeCommand: AsyncParsableCommand {
   var tokenLifetime: Double?
   @Option(help: "Writes counts of delivered events at the end and on SIGUSR1, JSON.")
   var delivered: String?
+  @OptionGroup(title: "Records, for REST and Bulk")
+  var records: RecordOptions
+  @Option(help: "A fault, as JSON, from the start; see the control interface.")
+  var fault: [String] = []
   @OptionGroup(title: "Shares of special events and values, 0...1")
   var mix: MixOptions
 
@@ -82,6 +86,7 @@ struct ServeCommand: AsyncParsableCommand {
       FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
       Foundation.exit(74)
     }
+    for fault in self.fault { try await server.addFaults(json: fault) }
     let addresses = try await server.start()
     if let env = self.env {
       try OutputFile.write(server.environment(addresses).shellText, to: env)
@@ -92,6 +97,7 @@ struct ServeCommand: AsyncParsableCommand {
     FileHandle.standardOutput.write(Data(line.utf8))
     for await signal in signals.stream {
       try await self.writeDelivered(server)
+      if let path = self.records.state { try await server.writeState(to: path) }
       if signal != SIGUSR1 { break }
     }
     await server.stop()
@@ -122,6 +128,7 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.org.keepaliveInterval = Int64(self.keepaliveInterval * 1000)
     configuration.org.subscribeDelay = self.subscribeDelay
     configuration.org.maxResponseEvents = self.maxResponseEvents
+    self.records.set(&configuration.org)
     return configuration
   }
 }

@@ -9,6 +9,7 @@ internal import SimulatedOrg
 ///     POST /control/tokens/revoke                all access tokens stop working
 ///     POST /control/faults                       body: FaultDescription or an array of them
 ///     DELETE /control/faults                     forgets those that wait
+///     POST /control/state                        body: where to write the state file
 ///     GET  /control/stats
 ///     GET  /control/delivered
 struct ControlEndpoint: Sendable {
@@ -37,6 +38,33 @@ struct ControlEndpoint: Sendable {
       case afterEvents = "after_events"
     }
 
+    /// Whether it is for the REST API.
+    var call: RESTFault.Call? { self.method.flatMap(RESTFault.Call.init) }
+
+    /// `action`: `status` (default; `status` is that of HTTP, `error_code` that of the body), `html`, `cut`,
+    /// `drop`, `drip`, `row_count`; for `BulkCreate` also `job_failed`, `job_aborted`, `job_stuck`,
+    /// `job_vanished` (after `after_events` pages).
+    func restFault(_ call: RESTFault.Call) throws -> RESTFault {
+      let action: RESTFault.Action =
+        switch self.action ?? "status" {
+        case "status":
+          .status(
+            self.status ?? 500, code: self.errorCode ?? "UNKNOWN_EXCEPTION",
+            message: self.message ?? "An unexpected error occurred.")
+        case "html": .html(self.status ?? 503)
+        case "cut": .cut
+        case "drop": .drop
+        case "drip": .drip
+        case "row_count": .rowCount
+        case "job_failed": .job(.failed(message: self.message))
+        case "job_aborted": .job(.aborted)
+        case "job_stuck": .job(.stuck)
+        case "job_vanished": .job(.vanished(afterPages: self.afterEvents ?? 0))
+        case let other: throw SimulatorError(.configuration, "unknown action '\(other)'")
+        }
+      return RESTFault(action, call: call, times: self.times ?? 1)
+    }
+
     func fault() throws -> Fault {
       let action: Fault.Action =
         switch self.action ?? "status" {
@@ -60,6 +88,11 @@ struct ControlEndpoint: Sendable {
         action, method: self.method ?? "Subscribe", topic: self.topic,
         afterEvents: self.afterEvents ?? 0, times: self.times ?? 1)
     }
+  }
+
+  static func descriptions(_ body: Data) throws -> [FaultDescription] {
+    try (try? JSONDecoder().decode([FaultDescription].self, from: body))
+      ?? [JSONDecoder().decode(FaultDescription.self, from: body)]
   }
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
@@ -91,13 +124,14 @@ struct ControlEndpoint: Sendable {
       self.server.tokens.revokeAll()
       return .json("{}\n")
     case ("POST", "/control/faults"):
-      let list =
-        try (try? JSONDecoder().decode([FaultDescription].self, from: request.body))
-        ?? [JSONDecoder().decode(FaultDescription.self, from: request.body)]
-      for description in list { try await self.server.add(description.fault()) }
+      let list = try Self.descriptions(request.body)
+      try await self.server.add(list)
       return .json("{\"added\":\(list.count)}\n")
     case ("DELETE", "/control/faults"):
       try await self.server.removeFaults()
+      return .json("{}\n")
+    case ("POST", "/control/state"):
+      try await self.server.writeState(to: String(decoding: request.body, as: UTF8.self))
       return .json("{}\n")
     case ("GET", "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
     case ("GET", "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")

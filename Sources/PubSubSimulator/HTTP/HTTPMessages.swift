@@ -15,6 +15,15 @@ struct HTTPResponse: Sendable {
   var status: Int
   var headers: [(name: String, value: String)]
   var body: Data
+  var delivery = Delivery.whole
+
+  enum Delivery {
+    case whole
+    /// The connection closes in the middle of the body.
+    case dropped
+    /// Some bytes a second.
+    case dripping
+  }
 
   static func json(_ text: String, status: Int = 200, date: Int64? = nil) -> HTTPResponse {
     var response = Self.text(text, status: status, type: "application/json")

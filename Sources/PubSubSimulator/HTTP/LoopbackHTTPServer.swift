@@ -112,7 +112,13 @@ final class LoopbackHTTPServer: Sendable {
   }
 
   private static func send(_ response: HTTPResponse, over connection: OpaquePointer) -> MHD_Result {
-    let made = response.body.withUnsafeBytes { c_mhd_response($0.baseAddress, $0.count) }
+    let made = response.body.withUnsafeBytes {
+      switch response.delivery {
+      case .whole: c_mhd_response($0.baseAddress, $0.count)
+      case .dropped: c_mhd_faulty_response($0.baseAddress, $0.count, $0.count / 2, 0)
+      case .dripping: c_mhd_faulty_response($0.baseAddress, $0.count, $0.count, 1)
+      }
+    }
     guard let made else { return c_mhd_no() }
     defer { MHD_destroy_response(made) }
     for (name, value) in response.headers { _ = MHD_add_response_header(made, name, value) }

@@ -24,7 +24,8 @@ struct ChangePlan: Sendable {
   /// Whether records are person accounts or business accounts.
   let hasPersons: Bool
 
-  init(_ model: EntityModel) {
+  /// - Parameter hasTrueBooleans: booleans are never null, as the API has them.
+  init(_ model: EntityModel, hasTrueBooleans: Bool = false) {
     self.hasPersons = model.entity == "Account"
     for (index, slot) in model.slots.enumerated() {
       self.kinds.append(slot.kind)
@@ -33,7 +34,8 @@ struct ChangePlan: Sendable {
       self.creations.append(
         Creation(
           parent: slot.parent, isOfPersons: isOfPersons,
-          isAlways: ["Name", "LastName", "StageName", "OwnerId"].contains(slot.name)))
+          isAlways: ["Name", "LastName", "StageName", "OwnerId"].contains(slot.name)
+            || hasTrueBooleans && slot.kind == .boolean))
       guard slot.parent == nil else { continue }
       if slot.name == "Name" { self.name = index }
       switch slot.kind {

@@ -7,12 +7,14 @@ extension EventGenerator {
       image.kind = .overflow
       image.header.changeType = .gapOverflow
       image.header.recordIDs.append(Array("000000000000000AAA".utf8))
+      if self.keepsRecords { self.changeManyUnseen(model) }
       return []
     }
     if self.random.chance(self.mix.wildcards) {
       image.kind = .wildcard
       image.header.changeType = .update
       image.header.recordIDs.append(Array((self.models[model].keyPrefix + "*").utf8))
+      if self.keepsRecords { self.changeManyUnseen(model) }
       return []
     }
     if self.random.chance(self.mix.gaps) {
@@ -59,7 +61,7 @@ extension EventGenerator {
 
   /// A version number, which is 0 and means null only for references while there is nothing to refer
   /// to.
-  private mutating func newVersion(_ kind: ValueKind?) -> UInt32 {
+  mutating func newVersion(_ kind: ValueKind?) -> UInt32 {
     if let entity = kind?.referencedEntity {
       guard let model = self.modelOfEntity[entity] else {
         return RecordPool.foreignReference(&self.random)
@@ -79,9 +81,10 @@ extension EventGenerator {
     return record
   }
 
-  private mutating func newRecord(_ model: Int) -> Int {
+  mutating func newRecord(_ model: Int) -> Int {
     let record = self.pools[model].create(
       seed: self.seed, at: self.transaction.commitTimestamp, by: self.transaction.user)
+    self.pools[model].stamp(record, at: self.systemModstamp)
     let isPerson = self.pools[model].records[record].isPerson
     let plan = self.plans[model]
     for (index, creation) in plan.creations.enumerated() {
@@ -111,35 +114,8 @@ extension EventGenerator {
 
   /// Sets one cell to the record's current value.
   func setCell(_ model: Int, _ record: Int, _ slot: Int, into image: inout EventImage) {
-    switch self.plans[model].kinds[slot] {
-    case .createdDate:
-      image.cells[slot] = .long(self.pools[model].records[record].createdAt)
-    case .createdBy:
-      image.cells[slot] = image.text(self.users[self.pools[model].records[record].createdBy])
-    case .modifiedDate:
-      image.cells[slot] = .long(self.pools[model].records[record].modifiedAt)
-    case .modifiedBy:
-      image.cells[slot] = image.text(self.users[self.pools[model].records[record].modifiedBy])
-    case let kind:
-      let version = self.pools[model][record, slot]
-      guard version != 0 else {
-        image.cells[slot] = .null
-        return
-      }
-      let hash = self.pools[model].records[record].hash
-      guard let kind else {
-        let isPlainName =
-          self.plans[model].hasPersons && slot == self.plans[model].name
-          && !self.pools[model].records[record].isPerson
-        image.cells[slot] =
-          isPlainName
-          ? self.values.cell(.text, record: hash, slot: slot, version: version, into: &image)
-          : .record
-        return
-      }
-      image.cells[slot] = self.values.cell(
-        kind, record: hash, slot: slot, version: version, into: &image)
-    }
+    image.cells[slot] = self.readers[model].cell(
+      self.pools[model].table, record, slot, into: &image)
   }
 
   // MARK: Updates
@@ -154,6 +130,7 @@ extension EventGenerator {
         isOtherUser || self.pools[model].records[record].modifiedBy != self.transaction.user
       self.pools[model].touch(
         record, at: self.transaction.commitTimestamp, by: self.transaction.user)
+      self.pools[model].stamp(record, at: self.systemModstamp)
     }
     guard isChange, let first = records.first else { return }
     if let slot = self.plans[model].modifiedDate {
@@ -256,7 +233,9 @@ extension EventGenerator {
     _ model: Int, _ records: [Int], _ slot: Int, into image: inout EventImage
   ) {
     let kind = self.plans[model].kinds[slot]
-    var version = self.random.chance(self.mix.nulls) ? 0 : self.newVersion(kind)
+    let isNulled =
+      self.random.chance(self.mix.nulls) && !self.plans[model].creations[slot].isAlways
+    var version = isNulled ? 0 : self.newVersion(kind)
     if version != 0 { version |= ValueSource.Version.shared }
     for record in records { self.pools[model][record, slot] = version }
     image.header.changed.append(slot)
@@ -330,6 +309,7 @@ extension EventGenerator {
       default: break
       }
     }
+    self.pools[model].stamp(record, at: self.systemModstamp)
     return record
   }
 
@@ -344,7 +324,7 @@ extension EventGenerator {
     }
     guard !records.isEmpty else { return [self.makeUpdate(model, into: &image)] }
     image.header.changeType = .delete
-    for record in records { self.pools[model].delete(record) }
+    for record in records { self.deleteStamped(model, record) }
     return records
   }
 
@@ -364,14 +344,16 @@ extension EventGenerator {
       }
       guard !records.isEmpty else { fallthrough }
       image.header.changeType = .gapDelete
-      for record in records { self.pools[model].delete(record) }
+      for record in records { self.deleteStamped(model, record) }
     case 2:
       guard let record = self.pools[model].undelete(&self.random) else { fallthrough }
       image.header.changeType = .gapUndelete
+      self.pools[model].stamp(record, at: self.systemModstamp)
       records = [record]
     default:
       image.header.changeType = .gapUpdate
       records = self.someLive(model, upTo: 1 + self.random.below(3))
+      if self.keepsRecords { for record in records { self.changeUnseen(model, record) } }
     }
     return records
   }

@@ -20,16 +20,21 @@ struct EventGenerator {
     var remaining = 0
     var sequenceNumber: Int32 = 0
     var commitTimestamp: Int64 = 0
+    /// What `SystemModstamp` has more, milliseconds.
+    var clockDifference: Int64 = 0
     var commitNumber: Int64 = 1_709_303_151_782_928_388
     var user = 0
     var origin = 0
   }
 
   let models: [EntityModel]
+  /// The records are those of an org that can be read: what events only hint at happens to them too.
+  let keepsRecords: Bool
   let mix: GeneratorMix
   let values: ValueSource
   let seed: UInt64
   let plans: [ChangePlan]
+  let readers: [RecordReader]
   let users: [[UInt8]]
   let origins: [[UInt8]]
   /// Share of events that are written with the newest schema version, 0…1.
@@ -39,23 +44,31 @@ struct EventGenerator {
   var transaction = Transaction()
   /// Indexes of the models by object, for references.
   let modelOfEntity: [String: Int]
-  private let objects: [Int]
+  let objects: [Int]
   private let platformEvents: [Int]
 
-  /// `models` must not be empty.
-  init(models: [EntityModel], seed: UInt64, mix: GeneratorMix) {
+  /// - Parameters:
+  ///   - models: at least one.
+  ///   - existing: see `RecordPool`.
+  init(models: [EntityModel], seed: UInt64, mix: GeneratorMix, existing: Int? = nil) {
     self.models = models
     self.mix = mix
-    self.values = ValueSource(mix: mix)
+    let values = ValueSource(mix: mix)
+    self.values = values
+    self.keepsRecords = existing != nil
     self.seed = seed
     self.random = RandomStream(seed: RandomStream.mix(seed &+ 1))
-    self.plans = models.map(ChangePlan.init)
-    self.pools = models.map(RecordPool.init)
+    self.plans = models.map { ChangePlan($0, hasTrueBooleans: existing != nil) }
+    self.pools = models.map { RecordPool(model: $0, existing: existing) }
     self.modelOfEntity = Dictionary(
       models.indices.map { (models[$0].entity, $0) }, uniquingKeysWith: { first, _ in first })
     self.objects = models.indices.filter { models[$0].category == .changeEvent }
     self.platformEvents = models.indices.filter { models[$0].category == .platformEvent }
-    self.users = (0..<12).map { RecordID.bytes(prefix: "005", number: 2000 + $0) }
+    let users = (0..<12).map { RecordID.bytes(prefix: "005", number: 2000 + $0) }
+    self.users = users
+    self.readers = zip(models, self.plans).map { [values] model, plan in
+      RecordReader(model: model, plan: plan, values: values, users: users)
+    }
     self.origins = [
       "com/salesforce/api/soap/61.0;client=SfdcInternalAPI/",
       "com/salesforce/api/rest/62.0;client=Astro", "com/salesforce/api/bulk/60.0", "",
@@ -110,6 +123,9 @@ struct EventGenerator {
       self.transaction.commitNumber += Int64(1 + self.random.below(5000))
       self.transaction.user = self.random.below(self.users.count)
       self.transaction.origin = self.random.below(self.origins.count)
+      if self.keepsRecords {
+        self.transaction.clockDifference = Int64(self.random.below(6) - 3) * 1000
+      }
     }
     self.transaction.remaining -= 1
     // a hole where another, unselected object took a number

@@ -19,6 +19,9 @@ public struct GeneratorMix: Sendable, Equatable {
   public var exotic = 0.1
   /// Very large, very small and negative-zero numbers, which make sums meaningless.
   public var extremes = 0.0
+  /// Events after which a record's `SystemModstamp` moves without an event, where there are records to
+  /// read.
+  public var silent = 0.02
   /// NaN and infinities. The service is not known to send them.
   public var nonfinite = 0.0
 

@@ -30,6 +30,17 @@ package enum RecordID {
     return result
   }
 
+  /// The number that `bytes(prefix:number:)` was given; nil for other IDs.
+  static func number(_ id: [UInt8]) -> UInt64? {
+    guard id.count == 18, Self.lengthened(Array(id[..<15])) == id else { return nil }
+    var number: UInt64 = 0
+    for byte in id[8..<15] {
+      guard let digit = Self.base62.firstIndex(of: byte) else { return nil }
+      number = number * 62 + UInt64(digit)
+    }
+    return number
+  }
+
   private static let hex = Array("0123456789abcdef".utf8)
 
   /// A version 4 UUID in text form, 36 bytes.

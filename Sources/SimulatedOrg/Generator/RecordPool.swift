@@ -1,38 +1,48 @@
 /// The records of one object that exist now, and those in the recycle bin.
 struct RecordPool: Sendable {
-  struct Record: Sendable {
-    /// Counted from 1.
-    var number: UInt64
-    var id: [UInt8]
-    var hash: UInt64
-    var isPerson: Bool
-    var createdAt: Int64
-    var modifiedAt: Int64
-    var createdBy: Int
-    var modifiedBy: Int
-  }
-
   /// More records than this are never alive at once: memory stays the same for any number of events.
-  static let capacity = 4096
+  private static let usualCapacity = 4096
 
   let model: EntityModel
-  private(set) var records: [Record] = []
+  private(set) var table: RecordTable
+  /// Records that have changed since this was last taken, where somebody takes it.
+  private(set) var changed: [Int] = []
   private(set) var live: [Int] = []
   private(set) var deleted: [Int] = []
-  private var versions: [UInt32] = []
+  /// The place of each record in `live`.
+  private var places: [Int] = []
   private var created: UInt64 = 0
-  private let slotCount: Int
+  private let capacity: Int
+  private let keepsAll: Bool
 
-  init(model: EntityModel) {
+  /// - Parameter existing: how many records there are to be before the first event; the pool then keeps
+  ///   every record, and tells which have changed. Nil for a pool that reuses the places of records
+  ///   deleted long ago.
+  init(model: EntityModel, existing: Int? = nil) {
     self.model = model
-    self.slotCount = model.slots.count
+    self.table = RecordTable(slotCount: model.slots.count)
+    self.keepsAll = existing != nil
+    self.capacity = Self.usualCapacity + 2 * (existing ?? 0)
   }
 
-  var isFull: Bool { self.live.count >= Self.capacity * 3 / 4 }
+  var records: [RecordTable.Record] { self.table.records }
+  var isFull: Bool { self.live.count >= self.capacity * 3 / 4 }
 
   subscript(record: Int, slot: Int) -> UInt32 {
-    get { self.versions[record * self.slotCount + slot] }
-    set { self.versions[record * self.slotCount + slot] = newValue }
+    get { self.table[record, slot] }
+    set {
+      self.table[record, slot] = newValue
+      self.note(record)
+    }
+  }
+
+  private mutating func note(_ record: Int) {
+    if self.keepsAll, self.changed.last != record { self.changed.append(record) }
+  }
+
+  mutating func takeChanged() -> [Int] {
+    defer { self.changed.removeAll() }
+    return self.changed
   }
 
   // MARK: References
@@ -75,44 +85,70 @@ struct RecordPool: Sendable {
   mutating func create(seed: UInt64, at time: Int64, by user: Int) -> Int {
     self.created += 1
     let hash = RandomStream.mix(seed ^ RandomStream.hash(self.model.entity) &+ self.created)
-    let record = Record(
+    let record = RecordTable.Record(
       number: self.created,
       id: RecordID.bytes(prefix: self.model.keyPrefix, number: 1_000_000 + self.created),
       hash: hash, isPerson: hash & 3 == 0, createdAt: time, modifiedAt: time, createdBy: user,
-      modifiedBy: user)
+      modifiedBy: user, stampedAt: time)
     let index: Int
-    if self.records.count < Self.capacity || self.deleted.isEmpty {
-      index = self.records.count
-      self.records.append(record)
-      self.versions += [UInt32](repeating: 0, count: self.slotCount)
+    if self.keepsAll || self.records.count < self.capacity || self.deleted.isEmpty {
+      index = self.table.append(record)
+      self.places.append(0)
     } else {
       index = self.deleted.removeFirst()
-      self.records[index] = record
-      for slot in 0..<self.slotCount { self[index, slot] = 0 }
+      self.table.replace(index, by: record)
     }
-    self.live.append(index)
+    self.revive(index)
     return index
   }
 
+  private mutating func revive(_ record: Int) {
+    self.places[record] = self.live.count
+    self.live.append(record)
+    self.table.records[record].isDeleted = false
+    self.note(record)
+  }
+
   mutating func delete(_ record: Int) {
-    guard let position = self.live.firstIndex(of: record) else {
-      preconditionFailure("\(self.model.entity): record \(record) is not alive")
+    let place = self.places[record]
+    precondition(
+      place < self.live.count && self.live[place] == record,
+      "\(self.model.entity): record \(record) is not alive")
+    let last = self.live.removeLast()
+    if last != record {
+      self.live[place] = last
+      self.places[last] = place
     }
-    self.live.swapAt(position, self.live.count - 1)
-    self.live.removeLast()
     self.deleted.append(record)
+    self.table.records[record].isDeleted = true
+    self.note(record)
     // what is beyond the recycle bin's size can no longer be undeleted, but its place can be reused
   }
 
   mutating func undelete(_ random: inout RandomStream) -> Int? {
     guard !self.deleted.isEmpty else { return nil }
     let record = self.deleted.remove(at: random.below(self.deleted.count))
-    self.live.append(record)
+    self.revive(record)
     return record
   }
 
+  /// Out of the recycle bin, for good.
+  mutating func purge(_ random: inout RandomStream) {
+    guard !self.deleted.isEmpty else { return }
+    let record = self.deleted.remove(at: random.below(self.deleted.count))
+    self.table.records[record].isPurged = true
+    self.note(record)
+  }
+
   mutating func touch(_ record: Int, at time: Int64, by user: Int) {
-    self.records[record].modifiedAt = time
-    self.records[record].modifiedBy = user
+    self.table.records[record].modifiedAt = time
+    self.table.records[record].modifiedBy = user
+    self.note(record)
+  }
+
+  /// Sets `SystemModstamp`, which never goes back.
+  mutating func stamp(_ record: Int, at time: Int64) {
+    self.table.records[record].stampedAt = max(time, self.table.records[record].stampedAt)
+    self.note(record)
   }
 }

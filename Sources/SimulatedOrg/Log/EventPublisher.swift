@@ -13,9 +13,13 @@ package final class EventPublisher {
   private var payload: [UInt8] = []
   private var encoded: [UInt8] = []
   package private(set) var published = 0
+  /// The records as REST shows them, where the org has that.
+  private(set) var store: RecordStore?
 
-  package init(topics: [Topic], log: EventLog, seed: UInt64, mix: GeneratorMix, truth: TruthWriter?)
-  {
+  package init(
+    topics: [Topic], log: EventLog, seed: UInt64, mix: GeneratorMix, truth: TruthWriter?,
+    existing: Int? = nil
+  ) {
     var models: [EntityModel] = []
     for topic in topics {
       for model in topic.members where !models.contains(where: { $0 === model }) {
@@ -25,7 +29,8 @@ package final class EventPublisher {
     self.topics = topics
     self.log = log
     self.truth = truth
-    self.generator = EventGenerator(models: models, seed: seed, mix: mix)
+    self.generator = EventGenerator(
+      models: models, seed: seed, mix: mix, existing: existing)
     self.image = EventImage(entity: models[0], schema: models[0].versions[0])
     self.plainTopics = models.map { model in
       topics.filter { topic in !topic.isEnriched && topic.members.contains { $0 === model } }
@@ -66,6 +71,22 @@ package final class EventPublisher {
     }
     let event = self.generator.next(at: time, model: model, into: &self.image)
     try self.place(event, at: time)
+    guard let store = self.store else { return }
+    self.generator.drift(at: time)
+    self.showChanges(in: store, at: time)
+  }
+
+  /// Makes the records that are there before the first event, and shows all from now on.
+  func showRecords(in store: RecordStore, existing: Int, before time: Int64) {
+    self.generator.addExisting(existing, until: time)
+    self.store = store
+    self.showChanges(in: store, at: time)
+  }
+
+  private func showChanges(in store: RecordStore, at time: Int64) {
+    for model in self.generator.models.indices {
+      store.take(from: &self.generator.pools[model], model: model, at: time)
+    }
   }
 
   /// Publishes what a client sent. Returns the replay ID on `topic`.
@@ -89,6 +110,10 @@ package final class EventPublisher {
     }
     self.published += 1
     return result
+  }
+
+  func writeState(to path: String) throws {
+    try StateWriter.write(self.generator, to: path)
   }
 
   package func flush() throws {

@@ -73,7 +73,7 @@ package final class TruthWriter {
       self.body += "null".utf8
     }
     self.body += ",\"fields\":{".utf8
-    self.appendFields(image)
+    image.appendFields(to: &self.body)
     self.body += "}}\n".utf8
   }
 
@@ -123,49 +123,5 @@ package final class TruthWriter {
       }
     }
     self.body.append(UInt8(ascii: "]"))
-  }
-
-  private func appendFields(_ image: EventImage) {
-    var isFirst = true
-    for step in image.schema.steps {
-      switch step {
-      case .required(let slot, _), .nullable(let slot, _):
-        self.appendField(slot, image, &isFirst)
-      case .compound(let slot, let children), .switchableName(let slot, let children):
-        guard case .record = image.cells[slot] else {
-          self.appendField(slot, image, &isFirst)
-          continue
-        }
-        self.appendKey(slot, image, &isFirst)
-        self.body.append(UInt8(ascii: "{"))
-        var isFirstChild = true
-        for child in children { self.appendField(child.slot, image, &isFirstChild) }
-        self.body.append(UInt8(ascii: "}"))
-      }
-    }
-  }
-
-  private func appendKey(_ slot: Int, _ image: EventImage, _ isFirst: inout Bool) {
-    if !isFirst { self.body.append(UInt8(ascii: ",")) }
-    isFirst = false
-    self.body.append(UInt8(ascii: "\""))
-    self.body += image.entity.slots[slot].name.utf8
-    self.body.append(UInt8(ascii: "\""))
-    self.body.append(UInt8(ascii: ":"))
-  }
-
-  private func appendField(_ slot: Int, _ image: EventImage, _ isFirst: inout Bool) {
-    let cell = image.cells[slot]
-    if cell.isNull { return }
-    self.appendKey(slot, image, &isFirst)
-    switch cell {
-    case .null, .record: break
-    case .boolean(let value): self.body += (value ? "true" : "false").utf8
-    case .int(let value): self.body += value.description.utf8
-    case .long(let value): self.body += value.description.utf8
-    case .double(let value): JSONText.append(value, to: &self.body)
-    case .text(let start, let count):
-      JSONText.append(image.arena[Int(start)..<Int(start + count)], to: &self.body)
-    }
   }
 }

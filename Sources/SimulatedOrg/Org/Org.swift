@@ -5,6 +5,8 @@ package final class Org {
   package let tokens: TokenRegistry
   package let log: EventLog
   package let publisher: EventPublisher
+  /// Nil for an org without REST.
+  package let dataAPI: DataAPI?
   package var faults = FaultQueue()
   package var deliveries = DeliveryCounts()
   /// Tells the connections.
@@ -32,7 +34,9 @@ package final class Org {
       directory: configuration.stateDirectory ?? "/tmp")
     self.publisher = EventPublisher(
       topics: topics, log: self.log, seed: configuration.seed, mix: configuration.mix,
-      truth: try configuration.truthPath.map(TruthWriter.init(path:)))
+      truth: try configuration.truthPath.map(TruthWriter.init(path:)),
+      existing: configuration.existing)
+    self.dataAPI = try Self.dataAPI(configuration, self.publisher, before: start)
     let count = configuration.events
     for index in 0..<count {
       self.publisher.useNewSchemas(share: Self.newSchemaShare(index, of: count))
@@ -48,15 +52,34 @@ package final class Org {
     try self.publisher.flush()
   }
 
+  private static func dataAPI(
+    _ configuration: SimulatedOrgConfiguration, _ publisher: EventPublisher, before start: Int64
+  ) throws -> DataAPI? {
+    guard let existing = configuration.existing else { return nil }
+    let store = RecordStore(
+      readers: publisher.generator.readers, delay: configuration.visibilityDelay,
+      unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields))
+    publisher.showRecords(in: store, existing: existing, before: start)
+    let jobs = try BulkJobs(
+      store: store, directory: configuration.stateDirectory ?? "/tmp", seed: configuration.seed,
+      queueTime: configuration.bulkQueueTime, rowsPerSecond: configuration.bulkRate)
+    return DataAPI(store: store, jobs: jobs, callLimit: configuration.callLimit)
+  }
+
   /// What the first events depend on.
   private static func fingerprint(
     _ configuration: SimulatedOrgConfiguration, _ epoch: Int64
   ) -> String {
     let topics = configuration.topics.joined(separator: ",")
-    let mix = Mirror(reflecting: configuration.mix).children.map { "\($0.value)" }
+    // What came later than the journals of earlier versions is told only where it counts.
+    let mix = Mirror(reflecting: configuration.mix).children.filter { $0.label != "silent" }
+      .map { "\($0.value)" }
+    let records = configuration.existing.map {
+      " existing=\($0) silent=\(configuration.mix.silent)"
+    }
     return "pubsub-simulator 1 seed=\(configuration.seed) events=\(configuration.events) "
       + "epoch=\(epoch) span=\(configuration.span) topics=\(topics) "
-      + "mix=\(mix.joined(separator: ","))"
+      + "mix=\(mix.joined(separator: ","))\(records ?? "")"
   }
 
   /// Does again what happened before a restart.
@@ -136,6 +159,18 @@ package final class Org {
       self.onFailure(error)
     }
     return self.log.keepalivePosition(topic, at: now)
+  }
+
+  /// Takes what REST shows, and Bulk jobs, as far as they have come.
+  package func advanceDataAPI() throws {
+    let now = self.clock.now
+    self.dataAPI?.store.advance(to: now)
+    try self.dataAPI?.jobs.advance(to: now)
+  }
+
+  /// What the org holds now, for comparison with a copy; see `StateWriter`.
+  package func writeState(to path: String) throws {
+    try self.publisher.writeState(to: path)
   }
 
   /// From now on, new events use the newest versions of the schemas.

@@ -26,5 +26,20 @@ public struct SimulatedOrgConfiguration: Sendable {
   /// Nil: responses of natural sizes.
   public var maxResponseEvents: Int?
 
+  /// Records of each object that there are before the first event, which REST and Bulk then show; nil: an
+  /// org without these.
+  public var existing: Int?
+  /// Milliseconds after which REST shows a change.
+  public var visibilityDelay: Int64 = 0
+  /// Share of the records that the user may not see, 0…1.
+  public var unshared = 0.0
+  /// `Object.Field`: fields that the user may not see.
+  public var hiddenFields: [String] = []
+  /// API calls in 24 hours.
+  public var callLimit = 100_000
+  /// Milliseconds for which a Bulk job waits, and rows it writes in a second.
+  public var bulkQueueTime: Int64 = 0
+  public var bulkRate = 100_000.0
+
   public init() {}
 }

@@ -1,0 +1,52 @@
+import ArgumentParser
+import SimulatedOrg
+
+struct RecordOptions: ParsableArguments {
+  @Option(
+    help:
+      "Serves REST and Bulk; every object has that many records before the first event.")
+  var existing: Int?
+  @Option(help: "Writes what the org holds at the end and on SIGUSR1, NDJSON.")
+  var state: String?
+  @Option(help: "Milliseconds after which REST and Bulk show a change.")
+  var visibilityDelay: Int64 = 0
+  @Option(help: "Share of the records that the user may not see.")
+  var unshared = 0.0
+  @Option(
+    name: .customLong("hidden-field"), help: "Object.Field that the user may not see; repeatable.")
+  var hiddenFields: [String] = []
+  @Option(help: "API calls in 24 hours.")
+  var callLimit = 100_000
+  @Option(help: "Milliseconds for which a Bulk job is queued.")
+  var bulkQueueTime: Int64 = 0
+  @Option(help: "Rows that a Bulk job writes in a second.")
+  var bulkRate = 100_000.0
+
+  func validate() throws {
+    if let existing = self.existing, !(0...5_000_000).contains(existing) {
+      throw ValidationError("--existing must be 0 to 5000000")
+    }
+    if self.existing == nil, self.state != nil {
+      throw ValidationError("--state needs --existing")
+    }
+    guard (0...600_000).contains(self.visibilityDelay) else {
+      throw ValidationError("--visibility-delay must be 0 to 600000 ms")
+    }
+    guard (0...1).contains(self.unshared) else {
+      throw ValidationError("--unshared must be 0 to 1")
+    }
+    guard self.bulkRate > 0, self.bulkQueueTime >= 0, self.callLimit >= 0 else {
+      throw ValidationError("--bulk-rate, --bulk-queue-time and --call-limit must not be negative")
+    }
+  }
+
+  func set(_ org: inout SimulatedOrgConfiguration) {
+    org.existing = self.existing
+    org.visibilityDelay = self.visibilityDelay
+    org.unshared = self.unshared
+    org.hiddenFields = self.hiddenFields
+    org.callLimit = self.callLimit
+    org.bulkQueueTime = self.bulkQueueTime
+    org.bulkRate = self.bulkRate
+  }
+}

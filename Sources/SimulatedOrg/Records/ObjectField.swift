@@ -1,0 +1,163 @@
+/// A field as describe, SOQL and Bulk know it (contract/rest.md section 3).
+package struct ObjectField: Sendable {
+  /// Names as in describe.
+  package enum FieldType: String, Sendable {
+    case id, string, textarea, picklist, multipicklist, phone, email, url, reference
+    case encryptedstring, boolean, int, double, currency, percent, date, datetime, time
+    case address, location
+
+    var isCompound: Bool { self == .address || self == .location }
+    var isText: Bool {
+      switch self {
+      case .id, .string, .textarea, .picklist, .multipicklist, .phone, .email, .url, .reference,
+        .encryptedstring:
+        true
+      default: false
+      }
+    }
+    var soapType: String {
+      switch self {
+      case .id, .reference: "tns:ID"
+      case .boolean: "xsd:boolean"
+      case .int: "xsd:int"
+      case .double, .currency, .percent: "xsd:double"
+      case .date: "xsd:date"
+      case .datetime: "xsd:dateTime"
+      case .time: "xsd:time"
+      case .address: "urn:address"
+      case .location: "urn:location"
+      default: "xsd:string"
+      }
+    }
+  }
+
+  enum Source: Sendable {
+    case id, isDeleted, systemModstamp
+    case slot(Int)
+    /// Parts of an address or location: the names and slots of what it has.
+    case parts([(name: String, slot: Int)])
+    /// First and last name in one text; of an account that is no person, the slot's own text.
+    case fullName(slot: Int, first: Int, last: Int)
+    /// The product of two numbers, the second a percentage: it changes without the record.
+    case formula(Int, Int)
+  }
+
+  package let name: String
+  package let type: FieldType
+  let source: Source
+  /// `compoundFieldName`.
+  var compound: String?
+  var isLong = false
+
+  var isCalculated: Bool { if case .formula = self.source { true } else { false } }
+  var isCustom: Bool { self.name.hasSuffix("__c") || self.name.hasSuffix("__s") }
+}
+
+/// An object as the REST API has it: fields of its events, under the names of SOQL, and more.
+package struct ObjectDescription: Sendable {
+  package let name: String
+  package let keyPrefix: String
+  package let fields: [ObjectField]
+  private let indexes: [String: Int]
+
+  /// - Parameter hidden: names of fields that the user may not see.
+  init(_ model: EntityModel, hidden: Set<String> = []) {
+    self.name = model.entity
+    self.keyPrefix = model.keyPrefix
+    var fields = [
+      ObjectField(name: "Id", type: .id, source: .id),
+      ObjectField(name: "IsDeleted", type: .boolean, source: .isDeleted),
+    ]
+    for (index, slot) in model.slots.enumerated() where slot.parent == nil {
+      guard let kind = slot.kind else {
+        fields += Self.compound(slot.name, index, model)
+        continue
+      }
+      fields.append(Self.field(slot.name, kind, index))
+      if slot.name == "CreatedById" {
+        fields.append(ObjectField(name: "SystemModstamp", type: .datetime, source: .systemModstamp))
+      }
+    }
+    func slot(_ name: String) -> Int? { model.slots.firstIndex { $0.path == name } }
+    if let amount = slot("Amount"), let probability = slot("Probability") {
+      fields.append(
+        ObjectField(
+          name: "Weighted_Amount__c", type: .currency, source: .formula(amount, probability)))
+    }
+    self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
+    self.indexes = Dictionary(
+      self.fields.indices.map { (fields[$0].name.lowercased(), $0) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The index of a field, whose name is compared without case.
+  func index(of name: some StringProtocol) -> Int? { self.indexes[name.lowercased()] }
+
+  private static func field(
+    _ name: String, _ kind: ValueKind, _ slot: Int, compound: String? = nil
+  ) -> ObjectField {
+    ObjectField(
+      name: name, type: kind.fieldType, source: .slot(slot), compound: compound,
+      isLong: kind.isLongText)
+  }
+
+  /// The compound field and its components.
+  private static func compound(
+    _ name: String, _ index: Int, _ model: EntityModel
+  ) -> [ObjectField] {
+    let children = model.firstChild[index, default: 0..<0].filter {
+      model.slots[$0].name != "XyzEncoded"
+    }
+    func child(_ name: String) -> Int { children.first { model.slots[$0].name == name } ?? index }
+    let parts = children.map { (name: model.slots[$0].name, slot: $0) }
+    func components(_ componentName: (String) -> String) -> [ObjectField] {
+      children.compactMap { slot in
+        model.slots[slot].kind.map {
+          Self.field(componentName(model.slots[slot].name), $0, slot, compound: name)
+        }
+      }
+    }
+    if name.hasSuffix("Address") {
+      let prefix = name.dropLast("Address".count)
+      return components { "\(prefix)\($0)" } + [
+        ObjectField(name: name, type: .address, source: .parts(parts))
+      ]
+    }
+    if name == "Name" {
+      let full = ObjectField.Source.fullName(
+        slot: index, first: child("FirstName"), last: child("LastName"))
+      return [ObjectField(name: name, type: .string, source: full, compound: name)]
+        + components { $0 }
+    }
+    let stem = name.hasSuffix("__c") ? name.dropLast(3) : name[...]
+    return components { "\(stem)__\($0)__s" } + [
+      ObjectField(
+        name: name, type: .location,
+        source: .parts(parts.map { ($0.name.lowercased(), $0.slot) }))
+    ]
+  }
+}
+
+extension ValueKind {
+  fileprivate var fieldType: ObjectField.FieldType {
+    switch self {
+    case .text, .autoNumber, .city, .state, .postalCode, .country, .firstName, .lastName: .string
+    case .longText, .richText, .street: .textarea
+    case .picklist, .stateCode, .countryCode, .geocodeAccuracy, .salutation: .picklist
+    case .multiPicklist: .multipicklist
+    case .phone: .phone
+    case .email: .email
+    case .url: .url
+    case .entityID, .accountID, .contactID, .createdBy, .modifiedBy: .reference
+    case .encrypted: .encryptedstring
+    case .boolean: .boolean
+    case .integer: .int
+    case .number, .latitude, .longitude: .double
+    case .currency: .currency
+    case .percent: .percent
+    case .dateTime, .createdDate, .modifiedDate: .datetime
+    case .dateOnly: .date
+    case .timeOnly: .time
+    }
+  }
+}

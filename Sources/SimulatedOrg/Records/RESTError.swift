@@ -1,0 +1,23 @@
+/// A refusal of the REST API: `[{"message": …, "errorCode": …}]` (contract/rest.md section 1).
+package struct RESTError: Error, Equatable {
+  package var status: Int
+  package var code: String
+  package var message: String
+
+  package init(_ code: String, _ message: String, status: Int = 400) {
+    (self.status, self.code, self.message) = (status, code, message)
+  }
+
+  static func malformed(_ message: String) -> RESTError { RESTError("MALFORMED_QUERY", message) }
+
+  static func unknownField(_ name: String, of object: String) -> RESTError {
+    RESTError(
+      "INVALID_FIELD",
+      "No such column '\(name)' on entity '\(object)'. If you are attempting to use a custom "
+        + "field, be sure to append the '__c' after the custom field name.")
+  }
+
+  static func unknownObject(_ name: String) -> RESTError {
+    RESTError("INVALID_TYPE", "sObject type '\(name)' is not supported.")
+  }
+}

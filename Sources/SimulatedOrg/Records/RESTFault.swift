@@ -1,0 +1,49 @@
+/// Something that goes wrong on purpose in the REST API, once or several times.
+public struct RESTFault: Sendable, Equatable {
+  /// The calls that it can hit.
+  public enum Call: String, Sendable, CaseIterable {
+    case describe = "Describe"
+    case query = "Query"
+    case queryMore = "QueryMore"
+    case retrieve = "Retrieve"
+    case limits = "Limits"
+    case createJob = "BulkCreate"
+    case jobStatus = "BulkStatus"
+    case results = "BulkResults"
+  }
+
+  /// What becomes of a job.
+  public enum JobFault: Sendable, Equatable {
+    case failed(message: String?)
+    case aborted
+    /// It stays in progress.
+    case stuck
+    /// It is gone after so many pages of results.
+    case vanished(afterPages: Int)
+  }
+
+  public enum Action: Sendable, Equatable {
+    /// An error with an HTTP status, as JSON.
+    case status(Int, code: String, message: String)
+    /// A page of a proxy.
+    case html(Int)
+    /// The body ends in the middle of a line, as if it were complete.
+    case cut
+    /// The connection closes in the middle of the body.
+    case drop
+    /// A few bytes a second.
+    case drip
+    /// `Sforce-NumberOfRecords` names one row more than there is.
+    case rowCount
+    /// `BulkCreate` only.
+    case job(JobFault)
+  }
+
+  public var action: Action
+  public var call: Call
+  public var times: Int
+
+  public init(_ action: Action, call: Call, times: Int = 1) {
+    (self.action, self.call, self.times) = (action, call, times)
+  }
+}

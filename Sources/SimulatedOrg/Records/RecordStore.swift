@@ -1,0 +1,147 @@
+/// The org's records as its APIs show them: as they were some time ago, since rows turn up later than
+/// their stamps (contract/rest.md section 8).
+///
+/// Confined to one thread at a time by its owner.
+package final class RecordStore {
+  private struct Pending {
+    var visibleAt: Int64
+    var model: Int
+    var index: Int
+    var state: RecordTable.State
+  }
+
+  package let objects: [ObjectDescription]
+  private let readers: [RecordReader]
+  private var tables: [RecordTable]
+  private var pending: [Pending] = []
+  private var head = 0
+  private let delay: Int64
+  /// Share of the records that the user may not see.
+  private let unsharedShare: Double
+  private var image: EventImage
+
+  /// - Parameter delay: milliseconds after which a change can be seen.
+  init(readers: [RecordReader], delay: Int64, unsharedShare: Double, hiddenFields: Set<String>) {
+    self.readers = readers
+    self.objects = readers.map { ObjectDescription($0.model, hidden: hiddenFields) }
+    self.tables = readers.map { RecordTable(slotCount: $0.model.slots.count) }
+    self.delay = delay
+    self.unsharedShare = unsharedShare
+    let model = readers[0].model
+    self.image = EventImage(entity: model, schema: model.versions[0])
+  }
+
+  /// Takes over what has changed in a pool.
+  func take(from pool: inout RecordPool, model: Int, at time: Int64) {
+    for index in pool.takeChanged() {
+      self.pending.append(
+        Pending(
+          visibleAt: time + self.delay, model: model, index: index,
+          state: pool.table.state(index)))
+    }
+  }
+
+  /// Shows what can be seen by now.
+  package func advance(to now: Int64) {
+    while self.head < self.pending.count, self.pending[self.head].visibleAt <= now {
+      let change = self.pending[self.head]
+      self.tables[change.model].put(change.state, at: change.index)
+      self.head += 1
+    }
+    if self.head == self.pending.count || self.head > 1 << 16 {
+      self.pending.removeFirst(self.head)
+      self.head = 0
+    }
+  }
+
+  /// The index of an object, whose name is compared without case.
+  package func object(named name: some StringProtocol) -> Int? {
+    self.objects.firstIndex { $0.name.lowercased() == name.lowercased() }
+  }
+
+  func recordCount(_ object: Int) -> Int { self.tables[object].records.count }
+
+  func record(_ object: Int, _ index: Int) -> RecordTable.Record {
+    self.tables[object].records[index]
+  }
+
+  /// Whether the user finds the record: without `withDeleted` only if it is not deleted.
+  func isVisible(_ object: Int, _ index: Int, withDeleted: Bool) -> Bool {
+    let record = self.tables[object].records[index]
+    guard !record.isPurged, withDeleted || !record.isDeleted else { return false }
+    return Double(record.hash % 1_000_000) >= self.unsharedShare * 1_000_000
+  }
+
+  /// The index of the record with an ID of 15 or 18 characters.
+  func index(_ object: Int, of id: [UInt8]) -> Int? {
+    let long = id.count == 15 ? RecordID.lengthened(id) : id
+    guard let number = RecordID.number(long), number > 1_000_000 else { return nil }
+    let index = Int(number - 1_000_001)
+    guard index < self.recordCount(object), self.record(object, index).id == long else {
+      return nil
+    }
+    return index
+  }
+
+  func value(_ object: Int, _ index: Int, _ field: ObjectField) -> FieldValue {
+    let record = self.tables[object].records[index]
+    switch field.source {
+    case .id: return .text(record.id)
+    case .isDeleted: return .boolean(record.isDeleted)
+    case .systemModstamp: return .dateTime(record.stampedAt)
+    case .slot(let slot): return self.value(object, index, slot, field.type)
+    case .parts(let parts):
+      let values = parts.map { part in
+        let type = self.readers[object].plan.kinds[part.slot] == .latitude
+        let isNumber = type || self.readers[object].plan.kinds[part.slot] == .longitude
+        return (part.name, self.value(object, index, part.slot, isNumber ? .double : .string))
+      }
+      let isEmpty = values.allSatisfy { if case .null = $0.1 { true } else { false } }
+      return isEmpty ? .null : .parts(values)
+    case .fullName(let slot, let first, let last):
+      if case .text(let text) = self.value(object, index, slot, .string) { return .text(text) }
+      let names = [first, last].compactMap { slot -> [UInt8]? in
+        if case .text(let text) = self.value(object, index, slot, .string) { text } else { nil }
+      }
+      return names.isEmpty ? .null : .text(Array(names.joined(separator: [0x20])))
+    case .formula(let left, let right):
+      guard case .double(let amount) = self.value(object, index, left, .double),
+        case .double(let percent) = self.value(object, index, right, .double)
+      else { return .null }
+      return .double(amount * percent / 100)
+    }
+  }
+
+  private func value(
+    _ object: Int, _ index: Int, _ slot: Int, _ type: ObjectField.FieldType
+  ) -> FieldValue {
+    self.image.arena.removeAll(keepingCapacity: true)
+    let cell = self.readers[object].cell(
+      self.tables[object], index, slot, into: &self.image)
+    switch cell {
+    case .null, .record: return .null
+    case .boolean(let value): return .boolean(value)
+    case .int(let value): return .int(Int64(value))
+    case .double(let value): return .double(value)
+    case .long(let value):
+      switch type {
+      case .date: return .date(value)
+      case .time: return .time(value)
+      default: return .dateTime(value)
+      }
+    case .text(let start, let count):
+      return .text(Self.withLineFeeds(self.image.arena[Int(start)..<Int(start + count)]))
+    }
+  }
+
+  /// The API has LF where events have CR LF.
+  private static func withLineFeeds(_ text: ArraySlice<UInt8>) -> [UInt8] {
+    var result: [UInt8] = []
+    result.reserveCapacity(text.count)
+    for byte in text {
+      if byte == 10, result.last == 13 { result.removeLast() }
+      result.append(byte)
+    }
+    return result
+  }
+}
