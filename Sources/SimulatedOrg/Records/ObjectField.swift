@@ -86,7 +86,7 @@ package struct ObjectDescription: Sendable {
     }
     self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
     self.indexes = Dictionary(
-      self.fields.indices.map { (fields[$0].name.lowercased(), $0) },
+      self.fields.enumerated().map { ($1.name.lowercased(), $0) },
       uniquingKeysWith: { first, _ in first })
   }
 
