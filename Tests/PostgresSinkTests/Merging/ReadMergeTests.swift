@@ -1,0 +1,58 @@
+import Testing
+
+@testable import PostgresSink
+
+@Suite("Reads and events of one record") struct ReadMergeTests {
+  private static func event(
+    _ commit: Int64?, arrived: Int64 = 0, gap: Bool = false
+  ) -> ReadMerge.Event {
+    ReadMerge.Event(commit: commit, arrivedAt: arrived, isGap: gap)
+  }
+
+  @Test(
+    "Events before the stamp less the tolerance are contained, the first later one and all after it are applied"
+  )
+  func prefix() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
+    let events = [14_000, 14_999, 15_000, 14_000, 30_000].map { Self.event($0) }
+    #expect(ReadMerge.firstApplied(read, events) == 2)
+    #expect(ReadMerge.firstApplied(read, Array(events[..<2])) == 2)
+    #expect(ReadMerge.firstApplied(read, [Self.event(nil)] + events) == 0)
+  }
+
+  @Test(
+    "A read settles what its stamp is later than by more than the tolerance, other events after the wait"
+  )
+  func settles() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
+    func settles(_ commit: Int64?, _ arrived: Int64) -> Bool {
+      ReadMerge.settles(read, Self.event(commit, arrived: arrived, gap: true))
+    }
+    #expect(settles(14_999, 100_000))
+    #expect(!settles(15_000, 40_001))
+    #expect(settles(15_000, 40_000))
+    #expect(settles(nil, 40_000))
+    #expect(!settles(nil, 40_001))
+  }
+
+  @Test("Events before a settled gap are not applied, though their time would allow it")
+  func protectionEnds() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
+    let events = [
+      Self.event(18_000, arrived: 21_000), Self.event(19_000, arrived: 22_000, gap: true),
+      Self.event(25_000, arrived: 26_000),
+    ]
+    #expect(ReadMerge.firstApplied(read, events) == 2)
+    let soon = ReadMerge.Read(stamp: 20_000, readAt: 50_000)
+    #expect(ReadMerge.firstApplied(soon, events) == 0)
+  }
+
+  @Test("The newest stamp is the newest read; among equal stamps the later read")
+  func newest() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
+    #expect(ReadMerge.Read(stamp: 21_000, readAt: 90_000).isNewer(than: read))
+    #expect(ReadMerge.Read(stamp: 20_000, readAt: 100_001).isNewer(than: read))
+    #expect(!ReadMerge.Read(stamp: 19_000, readAt: 200_000).isNewer(than: read))
+    #expect(!read.isNewer(than: read))
+  }
+}
