@@ -85,6 +85,8 @@ let package = Package(
       exclude: ["Protos"], swiftSettings: swiftSettings),
     target("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
     target("SalesforceAuth", ["JSON", "HTTPClient"]),
+    // Records by the REST API and Bulk API 2.0.
+    target("SalesforceREST"),
     target("Avro", ["Bytes", "JSON", "Digest"]),
     // 4: how a run is conducted.
     target("Pipeline", ["JSON"]),
@@ -140,6 +142,7 @@ let package = Package(
     tests("DurableFiles"),
     tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
+    tests("SalesforceREST", ["JSON"]),
     tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
     tests("Pipeline", ["JSON", "Checkpoint"]),
     tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),

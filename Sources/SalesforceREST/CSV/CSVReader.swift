@@ -1,0 +1,121 @@
+/// Reads CSV (RFC 4180) as results of Bulk API 2.0 have it: a header, then rows with as many values.
+///
+/// Text comes in pieces of any size, rows go out one at a time, and where the pieces are cut makes
+/// no difference, not even to errors. Values are separated by commas; those in quotes may contain
+/// anything. Rows end with LF or CR LF, the last one also with the text. A byte order mark at the
+/// start is skipped. A quoted and an unquoted empty value are the same.
+///
+/// Nothing is allocated per row or value: values lie in the reader's buffer, doubled quotes undone
+/// in place. The buffer holds what was appended and not yet read as rows, so a caller that reads
+/// rows until `needsBytes` before each `append` needs memory for one incomplete row and one piece.
+public struct CSVReader: ~Copyable {
+  public struct Limits: Sendable {
+    /// The longest row: bytes of the text with all quotes and the row's end.
+    public var rowBytes: Int
+    /// Columns.
+    public var fields: Int
+
+    public init(rowBytes: Int = 32 << 20, fields: Int = 5_000) {
+      precondition(rowBytes > 0 && rowBytes <= Int(Int32.max) && fields > 0)
+      self.rowBytes = rowBytes
+      self.fields = fields
+    }
+  }
+
+  public enum Step: Sendable {
+    /// The first row, which names the columns.
+    case header
+    case row
+    /// `append` or `finish`, then call again.
+    case needsBytes
+    /// Every row was read.
+    case end
+  }
+
+  /// Where in a row `position` is.
+  enum Mode {
+    case byteOrderMark, valueStart, unquoted, quoted, closingQuote, carriageReturn
+  }
+
+  let limits: Limits
+  var buffer: CSVBuffer
+  /// The current row's first byte in the buffer.
+  var rowStart = 0
+  /// The next byte to look at.
+  var position = 0
+  /// The current value without its opening quote.
+  var valueStart = 0
+  /// Where the next byte of a quoted value belongs: behind `position` once a quote was undone.
+  var valueEnd = 0
+  var mode = Mode.byteOrderMark
+  @usableFromInline var extents: [CSVRow.Extent] = []
+  /// Of the header, once it was read.
+  var columnCount: Int?
+  /// The values of a complete row can be read.
+  @usableFromInline var hasRow = false
+  var isFinished = false
+  var failure: CSVError?
+
+  /// The number of complete rows read, with the header.
+  public internal(set) var rowCount = 0
+
+  public init(limits: Limits = Limits()) {
+    self.limits = limits
+    self.buffer = CSVBuffer()
+  }
+
+  /// Adds the next bytes of the text. The row read last is gone.
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    precondition(!self.isFinished, "append after finish")
+    guard self.failure == nil, !bytes.isEmpty else { return }
+    self.forgetRow()
+    // The row is incomplete and as long as a row may be.
+    if self.position == self.buffer.count, self.position - self.rowStart == self.limits.rowBytes {
+      self.failure = self.tooLong()
+      return
+    }
+    let moved = self.buffer.append(bytes, keepingFrom: self.rowStart)
+    self.rowStart -= moved
+    self.position -= moved
+    self.valueStart -= moved
+    self.valueEnd -= moved
+  }
+
+  /// No more bytes follow.
+  public mutating func finish() { self.isFinished = true }
+
+  /// Goes on to the next row. An error is thrown again by every later call.
+  public mutating func next() throws(CSVError) -> Step {
+    if let failure = self.failure { throw failure }
+    self.forgetRow()
+    do throws(CSVError) {
+      return try self.scan()
+    } catch {
+      self.failure = error
+      throw error
+    }
+  }
+
+  /// Lends the row that `next` has just announced.
+  @inlinable
+  public func withRow<Result, Failure: Error>(
+    _ body: (borrowing CSVRow) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    precondition(self.hasRow, "no row to read")
+    let start = self.rowAddress
+    return try self.extents.withUnsafeBufferPointer { extents throws(Failure) in
+      try body(CSVRow(start: start, extents: extents))
+    }
+  }
+
+  @usableFromInline var rowAddress: UnsafeRawPointer {
+    UnsafeRawPointer(self.buffer.start) + self.rowStart
+  }
+
+  private mutating func forgetRow() {
+    guard self.hasRow else { return }
+    self.hasRow = false
+    self.extents.removeAll(keepingCapacity: true)
+    self.rowStart = self.position
+  }
+}

@@ -1,0 +1,34 @@
+/// The values of one row, in the reader's own buffer: lent by `CSVReader.withRow`.
+public struct CSVRow: ~Copyable {
+  /// Where a value is, counted from the start of its row.
+  @usableFromInline struct Extent {
+    @usableFromInline var start: Int
+    @usableFromInline var end: Int
+
+    @inlinable init(start: Int, end: Int) {
+      self.start = start
+      self.end = end
+    }
+  }
+
+  @usableFromInline let start: UnsafeRawPointer
+  @usableFromInline let extents: UnsafeBufferPointer<Extent>
+
+  @inlinable
+  init(start: UnsafeRawPointer, extents: UnsafeBufferPointer<Extent>) {
+    self.start = start
+    self.extents = extents
+  }
+
+  /// The number of values.
+  @inlinable public var count: Int { self.extents.count }
+
+  /// The bytes of a value without its quotes, valid as long as the row is lent.
+  @inlinable
+  public subscript(_ index: Int) -> UnsafeRawBufferPointer {
+    precondition(index >= 0 && index < self.extents.count)
+    let extent = self.extents[index]
+    return UnsafeRawBufferPointer(
+      start: self.start + extent.start, count: extent.end &- extent.start)
+  }
+}
