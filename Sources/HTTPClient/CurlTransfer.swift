@@ -2,18 +2,37 @@ internal import CCurl
 internal import EventLoop
 internal import Glibc
 
+/// Takes what a transfer receives, on the transfer's thread.
+protocol ResponseReceiver: Sendable {
+  /// Called once, before any part of the body, which the response does not have.
+  func take(head: HTTPResponse)
+  /// May block, which holds up the transfer. An error ends it and is thrown by `perform`.
+  func take(body: UnsafeRawBufferPointer) throws
+}
+
 /// One request on its way through libcurl. `perform` runs once, on a thread of its own.
 final class CurlTransfer: @unchecked Sendable {
-  // Guard: only the thread of `perform` touches what it collects; `cancelled` is a lock.
-  private let request: HTTPRequest
-  private let url: HTTPURL
-  private let configuration: HTTPClient.Configuration
-  private let trust: CertificatePaths
+  // Guard: only the thread of `perform` touches what changes; `cancelled` is a lock.
+  enum TimeLimit {
+    case total(Duration)
+    /// See `StallDetector`. Time in which the receiver blocks does not count.
+    case stall(Duration)
+  }
 
+  let request: HTTPRequest
+  let url: HTTPURL
+  let configuration: HTTPClient.Configuration
+  let trust: CertificatePaths
+  let timeLimit: TimeLimit
+  private let receiver: any ResponseReceiver
+
+  private var handle: UnsafeMutableRawPointer?  // CURL *, while `perform` runs
   private var headers: [(name: String, value: String)] = []
   private var headerByteCount = 0
-  private var body: [UInt8] = []
-  private var exceeded: String?
+  private var hasHead = false
+  private var stall: StallDetector?
+  /// Why a callback has ended the transfer.
+  private var failure: (any Error)?
 
   private let cancelled = Lock(false)
 
@@ -22,12 +41,14 @@ final class CurlTransfer: @unchecked Sendable {
 
   init(
     request: HTTPRequest, url: HTTPURL, configuration: HTTPClient.Configuration,
-    trust: CertificatePaths
+    trust: CertificatePaths, timeLimit: TimeLimit, receiver: any ResponseReceiver
   ) {
     self.request = request
     self.url = url
     self.configuration = configuration
     self.trust = trust
+    self.timeLimit = timeLimit
+    self.receiver = receiver
   }
 
   /// Ends the transfer at curl's next progress call, at most a second away. Any thread.
@@ -35,10 +56,15 @@ final class CurlTransfer: @unchecked Sendable {
 
   private var isCancelled: Bool { self.cancelled.withLock { $0 } }
 
-  func perform() throws -> HTTPResponse {
+  /// Returns after the whole body was received.
+  func perform() throws {
     precondition(Self.globalInit == CURLE_OK, "curl_global_init: \(Self.globalInit)")
     guard let handle = curl_easy_init() else { preconditionFailure("curl: out of memory") }
-    defer { curl_easy_cleanup(handle) }
+    self.handle = handle
+    defer {
+      self.handle = nil
+      curl_easy_cleanup(handle)
+    }
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: ccurl_error_size)
     defer { detail.deallocate() }
     detail.initialize(repeating: 0, count: ccurl_error_size)
@@ -48,11 +74,12 @@ final class CurlTransfer: @unchecked Sendable {
     defer { curl_slist_free_all(headerList) }
     try self.check(ccurl_set_list(handle, CURLOPT_HTTPHEADER, headerList))
     self.setCallbacks(handle)
+    if case .stall(let limit) = self.timeLimit {
+      self.stall = StallDetector(limit: limit, start: SuspendingClock.now)
+    }
 
     let result = curl_easy_perform(handle)
-    if let exceeded = self.exceeded {
-      throw HTTPError(.limitExceeded, "\(self.request): \(exceeded)")
-    }
+    if let failure = self.failure { throw failure }
     if result == CURLE_ABORTED_BY_CALLBACK { throw CancellationError() }
     guard result == CURLE_OK else {
       try self.checkFiles(result)
@@ -62,9 +89,7 @@ final class CurlTransfer: @unchecked Sendable {
         curl: result, detail: String(cString: detail), request: self.request,
         connectStatus: connectStatus)
     }
-    var status = 0
-    try self.check(ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status))
-    return HTTPResponse(status: status, headers: self.headers, body: self.body)
+    guard self.hasHead else { throw self.noFinalStatus() }
   }
 
   /// Descriptors may have run out just when libcurl wanted to read certificates, which it does not
@@ -79,90 +104,10 @@ final class CurlTransfer: @unchecked Sendable {
     }
   }
 
-  private func check(_ result: CURLcode) throws(HTTPError) {
+  func check(_ result: CURLcode) throws(HTTPError) {
     guard result == CURLE_OK else {
       throw HTTPError(curl: result, detail: "", request: self.request)
     }
-  }
-
-  private func setOptions(_ handle: UnsafeMutableRawPointer) throws(HTTPError) {
-    try self.check(ccurl_set_http_only(handle))
-    try self.check(ccurl_set_string(handle, CURLOPT_URL, self.request.url))
-    try self.check(ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0))
-    // Time-outs of name resolution use signals otherwise, which belong to the whole process.
-    try self.check(ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1))
-    try self.check(ccurl_set_long(handle, CURLOPT_SSLVERSION, ccurl_tls_1_2))
-    try self.check(
-      ccurl_set_long(
-        handle, CURLOPT_CONNECTTIMEOUT_MS, self.configuration.connectTimeout.inMilliseconds))
-    try self.check(
-      ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, self.configuration.timeout.inMilliseconds))
-    try self.check(ccurl_set_string(handle, CURLOPT_USERAGENT, self.configuration.userAgent))
-    // Empty: every encoding this curl can undo.
-    try self.check(ccurl_set_string(handle, CURLOPT_ACCEPT_ENCODING, ""))
-    try self.check(ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
-    try self.setProxy(handle)
-    if let certificate = self.configuration.certificate {
-      try self.check(ccurl_set_string(handle, CURLOPT_SSLCERT, certificate.file))
-      try self.check(ccurl_set_string(handle, CURLOPT_SSLKEY, certificate.keyFile))
-      // Without it OpenSSL would ask on the terminal for the passphrase of an encrypted key.
-      try self.check(ccurl_set_string(handle, CURLOPT_KEYPASSWD, ""))
-    }
-    if !self.trust.isCurlDefault {
-      // Nil takes the built-in default away.
-      try self.check(ccurl_set_string(handle, CURLOPT_CAINFO, self.trust.file))
-      try self.check(ccurl_set_string(handle, CURLOPT_CAPATH, self.trust.directory))
-    }
-    if self.request.method == .post {
-      try self.check(ccurl_set_long(handle, CURLOPT_POST, 1))
-      try self.check(
-        ccurl_set_offset(
-          handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(self.request.body.count)))
-      var body = self.request.body
-      let result = body.withUnsafeMutableBytes { bytes in
-        // An empty array may have no address, and curl takes null for "read from a callback".
-        bytes.isEmpty
-          ? ccurl_set_string(handle, CURLOPT_COPYPOSTFIELDS, "")
-          : ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress)
-      }
-      try self.check(result)
-    }
-  }
-
-  private func setProxy(_ handle: UnsafeMutableRawPointer) throws(HTTPError) {
-    switch self.configuration.proxy {
-    // A proxy would read what was to stay on this machine.
-    case _ where !self.url.isSecure, .none:
-      try self.check(ccurl_set_string(handle, CURLOPT_PROXY, ""))
-    case .environment: break
-    case .server(let server):
-      try self.check(ccurl_set_string(handle, CURLOPT_PROXY, server.url))
-      // Empty: the exceptions of the environment do not count.
-      try self.check(ccurl_set_string(handle, CURLOPT_NOPROXY, ""))
-      if let user = server.user {
-        try self.check(ccurl_set_long(handle, CURLOPT_PROXYAUTH, ccurl_auth_basic))
-        try self.check(ccurl_set_string(handle, CURLOPT_PROXYUSERNAME, user))
-        try self.check(ccurl_set_string(handle, CURLOPT_PROXYPASSWORD, server.password ?? ""))
-      }
-    }
-  }
-
-  /// - Returns: a list to be freed by the caller.
-  private func makeHeaderList() throws(HTTPError) -> UnsafeMutablePointer<curl_slist>? {
-    // curl asks before it sends a larger body unless told not to; servers answer slowly to that.
-    var list = curl_slist_append(nil, "Expect:")
-    for (name, value) in self.request.headers {
-      let line = "\(name): \(value)"
-      guard !line.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }), !name.isEmpty else {
-        curl_slist_free_all(list)
-        throw HTTPError(
-          .invalidRequest,
-          "\(self.request): header \(name.prefix(40).debugDescription) contains a line break")
-      }
-      // curl takes "Name:" for "do not send", "Name;" for an empty value.
-      list = curl_slist_append(list, value.isEmpty ? "\(name);" : line)
-    }
-    return list
   }
 
   private func setCallbacks(_ handle: UnsafeMutableRawPointer) {
@@ -183,27 +128,69 @@ final class CurlTransfer: @unchecked Sendable {
       let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
       return transfer.take(header: bytes) ? bytes.count : 0
     }
-    ccurl_set_progress(handle) { me, _, _, _, _ in
+    ccurl_set_progress(handle) { me, _, downloaded, _, uploaded in
       guard let me else { return 0 }
-      return Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue().isCancelled ? 1 : 0
+      let transfer = Unmanaged<CurlTransfer>.fromOpaque(me).takeUnretainedValue()
+      return transfer.mayGoOn(bytesSoFar: Int(downloaded + uploaded)) ? 0 : 1
     }
     ccurl_set_long(handle, CURLOPT_NOPROGRESS, 0)
   }
 
-  private func take(body bytes: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.count <= self.configuration.maxBodyBytes - self.body.count else {
-      self.exceeded = "the response has more than \(self.configuration.maxBodyBytes) bytes"
+  private func mayGoOn(bytesSoFar: Int) -> Bool {
+    if self.isCancelled { return false }
+    let received = bytesSoFar + self.headerByteCount
+    if self.stall?.isStalled(byteCount: received, at: SuspendingClock.now) == true {
+      self.failure = HTTPError(
+        .timeout,
+        "\(self.request): the server sent less than one byte per second "
+          + "for \(self.configuration.stallTimeout)")
       return false
     }
-    self.body.append(contentsOf: bytes)
     return true
+  }
+
+  private func take(body bytes: UnsafeRawBufferPointer) -> Bool {
+    guard self.hasHead else {
+      self.failure = self.noFinalStatus()
+      return false
+    }
+    let start = SuspendingClock.now
+    do { try self.receiver.take(body: bytes) } catch {
+      self.failure = error
+      return false
+    }
+    self.stall?.paused(for: SuspendingClock.now - start)
+    return true
+  }
+
+  private func noFinalStatus() -> HTTPError {
+    HTTPError(.connection, "\(self.request): the server did not send a final status")
+  }
+
+  /// The status is final: what interim answers (100 Continue) say is not passed on.
+  private func deliverHead() {
+    guard !self.hasHead, let handle = self.handle else { return }
+    var status = 0
+    // Fails for unknown names only.
+    ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+    guard status >= 200 else { return }
+    self.hasHead = true
+    self.receiver.take(head: HTTPResponse(status: status, headers: self.headers))
   }
 
   private func take(header bytes: UnsafeRawBufferPointer) -> Bool {
     self.headerByteCount += bytes.count
     guard self.headerByteCount <= Self.maxHeaderBytes else {
-      self.exceeded = "the response has more than \(Self.maxHeaderBytes) bytes of headers"
+      self.failure = HTTPError(
+        .limitExceeded,
+        "\(self.request): the response has more than \(Self.maxHeaderBytes) bytes of headers")
       return false
+    }
+    // What follows the body (trailers) is not part of the head.
+    if self.hasHead { return true }
+    if bytes.allSatisfy({ $0 == 10 || $0 == 13 }) {
+      self.deliverHead()
+      return true
     }
     let line = String(decoding: bytes, as: UTF8.self)
     if line.hasPrefix("HTTP/") {
@@ -215,12 +202,5 @@ final class CurlTransfer: @unchecked Sendable {
       self.headers.append((String(line[..<colon]), String(trimmed)))
     }
     return true
-  }
-}
-
-extension Duration {
-  fileprivate var inMilliseconds: Int {
-    let (seconds, attoseconds) = self.components
-    return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
   }
 }

@@ -1,6 +1,6 @@
 internal import EventLoop
 
-/// Small HTTPS requests: logins and REST.
+/// HTTPS requests: logins and REST.
 ///
 /// Each request has a thread and a curl handle of its own, so any number may run at once and none
 /// holds a thread of Swift's pool. Redirects are not followed (a 3xx is an answer), so a secret
@@ -13,20 +13,24 @@ public final class HTTPClient: Sendable {
     public var certificate: Certificate?
     public var proxy = Proxy.environment
     public var connectTimeout: Duration
-    /// For the whole request.
+    /// For the whole request of `send`.
     public var timeout: Duration
-    /// After decompression.
+    /// For `stream`: how long the server may send less than one byte per second. Time in which the
+    /// caller does not take what was received does not count.
+    public var stallTimeout: Duration
+    /// Of `send`, after decompression.
     public var maxBodyBytes: Int
     public var userAgent: String
 
     public init(
       caFile: String? = nil, connectTimeout: Duration = .seconds(15),
-      timeout: Duration = .seconds(60), maxBodyBytes: Int = 16 << 20,
-      userAgent: String = "pubsub-etl"
+      timeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60),
+      maxBodyBytes: Int = 16 << 20, userAgent: String = "pubsub-etl"
     ) {
       self.caFile = caFile
       self.connectTimeout = connectTimeout
       self.timeout = timeout
+      self.stallTimeout = stallTimeout
       self.maxBodyBytes = maxBodyBytes
       self.userAgent = userAgent
     }
@@ -84,14 +88,18 @@ public final class HTTPClient: Sendable {
   ///
   /// Throws `HTTPError`, or `CancellationError` when the task is cancelled (within a second).
   public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-    let url = try HTTPURL(checking: request)
-    let transfer = CurlTransfer(
-      request: request, url: url, configuration: self.configuration, trust: self.trust)
+    let collector = ResponseCollector(request, maxBodyBytes: self.configuration.maxBodyBytes)
+    let transfer = try self.transfer(
+      request, .total(self.configuration.timeout), receiver: collector)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         do {
           try Thread.detach(name: "https") {
-            continuation.resume(with: Result { try transfer.perform() })
+            continuation.resume(
+              with: Result {
+                try transfer.perform()
+                return collector.response
+              })
           }
         } catch {
           continuation.resume(throwing: HTTPError(.system, "\(request): \(error)"))
@@ -100,5 +108,42 @@ public final class HTTPClient: Sendable {
     } onCancel: {
       transfer.cancel()
     }
+  }
+
+  /// Sends the request and returns the answer, whatever its status, as soon as its headers are
+  /// there. The body, of any size, is received as the caller asks for it.
+  ///
+  /// Throws as `send`. Of the configuration, `stallTimeout` counts instead of `timeout` and
+  /// `maxBodyBytes`.
+  public func stream(_ request: HTTPRequest) async throws -> HTTPBodyStream {
+    try await self.stream(request, through: BodyQueue())
+  }
+
+  func stream(_ request: HTTPRequest, through queue: BodyQueue) async throws -> HTTPBodyStream {
+    let transfer = try self.transfer(
+      request, .stall(self.configuration.stallTimeout), receiver: queue)
+    let response = try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        queue.expectHead(continuation)
+        do {
+          try Thread.detach(name: HTTPBodyStream.threadName) {
+            queue.end(Result { try transfer.perform() })
+          }
+        } catch {
+          queue.end(.failure(HTTPError(.system, "\(request): \(error)")))
+        }
+      }
+    } onCancel: {
+      transfer.cancel()
+    }
+    return HTTPBodyStream(response: response, queue: queue, transfer: transfer)
+  }
+
+  private func transfer(
+    _ request: HTTPRequest, _ timeLimit: CurlTransfer.TimeLimit, receiver: any ResponseReceiver
+  ) throws(HTTPError) -> CurlTransfer {
+    CurlTransfer(
+      request: request, url: try HTTPURL(checking: request), configuration: self.configuration,
+      trust: self.trust, timeLimit: timeLimit, receiver: receiver)
   }
 }

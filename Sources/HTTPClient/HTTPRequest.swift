@@ -6,12 +6,14 @@ public struct HTTPRequest: Sendable {
   public enum Method: String, Sendable {
     case get = "GET"
     case post = "POST"
+    case patch = "PATCH"
+    case delete = "DELETE"
   }
 
   public var method: Method
   public var url: String
   public var headers: [(name: String, value: String)]
-  /// Sent with `POST` only.
+  /// Sent with `POST` and `PATCH` only.
   public var body: [UInt8]
 
   public init(

@@ -5,7 +5,13 @@ GET  /status/<code>   that status
 GET  /bytes/<count>   a body of that many bytes, gzip-compressed
 GET  /hang            no answer at all
 GET  /cut             a body shorter than announced
+GET  /cut-chunks      a body in chunks, the second of which is cut in the middle
 GET  /garbage         bytes that are no HTTP
+GET  /switch          status 101, which nobody asked for, and bytes
+GET  /pattern/<count> a body of that many bytes: 0 to 250, over and over
+GET  /sent            how many bytes of patterns were sent by all requests so far
+GET  /stall           the first 5 bytes of a longer body, then nothing
+GET  /drip/<count>    a body of that many bytes, in chunks of one byte, 50 a second
 ANY  other            method, headers and body of the request as JSON
 """
 
@@ -15,7 +21,12 @@ import os
 import ssl
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+PATTERN = bytes(range(251)) * 256
+sent = 0
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -33,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        kind, _, value = self.path[1:].partition("/")
+        kind, _, value = self.path[1:].partition("?")[0].partition("/")
         if kind == "status":
             self.answer(int(value), b"", [("Location", "/elsewhere")])
         elif kind == "bytes":
@@ -46,6 +57,29 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"12345")
             self.close_connection = True
+        elif kind == "cut-chunks":
+            self.chunks()
+            self.wfile.write(b"5\r\n12345\r\n7\r\n678")
+            self.close_connection = True
+        elif kind == "switch":
+            self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + b"x" * 1_000_000)
+            self.close_connection = True
+        elif kind == "pattern":
+            self.pattern(int(value))
+        elif kind == "sent":
+            self.answer(200, str(sent).encode())
+        elif kind == "stall":
+            self.send_response(200)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+            self.wfile.write(b"12345")
+            threading.Event().wait()
+        elif kind == "drip":
+            self.chunks()
+            for _ in range(int(value)):
+                self.wfile.write(b"1\r\nx\r\n")
+                time.sleep(0.02)
+            self.wfile.write(b"0\r\nX-Trailer: late\r\n\r\n")
         elif kind == "garbage":
             self.wfile.write(b"\x00\x01 no HTTP\r\n\r\n")
             self.close_connection = True
@@ -54,6 +88,29 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.echo()
+
+    do_PATCH = do_POST
+    do_DELETE = do_POST
+
+    def chunks(self):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def pattern(self, count):
+        global sent
+        self.send_response(200)
+        self.send_header("Content-Length", str(count))
+        self.end_headers()
+        while count > 0:
+            piece = PATTERN[:count]
+            try:
+                self.wfile.write(piece)
+            except OSError:
+                self.close_connection = True
+                return
+            sent += len(piece)
+            count -= len(piece)
 
     def echo(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

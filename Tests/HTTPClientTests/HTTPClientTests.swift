@@ -36,11 +36,31 @@ struct HTTPClientTests {
     let text = String(decoding: response.body, as: UTF8.self)
     #expect(text.contains(#""x-one": "1""#))
     #expect(text.contains(#""x-none": """#))
+    #expect(text.contains(#""accept-encoding": "gzip""#))
   }
 
   @Test func postsAnEmptyBody() async throws {
     let response = try await HTTPClient().send(HTTPRequest(.post, self.url("/")))
     #expect(String(decoding: response.body, as: UTF8.self).contains(#""content-length": "0""#))
+  }
+
+  @Test(arguments: [HTTPRequest.Method.post, .patch])
+  func sendsABody(method: HTTPRequest.Method) async throws {
+    let response = try await HTTPClient().send(
+      HTTPRequest(method, self.url("/"), body: Array("{}".utf8)))
+    let text = String(decoding: response.body, as: UTF8.self)
+    #expect(text.contains(#""method": "\#(method.rawValue)""#))
+    #expect(text.contains(#""body": "{}""#))
+    #expect(text.contains(#""content-length": "2""#))
+  }
+
+  @Test func deletesWithoutABody() async throws {
+    let response = try await HTTPClient().send(
+      HTTPRequest(.delete, self.url("/jobs/1"), body: Array("not sent".utf8)))
+    let text = String(decoding: response.body, as: UTF8.self)
+    #expect(text.contains(#""method": "DELETE""#))
+    #expect(text.contains(#""path": "/jobs/1""#))
+    #expect(text.contains(#""body": """#))
   }
 
   @Test(arguments: [204, 301, 302, 400, 401, 404, 500, 503])

@@ -1,0 +1,50 @@
+import Testing
+
+@testable import HTTPClient
+
+struct StallDetectorTests {
+  let start = SuspendingClock.now
+
+  /// Whether the transfer stalls at one of the moments: seconds from the start, bytes so far.
+  func stalls(_ moments: [(Int, Int)], pauses: [Int: Int] = [:]) -> Int? {
+    var detector = StallDetector(limit: .seconds(60), start: self.start)
+    for (second, byteCount) in moments {
+      if let pause = pauses[second] { detector.paused(for: .seconds(pause)) }
+      if detector.isStalled(byteCount: byteCount, at: self.start + .seconds(second)) {
+        return second
+      }
+    }
+    return nil
+  }
+
+  @Test func silenceStallsAfterTheLimit() {
+    #expect(self.stalls((0...100).map { ($0, 0) }) == 60)
+  }
+
+  @Test func oneBytePerSecondIsEnough() {
+    #expect(self.stalls((0...1000).map { ($0, $0) }) == nil)
+  }
+
+  @Test func lessThanOneBytePerSecondIsNot() {
+    #expect(self.stalls((0...1000).map { ($0, $0 / 2) }) == 60)
+  }
+
+  @Test func aFastStartDoesNotMakeUpForSilence() {
+    #expect(self.stalls((0...1000).map { ($0, min($0, 100) * 1_000_000) }) == 160)
+  }
+
+  @Test func timeInWhichTheConsumerWaitsDoesNotCount() {
+    let moments = [(10, 600), (50, 610), (1050, 620), (1060, 630), (1080, 640)]
+    #expect(self.stalls(moments) == 1050)
+    #expect(self.stalls(moments, pauses: [1050: 1000]) == 1080)
+  }
+
+  @Test func aLimitBelowASecondNeedsOneByte() {
+    var detector = StallDetector(limit: .milliseconds(100), start: self.start)
+    let moments = [(99, 0), (100, 1), (199, 1), (200, 1)]
+    let stalls = moments.map { milliseconds, byteCount in
+      detector.isStalled(byteCount: byteCount, at: self.start + .milliseconds(milliseconds))
+    }
+    #expect(stalls == [false, false, false, true])
+  }
+}
