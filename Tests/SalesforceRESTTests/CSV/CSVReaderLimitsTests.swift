@@ -1,5 +1,6 @@
-import SalesforceREST
 import Testing
+
+@testable import SalesforceREST
 
 struct CSVReaderLimitsTests {
   /// The limit counts the whole row as it is in the text.
@@ -37,6 +38,8 @@ struct CSVReaderLimitsTests {
     }
     #expect(try reader.next() == .needsBytes)
     piece.withUnsafeBytes { reader.append($0) }
+    let held = reader.buffer.count
+    #expect(held == 1 << 20)
     let error = #expect(throws: CSVError.self) { try reader.next() }
     #expect(error?.code == .limitExceeded)
     #expect(error?.byteOffset == 1 << 20)
