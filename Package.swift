@@ -86,7 +86,7 @@ let package = Package(
     target("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
     target("SalesforceAuth", ["JSON", "HTTPClient"]),
     // Records by the REST API and Bulk API 2.0.
-    target("SalesforceREST"),
+    target("SalesforceREST", ["JSON", "HTTPClient", "EventLoop"]),
     target("Avro", ["Bytes", "JSON", "Digest"]),
     // 4: how a run is conducted.
     target("Pipeline", ["JSON"]),
@@ -142,7 +142,7 @@ let package = Package(
     tests("DurableFiles"),
     tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
-    tests("SalesforceREST", ["JSON"]),
+    tests("SalesforceREST", ["JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
     tests("Pipeline", ["JSON", "Checkpoint"]),
     tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),

@@ -42,20 +42,20 @@ enum BulkEndpoint {
         return HTTPResponse(status: 204, headers: [], body: Data())
       }
     case ("GET", 2) where path[1] == "results": return self.results(request, id: path[0])
-    default: throw RESTError("NOT_FOUND", "The requested resource does not exist", status: 404)
+    default: throw APIRefusal("NOT_FOUND", "The requested resource does not exist", status: 404)
     }
   }
 
-  private static func job(_ request: HTTPRequest) throws -> BulkJob.Request {
+  private static func job(_ request: HTTPRequest) throws -> QueryJob.Request {
     guard let wanted = try? JSONDecoder().decode(Creation.self, from: request.body) else {
-      throw RESTError("API_ERROR", "Value does not match expected type at [line:1, column:1]")
+      throw APIRefusal("API_ERROR", "Value does not match expected type at [line:1, column:1]")
     }
     guard ["query", "queryAll"].contains(wanted.operation),
       wanted.contentType ?? "CSV" == "CSV",
       let delimiter = Self.delimiters[wanted.columnDelimiter ?? "COMMA"],
       ["LF", "CRLF"].contains(wanted.lineEnding ?? "LF")
-    else { throw RESTError("API_ERROR", "Unsupported operation, content type or delimiter") }
-    return BulkJob.Request(
+    else { throw APIRefusal("API_ERROR", "Unsupported operation, content type or delimiter") }
+    return QueryJob.Request(
       statement: wanted.query, withDeleted: wanted.operation == "queryAll", delimiter: delimiter,
       isWindows: wanted.lineEnding == "CRLF", version: DataAPI.version)
   }
@@ -73,7 +73,7 @@ enum BulkEndpoint {
     }
   }
 
-  private static func json(_ job: BulkJob, of api: DataAPI) -> String {
+  private static func json(_ job: QueryJob, of api: DataAPI) -> String {
     let delimiter = Self.delimiters.first { $0.value == job.request.delimiter }?.key ?? "COMMA"
     var members = [
       "\"id\":\"\(job.id)\"", "\"operation\":\"\(job.request.withDeleted ? "queryAll" : "query")\"",

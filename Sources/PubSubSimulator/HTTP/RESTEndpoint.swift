@@ -27,13 +27,13 @@ struct RESTEndpoint: Sendable {
       self.server.tokens.isValid(String(authorization.dropFirst(7)), at: now)
     else {
       return Self.refuse(
-        RESTError("INVALID_SESSION_ID", "Session expired or invalid", status: 401), at: now)
+        APIRefusal("INVALID_SESSION_ID", "Session expired or invalid", status: 401), at: now)
     }
     do {
       let call = try Self.call(request)
       return try await self.server.onLoop { server in
         guard let api = server.org.dataAPI else {
-          throw RESTError(
+          throw APIRefusal(
             "API_DISABLED_FOR_ORG", "The REST API is not enabled for this Organization.",
             status: 403)
         }
@@ -42,30 +42,30 @@ struct RESTEndpoint: Sendable {
         do {
           try api.begin(at: now)
           if case .status(let status, let code, let message) = fault {
-            throw RESTError(code, message, status: status)
+            throw APIRefusal(code, message, status: status)
           }
           if case .job(let jobFault) = fault { api.nextJobFault = jobFault }
           response = try call.answer(api, now)
-        } catch let error as RESTError {
+        } catch let error as APIRefusal {
           response = Self.refuse(error, at: now)
         }
         response.headers.append(("Sforce-Limit-Info", api.usage))
         return fault.map { response.suffering($0) } ?? response
       }
-    } catch let error as RESTError {
+    } catch let error as APIRefusal {
       return Self.refuse(error, at: now)
     } catch {
       return .text("<html><body>Internal Server Error</body></html>", status: 500)
     }
   }
 
-  static func refuse(_ error: RESTError, at now: Int64) -> HTTPResponse {
+  static func refuse(_ error: APIRefusal, at now: Int64) -> HTTPResponse {
     .json(
       "[{\"message\":\(JSONText.string(error.message)),\"errorCode\":\"\(error.code)\"}]",
       status: error.status, date: now)
   }
 
-  private static let notFound = RESTError(
+  private static let notFound = APIRefusal(
     "NOT_FOUND", "The requested resource does not exist", status: 404)
 
   /// The call that method and path mean.
@@ -99,7 +99,7 @@ struct RESTEndpoint: Sendable {
 
   private static func query(_ request: HTTPRequest, withDeleted: Bool) throws -> Call {
     guard let text = request.query["q"], !text.isEmpty else {
-      throw RESTError("MALFORMED_QUERY", "The query is missing")
+      throw APIRefusal("MALFORMED_QUERY", "The query is missing")
     }
     let options = request.headers["sforce-query-options"] ?? ""
     let size = options.split(separator: "=").last.flatMap { Int($0) }
@@ -115,7 +115,7 @@ struct RESTEndpoint: Sendable {
 
   private static func retrieve(_ request: HTTPRequest, object: String) throws -> Call {
     guard let wanted = try? JSONDecoder().decode(Retrieval.self, from: request.body) else {
-      throw RESTError("JSON_PARSER_ERROR", "The HTTP entity body is not valid")
+      throw APIRefusal("JSON_PARSER_ERROR", "The HTTP entity body is not valid")
     }
     return Call(kind: .retrieve) { api, now in
       .json(try api.retrieve(object, ids: wanted.ids, fields: wanted.fields), date: now)

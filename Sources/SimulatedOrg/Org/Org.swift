@@ -60,7 +60,7 @@ package final class Org {
       readers: publisher.generator.readers, delay: configuration.visibilityDelay,
       unsharedShare: configuration.unshared, hiddenFields: Set(configuration.hiddenFields))
     publisher.showRecords(in: store, existing: existing, before: start)
-    let jobs = try BulkJobs(
+    let jobs = try QueryJobs(
       store: store, directory: configuration.stateDirectory ?? "/tmp", seed: configuration.seed,
       queueTime: configuration.bulkQueueTime, rowsPerSecond: configuration.bulkRate)
     return DataAPI(store: store, jobs: jobs, callLimit: configuration.callLimit)

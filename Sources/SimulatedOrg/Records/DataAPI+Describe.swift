@@ -10,7 +10,7 @@ extension DataAPI {
   }
 
   /// `GET /sobjects/X/describe`
-  package func describe(_ name: String) throws(RESTError) -> String {
+  package func describe(_ name: String) throws(APIRefusal) -> String {
     let object = self.store.objects[try self.object(name)]
     let fields = object.fields.map { field in
       "{\"name\":\"\(field.name)\",\"label\":\"\(field.name)\",\"type\":\"\(field.type.rawValue)\","

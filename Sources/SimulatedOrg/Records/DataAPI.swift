@@ -6,7 +6,7 @@ package final class DataAPI {
   package static let version = "66.0"
 
   package let store: RecordStore
-  package let jobs: BulkJobs
+  package let jobs: QueryJobs
   package private(set) var callCount = 0
   private let callLimit: Int
   private var faults: [RESTFault] = []
@@ -25,7 +25,7 @@ package final class DataAPI {
 
   private static let cursorLifetime: Int64 = 2 * 86_400_000
 
-  init(store: RecordStore, jobs: BulkJobs, callLimit: Int) {
+  init(store: RecordStore, jobs: QueryJobs, callLimit: Int) {
     self.store = store
     self.jobs = jobs
     self.callLimit = callLimit
@@ -39,7 +39,7 @@ package final class DataAPI {
     try self.jobs.advance(to: now)
     self.callCount += 1
     guard self.callCount <= self.callLimit else {
-      throw RESTError("REQUEST_LIMIT_EXCEEDED", "TotalRequests Limit exceeded.", status: 403)
+      throw APIRefusal("REQUEST_LIMIT_EXCEEDED", "TotalRequests Limit exceeded.", status: 403)
     }
   }
 
@@ -61,7 +61,8 @@ package final class DataAPI {
     return fault.action
   }
 
-  package func createJob(_ request: BulkJob.Request, at now: Int64) throws(RESTError) -> BulkJob {
+  package func createJob(_ request: QueryJob.Request, at now: Int64) throws(APIRefusal) -> QueryJob
+  {
     defer { self.nextJobFault = nil }
     return try self.jobs.create(request, fault: self.nextJobFault, at: now)
   }
@@ -71,7 +72,7 @@ package final class DataAPI {
   /// - Parameter batchSize: rows per page, as the client wishes.
   package func query(
     _ text: String, withDeleted: Bool, batchSize: Int?, at now: Int64
-  ) throws(RESTError) -> [UInt8] {
+  ) throws(APIRefusal) -> [UInt8] {
     let query = try self.store.query(text)
     let matches = self.store.matches(query, withDeleted: withDeleted)
     if query.countsOnly {
@@ -93,11 +94,11 @@ package final class DataAPI {
     return self.page(of: cursor, id: id, from: 0)
   }
 
-  package func queryMore(_ locator: String, at now: Int64) throws(RESTError) -> [UInt8] {
+  package func queryMore(_ locator: String, at now: Int64) throws(APIRefusal) -> [UInt8] {
     let parts = locator.split(separator: "-", maxSplits: 1)
     guard parts.count == 2, let cursor = self.cursors[String(parts[0])], let start = Int(parts[1]),
       cursor.expiresAt > now, (1..<cursor.matches.count).contains(start)
-    else { throw RESTError("INVALID_QUERY_LOCATOR", "invalid query locator") }
+    else { throw APIRefusal("INVALID_QUERY_LOCATOR", "invalid query locator") }
     return self.page(of: cursor, id: String(parts[0]), from: start)
   }
 
@@ -124,14 +125,14 @@ package final class DataAPI {
   /// `POST /composite/sobjects/X`: records in the order of the IDs, null for those that are not found.
   package func retrieve(
     _ name: String, ids: [String], fields names: [String]
-  ) throws(RESTError) -> [UInt8] {
+  ) throws(APIRefusal) -> [UInt8] {
     let object = try self.object(name)
     guard ids.count <= 2000 else {
-      throw RESTError(
+      throw APIRefusal(
         "EXCEEDED_ID_LIMIT",
         "record limit reached. cannot submit more than 2000 records in this call")
     }
-    var fields: [ObjectField] = []
+    var fields: [OrgField] = []
     for name in names {
       let description = self.store.objects[object]
       guard let index = description.index(of: name) else {
@@ -143,7 +144,7 @@ package final class DataAPI {
     for (place, id) in ids.enumerated() {
       if place > 0 { bytes.append(UInt8(ascii: ",")) }
       guard id.utf8.count == 18 || id.utf8.count == 15 else {
-        throw RESTError("MALFORMED_ID", "malformed id \(id.prefix(20))")
+        throw APIRefusal("MALFORMED_ID", "malformed id \(id.prefix(20))")
       }
       guard let index = self.store.index(object, of: Array(id.utf8)),
         self.store.isVisible(object, index, withDeleted: false)
@@ -157,9 +158,9 @@ package final class DataAPI {
     return bytes
   }
 
-  package func object(_ name: String) throws(RESTError) -> Int {
+  package func object(_ name: String) throws(APIRefusal) -> Int {
     guard let object = self.store.object(named: name) else {
-      throw RESTError("NOT_FOUND", "The requested resource does not exist", status: 404)
+      throw APIRefusal("NOT_FOUND", "The requested resource does not exist", status: 404)
     }
     return object
   }

@@ -1,6 +1,6 @@
 /// Queries over what can be seen.
 extension RecordStore {
-  package func query(_ text: String) throws(RESTError) -> SOQLQuery {
+  package func query(_ text: String) throws(APIRefusal) -> SOQLQuery {
     try SOQLParser.query(text, in: self)
   }
 
@@ -69,7 +69,7 @@ extension RecordStore {
   }
 
   /// IDs are compared as they are, other texts without case.
-  private static func isSame(_ left: [UInt8], _ right: [UInt8], _ field: ObjectField) -> Bool {
+  private static func isSame(_ left: [UInt8], _ right: [UInt8], _ field: OrgField) -> Bool {
     if field.type == .id || field.type == .reference { return left == right }
     return String(decoding: left, as: UTF8.self).lowercased()
       == String(decoding: right, as: UTF8.self).lowercased()
@@ -77,7 +77,7 @@ extension RecordStore {
 
   private static func holds(
     _ value: FieldValue, _ comparison: SOQLQuery.Comparison, _ literal: SOQLQuery.Literal,
-    _ field: ObjectField
+    _ field: OrgField
   ) -> Bool {
     switch (value, literal) {
     case (.null, .null): return comparison == .equal
@@ -139,7 +139,7 @@ extension RecordStore {
 
   /// A record as JSON, with `attributes`.
   package func appendJSON(
-    _ object: Int, _ index: Int, fields: [ObjectField], version: String, to bytes: inout [UInt8]
+    _ object: Int, _ index: Int, fields: [OrgField], version: String, to bytes: inout [UInt8]
   ) {
     let name = self.objects[object].name
     let id = String(decoding: self.record(object, index).id, as: UTF8.self)
@@ -173,7 +173,7 @@ extension RecordStore {
 
   /// The header line of a Bulk result.
   package static func csvHeader(
-    _ fields: [ObjectField], delimiter: UInt8, lineEnd: [UInt8]
+    _ fields: [OrgField], delimiter: UInt8, lineEnd: [UInt8]
   )
     -> [UInt8]
   {
@@ -186,7 +186,7 @@ extension RecordStore {
   }
 
   package func appendCSV(
-    _ object: Int, _ index: Int, fields: [ObjectField], delimiter: UInt8, lineEnd: [UInt8],
+    _ object: Int, _ index: Int, fields: [OrgField], delimiter: UInt8, lineEnd: [UInt8],
     to bytes: inout [UInt8]
   ) {
     for (place, field) in fields.enumerated() {

@@ -10,7 +10,7 @@ package final class RecordStore {
     var state: RecordTable.State
   }
 
-  package let objects: [ObjectDescription]
+  package let objects: [OrgObject]
   private let readers: [RecordReader]
   private var tables: [RecordTable]
   private var pending: [Pending] = []
@@ -23,7 +23,7 @@ package final class RecordStore {
   /// - Parameter delay: milliseconds after which a change can be seen.
   init(readers: [RecordReader], delay: Int64, unsharedShare: Double, hiddenFields: Set<String>) {
     self.readers = readers
-    self.objects = readers.map { ObjectDescription($0.model, hidden: hiddenFields) }
+    self.objects = readers.map { OrgObject($0.model, hidden: hiddenFields) }
     self.tables = readers.map { RecordTable(slotCount: $0.model.slots.count) }
     self.delay = delay
     self.unsharedShare = unsharedShare
@@ -83,7 +83,7 @@ package final class RecordStore {
     return index
   }
 
-  func value(_ object: Int, _ index: Int, _ field: ObjectField) -> FieldValue {
+  func value(_ object: Int, _ index: Int, _ field: OrgField) -> FieldValue {
     let record = self.tables[object].records[index]
     switch field.source {
     case .id: return .text(record.id)
@@ -113,7 +113,7 @@ package final class RecordStore {
   }
 
   private func value(
-    _ object: Int, _ index: Int, _ slot: Int, _ type: ObjectField.FieldType
+    _ object: Int, _ index: Int, _ slot: Int, _ type: OrgField.FieldType
   ) -> FieldValue {
     self.image.arena.removeAll(keepingCapacity: true)
     let cell = self.readers[object].cell(

@@ -12,7 +12,7 @@ enum SOQLToken: Equatable {
 }
 
 enum SOQLLexer {
-  static func tokens(of text: String) throws(RESTError) -> [SOQLToken] {
+  static func tokens(of text: String) throws(APIRefusal) -> [SOQLToken] {
     var bytes = Array(text.utf8)[...]
     var tokens: [SOQLToken] = []
     while let byte = bytes.first {
@@ -50,7 +50,7 @@ enum SOQLLexer {
     return tokens
   }
 
-  private static func string(_ bytes: inout ArraySlice<UInt8>) throws(RESTError) -> [UInt8] {
+  private static func string(_ bytes: inout ArraySlice<UInt8>) throws(APIRefusal) -> [UInt8] {
     var text: [UInt8] = []
     bytes.removeFirst()
     while let byte = bytes.popFirst() {
@@ -71,7 +71,7 @@ enum SOQLLexer {
   }
 
   /// A number, `2026-02-17`, or `2026-02-17T04:03:15Z` with a zone.
-  private static func numeric(_ bytes: inout ArraySlice<UInt8>) throws(RESTError) -> SOQLToken {
+  private static func numeric(_ bytes: inout ArraySlice<UInt8>) throws(APIRefusal) -> SOQLToken {
     let word = bytes.prefix { !" \t\r\n),(".utf8.contains($0) }
     bytes = bytes[word.endIndex...]
     let text = String(decoding: word, as: UTF8.self)

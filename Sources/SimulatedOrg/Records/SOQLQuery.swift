@@ -1,8 +1,8 @@
 /// A SOQL statement over one object: the subset of contract/rest.md section 10.
 package struct SOQLQuery: Sendable {
   indirect enum Condition: Sendable {
-    case compare(ObjectField, Comparison, Literal)
-    case isOneOf(ObjectField, Set<[UInt8]>)
+    case compare(OrgField, Comparison, Literal)
+    case isOneOf(OrgField, Set<[UInt8]>)
     case and(Condition, Condition)
     case or(Condition, Condition)
     case not(Condition)
@@ -32,8 +32,8 @@ package struct SOQLQuery: Sendable {
   }
 
   enum Column: Sendable {
-    case field(ObjectField)
-    case aggregate(Aggregate, ObjectField, alias: String)
+    case field(OrgField)
+    case aggregate(Aggregate, OrgField, alias: String)
   }
 
   package var object: Int
@@ -41,14 +41,14 @@ package struct SOQLQuery: Sendable {
   /// `COUNT()`: the number alone.
   package var countsOnly = false
   var condition: Condition?
-  var order: (field: ObjectField, isDescending: Bool)?
+  var order: (field: OrgField, isDescending: Bool)?
   package var limit: Int?
   package var offset = 0
 
   package var isAggregate: Bool {
     self.columns.contains { if case .aggregate = $0 { true } else { false } }
   }
-  package var fields: [ObjectField] {
+  package var fields: [OrgField] {
     self.columns.compactMap { if case .field(let field) = $0 { field } else { nil } }
   }
 }
@@ -59,9 +59,10 @@ struct SOQLParser {
   private let store: RecordStore
   private var object = 0
 
-  static func query(_ text: String, in store: RecordStore) throws(RESTError) -> SOQLQuery {
+  static func query(_ text: String, in store: RecordStore) throws(APIRefusal) -> SOQLQuery {
     guard text.utf8.count <= 100_000 else {
-      throw RESTError("MALFORMED_QUERY", "SOQL statements cannot be longer than 100000 characters.")
+      throw APIRefusal(
+        "MALFORMED_QUERY", "SOQL statements cannot be longer than 100000 characters.")
     }
     var parser = SOQLParser(tokens: try SOQLLexer.tokens(of: text)[...], store: store)
     return try parser.statement()
@@ -71,7 +72,7 @@ struct SOQLParser {
     (self.tokens, self.store) = (tokens, store)
   }
 
-  private mutating func statement() throws(RESTError) -> SOQLQuery {
+  private mutating func statement() throws(APIRefusal) -> SOQLQuery {
     try self.expect("SELECT")
     // The object is known only after the columns.
     let start = self.tokens
@@ -102,14 +103,14 @@ struct SOQLParser {
     if self.take("OFFSET") {
       query.offset = try self.count()
       guard query.offset <= 2000 else {
-        throw RESTError("NUMBER_OUTSIDE_VALID_RANGE", "Maximum SOQL offset allowed is 2000")
+        throw APIRefusal("NUMBER_OUTSIDE_VALID_RANGE", "Maximum SOQL offset allowed is 2000")
       }
     }
     guard self.tokens.isEmpty else { throw .malformed("unexpected token: \(self.shown)") }
     return query
   }
 
-  private mutating func readColumns(into query: inout SOQLQuery) throws(RESTError) {
+  private mutating func readColumns(into query: inout SOQLQuery) throws(APIRefusal) {
     repeat {
       let name = try self.name()
       guard let aggregate = SOQLQuery.Aggregate(rawValue: name.uppercased()),
@@ -140,19 +141,19 @@ struct SOQLParser {
     }
   }
 
-  private mutating func alternatives() throws(RESTError) -> SOQLQuery.Condition {
+  private mutating func alternatives() throws(APIRefusal) -> SOQLQuery.Condition {
     var left = try self.conjunction()
     while self.take("OR") { left = .or(left, try self.conjunction()) }
     return left
   }
 
-  private mutating func conjunction() throws(RESTError) -> SOQLQuery.Condition {
+  private mutating func conjunction() throws(APIRefusal) -> SOQLQuery.Condition {
     var left = try self.term()
     while self.take("AND") { left = .and(left, try self.term()) }
     return left
   }
 
-  private mutating func term() throws(RESTError) -> SOQLQuery.Condition {
+  private mutating func term() throws(APIRefusal) -> SOQLQuery.Condition {
     if self.take("NOT") { return .not(try self.term()) }
     if self.takeSymbol("(") {
       let condition = try self.alternatives()
@@ -161,7 +162,7 @@ struct SOQLParser {
     }
     let field = try self.field(try self.name())
     guard !field.isLong, !field.type.isCompound else {
-      throw RESTError(
+      throw APIRefusal(
         "INVALID_FIELD", "field '\(field.name)' can not be filtered in a query call")
     }
     if self.take("NOT") {
@@ -175,7 +176,7 @@ struct SOQLParser {
     return .compare(field, comparison, try self.literal(field))
   }
 
-  private mutating func list() throws(RESTError) -> Set<[UInt8]> {
+  private mutating func list() throws(APIRefusal) -> Set<[UInt8]> {
     try self.expectSymbol("(")
     var texts: Set<[UInt8]> = []
     repeat {
@@ -188,7 +189,7 @@ struct SOQLParser {
     return texts
   }
 
-  private mutating func literal(_ field: ObjectField) throws(RESTError) -> SOQLQuery.Literal {
+  private mutating func literal(_ field: OrgField) throws(APIRefusal) -> SOQLQuery.Literal {
     let type = field.type
     let literal: SOQLQuery.Literal
     switch self.tokens.popFirst() {
@@ -209,14 +210,14 @@ struct SOQLParser {
     return literal
   }
 
-  private static func mismatch(_ field: ObjectField) -> RESTError {
-    RESTError(
+  private static func mismatch(_ field: OrgField) -> APIRefusal {
+    APIRefusal(
       "INVALID_FIELD",
       "value of filter criterion for field '\(field.name)' must be of type "
         + "\(field.type.rawValue) and should be enclosed in quotes only if it is a text")
   }
 
-  private func field(_ name: String) throws(RESTError) -> ObjectField {
+  private func field(_ name: String) throws(APIRefusal) -> OrgField {
     let object = self.store.objects[self.object]
     guard let index = object.index(of: name) else {
       throw .unknownField(name, of: object.name)
@@ -228,14 +229,14 @@ struct SOQLParser {
 
   private var shown: String { self.tokens.first.map { "\($0)" } ?? "<EOF>" }
 
-  private mutating func name() throws(RESTError) -> String {
+  private mutating func name() throws(APIRefusal) -> String {
     guard case .name(let name) = self.tokens.popFirst() else {
       throw .malformed("unexpected token: a name is expected")
     }
     return name
   }
 
-  private mutating func count() throws(RESTError) -> Int {
+  private mutating func count() throws(APIRefusal) -> Int {
     guard case .number(let number) = self.tokens.popFirst(), number >= 0, number <= 1e9 else {
       throw .malformed("a number is expected after LIMIT or OFFSET")
     }
@@ -250,7 +251,7 @@ struct SOQLParser {
     return true
   }
 
-  private mutating func expect(_ keyword: String) throws(RESTError) {
+  private mutating func expect(_ keyword: String) throws(APIRefusal) {
     guard self.take(keyword) else {
       throw .malformed("unexpected token: \(self.shown); expected \(keyword)")
     }
@@ -262,7 +263,7 @@ struct SOQLParser {
     return true
   }
 
-  private mutating func expectSymbol(_ symbol: String) throws(RESTError) {
+  private mutating func expectSymbol(_ symbol: String) throws(APIRefusal) {
     guard self.takeSymbol(symbol) else {
       throw .malformed("unexpected token: \(self.shown); expected \(symbol)")
     }

@@ -1,5 +1,5 @@
 /// A field as describe, SOQL and Bulk know it (contract/rest.md section 3).
-package struct ObjectField: Sendable {
+package struct OrgField: Sendable {
   /// Names as in describe.
   package enum FieldType: String, Sendable {
     case id, string, textarea, picklist, multipicklist, phone, email, url, reference
@@ -54,10 +54,10 @@ package struct ObjectField: Sendable {
 }
 
 /// An object as the REST API has it: fields of its events, under the names of SOQL, and more.
-package struct ObjectDescription: Sendable {
+package struct OrgObject: Sendable {
   package let name: String
   package let keyPrefix: String
-  package let fields: [ObjectField]
+  package let fields: [OrgField]
   private let indexes: [String: Int]
 
   /// - Parameter hidden: names of fields that the user may not see.
@@ -65,8 +65,8 @@ package struct ObjectDescription: Sendable {
     self.name = model.entity
     self.keyPrefix = model.keyPrefix
     var fields = [
-      ObjectField(name: "Id", type: .id, source: .id),
-      ObjectField(name: "IsDeleted", type: .boolean, source: .isDeleted),
+      OrgField(name: "Id", type: .id, source: .id),
+      OrgField(name: "IsDeleted", type: .boolean, source: .isDeleted),
     ]
     for (index, slot) in model.slots.enumerated() where slot.parent == nil {
       guard let kind = slot.kind else {
@@ -75,13 +75,13 @@ package struct ObjectDescription: Sendable {
       }
       fields.append(Self.field(slot.name, kind, index))
       if slot.name == "CreatedById" {
-        fields.append(ObjectField(name: "SystemModstamp", type: .datetime, source: .systemModstamp))
+        fields.append(OrgField(name: "SystemModstamp", type: .datetime, source: .systemModstamp))
       }
     }
     func slot(_ name: String) -> Int? { model.slots.firstIndex { $0.path == name } }
     if let amount = slot("Amount"), let probability = slot("Probability") {
       fields.append(
-        ObjectField(
+        OrgField(
           name: "Weighted_Amount__c", type: .currency, source: .formula(amount, probability)))
     }
     self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
@@ -95,8 +95,8 @@ package struct ObjectDescription: Sendable {
 
   private static func field(
     _ name: String, _ kind: ValueKind, _ slot: Int, compound: String? = nil
-  ) -> ObjectField {
-    ObjectField(
+  ) -> OrgField {
+    OrgField(
       name: name, type: kind.fieldType, source: .slot(slot), compound: compound,
       isLong: kind.isLongText)
   }
@@ -104,13 +104,13 @@ package struct ObjectDescription: Sendable {
   /// The compound field and its components.
   private static func compound(
     _ name: String, _ index: Int, _ model: EntityModel
-  ) -> [ObjectField] {
+  ) -> [OrgField] {
     let children = model.firstChild[index, default: 0..<0].filter {
       model.slots[$0].name != "XyzEncoded"
     }
     func child(_ name: String) -> Int { children.first { model.slots[$0].name == name } ?? index }
     let parts = children.map { (name: model.slots[$0].name, slot: $0) }
-    func components(_ componentName: (String) -> String) -> [ObjectField] {
+    func components(_ componentName: (String) -> String) -> [OrgField] {
       children.compactMap { slot in
         model.slots[slot].kind.map {
           Self.field(componentName(model.slots[slot].name), $0, slot, compound: name)
@@ -120,18 +120,18 @@ package struct ObjectDescription: Sendable {
     if name.hasSuffix("Address") {
       let prefix = name.dropLast("Address".count)
       return components { "\(prefix)\($0)" } + [
-        ObjectField(name: name, type: .address, source: .parts(parts))
+        OrgField(name: name, type: .address, source: .parts(parts))
       ]
     }
     if name == "Name" {
-      let full = ObjectField.Source.fullName(
+      let full = OrgField.Source.fullName(
         slot: index, first: child("FirstName"), last: child("LastName"))
-      return [ObjectField(name: name, type: .string, source: full, compound: name)]
+      return [OrgField(name: name, type: .string, source: full, compound: name)]
         + components { $0 }
     }
     let stem = name.hasSuffix("__c") ? name.dropLast(3) : name[...]
     return components { "\(stem)__\($0)__s" } + [
-      ObjectField(
+      OrgField(
         name: name, type: .location,
         source: .parts(parts.map { ($0.name.lowercased(), $0.slot) }))
     ]
@@ -139,7 +139,7 @@ package struct ObjectDescription: Sendable {
 }
 
 extension ValueKind {
-  fileprivate var fieldType: ObjectField.FieldType {
+  fileprivate var fieldType: OrgField.FieldType {
     switch self {
     case .text, .autoNumber, .city, .state, .postalCode, .country, .firstName, .lastName: .string
     case .longText, .richText, .street: .textarea

@@ -1,5 +1,5 @@
 /// A refusal of the REST API: `[{"message": …, "errorCode": …}]` (contract/rest.md section 1).
-package struct RESTError: Error, Equatable {
+package struct APIRefusal: Error, Equatable {
   package var status: Int
   package var code: String
   package var message: String
@@ -8,16 +8,16 @@ package struct RESTError: Error, Equatable {
     (self.status, self.code, self.message) = (status, code, message)
   }
 
-  static func malformed(_ message: String) -> RESTError { RESTError("MALFORMED_QUERY", message) }
+  static func malformed(_ message: String) -> APIRefusal { APIRefusal("MALFORMED_QUERY", message) }
 
-  static func unknownField(_ name: String, of object: String) -> RESTError {
-    RESTError(
+  static func unknownField(_ name: String, of object: String) -> APIRefusal {
+    APIRefusal(
       "INVALID_FIELD",
       "No such column '\(name)' on entity '\(object)'. If you are attempting to use a custom "
         + "field, be sure to append the '__c' after the custom field name.")
   }
 
-  static func unknownObject(_ name: String) -> RESTError {
-    RESTError("INVALID_TYPE", "sObject type '\(name)' is not supported.")
+  static func unknownObject(_ name: String) -> APIRefusal {
+    APIRefusal("INVALID_TYPE", "sObject type '\(name)' is not supported.")
   }
 }

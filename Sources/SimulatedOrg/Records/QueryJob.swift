@@ -1,5 +1,5 @@
 /// A Bulk API 2.0 query job (contract/rest.md section 5).
-package struct BulkJob {
+package struct QueryJob {
   package enum State: String, Sendable {
     case uploadComplete = "UploadComplete"
     case inProgress = "InProgress"
@@ -59,10 +59,10 @@ package struct BulkJob {
 
 /// The jobs of the org. They write their rows while the org goes on changing: each row is as its record
 /// was at that moment.
-package final class BulkJobs {
+package final class QueryJobs {
   private let store: RecordStore
   private let results: EventStore
-  private var jobs: [String: BulkJob] = [:]
+  private var jobs: [String: QueryJob] = [:]
   private var created: UInt64 = 0
   private var random: RandomStream
   private let queueTime: Int64
@@ -86,20 +86,20 @@ package final class BulkJobs {
     self.rowsPerSecond = rowsPerSecond
   }
 
-  package var all: [BulkJob] { self.jobs.values.sorted { $0.id < $1.id } }
+  package var all: [QueryJob] { self.jobs.values.sorted { $0.id < $1.id } }
 
-  package func objectName(_ job: BulkJob) -> String { self.store.objects[job.query.object].name }
+  package func objectName(_ job: QueryJob) -> String { self.store.objects[job.query.object].name }
 
   package func create(
-    _ request: BulkJob.Request, fault: RESTFault.JobFault?, at now: Int64
-  ) throws(RESTError) -> BulkJob {
+    _ request: QueryJob.Request, fault: RESTFault.JobFault?, at now: Int64
+  ) throws(APIRefusal) -> QueryJob {
     let query = try self.store.query(request.statement)
     guard !query.countsOnly, !query.isAggregate else {
-      throw RESTError("API_ERROR", "Aggregate queries are not supported by Bulk API 2.0")
+      throw APIRefusal("API_ERROR", "Aggregate queries are not supported by Bulk API 2.0")
     }
-    guard query.offset == 0 else { throw RESTError("API_ERROR", "OFFSET is not supported") }
+    guard query.offset == 0 else { throw APIRefusal("API_ERROR", "OFFSET is not supported") }
     if let field = query.fields.first(where: \.type.isCompound) {
-      throw RESTError(
+      throw APIRefusal(
         "FUNCTIONALITY_NOT_ENABLED",
         "Selecting compound data not supported in Bulk Query: \(field.name)")
     }
@@ -107,40 +107,40 @@ package final class BulkJobs {
     self.createdCount += 1
     let id = String(
       decoding: RecordID.bytes(prefix: "750", number: 500_000 + self.created), as: UTF8.self)
-    var job = BulkJob(id: id, request: request, query: query, createdAt: now)
+    var job = QueryJob(id: id, request: request, query: query, createdAt: now)
     job.fault = fault
     self.jobs[id] = job
     return job
   }
 
-  package func job(_ id: String, at now: Int64) throws(RESTError) -> BulkJob {
+  package func job(_ id: String, at now: Int64) throws(APIRefusal) -> QueryJob {
     if let finishedAt = self.jobs[id]?.finishedAt, now - finishedAt > Self.retention {
       self.jobs[id] = nil
     }
     guard let job = self.jobs[id] else {
-      throw RESTError("NOT_FOUND", "The requested resource does not exist", status: 404)
+      throw APIRefusal("NOT_FOUND", "The requested resource does not exist", status: 404)
     }
     return job
   }
 
-  package func abort(_ id: String, at now: Int64) throws(RESTError) -> BulkJob {
+  package func abort(_ id: String, at now: Int64) throws(APIRefusal) -> QueryJob {
     let job = try self.job(id, at: now)
     guard !job.state.isFinal else {
-      throw RESTError("INVALIDJOBSTATE", "Aborting already Completed Job not allowed")
+      throw APIRefusal("INVALIDJOBSTATE", "Aborting already Completed Job not allowed")
     }
     self.finish(id, as: .aborted, at: now)
     return try self.job(id, at: now)
   }
 
-  package func delete(_ id: String, at now: Int64) throws(RESTError) {
+  package func delete(_ id: String, at now: Int64) throws(APIRefusal) {
     guard try self.job(id, at: now).state.isFinal else {
-      throw RESTError(
+      throw APIRefusal(
         "API_ERROR", "Error encountered when deleting the job because the job is not terminated")
     }
     self.jobs[id] = nil
   }
 
-  private func finish(_ id: String, as state: BulkJob.State, at now: Int64) {
+  private func finish(_ id: String, as state: QueryJob.State, at now: Int64) {
     self.jobs[id]?.state = state
     self.jobs[id]?.finishedAt = now
     self.jobs[id]?.remaining = []
@@ -202,7 +202,7 @@ package final class BulkJobs {
         job.query.object, index, fields: fields, delimiter: job.request.delimiter,
         lineEnd: job.request.lineEnd, to: &self.line)
       job.rows.append(
-        BulkJob.Row(offset: try self.results.append(self.line), count: self.line.count))
+        QueryJob.Row(offset: try self.results.append(self.line), count: self.line.count))
     }
     if job.remaining.isEmpty {
       job.state = .jobComplete
@@ -222,19 +222,19 @@ package final class BulkJobs {
   /// One page of a complete job, from the row that the locator names.
   package func page(
     _ id: String, locator: String?, maxRecords: Int?, at now: Int64
-  ) throws(RESTError) -> Page {
+  ) throws(APIRefusal) -> Page {
     let job = try self.job(id, at: now)
     guard job.state == .jobComplete else {
-      throw RESTError("INVALIDJOBSTATE", "The job is not complete: \(job.state.rawValue)")
+      throw APIRefusal("INVALIDJOBSTATE", "The job is not complete: \(job.state.rawValue)")
     }
     if case .vanished(let pages) = job.fault, job.pagesGiven >= pages {
       self.jobs[id] = nil
-      throw RESTError("NOT_FOUND", "The requested resource does not exist", status: 404)
+      throw APIRefusal("NOT_FOUND", "The requested resource does not exist", status: 404)
     }
     var start = 0
     if let locator {
       guard let place = Self.place(locator), place > 0, place < job.rows.count else {
-        throw RESTError("INVALID_LOCATOR", "Invalid locator '\(locator.prefix(40))'")
+        throw APIRefusal("INVALID_LOCATOR", "Invalid locator '\(locator.prefix(40))'")
       }
       start = place
     }

@@ -1,0 +1,66 @@
+internal import JSON
+
+/// What describe says of an object (contract/rest.md section 3).
+public struct ObjectDescription: Sendable, Equatable {
+  public struct Field: Sendable, Equatable {
+    public var name: String
+    /// `string`, `double`, `datetime`, `address` and so on; types that are not known are kept as they
+    /// are named.
+    public var type: String
+    /// The compound field that this is a component of. Not reliable: `Name` of Account names itself.
+    public var compoundFieldName: String?
+    /// A formula or roll-up: its value changes without the record.
+    public var isCalculated: Bool
+    public var isFilterable: Bool
+
+    /// Bulk, and queries whose values are compared, take the components instead.
+    public var isCompound: Bool {
+      ["address", "location", "base64", "complexvalue", "json", "JunctionIdList"].contains(
+        self.type)
+    }
+  }
+
+  public var name: String
+  /// The first three characters of its records' IDs; nil for objects without.
+  public var keyPrefix: String?
+  public var isQueryable: Bool
+  /// Records can be read by ID.
+  public var isRetrievable: Bool
+  /// In the order of the answer.
+  public var fields: [Field]
+
+  public func field(_ name: String) -> Field? { self.fields.first { $0.name == name } }
+}
+
+extension ObjectDescription {
+  private static let maxFields = 5000
+
+  init(_ json: JSONValue, call: String) throws(RESTError) {
+    func wrong(_ what: String) -> RESTError {
+      RESTError(.stop, "\(call): the response \(what)")
+    }
+    guard let name = json["name"]?.string, SOQL.isName(name) else {
+      throw wrong("has no usable name")
+    }
+    guard let fields = json["fields"]?.array, !fields.isEmpty else { throw wrong("has no fields") }
+    guard fields.count <= Self.maxFields else {
+      throw wrong("has more than \(Self.maxFields) fields")
+    }
+    self.name = name
+    self.keyPrefix = json["keyPrefix"]?.string
+    self.isQueryable = json["queryable"]?.boolean ?? false
+    self.isRetrievable = json["retrieveable"]?.boolean ?? false
+    var names: Set<String> = []
+    self.fields = []
+    for field in fields {
+      guard let name = field["name"]?.string, SOQL.isName(name), let type = field["type"]?.string
+      else { throw wrong("has a field without a usable name or type") }
+      guard names.insert(name).inserted else { throw wrong("has field \(name) twice") }
+      self.fields.append(
+        Field(
+          name: name, type: type, compoundFieldName: field["compoundFieldName"]?.string,
+          isCalculated: field["calculated"]?.boolean ?? false,
+          isFilterable: field["filterable"]?.boolean ?? false))
+    }
+  }
+}

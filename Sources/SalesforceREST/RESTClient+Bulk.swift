@@ -1,0 +1,102 @@
+public import HTTPClient
+internal import JSON
+
+/// A query job of Bulk API 2.0 (contract/rest.md section 5).
+public struct BulkJob: Sendable, Equatable {
+  public enum State: Sendable, Equatable {
+    /// Queued or at work.
+    case underWay
+    case complete
+    case failed(message: String?)
+    case aborted
+  }
+
+  public var id: String
+  public var state: State
+  /// Rows so far; of a complete job, all.
+  public var recordCount: Int
+}
+
+/// Some of a job's rows, as CSV that is still coming.
+public struct BulkPage: Sendable {
+  public var body: HTTPBodyStream
+  /// Rows without the header; a page that ends with another number is incomplete.
+  public var recordCount: Int
+  /// Names the next page; nil after the last one.
+  public var nextLocator: String?
+}
+
+extension RESTClient {
+  /// Starts a query. Repeated only when it is known that no job was made: each costs.
+  public func createJob(_ statement: String, withDeleted: Bool = false) async throws -> BulkJob {
+    let body = JSONValue(
+      .object([
+        JSONMember("operation", .string(withDeleted ? "queryAll" : "query")),
+        JSONMember("query", .string(statement)),
+        JSONMember("contentType", "CSV"), JSONMember("columnDelimiter", "COMMA"),
+        JSONMember("lineEnding", "LF"),
+      ]))
+    return try await self.job(
+      Call(method: .post, path: "jobs/query", body: Array(body.text().utf8)))
+  }
+
+  public func job(_ id: String) async throws -> BulkJob {
+    try await self.job(Call(path: Self.path(id)))
+  }
+
+  /// Ends a job that is under way.
+  public func abortJob(_ id: String) async throws -> BulkJob {
+    try await self.job(
+      Call(method: .patch, path: Self.path(id), body: Array(#"{"state":"Aborted"}"#.utf8)))
+  }
+
+  /// Removes a job that has ended, and its results.
+  public func deleteJob(_ id: String) async throws {
+    _ = try await self.send(Call(method: .delete, path: Self.path(id)))
+  }
+
+  /// One page of a complete job.
+  ///
+  /// - Parameters:
+  ///   - locator: as the page before has it; nil for the first page. The same page can be had again.
+  ///   - maxRecords: rows, at most.
+  public func results(
+    ofJob id: String, locator: String?, maxRecords: Int
+  ) async throws -> BulkPage {
+    var path = "\(Self.path(id))/results?maxRecords=\(maxRecords)"
+    if let locator { path += "&locator=\(Call.encoded(locator))" }
+    let call = Call(path: path, headers: [("Accept", "text/csv")])
+    let body = try await self.stream(call)
+    let response = body.response
+    guard let count = response.header("Sforce-NumberOfRecords").flatMap(Int.init), count >= 0 else {
+      throw RESTError(.retry, "\(call.name): the response does not have Sforce-NumberOfRecords")
+    }
+    let next = response.header("Sforce-Locator")
+    return BulkPage(
+      body: body, recordCount: count,
+      nextLocator: next.flatMap { $0.isEmpty || $0 == "null" ? nil : $0 })
+  }
+
+  private static func path(_ id: String) -> String {
+    precondition(SOQL.isRecordID(id), "a job's ID is checked when it is received")
+    return "jobs/query/\(id)"
+  }
+
+  private func job(_ call: Call) async throws -> BulkJob {
+    let json = try await self.json(call)
+    guard let id = json["id"]?.string, SOQL.isRecordID(id), let name = json["state"]?.string else {
+      throw RESTError(.retry, "\(call.name): the response is not a job")
+    }
+    let state: BulkJob.State
+    switch name {
+    case "UploadComplete", "InProgress": state = .underWay
+    case "JobComplete": state = .complete
+    case "Aborted": state = .aborted
+    case "Failed": state = .failed(message: json["errorMessage"]?.string?.shown(upTo: 300))
+    default:
+      throw RESTError(.stop, "\(call.name): the job's state '\(name.shown(upTo: 40))' is not known")
+    }
+    let count = json["numberRecordsProcessed"]?.integer ?? 0
+    return BulkJob(id: id, state: state, recordCount: max(0, Int(clamping: count)))
+  }
+}

@@ -1,0 +1,126 @@
+internal import HTTPClient
+internal import JSON
+
+/// Some of a query's rows.
+public struct QueryPage: Sendable {
+  /// Rows of the whole query.
+  public var totalSize: Int
+  public var records: [QueryRecord]
+  /// Where the next rows are; nil after the last.
+  public var next: String?
+}
+
+/// One row of a query or retrieval, as JSON has it.
+public struct QueryRecord: Sendable {
+  let json: JSONValue
+
+  /// The value of a field as Bulk would write it, empty for null; nil when the row does not have it.
+  public subscript(_ field: String) -> String? {
+    switch self.json[field]?.content {
+    case nil: nil
+    case .null: ""
+    case .string(let text): text
+    case .number(let text): text
+    case .boolean(let value): value ? "true" : "false"
+    // A compound value: its components are read instead.
+    case .array, .object: nil
+    }
+  }
+}
+
+extension RESTClient {
+  public func describe(_ object: String) async throws -> ObjectDescription {
+    precondition(SOQL.isName(object), "an object's name comes from a schema")
+    let call = Call(path: "sobjects/\(object)/describe")
+    return try ObjectDescription(await self.json(call), call: call.name)
+  }
+
+  /// The first page of a query.
+  ///
+  /// - Parameter withDeleted: also rows in the recycle bin.
+  public func query(_ statement: String, withDeleted: Bool = false) async throws -> QueryPage {
+    try await self.page(
+      Call(path: "\(withDeleted ? "queryAll" : "query")?q=\(Call.encoded(statement))"))
+  }
+
+  /// The page that `next` of the one before names.
+  public func nextPage(_ path: String) async throws -> QueryPage {
+    try await self.page(Call(path: path))
+  }
+
+  private func page(_ call: Call) async throws -> QueryPage {
+    let json = try await self.json(call)
+    guard let total = json["totalSize"]?.integer, let records = json["records"]?.array,
+      let isDone = json["done"]?.boolean
+    else { throw RESTError(.retry, "\(call.name): the response is not a query's result") }
+    var next: String?
+    if !isDone {
+      // It is called with the access token: a path on the org, and nothing else.
+      guard let path = json["nextRecordsUrl"]?.string, Self.isPath(path) else {
+        throw RESTError(.retry, "\(call.name): the response has no usable nextRecordsUrl")
+      }
+      next = path
+    }
+    return QueryPage(
+      totalSize: Int(total), records: records.map { QueryRecord(json: $0) }, next: next)
+  }
+
+  private static func isPath(_ text: String) -> Bool {
+    text.hasPrefix("/services/data/v") && text.utf8.count < 2048 && !text.contains("..")
+      && text.utf8.allSatisfy {
+        (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "@") && $0 != UInt8(ascii: "#")
+          && $0 != UInt8(ascii: "\\")
+      }
+  }
+
+  /// Number of rows that a condition finds.
+  public func count(_ object: String, where condition: String? = nil) async throws -> Int {
+    let condition = condition.map { " WHERE \($0)" } ?? ""
+    return try await self.query("SELECT COUNT() FROM \(object)\(condition)").totalSize
+  }
+
+  /// The most records that `retrieve` takes at a time.
+  public static let maxRetrievedRecords = 2000
+
+  /// Records by ID, in the order of `ids`; nil for those that are deleted, purged, unknown or not
+  /// shared with the user.
+  ///
+  /// - Parameter ids: at most `maxRetrievedRecords`, of one object.
+  public func retrieve(
+    _ object: String, ids: [String], fields: [String]
+  ) async throws -> [QueryRecord?] {
+    precondition(SOQL.isName(object) && ids.count <= Self.maxRetrievedRecords)
+    let body = JSONValue(
+      .object([
+        JSONMember("ids", .array(ids.map { .string($0) })),
+        JSONMember("fields", .array(fields.map { .string($0) })),
+      ]))
+    let call = Call(
+      method: .post, path: "composite/sobjects/\(object)", body: Array(body.text().utf8))
+    guard let records = try await self.json(call).array, records.count == ids.count else {
+      throw RESTError(.retry, "\(call.name): the response does not have a record for each ID")
+    }
+    return try zip(ids, records).map { id, record in
+      if record.content == .null { return nil }
+      let found = QueryRecord(json: record)
+      guard let foundID = found["Id"], foundID.prefix(15) == id.prefix(15) else {
+        throw RESTError(.retry, "\(call.name): the response has records that were not asked for")
+      }
+      return found
+    }
+  }
+
+  /// Allowances by name, with what remains of them, which may be negative. Needs the permission
+  /// 'View Setup and Configuration'.
+  public func limits() async throws -> [String: (max: Int64, remaining: Int64)] {
+    let json = try await self.json(Call(path: "limits"))
+    var limits: [String: (max: Int64, remaining: Int64)] = [:]
+    for member in json.members ?? [] {
+      guard let max = member.value["Max"]?.integer,
+        let remaining = member.value["Remaining"]?.integer
+      else { continue }
+      limits[member.name] = (max, remaining)
+    }
+    return limits
+  }
+}

@@ -1,0 +1,164 @@
+internal import EventLoop
+public import HTTPClient
+internal import JSON
+
+/// Calls of one org's REST API: describe, SOQL, retrieval of records, limits, Bulk API 2.0.
+///
+/// Source: contract/rest.md. A call whose token is refused is repeated once with a new one; nothing
+/// else is repeated here. Used from any task.
+public final class RESTClient: Sendable {
+  /// The version that all calls use.
+  public static let version = "66.0"
+
+  /// API requests of the last 24 hours, as the org counts them.
+  public struct Usage: Sendable, Equatable {
+    public var used: Int
+    public var limit: Int
+  }
+
+  private struct Counters {
+    var usage: Usage?
+    var calls = 0
+  }
+
+  private let http: HTTPClient
+  private let sessions: any RESTSessionSource
+  private let counters = Lock(Counters())
+
+  public init(http: HTTPClient, sessions: any RESTSessionSource) {
+    self.http = http
+    self.sessions = sessions
+  }
+
+  /// By the newest answer that had it.
+  public var usage: Usage? { self.counters.withLock { $0.usage } }
+  /// Calls made by this client.
+  public var callCount: Int { self.counters.withLock { $0.calls } }
+
+  // MARK: Calls
+
+  /// What is called, without the host.
+  struct Call {
+    var method = HTTPRequest.Method.get
+    /// Below `/services/data/vNN.0/`, or absolute from `/services/`.
+    var path: String
+    var headers: [(name: String, value: String)] = []
+    var body: [UInt8] = []
+
+    var name: String { "\(self.method.rawValue) \(self.path.prefix { $0 != "?" })" }
+
+    fileprivate func request(_ session: RESTSession) -> HTTPRequest {
+      let path =
+        self.path.hasPrefix("/") ? self.path : "/services/data/v\(RESTClient.version)/\(self.path)"
+      var headers = [(name: "Authorization", value: "Bearer \(session.accessToken)")]
+      if !self.body.isEmpty { headers.append(("Content-Type", "application/json")) }
+      return HTTPRequest(
+        self.method, session.instanceURL + path, headers: headers + self.headers, body: self.body)
+    }
+  }
+
+  /// The answer of a successful call.
+  func send(_ call: Call) async throws -> HTTPResponse {
+    try await self.authorized(call) { request throws in
+      let response = try await self.http.send(request)
+      return (response, response, { response.body })
+    }
+  }
+
+  /// The answer of a successful call as JSON.
+  func json(_ call: Call) async throws -> JSONValue {
+    let response = try await self.send(call)
+    do {
+      return try JSONValue(parsing: response.body, limits: JSONLimits(byteCount: 64 << 20))
+    } catch {
+      throw RESTError(
+        .retry,
+        "\(call.name): the response is not JSON; it may come from a proxy or a maintenance page",
+        status: response.status)
+    }
+  }
+
+  /// The answer of a successful call, whose body is still coming.
+  func stream(_ call: Call) async throws -> HTTPBodyStream {
+    try await self.authorized(call) { request throws in
+      let stream = try await self.http.stream(request)
+      return (stream.response, stream, { try await Self.errorBody(stream) })
+    }
+  }
+
+  private static let maxErrorBytes = 1 << 16
+
+  private static func errorBody(_ stream: HTTPBodyStream) async throws -> [UInt8] {
+    var body: [UInt8] = []
+    while body.count < Self.maxErrorBytes, let piece = try await stream.next() { body += piece }
+    return body
+  }
+
+  private typealias Answer<Value> = (
+    head: HTTPResponse, value: Value, errorBody: () async throws -> [UInt8]
+  )
+
+  private func authorized<Value>(
+    _ call: Call, _ send: (HTTPRequest) async throws -> Answer<Value>
+  ) async throws -> Value {
+    var isRepeated = false
+    while true {
+      let session = try await self.sessions.session()
+      let answer: Answer<Value>
+      self.counters.withLock { $0.calls += 1 }
+      do {
+        answer = try await send(call.request(session))
+        self.note(answer.head)
+        if (200..<300).contains(answer.head.status) {
+          await self.sessions.worked(session)
+          return answer.value
+        }
+        let error = RESTError(answer.head, body: try await answer.errorBody(), to: call.name)
+        guard error.disposition == .login, !isRepeated else { throw error }
+        guard await self.sessions.refused(session) else { throw error }
+        isRepeated = true
+      } catch let error as HTTPError {
+        throw RESTError(error)
+      }
+    }
+  }
+
+  /// `Sforce-Limit-Info: api-usage=25/5000; per-app-api-usage=17/250(appName=sample-app)`
+  private func note(_ response: HTTPResponse) {
+    guard let usage = response.header("Sforce-Limit-Info").flatMap(Self.usage) else { return }
+    self.counters.withLock { $0.usage = usage }
+  }
+
+  static func usage(_ header: String) -> Usage? {
+    let parts = header.split { $0 == ";" || $0 == "," }
+    for part in parts {
+      let pair = part.split(separator: "=", maxSplits: 1)
+      guard pair.count == 2, pair[0].filter({ !$0.isWhitespace }) == "api-usage" else { continue }
+      let numbers = pair[1].split(separator: "/").map { $0.filter { !$0.isWhitespace } }
+      guard numbers.count == 2, let used = Int(numbers[0]), let limit = Int(numbers[1]), used >= 0,
+        limit > 0
+      else { return nil }
+      return Usage(used: used, limit: limit)
+    }
+    return nil
+  }
+}
+
+extension RESTClient.Call {
+  /// Percent-encodes a value of a query string.
+  static func encoded(_ text: String) -> String {
+    var result = ""
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+        UInt8(ascii: "_"), UInt8(ascii: "~"):
+        result.unicodeScalars.append(UnicodeScalar(byte))
+      default:
+        let digits = String(byte, radix: 16, uppercase: true)
+        result += digits.utf8.count == 1 ? "%0\(digits)" : "%\(digits)"
+      }
+    }
+    return result
+  }
+}

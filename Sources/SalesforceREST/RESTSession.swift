@@ -1,0 +1,30 @@
+/// What a call proves itself with. Prints without the token.
+public struct RESTSession: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+  public var accessToken: String
+  /// Scheme and host of the org, without a slash at its end.
+  public var instanceURL: String
+
+  public init(accessToken: String, instanceURL: String) {
+    self.accessToken = accessToken
+    self.instanceURL = instanceURL
+  }
+
+  public var description: String { "session at \(self.instanceURL)" }
+  public var customMirror: Mirror { Mirror(self, children: ["instanceURL": self.instanceURL]) }
+}
+
+/// Where calls get their sessions from; shared with everything else that logs in to the org.
+public protocol RESTSessionSource: Sendable {
+  /// The current session, obtained if there is none.
+  ///
+  /// Throws `RESTError` of disposition `login`, `retry` or `stop`.
+  func session() async throws -> RESTSession
+
+  /// The org has accepted this session.
+  func worked(_ session: RESTSession) async
+
+  /// The org has refused this session: the next call of `session()` obtains another.
+  ///
+  /// - Returns: false when another would be refused as well.
+  func refused(_ session: RESTSession) async -> Bool
+}
