@@ -59,7 +59,7 @@ let package = Package(
     .systemLibrary(
       name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CSystem"),
-    // Shortest text of floating-point numbers, by the C++ standard library.
+    // Text of floating-point numbers, by the C++ standard library.
     .target(name: "CShortestDecimal"),
     // What `--version` says.
     .target(name: "CBuildInfo"),
@@ -96,6 +96,8 @@ let package = Package(
     target(
       "PubSubSource",
       ["Bytes", "JSON", "EventLoop", "Digest", "PubSubAPI", "Avro", "Pipeline", grpcCore]),
+    // Records as REST and Bulk have them, as rows of their events.
+    target("RESTSource", ["CShortestDecimal", "Bytes", "SalesforceREST", "Pipeline"]),
     target(
       "FileSink", ["CZstd", "CSystem", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
     target(
@@ -131,6 +133,14 @@ let package = Package(
       dependencies: ["Bytes", "EventLoop", "PostgresClient", "DurableFiles", "Pipeline", grpcCore],
       path: "Tests/TestSupport",
       swiftSettings: swiftSettings),
+    // A simulated org that answers REST.
+    .target(
+      name: "OrgTestSupport",
+      dependencies: [
+        "TestSupport", "HTTPClient", "SalesforceREST", "PubSubSimulator", "SimulatedOrg",
+      ],
+      path: "Tests/OrgTestSupport",
+      swiftSettings: swiftSettings),
     tests("Bytes"),
     tests("JSON", ["Bytes"]),
     tests("Digest", support: []),
@@ -142,7 +152,8 @@ let package = Package(
     tests("DurableFiles"),
     tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests("SalesforceAuth", ["HTTPClient"]),
-    tests("SalesforceREST", ["JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
+    tests(
+      "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
     tests("Pipeline", ["JSON", "Checkpoint"]),
     tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),
@@ -154,6 +165,13 @@ let package = Package(
       ]),
     tests(
       "FileSink", ["CZstd", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline", "Checkpoint"]),
+    tests(
+      "RESTSource",
+      [
+        "OrgTestSupport", "HTTPClient", "Avro", "JSON", "SalesforceREST", "Pipeline",
+        "PubSubSource",
+        "PubSubSimulator", "SimulatedOrg",
+      ]),
     tests("PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),

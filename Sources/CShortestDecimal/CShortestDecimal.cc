@@ -11,3 +11,8 @@ extern "C" size_t shortest_decimal_double(double value, char *out) {
 extern "C" size_t shortest_decimal_float(float value, char *out) {
   return std::to_chars(out, out + SHORTEST_DECIMAL_CAPACITY, value).ptr - out;
 }
+
+extern "C" int parse_decimal_double(const char *text, size_t count, double *value) {
+  const auto result = std::from_chars(text, text + count, *value);
+  return result.ec == std::errc() && result.ptr == text + count;
+}

@@ -15,6 +15,10 @@ enum { SHORTEST_DECIMAL_CAPACITY = 40 };
 size_t shortest_decimal_double(double value, char *out);
 size_t shortest_decimal_float(float value, char *out);
 
+/// Reads decimal text, fixed or scientific, to the nearest value. Returns 0 when the text is anything
+/// else, has anything before or behind it, or is out of range; `*value` is then undefined.
+int parse_decimal_double(const char *text, size_t count, double *value);
+
 #ifdef __cplusplus
 }
 #endif

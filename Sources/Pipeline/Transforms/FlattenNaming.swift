@@ -6,7 +6,7 @@ public enum FlattenNaming: String, Sendable, CaseIterable {
   case sobject
 
   /// The name of a child whose record has the given column name.
-  func name(of child: String, in parent: String) -> String {
+  package func name(of child: String, in parent: String) -> String {
     switch self {
     case .path: "\(parent)_\(child)"
     case .sobject: Self.component(child, of: parent)

@@ -1,4 +1,5 @@
 import HTTPClient
+import OrgTestSupport
 import PubSubSimulator
 import SimulatedOrg
 import Testing

@@ -1,5 +1,6 @@
 import HTTPClient
 import JSON
+import OrgTestSupport
 import PubSubSimulator
 import SimulatedOrg
 import Testing

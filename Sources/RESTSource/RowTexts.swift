@@ -1,0 +1,37 @@
+/// The values of a record that came as JSON.
+public struct RowTexts: RecordTexts {
+  private let storage: Storage
+  private let ends: [Int]
+
+  /// Bytes whose address stays the same.
+  private final class Storage: Sendable {
+    // Written by `init` alone.
+    nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
+
+    init(_ source: [UInt8]) {
+      self.bytes = .allocate(byteCount: source.count, alignment: 1)
+      self.bytes.copyBytes(from: source)
+    }
+
+    deinit { self.bytes.deallocate() }
+  }
+
+  public init(_ values: some Sequence<String>) { self.init(utf8: values.map { Array($0.utf8) }) }
+
+  init(utf8 values: [[UInt8]]) {
+    self.storage = Storage(Array(values.joined()))
+    var end = 0
+    self.ends = values.map { value in
+      end += value.count
+      return end
+    }
+  }
+
+  public var count: Int { self.ends.count }
+
+  /// Valid for as long as the texts live.
+  public subscript(_ index: Int) -> UnsafeRawBufferPointer {
+    let start = index == 0 ? 0 : self.ends[index - 1]
+    return UnsafeRawBufferPointer(rebasing: self.storage.bytes[start..<self.ends[index]])
+  }
+}

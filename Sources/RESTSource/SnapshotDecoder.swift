@@ -1,0 +1,134 @@
+public import Pipeline
+public import SalesforceREST
+
+/// The values of one record in the order of `SnapshotPlan.fields`; empty for null.
+public protocol RecordTexts: ~Copyable {
+  var count: Int { get }
+  subscript(_ index: Int) -> UnsafeRawBufferPointer { get }
+}
+
+extension CSVRow: RecordTexts {}
+
+/// Puts records as REST and Bulk have them into rows of their events' layout.
+///
+/// A row is an image of what was read: null where the record has no value, absent where the plan
+/// reads nothing, which then says nothing.
+public struct SnapshotDecoder {
+  /// What identifies a row besides its values.
+  public struct Identity {
+    /// Index in the batch.
+    public var row: Int
+    /// In the batch's arena, 18 characters.
+    public var recordID: RecordBatch.Range
+    /// `SystemModstamp`, milliseconds since 1970.
+    public var stamp: Int64
+  }
+
+  public let plan: SnapshotPlan
+
+  public init(_ plan: SnapshotPlan) { self.plan = plan }
+
+  /// Adds a row to the batch, without metadata but for the record ID.
+  ///
+  /// After an error the batch has a row more that must not be used.
+  public func decode(
+    _ texts: borrowing some RecordTexts & ~Copyable, into batch: RecordBatch
+  ) throws(SnapshotRowError) -> Identity {
+    guard texts.count == self.plan.fields.count else {
+      throw SnapshotRowError(
+        field: nil, "\(texts.count) values instead of \(self.plan.fields.count)")
+    }
+    let id = texts[SnapshotPlan.idField]
+    guard id.count == 18, id.allSatisfy(Self.isIDCharacter) else {
+      throw SnapshotRowError(field: "Id", "not a record ID of 18 characters")
+    }
+    guard let stamp = TextValue.timestamp(texts[SnapshotPlan.stampField]),
+      CommitTime.range.contains(stamp)
+    else { throw SnapshotRowError(field: "SystemModstamp", "not a usable time") }
+    let row = batch.addRow()
+    let recordID = batch.append(id.bindMemory(to: UInt8.self))
+    batch.row(row).set(MetadataSlot.recordID, to: recordID)
+    for compound in self.plan.compounds {
+      batch.row(row).presence[compound.slot] = RecordBatch.Presence.null
+    }
+    for step in self.plan.steps { try self.take(step, texts, row, batch) }
+    self.chooseBranches(texts, batch.row(row))
+    return Identity(row: row, recordID: recordID, stamp: stamp)
+  }
+
+  private func take(
+    _ step: SnapshotPlan.Step, _ texts: borrowing some RecordTexts & ~Copyable, _ row: Int,
+    _ batch: RecordBatch
+  ) throws(SnapshotRowError) {
+    let text = texts[step.field]
+    guard !text.isEmpty else {
+      batch.row(row).presence[step.slot] = RecordBatch.Presence.null
+      return
+    }
+    if step.type == .string {
+      guard Self.isUTF8(text) else {
+        throw SnapshotRowError(field: self.plan.fields[step.field], "not valid UTF-8")
+      }
+      let range = batch.append(text.bindMemory(to: UInt8.self))
+      batch.row(row).set(step.slot, to: range)
+    } else {
+      guard let cell = TextValue.cell(text, as: step.type) else {
+        throw SnapshotRowError(
+          field: self.plan.fields[step.field], "not a value of the field's type, \(step.type)")
+      }
+      batch.row(row).set(step.slot, to: cell)
+    }
+    if let compound = step.compound {
+      batch.row(row).presence[self.plan.compounds[compound].slot] = RecordBatch.Presence.value
+    }
+  }
+
+  /// A name is a text or a record, not both.
+  private func chooseBranches(
+    _ texts: borrowing some RecordTexts & ~Copyable, _ row: RecordBatch.Row
+  ) {
+    for (index, compound) in self.plan.compounds.enumerated() {
+      guard let scalar = compound.scalar else { continue }
+      let isPerson = compound.personField.map { !texts[$0].isEmpty } ?? false
+      if isPerson {
+        row.presence[scalar] = RecordBatch.Presence.null
+        continue
+      }
+      for step in self.plan.steps where step.compound == index {
+        row.presence[step.slot] = RecordBatch.Presence.null
+      }
+      // The field's presence is that of whichever branch it has.
+      row.presence[compound.slot] = row.presence[scalar]
+    }
+  }
+
+  private static func isIDCharacter(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+      || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+  }
+
+  private static func isUTF8(_ text: UnsafeRawBufferPointer) -> Bool {
+    let bytes = text.bindMemory(to: UInt8.self)
+    do throws(UTF8.ValidationError) {
+      _ = try UTF8Span(validating: bytes.span)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
+/// A record that REST gave and that cannot be put into a row. Names the field, never its value.
+public struct SnapshotRowError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// Nil when the row as a whole is wrong.
+  public var field: String?
+  public var reason: String
+
+  init(field: String?, _ reason: String) {
+    self.field = field
+    self.reason = reason
+  }
+
+  public var description: String { self.field.map { "\($0): \(self.reason)" } ?? self.reason }
+}

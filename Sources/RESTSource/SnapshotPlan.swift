@@ -1,0 +1,121 @@
+public import Pipeline
+public import SalesforceREST
+
+/// Which fields of an object fill which cells of its event rows: the fields of the event schema that
+/// describe has too.
+///
+/// Names follow contract/cdc.md section 6: `BillingAddress.City` is `BillingCity`, `Name.FirstName`
+/// is `FirstName`, `Loc__c.Latitude` is `Loc__Latitude__s`. What describe has beyond the schema is not
+/// read, since no event would keep it up to date.
+public struct SnapshotPlan: Sendable, Equatable {
+  /// What becomes of a field's text.
+  struct Step: Sendable, Equatable {
+    /// Index in `fields`.
+    var field: Int
+    var slot: Int
+    var type: ColumnType
+    /// The compound that the value belongs to, whose presence it shows.
+    var compound: Int?
+  }
+
+  /// A compound field.
+  struct Compound: Sendable, Equatable {
+    /// Of its presence.
+    var slot: Int
+    /// Of a union of a text and a record (Account.Name): the text's slot. It has the value when no
+    /// last name says that the record is a person.
+    var scalar: Int?
+    /// Index in `fields` of the component that only a person has.
+    var personField: Int?
+  }
+
+  /// A field of the schema that is not read, and why.
+  public struct Unread: Sendable, Equatable {
+    public enum Reason: Sendable, Equatable {
+      /// The user may not see it, or it does not exist any more.
+      case notDescribed
+      /// REST has nothing that fits the type of the schema.
+      case type(String)
+    }
+
+    /// `Parent.Child` for a part of a compound.
+    public var name: String
+    public var reason: Reason
+  }
+
+  /// API name of the object.
+  public let object: String
+  /// What to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
+  public let fields: [String]
+  public let unread: [Unread]
+  let steps: [Step]
+  let compounds: [Compound]
+
+  static let idField = 0
+  static let stampField = 1
+
+  /// - Parameter layout: of the object's events, as decoded: before any stage.
+  public init(_ layout: RecordLayout, _ object: ObjectDescription) {
+    var builder = Builder(object)
+    for column in layout.columns where !column.isMetadata { builder.add(column) }
+    self.object = object.name
+    self.fields = builder.fields
+    self.unread = builder.unread
+    self.steps = builder.steps
+    self.compounds = builder.compounds
+  }
+
+  private struct Builder {
+    let described: [String: ObjectDescription.Field]
+    var fields = ["Id", "SystemModstamp"]
+    var steps: [Step] = []
+    var compounds: [Compound] = []
+    var unread: [Unread] = []
+
+    init(_ object: ObjectDescription) {
+      self.described = Dictionary(
+        object.fields.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    mutating func add(_ column: Column) {
+      switch column.content {
+      case .constant: break
+      case .slot(let slot, let type):
+        self.read(column.name, column.path, slot, type, compound: nil)
+      case .record(let slot, let scalar, let children):
+        let index = self.compounds.count
+        self.compounds.append(Compound(slot: slot, scalar: scalar?.slot))
+        for child in children {
+          let name = FlattenNaming.sobject.name(of: child.name, in: column.name)
+          guard case .slot(let slot, let type) = child.content else {
+            self.leaveOut(child.path, .type("record"))
+            continue
+          }
+          self.read(name, child.path, slot, type, compound: index)
+          if child.name == "LastName", scalar != nil {
+            self.compounds[index].personField = self.fields.firstIndex(of: name)
+          }
+        }
+        if let scalar {
+          self.read(column.name, column.path, scalar.slot, scalar.type, compound: nil)
+        }
+      }
+    }
+
+    private mutating func read(
+      _ name: String, _ path: [String], _ slot: Int, _ type: ColumnType, compound: Int?
+    ) {
+      guard let field = self.described[name] else { return self.leaveOut(path, .notDescribed) }
+      guard !field.isCompound, TextValue.canRead(type) else {
+        return self.leaveOut(path, .type(field.type))
+      }
+      let index = self.fields.firstIndex(of: name) ?? self.fields.count
+      if index == self.fields.count { self.fields.append(name) }
+      self.steps.append(Step(field: index, slot: slot, type: type, compound: compound))
+    }
+
+    private mutating func leaveOut(_ path: [String], _ reason: Unread.Reason) {
+      self.unread.append(Unread(name: path.joined(separator: "."), reason: reason))
+    }
+  }
+}
