@@ -88,6 +88,12 @@ extension CheckpointDocument {
       }
       return number
     }
+    func time(_ name: String) throws(CheckpointError) -> Int64 {
+      guard let time = try member(name).calendarTime else {
+        throw CheckpointError(.damaged, "'\(name)' is not a time")
+      }
+      return time
+    }
     func table(_ name: String) throws(CheckpointError) -> [String: JSONValue] {
       guard let members = try member(name).members else {
         throw CheckpointError(.damaged, "'\(name)' is not an object")
@@ -103,7 +109,7 @@ extension CheckpointDocument {
       pipeline: try text("pipeline"), org: try text("org"),
       topics: try TopicPosition.positions(json: member("topics"), member: "topics"),
       sinks: try table("sinks").mapValues { SinkState($0) },
-      deadLetters: json["dead_letters"].map { SinkState($0) }, savedAt: try integer("saved_at_ms"))
+      deadLetters: json["dead_letters"].map { SinkState($0) }, savedAt: try time("saved_at_ms"))
     if json["removed_sinks"] != nil {
       for (name, kept) in try table("removed_sinks") {
         self.removedSinks[name] = try RemovedSink(json: kept, name: name)

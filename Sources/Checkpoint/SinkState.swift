@@ -48,7 +48,7 @@ extension RemovedSink {
 
   /// - Throws: `CheckpointError.damaged`, naming what is missing or wrong.
   init(json: JSONValue, name: String) throws(CheckpointError) {
-    guard let removedAt = json["removed_at_ms"]?.integer, let state = json["state"],
+    guard let removedAt = json["removed_at_ms"]?.calendarTime, let state = json["state"],
       let positions = json["positions"]
     else { throw CheckpointError(.damaged, "'removed_sinks.\(name)' is incomplete") }
     self.init(

@@ -1,4 +1,5 @@
 import Checkpoint
+import Glibc
 import JSON
 import Pipeline
 import TestSupport
@@ -105,5 +106,49 @@ struct HostileCheckpointTests {
     ]
     let position = try TopicPosition(json: json, topic: "/data/T")
     #expect(position.confirmedAt == nil && position.resume == ReplayID([10]))
+  }
+
+  @Test(
+    "What no run has stored is refused by its name",
+    arguments: [
+      ("resume", #"{"epoch":1,"next_ordinal":5,"resume":null,"recent":[]}"#),
+      ("resume", #"{"epoch":1,"next_ordinal":5,"recent":[]}"#),
+      ("recent", #"{"epoch":1,"next_ordinal":5,"resume":"0a","recent":5}"#),
+      ("holes", #"{"epoch":1,"next_ordinal":5,"resume":"0a","holes":9223372036854775807}"#),
+      (
+        "open_group.durable",
+        #"{"epoch":1,"next_ordinal":5,"resume":"0a","open_group":{"replay_id":"0b","durable":5}}"#
+      ),
+      (
+        "open_group.durable",
+        #"{"epoch":1,"next_ordinal":5,"resume":"0a","open_group":{"replay_id":"0b"}}"#
+      ),
+    ])
+  func impossiblePositions(member: String, text: String) throws {
+    let json = try JSONValue(parsing: text)
+    let error = #expect(throws: TopicPositionError.self) {
+      try TopicPosition(json: json, topic: "/data/T")
+    }
+    #expect(error?.description.contains("'\(member)'") == true)
+  }
+
+  @Test(
+    "Times that no calendar has are refused", arguments: [Int64.min, .max, Int64.min + 1_000_000])
+  func absurdTimes(time: Int64) throws {
+    let directory = self.root.path
+    let store = try FileCheckpointStore(directory: directory, pipeline: "p")
+    for text in [
+      #"{"version":1,"pipeline":"p","org":"o","saved_at_ms":\#(time),"topics":{},"sinks":{}}"#,
+      #"{"version":1,"pipeline":"p","org":"o","saved_at_ms":1,"topics":{},"sinks":{},"#
+        + #""removed_sinks":{"x":{"removed_at_ms":\#(time),"state":{},"positions":{}}}}"#,
+    ] {
+      try Array(text.utf8).withUnsafeBytes { bytes in
+        let file = try #require(fopen("\(directory)/p.checkpoint.json", "w"))
+        fwrite(bytes.baseAddress, 1, bytes.count, file)
+        fclose(file)
+      }
+      let error = #expect(throws: CheckpointError.self) { try store.load() }
+      #expect(error?.code == .damaged)
+    }
   }
 }

@@ -142,6 +142,7 @@ extension TopicPosition {
   /// No run comes near them, and there is room to count on: file names hold 18 digits.
   private static let maxEpoch: Int64 = 1_000_000_000
   private static let maxOrdinal: Int64 = 100_000_000_000_000_000
+  private static let maxHoles: Int64 = 1_000_000_000
 
   /// - Throws: `TopicPositionError` naming the member that is missing or wrong.
   public init(json: JSONValue, topic: String) throws {
@@ -169,7 +170,8 @@ extension TopicPosition {
         eventID: Array(eventID.utf8))
     }
     if let group = json["open_group"] {
-      let rows = try (group["durable"]?.array ?? []).map { row in
+      guard let durable = group["durable"]?.array else { throw wrong("open_group.durable") }
+      let rows = try durable.map { row in
         guard let event = row["event_id"]?.string, let records = row["record_ids"]?.string else {
           throw wrong("open_group.durable")
         }
@@ -178,7 +180,10 @@ extension TopicPosition {
       self.openGroup = StreamCursor.Group(
         replayID: try replayID(group["replay_id"], "open_group.replay_id").bytes, rows: rows)
     }
-    self.recent = try (json["recent"]?.array ?? []).map { pair in
+    // Events taken in this epoch have an ID that is closed, or one that is open.
+    if self.nextOrdinal > 0, self.resume == nil, self.openGroup == nil { throw wrong("resume") }
+    guard let recent = (json["recent"] ?? []).array else { throw wrong("recent") }
+    self.recent = try recent.map { pair in
       guard let pair = pair.array, pair.count == 2, let event = pair[1].string else {
         throw wrong("recent")
       }
@@ -189,7 +194,9 @@ extension TopicPosition {
     self.confirmedAt = json["confirmed_at_ms"]?.calendarTime
     self.completeThrough = json["complete_through_ms"]?.calendarTime
     if let holes = json["holes"] {
-      guard let count = holes.integer, count >= 0 else { throw wrong("holes") }
+      guard let count = holes.integer, (0...Self.maxHoles).contains(count) else {
+        throw wrong("holes")
+      }
       self.holes = Int(count)
     }
     if let start = json["start"] {
@@ -210,7 +217,7 @@ extension [UInt8] {
 
 extension JSONValue {
   /// Milliseconds since 1970; nil when no calendar has them.
-  fileprivate var calendarTime: Int64? {
+  package var calendarTime: Int64? {
     self.integer.flatMap { CommitTime.range.contains($0) ? $0 : nil }
   }
 }

@@ -130,15 +130,20 @@ package final class CheckpointTable {
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
       let fence = row[0, 3].flatMap({ Int($0) }), let leaseUntil = row[0, 4].flatMap({ Int64($0) }),
       let committedAt = row[0, 6].flatMap({ Int64($0) })
-    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete") }
+    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete or damaged") }
     return DatabaseState(
       org: org, positions: try PostgresCheckpoint.positions(topics), owner: owner, fence: fence,
       leaseUntil: leaseUntil, isLeased: row[0, 5] == "t", committedAt: committedAt,
       completeThrough: row[0, 7].flatMap { Int64($0) })
   }
 
+  /// Within the years 1 to 9999, infinities too.
   private static func milliseconds(_ column: String) -> String {
-    "floor(extract(epoch FROM \(column)) * 1000)::bigint"
+    """
+    CASE WHEN \(column) IS NOT NULL THEN floor(extract(epoch FROM \
+    least(greatest(\(column), timestamptz '0001-01-01 00:00Z'), \
+    timestamptz '9999-12-31 00:00Z')) * 1000)::bigint END
+    """
   }
 
   // MARK: Setting

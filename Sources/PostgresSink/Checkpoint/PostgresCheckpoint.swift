@@ -107,8 +107,8 @@ package struct PostgresCheckpoint {
       """, [self.pipeline, self.sink])
     if row.rowCount == 0 { return nil }
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
-      let fence = row[0, 3].flatMap({ Int($0) })
-    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete") }
+      let fence = row[0, 3].flatMap({ Int($0) }), fence < Int.max
+    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete or damaged") }
     guard org == self.org else {
       throw PostgresError(
         .configuration,

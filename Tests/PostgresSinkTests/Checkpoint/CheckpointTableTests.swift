@@ -62,4 +62,25 @@ struct CheckpointTableTests {
     }
     #expect(try stored.read() == changed)
   }
+
+  @Test("A fence that cannot be counted on is damage; endless times are read as the last there are")
+  func absurdNumbers() async throws {
+    let database = try await TestDatabase()
+    let connection = try database.connect()
+    try TableCatalog(database.configuration()).prepare(over: connection)
+    var run = self.checkpoint(database, owner: self.here)
+    _ = try run.acquire(over: connection, takesOver: false, creating: [Self.topic: Self.begun])
+    let table = "\(database.configuration().schema)._etl_checkpoint"
+    try connection.execute(
+      "UPDATE \(table) SET committed_at = 'infinity', complete_through = '-infinity'")
+    let state = try #require(try self.positions(database).read())
+    #expect(state.committedAt == 253_402_214_400_000)
+    #expect(state.completeThrough == -62_135_596_800_000)
+    try connection.execute("UPDATE \(table) SET fence = 9223372036854775807")
+    var next = self.checkpoint(database, owner: self.here)
+    let error = #expect(throws: PostgresError.self) {
+      try next.acquire(over: connection, takesOver: false, creating: [:])
+    }
+    #expect(error?.message.contains("damaged") == true)
+  }
 }

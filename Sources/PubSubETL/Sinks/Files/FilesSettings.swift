@@ -41,11 +41,20 @@ struct FilesSettings: ConfiguredSink, Equatable {
   }
 
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
-    guard let other = other as? Self, other.directory == self.directory else { return nil }
+    guard let other = other as? Self, Self.isSame(other.directory, self.directory) else {
+      return nil
+    }
     return (
       "directory",
       "another sink writes to \(self.directory) already; give each sink its own directory"
     )
+  }
+
+  /// Links lead to what they name, as far as the directories exist.
+  private static func isSame(_ left: String, _ right: String) -> Bool {
+    if left == right { return true }
+    guard let left = FilePath.real(left), let right = FilePath.real(right) else { return false }
+    return left == right
   }
 
   func localFailures() -> [RunFailure] {
