@@ -57,7 +57,7 @@ static inline ssize_t c_mhd_read_faulty(void *state, uint64_t position, char *bu
   size_t count = body->end - position;
   if (count > room) count = room;
   if (body->is_slow) {
-    struct timespec pause = {0, 200 * 1000 * 1000};
+    struct timespec pause = {2, 0};
     nanosleep(&pause, NULL);
     count = 1;
   }

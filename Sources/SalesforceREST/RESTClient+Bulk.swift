@@ -19,6 +19,8 @@ public struct BulkJob: Sendable, Equatable {
 
 /// Some of a job's rows, as CSV that is still coming.
 public struct BulkPage: Sendable {
+  /// The call that it answers, for messages.
+  let name: String
   public var body: HTTPBodyStream
   /// Rows without the header; a page that ends with another number is incomplete.
   public var recordCount: Int
@@ -73,7 +75,7 @@ extension RESTClient {
     }
     let next = response.header("Sforce-Locator")
     return BulkPage(
-      body: body, recordCount: count,
+      name: call.name, body: body, recordCount: count,
       nextLocator: next.flatMap { $0.isEmpty || $0 == "null" ? nil : $0 })
   }
 

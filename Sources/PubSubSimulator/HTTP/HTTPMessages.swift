@@ -21,7 +21,7 @@ struct HTTPResponse: Sendable {
     case whole
     /// The connection closes in the middle of the body.
     case dropped
-    /// Some bytes a second.
+    /// A byte every two seconds.
     case dripping
   }
 

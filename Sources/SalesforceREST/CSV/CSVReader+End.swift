@@ -1,6 +1,7 @@
 extension CSVReader {
   /// What the end of the text means where the last byte has left the row.
   mutating func endOfText() throws(CSVError) -> Step {
+    let isQuoted = self.mode == .closingQuote
     switch self.mode {
     case .byteOrderMark, .valueStart:
       if self.position == self.rowStart { return .end }
@@ -15,7 +16,7 @@ extension CSVReader {
       throw self.error(.malformed, "a carriage return without a line feed", at: self.position)
     }
     try self.closeValue(at: self.position)
-    return try self.completeRow(at: self.position)
+    return try self.completeRow(at: self.position, hasEnd: isQuoted)
   }
 
   func tooLong() -> CSVError {

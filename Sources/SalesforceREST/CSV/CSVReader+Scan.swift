@@ -116,7 +116,7 @@ extension CSVReader {
         start: self.valueStart - self.rowStart, end: self.valueEnd - self.rowStart))
   }
 
-  mutating func completeRow(at end: Int) throws(CSVError) -> Step {
+  mutating func completeRow(at end: Int, hasEnd: Bool = true) throws(CSVError) -> Step {
     if let columnCount = self.columnCount, self.extents.count < columnCount {
       throw self.error(
         .fieldCount, "\(self.extents.count) values instead of the header's \(columnCount)",
@@ -125,6 +125,7 @@ extension CSVReader {
     self.position = end
     self.mode = .valueStart
     self.hasRow = true
+    self.rowHasEnd = hasEnd
     self.rowCount += 1
     if self.columnCount != nil { return .row }
     self.columnCount = self.extents.count

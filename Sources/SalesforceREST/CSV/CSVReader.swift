@@ -54,6 +54,9 @@ public struct CSVReader: ~Copyable {
   /// The values of a complete row can be read.
   @usableFromInline var hasRow = false
   var isFinished = false
+  /// The row that `next` has announced ends with its line or, at the end of the text, with a closing
+  /// quote. An unquoted value that ends with the text may be the beginning of a longer one.
+  public internal(set) var rowHasEnd = false
   var failure: CSVError?
 
   /// The number of complete rows read, with the header.

@@ -22,6 +22,7 @@ public struct CSVRow: ~Copyable {
 
   /// The number of values.
   @inlinable public var count: Int { self.extents.count }
+  @inlinable public var indices: Range<Int> { 0..<self.count }
 
   /// The bytes of a value without its quotes, valid as long as the row is lent.
   @inlinable

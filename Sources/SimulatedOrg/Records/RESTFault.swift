@@ -31,7 +31,7 @@ public struct RESTFault: Sendable, Equatable {
     case cut
     /// The connection closes in the middle of the body.
     case drop
-    /// A few bytes a second.
+    /// A byte every two seconds.
     case drip
     /// `Sforce-NumberOfRecords` names one row more than there is.
     case rowCount

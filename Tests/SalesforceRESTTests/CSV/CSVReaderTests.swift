@@ -150,4 +150,20 @@ struct CSVReaderTests {
       #expect(row.last.map { other[row.count - 1].starts(with: $0) } == true)
     }
   }
+
+  @Test("A row that ends with the text and not with a line may be the beginning of another")
+  func rowEnds() throws {
+    for (text, ends) in [
+      ("a\n1\n2\n", [true, true, true]), ("a\n1\n2", [true, true, false]),
+      ("a\n\"1\"\r\n\"2\"", [true, true, true]), ("a", [false]),
+    ] {
+      var reader = CSVReader()
+      Array(text.utf8).withUnsafeBytes { reader.append($0) }
+      reader.finish()
+      for end in ends {
+        _ = try reader.next()
+        #expect(reader.rowHasEnd == end, "\(text)")
+      }
+    }
+  }
 }

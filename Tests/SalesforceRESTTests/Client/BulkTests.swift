@@ -60,26 +60,50 @@ import Testing
     await org.stop()
   }
 
-  @Test("A page that is cut, dropped, slow or counted wrongly is noticed")
+  private static func read(_ page: BulkPage) async throws -> [[String]] {
+    let rows = BulkRows(page, fields: ["Id", "Name", "Amount"])
+    var found: [[String]] = []
+    while try await rows.next({ row in
+      found.append(row.indices.map { String(decoding: row[$0], as: UTF8.self) })
+    }) {}
+    return found
+  }
+
+  @Test("A page that is cut, dropped, slow or counted wrongly is noticed, and can be read again")
   func faults() async throws {
     let org = try await OrgServer()
     let job = try await org.endedJob(Self.statement)
     func page() async throws -> BulkPage {
       try await org.client.results(ofJob: job.id, locator: nil, maxRecords: 400)
     }
-    try await org.fault(#"{"method":"BulkResults","action":"cut"}"#)
-    let cut = try await page()
-    let rows = (try? await cut.rows().count) ?? -1
-    #expect(rows != cut.recordCount)
-    try await org.fault(#"{"method":"BulkResults","action":"row_count"}"#)
-    let wrong = try await page()
-    #expect(try await wrong.rows().count == 400 && wrong.recordCount == 401)
-    try await org.fault(#"{"method":"BulkResults","action":"drop"}"#)
-    let dropped = try await page()
-    await #expect { try await dropped.rows() } throws: { ($0 as? HTTPError)?.isTransient == true }
-    try await org.fault(#"{"method":"BulkResults","action":"html","status":503}"#)
-    await #expect { try await page() } throws: { ($0 as? RESTError)?.disposition == .retry }
-    #expect(try await page().rows().count == 400)
+    func isNoticed(_ fault: String, saying text: String) async throws {
+      try await org.fault(#"{"method":"BulkResults",\#(fault)}"#)
+      await #expect {
+        _ = try await Self.read(page())
+      } throws: { error in
+        (error as? RESTError)?.disposition == .retry && "\(error)".contains(text)
+      }
+    }
+    try await isNoticed(#""action":"cut""#, saying: "page")
+    try await isNoticed(#""action":"row_count""#, saying: "has 400 rows instead of 401")
+    try await isNoticed(#""action":"drop""#, saying: "results")
+    try await isNoticed(#""action":"html","status":503"#, saying: "HTTP 503")
+    try await isNoticed(#""action":"drip""#, saying: "less than one byte per second")
+    #expect(try await Self.read(page()).count == 400)
+    let other = BulkRows(try await page(), fields: ["Id", "Amount", "Name"])
+    await #expect {
+      _ = try await other.next { _ in }
+    } throws: { "\($0)".contains("other columns") }
+    await org.stop()
+  }
+
+  @Test("A job without rows has a page without rows")
+  func empty() async throws {
+    let org = try await OrgServer { $0.org.existing = 0 }
+    let job = try await org.endedJob(Self.statement)
+    #expect(job.state == .complete && job.recordCount == 0)
+    let page = try await org.client.results(ofJob: job.id, locator: nil, maxRecords: 400)
+    #expect(try await Self.read(page).isEmpty && page.nextLocator == nil)
     await org.stop()
   }
 }

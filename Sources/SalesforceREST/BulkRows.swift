@@ -1,0 +1,92 @@
+internal import HTTPClient
+
+/// The rows of one page of a Bulk job, in order, and whether the page is complete.
+///
+/// A body that was cut short can have the status 200 and be well-formed as HTTP. So a page counts only
+/// when it has as many rows as its headers say, and the last of them has its end. Rows before that
+/// are what they are: each ends with its line.
+public final class BulkRows {
+  private let page: BulkPage
+  private let fields: [String]
+  private var reader: CSVReader
+  private var hasHeader = false
+  private var rowCount = 0
+
+  /// - Parameter fields: those selected, in order, which the header has to name.
+  public init(_ page: BulkPage, fields: [String], limits: CSVReader.Limits = .init()) {
+    self.page = page
+    self.fields = fields
+    self.reader = CSVReader(limits: limits)
+  }
+
+  /// Rows read so far.
+  public var count: Int { self.rowCount }
+
+  /// Lends the next row; false after the last one of a complete page.
+  ///
+  /// Throws `RESTError` of disposition `retry` when the page is not complete or not what was asked
+  /// for, and what `body` throws.
+  public func next(_ body: (borrowing CSVRow) throws -> Void) async throws -> Bool {
+    while true {
+      switch try self.step() {
+      case .row:
+        if !self.reader.rowHasEnd { throw self.incomplete("ends within a row") }
+        self.rowCount += 1
+        guard self.rowCount <= self.page.recordCount else { throw self.wrongCount() }
+        try self.reader.withRow(body)
+        return true
+      case .header:
+        try self.checkHeader()
+      case .needsBytes:
+        try await self.receive()
+      case .end:
+        guard self.rowCount == self.page.recordCount else { throw self.wrongCount() }
+        return false
+      }
+    }
+  }
+
+  private func step() throws(RESTError) -> CSVReader.Step {
+    do {
+      return try self.reader.next()
+    } catch {
+      throw self.incomplete("is not valid CSV: \(error)")
+    }
+  }
+
+  private func receive() async throws {
+    do {
+      if let piece = try await self.page.body.next() {
+        piece.withUnsafeBytes { self.reader.append($0) }
+      } else {
+        self.reader.finish()
+      }
+    } catch let error as HTTPError {
+      throw RESTError(error)
+    }
+  }
+
+  private func checkHeader() throws(RESTError) {
+    let isExpected = self.reader.withRow { row in
+      row.count == self.fields.count
+        && row.indices.allSatisfy { index in
+          row[index].elementsEqual(self.fields[index].utf8) { left, right in
+            Self.lowercased(left) == Self.lowercased(right)
+          }
+        }
+    }
+    guard isExpected else { throw self.incomplete("has other columns than were selected") }
+  }
+
+  private static func lowercased(_ byte: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+  }
+
+  private func wrongCount() -> RESTError {
+    self.incomplete("has \(self.rowCount) rows instead of \(self.page.recordCount)")
+  }
+
+  private func incomplete(_ what: String) -> RESTError {
+    RESTError(.retry, "\(self.page.name): the page \(what)")
+  }
+}
