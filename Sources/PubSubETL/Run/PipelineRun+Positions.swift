@@ -39,12 +39,12 @@ extension PipelineRun {
     for topic in positions.resetTopics.sorted() {
       try CheckpointJournal.append(
         self.configuration.statePaths, command: "run --accept-reset", topic: topic,
-        old: document?.topics[topic]?.json ?? nil, new: positions.stores[0][topic]?.json ?? nil)
+        old: document?.topics[topic]?.json ?? nil, new: positions.checkpoint[topic]?.json ?? nil)
     }
     for (index, place) in found.enumerated() where place.stored == nil {
-      try keepers[index].begin(at: positions.stores[index + 1])
+      try keepers[index].begin(at: positions.keepers[index])
     }
-    return positions.stores
+    return [positions.checkpoint] + positions.keepers
   }
 
   func checkOrg(_ document: CheckpointDocument?, org: String) throws {

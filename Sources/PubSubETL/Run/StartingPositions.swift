@@ -16,8 +16,10 @@ struct StartingPositions: Equatable {
     var start: SinkStart?
   }
 
-  /// First the checkpoint, then the others.
-  private(set) var stores: [[String: TopicPosition]]
+  /// Of the checkpoint, by topic.
+  private(set) var checkpoint: [String: TopicPosition]
+  /// Of each sink that keeps its own.
+  private(set) var keepers: [[String: TopicPosition]]
   /// Topics that begin a new epoch because the user has accepted the loss of a position.
   private(set) var resetTopics: Set<String>
 
@@ -57,47 +59,48 @@ struct StartingPositions: Equatable {
         }
       }
     }
-    var stores: [[String: TopicPosition]?] = [checkpoint] + keepers.map(\.stored)
-    for topic in topics { Self.followBegunEpoch(of: topic, in: &stores) }
+    var own = keepers.map(\.stored)
+    for topic in topics { Self.followBegunEpoch(of: topic, in: checkpoint, &own) }
     if let knownSinks {
       for (index, keeper) in keepers.enumerated()
       where keeper.start == .now && !knownSinks.contains(keeper.name) {
         // Added again after a time without it: what it lacks may be too much to go back for.
-        if let stored = stores[index + 1], Self.isOutOfReach(stored, of: stores[0] ?? [:]) {
-          stores[index + 1] = nil
-        }
+        if let stored = own[index], Self.isOutOfReach(stored, of: checkpoint) { own[index] = nil }
       }
     }
 
-    let known = stores.compactMap { $0 }
-    for (index, keeper) in keepers.enumerated() where stores[index + 1] == nil {
+    let known = [checkpoint] + own.compactMap { $0 }
+    for (index, keeper) in keepers.enumerated() where own[index] == nil {
       if keeper.newestEpoch != nil || knownSinks?.contains(keeper.name) == true {
         guard acceptsReset else { throw Self.lost(keeper) }
         reset.formUnion(topics)
-        stores[index + 1] = [:]
+        own[index] = [:]
         continue
       }
       // New beside others: it begins where they stand, as it has said it would.
       guard keeper.start == .now || !Self.haveBegun(known) else {
         throw Self.newSink(keeper.name)
       }
-      stores[index + 1] = Dictionary(
+      own[index] = Dictionary(
         uniqueKeysWithValues: topics.compactMap { topic in
           Self.furthestBehind(known, topic).map { (topic, $0) }
         })
     }
-    self.stores = stores.map { $0 ?? [:] }
+    self.checkpoint = checkpoint
+    self.keepers = own.map { $0 ?? [:] }
     self.resetTopics = reset
     self.reset(reset, newestRows: keepers.compactMap(\.newestEpoch).max() ?? 0)
   }
 
   /// Begins an epoch higher than any that a store or row has; what is known of gaps stays known.
   private mutating func reset(_ topics: Set<String>, newestRows: Int) {
-    let newest = self.stores.flatMap { $0.values.map(\.epoch) }.max() ?? 0
+    let all = [self.checkpoint] + self.keepers
+    let newest = all.flatMap { $0.values.map(\.epoch) }.max() ?? 0
     for topic in topics {
-      let holes = self.stores.compactMap { $0[topic]?.holes }.max() ?? 0
+      let holes = all.compactMap { $0[topic]?.holes }.max() ?? 0
       let begun = TopicPosition(beginningEpoch: max(newest, newestRows) + 1, holes: holes)
-      for store in self.stores.indices { self.stores[store][topic] = begun }
+      self.checkpoint[topic] = begun
+      for keeper in self.keepers.indices { self.keepers[keeper][topic] = begun }
     }
   }
 
@@ -105,14 +108,15 @@ struct StartingPositions: Equatable {
   /// any more, is the others' too: they hear of it by their next commit, which a crash may have
   /// prevented.
   private static func followBegunEpoch(
-    of topic: String, in stores: inout [[String: TopicPosition]?]
+    of topic: String, in checkpoint: [String: TopicPosition],
+    _ keepers: inout [[String: TopicPosition]?]
   ) {
-    guard let begun = stores[0]?[topic], begun.nextOrdinal == 0, begun.lastEvent == nil else {
-      return
+    guard let begun = checkpoint[topic], begun.nextOrdinal == 0, begun.lastEvent == nil,
+      keepers.allSatisfy({ ($0?[topic]?.epoch ?? 0) < begun.epoch })
+    else { return }
+    for keeper in keepers.indices where keepers[keeper]?[topic] != nil {
+      keepers[keeper]?[topic] = begun
     }
-    let others = stores.indices.dropFirst()
-    guard others.allSatisfy({ (stores[$0]?[topic]?.epoch ?? 0) < begun.epoch }) else { return }
-    for store in others where stores[store]?[topic] != nil { stores[store]?[topic] = begun }
   }
 
   /// A position that says nothing is like none: a first run that found no event.

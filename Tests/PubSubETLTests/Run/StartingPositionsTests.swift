@@ -34,10 +34,10 @@ struct StartingPositionsTests {
     known: [String]? = nil, files: [(name: String, start: SinkStart?)] = [],
     _ keepers: StartingPositions.Keeper..., acceptsReset: Bool = false
   ) throws -> [Store] {
-    try StartingPositions(
+    let positions = try StartingPositions(
       topics: topics, checkpoint: checkpoint, resetTopics: reset, knownSinks: known,
-      checkpointed: files, keepers: keepers, acceptsReset: acceptsReset
-    ).stores
+      checkpointed: files, keepers: keepers, acceptsReset: acceptsReset)
+    return [positions.checkpoint] + positions.keepers
   }
 
   private func failure(_ body: () throws -> [Store]) -> RunFailure? {
