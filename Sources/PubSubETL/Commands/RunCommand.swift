@@ -7,7 +7,7 @@ struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Runs a pipeline: exports events until caught up, or follows.",
     discussion: """
-      Without a terminal, a successful run prints nothing. If the service cannot be reached, the \
+      Without a terminal, a successful run prints nothing but the rows of a stdout sink. If the service cannot be reached, the \
       first failure is reported and the run retries for some minutes. On a terminal, a live line \
       shows events, rate and newest change, and a summary remains. A run that finds nothing new \
       takes run.quiet plus 2 s.
@@ -49,14 +49,16 @@ struct RunCommand: AsyncParsableCommand {
     {
       logger.error(
         """
-        sink '\(sink.name)' writes its rows to standard output, where a report would be taken for \
-        one of them: name a file with --report
+        sink '\(sink.name)' writes its rows to standard output, so the report cannot go there too; \
+        give a file with --report FILE
         """)
       return .usage
     }
     let run = PipelineRun(
       configuration, options: options, logger: logger,
-      progress: LiveProgress(console: console, secrets: configuration.secrets))
+      progress: LiveProgress(
+        console: console, secrets: configuration.secrets,
+        hasRows: configuration.sinks.contains(where: \.takesStandardOutput)))
     await run.execute()
     var report = run.report
     report.exitCode = report.exitCode(failingOn: configuration.run.failOn)

@@ -100,7 +100,7 @@ struct RunOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Write a JSON report of the run to a file (replaced if it exists), a FIFO or a device, "
-        + "or to standard output with -. A symbolic link is refused.",
+        + "or to standard output with -, unless a sink writes there. A symbolic link is refused.",
       valueName: "file"),
     completion: .file())
   var report: String?

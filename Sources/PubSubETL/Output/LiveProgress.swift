@@ -9,11 +9,16 @@ final class LiveProgress {
   private let start: ContinuousClock.Instant
   private var line = ProgressLine()
 
-  /// Nil when standard error is no terminal that can erase a line: then nothing is shown.
-  init?(console: ErrorConsole, secrets: SecretMask, environment: Environment = .process) {
-    guard StandardStream.error.isTerminal, environment.variable("TERM") != "dumb" else {
-      return nil
-    }
+  /// Nil when standard error is no terminal that can erase a line, or has rows on it: then nothing is
+  /// shown.
+  ///
+  /// - Parameter hasRows: rows go to standard output.
+  init?(
+    console: ErrorConsole, secrets: SecretMask, hasRows: Bool, environment: Environment = .process
+  ) {
+    guard StandardStream.error.isTerminal, environment.variable("TERM") != "dumb",
+      !hasRows || !StandardStream.output.isTerminal
+    else { return nil }
     self.console = console
     self.secrets = secrets
     self.start = self.clock.now

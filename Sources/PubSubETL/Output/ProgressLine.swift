@@ -78,10 +78,11 @@ struct ProgressLine {
   /// `7,512 events, 2 files, 1.0 MiB in 17 s; newest change 14:03:15`: what stays when a run is over.
   ///
   /// - Parameters:
-  ///   - rows: in databases; nil without one.
+  ///   - rows: of each kind of place that rows go to, such as `in PostgreSQL`.
   ///   - now: milliseconds since 1970.
   static func summary(
-    _ snapshot: ProgressSnapshot, rows: Int64?, hasFiles: Bool, duration: Duration, now: Int64
+    _ snapshot: ProgressSnapshot, rows: [(count: Int64, place: String)], hasFiles: Bool,
+    duration: Duration, now: Int64
   ) -> String {
     var parts = [
       snapshot.events == 0 ? "no new events" : Phrase.count(Int(snapshot.events), "event")
@@ -89,8 +90,8 @@ struct ProgressLine {
     if snapshot.events > 0, hasFiles {
       parts += [Phrase.count(snapshot.files, "file"), Self.size(snapshot.bytes)]
     }
-    if snapshot.events > 0, let rows {
-      parts.append(Phrase.count(Int(rows), "row") + " in PostgreSQL")
+    if snapshot.events > 0 {
+      parts += rows.map { "\(Phrase.count(Int($0.count), "row")) \($0.place)" }
     }
     var text = "\(parts.joined(separator: ", ")) in \(Phrase.duration(duration))"
     if let newest = snapshot.newestCommit {

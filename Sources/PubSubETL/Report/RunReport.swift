@@ -52,7 +52,26 @@ struct RunReport: Sendable {
     /// What the last line on a terminal counts.
     var counted = Unit.files
 
-    enum Unit: Sendable { case files, rows, nothing }
+    enum Unit: Sendable, Equatable {
+      case files
+      /// - Parameter place: such as `in PostgreSQL`.
+      case rows(place: String)
+      case nothing
+    }
+  }
+
+  /// Rows of each kind of place that rows went to; of several sinks of a kind the most.
+  var rowsByPlace: [(count: Int64, place: String)] {
+    var found: [(count: Int64, place: String)] = []
+    for sink in self.sinks {
+      guard case .rows(let place) = sink.counted else { continue }
+      if let known = found.firstIndex(where: { $0.place == place }) {
+        found[known].count = max(found[known].count, sink.rows)
+      } else {
+        found.append((sink.rows, place))
+      }
+    }
+    return found
   }
 
   /// Something a successful run wants somebody to look at.

@@ -217,7 +217,7 @@ final class RunLog {
     guard report.reason != "already_running" else { return }
     self.progress?.leave(
       ProgressLine.summary(
-        self.snapshot, rows: report.sinks.filter { $0.counted == .rows }.map(\.rows).max(),
+        self.snapshot, rows: report.rowsByPlace,
         hasFiles: report.sinks.contains { $0.counted == .files },
         duration: .milliseconds(report.finishedAt - report.startedAt), now: report.finishedAt))
   }

@@ -48,17 +48,22 @@ struct ProgressLineTests {
   func summary() {
     let now: Int64 = 1_771_300_995_000
     let time = Phrase.localTime(now, now: now)
-    func text(_ snapshot: ProgressSnapshot, rows: Int64? = nil, hasFiles: Bool = true) -> String {
+    func text(
+      _ snapshot: ProgressSnapshot, rows: [(count: Int64, place: String)] = [],
+      hasFiles: Bool = true
+    ) -> String {
       ProgressLine.summary(
         snapshot, rows: rows, hasFiles: hasFiles, duration: .milliseconds(17_200), now: now)
     }
     let snapshot = ProgressSnapshot(events: 7512, bytes: 1 << 20, files: 2, newestCommit: now)
     #expect(text(snapshot) == "7,512 events, 2 files, 1.0 MiB in 17 s; newest change \(time)")
     #expect(
-      text(ProgressSnapshot(events: 1, bytes: 99, files: 1), rows: 2)
-        == "1 event, 1 file, 99 B, 2 rows in PostgreSQL in 17 s")
+      text(
+        ProgressSnapshot(events: 1, bytes: 99, files: 1),
+        rows: [(2, "in PostgreSQL"), (3, "on standard output")])
+        == "1 event, 1 file, 99 B, 2 rows in PostgreSQL, 3 rows on standard output in 17 s")
     #expect(
-      text(snapshot, rows: 9001, hasFiles: false)
+      text(snapshot, rows: [(9001, "in PostgreSQL")], hasFiles: false)
         == "7,512 events, 9,001 rows in PostgreSQL in 17 s; newest change \(time)")
     #expect(text(ProgressSnapshot()) == "no new events in 17 s")
   }

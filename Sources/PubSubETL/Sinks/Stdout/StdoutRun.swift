@@ -24,7 +24,7 @@ final class StdoutRun: RunSink {
       name: self.name, type: StdoutSettings.type, target: "standard output")
     entry.rows = Int64(self.sink.lineCount)
     entry.bytes = Int64(self.sink.writtenByteCount)
-    entry.counted = .rows
+    entry.counted = .rows(place: "on standard output")
     return entry
   }
 }

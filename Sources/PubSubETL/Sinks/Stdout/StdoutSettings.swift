@@ -31,7 +31,7 @@ struct StdoutSettings: ConfiguredSink, Equatable {
 
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? {
     guard other.takesStandardOutput else { return nil }
-    return ("type", "sink '\(other.name)' writes to standard output already")
+    return ("type", "only one sink can write to standard output, and sink '\(other.name)' does")
   }
 
   func runSink(_ context: SinkContext) -> any RunSink { StdoutRun(self, context) }

@@ -128,8 +128,8 @@ final class StdoutSink: CheckpointedSink {
     guard self.givesUp() else { return }
     throw RunFailure(
       .output, reason: "sink_io",
-      "the program that reads standard output does not read any more: the next run writes again what "
-        + "the checkpoint does not count")
+      "the program that reads standard output has stopped reading; the next run will write the "
+        + "lines since the last commit again")
   }
 
   private static func failure(_ code: Int32) -> RunFailure {
@@ -137,8 +137,8 @@ final class StdoutSink: CheckpointedSink {
     return RunFailure(
       .output, reason: "sink_io",
       code == EPIPE
-        ? "standard output was closed by the program that reads it (\(reason)): the next run writes "
-          + "again what the checkpoint does not count"
+        ? "standard output was closed by the program that reads it (\(reason)); the next run will "
+          + "write the lines since the last commit again"
         : "standard output cannot be written: \(reason)")
   }
 }

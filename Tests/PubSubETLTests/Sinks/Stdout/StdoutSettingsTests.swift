@@ -25,6 +25,8 @@ struct StdoutSettingsTests {
       #"sinks=[{"type":"stdout","name":"a"},{"type":"stdout","name":"b"}]"#
     ])
     #expect(mistakes.count == 1)
-    #expect(mistakes.first?.contains("sink 'a' writes to standard output already") == true)
+    #expect(
+      mistakes.first?.contains("only one sink can write to standard output, and sink 'a' does")
+        == true)
   }
 }

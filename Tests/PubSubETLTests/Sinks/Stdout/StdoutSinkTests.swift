@@ -113,7 +113,7 @@ struct StdoutSinkTests {
       }
       #expect(failure.exitCode == .output)
       #expect(askedCount == 1)
-      #expect(failure.message.contains(goes ? "was closed" : "does not read any more"))
+      #expect(failure.message.contains(goes ? "was closed" : "has stopped reading"))
     }
   }
 }
