@@ -89,7 +89,7 @@ final class SinkRun {
   var positions: [String: JSONValue] {
     [
       Self.topic: [
-        "epoch": .integer(self.epoch), "next_ordinal": .integer(self.ordinal),
+        "epoch": .integer(self.epoch), "next_ordinal": .integer(self.ordinal), "resume": "0a",
         "complete_through_ms": self.completeThrough.map { .integer($0) } ?? nil,
       ]
     ]
