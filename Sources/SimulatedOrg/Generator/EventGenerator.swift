@@ -87,7 +87,8 @@ struct EventGenerator {
     let model = wanted ?? self.chooseModel()
     let id = RecordID.uuid(&self.random)
     let versions = self.models[model].versions
-    let isNew = self.random.chance(self.newSchemaShare)
+    // Records from before the first event have values in every field.
+    let isNew = self.random.chance(self.newSchemaShare) || self.keepsRecords
     image.reset(entity: self.models[model], schema: versions[isNew ? versions.count - 1 : 0])
     if self.models[model].category == .platformEvent {
       self.makePlatformEvent(model, at: time, into: &image)

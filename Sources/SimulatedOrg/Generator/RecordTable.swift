@@ -46,13 +46,15 @@ struct RecordTable: Sendable {
   /// Everything about one record.
   struct State: Sendable {
     var record: Record
-    var versions: ArraySlice<UInt32>
+    /// A copy: a slice would keep the whole table as it was.
+    var versions: [UInt32]
   }
 
   func state(_ index: Int) -> State {
     State(
       record: self.records[index],
-      versions: self.versions[index * self.slotCount..<(index + 1) * self.slotCount])
+      versions: Array(
+        self.versions[index * self.slotCount..<(index + 1) * self.slotCount]))
   }
 
   /// Puts a record there, which may be one more than there are.

@@ -55,7 +55,8 @@ package final class EventPublisher {
 
   /// The version that `GetTopic` names.
   package func currentSchema(of model: EntityModel) -> EventSchema? {
-    self.generator.newSchemaShare > 0 ? model.versions.last : model.versions.first
+    self.generator.newSchemaShare > 0 || self.generator.keepsRecords
+      ? model.versions.last : model.versions.first
   }
 
   /// Publishes one generated event.

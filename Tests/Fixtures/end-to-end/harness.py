@@ -55,6 +55,8 @@ def pipeline(name, topics):
             "type": "salesforce",
             "topic": topics,
             "start": "earliest",
+            # Orgs without records of before answer no REST.
+            "snapshot": {"mode": "never"},
             "org": {
                 "endpoint": "${PUBSUB_ENDPOINT}",
                 "tls": {"ca_file": "${PUBSUB_CA_FILE:-}"},
@@ -70,6 +72,7 @@ def pipeline(name, topics):
         "sinks": [{"type": "files", "directory": "out/" + name}],
         "checkpoint": {"type": "file", "directory": "state"},
         "run": {"until": "caught_up", "quiet": "1s"},
+        "repair": {"mode": "off"},
     }
 
 
