@@ -97,7 +97,8 @@ let package = Package(
       "PubSubSource",
       ["Bytes", "JSON", "EventLoop", "Digest", "PubSubAPI", "Avro", "Pipeline", grpcCore]),
     // Records as REST and Bulk have them, as rows of their events.
-    target("RESTSource", ["CShortestDecimal", "Bytes", "SalesforceREST", "Pipeline"]),
+    target(
+      "RESTSource", ["CShortestDecimal", "Bytes", "EventLoop", "SalesforceREST", "Pipeline"]),
     target(
       "FileSink", ["CZstd", "CSystem", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
     target(
@@ -115,8 +116,8 @@ let package = Package(
       name: "PubSubETL",
       dependencies: [
         "CBuildInfo", "Bytes", "JSON", "EventLoop", "TLSStream", "HTTPClient", "HTTP2Transport",
-        "DurableFiles", "PubSubAPI", "SalesforceAuth", "Pipeline", "Checkpoint", "PubSubSource",
-        "FileSink", "PostgresClient", "PostgresSink", grpcCore, argumentParser, logging,
+        "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST", "Pipeline", "Checkpoint",
+        "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore, argumentParser, logging,
       ],
       swiftSettings: swiftSettings
     ),

@@ -57,7 +57,8 @@ public final class RecordBatch {
     public var eventID: Range
     /// UTF-8 of the transaction key; empty for platform events.
     public var transactionKey: Range
-    /// Milliseconds since 1970, within `CommitTime.range`; nil for platform events.
+    /// Milliseconds since 1970, within `CommitTime.range`; nil for platform events. Of a record that
+    /// was read, its `SystemModstamp`.
     public var commitTimestamp: Int64?
     public var kind: EventKind
     /// Place in the epoch, from 0; set by the runner.
@@ -90,6 +91,8 @@ public final class RecordBatch {
   /// Commit times after it are in the future and say nothing about how far the stream has been read;
   /// set by the runner, nil when it is not known.
   public var latestCommit: Int64?
+  /// When the records were asked for, in a batch of records that were read; nil in one of events.
+  public var readAt: ContinuousClock.Instant?
 
   /// Presence bytes of a row, rounded up to a multiple of 8; the padding stays 0.
   public var presenceStride: Int { self.stride }
@@ -263,6 +266,7 @@ public final class RecordBatch {
     self.events = other.events
     self.epoch = other.epoch
     self.latestCommit = other.latestCommit
+    self.readAt = other.readAt
   }
 
   private func reserveRows(_ count: Int) {

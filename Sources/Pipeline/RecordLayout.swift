@@ -130,6 +130,8 @@ public enum MetadataSlot {
 /// What kind of line an event makes (design page, section 5).
 public enum EventKind: UInt8, Sendable, CaseIterable {
   case change, gap, overflow, wildcard, event
+  /// A record as it was read, not as it changed.
+  case snapshot
 
   public var name: String {
     switch self {
@@ -138,6 +140,7 @@ public enum EventKind: UInt8, Sendable, CaseIterable {
     case .overflow: "overflow"
     case .wildcard: "wildcard"
     case .event: "event"
+    case .snapshot: "snapshot"
     }
   }
 }

@@ -38,6 +38,12 @@ package enum TopicName {
       }
   }
 
+  /// `/data/OpportunityChangeEvent` of `Opportunity`, `/data/Foo__ChangeEvent` of `Foo__c`.
+  package static func changes(of entity: String) -> String {
+    let stem = entity.hasSuffix("__c") ? String(entity.dropLast()) : entity
+    return "\(Self.changesPrefix)\(stem)ChangeEvent"
+  }
+
   /// `Opportunity` of `/data/OpportunityChangeEvent`; the last part of other topics' names.
   package static func entity(_ topic: String) -> String {
     self.entity(ofChangeEvent: topic.split(separator: "/").last.map { String($0) } ?? topic)

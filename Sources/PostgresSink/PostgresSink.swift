@@ -13,6 +13,8 @@ package final class PostgresSink: Store {
   package let name: String
   /// Rows committed in this run.
   package private(set) var committedRowCount = 0
+  /// Records that were read, committed in this run.
+  package private(set) var committedReadCount = 0
   /// Told of changed tables and the like, one sentence each.
   package var onNotice: ((String) -> Void)?
   /// Receives a sentence for each thing that was gone and has been made anew.
@@ -48,6 +50,8 @@ package final class PostgresSink: Store {
   var undecodable: [UnwritableEvents.Letter] = []
   /// Rows that the database has refused in the transaction at hand.
   var refusedRows: [RefusedRow] = []
+  /// The same of records that were read.
+  var refusedReads: [RefusedRead] = []
   /// What `prepare` has told of.
   var told: Set<EventPlace> = []
   var care = Care.none
@@ -70,6 +74,24 @@ package final class PostgresSink: Store {
   /// Positions to be stored, JSON text.
   var topics = "{}"
   private var renewedAt = ContinuousClock.now
+  /// By object; empty unless records are read.
+  var passes: [String: PassTable.Entry] = [:]
+  var openPasses: [String: ReadPass] = [:]
+  private(set) var sealedPasses: [String: ReadPass] = [:]
+  /// IDs of records that were not found, by object.
+  var openUnseen: [String: [String]] = [:]
+  private(set) var sealedUnseen: [String: [String]] = [:]
+  /// After which event they were asked for.
+  var unseenPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
+  let passTable: PassTable
+  let missingRanges: MissingRanges
+  /// By topic, as stored: epochs that began after missing events, and how far the topic was complete.
+  var storedHoles: [String: Int64] = [:]
+  var storedThrough: [String: Int64] = [:]
+  /// Those that the transaction at hand notes.
+  var newHoles: [Hole] = []
+  /// Nil when no records are read.
+  var clock: DatabaseClock?
 
   /// Connects.
   ///
@@ -96,6 +118,9 @@ package final class PostgresSink: Store {
       bookkeeping: Bookkeeping(schema: configuration.schema))
     self.takesOver = takesOver
     self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
+    let bookkeeping = Bookkeeping(schema: configuration.schema)
+    self.passTable = PassTable(pipeline: pipeline, sink: name, bookkeeping)
+    self.missingRanges = MissingRanges(pipeline: pipeline, sink: name, bookkeeping)
     self.connection = try PostgresConnection(configuration.connection)
   }
 
@@ -125,6 +150,9 @@ package final class PostgresSink: Store {
         over: self.connection, takesOver: self.takesOver, creating: positions)
     }
     try self.retrying { try self.fedTables.read(over: self.connection) }
+    try self.openReads()
+    self.storedHoles = (stored ?? [:]).mapValues { Int64($0.holes) }
+    self.storedThrough = (stored ?? [:]).compactMapValues(\.completeThrough)
     if stored != nil { try self.repairTables() }
     if try self.retrying({ try self.views.isFreshnessOutdated(over: self.connection) }) {
       try self.updateViews(nil)
@@ -163,7 +191,8 @@ package final class PostgresSink: Store {
     let unfilled = try self.retrying { try self.catalog.unfilledTables(over: self.connection) }
     for tables in unfilled {
       let refold = Refold(
-        history: tables.history, current: tables.current, delete: self.configuration.delete)
+        history: tables.history, current: tables.current, delete: self.configuration.delete,
+        visibilityWait: self.configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
       let counts = try self.retrying {
         try refold.refoldAll(over: self.connection) { _ in
           // It takes longer than a lease when there are many; a failure shows at the next commit.
@@ -230,12 +259,14 @@ package final class PostgresSink: Store {
   }
 
   package var pendingByteCount: Int {
-    self.pending.reduce(0) { $0 + $1.open.byteCount }
+    self.pending.reduce(0) { $0 + $1.open.byteCount + $1.openReads.byteCount }
   }
 
   // MARK: Rows
 
   package func isReady(for layout: RecordLayout) -> Bool { self.encoders[layout] != nil }
+
+  func tables(of layout: RecordLayout) -> LayoutTables? { self.encoders[layout]?.rows.tables }
 
   package func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
     try self.attempt {
@@ -248,6 +279,7 @@ package final class PostgresSink: Store {
     guard let (encoder, rows) = self.encoders[batch.layout] else {
       preconditionFailure("\(batch.layout.entity): written without being ready")
     }
+    if batch.readAt != nil { return self.writeReads(batch, encoder, rows) }
     // Other times are wrong, and say nothing of how far the tables are.
     let plausible = FedTables.plausibleCommits(latest: batch.latestCommit)
     for index in batch.events.indices {
@@ -285,6 +317,14 @@ package final class PostgresSink: Store {
     }
   }
 
+  /// Notes a record that was read and cannot become a row.
+  func refuse(_ entry: ResyncTable.Entry, among rows: PendingRows, reason: String) {
+    self.onNotice?(
+      "\(rows.entity) \(entry.recordID ?? "without ID") was read and cannot be stored: \(reason)")
+    self.unwritable.letters.append(
+      UnwritableEvents.Letter(rows: rows, entity: rows.entity, entry: entry))
+  }
+
   /// Asks the database for the tables of a layout, makes or changes them.
   private func makeEncoder(for layout: RecordLayout) throws {
     if self.encoders[layout] != nil { return }
@@ -313,10 +353,11 @@ package final class PostgresSink: Store {
       rows = last
     } else {
       rows = PendingRows(
-        topic: layout.topic, entity: layout.entity, tables: tables,
-        delete: self.configuration.delete)
+        topic: layout.topic, entity: layout.entity, tables: tables, self.configuration,
+        newestStamp: self.passes[layout.entity]?.newestStamp)
       self.pending.append(rows)
     }
+    try self.checkKept(rows)
     let encoder = CopyEncoder(
       layout: layout, tables: tables,
       numericHasInfinity: self.connection.serverVersion >= 140_000)
@@ -384,6 +425,10 @@ package final class PostgresSink: Store {
     self.sealed = self.unwritable
     self.unwritable = UnwritableEvents()
     for rows in self.pending { rows.seal() }
+    self.sealedPasses = self.openPasses
+    self.openPasses.removeAll()
+    self.sealedUnseen = self.openUnseen
+    self.openUnseen.removeAll()
   }
 
   /// The transaction is committed: its rows are needed no more.
@@ -391,13 +436,26 @@ package final class PostgresSink: Store {
     self.committedRowCount -= self.refusedRows.count
     for rows in self.pending {
       self.committedRowCount += rows.sealed.rows.count
+      self.committedReadCount += rows.sealedReads.rows.count
       rows.removeSealed()
     }
     // Of tables that have changed only the newest is written to from now on.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
-    self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.open.rows.isEmpty }
+    self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.isEmpty }
+    for (entity, pass) in self.sealedPasses {
+      self.passes[entity, default: .init()].pass = pass
+      self.passes[entity]?.number = pass.number
+    }
+    self.sealedPasses.removeAll()
+    self.sealedUnseen.removeAll()
+    self.holesAreNoted()
     self.sealed = nil
+    for read in self.refusedReads {
+      self.onNotice?(
+        "a \(read.rows.entity) that was read cannot be stored: \(read.error.message)")
+    }
     self.refusedRows.removeAll()
+    self.refusedReads.removeAll()
     self.told.removeAll()
     self.care = .none
     self.isAhead = false

@@ -64,6 +64,18 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
   /// the current table, or of the history where there is no other.
   package var indexes: [String] = []
+  /// Records are going to be read beside the stream; nil: never.
+  package var reads: Reads?
+
+  package struct Reads: Sendable, Equatable {
+    /// Milliseconds after which every reader sees a commit.
+    package var visibilityWait: Int64
+
+    package init(visibilityWait: Duration = .milliseconds(ReadMerge.visibilityWait)) {
+      let (seconds, attoseconds) = visibilityWait.components
+      self.visibilityWait = seconds * 1000 + attoseconds / 1_000_000_000_000_000
+    }
+  }
 
   package init(
     connection: PostgresConnectionConfiguration, schema: String = "salesforce", mode: Mode = .both,

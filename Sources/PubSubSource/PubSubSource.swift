@@ -1,4 +1,5 @@
 internal import Avro
+internal import EventLoop
 public import GRPCCore
 public import Pipeline
 public import PubSubAPI
@@ -58,6 +59,11 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// Asks the runner for a clean stop. From any thread.
   public var interrupt: @Sendable () -> Void {
     { [signals] in signals.post(.interrupted, isUrgent: true) }
+  }
+
+  /// Has the runner look for what else has come. From any thread.
+  public var wake: @Sendable () -> Void {
+    { [signals] in signals.post(.woken) }
   }
 
   public func next(

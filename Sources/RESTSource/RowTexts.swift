@@ -29,6 +29,8 @@ public struct RowTexts: RecordTexts {
 
   public var count: Int { self.ends.count }
 
+  func withText<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value { body(self[0]) }
+
   /// Valid for as long as the texts live.
   public subscript(_ index: Int) -> UnsafeRawBufferPointer {
     let start = index == 0 ? 0 : self.ends[index - 1]

@@ -29,7 +29,7 @@ package struct CaughtUp: Sendable {
 
   package typealias Instant = ContinuousClock.Instant
 
-  private let configuration: Configuration
+  private var configuration: Configuration
   /// Nil while the stream is not open: silence then says nothing.
   private var openedAt: Instant?
   private var lastMessage: Instant?
@@ -55,6 +55,18 @@ package struct CaughtUp: Sendable {
     self.lastMessage = nil
     self.easySince = nil
     self.isHeld = false
+  }
+
+  /// What the stream has shown so far does not count any more.
+  ///
+  /// - Parameter time: now by the service's clock, milliseconds since 1970.
+  package mutating func beginAgain(at now: Instant, time: Int64) {
+    self.configuration.runStart = time
+    self.rule = nil
+    self.easySince = nil
+    if self.lastMessage != nil { self.lastMessage = now }
+    if self.lastEvent != nil { self.lastEvent = now }
+    if self.openedAt != nil { self.openedAt = now }
   }
 
   package mutating func closed() { self.openedAt = nil }

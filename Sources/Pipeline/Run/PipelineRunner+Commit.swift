@@ -119,6 +119,7 @@ extension PipelineRunner {
       self.statistics.topics[index].exported = count
     }
     for store in self.stores { try store.complete() }
+    try self.advanceRepairs(now: .now)
   }
 
   /// The positions of the topics that have one: a topic that was misspelt leaves no trace.

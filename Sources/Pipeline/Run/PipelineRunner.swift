@@ -30,6 +30,14 @@ public final class PipelineRunner<S: Source> {
 
   public var onNote: ((RunNote) -> Void)?
 
+  /// Reads records beside the stream; nil when none are to be read.
+  let reader: (any RecordReader)?
+  var reads: [ReadRun] = []
+  var repairs: [RepairRun] = []
+  /// Whether the reader comes before the stream.
+  private var isReadersTurn = false
+  /// It had something when it was asked last.
+  private var hasReads = false
   private var began = Instant.now
   private(set) var outcome: RunOutcome?
   /// When `outcome` was decided.
@@ -63,12 +71,15 @@ public final class PipelineRunner<S: Source> {
   /// - Parameters:
   ///   - stores: where rows and positions go; one of them keeps the dead letters.
   ///   - stored: positions of an earlier run by topic name, of each store.
+  ///   - reader: reads records beside the stream; nil when none are to be read.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
   public init(
     source: S, stages: StageChain, stores: [any Store], stored: [[String: TopicPosition]],
-    configuration: RunnerConfiguration, wallClock: @escaping () -> Int64
+    reader: (any RecordReader)? = nil, configuration: RunnerConfiguration,
+    wallClock: @escaping () -> Int64
   ) throws {
     self.source = source
+    self.reader = reader
     self.stages = stages
     self.stores = stores
     self.configuration = configuration
@@ -94,6 +105,18 @@ public final class PipelineRunner<S: Source> {
     self.topics = source.topics.enumerated().map { index, topic in
       TopicRun(
         topic, index: index, stored: stored.map { $0[topic.name] }, keeper: keeper, rules: rules)
+    }
+    for object in reader?.objects ?? [] {
+      guard let topic = source.topics.firstIndex(where: { $0.name == object.topic }) else {
+        preconditionFailure("\(object.entity): no topic \(object.topic)")
+      }
+      if object.isRepaired {
+        let read = self.reads.count
+        self.repairs += stores.indices.map {
+          RepairRun(read: read, store: $0, phase: .idle(from: .now))
+        }
+      }
+      self.reads.append(ReadRun(object, topic: topic))
     }
     for topic in self.topics {
       let name = topic.topic.name
@@ -135,6 +158,13 @@ public final class PipelineRunner<S: Source> {
   /// Does what can be done: for the commit in flight, for the response in hand, for the next signal.
   private func step(_ clock: ContinuousClock) async throws {
     if self.inFlight?.isDue(at: clock.now) == true { try self.advance() }
+    try self.advanceReads(now: clock.now)
+    try self.advanceRepairs(now: clock.now)
+    self.isReadersTurn.toggle()
+    if self.isReadersTurn, !self.isFull {
+      self.hasReads = try self.takeReads(now: clock.now)
+      if self.hasReads { return }
+    }
     if self.mayGoOn(at: clock.now) { return try self.takeInHand() }
     let deadline = self.nextDeadline(now: clock.now)
     if self.inHand != nil || self.isFull {
@@ -142,7 +172,8 @@ public final class PipelineRunner<S: Source> {
         try await self.handle(.interrupted, at: clock.now)
       }
     } else {
-      let signal = await self.source.next(until: deadline)
+      let signal = await self.source.next(until: self.hasReads ? clock.now : deadline)
+      if signal == nil, self.hasReads { return }
       try await self.handle(signal, at: clock.now)
     }
   }
@@ -174,6 +205,7 @@ public final class PipelineRunner<S: Source> {
     case .ended(let topic, let failure):
       self.topics[topic].caughtUp.closed()
       try await self.end(topic: topic, failure: failure)
+    case .woken: break
     case .interrupted:
       self.decide(.interrupted(following: self.configuration.until == .forever))
     case nil:
@@ -251,6 +283,7 @@ public final class PipelineRunner<S: Source> {
       deadline = min(deadline, self.began + length)
     }
     if let due = self.policy.deadline, self.inFlight == nil { deadline = min(deadline, due) }
+    for read in self.reads { if let due = read.deadline { deadline = min(deadline, due) } }
     if case .caughtUp = self.configuration.until {
       for topic in self.topics where topic.caughtUp.rule == nil {
         if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
@@ -271,14 +304,21 @@ public final class PipelineRunner<S: Source> {
     case .duration(let length):
       if now - self.began >= length { return self.decide(.durationReached) }
     case .caughtUp:
-      if let outcome = self.caughtUpOutcome(now: now) {
+      if self.hasReadAll, self.hasRepaired, let outcome = self.caughtUpOutcome(now: now) {
+        if let failure = self.readFailure { return self.decide(.failed(failure)) }
         if case .caughtUp = outcome { self.proveCaughtUp() }
         return self.decide(outcome)
       }
     }
     if let limit = self.configuration.maxDuration, now - self.began >= limit {
-      self.decide(.outOfTime)
+      self.decide(self.isReadingWell(at: now) ? .readingGoesOn : .outOfTime)
     }
+  }
+
+  /// Records are being read, and some came in the last hour: the next run goes on.
+  private func isReadingWell(at now: Instant) -> Bool {
+    guard !self.hasReadAll else { return false }
+    return now - (self.statistics.reads.progressedAt ?? self.began) < .seconds(3600)
   }
 
   private var takenCount: Int { self.topics.reduce(0) { $0 + $1.takenCount } }

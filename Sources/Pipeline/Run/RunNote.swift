@@ -10,6 +10,12 @@ public enum RunNote: Sendable {
   case schemasFetched(topic: String)
   /// By which rule.
   case caughtUp(topic: String, rule: String)
+  /// Every record of an object has been read.
+  case readAll(entity: String, rows: Int)
+  /// Records of an object that are not right could not be read again.
+  case notRepaired(entity: String, reason: String)
+  /// A record that was read cannot become a row.
+  case unreadable(entity: String, recordID: String?, reason: String)
   /// No more credit is added from here on.
   case stopping(RunOutcome)
 }

@@ -58,6 +58,26 @@ public struct RunStatistics: Sendable {
     }
   }
 
+  /// Records that were read beside the stream.
+  public struct Reads: Sendable {
+    /// Of this run.
+    public var rows = 0
+    /// Records that could not become rows.
+    public var unreadable = 0
+    /// Records that were not right and have been read again.
+    public var repaired = 0
+    /// Records that were asked for and not found: deleted without a trace, or not to be seen.
+    public var unseen = 0
+    /// Why records that are not right could not be asked for.
+    public var repairFailure: SourceFailure?
+    /// The passes that this run has gone on with, by object.
+    public var passes: [String: ReadPass] = [:]
+    /// When records came last.
+    public var progressedAt: ContinuousClock.Instant?
+
+    mutating func note(_ pass: ReadPass) { self.passes[pass.entity] = pass }
+  }
+
   public struct Attention: Hashable, Sendable {
     public var entity: String
     public var kind: EventKind
@@ -65,6 +85,7 @@ public struct RunStatistics: Sendable {
 
   public var topics: [Topic]
   public var commits = 0
+  public var reads = Reads()
 
   public init(topics: [String]) { self.topics = topics.map { Topic(name: $0) } }
 

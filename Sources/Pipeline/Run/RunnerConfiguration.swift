@@ -34,6 +34,9 @@ public struct RunnerConfiguration: Sendable {
   /// Longest wait for that keepalive: the service sends one within 270 s.
   public var keepaliveWait: Duration = .seconds(300)
 
+  /// Time after which every reader of records sees a commit.
+  public var visibilityWait: Duration = .seconds(60)
+
   /// How long a run that was interrupted, or whose time is over, waits for a store that is not
   /// available.
   public var stopPatience = Self.stopPatience
@@ -51,6 +54,8 @@ public enum RunOutcome: Sendable {
   case durationReached
   /// `maxDuration` before the run was done.
   case outOfTime
+  /// `maxDuration`, while records were being read: the next run goes on with them.
+  case readingGoesOn
   /// A clean stop by signal; `following` when nothing else would have ended the run.
   case interrupted(following: Bool)
   /// Nothing came that could be stored as a first position.

@@ -72,6 +72,8 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case retrying(topic: Int, SourceFailure, delay: Duration)
   /// The last signal of a topic: drained after `stop`, or failed.
   case ended(topic: Int, SourceFailure?)
+  /// Something else has come that the runner waits for.
+  case woken
   /// The user asked for a clean stop.
   case interrupted
 }

@@ -56,6 +56,22 @@ extension Staged: Store where Base: Store {
     try self.base.makeReady(for: self.stages.layout(for: layout))
   }
   public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
+  public func takesReads(of layout: RecordLayout) -> Bool {
+    guard let output = try? self.stages.layout(for: layout) else { return false }
+    return self.base.takesReads(of: output)
+  }
+  public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
+  public func passNumber(over entity: String) -> Int { self.base.passNumber(over: entity) }
+  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    try self.lend(reads) { try self.base.write($0, pass: pass) }
+  }
+  public var isIdle: Bool { self.base.isIdle }
+  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
+    try self.base.recordsToRepair(entity, after: id, limit: limit)
+  }
+  public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
+    self.base.noteUnseen(records, of: entity, epoch: epoch, ordinal: ordinal)
+  }
   public func seal(isLast: Bool) throws { try self.base.seal(isLast: isLast) }
   public func prepare(_ commit: Commit) throws -> StoreAnswer { try self.base.prepare(commit) }
   public func commit() throws -> StoreAnswer { try self.base.commit() }

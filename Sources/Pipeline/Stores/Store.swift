@@ -25,6 +25,31 @@ public protocol Store: AnyObject {
   /// Takes the rows of a batch in stream order, whose layout the store is ready for. Not durable yet.
   func write(_ batch: RecordBatch) throws
 
+  /// Whether records can be read into the store, in rows of a layout that it is ready for.
+  func takesReads(of layout: RecordLayout) -> Bool
+
+  /// How far the records of an object have been read into the store; nil when no pass was begun, or
+  /// it has to begin anew.
+  func pass(over entity: String) -> ReadPass?
+
+  /// The number of the last pass over the object that was begun; 0 without one.
+  func passNumber(over entity: String) -> Int
+
+  /// Takes records that were read, all of one layout, and how far their pass has come with them; nil
+  /// when they belong to none. They follow the events of the open commit, and become durable with it.
+  func write(_ reads: RecordBatch, pass: ReadPass?) throws
+
+  /// Nothing keeps the store from being asked for `recordsToRepair`.
+  var isIdle: Bool { get }
+
+  /// Records of an object that the store does not have right, and that may be read again: in the order
+  /// of their IDs, after `id`.
+  func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]
+
+  /// Takes IDs of records that were asked for and not found, and the last event before; durable with
+  /// the open commit.
+  func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64)
+
   /// Closes the open commit: what is written from now on belongs to the next. Called only when the
   /// one before is complete.
   ///
@@ -64,6 +89,17 @@ extension Store {
   public var keepsDeadLetters: Bool { false }
   public func isReady(for layout: RecordLayout) -> Bool { true }
   public func makeReady(for layout: RecordLayout) throws -> StoreAnswer { .done }
+  public func takesReads(of layout: RecordLayout) -> Bool { false }
+  public func pass(over entity: String) -> ReadPass? { nil }
+  public func passNumber(over entity: String) -> Int { 0 }
+  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    preconditionFailure("\(self.name) takes no records that were read")
+  }
+  public var isIdle: Bool { true }
+  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
+    []
+  }
+  public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {}
   public func retract() {}
   public func complete() throws {}
   public func renewLease() throws {}

@@ -66,17 +66,48 @@ package struct Bookkeeping: Sendable {
 
   static let names = Self.tables.map(\.name)
 
+  /// Of sinks that read records, beside the others.
+  private static let readTables = [
+    Table(
+      name: "_etl_snapshot",
+      columns: """
+        pipeline text, sink text, entity text, number bigint not null, state text not null,
+        begun_at timestamptz not null, requested_at timestamptz, job text, locator text,
+        page_row bigint not null, rows bigint not null, total bigint, finished_at timestamptz,
+        newest_stamp timestamptz, primary key (pipeline, sink, entity)
+        """,
+      comment: "How far the records of each object have been read"),
+    Table(
+      name: "_etl_missing_range",
+      columns: """
+        id bigserial primary key, pipeline text not null, sink text not null, topic text not null,
+        epoch int not null, missing_from timestamptz, noted_at timestamptz not null default now(),
+        reason text not null, repaired_at timestamptz
+        """,
+      comment: "Stretches of topics whose events were lost, and when all records were read since"),
+  ]
+
+  /// What reading records needs and is missing.
+  func readStatements(existing: Set<String>) -> [String] {
+    self.statements(Self.readTables, existing: existing)
+  }
+
   /// What is missing.
   func statements(schemaExists: Bool, existing: Set<String>) -> [String] {
     var statements: [String] = []
     if !schemaExists {
       statements.append("CREATE SCHEMA IF NOT EXISTS \(SQLIdentifier.quoted(self.schema))")
     }
-    for table in Self.tables where !existing.contains(table.name) {
+    return statements + self.statements(Self.tables, existing: existing)
+  }
+
+  private func statements(_ tables: [Table], existing: Set<String>) -> [String] {
+    tables.filter { !existing.contains($0.name) }.flatMap { table in
       let name = self.qualified(table.name)
-      statements.append("CREATE TABLE IF NOT EXISTS \(name) (\n\(table.columns)\n)")
-      statements.append("COMMENT ON TABLE \(name) IS \(SQLIdentifier.literal(table.comment))")
+      return [
+        "CREATE TABLE IF NOT EXISTS \(name) (\n\(table.columns)\n)",
+        "COMMENT ON TABLE \(name) IS \(SQLIdentifier.literal(table.comment))",
+      ]
     }
-    return statements
   }
 }

@@ -45,6 +45,70 @@ extension CopyEncoder {
         metadataFieldCount: Self.metadataFieldCount, cells: columns))
   }
 
+  /// A record that was read: `metadata` has the columns of reads besides.
+  func appendRead(
+    _ row: RecordBatch.Row, _ event: RecordBatch.Event, _ batch: RecordBatch,
+    _ change: RowBuffer.Change, base: Int, columns: Range<Int>, to buffer: inout RowBuffer
+  ) throws(RejectedValue) {
+    let isWhole = self.isWhole
+    let start = self.values.count
+    self.appendField(Int32(truncatingIfNeeded: batch.epoch))
+    self.appendField(event.ordinal)
+    self.appendField(self.plan.topic)
+    self.appendNull()
+    let eventID = self.appendText(MetadataSlot.eventID, row)
+    self.appendField(self.plan.schemaID)
+    self.appendKind(row)
+    self.appendField(self.plan.entity)
+    self.appendText(MetadataSlot.changeType, row)
+    let record = self.appendText(row.text(MetadataSlot.recordID))
+    // Commit time, number and user, transaction, number in it, origin.
+    for _ in 0..<6 { self.appendNull() }
+    if isWhole { self.appendNull() } else { self.appendNames(of: buffer.cells[columns]) }
+    for _ in 0..<2 { self.appendNull() }
+    let read = RowBuffer.Read(
+      stamp: event.commitTimestamp ?? 0, readAt: self.readAt, isWhole: isWhole)
+    try self.appendTime(read.stamp, path: "SystemModstamp")
+    try self.appendTime(read.readAt, path: "SystemModstamp")
+    buffer.rows.append(
+      RowBuffer.Row(
+        change: change, epoch: Int32(truncatingIfNeeded: batch.epoch), ordinal: event.ordinal,
+        commitTimestamp: nil,
+        recordID: base + record.lowerBound..<base + record.upperBound,
+        eventID: base + eventID.lowerBound..<base + eventID.upperBound,
+        metadata: base + start..<base + self.values.count,
+        metadataFieldCount: Self.metadataFieldCount + TableDefinition.readColumns.count,
+        cells: columns, read: read))
+  }
+
+  private func appendTime(_ milliseconds: Int64, path: String) throws(RejectedValue) {
+    let field = self.values.beginField()
+    guard self.values.appendPostgresTimestamp(milliseconds: milliseconds) else {
+      throw RejectedValue(
+        column: "_system_modstamp", path: path,
+        reason: CellEncoding.Operation.timestampMilliseconds.reasonForRejection)
+    }
+    self.values.finishField(field)
+  }
+
+  /// The names of the fields whose columns have cells.
+  private func appendNames(of cells: ArraySlice<RowBuffer.Cell>) {
+    let field = self.values.beginField()
+    let array = self.values.beginTextArray()
+    var elementCount = 0
+    self.listNumber += 1
+    let first = self.listNumber
+    for cell in cells { self.named[Int(cell.column)] = first }
+    self.listNumber += 1
+    for listed in self.plan.listedFields where self.named[listed.column] == first {
+      self.named[listed.column] = self.listNumber
+      self.append(listed.element)
+      elementCount += 1
+    }
+    self.values.finishTextArray(array, elementCount: elementCount)
+    self.values.finishField(field)
+  }
+
   private func appendNull() { self.values.appendBigEndian(-1 as Int32) }
 
   private func appendField(_ value: some FixedWidthInteger) {
@@ -95,6 +159,7 @@ extension CopyEncoder {
       case .overflow: "overflow"
       case .wildcard: "wildcard"
       case .event: "event"
+      case .snapshot: "snapshot"
       case nil: nil
       }
     guard let name else { return self.appendNull() }
@@ -197,6 +262,7 @@ extension CopyEncoder {
     case .overflow: return .overflow
     case .wildcard: return .wildcard
     case .event, nil: return .event
+    case .snapshot: return Self.equals(type, "SNAPSHOT") ? .read : .readDeletion
     case .change:
       if Self.equals(type, "UPDATE") { return .update }
       if Self.equals(type, "CREATE") { return .create }

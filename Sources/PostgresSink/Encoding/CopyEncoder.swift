@@ -35,6 +35,8 @@ package final class CopyEncoder {
   @exclusivity(unchecked) var listNumber: UInt64 = 0
   @exclusivity(unchecked) var replaced = 0
   /// The batch's; looked into only when it has any.
+  /// When the records at hand were asked for, milliseconds since 1970 by the database's clock.
+  @exclusivity(unchecked) var readAt: Int64 = 0
   @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
 
   /// - Parameter numericHasInfinity: false for servers before PostgreSQL 14, for which events with
@@ -98,6 +100,11 @@ package final class CopyEncoder {
       }
       columns = columns.upperBound..<buffer.cells.count
     }
+    if change == .read || change == .readDeletion {
+      try self.appendRead(
+        cells, event, batch, change, base: base, columns: columns, to: &buffer)
+      return
+    }
     guard cells.value(MetadataSlot.recordID) == nil, let list = cells.value(MetadataSlot.recordIDs)
     else {
       try self.appendRow(
@@ -120,6 +127,11 @@ package final class CopyEncoder {
         cells, event, batch, change, recordID: .init(start: nil, count: 0), base: base,
         columns: columns, to: &buffer)
     }
+  }
+
+  /// All columns that the layout has are in the cells at hand.
+  var isWhole: Bool {
+    self.present.reduce(0) { $0 + $1.nonzeroBitCount } == self.plan.entries.count
   }
 
   /// The records of an event, as they stand in its rows.

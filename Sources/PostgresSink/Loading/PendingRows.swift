@@ -10,6 +10,9 @@ final class PendingRows {
   private(set) var loader: TableLoader
   var open: RowBuffer
   private(set) var sealed: RowBuffer
+  /// Records that were read, which follow the events of their transaction.
+  var openReads: RowBuffer
+  private(set) var sealedReads: RowBuffer
   /// Rows, from the first, that the transaction has sent to the history: of the sealed commit if there
   /// is one, else of the open one.
   private(set) var sentCount = 0
@@ -18,19 +21,21 @@ final class PendingRows {
   private var newestCommit: Int64?
   /// The same up to the end of the sealed commit.
   private(set) var sealedNewestCommit: Int64?
-  private let delete: PostgresSinkConfiguration.DeletePolicy
+  private let configuration: PostgresSinkConfiguration
 
   init(
-    topic: String, entity: String, tables: LayoutTables,
-    delete: PostgresSinkConfiguration.DeletePolicy
+    topic: String, entity: String, tables: LayoutTables, _ configuration: PostgresSinkConfiguration,
+    newestStamp: Int64?
   ) {
     self.topic = topic
     self.entity = entity
     self.tables = tables
-    self.loader = TableLoader(history: tables.history, current: tables.current, delete: delete)
-    self.delete = delete
+    self.configuration = configuration
+    self.loader = TableLoader(tables, configuration, newestStamp: newestStamp)
     self.open = RowBuffer(columnCount: tables.dataColumns.count)
-    self.sealed = RowBuffer(columnCount: tables.dataColumns.count)
+    self.sealed = self.open
+    self.openReads = self.open
+    self.sealedReads = self.open
   }
 
   /// The tables have changed since these rows were encoded. Columns keep their place, whatever they
@@ -48,7 +53,7 @@ final class PendingRows {
     }
     self.tables = tables
     self.loader = TableLoader(
-      history: tables.history, current: tables.current, delete: self.delete)
+      tables, self.configuration, newestStamp: self.loader.newestStamp)
   }
 
   func note(commit time: Int64) {
@@ -70,6 +75,7 @@ final class PendingRows {
   /// What is written from now on belongs to the next commit.
   func seal() {
     swap(&self.open, &self.sealed)
+    swap(&self.openReads, &self.sealedReads)
     self.sealedNewestCommit = self.newestCommit
   }
 
@@ -78,6 +84,8 @@ final class PendingRows {
     self.sealed.removeAll()
     // The memory that was used last is used again, unless the next commit has begun.
     if self.open.rows.isEmpty { swap(&self.open, &self.sealed) }
+    self.sealedReads.removeAll()
+    if self.openReads.rows.isEmpty { swap(&self.openReads, &self.sealedReads) }
     self.loader.removeAll()
     self.unsend()
   }
@@ -86,6 +94,10 @@ final class PendingRows {
     self.tables.history == tables.history && self.tables.current == tables.current
       && self.tables.dataColumns == tables.dataColumns
   }
+
+  /// Nothing waits for the transaction at hand, or for the next.
+  var isEmpty: Bool { self.open.rows.isEmpty && self.openReads.rows.isEmpty }
+  var hasSealed: Bool { !self.sealed.rows.isEmpty || !self.sealedReads.rows.isEmpty }
 
   /// What `_etl_resync` is told of a row that was refused.
   func deadLetter(ofRow row: Int) -> ResyncTable.Entry {

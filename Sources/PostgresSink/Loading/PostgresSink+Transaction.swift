@@ -46,6 +46,7 @@ extension PostgresSink {
       guard let newest = rows.sealedNewestCommit else { continue }
       self.fedTables.note(commit: newest, topic: rows.topic, tables: rows.tables)
     }
+    self.noteHoles(topics)
     self.completeThrough = FedTables.completeThrough(topics)
     let members = topics.sorted { $0.key < $1.key }.map { topic, position in
       JSONMember(topic, self.fedTables.adding(to: position, topic: topic))
@@ -164,7 +165,7 @@ extension PostgresSink {
   private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
     try self.rollBack()
     var isComplete = true
-    for rows in self.pending where !rows.sealed.rows.isEmpty {
+    for rows in self.pending where rows.hasSealed {
       let isThere = try self.catalog.check(
         rows.tables, after: sqlState, over: self.connection)
       isComplete = isComplete && isThere
@@ -174,6 +175,7 @@ extension PostgresSink {
 
   private func attemptTransaction(isChecking: inout Bool) throws {
     self.refusedRows.removeAll()
+    self.refusedReads.removeAll()
     if self.isAhead {
       try self.connection.finishCopy()
     } else {
@@ -181,6 +183,7 @@ extension PostgresSink {
     }
     try self.checkpoint.store(
       topics: self.topics, completeThrough: self.completeThrough, over: self.connection)
+    try self.beginPasses()
     if self.care == .immediateConstraints {
       try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
     }
@@ -193,10 +196,11 @@ extension PostgresSink {
       }
     }
     try self.loadLateReferences()
+    try self.loadReads()
     try self.noteDeadLetters()
     // What would be checked by COMMIT is checked while rows can still be put aside.
     isChecking = true
-    let conditions = self.pending.filter { !$0.sealed.rows.isEmpty }.map(\.loader.typeCondition)
+    let conditions = self.pending.filter(\.hasSealed).map(\.loader.typeCondition)
     let result = try self.connection.lastResult(
       of: "SET CONSTRAINTS ALL IMMEDIATE; SELECT "
         + (["true"] + conditions).joined(separator: " AND "))
@@ -266,6 +270,7 @@ extension PostgresSink {
       let entries =
         letters.filter { $0.rows === rows }.map(\.entry)
         + self.refusedRows.filter { $0.rows === rows }.map { $0.rows.deadLetter(ofRow: $0.index) }
+        + self.refusedReadEntries(rows)
       guard !entries.isEmpty else { continue }
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }

@@ -44,6 +44,18 @@ package struct RowBuffer {
     case unknown
     /// A platform event: history only.
     case event
+    /// The record as it was read, and the same of a record that was found to be deleted.
+    case read, readDeletion
+  }
+
+  /// What is known of a record's read.
+  package struct Read: Equatable {
+    /// `SystemModstamp`, milliseconds since 1970.
+    package var stamp: Int64
+    /// When it was asked for, milliseconds since 1970 by the database's clock.
+    package var readAt: Int64
+    /// Every field was read that has a column by the schema of today.
+    package var isWhole: Bool
   }
 
   package struct Row {
@@ -60,6 +72,10 @@ package struct RowBuffer {
     package var metadataFieldCount: Int
     /// In `cells`. Rows of one event may share them.
     package var cells: Range<Int>
+    /// Of a record that was read.
+    package var read: Read?
+    /// The record's newest read has the event already; see `ReadMerge`.
+    package var isContained = false
   }
 
   package var bytes: [UInt8] = []

@@ -2,24 +2,42 @@ package import PostgresClient
 
 /// Writes rows to the tables of one entity, within the caller's transaction.
 package final class TableLoader {
-  private let history: HistoryTable?
+  let history: HistoryTable?
   private let historyDefinition: TableDefinition?
-  private let current: CurrentTable?
-  private let resync: ResyncTable?
-  private let refold: Refold?
+  let current: CurrentTable?
+  let resync: ResyncTable?
+  let refold: Refold?
+  /// Where there is no history: the events since the pass over the object began.
+  let kept: KeptEvents?
+  /// A pass over the object is under way: its events are kept.
+  var isKeeping = false
+  let visibilityWait: Int64
   /// SQL: the tables still have the types that rows are encoded for.
   let typeCondition: String
   private var fold: RecordFold
   /// For dead letters, which are folded as gaps.
   private var gapFold: RecordFold
+  /// For records that were read.
+  var readFold: RecordFold
+  /// The newest `SystemModstamp` that rows of the current table may have, milliseconds since 1970; nil
+  /// when none was ever read.
+  package var newestStamp: Int64?
 
   /// - Parameters:
   ///   - history: nil in mode `current`.
   ///   - current: nil in mode `history`, and for platform events.
   package init(
     history: TableDefinition?, current: TableDefinition?,
-    delete: PostgresSinkConfiguration.DeletePolicy
+    delete: PostgresSinkConfiguration.DeletePolicy,
+    visibilityWait: Int64 = ReadMerge.visibilityWait
   ) {
+    self.visibilityWait = visibilityWait
+    self.kept =
+      if history == nil, let current, current.hasReadColumns {
+        KeptEvents(current, delete: delete, visibilityWait: visibilityWait)
+      } else {
+        nil
+      }
     precondition(history != nil || current != nil, "an entity has a table")
     self.history = history.map { HistoryTable($0) }
     self.historyDefinition = history
@@ -27,16 +45,27 @@ package final class TableLoader {
     self.resync = (history ?? current).map { ResyncTable(entity: $0.entity, schema: $0.schema) }
     self.refold =
       if let history, let current {
-        Refold(history: history, current: current, delete: delete)
+        Refold(
+          history: history, current: current, delete: delete, visibilityWait: visibilityWait)
       } else {
         nil
       }
     self.typeCondition = [history, current].compactMap(\.?.typeCondition).joined(separator: " AND ")
     let columns = (history ?? current)?.dataColumns ?? []
     self.fold = RecordFold(columns: columns, removesDeleted: delete == .remove)
+    self.readFold = self.fold
     self.gapFold = RecordFold(
       columns: columns, removesDeleted: delete == .remove, isFromNothing: false,
       metadata: HistoryReader.metadataFields)
+  }
+
+  convenience init(
+    _ tables: LayoutTables, _ configuration: PostgresSinkConfiguration, newestStamp: Int64?
+  ) {
+    self.init(
+      history: tables.history, current: tables.current, delete: configuration.delete,
+      visibilityWait: configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
+    self.newestStamp = newestStamp
   }
 
   package var hasHistory: Bool { self.history != nil }
@@ -76,7 +105,13 @@ package final class TableLoader {
       over: connection)
     try connection.finishCopy()
     guard let current else { return }
-    let isSkipped = isRereading ? try current.seen(buffer, rows: rows, over: connection) : []
+    var (isSkipped, incomplete): ([Bool], [String]) =
+      try self.mayContain(buffer, rows: rows)
+      ? current.contained(buffer, rows: rows, over: connection) : ([], [])
+    if isRereading {
+      let seen = try current.seen(buffer, rows: rows, over: connection)
+      isSkipped = isSkipped.isEmpty ? seen : zip(seen, isSkipped).map { $0 || $1 }
+    }
     var next = rows.lowerBound
     while next < rows.upperBound {
       self.fold.removeAll()
@@ -92,12 +127,15 @@ package final class TableLoader {
       let late = try current.apply(&self.fold, buffer, over: connection)
       _ = try self.refold?.refold(records: late, over: connection)
     }
+    _ = try self.refold?.refold(records: incomplete, over: connection)
+    if self.isKeeping { try self.kept?.keep(buffer, rows: rows, over: connection) }
   }
 
   /// The transaction is committed.
   func removeAll() {
     self.fold.removeAllKeepingWhatIsUsed()
     self.gapFold.removeAllKeepingWhatIsUsed()
+    self.readFold.removeAllKeepingWhatIsUsed()
   }
 
   /// Notes events that went to the dead letters, and marks the rows of their records as stale.

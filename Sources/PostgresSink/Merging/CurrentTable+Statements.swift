@@ -14,6 +14,12 @@ extension CurrentTable {
     let positions: String
     /// Returns how many rows were made, changed or removed.
     let applyRebuilt: String
+    /// Of some IDs, those with a row or tombstone: ID, stamp, whether the row is stale or partial,
+    /// last commit, last change of the row, last read; times are milliseconds since 1970. And NULL as `known` has
+    /// it.
+    let reads: String
+    /// Of some IDs, the rows with a stamp: ID, stamp, whether the row is partial.
+    let stamps: String
 
     private typealias Flags = DeltaTable.Flags
 
@@ -29,7 +35,7 @@ extension CurrentTable {
       let patched = table.dataColumns.indices.map { index in
         let mask = "d._mask\(index / DeltaTable.maskWidth)"
         let bit = "\(Int64(1) << Int64(index % DeltaTable.maskWidth))::bigint"
-        return "\(data[index]) = CASE WHEN \(mask) & \(bit) <> 0 THEN d.\(data[index]) "
+        return "CASE WHEN \(mask) & \(bit) <> 0 THEN d.\(data[index]) "
           + "ELSE t.\(data[index]) END"
       }
       let staleFields = Self.staleFields(table, maskCount: maskCount)
@@ -48,14 +54,19 @@ extension CurrentTable {
           ELSE t._partial END
           """,
           "_stale_fields = \(staleFields)", "_updated_at = now()",
-        ] + patched
+        ]
+        + (table.hasReadColumns
+          ? ["_system_modstamp = d._system_modstamp", "_read_at = \(Self.readAt)"] : [])
+        + zip(data, patched).map { "\($0) = \($1)" }
+      let readColumns = table.hasReadColumns ? TableDefinition.readColumns.map(\.name) : []
       let columns =
-        ["id"] + Self.copied + ["_deleted_at", "_stale", "_partial", "_stale_fields"] + data
+        ["id"] + Self.copied + ["_deleted_at", "_stale", "_partial", "_stale_fields"]
+        + readColumns + data
       let values =
         ["d.id"] + Self.copied.map { "d.\($0)" } + [
           "d._deleted_at", Self.has(.staleSet),
           "NOT \(Self.has(.replacement)) OR \(Self.has(.partial))", "d._stale_added",
-        ] + data.map { "d.\($0)" }
+        ] + readColumns.map { "d.\($0)" } + data.map { "d.\($0)" }
       let isMissing = "NOT EXISTS (SELECT FROM \(name) AS t WHERE t.id = d.id)"
       let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
 
@@ -127,18 +138,38 @@ extension CurrentTable {
            UNION ALL SELECT id, epoch, ordinal, \(milliseconds.replacing("commit_timestamp")) \
           FROM \(tombstones) WHERE entity = \(entity) AND \(among)
           """ : "")
+      let stamp = milliseconds.replacing("_system_modstamp")
+      self.reads =
+        """
+        SELECT id, \(stamp), _stale OR _partial, \(milliseconds.replacing("_commit_timestamp")), \
+        \(milliseconds.replacing("_updated_at")), \(milliseconds.replacing("_read_at")) \
+        FROM \(name) WHERE \(among)
+        """
+        + (removesDeleted
+          ? """
+           UNION ALL SELECT id, NULL, true, \(milliseconds.replacing("commit_timestamp")), NULL, NULL \
+          FROM \(tombstones) WHERE entity = \(entity) AND \(among)
+          """ : "")
+          + """
+           UNION ALL SELECT NULL, NULL, true, NULL, NULL, NULL \
+          WHERE row_security_active(\(SQLIdentifier.literal(name))::regclass::oid)
+          """
+      self.stamps =
+        "SELECT id, \(stamp), _partial FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
       self.applyRebuilt = Self.rebuilt(
-        table, columns: columns, values: values, removesDeleted: removesDeleted)
+        table, columns: columns, values: values,
+        updates: values.dropLast(data.count) + patched, removesDeleted: removesDeleted)
     }
 
     private static func rebuilt(
-      _ table: TableDefinition, columns: [String], values: [String], removesDeleted: Bool
+      _ table: TableDefinition, columns: [String], values: [String], updates: [String],
+      removesDeleted: Bool
     ) -> String {
       let name = table.qualifiedName
       let delta = DeltaTable.name
       let tombstones = Tombstones.qualifiedName(schema: table.schema)
       let entity = SQLIdentifier.literal(table.entity)
-      let pairs = zip(columns, values).dropFirst()
+      let pairs = zip(columns, updates).dropFirst()
       let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
       // Where history does not go back to the record's first image, the row may know more.
       let isWorse = "\(Self.has(.beginsUnknown)) AND \(Self.has(.partial)) AND NOT t._partial"
@@ -191,6 +222,9 @@ extension CurrentTable {
         AND (ARRAY[\(masks)])[(n - 1) / \(width) + 1] >> ((n - 1) % \(width))::integer & 1 = 0) END
         """
     }
+
+    /// A row keeps it when events are applied.
+    private static let readAt = "coalesce(d._read_at, t._read_at)"
 
     private static func has(_ flag: Flags) -> String { "(d._flags & \(flag.rawValue) <> 0)" }
 

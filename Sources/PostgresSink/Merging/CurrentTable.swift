@@ -137,6 +137,102 @@ package struct CurrentTable {
     }
   }
 
+  // MARK: Reads
+
+  /// What the table holds of a record that was read.
+  struct ReadRow {
+    /// `SystemModstamp` of the read that it begins with, milliseconds since 1970; nil when an event
+    /// was applied on top, and of a tombstone.
+    var stamp: Int64?
+    var isStaleOrPartial: Bool
+    /// Commit time of the last event applied; nil for none, and when it is not known.
+    var commit: Int64?
+    /// When that was, by the database's clock; nil of a tombstone.
+    var updatedAt: Int64?
+
+    /// When it was read last, by the database's clock.
+    var readAt: Int64?
+
+    /// Whether a read of the same stamp is certainly of the same state: two changes may have one stamp,
+    /// but not when the one was read long after it.
+    func isSame(as read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
+      guard self.stamp == read.stamp, let readAt else { return false }
+      return readAt - read.stamp >= visibilityWait + ReadMerge.clockTolerance
+    }
+
+    /// Whether a read has everything that was applied to the row.
+    func isContained(in read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
+      if let commit, commit < read.stamp - ReadMerge.clockTolerance { return true }
+      return self.updatedAt.map { read.readAt - $0 >= visibilityWait } ?? false
+    }
+  }
+
+  /// The rows and tombstones of some records; nil where COPY is refused, since row-level security is
+  /// in force.
+  func rows(
+    of ids: some Sequence<String?>, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String: ReadRow]? {
+    let result = try connection.query(self.statements.reads, [SQLArray.literal(ids)])
+    var rows: [String: ReadRow] = [:]
+    for row in 0..<result.rowCount {
+      guard let id = result[row, 0] else { return nil }
+      rows[id] = ReadRow(
+        stamp: result[row, 1].flatMap { Int64($0) }, isStaleOrPartial: result[row, 2] == "t",
+        commit: result[row, 3].flatMap { Int64($0) },
+        updatedAt: result[row, 4].flatMap { Int64($0) },
+        readAt: result[row, 5].flatMap { Int64($0) })
+    }
+    return rows
+  }
+
+  /// Copies rows of records that the table does not have straight into it.
+  func copyNew(
+    _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
+  ) throws {
+    guard !fold.deltas.isEmpty else { return }
+    try self.deltas.copyDirect(fold.deltas.indices, of: fold, buffer, over: connection)
+  }
+
+  /// Makes rows what reads say of their records, whatever they were.
+  func replace(
+    _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
+  ) throws {
+    guard !fold.deltas.isEmpty else { return }
+    try self.deltas.copy(fold.deltas.indices, of: fold, buffer, isFirst: true, over: connection)
+    _ = try self.applyRebuilt(over: connection)
+  }
+
+  /// Which events the rows' reads contain, and the records whose reads left something out.
+  func contained(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws(PostgresError) -> (isSkipped: [Bool], incomplete: [String]) {
+    func recordID(_ index: Int) -> String {
+      String(decoding: buffer.bytes[buffer.rows[index].recordID], as: UTF8.self)
+    }
+    let result = try connection.query(
+      self.statements.stamps, [SQLArray.literal(Set(rows.map(recordID)))])
+    guard result.rowCount > 0 else { return ([], []) }
+    var progress: [String: ReadProgress] = [:]
+    var incomplete: Set<String> = []
+    for row in 0..<result.rowCount {
+      guard let id = result[row, 0], let stamp = result[row, 1].flatMap({ Int64($0) }) else {
+        continue
+      }
+      progress[id] = ReadProgress(after: ReadMerge.Read(stamp: stamp, readAt: 0))
+      if result[row, 2] == "t" { incomplete.insert(id) }
+    }
+    var met: Set<String> = []
+    let isSkipped = rows.map { index in
+      let id = recordID(index)
+      let event = ReadMerge.Event(
+        commit: buffer.rows[index].commitTimestamp, arrivedAt: 0, isGap: false)
+      guard progress[id]?.takes(event) == false else { return false }
+      if incomplete.contains(id) { met.insert(id) }
+      return true
+    }
+    return (isSkipped, Array(met))
+  }
+
   // MARK: Rebuilt rows
 
   /// Copies deltas that are whole rows; `applyRebuilt` follows.

@@ -40,6 +40,8 @@ struct DeltaTable {
   /// Of a row copied straight into the current table.
   let directFieldCount: Int
   let directCopyStatement: String
+  /// Of the current table.
+  private let hasReadColumns: Bool
 
   init(_ current: TableDefinition) {
     self.columns = current.dataColumns
@@ -52,6 +54,7 @@ struct DeltaTable {
       ("_ordinal", "bigint"), ("_event_id", "text"), ("_change_type", "text"),
       ("_commit_timestamp", "timestamptz"), ("_commit_user", "text"),
       ("_deleted_at", "timestamptz"), ("_stale_added", "text[]"),
+      ("_system_modstamp", "timestamptz"), ("_read_at", "timestamptz"),
     ]
     let data = self.columns.map { ($0.quotedName, $0.type.sqlName) }
     let all = fixed + data
@@ -63,7 +66,11 @@ struct DeltaTable {
     self.copyStatement = """
       COPY \(Self.name) (\(all.map(\.0).joined(separator: ", "))) FROM STDIN (FORMAT binary)
       """
-    let direct = Self.directColumns + self.columns.map(\.quotedName)
+    self.hasReadColumns = current.hasReadColumns
+    let direct =
+      Self.directColumns
+      + (current.hasReadColumns ? TableDefinition.readColumns.map(\.name) : [])
+      + self.columns.map(\.quotedName)
     self.directFieldCount = direct.count
     self.directCopyStatement = """
       COPY \(current.qualifiedName) (\(direct.joined(separator: ", "))) FROM STDIN (FORMAT binary)
@@ -120,6 +127,8 @@ struct DeltaTable {
       self.encodeLastEvent(delta, fold, buffer, rows: rows, own: own, into: &row)
       self.encodeDeletion(delta, into: &row)
       self.encodeStaleFields(cells, into: &row)
+      row.time(delta.stamp)
+      row.time(delta.read?.readAt)
       self.encodeValues(cells, rows: rows, own: own, into: &row)
     }
   }
@@ -137,6 +146,10 @@ struct DeltaTable {
       row.value(delta.stale == .set)
       row.value(delta.isPartial)
       self.encodeStaleFields(cells, into: &row)
+      if self.hasReadColumns {
+        row.time(delta.stamp)
+        row.time(delta.read?.readAt)
+      }
       self.encodeValues(cells, rows: rows, own: own, into: &row)
     }
   }
@@ -184,7 +197,7 @@ struct DeltaTable {
   private func mask(
     _ mask: Int, _ delta: RecordDelta, _ cells: ArraySlice<DeltaCell>
   ) -> Int64 {
-    if delta.isReplacement { return .max }
+    if delta.isReplacement, delta.read?.isWhole != false { return .max }
     let first = cells.startIndex + mask * Self.maskWidth
     var bits: Int64 = 0
     for index in first..<min(first + Self.maskWidth, cells.endIndex) where cells[index].isSet {

@@ -9,41 +9,32 @@ struct HistoryReader {
   private let history: TableDefinition
   private var names: EarlierColumnNames
   private let unions: UnionColumns
+  /// Of the data columns in the result.
+  private var firstColumn: Int {
+    self.history.hasReadColumns ? Field.allCases.count : Field.stamp.rawValue
+  }
 
   /// Fields of the result before the data columns.
   private enum Field: Int, CaseIterable {
     case recordID, eventID, epoch, ordinal, changeType, commitTimestamp, commitUser
     case changedFields, nulledFields, diffFields, schemaID
+    case stamp, readAt, isContained
   }
 
   /// Of the rows' metadata, which hold just what a current row keeps of its last event.
   static let metadataFields = RecordFold.MetadataFields(eventID: 0, changeType: 1, commitUser: 2)
 
-  init(_ history: TableDefinition) {
+  /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.
+  init(_ history: TableDefinition, visibilityWait: Int64 = ReadMerge.visibilityWait) {
     let data = history.dataColumns.map(\.quotedName)
     let fixed = [
       "_record_id", "_event_id", "_epoch", "_ordinal", "_change_type", "_commit_timestamp",
       "_commit_user", "_changed_fields", "_nulled_fields", "_diff_fields", "_schema_id",
     ]
-    let none = history.dataColumns.map { "NULL::\($0.type.sqlName)" }
-    let all = (fixed + data).joined(separator: ", ")
-    self.selectStatement = """
-      SELECT \(all) FROM (\
-      SELECT \(all) FROM \(history.qualifiedName) \
-      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
-      UNION ALL SELECT \((["r.record_id", "r.event_id", "r.epoch", "r.ordinal",
-        "NULL::text", "r.commit_timestamp", "NULL::text", "NULL::text[]", "NULL::text[]",
-        "NULL::text[]", "NULL::text"] + none).joined(separator: ", ")) \
-      FROM \(ResyncTable.qualifiedName(schema: history.schema)) AS r \
-      WHERE r.entity = \(SQLIdentifier.literal(history.entity)) \
-      AND r.record_id = ANY($1::text[]) AND r.kind IN ('dead_letter', 'gap') \
-      AND r.done_at IS NULL AND r.epoch IS NOT NULL AND r.ordinal IS NOT NULL \
-      AND NOT EXISTS (SELECT FROM \(history.qualifiedName) AS h \
-      WHERE h._record_id = r.record_id AND h._event_id = r.event_id)) AS s \
-      ORDER BY _record_id COLLATE "C", coalesce(max(_commit_timestamp) \
-      OVER (PARTITION BY _record_id COLLATE "C", _epoch ORDER BY _ordinal), \
-      min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch)), _epoch, _ordinal
-      """
+    self.selectStatement =
+      history.hasReadColumns
+      ? Self.selectMerged(history, fixed: fixed, data: data, visibilityWait: visibilityWait)
+      : Self.select(history, fixed: fixed, data: data)
     self.history = history
     self.unions = UnionColumns(history.dataColumns)
     self.names = EarlierColumnNames(history.dataColumns.map(\.name))
@@ -75,14 +66,15 @@ struct HistoryReader {
 
   private func append(_ row: Int, of result: BinaryResult, to buffer: inout RowBuffer) {
     func field(_ field: Field) -> UnsafeBufferPointer<UInt8>? {
-      result.withField(row, field.rawValue)
+      field.rawValue < self.firstColumn ? result.withField(row, field.rawValue) : nil
     }
     func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Range<Int> {
       buffer.bytes.append(contentsOf: bytes)
       return buffer.bytes.count - bytes.count..<buffer.bytes.count
     }
     let changeType = field(.changeType)
-    let change = Self.change(changeType)
+    let change = Self.change(changeType, isRead: field(.stamp) != nil)
+    let read = self.read(change, field(.stamp), field(.readAt), field(.changedFields))
     let recordID = field(.recordID).map(append) ?? 0..<0
     let start = buffer.bytes.count
     var eventID = 0..<0
@@ -102,10 +94,10 @@ struct HistoryReader {
     let diffs = self.columns(of: field(.diffFields), schemaID)
     let first = buffer.cells.count
     for column in self.history.dataColumns.indices {
-      if let value = result.withField(row, Field.allCases.count + column) {
+      if let value = result.withField(row, self.firstColumn + column) {
         buffer.cells.append(
           RowBuffer.Cell(column: column, append(value), isDiff: diffs.contains(column)))
-      } else if listed.contains(column) {
+      } else if listed.contains(column) || read?.isWhole == true {
         buffer.cells.append(RowBuffer.Cell(nullOf: column))
       }
     }
@@ -116,7 +108,20 @@ struct HistoryReader {
         ordinal: Self.integer(field(.ordinal)) ?? 0,
         commitTimestamp: Self.integer(field(.commitTimestamp)).flatMap(Self.milliseconds),
         recordID: recordID, eventID: eventID, metadata: metadata, metadataFieldCount: 3,
-        cells: first..<buffer.cells.count))
+        cells: first..<buffer.cells.count, read: read,
+        isContained: self.history.hasReadColumns && field(.isContained)?.first == 1))
+  }
+
+  private func read(
+    _ change: RowBuffer.Change, _ stamp: UnsafeBufferPointer<UInt8>?,
+    _ readAt: UnsafeBufferPointer<UInt8>?, _ fields: UnsafeBufferPointer<UInt8>?
+  ) -> RowBuffer.Read? {
+    guard change == .read || change == .readDeletion else { return nil }
+    func time(_ bytes: UnsafeBufferPointer<UInt8>?) -> Int64 {
+      Self.integer(bytes).flatMap(Self.milliseconds) ?? 0
+    }
+    return RowBuffer.Read(
+      stamp: time(stamp), readAt: time(readAt), isWhole: fields == nil)
   }
 
   /// Those that a list of names names.
@@ -124,7 +129,9 @@ struct HistoryReader {
     Self.texts(list).compactMap { self.names.column($0, schemaID: schemaID) }
   }
 
-  private static func change(_ text: UnsafeBufferPointer<UInt8>?) -> RowBuffer.Change {
+  private static func change(
+    _ text: UnsafeBufferPointer<UInt8>?, isRead: Bool
+  ) -> RowBuffer.Change {
     // An event that did not make it into the history.
     guard let text else { return .gapUpdate }
     switch String(decoding: text, as: UTF8.self) {
@@ -137,6 +144,8 @@ struct HistoryReader {
     case "GAP_DELETE": return .gapDelete
     case "GAP_UNDELETE": return .gapUndelete
     case "GAP_OVERFLOW": return .overflow
+    case "SNAPSHOT" where isRead: return .read
+    case "SNAPSHOT_DELETE" where isRead: return .readDeletion
     default: return .unknown
     }
   }

@@ -5,6 +5,8 @@ package struct HistoryTable {
   private let definition: TableDefinition
   private let columns: String
   private let copyStatement: String
+  /// Of rows of records that were read.
+  private let readColumns: String
 
   private static let stage = "pg_temp._etl_history"
   private static let metadataNames = TableDefinition.fixedColumns(.history).map(\.name)
@@ -16,6 +18,9 @@ package struct HistoryTable {
       .joined(separator: ", ")
     self.copyStatement =
       "COPY \(definition.qualifiedName) (\(self.columns)) FROM STDIN (FORMAT binary)"
+    self.readColumns =
+      (Self.metadataNames + TableDefinition.readColumns.map(\.name)
+      + definition.dataColumns.map(\.quotedName)).joined(separator: ", ")
   }
 
   /// A COPY to the table is under way and takes more rows.
@@ -36,19 +41,47 @@ package struct HistoryTable {
     }
   }
 
+  /// Copies rows of records that were read, which the table does not hold yet.
+  package func copyReads(
+    _ buffer: RowBuffer, rows: some Collection<Int>, over connection: PostgresConnection
+  ) throws {
+    guard !rows.isEmpty else { return }
+    self.check(buffer)
+    try connection.copyIn(
+      "COPY \(self.definition.qualifiedName) (\(self.readColumns)) FROM STDIN (FORMAT binary)"
+    ) { writer in
+      for row in rows { try self.copy(row, of: buffer, to: &writer) }
+    }
+  }
+
+  /// Loads the rows of records that were read that the table does not hold yet.
+  package func loadMissingReads(
+    _ buffer: RowBuffer, rows: some Collection<Int>, over connection: PostgresConnection
+  ) throws {
+    _ = try self.loadMissing(buffer, rows: rows, areReads: true, over: connection)
+  }
+
   /// Loads the rows that the table does not hold yet, by (`_event_id`, `_record_id`).
   ///
   /// - Returns: the IDs of the records that have got rows, each once.
   package func loadMissing(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws -> [String] {
+    try self.loadMissing(buffer, rows: rows, areReads: false, over: connection)
+  }
+
+  private func loadMissing(
+    _ buffer: RowBuffer, rows: some Collection<Int>, areReads: Bool,
+    over connection: PostgresConnection
+  ) throws -> [String] {
     guard !rows.isEmpty else { return [] }
     self.check(buffer)
     let name = self.definition.qualifiedName
+    let columns = areReads ? self.readColumns : self.columns
     let create = """
       \(DeltaTable.planSettings); DROP TABLE IF EXISTS \(Self.stage); CREATE TEMPORARY TABLE _etl_history ON COMMIT DROP \
-      AS SELECT \(self.columns) FROM \(name) WITH NO DATA; \
-      COPY \(Self.stage) (\(self.columns)) FROM STDIN (FORMAT binary)
+      AS SELECT \(columns) FROM \(name) WITH NO DATA; \
+      COPY \(Self.stage) (\(columns)) FROM STDIN (FORMAT binary)
       """
     var seen: Set<[UInt8]> = []
     try connection.copyIn(create) { writer in
@@ -61,12 +94,14 @@ package struct HistoryTable {
       }
     }
     // Events without an ID are told apart by their place in the stream.
-    let isSame = "(s._event_id <> '' OR h._replay_id = s._replay_id)"
+    let isSame =
+      areReads
+      ? "h._read_at = s._read_at" : "(s._event_id <> '' OR h._replay_id = s._replay_id)"
     // Two questions, since `IS NOT DISTINCT FROM` uses no index.
     let result = try connection.query(
       """
-      WITH inserted AS (INSERT INTO \(name) (\(self.columns)) \
-      SELECT \(self.columns) FROM \(Self.stage) AS s \
+      WITH inserted AS (INSERT INTO \(name) (\(columns)) \
+      SELECT \(columns) FROM \(Self.stage) AS s \
       WHERE NOT EXISTS (SELECT FROM \(name) AS h \
       WHERE h._record_id = s._record_id AND h._event_id = s._event_id AND \(isSame)) \
       AND NOT EXISTS (SELECT FROM \(name) AS h WHERE s._record_id IS NULL \

@@ -48,7 +48,7 @@ package struct ReadMerge {
   /// Stamps and commit times are whole seconds of several clocks.
   static let clockTolerance: Int64 = 5000
   /// After it every reader sees a commit, whatever its stamp.
-  static let visibilityWait: Int64 = 60_000
+  package static let visibilityWait: Int64 = 60_000
 
   /// Whether the read certainly contains the event, and all events before it.
   package static func contains(_ read: Read, _ event: Event) -> Bool {
@@ -61,16 +61,25 @@ package struct ReadMerge {
   ///
   /// A stamp that is merely later is not enough: that of another change may be, which came before.
   package static func settles(_ read: Read, _ event: Event) -> Bool {
-    Self.contains(read, event) || read.readAt - event.arrivedAt >= Self.visibilityWait
+    Self.contains(read, event) || Self.isVisible(to: read, event)
+  }
+
+  /// Whether the read was made when every reader could see the event's commit.
+  private static func isVisible(to read: Read, _ event: Event) -> Bool {
+    read.readAt - event.arrivedAt >= Self.visibilityWait
   }
 
   /// The index of the first event to apply on top of the read; the number of events when there is
   /// none. Of the events before it, none is applied; of those after it, none is skipped.
   ///
   /// What events before a settled gap set is in the read, and the gap may have changed it: they are
-  /// not applied though their time would allow it.
+  /// not applied though their time would allow it. Nor are events that every reader could see when the
+  /// read was made: what came between them and the read without an event (a missing range, an overflow,
+  /// a text whose difference was lost) stays.
   package static func firstApplied(_ read: Read, _ events: [Event]) -> Int {
-    let settled = events.lastIndex { $0.isGap && Self.settles(read, $0) }.map { $0 + 1 } ?? 0
+    let settled =
+      events.lastIndex { $0.isGap && Self.settles(read, $0) || Self.isVisible(to: read, $0) }
+      .map { $0 + 1 } ?? 0
     let notContained = events.firstIndex { !Self.contains(read, $0) } ?? events.count
     return max(settled, notContained)
   }

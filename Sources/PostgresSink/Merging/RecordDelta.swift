@@ -28,6 +28,10 @@ package struct RecordDelta {
   package internal(set) var ordinal: Int64
   /// Milliseconds since 1970 of the last event.
   package internal(set) var commitTimestamp: Int64?
+  /// The record's newest read, if the row begins with it.
+  package internal(set) var read: RowBuffer.Read?
+  /// An event has been applied on top of the read.
+  var hasEventAfterRead = false
   /// Of the last event, in the rows folded; -1 when `detached` holds what was taken from it.
   var lastRow: Int
   var detached: LastEvent?
@@ -60,7 +64,11 @@ package struct RecordDelta {
     self.commitTimestamp = row.commitTimestamp
     self.lastRow = index
     self.detached = nil
+    if row.read == nil { self.hasEventAfterRead = true }
   }
+
+  /// `SystemModstamp` that events are to be compared with, milliseconds since 1970.
+  var stamp: Int64? { self.hasEventAfterRead ? nil : self.read?.stamp }
 
   mutating func delete(at time: Int64?) {
     self.deleted = .set
@@ -107,4 +115,9 @@ package struct DeltaCell {
     set { self.flags = newValue ? self.flags | 4 : self.flags & ~4 }
   }
   var isPending: Bool { self.flags & 8 != 0 }
+  /// The value or null is that of the record's newest read.
+  var isRead: Bool {
+    get { self.flags & 16 != 0 }
+    set { self.flags = newValue ? self.flags | 16 : self.flags & ~16 }
+  }
 }

@@ -114,11 +114,48 @@ package struct RecordFold {
     return rows.upperBound
   }
 
+  /// Folds reads of records, each of another one.
+  ///
+  /// - Returns: the place in `rows` it stopped before, since the deltas have become many.
+  mutating func fold(_ buffer: RowBuffer, rows: [Int], from first: Int) -> Int {
+    self.reserveDeltas(self.deltas.count + rows.count - first, buffer)
+    for place in first..<rows.count {
+      if self.isFull { return place }
+      let row = buffer.rows[rows[place]]
+      let (delta, isNew) = self.findOrInsert(row, rows[place], buffer)
+      _ = self.apply(row, rows[place], to: delta, isNew: isNew, buffer)
+    }
+    return rows.count
+  }
+
   /// False when the row cannot be folded before the delta so far is in the table.
   private mutating func apply(
     _ row: RowBuffer.Row, _ index: Int, to delta: Int, isNew: Bool, _ buffer: RowBuffer
   ) -> Bool {
+    if row.isContained {
+      self.fillUnread(delta, row, buffer)
+      return true
+    }
     switch row.change {
+    case .read:
+      self.replace(delta, isPartial: row.read?.isWhole == false)
+      self.deltas[delta].stale = .cleared
+      self.deltas[delta].undelete()
+      self.deltas[delta].beginsWithImage = true
+      self.beginRead(delta, row, buffer)
+    case .readDeletion:
+      // What the record was stays in its row.
+      if row.cells.isEmpty {
+        self.deltas[delta].read = row.read
+      } else {
+        self.replace(delta, isPartial: row.read?.isWhole == false)
+        self.deltas[delta].beginsWithImage = true
+        self.beginRead(delta, row, buffer)
+      }
+      self.deltas[delta].stale = .cleared
+      self.deltas[delta].delete(at: row.read?.stamp)
+      self.deltas[delta].isRemoved = self.removesDeleted
+      self.deltas[delta].isRevived = false
     case .create, .undelete:
       self.replace(delta, isPartial: false)
       self.deltas[delta].stale = .cleared
@@ -152,7 +189,31 @@ package struct RecordFold {
     case .overflow, .wildcard, .event: return true
     }
     self.deltas[delta].note(row, index: index)
+    if row.read != nil { self.deltas[delta].hasEventAfterRead = false }
     return true
+  }
+
+  private mutating func beginRead(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
+    self.setCells(delta, row, buffer)
+    self.deltas[delta].read = row.read
+    guard row.read?.isWhole == false else { return }
+    let start = delta * self.columnCount
+    for cell in buffer.cells[row.cells] { self.cells[start + Int(cell.column)].isRead = true }
+    // What it leaves out stays as the table has it.
+    for index in start..<start + self.columnCount where !self.cells[index].isRead {
+      self.cells[index] = .kept
+    }
+  }
+
+  /// Of an event that the newest read has already, what the read left out counts.
+  private mutating func fillUnread(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
+    guard self.deltas[delta].read?.isWhole == false, row.change != .read else { return }
+    for cell in buffer.cells[row.cells] where !cell.isDiff {
+      let target = delta * self.columnCount + Int(cell.column)
+      guard !self.cells[target].isRead else { continue }
+      self.cells[target] =
+        cell.isNull ? .null : .value(offset: cell.offset, count: cell.count, isOwn: false)
+    }
   }
 
   /// The deltas have to be in the table before more can be folded. Rows that are folded from
@@ -283,6 +344,7 @@ package struct RecordFold {
         var kept = DeltaCell.value(
           offset: UInt32(range.lowerBound), count: cell.count, isOwn: true)
         kept.isStale = cell.isStale
+        kept.isRead = cell.isRead
         return kept
       }
     }

@@ -29,14 +29,16 @@ package final class Refold {
   private static let fetchBytes = 8 << 20
   private var fetchCount = 64
 
+  /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.
   package init(
     history: TableDefinition, current: TableDefinition,
-    delete: PostgresSinkConfiguration.DeletePolicy
+    delete: PostgresSinkConfiguration.DeletePolicy,
+    visibilityWait: Int64 = ReadMerge.visibilityWait
   ) {
     precondition(history.dataColumns == current.dataColumns, "tables of one entity")
     self.history = history
     self.current = CurrentTable(current, delete: delete)
-    self.reader = HistoryReader(history)
+    self.reader = HistoryReader(history, visibilityWait: visibilityWait)
     self.fold = RecordFold(
       columns: current.dataColumns, removesDeleted: delete == .remove,
       isFromNothing: true, metadata: HistoryReader.metadataFields)

@@ -7,6 +7,10 @@ package struct ResyncTable {
   package enum Kind: String, Sendable {
     case overflow, wildcard, gap
     case deadLetter = "dead_letter"
+    /// A complete pass over the object's records did not bring the record.
+    case missing
+    /// The record was asked for, and the user may not see it, or it is gone without a trace.
+    case unseen
   }
 
   package struct Entry: Sendable, Equatable {
@@ -59,11 +63,34 @@ package struct ResyncTable {
       case .gapCreate, .gapUpdate, .gapDelete, .gapUndelete, .unknown: kind = .gap
       case .overflow: kind = .overflow
       case .wildcard: kind = .wildcard
-      case .create, .update, .delete, .undelete, .event: continue
+      case .create, .update, .delete, .undelete, .event, .read, .readDeletion: continue
       }
       entries.append(Self.entry(kind, buffer, index))
     }
     try self.note(entries, over: connection)
+  }
+
+  /// Marks what is to be read again as done where the record's row is right now, in the open
+  /// transaction.
+  func close(
+    of records: [String], current: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      UPDATE \(self.qualifiedName) AS r SET done_at = now() WHERE r.entity = $1 \
+      AND r.kind IN ('gap', 'dead_letter', 'missing', 'unseen') AND r.done_at IS NULL \
+      AND r.record_id = ANY($2::text[]) AND NOT EXISTS (SELECT FROM \(current.qualifiedName) AS c \
+      WHERE c.id = r.record_id AND (c._stale OR c._stale_fields IS NOT NULL))
+      """, [self.entity, SQLArray.literal(records)])
+  }
+
+  /// Whether anything is noted that `close` may mark as done.
+  func hasOpenEntries(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM \(self.qualifiedName) WHERE entity = $1 \
+      AND kind IN ('gap', 'dead_letter', 'missing', 'unseen') AND done_at IS NULL)
+      """, [self.entity])[0, 0] == "t"
   }
 
   /// Notes events that went to the dead letters, whatever their headers hold. What refuses their

@@ -36,6 +36,21 @@ extension TableCatalog {
   }
 }
 
+extension TableCatalog {
+  /// The current table of an entity, if it is there under the name that this configuration gives it.
+  func currentTable(
+    of entity: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> TableDefinition? {
+    guard self.configuration.mode != .history else { return nil }
+    var state = try self.emptyState(ofEntity: entity, kinds: [.current])
+    try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
+    guard let table = state.tables.first, table.exists, table.registeredEntity == entity else {
+      return nil
+    }
+    return state.definition(.current)
+  }
+}
+
 extension EntityState {
   /// The columns that all tables have, in the first table's order: the other's differs only where
   /// it was without the column for a time.
@@ -65,9 +80,11 @@ extension EntityState {
         else { continue }
         otherTypes[column.name] = found
       }
-      return TableDefinition(
+      var definition = TableDefinition(
         kind: kind, entity: self.entity, schema: table.schema, name: table.name,
         dataColumns: columns, otherTypes: otherTypes)
+      definition.hasReadColumns = table.hasReadColumns
+      return definition
     }
   }
 }

@@ -15,6 +15,8 @@ package final class TableCatalog {
   /// Tables that are gone, and cannot be rebuilt, are made anew without rows.
   package var acceptsMissing = false
   private var hasBookkeeping = false
+  /// False once the database has refused that.
+  private var mayAlter = true
   /// Receives a sentence for each table of the bookkeeping that was gone.
   package var onRepair: ((String) -> Void)?
 
@@ -39,6 +41,25 @@ package final class TableCatalog {
       }
     }
     self.hasBookkeeping = true
+  }
+
+  /// Creates the tables that reading records needs.
+  ///
+  /// - Returns: false where the role may not.
+  package func prepareReads(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try self.survivingRaces { () throws(PostgresError) in
+      let statements = try self.missingReadTables(over: connection)
+      guard !statements.isEmpty else { return true }
+      do throws(PostgresError) {
+        try connection.transaction { () throws(PostgresError) in
+          try connection.execute(statements.joined(separator: ";\n"))
+        }
+        return true
+      } catch {
+        guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
+        return false
+      }
+    }
   }
 
   /// The tables for a layout's rows; creates and changes what the contract allows. Call once for
@@ -71,9 +92,12 @@ package final class TableCatalog {
         }
       } catch {
         // insufficient_privilege: a role that only writes rows loads tables that are there.
-        guard evolution.isOnlyFeed, error.sqlState == SQLState.insufficientPrivilege else {
-          throw error
+        guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
+        if self.configuration.reads != nil, self.mayAlter {
+          self.mayAlter = false
+          return try self.tables(for: layout, over: connection)
         }
+        guard evolution.isOnlyFeed else { throw error }
         try self.noteUnlocked(evolution.statements, over: connection)
         return evolution.tables
       }
@@ -85,7 +109,7 @@ package final class TableCatalog {
   ) throws(PostgresError) -> TableEvolution {
     try TableEvolution(
       state, mapping, self.configuration, feeder: self.feeder, topic: topic,
-      acceptsMissing: self.acceptsMissing)
+      acceptsMissing: self.acceptsMissing, mayAlter: self.mayAlter)
   }
 
   /// Where the role may write no journal either, nothing is noted.
@@ -186,8 +210,20 @@ package final class TableCatalog {
       schemaExists: schema.rowCount > 0, existing: try self.existingBookkeeping(over: connection))
   }
 
-  /// Names of the sink's own tables that are there.
+  /// Statements that make what reading records needs; none unless the sink reads records.
+  func missingReadTables(over connection: PostgresConnection) throws(PostgresError) -> [String] {
+    guard self.configuration.reads != nil else { return [] }
+    return self.bookkeeping.readStatements(existing: try self.bookkeepingNames(over: connection))
+  }
+
+  /// Names of the sink's own tables that are there, but for those that reading records needs.
   func existingBookkeeping(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> Set<String> {
+    try self.bookkeepingNames(over: connection).intersection(Bookkeeping.names)
+  }
+
+  private func bookkeepingNames(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Set<String> {
     let tables = try connection.query(
@@ -196,9 +232,7 @@ package final class TableCatalog {
       JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       WHERE n.nspname = $1 AND c.relname LIKE '\\_etl\\_%'
       """, [self.configuration.schema])
-    var existing: Set<String> = []
-    for row in 0..<tables.rowCount { existing.insert(tables[row, 0] ?? "") }
-    return existing.intersection(Bookkeeping.names)
+    return Set((0..<tables.rowCount).compactMap { tables[$0, 0] })
   }
 
   /// Runs `body` again when another process has created the same at the same moment.

@@ -44,6 +44,8 @@ package struct TableDefinition: Sendable, Equatable {
   /// `pg_type.oid`, by name, of data columns that have another type in this table: of fields that no
   /// schema has any more, or the tables would have been refused.
   package var otherTypes: [String: UInt32]
+  /// The table has the columns of records that were read; those of earlier versions may lack them.
+  package var hasReadColumns = false
 
   package init(
     kind: Kind, entity: String, schema: String, name: String, dataColumns: [TableColumn],
@@ -90,6 +92,17 @@ extension TableDefinition {
     case .current: Self.currentColumns
     }
   }
+
+  package static func allFixedColumns(_ kind: Kind) -> [FixedColumn] {
+    Self.fixedColumns(kind) + Self.readColumns
+  }
+
+  /// Of records that were read. Rows of events are written without them.
+  package static let readColumns = [
+    // `SystemModstamp`; in a current row until the first event after the read is applied.
+    FixedColumn(name: "_system_modstamp", sqlType: "timestamp with time zone"),
+    FixedColumn(name: "_read_at", sqlType: "timestamp with time zone"),
+  ]
 
   private static let historyColumns = [
     FixedColumn(name: "_epoch", sqlType: "integer", constraint: "not null"),

@@ -28,6 +28,8 @@ struct TableEvolution {
   /// Whose events the layout describes.
   private let topic: String?
   let acceptsMissing: Bool
+  /// The role may change tables that are there.
+  private let mayAlter: Bool
   var isFirstSight: Bool {
     !self.mapping.schemaID.isEmpty && !self.state.knownSchemas.contains(self.mapping.schemaID)
   }
@@ -36,10 +38,13 @@ struct TableEvolution {
   ///   - feeder: who writes to the tables; nil when nobody is going to.
   ///   - topic: of the layout; nil when there is none.
   ///   - acceptsMissing: tables that are gone, and cannot be rebuilt, are made anew without rows.
+  ///   - mayAlter: the role may change tables that are there.
   init(
     _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
-    feeder: TableFeeder? = nil, topic: String? = nil, acceptsMissing: Bool = false
+    feeder: TableFeeder? = nil, topic: String? = nil, acceptsMissing: Bool = false,
+    mayAlter: Bool = true
   ) throws(PostgresError) {
+    self.mayAlter = mayAlter
     self.state = state
     self.mapping = mapping
     self.configuration = configuration
@@ -50,6 +55,7 @@ struct TableEvolution {
     for table in state.tables { try self.check(table) }
     try self.createTables()
     try self.alignTables()
+    self.addReadColumns()
     self.followRenames()
     for field in mapping.fields { try self.place(field) }
     if !self.missing.isEmpty {
@@ -135,7 +141,9 @@ struct TableEvolution {
 
   private mutating func create(_ index: Int, isRebuilt: Bool = false) {
     let table = self.state.tables[index]
-    let fixed = TableDefinition.fixedColumns(table.kind)
+    let fixed =
+      self.mapping.family == .changeEvent
+      ? TableDefinition.allFixedColumns(table.kind) : TableDefinition.fixedColumns(table.kind)
     self.creations[index] = TableCreation(place: self.statements.count, fixed)
     self.statements.append("")
     let comment =
@@ -188,6 +196,10 @@ struct TableEvolution {
     guard table.isNew,
       table.kind == .current || !self.state.tables.contains(where: { $0.kind == .current })
     else { return }
+    if table.kind == .current, self.mapping.family == .changeEvent {
+      self.statements.append(
+        "CREATE INDEX ON \(table.qualifiedName) (id) WHERE \(RepairList.condition)")
+    }
     let fields = zip(self.mapping.fields, self.columnNames).filter { $0.0.isIndexed }.map(\.1)
     for column in table.registered
     where table.column(column.name) != nil
@@ -243,6 +255,34 @@ struct TableEvolution {
           try self.add(
             column.name, type, path: column.path, salesforceType: column.salesforceType, to: index)
         }
+      }
+    }
+  }
+
+  /// Tables of earlier versions get the columns of records that are read.
+  private mutating func addReadColumns() {
+    guard self.configuration.reads != nil, self.mayAlter, self.configuration.contract != .freeze,
+      self.mapping.family == .changeEvent
+    else { return }
+    for index in self.state.tables.indices where self.state.tables[index].isTable {
+      let table = self.state.tables[index]
+      let lacking = TableDefinition.readColumns.filter { table.column($0.name) == nil }
+      guard !lacking.isEmpty, !table.isNew else { continue }
+      let columns = lacking.map { "ADD COLUMN IF NOT EXISTS \($0.definition)" }
+      self.statements.append(
+        "ALTER TABLE \(table.qualifiedName) \(columns.joined(separator: ", "))")
+      if table.kind == .current {
+        self.statements.append(
+          "CREATE INDEX ON \(table.qualifiedName) (id) WHERE \(RepairList.condition)")
+      }
+      self.note(
+        table, "add_column", lacking.map(\.name).joined(separator: ", "), isOfSchema: false)
+      self.changes.append(
+        "table \(table.qualifiedName): columns \(lacking.map(\.name).joined(separator: " and ")) "
+          + "added, for records that are read")
+      for column in lacking {
+        self.state.tables[index].columns.append(
+          TableState.Column(name: column.name, typeOID: 0, sqlType: column.sqlType))
       }
     }
   }

@@ -91,7 +91,7 @@ package struct TableMapping: Sendable {
     var names: [String: String] = [:]
     for kind in TableDefinition.Kind.allCases
     where family == .changeEvent || kind == .history {
-      for column in TableDefinition.fixedColumns(kind) {
+      for column in TableDefinition.allFixedColumns(kind) {
         names[column.name] = "the \(kind.rawValue) table's own column \(column.name)"
       }
     }

@@ -99,7 +99,7 @@ extension TableState {
 
   /// A column of somebody's own that no row can be without.
   private func foreignColumn(_ fields: Set<String>) -> PostgresError? {
-    let own = Set(TableDefinition.fixedColumns(self.kind).map(\.name))
+    let own = Set(TableDefinition.allFixedColumns(self.kind).map(\.name))
     let found = self.columns.first { column in
       column.isNotNull && !column.hasDefault && self.registered[column.name] == nil
         && !own.contains(column.name) && !fields.contains(column.name)
@@ -139,7 +139,7 @@ extension TableState {
   /// type between the neighbours of the old one, where none has been dropped.
   var renamedColumns: [RenamedColumn] {
     guard self.isTable else { return [] }
-    let fixed = Set(TableDefinition.fixedColumns(self.kind).map(\.name))
+    let fixed = Set(TableDefinition.allFixedColumns(self.kind).map(\.name))
     var renamed: [RenamedColumn] = []
     var taken: Set<String> = []
     for (place, lost) in self.registered.enumerated() where self.column(lost.name) == nil {

@@ -62,6 +62,11 @@ struct TableState: Sendable {
   }
 
   func column(_ name: String) -> Column? { self.columns[name] }
+
+  /// Records that were read can be written to it.
+  var hasReadColumns: Bool {
+    TableDefinition.readColumns.allSatisfy { self.column($0.name)?.sqlType == $0.sqlType }
+  }
 }
 
 /// All that `TableEvolution` has to know of an entity.

@@ -12,12 +12,16 @@ extension ConfigurationReader {
     let onInvalidReplay: SourceConfiguration.InvalidReplayPolicy? = reader.choice(
       "on_invalid_replay", called: "policy")
     let recordIDs: SourceConfiguration.RecordIDs? = reader.choice("record_ids", called: "form")
+    let snapshot = reader.object("snapshot").map {
+      self.snapshot($0, topics: topics, org: org)
+    }
     reader.finish()
     guard let org, !topics.isEmpty else { return nil }
     var source = SourceConfiguration(org: org, topics: topics)
     source.numRequested = numRequested ?? source.numRequested
     source.onInvalidReplay = onInvalidReplay ?? source.onInvalidReplay
     source.recordIDs = recordIDs ?? source.recordIDs
+    source.snapshot = snapshot ?? source.snapshot
     return source
   }
 

@@ -34,12 +34,14 @@ final class ConfigurationReader {
     let checkpoint = reader.object("checkpoint", required: true).flatMap(self.checkpoint)
     let deadLetter = self.deadLetter(reader.object("dead_letter"), checkpoint: checkpoint)
     let run = self.run(reader.object("run"))
+    let repair = reader.object("repair").map(self.repair)
     reader.finish()
     self.checkTopics(reader, source?.topics ?? [], sinks: sinks)
     guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run,
+      repair: repair ?? RepairConfiguration(),
       secrets: self.secrets, secretFiles: self.secretFiles.paths)
   }
 

@@ -19,6 +19,7 @@ struct PipelineConfiguration: Sendable {
   var checkpoint: CheckpointConfiguration
   var deadLetter: DeadLetterConfiguration
   var run = RunConfiguration()
+  var repair = RepairConfiguration()
   /// What no output may hold.
   var secrets = SecretMask()
   /// Absolute paths of files that hold secrets, as far as they have been read.
@@ -48,7 +49,11 @@ struct SourceConfiguration: Sendable {
     var start: StartPosition?
   }
 
-  enum InvalidReplayPolicy: String, CaseIterable, Sendable { case fail, earliest, latest }
+  enum InvalidReplayPolicy: String, CaseIterable, Sendable {
+    case fail, earliest, latest
+    /// The earliest event, and all records are read again.
+    case snapshot
+  }
 
   enum RecordIDs: String, CaseIterable, Sendable {
     /// A change of several records is one row per record.
@@ -64,6 +69,7 @@ struct SourceConfiguration: Sendable {
   var numRequested = 100
   var onInvalidReplay = InvalidReplayPolicy.fail
   var recordIDs = RecordIDs.rows
+  var snapshot = SnapshotConfiguration()
 }
 
 struct OrgConfiguration: Sendable {

@@ -100,6 +100,29 @@ struct RunReport: Sendable {
   var deadLetters: Int64 = 0
   var deadLetterDirectory: String?
   var gaps: Int64 = 0
+  var records = Records()
+
+  /// Records that were read over REST and Bulk, beside the streams.
+  struct Records: Sendable, Equatable {
+    struct Object: Sendable, Equatable {
+      var entity: String
+      /// Of all runs of the snapshot.
+      var rows: Int
+      /// Nil before it is known.
+      var total: Int?
+      var isComplete: Bool
+    }
+
+    /// Of this run, in snapshots.
+    var read: Int64 = 0
+    var repaired: Int64 = 0
+    var notFound: Int64 = 0
+    var unreadable: Int64 = 0
+    var apiCalls: Int64 = 0
+    /// Snapshots that the run has gone on with.
+    var objects: [Object] = []
+  }
+
   var attention: [Attention] = []
 
   /// The exit code that `run.fail_on` asks for: a success with something of these kinds to look
@@ -158,6 +181,20 @@ struct RunReport: Sendable {
         "count": .integer(self.deadLetters), "directory": text(self.deadLetterDirectory),
       ],
       "gaps": .integer(self.gaps),
+      "records": [
+        "read": .integer(self.records.read), "repaired": .integer(self.records.repaired),
+        "not_found": .integer(self.records.notFound),
+        "unreadable": .integer(self.records.unreadable),
+        "api_calls": .integer(self.records.apiCalls),
+        "snapshots": .array(
+          self.records.objects.map { object in
+            [
+              "object": .string(object.entity), "rows": .integer(object.rows),
+              "total": object.total.map { .integer($0) } ?? nil,
+              "complete": .boolean(object.isComplete),
+            ]
+          }),
+      ],
       "attention": .array(attention),
     ]
   }

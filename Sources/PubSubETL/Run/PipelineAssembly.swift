@@ -126,7 +126,7 @@ struct PipelineAssembly {
     runner.maxDuration = options.maxDuration
     switch self.configuration.source.onInvalidReplay {
     case .fail: runner.onInvalidReplay = .fail
-    case .earliest: runner.onInvalidReplay = .earliest
+    case .earliest, .snapshot: runner.onInvalidReplay = .earliest
     case .latest: runner.onInvalidReplay = .latest
     }
     runner.maxDeadLetters = self.configuration.deadLetter.max
@@ -134,6 +134,7 @@ struct PipelineAssembly {
     runner.commitMaxEvents = self.configuration.commit.maxEvents
     runner.commitMaxBytes = self.configuration.commit.maxBytes
     runner.commitMaxDelay = self.configuration.commit.maxDelay
+    runner.visibilityWait = self.configuration.source.snapshot.visibilityWait
     runner.renewAfter = self.configuration.checkpoint.renewAfter
     return runner
   }

@@ -22,6 +22,27 @@ extension PipelineRun {
     for topic in statistics.topics { self.attend(to: topic) }
   }
 
+  /// - Parameter apiCalls: of this run.
+  func fill(reads: RunStatistics.Reads, apiCalls: Int) {
+    self.report.records = RunReport.Records(
+      read: Int64(reads.rows), repaired: Int64(reads.repaired), notFound: Int64(reads.unseen),
+      unreadable: Int64(reads.unreadable), apiCalls: Int64(apiCalls),
+      objects: reads.passes.values.sorted { $0.entity < $1.entity }.map { pass in
+        RunReport.Records.Object(
+          entity: pass.entity, rows: pass.rowCount, total: pass.total,
+          isComplete: pass.state == .complete)
+      })
+    if reads.unseen > 0 {
+      self.report.attention.append(
+        RunReport.Attention(
+          kind: .gaps, topic: nil,
+          message:
+            "\(Phrase.count(reads.unseen, "record")) could not be read again: deleted without "
+            + "an event, or not shared with the run-as user; "
+            + "\(reads.unseen == 1 ? "it stays" : "they stay") marked as stale"))
+    }
+  }
+
   private func attend(to topic: RunStatistics.Topic) {
     for (key, count) in topic.attention.sorted(by: { $0.key.entity < $1.key.entity }) {
       self.report.gaps += Int64(count)
@@ -58,6 +79,7 @@ extension PipelineRun {
     case .caughtUp: end(.success, "caught_up")
     case .eventsReached: end(.success, "events_reached")
     case .durationReached: end(.success, "duration_reached")
+    case .readingGoesOn: end(.success, "max_duration")
     case .outOfTime:
       let failures = statistics.topics.compactMap { topic in
         topic.lastFailure.map { "; \(topic.name): \($0)" }

@@ -8,7 +8,9 @@ import Logging
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import RESTSource
 import SalesforceAuth
+import SalesforceREST
 
 /// One run from lock to report. Everything but the streams happens on one thread of its own, since
 /// sinks block.
@@ -145,16 +147,27 @@ final class PipelineRun {
       next.matchedColumns = stages.matched(since: matched)
       try checkpoints.save(next)
     }
+    let snapshot =
+      self.options.maxEvents != nil
+      ? nil
+      : try await SnapshotRun.make(
+        self.assembly, credentials, sinks: sinks, follows: self.follows,
+        wake: source.wake
+      ) {
+        try Self.checkTime(until: deadline, delay: $1, $0.message)
+        self.log.schemasFailed($0.message, delay: $1)
+      }
     let pipeline = try PipelineRunner(
       source: source, stages: stages.pipeline,
       stores: [checkpointed] + staged.stores, stored: stored,
-      configuration: runner, wallClock: UTCTime.now)
+      reader: snapshot?.reader, configuration: runner, wallClock: UTCTime.now)
     pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     pipeline.onNote = { [log] in log.note($0) }
     pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }
     // The connection and the streams run beside the runner and end with it.
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
+    let reads = snapshot.map { Task(operation: $0.reader.background) }
     let result: Result<RunOutcome, any Error>
     do {
       let outcome = try await pipeline.run()
@@ -164,11 +177,14 @@ final class PipelineRun {
       result = .failure(error)
     }
     streams.cancel()
+    reads?.cancel()
+    await reads?.value
     connections.cancel()
     await streams.value
     _ = await connections.result
     self.log.ended(pipeline.statistics, sinks: sinks)
     self.fill(statistics: pipeline.statistics, sinks: sinks)
+    self.fill(reads: pipeline.statistics.reads, apiCalls: snapshot?.client.callCount ?? 0)
     for topic in pipeline.statistics.topics where topic.futureCommits > 0 {
       self.logger.warning(
         """
@@ -192,6 +208,8 @@ final class PipelineRun {
       old: .array(faults.map { .string($0) }), new: nil)
   }
 
+  private var follows: Bool { self.options.until(self.configuration.run) == .forever }
+
   /// Before anything is written: a name that `drop` was to leave out must not go out for a typing
   /// mistake.
   private func checkColumns(
@@ -199,9 +217,8 @@ final class PipelineRun {
     until deadline: ContinuousClock.Instant?
   ) async throws {
     guard self.configuration.namesColumns else { return }
-    let follows = self.options.until(self.configuration.run) == .forever
     let planned = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, retries: follows ? nil : 8
+      self.configuration, credentials, retries: self.follows ? nil : 8
     ) {
       try Self.checkTime(until: deadline, delay: $1, $0.message)
       self.log.schemasFailed($0.message, delay: $1)

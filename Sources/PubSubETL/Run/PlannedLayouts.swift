@@ -43,36 +43,76 @@ struct PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, _ in
       var planned = PlannedLayouts()
-      var failures = 0
+      var asking = Patience(credentials: credentials, retries: retries)
       for topic in configuration.source.topics {
-        var isOpen = true
-        var refusals = 0
-        while isOpen {
-          do {
-            if let layout = try await assembly.layout(of: topic.name, service, credentials) {
-              planned.inputs.append(layout)
-            } else {
-              planned.unknown.append(topic.name)
-            }
-            isOpen = false
-          } catch {
-            let failure = PubSubError(error, operation: "schema of \(topic.name)")
-            guard !(error is RunFailure), !(error is EventDecodingError),
-              await Self.mayPass(failure, credentials, &refusals)
-            else {
-              planned.unknown.append(topic.name)
-              isOpen = false
-              continue
-            }
-            failures += 1
-            if let retries, failures > retries { throw failure }
-            let delay = Duration.seconds(min(60, 1 << min(failures - 1, 6)))
-            try onRetry(failure, delay)
-            try await Task.sleep(for: delay)
-          }
+        let layout = try await asking.ask("schema of \(topic.name)", onRetry) {
+          try await assembly.layout(of: topic.name, service, credentials)
         }
+        if let layout { planned.inputs.append(layout) } else { planned.unknown.append(topic.name) }
       }
       return planned
+    }
+  }
+
+  /// The layouts of objects' events, by object, as the topics that bring them would give them; what is
+  /// refused is left out.
+  ///
+  /// - Parameters:
+  ///   - retries: nil is no limit.
+  ///   - objects: with the topics that bring their events.
+  ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
+  static func askPatiently(
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retries: Int?,
+    objects: [(entity: String, topic: String)],
+    onRetry: (PubSubError, Duration) throws -> Void
+  ) async throws -> [String: RecordLayout] {
+    let assembly = PipelineAssembly(configuration: configuration)
+    return try await assembly.withService { service, _ in
+      var layouts: [String: RecordLayout] = [:]
+      var asking = Patience(credentials: credentials, retries: retries)
+      for (entity, topic) in objects {
+        layouts[entity] = try await asking.ask("schema of \(entity)", onRetry) {
+          try await assembly.layout(
+            of: TopicName.changes(of: entity), for: topic, service, credentials)
+        }
+      }
+      return layouts
+    }
+  }
+}
+
+/// Asks again what has failed for a while.
+private struct Patience {
+  let credentials: OrgCredentials
+  /// Nil is no limit.
+  let retries: Int?
+  private var failures = 0
+
+  init(credentials: OrgCredentials, retries: Int?) {
+    self.credentials = credentials
+    self.retries = retries
+  }
+
+  /// - Returns: nil for what is refused, or cannot be read.
+  mutating func ask<Value>(
+    _ what: String, _ onRetry: (PubSubError, Duration) throws -> Void,
+    _ body: () async throws -> Value?
+  ) async throws -> Value? {
+    var refusals = 0
+    while true {
+      do {
+        return try await body()
+      } catch {
+        let failure = PubSubError(error, operation: what)
+        guard !(error is RunFailure), !(error is EventDecodingError),
+          await self.mayPass(failure, &refusals)
+        else { return nil }
+        self.failures += 1
+        if let retries, self.failures > retries { throw failure }
+        let delay = Duration.seconds(min(60, 1 << min(self.failures - 1, 6)))
+        try onRetry(failure, delay)
+        try await Task.sleep(for: delay)
+      }
     }
   }
 
@@ -80,16 +120,16 @@ struct PlannedLayouts {
   ///
   /// - Parameter refusals: of tokens, for this topic. A topic that is refused with every token is
   ///   left to its stream, which says so.
-  private static func mayPass(
-    _ failure: PubSubError, _ credentials: OrgCredentials, _ refusals: inout Int
-  ) async -> Bool {
+  private func mayPass(_ failure: PubSubError, _ refusals: inout Int) async -> Bool {
     switch failure.disposition(sentReplayID: false) {
     case .retry: return true
     case .reauthenticate:
       refusals += 1
       // Nobody else logs in yet, so it is the token that was used.
-      guard refusals < 3, let used = try? await credentials.credentials() else { return false }
-      return await credentials.refused(used)
+      guard refusals < 3, let used = try? await self.credentials.credentials() else {
+        return false
+      }
+      return await self.credentials.refused(used)
     default: return false
     }
   }
@@ -97,8 +137,11 @@ struct PlannedLayouts {
 
 extension PipelineAssembly {
   /// The layout of a topic's events by its schema of today; nil for a channel, whose events tell.
+  ///
+  /// - Parameter other: the topic that brings the events, if it is another.
   fileprivate func layout(
-    of topic: String, _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials
+    of topic: String, for other: String? = nil, _ service: PubSubClient<HTTP2ClientTransport>,
+    _ credentials: OrgCredentials
   ) async throws -> RecordLayout? {
     let used = try await credentials.credentials()
     let found = try await service.subscribableTopic(topic, credentials)
@@ -106,7 +149,7 @@ extension PipelineAssembly {
     guard !found.schemaID.isEmpty else { return nil }
     let schema = try await service.schema(id: found.schemaID, credentials: used)
     return try AvroEventDecoder(
-      json: schema.json, schemaID: found.schemaID, topic: topic, options: self.decoding
+      json: schema.json, schemaID: found.schemaID, topic: other ?? topic, options: self.decoding
     ).layout
   }
 }

@@ -69,6 +69,13 @@ final class RunLog {
       self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
+    case .readAll(let entity, let rows):
+      self.logger.notice("snapshot of \(entity) complete: \(Phrase.count(rows, "record"))")
+    case .notRepaired(let entity, let reason):
+      self.logger.warning("records of \(entity) that are not right were not read again: \(reason)")
+    case .unreadable(let entity, let recordID, let reason):
+      self.logger.warning(
+        "\(entity) \(recordID ?? "without ID") was read and cannot be decoded: \(reason)")
     case .stopping(let outcome):
       self.logger.info("stopping", metadata: ["reason": "\(outcome.word)"])
     }
@@ -255,7 +262,7 @@ extension RunOutcome {
     case .caughtUp: "caught_up"
     case .eventsReached: "events_reached"
     case .durationReached: "duration_reached"
-    case .outOfTime: "max_duration"
+    case .outOfTime, .readingGoesOn: "max_duration"
     case .interrupted: "signal"
     case .noPosition: "no_position"
     case .deadLetterLimit: "dead_letter_limit"

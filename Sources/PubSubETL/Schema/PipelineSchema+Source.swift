@@ -52,9 +52,33 @@ extension PipelineSchema {
         "record_ids", .choice(of: SourceConfiguration.RecordIDs.self),
         "rows: a change of several records is one row per record; array: one row with all IDs.",
         default: "rows"),
+      .optional("snapshot", Self.snapshot, "Which records are read besides those that change."),
       .required(
         "org", .oneOf([.reference("path"), .reference("org")]),
         "The org, or the path of a file with it."),
+    ])
+  }
+
+  private static var snapshot: JSONSchema {
+    let defaults = SnapshotConfiguration()
+    return .object([
+      .optional(
+        "mode", .choice(of: SnapshotConfiguration.Mode.self),
+        "initial: every record is read once by each PostgreSQL sink; never: only changes are "
+          + "exported. By default initial for a sink whose database does not know it yet."),
+      .optional(
+        "objects", .list(of: .text(pattern: "^[A-Za-z][A-Za-z0-9_]*$"), minCount: 1),
+        "API names of the objects whose records are read; required for channels."),
+      .optional(
+        "concurrency", .oneOf([.integer(from: 1, through: 10), .reference("variable")]),
+        "Objects read at a time.", default: .integer(defaults.concurrency)),
+      .optional(
+        "visibility_wait", .reference("duration"),
+        "Time after which every reader sees a commit; less than 60s for loopback addresses only.",
+        default: Self.duration(defaults.visibilityWait)),
+      .optional(
+        "max_duration", .reference("duration"), "A snapshot that takes longer begins anew.",
+        default: Self.duration(defaults.maxDuration)),
     ])
   }
 

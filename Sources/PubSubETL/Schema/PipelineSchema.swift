@@ -47,6 +47,8 @@ enum PipelineSchema {
       .optional(
         "dead_letter", Self.deadLetter, "Where events that cannot be decoded or written go."),
       .optional("run", Self.run, "When a run ends, and with which exit code."),
+      .optional(
+        "repair", Self.repair, "What becomes of records that events have left incomplete or wrong."),
     ])
   }
 
@@ -90,6 +92,23 @@ enum PipelineSchema {
         "max", .reference("integer"),
         "Number of dead letters that a run may write and still succeed.",
         default: .integer(DeadLetterConfiguration(directory: "").max)),
+    ])
+  }
+
+  private static var repair: JSONSchema {
+    let defaults = RepairConfiguration()
+    return .object([
+      .optional(
+        "mode", .choice(of: RepairConfiguration.Mode.self),
+        "auto: PostgreSQL sinks read them again over REST; off: they stay marked.",
+        default: .string(defaults.mode.rawValue)),
+      .optional(
+        "max_calls", .oneOf([.integer(from: 1, through: 1_000_000), .reference("variable")]),
+        "API requests of a run, at most; by default 5 % of the org's daily requests."),
+      .optional(
+        "reserve", .oneOf([.integer(from: 0, through: 100), .reference("variable")]),
+        "Percent of the org's daily API requests that has to be left for others.",
+        default: .integer(defaults.reserve)),
     ])
   }
 

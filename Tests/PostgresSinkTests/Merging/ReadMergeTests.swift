@@ -14,10 +14,12 @@ import Testing
   )
   func prefix() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
-    let events = [14_000, 14_999, 15_000, 14_000, 30_000].map { Self.event($0) }
+    let events = [14_000, 14_999, 15_000, 14_000, 30_000].map {
+      Self.event($0, arrived: 99_000)
+    }
     #expect(ReadMerge.firstApplied(read, events) == 2)
     #expect(ReadMerge.firstApplied(read, Array(events[..<2])) == 2)
-    #expect(ReadMerge.firstApplied(read, [Self.event(nil)] + events) == 0)
+    #expect(ReadMerge.firstApplied(read, [Self.event(nil, arrived: 99_000)] + events) == 0)
   }
 
   @Test(
@@ -40,11 +42,22 @@ import Testing
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
     let events = [
       Self.event(18_000, arrived: 21_000), Self.event(19_000, arrived: 22_000, gap: true),
-      Self.event(25_000, arrived: 26_000),
+      Self.event(25_000, arrived: 90_000),
     ]
     #expect(ReadMerge.firstApplied(read, events) == 2)
     let soon = ReadMerge.Read(stamp: 20_000, readAt: 50_000)
     #expect(ReadMerge.firstApplied(soon, events) == 0)
+  }
+
+  @Test(
+    "Events that every reader could see when the read was made are not applied, nor those before")
+  func visible() {
+    let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
+    let events = [
+      Self.event(18_000, arrived: 39_000), Self.event(19_000, arrived: 40_000),
+      Self.event(19_000, arrived: 40_001),
+    ]
+    #expect(ReadMerge.firstApplied(read, events) == 2)
   }
 
   @Test("The newest stamp is the newest read; among equal stamps the later read")

@@ -46,7 +46,7 @@ struct ReferenceFold {
       self.tombstones[id] = nil
       row.isStale = true
       row.deletedAt = nil
-    case .overflow, .wildcard, .event: return
+    case .overflow, .wildcard, .event, .read, .readDeletion: return
     }
     row.last = event
     self.rows[id] = row

@@ -36,7 +36,7 @@ struct SampleEvent: Sendable {
     case .gapUndelete: "GAP_UNDELETE"
     case .overflow: "GAP_OVERFLOW"
     case .unknown: "SNAPSHOT"
-    case .event: ""
+    case .event, .read, .readDeletion: ""
     }
   }
 

@@ -33,7 +33,9 @@ import Testing
       let columns = try connection.column(
         "SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid "
           + "= 'salesforce.\(name)'::regclass AND attnum > 0 ORDER BY attnum")
-      let fixed = TableDefinition.fixedColumns(kind).map { "\($0.name) \($0.sqlType)" }
+      let fixed = TableDefinition.allFixedColumns(kind).map {
+        "\($0.name) \($0.sqlType)"
+      }
       let key = kind == .current ? fixed.prefix(1) : []
       // The record and its fields before the program's own columns.
       #expect(

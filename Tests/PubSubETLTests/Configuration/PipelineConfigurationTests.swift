@@ -82,7 +82,7 @@ struct PipelineConfigurationTests {
     let expected = [
       "2:14: /version: unknown version 2; known: 1",
       "3:11: /name: expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit",
-      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run",
+      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, repair",
       "6:13: /source/type: unknown source 'kafka'; known: salesforce",
       "7:27: /source/topic/1: expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
       "7:46: /source/topic/2/topic: the topic /data/A is listed twice",
@@ -91,7 +91,7 @@ struct PipelineConfigurationTests {
       "7:81: /source/topic/4: expected a topic or an object with \"topic\", found a number",
       "8:22: /source/num_requested: expected an integer from 1 to 100, found 101",
       "9:29: /source/start/replay_id: expected an even number of hexadecimal digits",
-      "10:26: /source/on_invalid_replay: unknown policy 'ignore'; known: fail, earliest, latest",
+      "10:26: /source/on_invalid_replay: unknown policy 'ignore'; known: fail, earliest, latest, snapshot",
       "11:19: /source/record_ids: expected a string, found a boolean",
       "13:19: /source/org/endpoint: http:// is accepted only for loopback addresses, because "
         + "secrets would be sent unencrypted; use https://",

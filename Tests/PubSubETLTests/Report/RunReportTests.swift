@@ -42,7 +42,8 @@ struct RunReportTests {
         {"topic":"/data/B","events":0,"rows":0,"rows_left_out":0,"delivered":0,"exported":0,"first_replay_id":null,\
         "last_replay_id":null,"complete_through":null,"caught_up_by":null}],"sinks":[{"name":"files",\
         "type":"files","target":"/out","rows":3,"bytes":99,"files":1}],"dead_letters":{"count":0,\
-        "directory":null},"gaps":1,"attention":[{"kind":"gaps","topic":"/data/A","message":\
+        "directory":null},"gaps":1,"records":{"read":0,"repaired":0,"not_found":0,"unreadable":0,\
+        "api_calls":0,"snapshots":[]},"attention":[{"kind":"gaps","topic":"/data/A","message":\
         "read the record again"}]}
         """)
   }

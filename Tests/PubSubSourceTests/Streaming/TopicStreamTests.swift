@@ -1,3 +1,4 @@
+import EventLoop
 import GRPCCore
 import Pipeline
 import PubSubAPI

@@ -24,7 +24,7 @@ final class PostgresRun: RunSink {
 
   func connect() throws {
     let sink = try PostgresSink(
-      name: self.name, configuration: self.settings.sink,
+      name: self.name, configuration: self.settings.sink(of: self.context.configuration),
       pipeline: self.context.configuration.name, org: self.context.org,
       topics: self.context.configuration.source.topics.map(\.name),
       owner: LeaseOwner(self.context.owner), takesOver: self.context.options.takeOver,
@@ -79,7 +79,16 @@ extension PostgresRun: PositionKeepingSink {
   }
 
   func begin(at positions: [String: TopicPosition]) throws {
+    // What it is to have from the start, it has to know before anything else of it is stored.
+    try self.sink.noteFirstReads()
     try self.sink.open(creating: positions)
+  }
+
+  var takesReads: Bool { self.sink.takesReads }
+  var beganWithReads: Bool { self.sink.beganWithReads }
+
+  func needsPass(over entity: String, topic: String) throws -> Bool {
+    try self.sink.needsPass(over: entity, topic: topic)
   }
 
   var checkpointState: SinkState { SinkDatabases.documentState(schema: self.settings.sink.schema) }

@@ -5,7 +5,7 @@ extension PostgresSettings: PlanningSink {
   func plan(_ layouts: [RecordLayout], _ configuration: PipelineConfiguration) throws -> SinkPlan {
     let stages = self.stageChain()
     let plan = try TableCatalog.plan(
-      try layouts.map { try stages.layout(for: $0) }, self.sink,
+      try layouts.map { try stages.layout(for: $0) }, self.sink(of: configuration),
       feeder: configuration.feeder(self))
     return SinkPlan(
       text: "-- sink '\(self.name)'\(plan.sql.isEmpty ? ": nothing is missing" : "")\n\(plan.sql)",

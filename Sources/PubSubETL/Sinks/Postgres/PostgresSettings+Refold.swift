@@ -38,7 +38,8 @@ extension PostgresSettings: RefoldingSink {
     var checked = 0
     for tables in chosen {
       let refold = Refold(
-        history: tables.history, current: tables.current, delete: self.sink.delete)
+        history: tables.history, current: tables.current, delete: self.sink.delete,
+        visibilityWait: (self.sink(of: configuration).reads ?? .init()).visibilityWait)
       let counts =
         selection.records.isEmpty
         ? try refold.refoldAll(over: connection)

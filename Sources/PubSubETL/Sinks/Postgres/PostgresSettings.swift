@@ -19,6 +19,16 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   init(sink: PostgresSinkConfiguration) { self.sink = sink }
 
+  /// The sink as a pipeline uses it.
+  func sink(of pipeline: PipelineConfiguration) -> PostgresSinkConfiguration {
+    var sink = self.sink
+    let snapshot = pipeline.source.snapshot
+    if snapshot.mode != .never || pipeline.repair.mode == .auto {
+      sink.reads = PostgresSinkConfiguration.Reads(visibilityWait: snapshot.visibilityWait)
+    }
+    return sink
+  }
+
   var place: String { "postgres:\(self.sink.schema)" }
   var keepsPosition: Bool { true }
 

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import PubSubSource
+@testable import EventLoop
 
 @Suite struct SignalQueueTests {
   static var soon: ContinuousClock.Instant { .now + .seconds(20) }

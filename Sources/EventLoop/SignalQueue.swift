@@ -1,12 +1,9 @@
-internal import EventLoop
-internal import PubSubAPI
-
-/// Signals on their way from the streams of all topics to the one runner, in order of arrival.
+/// Elements on their way from several tasks to one, in order of arrival.
 ///
 /// Bounded by weight: a sender whose element takes the total above the limit is suspended until
 /// enough has been received, so at most one element per sender exceeds it. Urgent elements overtake
 /// the others, and a receiver may wait for them alone.
-final class SignalQueue<Element: Sendable>: Sendable {
+package final class SignalQueue<Element: Sendable>: Sendable {
   private struct Sender {
     var id: Int
     var continuation: CheckedContinuation<Void, Never>
@@ -35,10 +32,10 @@ final class SignalQueue<Element: Sendable>: Sendable {
   private let state = Lock(State())
 
   /// - Parameter limit: sum of the weights above which senders wait.
-  init(limit: Int) { self.limit = limit }
+  package init(limit: Int) { self.limit = limit }
 
   /// Queues an element without waiting, whatever the weight.
-  func post(_ element: Element, weight: Int = 0, isUrgent: Bool = false) {
+  package func post(_ element: Element, weight: Int = 0, isUrgent: Bool = false) {
     let receiver = self.state.withLock { state -> Receiver? in
       if let receiver = state.receiver, isUrgent || !receiver.takesUrgentOnly {
         state.receiver = nil
@@ -56,8 +53,13 @@ final class SignalQueue<Element: Sendable>: Sendable {
   }
 
   /// Queues an element; returns when the total is within the limit or the task is cancelled.
-  func send(_ element: Element, weight: Int) async {
+  package func send(_ element: Element, weight: Int) async {
     self.post(element, weight: weight)
+    await self.waitForRoom()
+  }
+
+  /// Returns when the total is within the limit or the task is cancelled.
+  package func waitForRoom() async {
     let id = self.state.withLock { state in
       state.nextID += 1
       return state.nextID
@@ -82,7 +84,7 @@ final class SignalQueue<Element: Sendable>: Sendable {
 
   /// The oldest element, urgent ones before others; nil when none has come until `deadline`. One
   /// receiver at a time.
-  func receive(
+  package func receive(
     until deadline: ContinuousClock.Instant, urgentOnly: Bool = false
   ) async -> Element? {
     if let element = self.take(urgentOnly: urgentOnly) { return element }
@@ -107,6 +109,9 @@ final class SignalQueue<Element: Sendable>: Sendable {
       if isReady { continuation.resume(returning: element) }
     }
   }
+
+  /// The oldest element, if there is one.
+  package func poll() -> Element? { self.take(urgentOnly: false) }
 
   private func giveUp(_ id: Int) {
     let receiver = self.state.withLock { state -> Receiver? in

@@ -1,0 +1,56 @@
+/// How far a pass over all records of an object has come, as a store keeps it with its rows.
+///
+/// A pass begins when the positions of the stream are durable, so that everything before them can be
+/// read and everything after them is streamed (contract/rest.md section 8).
+public struct ReadPass: Sendable, Equatable {
+  public enum State: String, Sendable {
+    /// The positions are stored; nothing has been asked for.
+    case begun
+    /// Records are being read.
+    case reading
+    /// Every record has come.
+    case complete
+  }
+
+  /// API name of the object.
+  public var entity: String
+  /// Counts the passes over the object, from 1.
+  public var number: Int
+  public var state: State
+  /// The Bulk job whose rows are being taken; nil before the first, and where pages are read instead.
+  public var job: String?
+  /// Of the page at hand; nil for the first.
+  public var locator: String?
+  /// Rows of that page that have been taken.
+  public var row: Int
+  /// Rows taken, of all jobs of the pass: it never becomes less.
+  public var rowCount: Int
+  /// `rowCount` at the end of the job; nil before the job is complete.
+  public var total: Int?
+  /// When the job was posted: no value is older. Nil before.
+  public var requestedAt: ContinuousClock.Instant?
+
+  public init(entity: String, number: Int, state: State = .begun) {
+    self.entity = entity
+    self.number = number
+    self.state = state
+    self.row = 0
+    self.rowCount = 0
+  }
+
+  /// The records are asked for anew: nothing of a job that is gone is of use.
+  public mutating func forgetJob() {
+    self.job = nil
+    self.locator = nil
+    self.row = 0
+    self.total = nil
+    self.requestedAt = nil
+  }
+
+  /// Whether rows up to here include those of another place of the pass.
+  public func isAtLeast(_ other: ReadPass) -> Bool {
+    if self.number != other.number { return self.number > other.number }
+    if self.state == .complete || other.state == .complete { return self.state == .complete }
+    return self.job == other.job && self.rowCount >= other.rowCount
+  }
+}

@@ -1,0 +1,74 @@
+/// What a run knows of one object whose records it reads.
+struct ReadRun {
+  typealias Instant = ContinuousClock.Instant
+
+  enum Phase {
+    /// It is not known which stores need the records.
+    case unknown
+    /// The positions of the stream have to become durable first, together with the pass.
+    case unbegun
+    /// They become durable with this commit.
+    case beginning(commit: Int)
+    /// Until then some reader may not see what was committed before.
+    case waiting(until: Instant)
+    case reading
+    /// Everything was read, and becomes durable with this commit.
+    case ending(commit: Int)
+    case ended
+  }
+
+  let object: ReadObject
+  /// Index of its topic.
+  let topic: Int
+  var phase = Phase.unknown
+  /// Where records go, by number.
+  var recipients: [Int] = []
+  var pass: ReadPass
+  /// Why it has ended early.
+  var failure: SourceFailure?
+
+  init(_ object: ReadObject, topic: Int) {
+    self.object = object
+    self.topic = topic
+    self.pass = ReadPass(entity: object.entity, number: 1)
+  }
+
+  var hasEnded: Bool {
+    if case .ended = self.phase { return true }
+    return false
+  }
+
+  /// When something is to be done without a signal.
+  var deadline: Instant? {
+    if case .waiting(let until) = self.phase { return until }
+    return nil
+  }
+}
+
+/// What a run knows of the records of an object that one store does not have right.
+struct RepairRun {
+  enum Phase {
+    /// The store is asked from this time on.
+    case idle(from: ContinuousClock.Instant)
+    /// The reader has been given records.
+    case asked
+    case ended
+  }
+
+  /// Index among the objects that are read.
+  let read: Int
+  let store: Int
+  var phase: Phase
+  /// The last record that was asked for.
+  var last = ""
+
+  var hasEnded: Bool {
+    if case .ended = self.phase { return true }
+    return false
+  }
+
+  var deadline: ContinuousClock.Instant? {
+    if case .idle(let time) = self.phase { return time }
+    return nil
+  }
+}

@@ -1,0 +1,60 @@
+/// An object whose records a run reads beside the stream of its changes.
+public struct ReadObject: Sendable {
+  /// API name.
+  public var entity: String
+  /// Name of the topic that brings its events.
+  public var topic: String
+  /// Of its events by the schema of today, before any stage; records come in rows of it.
+  public var layout: RecordLayout
+  /// Names of the stores in which all records are read anew, whatever was read before.
+  public var anew: Set<String>
+  /// Names of the stores in which all records are read if they never were.
+  public var initial: Set<String>
+  /// Records that a store does not have right are read again.
+  public var isRepaired: Bool
+
+  public init(
+    entity: String, topic: String, layout: RecordLayout, initial: Set<String> = [],
+    anew: Set<String> = [], isRepaired: Bool = false
+  ) {
+    self.entity = entity
+    self.topic = topic
+    self.layout = layout
+    self.initial = initial
+    self.anew = anew
+    self.isRepaired = isRepaired
+  }
+}
+
+/// What a reader has to tell; `object` is an index into its `objects`.
+public enum ReadSignal {
+  /// How far a pass has come, without records.
+  case progress(object: Int, ReadPass)
+  /// Records, in rows of the object's layout, and how far the pass has come with them.
+  case records(object: Int, RecordBatch, ReadPass)
+  /// Records that were asked for by ID, in rows; the others were not found.
+  case found(object: Int, store: Int, RecordBatch, missing: [String])
+  /// Records could not be asked for by ID. What they wait for can wait for another run.
+  case notAsked(object: Int, store: Int, SourceFailure)
+  /// A record cannot become a row.
+  case unreadable(object: Int, recordID: String?, reason: String)
+  /// Something failed and is tried again after `delay`.
+  case retrying(object: Int, SourceFailure, delay: Duration)
+  /// The pass cannot go on in this run.
+  case failed(object: Int, SourceFailure)
+}
+
+/// Reads the records of objects from the org, beside the stream. Driven by the runner; reads in tasks
+/// of its own, and no further ahead than it has memory for.
+public protocol RecordReader: AnyObject {
+  var objects: [ReadObject] { get }
+
+  /// Goes on with a pass over an object from where it is.
+  func begin(object: Int, _ pass: ReadPass)
+
+  /// Asks for records by ID, for one store.
+  func read(object: Int, ids: [String], store: Int)
+
+  /// What has come; nil when there is nothing yet.
+  func next() -> ReadSignal?
+}

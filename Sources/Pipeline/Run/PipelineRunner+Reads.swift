@@ -1,0 +1,187 @@
+/// Records that are read beside the stream (contract/rest.md section 8): the position first, then a
+/// wait, then the records, while the stream goes on.
+extension PipelineRunner {
+  /// Every pass over records that this run has to make is durable, or has failed.
+  var hasReadAll: Bool { self.reads.allSatisfy(\.hasEnded) }
+
+  /// Why records could not be read.
+  var readFailure: SourceFailure? { self.reads.lazy.compactMap(\.failure).first }
+
+  /// Does what can be done without a signal.
+  func advanceReads(now: Instant) throws {
+    guard !self.isStopping else { return }
+    for index in self.reads.indices {
+      switch self.reads[index].phase {
+      case .unknown: try self.findRecipients(index)
+      case .unbegun:
+        if self.hasPlace(for: self.reads[index]) { try self.beginPass(index, now: now) }
+      case .beginning(let commit):
+        guard self.statistics.commits >= commit else { continue }
+        self.reads[index].phase = .waiting(until: now + self.configuration.visibilityWait)
+      case .waiting(let until):
+        guard now >= until else { continue }
+        self.startReading(index)
+      case .ending(let commit):
+        guard self.statistics.commits >= commit else { continue }
+        self.end(read: index, failure: nil, now: now)
+      case .reading, .ended: continue
+      }
+    }
+  }
+
+  private func findRecipients(_ index: Int) throws {
+    guard self.inFlight == nil else { return }
+    let read = self.reads[index]
+    let layout = try self.stages.layout(for: read.object.layout)
+    var recipients: [Int] = []
+    var pass: ReadPass?
+    for (number, store) in self.stores.enumerated()
+    where read.object.initial.contains(store.name) || read.object.anew.contains(store.name) {
+      if !store.isReady(for: layout), case .unavailable = try store.makeReady(for: layout) {
+        return
+      }
+      guard store.takesReads(of: layout) else { continue }
+      let known = store.pass(over: read.object.entity)
+      if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
+      recipients.append(number)
+      guard let known, known.state != .complete else { continue }
+      // The stores go on from where the one furthest behind is.
+      pass = pass.map { known.isAtLeast($0) ? $0 : known } ?? known
+    }
+    self.reads[index].recipients = recipients
+    guard !recipients.isEmpty else {
+      self.reads[index].phase = .ended
+      return
+    }
+    let numbers = recipients.map { self.stores[$0].passNumber(over: read.object.entity) }
+    let isShared = recipients.allSatisfy {
+      let known = self.stores[$0].pass(over: read.object.entity)
+      return known?.number == pass?.number && known?.state != .complete
+    }
+    guard let pass, isShared else {
+      self.reads[index].pass = ReadPass(
+        entity: read.object.entity, number: (numbers.max() ?? 0) + 1)
+      self.reads[index].phase = .unbegun
+      return
+    }
+    self.reads[index].pass = pass
+    if pass.state == .begun {
+      self.reads[index].phase = .waiting(until: .now + self.configuration.visibilityWait)
+    } else {
+      self.startReading(index)
+    }
+  }
+
+  /// Everything that is not in the stream from its position on was committed before.
+  private func hasPlace(for read: ReadRun) -> Bool {
+    let topic = self.topics[read.topic]
+    if topic.cursors.resume != nil { return true }
+    return topic.openedAt != nil && topic.topic.start == .earliest
+  }
+
+  private func beginPass(_ index: Int, now: Instant) throws {
+    try self.store(self.reads[index].pass, of: index, now: now)
+    self.reads[index].phase = .beginning(commit: self.openCommitNumber)
+  }
+
+  private func startReading(_ index: Int) {
+    self.reads[index].phase = .reading
+    self.statistics.reads.note(self.reads[index].pass)
+    self.reader?.begin(object: index, self.reads[index].pass)
+  }
+
+  /// The number of commits there will be when the open one is durable.
+  private var openCommitNumber: Int { self.statistics.commits + (self.inFlight == nil ? 1 : 2) }
+
+  private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
+    let batch = RecordBatch(layout: self.reads[index].object.layout)
+    for number in self.recipients(of: index, at: pass) {
+      try self.stores[number].write(batch, pass: pass)
+    }
+    self.policy.took(events: 0, at: now)
+  }
+
+  /// Stores that were further when the run began take nothing until the reader is there.
+  private func recipients(of index: Int, at pass: ReadPass) -> [Int] {
+    self.reads[index].recipients.filter { number in
+      guard let known = self.stores[number].pass(over: pass.entity), known.number == pass.number
+      else { return true }
+      return pass.state != .reading || !known.isAtLeast(pass) || known == pass
+    }
+  }
+
+  /// Takes what the reader has, a batch at most.
+  ///
+  /// - Returns: false when there was nothing.
+  func takeReads(now: Instant) throws -> Bool {
+    guard !self.isStopping, let signal = self.reader?.next() else { return false }
+    switch signal {
+    case .progress(let index, let pass):
+      self.reads[index].pass = pass
+      try self.store(pass, of: index, now: now)
+      if pass.state == .complete {
+        self.reads[index].phase = .ending(commit: self.openCommitNumber)
+      }
+    case .records(let index, let batch, let pass):
+      try self.take(batch, pass, of: index, now: now)
+    case .found(let index, let store, let batch, let missing):
+      try self.take(found: batch, missing: missing, object: index, store: store, now: now)
+      return true
+    case .notAsked(let index, let store, let failure):
+      self.end(repairOf: index, store: store, failure, now: now)
+      return true
+    case .unreadable(let index, let recordID, let reason):
+      self.statistics.reads.unreadable += 1
+      self.onNote?(
+        .unreadable(entity: self.reads[index].pass.entity, recordID: recordID, reason: reason))
+    case .retrying(let index, let failure, let delay):
+      self.onRetry?(self.reads[index].object.topic, failure, delay)
+    case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)
+    }
+    self.statistics.reads.note(self.reads[signal.object].pass)
+    return true
+  }
+
+  private func take(
+    _ batch: RecordBatch, _ pass: ReadPass, of index: Int, now: Instant
+  ) throws {
+    self.reads[index].pass = pass
+    let count = batch.events.count
+    try self.stages.apply(to: batch)
+    _ = self.stages.takeLeftOutCount()
+    for number in self.recipients(of: index, at: pass) {
+      let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
+      batch.epoch = cursor.epoch
+      for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
+      try self.stores[number].write(batch, pass: pass)
+    }
+    self.statistics.reads.rows += count
+    self.statistics.reads.progressedAt = now
+    self.policy.took(events: count, at: now)
+    if self.policy.isFull(pendingBytes: self.pendingByteCount) { try self.commit() }
+  }
+
+  private func end(read index: Int, failure: SourceFailure?, now: Instant) {
+    self.reads[index].phase = .ended
+    self.reads[index].failure = failure
+    let pass = self.reads[index].pass
+    if failure == nil { self.onNote?(.readAll(entity: pass.entity, rows: pass.rowCount)) }
+    guard self.hasReadAll else { return }
+    // What has come while records were read may be all there is, or not.
+    for topic in self.topics.indices {
+      self.topics[topic].caughtUp.beginAgain(at: now, time: self.serviceTime)
+      self.statistics.topics[topic].caughtUpBy = nil
+    }
+  }
+}
+
+extension ReadSignal {
+  fileprivate var object: Int {
+    switch self {
+    case .progress(let object, _), .records(let object, _, _), .retrying(let object, _, _),
+      .failed(let object, _), .unreadable(let object, _, _), .found(let object, _, _, _),
+      .notAsked(let object, _, _):
+      object
+    }
+  }
+}

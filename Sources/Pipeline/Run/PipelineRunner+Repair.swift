@@ -1,0 +1,79 @@
+/// Records that a store does not have right, since an event did not say what changed or was the first
+/// that came of them, are read again, many at a time.
+extension PipelineRunner {
+  /// Records asked for at a time: what one call brings.
+  private static var repairCount: Int { 2000 }
+  /// A run that follows looks again after this time.
+  private static var repairInterval: Duration { .seconds(60) }
+
+  /// Everything that could be read again has been.
+  var hasRepaired: Bool { self.repairs.allSatisfy(\.hasEnded) }
+
+  /// Gives the reader records that a store waits for.
+  func advanceRepairs(now: Instant) throws {
+    guard !self.isStopping, self.inFlight == nil else { return }
+    for index in self.repairs.indices {
+      let repair = self.repairs[index]
+      guard let time = repair.deadline, now >= time, self.reads[repair.read].hasEnded,
+        self.stores[repair.store].isIdle
+      else { continue }
+      let object = self.reads[repair.read].object
+      let store = self.stores[repair.store]
+      let layout = try self.stages.layout(for: object.layout)
+      if !store.isReady(for: layout), case .unavailable = try store.makeReady(for: layout) {
+        continue
+      }
+      guard store.takesReads(of: layout) else {
+        self.repairs[index].phase = .ended
+        continue
+      }
+      let ids = try store.recordsToRepair(
+        object.entity, after: repair.last, limit: Self.repairCount)
+      guard let last = ids.last else {
+        self.endSweep(index, now: now)
+        continue
+      }
+      self.repairs[index].last = last
+      self.repairs[index].phase = .asked
+      self.reader?.read(object: repair.read, ids: ids, store: repair.store)
+    }
+  }
+
+  private func endSweep(_ index: Int, now: Instant) {
+    self.repairs[index].last = ""
+    self.repairs[index].phase =
+      self.configuration.until == .forever ? .idle(from: now + Self.repairInterval) : .ended
+  }
+
+  func take(
+    found batch: RecordBatch, missing: [String], object: Int, store: Int, now: Instant
+  ) throws {
+    let entity = self.reads[object].object.entity
+    self.statistics.reads.repaired += batch.events.count
+    self.statistics.reads.unseen += missing.count
+    try self.stages.apply(to: batch)
+    _ = self.stages.takeLeftOutCount()
+    let cursor = self.topics[self.reads[object].topic].cursors.stores[store]
+    batch.epoch = cursor.epoch
+    for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
+    try self.stores[store].write(batch, pass: nil)
+    if !missing.isEmpty {
+      self.stores[store].noteUnseen(
+        missing, of: entity, epoch: cursor.epoch, ordinal: cursor.ordinal - 1)
+    }
+    self.policy.took(events: max(1, batch.events.count), at: now)
+    for index in self.repairs.indices
+    where self.repairs[index].read == object && self.repairs[index].store == store {
+      self.repairs[index].phase = .idle(from: now)
+    }
+  }
+
+  func end(repairOf object: Int, store: Int, _ failure: SourceFailure, now: Instant) {
+    self.onNote?(.notRepaired(entity: self.reads[object].object.entity, reason: "\(failure)"))
+    self.statistics.reads.repairFailure = failure
+    for index in self.repairs.indices
+    where self.repairs[index].read == object && self.repairs[index].store == store {
+      self.endSweep(index, now: now)
+    }
+  }
+}

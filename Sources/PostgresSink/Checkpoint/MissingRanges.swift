@@ -1,0 +1,69 @@
+internal import JSON
+internal import Pipeline
+internal import PostgresClient
+
+/// Stretches of topics whose events were not kept long enough: `_etl_missing_range`. Reading all
+/// records of the objects concerned again repairs the current tables, not the histories.
+struct MissingRanges {
+  private let pipeline: String
+  private let sink: String
+  private let table: String
+  private let snapshots: String
+  private let resync: String
+
+  init(pipeline: String, sink: String, _ bookkeeping: Bookkeeping) {
+    self.pipeline = pipeline
+    self.sink = sink
+    self.table = bookkeeping.qualified("_etl_missing_range")
+    self.snapshots = bookkeeping.qualified("_etl_snapshot")
+    self.resync = bookkeeping.qualified("_etl_resync")
+  }
+
+  /// Notes, in the open transaction, that an epoch begins after events that are missing.
+  ///
+  /// - Parameter completeThrough: milliseconds since 1970; nil when it is not known.
+  func note(
+    topic: String, epoch: Int, completeThrough: Int64?, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      INSERT INTO \(self.table) (pipeline, sink, topic, epoch, missing_from, reason) \
+      VALUES ($1, $2, $3, $4, to_timestamp($5::double precision / 1000), 'position_expired')
+      """,
+      [self.pipeline, self.sink, topic, "\(epoch)", completeThrough.map { "\($0)" }])
+  }
+
+  /// Whether all records of an object have to be read again: an event said that any of them may have
+  /// changed, or events are missing.
+  func needsPass(
+    over entity: String, topic: String, over connection: PostgresConnection
+  ) throws(PostgresError) -> Bool {
+    try connection.query(
+      """
+      SELECT EXISTS (SELECT FROM \(self.table) WHERE pipeline = $1 AND sink = $2 AND topic = $3 \
+      AND repaired_at IS NULL) OR EXISTS (SELECT FROM \(self.resync) WHERE entity = $4 \
+      AND kind IN ('overflow', 'wildcard') AND done_at IS NULL)
+      """, [self.pipeline, self.sink, topic, entity])[0, 0] == "t"
+  }
+
+  /// Marks as repaired what a pass that is complete has repaired, in the open transaction: of a
+  /// channel, when all of its objects have been read since.
+  func close(
+    entity: String, topic: String, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      UPDATE \(self.resync) SET done_at = now() WHERE entity = $3 AND done_at IS NULL \
+      AND kind IN ('overflow', 'wildcard') AND noted_at < (SELECT begun_at FROM \(self.snapshots) \
+      WHERE pipeline = $1 AND sink = $2 AND entity = $3)
+      """, [self.pipeline, self.sink, entity])
+    let others = TopicName.isChannel(topic) ? "s.number > 0" : "s.entity = $4"
+    try connection.query(
+      """
+      UPDATE \(self.table) AS m SET repaired_at = now() WHERE m.pipeline = $1 AND m.sink = $2 \
+      AND m.topic = $3 AND m.repaired_at IS NULL AND $4::text IS NOT NULL \
+      AND NOT EXISTS (SELECT FROM \(self.snapshots) AS s WHERE s.pipeline = $1 AND s.sink = $2 \
+      AND \(others) AND NOT (s.state = 'complete' AND s.begun_at > m.noted_at))
+      """, [self.pipeline, self.sink, topic, entity])
+  }
+}

@@ -1,0 +1,255 @@
+internal import JSON
+package import Pipeline
+internal import PostgresClient
+
+/// Records that were read beside the stream.
+extension PostgresSink {
+  /// A read that the database has refused.
+  struct RefusedRead {
+    var rows: PendingRows
+    var index: Int
+    var error: PostgresError
+  }
+
+  /// Whether records can be read into this sink.
+  package var takesReads: Bool { self.clock != nil }
+
+  /// How far the records of an object have been read; nil when no pass was begun.
+  package func pass(over entity: String) -> ReadPass? { self.passes[entity]?.pass }
+
+  /// Stands for all objects of a sink whose first run was to read their records.
+  private static let all = "*"
+
+  /// The first run of the sink was to read all records.
+  package var beganWithReads: Bool { self.passes[Self.all] != nil }
+
+  /// The sink is new, and is to have all records from the start.
+  package func noteFirstReads() throws {
+    guard self.takesReads else { return }
+    try self.retrying {
+      try self.passTable.note(entity: Self.all, over: self.connection)
+      if let clock = self.clock {
+        self.passes = try self.passTable.read(clock, over: self.connection)
+      }
+    }
+  }
+
+  /// The sink is connected: prepares what reading records needs.
+  func openReads() throws {
+    guard self.configuration.reads != nil else { return }
+    try self.retrying {
+      guard try self.catalog.prepareReads(over: self.connection) else {
+        self.onNotice?(
+          "records cannot be read from the org, because the role may not create the table "
+            + "_etl_snapshot in schema \(self.configuration.schema)")
+        return
+      }
+      let clock = try DatabaseClock(over: self.connection)
+      self.clock = clock
+      self.passes = try self.passTable.read(clock, over: self.connection)
+    }
+  }
+
+  /// Takes records that were read, in rows of a layout that the sink is ready for; `pass` says how far
+  /// their pass has come with them, nil when they belong to none.
+  package func write(_ batch: RecordBatch, pass: ReadPass?) throws {
+    if batch.rowCount > 0 { try self.write(batch) }
+    if let pass { self.openPasses[pass.entity] = pass }
+  }
+
+  package func passNumber(over entity: String) -> Int { self.passes[entity]?.number ?? 0 }
+
+  /// Records of the layout's object can be read into its tables: those of earlier versions may lack
+  /// the columns, where the role may not add them.
+  package func takesReads(of layout: RecordLayout) -> Bool {
+    guard self.takesReads, let tables = self.tables(of: layout) else { return false }
+    return [tables.history, tables.current].compactMap { $0 }.allSatisfy(\.hasReadColumns)
+  }
+
+  /// Between runs somebody may have dropped the events that a pass needs, or altered the tables: then
+  /// it begins anew.
+  func checkKept(_ rows: PendingRows) throws {
+    guard self.takesReads, let kept = rows.loader.kept,
+      let pass = self.passes[rows.entity]?.pass, pass.state != .complete
+    else { return }
+    try self.retrying {
+      if try kept.isReady(over: self.connection) { return }
+      self.onNotice?(
+        "the snapshot of \(rows.entity) begins anew, since the events kept for it are gone")
+      self.passes[rows.entity]?.pass = nil
+    }
+  }
+
+  // MARK: Repair
+
+  /// Whether all records of an object have to be read again.
+  package func needsPass(over entity: String, topic: String) throws -> Bool {
+    guard self.takesReads else { return false }
+    return try self.retrying {
+      try self.missingRanges.needsPass(over: entity, topic: topic, over: self.connection)
+    }
+  }
+
+  /// An epoch that begins after events that are missing.
+  struct Hole {
+    var topic: String
+    var epoch: Int
+    var completeThrough: Int64?
+    var count: Int64
+  }
+
+  /// Compares positions with those stored before.
+  func noteHoles(_ topics: [String: JSONValue]) {
+    guard self.takesReads else { return }
+    self.newHoles = topics.compactMap { topic, position in
+      let count = position["holes"]?.integer ?? 0
+      guard count > self.storedHoles[topic] ?? 0 else { return nil }
+      return Hole(
+        topic: topic, epoch: Int(position["epoch"]?.integer ?? 0),
+        completeThrough: self.storedThrough[topic], count: count)
+    }
+  }
+
+  /// The positions are stored.
+  func holesAreNoted() {
+    for hole in self.newHoles { self.storedHoles[hole.topic] = hole.count }
+    self.newHoles = []
+  }
+
+  /// Records of an object whose rows are not known to be right
+  package func recordsToRepair(
+    _ entity: String, after id: String, limit: Int
+  ) throws -> [String] {
+    guard self.takesReads, let reads = self.configuration.reads,
+      let current = try self.retrying({
+        try self.catalog.currentTable(of: entity, over: self.connection)
+      }), current.hasReadColumns
+    else { return [] }
+    return try self.retrying {
+      try RepairList(current).records(
+        after: id, limit: limit, visibilityWait: reads.visibilityWait, over: self.connection)
+    }
+  }
+
+  /// Whether the connection has nothing under way.
+  package var isIdle: Bool { self.sealed == nil && !self.isAhead }
+
+  /// Takes IDs of records that were asked for and not found; durable with the open commit.
+  package func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
+    self.openUnseen[entity, default: []] += records
+    self.unseenPlaces[entity] = (epoch, ordinal)
+  }
+
+  func writeReads(_ batch: RecordBatch, _ encoder: CopyEncoder, _ rows: PendingRows) {
+    guard let readAt = batch.readAt, let clock = self.clock else { return }
+    encoder.readAt = clock.milliseconds(at: readAt)
+    for index in batch.events.indices where batch.events[index].rowCount > 0 {
+      let event = batch.events[index]
+      do throws(RejectedValue) {
+        try encoder.append(event: index, of: batch, to: &rows.openReads)
+      } catch {
+        let recordID = CopyEncoder.recordIDs(of: event, in: batch).first ?? nil
+        self.refuse(
+          ResyncTable.Entry(
+            .deadLetter, recordID: recordID,
+            eventID: String(decoding: batch.bytes(event.eventID), as: UTF8.self),
+            commitTimestamp: event.commitTimestamp), among: rows, reason: "\(error)")
+      }
+    }
+  }
+
+  // MARK: Transactions
+
+  func loadReads() throws {
+    for rows in self.pending where !rows.sealedReads.rows.isEmpty {
+      let all = rows.sealedReads.rows.indices
+      if self.passes[rows.entity]?.pass?.state != .complete, let current = rows.tables.current {
+        try SeenRecords(current).add(rows.sealedReads, rows: all, over: self.connection)
+      }
+      if self.care == .none {
+        try rows.loader.loadReads(rows.sealedReads, rows: all, over: self.connection)
+      } else {
+        try self.loadReadsCarefully(rows, all)
+      }
+    }
+    try self.storePasses()
+    for (entity, records) in self.sealedUnseen {
+      let place = self.unseenPlaces[entity] ?? (1, 0)
+      try self.pending.first { $0.entity == entity && $0.tables.current != nil }?.loader.noteUnseen(
+        records, epoch: place.epoch, ordinal: place.ordinal, over: self.connection)
+    }
+  }
+
+  /// Halves what is refused until the refused rows stand alone.
+  private func loadReadsCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
+    let error = try self.connection.refusal {
+      try rows.loader.loadReads(rows.sealedReads, rows: range, over: self.connection)
+    }
+    guard let error else { return }
+    if range.count == 1 {
+      self.refusedReads.append(RefusedRead(rows: rows, index: range.lowerBound, error: error))
+      return
+    }
+    let middle = range.lowerBound + range.count / 2
+    try self.loadReadsCarefully(rows, range.lowerBound..<middle)
+    try self.loadReadsCarefully(rows, middle..<range.upperBound)
+  }
+
+  /// Begins passes, before anything else of the transaction. Without a history the events of a pass are
+  /// kept: from the transaction that begins it to the one that ends it.
+  func beginPasses() throws {
+    for rows in self.pending {
+      guard let current = rows.tables.current, current.hasReadColumns else { continue }
+      let (known, sealed) = (self.passes[rows.entity]?.pass, self.sealedPasses[rows.entity])
+      if let sealed, sealed.number != known?.number {
+        try rows.loader.kept?.create(over: self.connection)
+        try SeenRecords(current).begin(over: self.connection)
+      }
+      // The last reads of a pass are merged with its events, too.
+      rows.loader.isKeeping = [known, sealed].contains { $0.map { $0.state != .complete } ?? false }
+    }
+    for hole in self.newHoles {
+      try self.missingRanges.note(
+        topic: hole.topic, epoch: hole.epoch, completeThrough: hole.completeThrough,
+        over: self.connection)
+    }
+  }
+
+  private func storePasses() throws {
+    guard let clock = self.clock else { return }
+    var stamps: [String: Int64] = [:]
+    for rows in self.pending where !rows.sealedReads.rows.isEmpty {
+      guard let stamp = rows.loader.newestStamp else { continue }
+      stamps[rows.entity] = max(stamps[rows.entity] ?? stamp, stamp)
+    }
+    for (entity, pass) in self.sealedPasses {
+      try self.passTable.store(
+        pass, newestStamp: stamps.removeValue(forKey: entity), clock, over: self.connection)
+    }
+    for (entity, stamp) in stamps {
+      try self.passTable.note(newestStamp: stamp, entity: entity, over: self.connection)
+    }
+    for rows in self.pending where self.sealedPasses[rows.entity]?.state == .complete {
+      try rows.loader.kept?.drop(over: self.connection)
+      if let current = rows.tables.current {
+        try SeenRecords(current).end(
+          begunAt: self.passTable.begunAt(rows.entity), over: self.connection)
+      }
+      try self.missingRanges.close(
+        entity: rows.entity, topic: rows.topic, over: self.connection)
+    }
+  }
+
+  /// What `_etl_resync` is told of the reads of a table that were refused.
+  func refusedReadEntries(_ rows: PendingRows) -> [ResyncTable.Entry] {
+    self.refusedReads.filter { $0.rows === rows }.map { refused in
+      let row = rows.sealedReads.rows[refused.index]
+      var entry = ResyncTable.entry(.deadLetter, rows.sealedReads, refused.index)
+      entry.commitTimestamp = row.read?.stamp
+      // It has no place among the events.
+      entry.epoch = nil
+      entry.ordinal = nil
+      return entry
+    }
+  }
+}

@@ -1,0 +1,137 @@
+package import PostgresClient
+
+/// Records that were read: rows of the history, merged with their events.
+extension TableLoader {
+  /// Whether some of the events may be in reads that the current rows begin with.
+  func mayContain(_ buffer: RowBuffer, rows: Range<Int>) -> Bool {
+    guard let newestStamp = self.newestStamp, self.current?.definition.hasReadColumns == true else {
+      return false
+    }
+    return rows.contains { index in
+      buffer.rows[index].commitTimestamp.map { $0 < newestStamp - ReadMerge.clockTolerance }
+        ?? false
+    }
+  }
+
+  /// Writes records that were read. The events of the transaction come before.
+  package func loadReads(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    guard !rows.isEmpty else { return }
+    try connection.finishCopy()
+    for index in rows {
+      guard let stamp = buffer.rows[index].read?.stamp else { continue }
+      self.newestStamp = max(self.newestStamp ?? stamp, stamp)
+    }
+    guard let current else {
+      try self.history?.loadMissingReads(buffer, rows: rows, over: connection)
+      return
+    }
+    let sorted = try self.sorted(buffer, rows, current, over: connection)
+    try self.history?.copyReads(buffer, rows: sorted.new, over: connection)
+    try self.fold(buffer, sorted.new) { fold in
+      try current.copyNew(fold, buffer, over: connection)
+    }
+    try self.fold(buffer, sorted.replacing) { fold in
+      try current.replace(fold, buffer, over: connection)
+    }
+    try self.merge(buffer, sorted.merged, over: connection)
+    guard let resync, try resync.hasOpenEntries(over: connection) else { return }
+    let records = Set(rows.map { buffer.recordID($0) })
+    try resync.close(of: Array(records), current: current.definition, over: connection)
+  }
+
+  private func merge(
+    _ buffer: RowBuffer, _ reads: [Int], over connection: PostgresConnection
+  ) throws {
+    guard !reads.isEmpty else { return }
+    guard let history, let refold else {
+      try self.kept?.merge(buffer, reads: reads, over: connection)
+      return
+    }
+    try history.loadMissingReads(buffer, rows: reads, over: connection)
+    _ = try refold.refold(
+      records: Array(Set(reads.map { buffer.recordID($0) })), over: connection)
+  }
+
+  /// Marks records that were asked for and not found.
+  func noteUnseen(
+    _ records: [String], epoch: Int, ordinal: Int64, over connection: PostgresConnection
+  ) throws {
+    guard let current else { return }
+    let list = RepairList(current.definition)
+    try list.noteUnseen(records, epoch: epoch, ordinal: ordinal, over: connection)
+    if let refold {
+      _ = try refold.refold(records: records, over: connection)
+    } else {
+      try current.markStale(records, over: connection)
+    }
+  }
+
+  /// Reads by what is to be done with them; those that say nothing new are in none of the lists.
+  private struct Sorted {
+    /// Of records that the table does not know.
+    var new: [Int] = []
+    /// To be merged with the events of their records.
+    var merged: [Int] = []
+    /// Of records all of whose events they contain.
+    var replacing: [Int] = []
+  }
+
+  private func sorted(
+    _ buffer: RowBuffer, _ rows: Range<Int>, _ current: CurrentTable,
+    over connection: PostgresConnection
+  ) throws -> Sorted {
+    let known = try current.rows(of: rows.lazy.map { .some(buffer.recordID($0)) }, over: connection)
+    var sorted = Sorted()
+    // A page may have a record that another page had as well.
+    var seen: [String: Int64] = [:]
+    for index in rows {
+      guard let read = buffer.rows[index].read else { continue }
+      let id = buffer.recordID(index)
+      let before = seen.updateValue(read.stamp, forKey: id)
+      let isImage = buffer.rows[index].change == .read
+      guard let known, before == nil else {
+        if before != read.stamp { self.merge(index, nil, read, into: &sorted) }
+        continue
+      }
+      guard let row = known[id] else {
+        if isImage { sorted.new.append(index) } else { self.merge(index, nil, read, into: &sorted) }
+        continue
+      }
+      if let stamp = row.stamp, read.stamp < stamp { continue }
+      let isSame = isImage && row.isSame(as: read, visibilityWait: self.visibilityWait)
+      if !isSame || row.isStaleOrPartial { self.merge(index, row, read, into: &sorted) }
+    }
+    return sorted
+  }
+
+  private func merge(
+    _ index: Int, _ row: CurrentTable.ReadRow?, _ read: RowBuffer.Read, into sorted: inout Sorted
+  ) {
+    if self.history != nil || self.isKeeping {
+      sorted.merged.append(index)
+    } else if row?.isContained(in: read, visibilityWait: self.visibilityWait) == true {
+      sorted.replacing.append(index)
+    }
+  }
+
+  /// Folds reads, each of another record, and lends the fold as often as it is full.
+  private func fold(
+    _ buffer: RowBuffer, _ rows: [Int], _ body: (RecordFold) throws -> Void
+  ) throws {
+    var next = 0
+    while next < rows.count {
+      self.readFold.removeAll()
+      next = self.readFold.fold(buffer, rows: rows, from: next)
+      try body(self.readFold)
+    }
+    self.readFold.removeAll()
+  }
+}
+
+extension RowBuffer {
+  func recordID(_ index: Int) -> String {
+    String(decoding: self.bytes[self.rows[index].recordID], as: UTF8.self)
+  }
+}

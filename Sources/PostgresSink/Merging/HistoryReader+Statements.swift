@@ -1,0 +1,79 @@
+internal import PostgresClient
+
+/// The query by which events, and reads, of some records come back; `$1` are their IDs.
+extension HistoryReader {
+  /// Events among the dead letters, as columns of the history: they are gaps.
+  private static func deadLetters(_ history: TableDefinition, arrivedAt: String) -> String {
+    let none = history.dataColumns.map { "NULL::\($0.type.sqlName)" }
+    let columns =
+      [
+        "r.record_id", "r.event_id", "r.epoch", "r.ordinal", "NULL::text", "r.commit_timestamp",
+        "NULL::text", "NULL::text[]", "NULL::text[]", "NULL::text[]", "NULL::text",
+      ] + none
+    return """
+      SELECT \(columns.joined(separator: ", "))\(arrivedAt) \
+      FROM \(ResyncTable.qualifiedName(schema: history.schema)) AS r \
+      WHERE r.entity = \(SQLIdentifier.literal(history.entity)) \
+      AND r.record_id = ANY($1::text[]) AND r.kind IN ('dead_letter', 'gap') \
+      AND r.done_at IS NULL AND r.epoch IS NOT NULL AND r.ordinal IS NOT NULL \
+      AND NOT EXISTS (SELECT FROM \(history.qualifiedName) AS h \
+      WHERE h._record_id = r.record_id AND h._event_id = r.event_id)
+      """
+  }
+
+  /// When an event came, by the others: by commit time between epochs.
+  private static let time = """
+    coalesce(max(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch \
+    ORDER BY _ordinal), min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch))
+    """
+
+  static func select(_ history: TableDefinition, fixed: [String], data: [String]) -> String {
+    let all = (fixed + data).joined(separator: ", ")
+    return """
+      SELECT \(all) FROM (\
+      SELECT \(all) FROM \(history.qualifiedName) \
+      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
+      UNION ALL \(Self.deadLetters(history, arrivedAt: ""))) AS s \
+      ORDER BY _record_id COLLATE "C", \(Self.time), _epoch, _ordinal
+      """
+  }
+
+  /// The same with a record's newest read, which comes before its events: these say whether the read
+  /// contains them, by the rules of `ReadMerge`.
+  static func selectMerged(
+    _ history: TableDefinition, fixed: [String], data: [String], visibilityWait: Int64
+  ) -> String {
+    let all = (fixed + data).joined(separator: ", ")
+    let own = ["_system_modstamp", "_read_at", "is_contained"]
+    let contains =
+      "e._commit_timestamp < r._system_modstamp - interval '\(ReadMerge.clockTolerance) ms'"
+    let isVisible = "r._read_at - e._loaded_at >= interval '\(visibilityWait) ms'"
+    // By the change type, as `change(_:)` reads it: an event that is none of these says not what
+    // has changed.
+    let isGap =
+      "(e._change_type IS NULL OR e._change_type NOT IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE'))"
+    let names = (fixed + data).map { "e.\($0)" }.joined(separator: ", ")
+    return """
+      WITH e AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
+      ORDER BY t, _epoch, _ordinal) AS n FROM (SELECT *, \(Self.time) AS t FROM (\
+      SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
+      WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
+      UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
+      reads AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
+      ORDER BY _system_modstamp DESC, _read_at DESC, _change_type) AS place, \
+      row_number() OVER (PARTITION BY _record_id COLLATE "C", _change_type \
+      ORDER BY _system_modstamp DESC, _read_at DESC) AS place_of_type \
+      FROM \(history.qualifiedName) WHERE _record_id = ANY($1::text[]) AND _kind = 'snapshot'), \
+      first AS (SELECT e._record_id, greatest(coalesce(max(e.n) FILTER (WHERE \(isGap) \
+      AND \(contains) OR \(isVisible)), 0) + 1, coalesce(min(e.n) FILTER (WHERE (\(contains)) IS NOT TRUE), \
+      max(e.n) + 1)) AS n FROM e JOIN reads AS r ON r._record_id = e._record_id AND r.place = 1 \
+      GROUP BY e._record_id) \
+      SELECT \((fixed + own + data).joined(separator: ", ")) FROM (\
+      SELECT \(all), _system_modstamp, _read_at, false AS is_contained, 0 AS part, -place AS n \
+      FROM reads WHERE place_of_type = 1 \
+      UNION ALL SELECT \(names), NULL, NULL, coalesce(e.n < f.n, false), 1, e.n \
+      FROM e LEFT JOIN first AS f ON f._record_id = e._record_id) AS m \
+      ORDER BY _record_id COLLATE "C", part, n
+      """
+  }
+}

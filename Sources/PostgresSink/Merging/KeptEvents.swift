@@ -1,0 +1,72 @@
+internal import PostgresClient
+
+/// Without a history, the events of an object from the beginning of a pass over its records to the
+/// end: what a read of a record does not contain is applied to it again.
+///
+/// A table of the history's form, `_etl_kept_` before the name of the current table. Events before the
+/// pass are in every read of it.
+final class KeptEvents {
+  private let definition: TableDefinition
+  private let history: HistoryTable
+  private let refold: Refold
+
+  init(
+    _ current: TableDefinition, delete: PostgresSinkConfiguration.DeletePolicy,
+    visibilityWait: Int64
+  ) {
+    var definition = current
+    definition.kind = .history
+    definition.name = SQLIdentifier.shortened("_etl_kept_\(current.name)")
+    self.definition = definition
+    self.history = HistoryTable(definition)
+    self.refold = Refold(
+      history: definition, current: current, delete: delete, visibilityWait: visibilityWait)
+  }
+
+  /// Makes the table, empty, in the open transaction.
+  func create(over connection: PostgresConnection) throws(PostgresError) {
+    let columns =
+      TableDefinition.allFixedColumns(.history).map(\.definition)
+      + self.definition.dataColumns.map { "\($0.quotedName) \($0.type.sqlName)" }
+    let name = self.definition.qualifiedName
+    try connection.execute(
+      """
+      DROP TABLE IF EXISTS \(name); CREATE TABLE \(name) (\(columns.joined(separator: ", "))); \
+      CREATE INDEX ON \(name) (_record_id, _event_id); \
+      COMMENT ON TABLE \(name) IS 'Events since the snapshot under way began'
+      """)
+  }
+
+  /// Whether the table is there, with the columns that rows have; adds those that are new.
+  func isReady(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    let name = self.definition.qualifiedName
+    guard try connection.query("SELECT to_regclass($1) IS NOT NULL", [name])[0, 0] == "t" else {
+      return false
+    }
+    let columns = self.definition.dataColumns.map {
+      "ADD COLUMN IF NOT EXISTS \($0.quotedName) \($0.type.sqlName)"
+    }
+    try connection.execute("ALTER TABLE \(name) \(columns.joined(separator: ", "))")
+    return try connection.query("SELECT \(self.definition.typeCondition)")[0, 0] == "t"
+  }
+
+  func drop(over connection: PostgresConnection) throws(PostgresError) {
+    try connection.execute("DROP TABLE IF EXISTS \(self.definition.qualifiedName)")
+  }
+
+  func keep(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    try self.history.send(buffer, rows: rows, over: connection)
+    try connection.finishCopy()
+  }
+
+  /// Makes current rows of reads and of the events that these do not contain.
+  func merge(
+    _ buffer: RowBuffer, reads: [Int], over connection: PostgresConnection
+  ) throws {
+    try self.history.loadMissingReads(buffer, rows: reads, over: connection)
+    let records = Set(reads.map { buffer.recordID($0) })
+    _ = try self.refold.refold(records: Array(records), over: connection)
+  }
+}

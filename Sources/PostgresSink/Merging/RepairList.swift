@@ -1,0 +1,59 @@
+internal import PostgresClient
+
+/// Records of an object whose rows are not known to be right, and that may be read again.
+struct RepairList {
+  private let entity: String
+  private let current: TableDefinition
+  private let resync: String
+
+  /// The condition of the index by which such rows are found; literally, so that it is used.
+  static let condition = "_stale OR _partial OR _stale_fields IS NOT NULL"
+
+  init(_ current: TableDefinition) {
+    self.entity = current.entity
+    self.current = current
+    self.resync = ResyncTable.qualifiedName(schema: current.schema)
+  }
+
+  /// Some of the records in the order of their IDs: those whose last event came so long ago that a
+  /// read made now has it. Records that could not be seen are asked for once a day.
+  ///
+  /// - Parameters:
+  ///   - id: those after it.
+  ///   - visibilityWait: milliseconds.
+  func records(
+    after id: String, limit: Int, visibilityWait: Int64, over connection: PostgresConnection
+  ) throws(PostgresError) -> [String] {
+    let isUnseen = """
+      EXISTS (SELECT FROM \(self.resync) AS u WHERE u.entity = $1 AND u.kind = 'unseen' \
+      AND u.record_id = m.id AND u.noted_at > now() - interval '24 hours')
+      """
+    // A row that was read and is partial lacks fields that the user may not see.
+    let result = try connection.query(
+      """
+      SELECT id FROM (SELECT id FROM \(self.current.qualifiedName) WHERE (\(Self.condition)) \
+      AND (_stale OR _stale_fields IS NOT NULL OR _read_at IS NULL AND _deleted_at IS NULL) \
+      AND _updated_at <= now() - interval '\(visibilityWait) ms' \
+      UNION SELECT record_id FROM \(self.resync) WHERE entity = $1 AND done_at IS NULL \
+      AND (kind = 'missing' OR kind = 'dead_letter' AND epoch IS NULL)) AS m \
+      WHERE id > $2 AND NOT \(isUnseen) ORDER BY id LIMIT \(limit)
+      """, [self.entity, id])
+    return (0..<result.rowCount).compactMap { result[$0, 0] }
+  }
+
+  /// Notes records that were asked for and not found: whether they are deleted is not known, nor what
+  /// they are now. Among the events of a history this stands as a gap does.
+  func noteUnseen(
+    _ records: [String], epoch: Int, ordinal: Int64, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    let ids = SQLArray.literal(records.map { .some($0) })
+    try connection.query(
+      """
+      INSERT INTO \(self.resync) (entity, kind, record_id, event_id, epoch, ordinal) \
+      SELECT $1, k.kind, u.id, 'unseen', $3, $4 FROM unnest($2::text[]) AS u (id), \
+      (VALUES ('unseen'), ('gap')) AS k (kind) ON CONFLICT (entity, kind, event_id, record_id) \
+      DO UPDATE SET noted_at = now(), done_at = NULL, epoch = excluded.epoch, \
+      ordinal = excluded.ordinal
+      """, [self.entity, ids, "\(epoch)", "\(ordinal)"])
+  }
+}

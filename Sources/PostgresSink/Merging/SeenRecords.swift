@@ -1,0 +1,67 @@
+internal import PostgresClient
+
+/// The records that a pass over an object has brought: those of the current table that are not among
+/// them may have been deleted without an event.
+///
+/// A table of its own, `_etl_seen_` before the name of the current table, for as long as the pass takes.
+/// Unlogged: when a crash of the server empties it, records are asked for one by one that need not be.
+struct SeenRecords {
+  private let current: TableDefinition
+  private let name: String
+
+  init(_ current: TableDefinition) {
+    self.current = current
+    self.name =
+      SQLIdentifier.quoted(current.schema) + "."
+      + SQLIdentifier.quoted(SQLIdentifier.shortened("_etl_seen_\(current.name)"))
+  }
+
+  /// Makes the table, empty, in the open transaction; of an empty current table nothing can be missed.
+  func begin(over connection: PostgresConnection) throws(PostgresError) {
+    try self.drop(over: connection)
+    let hasRows = try connection.query("SELECT EXISTS (SELECT FROM \(self.current.qualifiedName))")
+    guard hasRows[0, 0] == "t" else { return }
+    try connection.execute("CREATE UNLOGGED TABLE \(self.name) (id text)")
+  }
+
+  private func exists(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    try connection.query("SELECT to_regclass($1) IS NOT NULL", [self.name])[0, 0] == "t"
+  }
+
+  func add(
+    _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
+  ) throws {
+    guard try self.exists(over: connection) else { return }
+    try connection.copyIn("COPY \(self.name) (id) FROM STDIN (FORMAT binary)") { writer in
+      var row = CopyRow()
+      for index in rows {
+        row.begin(fieldCount: 1)
+        row.value(buffer.bytes[buffer.rows[index].recordID])
+        try row.send(to: &writer)
+      }
+    }
+  }
+
+  /// Notes the records that the pass did not bring and no event has changed since it began, to be
+  /// asked for one by one; ends the table.
+  ///
+  /// - Parameter begunAt: SQL, when the pass began.
+  func end(begunAt: String, over connection: PostgresConnection) throws(PostgresError) {
+    guard try self.exists(over: connection) else { return }
+    try connection.execute(
+      """
+      INSERT INTO \(ResyncTable.qualifiedName(schema: self.current.schema)) \
+      (entity, kind, record_id, event_id) \
+      SELECT \(SQLIdentifier.literal(self.current.entity)), 'missing', c.id, 'snapshot' \
+      FROM \(self.current.qualifiedName) AS c WHERE c._deleted_at IS NULL \
+      AND c._updated_at < \(begunAt) \
+      AND NOT EXISTS (SELECT FROM \(self.name) AS s WHERE s.id = c.id) \
+      ON CONFLICT (entity, kind, event_id, record_id) DO UPDATE SET noted_at = now(), done_at = NULL
+      """)
+    try self.drop(over: connection)
+  }
+
+  private func drop(over connection: PostgresConnection) throws(PostgresError) {
+    try connection.execute("DROP TABLE IF EXISTS \(self.name)")
+  }
+}

@@ -1,0 +1,118 @@
+import HTTP2Transport
+import HTTPClient
+import Logging
+import Pipeline
+import PubSubAPI
+import PubSubSource
+import RESTSource
+import SalesforceAuth
+import SalesforceREST
+
+/// What a run reads over REST and Bulk beside its streams.
+struct SnapshotRun {
+  let reader: SnapshotReader
+  let client: RESTClient
+
+  /// Asks for the schemas of the objects that some sink still lacks.
+  ///
+  /// - Parameters:
+  ///   - stores: behind their stages, open, in the order of `sinks`.
+  ///   - follows: the run goes on until it is stopped, so that attempts have no limit.
+  /// - Returns: nil when there is nothing to be read.
+  static func make(
+    _ assembly: PipelineAssembly, _ credentials: OrgCredentials, sinks: [any RunSink],
+    follows: Bool, wake: @escaping @Sendable () -> Void,
+    onRetry: (PubSubError, Duration) throws -> Void
+  ) async throws -> SnapshotRun? {
+    let source = assembly.configuration.source
+    var wanted: [Wanted] = []
+    for (entity, topic) in source.snapshotObjects {
+      var object = Wanted(entity: entity, topic: topic)
+      for sink in sinks {
+        guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
+        try object.add(sink.name, keeper, assembly.configuration, follows: follows)
+      }
+      if !object.isEmpty { wanted.append(object) }
+    }
+    guard !wanted.isEmpty else { return nil }
+    let layouts = try await PlannedLayouts.askPatiently(
+      assembly.configuration, credentials, retries: follows ? nil : 8,
+      objects: wanted.map { ($0.entity, $0.topic) }, onRetry: onRetry)
+    let objects = wanted.compactMap { object in
+      layouts[object.entity].map {
+        ReadObject(
+          entity: object.entity, topic: object.topic, layout: $0, initial: object.initial,
+          anew: object.anew, isRepaired: object.isRepaired)
+      }
+    }
+    guard !objects.isEmpty else { return nil }
+    let client = RESTClient(
+      http: HTTPClient(OrgCredentials.httpConfiguration(source.org)),
+      sessions: RESTSessions(provider: credentials.provider))
+    var options = SnapshotReader.Options()
+    options.concurrency = source.snapshot.concurrency
+    options.maxRetries = follows ? nil : 8
+    options.reserve = Double(assembly.configuration.repair.reserve) / 100
+    options.maxRepairCalls = assembly.configuration.repair.maxCalls
+    return SnapshotRun(
+      reader: SnapshotReader(objects, client: client, options: options, wake: wake),
+      client: client)
+  }
+}
+
+/// An object whose records some sinks need.
+private struct Wanted {
+  var entity: String
+  var topic: String
+  var initial: Set<String> = []
+  var anew: Set<String> = []
+  var isRepaired = false
+
+  init(entity: String, topic: String) {
+    self.entity = entity
+    self.topic = topic
+  }
+
+  var isEmpty: Bool { self.initial.isEmpty && self.anew.isEmpty && !self.isRepaired }
+
+  mutating func add(
+    _ sink: String, _ keeper: any PositionKeepingSink, _ configuration: PipelineConfiguration,
+    follows: Bool
+  ) throws {
+    let store = keeper.durable
+    let pass = store.pass(over: self.entity)
+    let repairs = configuration.repair.mode == .auto
+    let mode = configuration.source.snapshot.mode
+    let isInitial = mode == .initial || mode == nil && keeper.beganWithReads
+    let isUnfinished = pass.map { $0.state != .complete } ?? false
+    if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
+      self.initial.insert(sink)
+    } else if repairs, try keeper.needsPass(over: self.entity, topic: self.topic) {
+      self.anew.insert(sink)
+    }
+    guard repairs else { return }
+    self.isRepaired =
+      try self.isRepaired || follows
+      || !store.recordsToRepair(self.entity, after: "", limit: 1).isEmpty
+  }
+}
+
+/// The org's login, as calls of the REST API take it.
+private struct RESTSessions: RESTSessionSource {
+  let provider: AccessTokenProvider
+
+  func session() async throws -> RESTSession {
+    do {
+      let token = try await self.provider.token()
+      return RESTSession(accessToken: token.value, instanceURL: token.instanceURL)
+    } catch let error as AuthError {
+      throw RESTError(error.isTransient ? .retry : .login, error.message)
+    }
+  }
+
+  func worked(_ session: RESTSession) async { await self.provider.worked(session.accessToken) }
+
+  func refused(_ session: RESTSession) async -> Bool {
+    await self.provider.refused(session.accessToken)
+  }
+}

@@ -1,0 +1,125 @@
+internal import Pipeline
+internal import SalesforceREST
+
+/// Records by their IDs.
+extension ObjectRead {
+  /// IDs in a query: those of a URI of 16,384 bytes.
+  private static let queryCount = 400
+  /// Characters of the fields of a query: with 200 IDs it fits into the URI.
+  private static let maxSelectLength = 8000
+  private static let maxAttempts = 4
+
+  func read(ids: [String], store: Int) async {
+    // IDs of events are the service's as a rule, but not by their type.
+    let valid = ids.filter { SOQL.isRecordID($0) }
+    let others = ids.filter { !SOQL.isRecordID($0) }
+    do {
+      let (batch, missing) = try await self.found(valid)
+      await self.send(
+        .found(object: self.object, store: store, batch, missing: missing + others), weight: 1)
+    } catch {
+      let failure = error as? RESTError ?? RESTError(.retry, "\(error)")
+      await self.send(
+        .notAsked(
+          object: self.object, store: store, SourceFailure(failure, entity: self.entity)),
+        weight: 0)
+    }
+  }
+
+  private func found(_ ids: [String]) async throws -> (RecordBatch, missing: [String]) {
+    guard !ids.isEmpty else {
+      let empty = self.makeBatch()
+      empty.readAt = .now
+      return (empty, [])
+    }
+    try self.checkAllowance()
+    let plan = SnapshotPlan(
+      self.layout, try await self.attempting { try await self.client.describe(self.entity) })
+    try self.checkAllowance()
+    let readAt = ContinuousClock.now
+    let records = try await self.attempting {
+      try await self.client.retrieve(self.entity, ids: ids, fields: plan.fields)
+    }
+    var batch = ReadBatch(self, plan, number: 0, readAt: readAt)
+    var missing: [String] = []
+    for (id, record) in zip(ids, records) {
+      guard let record else {
+        missing.append(id)
+        continue
+      }
+      batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }))
+    }
+    for refused in batch.refused {
+      await self.send(
+        .unreadable(object: self.object, recordID: refused.recordID, reason: refused.reason),
+        weight: 0)
+    }
+    let proved = try await self.addDeleted(among: missing, plan, to: &batch)
+    return (batch.take(), missing.filter { !proved.contains($0) })
+  }
+
+  /// Adds those of some records that are in the recycle bin, as they were when they were deleted: that
+  /// they are not found alone may be for want of permission.
+  private func addDeleted(
+    among ids: [String], _ plan: SnapshotPlan, to batch: inout ReadBatch
+  ) async throws -> Set<String> {
+    var deleted: Set<String> = []
+    var rest = ids[...]
+    let select = SOQL.select(plan.fields + ["IsDeleted"], from: self.entity)
+    let isLong = select.utf8.count > Self.maxSelectLength
+    while !rest.isEmpty {
+      let some = rest.prefix(isLong ? Self.queryCount : Self.queryCount / 2)
+      rest = rest.dropFirst(some.count)
+      try self.checkAllowance()
+      // Of an object with very many fields, the address has no room for all.
+      let fields = (isLong ? Array(plan.fields.prefix(2)) : plan.fields) + ["IsDeleted"]
+      let statement = SOQL.select(fields, from: self.entity, where: SOQL.isOneOf(some))
+      var page: QueryPage? = try await self.attempting {
+        try await self.client.query(statement, withDeleted: true)
+      }
+      while let found = page {
+        for record in found.records where record["IsDeleted"] == "true" {
+          guard let id = record["Id"] else { continue }
+          if isLong {
+            batch.addDeletion(id, stamp: record["SystemModstamp"] ?? "")
+          } else {
+            batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }), isDeleted: true)
+          }
+          deleted.insert(id)
+        }
+        guard let next = found.next else { break }
+        page = try await self.attempting { try await self.client.nextPage(next) }
+      }
+    }
+    return deleted
+  }
+
+  private func attempting<Value>(_ body: () async throws -> Value) async throws -> Value {
+    var delay = Duration.seconds(1)
+    for _ in 1..<Self.maxAttempts {
+      do {
+        return try await body()
+      } catch let error as RESTError where error.disposition == .retry {
+        try await Task.sleep(for: delay)
+        delay *= 2
+      }
+    }
+    return try await body()
+  }
+
+  /// What has gone wrong in events is no reason to use up what others need.
+  private func checkAllowance() throws(RESTError) {
+    guard let usage = self.client.usage else { return }
+    if Double(usage.used) >= Double(usage.limit) * (1 - self.options.reserve) {
+      throw RESTError(
+        .quota,
+        "\(usage.used) of the org's \(usage.limit) API requests of 24 hours are used; records are "
+          + "not read again until more are left than repair.reserve")
+    }
+    let limit = self.options.maxRepairCalls ?? max(10, usage.limit / 20)
+    if self.client.callCount >= limit {
+      throw RESTError(
+        .quota, "this run has made the \(limit) calls that repair.max_calls allows")
+    }
+  }
+}

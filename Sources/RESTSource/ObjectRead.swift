@@ -1,0 +1,239 @@
+internal import EventLoop
+internal import Pipeline
+internal import SalesforceREST
+
+/// Reads the records of one object, from where a pass is to its end.
+struct ObjectRead: Sendable {
+  let object: Int
+  let entity: String
+  let layout: RecordLayout
+  let client: RESTClient
+  let options: SnapshotReader.Options
+  private let signals: SignalQueue<SnapshotDelivery>
+  private let wake: @Sendable () -> Void
+
+  /// Rows that are asked for at a time: what a run that was killed has to fetch again at most.
+  private static let pageRows = 50_000
+  private static let batchRows = 2000
+  /// Of the arena of a batch.
+  private static let batchBytes = 2 << 20
+  /// Jobs in a row that brought nothing before they were lost.
+  private static let maxFruitlessJobs = 5
+
+  init(
+    object: Int, _ read: ReadObject, client: RESTClient, options: SnapshotReader.Options,
+    signals: SignalQueue<SnapshotDelivery>, wake: @escaping @Sendable () -> Void
+  ) {
+    self.object = object
+    self.entity = read.entity
+    self.layout = read.layout
+    self.client = client
+    self.options = options
+    self.signals = signals
+    self.wake = wake
+  }
+
+  /// What is remembered between attempts.
+  private struct Progress {
+    var pass: ReadPass
+    var failures = 0
+    var lostJobs = 0
+    var usesPages = false
+    /// Rows at the time of the last failure.
+    var rowCount = 0
+  }
+
+  func run(_ pass: ReadPass) async {
+    var progress = Progress(pass: pass)
+    progress.usesPages = pass.job == Self.pagesJob
+    progress.rowCount = pass.rowCount
+    while !Task.isCancelled {
+      do {
+        try await self.read(&progress)
+        progress.pass.state = .complete
+        return await self.send(.progress(object: self.object, progress.pass), weight: 0)
+      } catch is CancellationError {
+        return
+      } catch {
+        let failure = error as? RESTError ?? RESTError(.stop, "\(error)")
+        guard let delay = Self.answer(to: failure, &progress, self.options.maxRetries) else {
+          return await self.send(
+            .failed(object: self.object, SourceFailure(failure, entity: self.entity)), weight: 0)
+        }
+        if delay > .zero {
+          let reason = SourceFailure(failure, entity: self.entity)
+          await self.send(.retrying(object: self.object, reason, delay: delay), weight: 0)
+          try? await Task.sleep(for: delay)
+        }
+      }
+    }
+  }
+
+  /// - Returns: after which time the pass goes on; nil when it cannot.
+  private static func answer(
+    to failure: RESTError, _ progress: inout Progress, _ maxRetries: Int?
+  ) -> Duration? {
+    if progress.pass.rowCount > progress.rowCount {
+      progress.failures = 0
+      progress.lostJobs = 0
+      progress.rowCount = progress.pass.rowCount
+    }
+    switch failure.disposition {
+    case .retry: break
+    case .gone, .split, .describe:
+      progress.pass.forgetJob()
+      progress.lostJobs += 1
+      if progress.lostJobs >= Self.maxFruitlessJobs { return nil }
+    case .unsupportedByBulk:
+      guard !progress.usesPages else { return nil }
+      progress.usesPages = true
+      progress.pass.forgetJob()
+      return .zero
+    case .quota, .login, .stop: return nil
+    }
+    progress.failures += 1
+    if let maxRetries, progress.failures > maxRetries { return nil }
+    return .seconds(min(60, 1 << min(progress.failures - 1, 6)))
+  }
+
+  func send(_ signal: ReadSignal, weight: Int) async {
+    let delivery = SnapshotDelivery(signal: signal)
+    self.signals.post(delivery, weight: weight)
+    self.wake()
+    await self.signals.waitForRoom()
+  }
+
+  // MARK: A pass
+
+  private func read(_ progress: inout Progress) async throws {
+    let plan = SnapshotPlan(self.layout, try await self.client.describe(self.entity))
+    let statement = SOQL.select(
+      plan.fields, from: self.entity, where: self.options.conditions[self.entity])
+    if progress.usesPages {
+      try await self.readPages(plan, statement, &progress.pass)
+    } else {
+      try await self.readJob(plan, statement, &progress.pass)
+    }
+  }
+
+  private func readJob(
+    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass
+  ) async throws {
+    if pass.job == nil {
+      let now = ContinuousClock.now
+      let job = try await self.client.createJob(statement)
+      pass.job = job.id
+      pass.state = .reading
+      pass.requestedAt = now
+      await self.send(.progress(object: self.object, pass), weight: 0)
+    }
+    guard let id = pass.job, SOQL.isRecordID(id) else {
+      throw RESTError(.gone, "\(self.entity): the stored job is none")
+    }
+    let job = try await self.ended(id)
+    if pass.total == nil { pass.total = pass.rowCount + job.recordCount }
+    repeat {
+      try Task.checkCancellation()
+      try await self.readPage(plan, id, &pass)
+    } while pass.locator != nil
+  }
+
+  /// The job when it is complete.
+  private func ended(_ id: String) async throws -> BulkJob {
+    var delay = Duration.milliseconds(500)
+    while true {
+      let job = try await self.client.job(id)
+      switch job.state {
+      case .complete: return job
+      case .failed(let message):
+        throw RESTError(
+          .gone, "\(self.entity): job \(id) has failed: \(message ?? "no reason given")")
+      case .aborted: throw RESTError(.gone, "\(self.entity): job \(id) was aborted")
+      case .underWay: break
+      }
+      try await Task.sleep(for: delay)
+      delay = min(delay * 2, .seconds(30))
+    }
+  }
+
+  /// Reads the page at the pass's locator, from the pass's row on, and moves the pass to the next.
+  private func readPage(_ plan: SnapshotPlan, _ job: String, _ pass: inout ReadPass) async throws {
+    let page = try await self.client.results(
+      ofJob: job, locator: pass.locator, maxRecords: Self.pageRows)
+    let rows = BulkRows(page, fields: plan.fields)
+    var batch = ReadBatch(self, plan, pass)
+    var place = 0
+    while try await rows.next({ row in
+      place += 1
+      if place > pass.row { batch.add(row) }
+    }) {
+      guard batch.rowCount >= Self.batchRows || batch.byteCount >= Self.batchBytes else { continue }
+      await self.send(&batch, place, &pass)
+    }
+    if batch.rowCount > 0 { await self.send(&batch, place, &pass) }
+    pass.row = 0
+    pass.locator = page.nextLocator
+    if pass.locator != nil { await self.send(.progress(object: self.object, pass), weight: 0) }
+  }
+
+  private func send(_ batch: inout ReadBatch, _ place: Int, _ pass: inout ReadPass) async {
+    pass.rowCount += place - pass.row
+    pass.row = place
+    for refused in batch.refused {
+      await self.send(
+        .unreadable(object: self.object, recordID: refused.recordID, reason: refused.reason),
+        weight: 0)
+    }
+    await self.send(.records(object: self.object, batch.take(), pass), weight: 1)
+  }
+
+  // MARK: By pages
+
+  /// Stands where a job's ID does.
+  static let pagesJob = "pages"
+
+  private func readPages(
+    _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass
+  ) async throws {
+    var page: QueryPage
+    if pass.job == Self.pagesJob, let locator = pass.locator {
+      page = try await self.client.nextPage(locator)
+    } else {
+      pass.forgetJob()
+      let now = ContinuousClock.now
+      page = try await self.client.query(statement)
+      pass.job = Self.pagesJob
+      pass.state = .reading
+      pass.requestedAt = now
+      pass.total = pass.rowCount + page.totalSize
+    }
+    while true {
+      try Task.checkCancellation()
+      var batch = ReadBatch(self, plan, pass)
+      for record in page.records.dropFirst(pass.row) {
+        batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }))
+      }
+      if !page.records.isEmpty { await self.send(&batch, page.records.count, &pass) }
+      pass.row = 0
+      pass.locator = page.next
+      guard let next = page.next else { return }
+      page = try await self.client.nextPage(next)
+    }
+  }
+
+  func makeBatch() -> RecordBatch { RecordBatch(layout: self.layout) }
+}
+
+extension SourceFailure {
+  init(_ error: RESTError, entity: String) {
+    let disposition: Disposition =
+      switch error.disposition {
+      case .retry, .split, .gone: .unavailable
+      case .quota: .quota
+      case .login, .stop, .describe, .unsupportedByBulk: .refused
+      }
+    self.init(
+      disposition, reason: "snapshot_\(error.disposition.rawValue)",
+      "snapshot of \(entity): \(error.message)")
+  }
+}

@@ -1,0 +1,110 @@
+internal import Pipeline
+internal import SalesforceREST
+
+/// Records on their way into a batch, each as an event of the kind `snapshot`.
+struct ReadBatch {
+  struct Refused {
+    var recordID: String?
+    var reason: String
+  }
+
+  private let decoder: SnapshotDecoder
+  private let make: () -> RecordBatch
+  private let prefix: [UInt8]
+  private let readAt: ContinuousClock.Instant
+  private var batch: RecordBatch
+  private var text: [UInt8] = []
+  private(set) var refused: [Refused] = []
+  private(set) var rowCount = 0
+
+  init(_ read: ObjectRead, _ plan: SnapshotPlan, _ pass: ReadPass) {
+    self.init(read, plan, number: pass.number, readAt: pass.requestedAt ?? .now)
+  }
+
+  /// - Parameter number: of the pass; 0 for records that belong to none.
+  init(
+    _ read: ObjectRead, _ plan: SnapshotPlan, number: Int, readAt: ContinuousClock.Instant
+  ) {
+    self.decoder = SnapshotDecoder(plan)
+    self.make = read.makeBatch
+    self.prefix = Array("snapshot:\(number):".utf8)
+    self.readAt = readAt
+    self.batch = read.makeBatch()
+  }
+
+  /// Memory of the batch's texts.
+  var byteCount: Int { self.batch.byteCount }
+
+  mutating func add(
+    _ texts: borrowing some RecordTexts & ~Copyable, isDeleted: Bool = false
+  ) {
+    let (rows, arena) = (self.batch.rowCount, self.batch.arenaCount)
+    self.rowCount += 1
+    do throws(SnapshotRowError) {
+      let identity = try self.decoder.decode(texts, into: self.batch)
+      self.describe(identity, isDeleted ? "SNAPSHOT_DELETE" : "SNAPSHOT")
+    } catch {
+      self.batch.truncate(rows: rows, arena: arena)
+      let id = texts.count > 0 ? String(decoding: texts[SnapshotPlan.idField], as: UTF8.self) : ""
+      self.refused.append(
+        Refused(recordID: SOQL.isRecordID(id) ? id : nil, reason: error.description))
+    }
+  }
+
+  /// A record that is in the recycle bin.
+  mutating func addDeletion(_ id: String, stamp: String) {
+    guard id.utf8.count == 18, SOQL.isRecordID(id),
+      let time = RowTexts([stamp]).withText({ TextValue.timestamp($0) })
+    else { return }
+    self.rowCount += 1
+    let row = self.batch.addRow()
+    let recordID = Array(id.utf8).withUnsafeBufferPointer { self.batch.append($0) }
+    self.batch.row(row).set(MetadataSlot.recordID, to: recordID)
+    self.describe(
+      SnapshotDecoder.Identity(row: row, recordID: recordID, stamp: time), "SNAPSHOT_DELETE")
+  }
+
+  /// The event ID names the pass, the record and the state that was read.
+  private mutating func describe(
+    _ identity: SnapshotDecoder.Identity, _ type: StaticString
+  ) {
+    self.text.removeAll(keepingCapacity: true)
+    self.text += self.prefix
+    self.text += self.batch.bytes(identity.recordID)
+    self.text.append(UInt8(ascii: ":"))
+    Self.append(identity.stamp, to: &self.text)
+    let eventID = self.text.withUnsafeBufferPointer { self.batch.append($0) }
+    let changeType = self.batch.append(
+      UnsafeBufferPointer(start: type.utf8Start, count: type.utf8CodeUnitCount))
+    let row = self.batch.row(identity.row)
+    row.set(MetadataSlot.eventID, to: eventID)
+    row.set(MetadataSlot.kind, to: UInt64(EventKind.snapshot.rawValue))
+    row.set(MetadataSlot.changeType, to: changeType)
+    self.batch.events.append(
+      RecordBatch.Event(
+        firstRow: identity.row, rowCount: 1, replayID: RecordBatch.Range(offset: 0, count: 0),
+        eventID: eventID, commitTimestamp: identity.stamp, kind: .snapshot))
+  }
+
+  /// Decimal digits of a time, which is not negative by more than a few thousand years.
+  private static func append(_ number: Int64, to text: inout [UInt8]) {
+    if number < 0 { text.append(UInt8(ascii: "-")) }
+    let start = text.count
+    var rest = number.magnitude
+    repeat {
+      text.append(UInt8(ascii: "0") + UInt8(rest % 10))
+      rest /= 10
+    } while rest > 0
+    text[start...].reverse()
+  }
+
+  /// The batch, which the next rows do not go into any more.
+  mutating func take() -> RecordBatch {
+    let full = self.batch
+    full.readAt = self.readAt
+    self.batch = self.make()
+    self.rowCount = 0
+    self.refused.removeAll()
+    return full
+  }
+}

@@ -1,0 +1,97 @@
+internal import EventLoop
+public import Pipeline
+public import SalesforceREST
+
+/// Reads all records of objects by Bulk API 2.0, or by pages where Bulk refuses, in rows of their
+/// events' layout.
+///
+/// Driven by one thread; reads in `background`, no further ahead than some batches.
+public final class SnapshotReader: RecordReader {
+  public struct Options: Sendable {
+    /// Objects that are read at a time.
+    public var concurrency = 2
+    /// Further conditions of the query, SOQL, by object.
+    public var conditions: [String: String] = [:]
+    /// Share of the org's daily API requests that has to remain for others when records are asked for
+    /// by ID.
+    public var reserve = 0.2
+    /// Calls for records by ID that a run makes at most; nil: 5 % of the org's daily API requests.
+    public var maxRepairCalls: Int?
+    /// Attempts in a row that may fail; nil is no limit.
+    public var maxRetries: Int? = 8
+
+    public init() {}
+  }
+
+  private enum Request: Sendable {
+    case pass(object: Int, ReadPass)
+    case records(object: Int, ids: [String], store: Int)
+
+    var object: Int {
+      switch self {
+      case .pass(let object, _), .records(let object, _, _): object
+      }
+    }
+  }
+
+  public let objects: [ReadObject]
+  private let signals = SignalQueue<SnapshotDelivery>(limit: 4)
+  private let client: RESTClient
+  private let options: Options
+  private let begun: AsyncStream<Request>
+  private let begunSink: AsyncStream<Request>.Continuation
+  private let wake: @Sendable () -> Void
+
+  /// - Parameter wake: called when there is something to be had by `next`, from any thread.
+  public init(
+    _ objects: [ReadObject], client: RESTClient, options: Options = Options(),
+    wake: @escaping @Sendable () -> Void
+  ) {
+    self.objects = objects
+    self.client = client
+    self.options = options
+    self.wake = wake
+    (self.begun, self.begunSink) = AsyncStream.makeStream()
+  }
+
+  public func begin(object: Int, _ pass: ReadPass) {
+    self.begunSink.yield(.pass(object: object, pass))
+  }
+
+  public func read(object: Int, ids: [String], store: Int) {
+    self.begunSink.yield(.records(object: object, ids: ids, store: store))
+  }
+
+  public func next() -> ReadSignal? { self.signals.poll()?.signal }
+
+  /// What reads the records; to be run beside the runner and cancelled after it.
+  public var background: @Sendable () async -> Void {
+    { [begun, objects, client, options, signals, wake] in
+      await withDiscardingTaskGroup { group in
+        let places = AsyncStream<Void>.makeStream()
+        for _ in 0..<max(1, options.concurrency) { places.continuation.yield() }
+        var free = places.stream.makeAsyncIterator()
+        for await request in begun {
+          guard await free.next() != nil else { break }
+          let read = ObjectRead(
+            object: request.object, objects[request.object], client: client, options: options,
+            signals: signals, wake: wake)
+          group.addTask {
+            switch request {
+            case .pass(_, let pass): await read.run(pass)
+            case .records(_, let ids, let store): await read.read(ids: ids, store: store)
+            }
+            places.continuation.yield()
+          }
+        }
+        group.cancelAll()
+      }
+    }
+  }
+}
+
+/// A signal on its way to the runner.
+struct SnapshotDelivery: @unchecked Sendable {
+  // A batch is handed over whole: who sends it keeps nothing of it.
+  let signal: ReadSignal
+}

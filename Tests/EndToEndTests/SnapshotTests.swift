@@ -1,0 +1,26 @@
+import Testing
+
+/// The real exporter copies an org that has records from before, reads again what events do not tell,
+/// and is equal to it at the end.
+@Suite("A complete copy", .serialized) struct SnapshotTests {
+  private let script = ProofScript("snapshot_proof.py")
+
+  @Test(
+    "Exporter and server killed while records are read",
+    .enabled(if: ProofScript.programs != nil), arguments: ["both", "current"])
+  func survivesKills(mode: String) throws {
+    try self.script.run(
+      "--mode", mode, "--existing", "1500", "--events", "1500", "--rate", "300", "--kills", "3",
+      "--server-kills", "1", "--seed", "7")
+  }
+
+  @Test(
+    "Gaps, overflows, wildcards and lost differences are repaired",
+    .enabled(if: ProofScript.programs != nil), arguments: ["both", "current"])
+  func repairs(mode: String) throws {
+    try self.script.run(
+      "--mode", mode, "--existing", "400", "--events", "1500", "--rate", "300", "--repair",
+      "--simulator-options", "--gaps 0.1 --overflows 0.01 --wildcards 0.01 --diffs 0.1", "--seed",
+      "8")
+  }
+}
