@@ -75,7 +75,10 @@ public final class BulkRows {
           }
         }
     }
-    guard isExpected else { throw self.incomplete("has other columns than were selected") }
+    guard isExpected else {
+      // A job of an earlier description of the object: it does not get better.
+      throw RESTError(.gone, "\(self.page.name): the page has other columns than were selected")
+    }
   }
 
   private static func lowercased(_ byte: UInt8) -> UInt8 {

@@ -27,6 +27,8 @@ public struct ReadPass: Sendable, Equatable {
   public var rowCount: Int
   /// `rowCount` at the end of the job; nil before the job is complete.
   public var total: Int?
+  /// When it began; nil of one that has not.
+  public var begunAt: ContinuousClock.Instant?
   /// When the job was posted: no value is older. Nil before.
   public var requestedAt: ContinuousClock.Instant?
 

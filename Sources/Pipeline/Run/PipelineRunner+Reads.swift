@@ -45,6 +45,7 @@ extension PipelineRunner {
       if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
       recipients.append(number)
       guard let known, known.state != .complete else { continue }
+      if let begun = known.begunAt, .now - begun > self.configuration.passLimit { continue }
       // The stores go on from where the one furthest behind is.
       pass = pass.map { known.isAtLeast($0) ? $0 : known } ?? known
     }

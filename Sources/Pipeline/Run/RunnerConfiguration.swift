@@ -37,6 +37,9 @@ public struct RunnerConfiguration: Sendable {
   /// Time after which every reader of records sees a commit.
   public var visibilityWait: Duration = .seconds(60)
 
+  /// A pass over the records of an object that takes longer begins anew.
+  public var passLimit: Duration = .seconds(48 * 3600)
+
   /// How long a run that was interrupted, or whose time is over, waits for a store that is not
   /// available.
   public var stopPatience = Self.stopPatience

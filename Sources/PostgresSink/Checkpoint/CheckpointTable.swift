@@ -33,6 +33,12 @@ package struct TableFreshness: Sendable, Equatable {
   /// Milliseconds since 1970; nil before the first, and when it is not known.
   package var lastChange: Int64?
   package var topics: [String]
+  /// When all records had been read last, milliseconds since 1970; nil before.
+  package var snapshotAt: Int64?
+  /// Stretches of its topics that were lost, and since which not all records were read again.
+  package var missingRanges: Int64 = 0
+  /// Records; nil for history tables, and when it is not known.
+  package var waitingForRepair: Int64?
 }
 
 /// The positions of a sink in its database, for those who are not its run: who look, and who set
@@ -75,7 +81,9 @@ package final class CheckpointTable {
         """
         SELECT table_name, entity, stale, partial, holes, \(Self.milliseconds("complete_through")), \
         \(Self.milliseconds("(to_jsonb(f) ->> 'last_change')::timestamptz")), \
-        to_jsonb(f) -> 'topics' \
+        to_jsonb(f) -> 'topics', \
+        \(Self.milliseconds("(to_jsonb(f) ->> 'snapshot_at')::timestamptz")), \
+        to_jsonb(f) ->> 'missing_ranges', to_jsonb(f) ->> 'waiting_for_repair' \
         FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
@@ -87,7 +95,10 @@ package final class CheckpointTable {
           holes: rows[row, 4].flatMap { Int64($0) } ?? 0,
           completeThrough: rows[row, 5].flatMap { Int64($0) },
           lastChange: rows[row, 6].flatMap { Int64($0) },
-          topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [])
+          topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [],
+          snapshotAt: rows[row, 8].flatMap { Int64($0) },
+          missingRanges: rows[row, 9].flatMap { Int64($0) } ?? 0,
+          waitingForRepair: rows[row, 10].flatMap { Int64($0) })
       }
     }
   }

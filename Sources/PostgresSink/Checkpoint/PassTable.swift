@@ -36,7 +36,7 @@ struct PassTable {
       """
       SELECT entity, number, state, job, locator, page_row, rows, total, \
       \(milliseconds("requested_at")), \(milliseconds("newest_stamp")), \
-      \(milliseconds("finished_at")) FROM \(self.table) WHERE pipeline = $1 AND sink = $2
+      \(milliseconds("finished_at")), \(milliseconds("begun_at")) FROM \(self.table) WHERE pipeline = $1 AND sink = $2
       """, [self.pipeline, self.sink])
     var entries: [String: Entry] = [:]
     for row in 0..<result.rowCount {
@@ -54,6 +54,7 @@ struct PassTable {
         pass.rowCount = Int(number(6) ?? 0)
         pass.total = number(7).map { Int($0) }
         pass.requestedAt = number(8).map { clock.instant(of: $0) }
+        pass.begunAt = number(11).map { clock.instant(of: $0) }
         entry.pass = pass
       }
       entries[entity] = entry

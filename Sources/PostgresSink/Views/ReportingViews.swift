@@ -77,7 +77,8 @@ package struct ReportingViews {
     let tables = try self.currentTables(adding: [], hasBookkeeping: true, over: connection)
     return try self.update(
       name: Self.freshnessName, fit: try self.freshnessFit(over: connection),
-      query: self.freshness(tables), over: connection)
+      query: self.freshness(tables, hasReads: try self.hasReads(over: connection)),
+      over: connection)
   }
 
   /// `_freshness` is there, as an earlier version has made it.
@@ -118,9 +119,18 @@ package struct ReportingViews {
     let fit = try self.freshnessFit(over: connection)
     if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
     if fit != .same || before != after {
-      statements.append(self.create(Self.freshnessName, self.freshness(after)))
+      statements.append(
+        self.create(
+          Self.freshnessName,
+          self.freshness(after, hasReads: try self.hasReads(over: connection))))
     }
     return statements
+  }
+
+  private func hasReads(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    let names = ["_etl_snapshot", "_etl_missing_range"].map { self.qualified($0) }
+    return try connection.query(
+      "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL", names)[0, 0] == "t"
   }
 
   // MARK: Definitions
@@ -136,20 +146,34 @@ package struct ReportingViews {
     Column(name: "holes", type: "numeric"),
     Column(name: "last_change", type: "timestamp with time zone"),
     Column(name: "topics", type: "text[]"),
+    Column(name: "snapshot_at", type: "timestamp with time zone"),
+    Column(name: "missing_ranges", type: "bigint"),
+    Column(name: "waiting_for_repair", type: "bigint"),
   ]
 
-  /// - Parameter tables: names of current tables.
-  private func freshness(_ tables: [String]) -> String {
+  /// - Parameters:
+  ///   - tables: names of current tables.
+  ///   - hasReads: the tables that reading records needs are there.
+  private func freshness(_ tables: [String], hasReads: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
     let counts = tables.map { name in
       let table = "\(schema).\(SQLIdentifier.quoted(name))"
+      // By the index of such rows, which are few.
       return """
-        SELECT \(SQLIdentifier.literal(name))::text, \
-        (SELECT count(*) FROM \(table) WHERE _stale), \
-        (SELECT count(*) FROM \(table) WHERE _partial)
+        SELECT \(SQLIdentifier.literal(name))::text, count(*) FILTER (WHERE _stale), \
+        count(*) FILTER (WHERE _partial), \
+        count(*) FROM \(table) WHERE \(RepairList.condition)
         """
     }
-    let none = "SELECT NULL::text, 0::bigint, 0::bigint WHERE false"
+    let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
+    let reads =
+      hasReads
+      ? """
+      (SELECT s.finished_at FROM \(schema)._etl_snapshot AS s WHERE s.pipeline = f.pipeline \
+      AND s.sink = f.sink AND s.entity = t.entity) AS snapshot_at, \
+      (SELECT count(*) FROM \(schema)._etl_missing_range AS m WHERE m.pipeline = f.pipeline \
+      AND m.sink = f.sink AND m.topic = ANY (f.topics) AND m.repaired_at IS NULL) AS missing_ranges
+      """ : "NULL::timestamptz AS snapshot_at, NULL::bigint AS missing_ranges"
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
     // A table is complete through what all of its topics are.
     let through = "(p.value ->> 'complete_through_ms')::double precision"
@@ -166,10 +190,11 @@ package struct ReportingViews {
       """
     return """
       SELECT t.table_name, t.entity, f.pipeline, f.sink, f.complete_through, f.last_run, \
-      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics \
+      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(reads), \
+      n.waiting AS waiting_for_repair \
       FROM \(schema)._etl_table AS t LEFT JOIN (\(feeds)) AS f ON f.table_name = t.table_name \
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
-      AS n (table_name, stale, partial) ON n.table_name = t.table_name
+      AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name
       """
   }
 

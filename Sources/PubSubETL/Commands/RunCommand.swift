@@ -23,12 +23,12 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.pipeline.loadOrExit()
-    let code = await Self.execute(configuration, self.options)
+    let code = await Self.execute(configuration, self.options, purpose: .export)
     if code != .success { throw code.error }
   }
 
-  private static func execute(
-    _ configuration: PipelineConfiguration, _ options: RunOptions
+  static func execute(
+    _ configuration: PipelineConfiguration, _ options: RunOptions, purpose: RunPurpose
   ) async -> ExitCode {
     let console = ErrorConsole()
     var logger = Logger.console(
@@ -55,7 +55,7 @@ struct RunCommand: AsyncParsableCommand {
       return .usage
     }
     let run = PipelineRun(
-      configuration, options: options, logger: logger,
+      configuration, options: options, purpose: purpose, logger: logger,
       progress: LiveProgress(
         console: console, secrets: configuration.secrets,
         hasRows: configuration.sinks.contains(where: \.takesStandardOutput)))

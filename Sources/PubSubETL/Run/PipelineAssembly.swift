@@ -135,6 +135,7 @@ struct PipelineAssembly {
     runner.commitMaxBytes = self.configuration.commit.maxBytes
     runner.commitMaxDelay = self.configuration.commit.maxDelay
     runner.visibilityWait = self.configuration.source.snapshot.visibilityWait
+    runner.passLimit = self.configuration.source.snapshot.maxDuration
     runner.renewAfter = self.configuration.checkpoint.renewAfter
     return runner
   }

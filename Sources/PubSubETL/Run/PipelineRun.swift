@@ -17,17 +17,19 @@ import SalesforceREST
 final class PipelineRun {
   let configuration: PipelineConfiguration
   let options: RunOptions
+  private let purpose: RunPurpose
   private let logger: Logger
   private let log: RunLog
   private let assembly: PipelineAssembly
   var report: RunReport
 
   init(
-    _ configuration: PipelineConfiguration, options: RunOptions, logger: Logger,
-    progress: LiveProgress?
+    _ configuration: PipelineConfiguration, options: RunOptions, purpose: RunPurpose,
+    logger: Logger, progress: LiveProgress?
   ) {
     self.configuration = configuration
     self.options = options
+    self.purpose = purpose
     self.logger = logger
     self.log = RunLog(
       logger: logger, progress: progress, follows: options.until(configuration.run) == .forever,
@@ -151,7 +153,8 @@ final class PipelineRun {
       self.options.maxEvents != nil
       ? nil
       : try await SnapshotRun.make(
-        self.assembly, credentials, sinks: sinks, follows: self.follows,
+        self.assembly, credentials, sinks: sinks, purpose: self.purpose, follows: self.follows,
+        logger: self.logger,
         wake: source.wake
       ) {
         try Self.checkTime(until: deadline, delay: $1, $0.message)

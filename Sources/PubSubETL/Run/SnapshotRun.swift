@@ -21,7 +21,7 @@ struct SnapshotRun {
   /// - Returns: nil when there is nothing to be read.
   static func make(
     _ assembly: PipelineAssembly, _ credentials: OrgCredentials, sinks: [any RunSink],
-    follows: Bool, wake: @escaping @Sendable () -> Void,
+    purpose: RunPurpose, follows: Bool, logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
     let source = assembly.configuration.source
@@ -30,14 +30,30 @@ struct SnapshotRun {
       var object = Wanted(entity: entity, topic: topic)
       for sink in sinks {
         guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
-        try object.add(sink.name, keeper, assembly.configuration, follows: follows)
+        try object.add(
+          sink.name, keeper, assembly.configuration, purpose, follows: follows)
       }
       if !object.isEmpty { wanted.append(object) }
+    }
+    if source.snapshot.mode == nil, purpose == .export, Self.isUpgrade(sinks) {
+      logger.notice(
+        """
+        records from before the first event are not read into tables that were there already; \
+        'pubsub-etl snapshot' reads them
+        """)
     }
     guard !wanted.isEmpty else { return nil }
     let layouts = try await PlannedLayouts.askPatiently(
       assembly.configuration, credentials, retries: follows ? nil : 8,
       objects: wanted.map { ($0.entity, $0.topic) }, onRetry: onRetry)
+    for object in wanted where layouts[object.entity] == nil {
+      logger.warning(
+        """
+        records of \(object.entity) are not read: the service does not give the schema of \
+        \(TopicName.changes(of: object.entity)); select the object under Change Data Capture, or \
+        leave it out of source.snapshot.objects
+        """)
+    }
     let objects = wanted.compactMap { object in
       layouts[object.entity].map {
         ReadObject(
@@ -60,6 +76,16 @@ struct SnapshotRun {
   }
 }
 
+extension SnapshotRun {
+  /// Some sink was there before records could be read into it, and none was.
+  private static func isUpgrade(_ sinks: [any RunSink]) -> Bool {
+    sinks.contains { sink in
+      guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { return false }
+      return !keeper.beganWithReads
+    }
+  }
+}
+
 /// An object whose records some sinks need.
 private struct Wanted {
   var entity: String
@@ -77,7 +103,7 @@ private struct Wanted {
 
   mutating func add(
     _ sink: String, _ keeper: any PositionKeepingSink, _ configuration: PipelineConfiguration,
-    follows: Bool
+    _ purpose: RunPurpose, follows: Bool
   ) throws {
     let store = keeper.durable
     let pass = store.pass(over: self.entity)
@@ -85,7 +111,9 @@ private struct Wanted {
     let mode = configuration.source.snapshot.mode
     let isInitial = mode == .initial || mode == nil && keeper.beganWithReads
     let isUnfinished = pass.map { $0.state != .complete } ?? false
-    if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
+    if purpose == .snapshot {
+      self.anew.insert(sink)
+    } else if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
       self.initial.insert(sink)
     } else if repairs, try keeper.needsPass(over: self.entity, topic: self.topic) {
       self.anew.insert(sink)

@@ -5,7 +5,7 @@
         [--delete mark|remove] [--start earliest|latest|any] [--kills N] [--server-kills N]
         [--commit-events N] [--visibility-wait TIME] [--visibility-delay MS] [--bulk-queue-time MS]
         [--bulk-rate ROWS_PER_S] [--unshared SHARE] [--hidden-field OBJECT.FIELD ...] [--fault JSON ...]
-        [--repair] [--simulator-options "--diffs 0.1"]
+        [--repair] [--later] [--simulator-options "--diffs 0.1"]
         [--measure]
 
 Each run has a seed, a simulator whose objects have records from before the first event, and a PostgreSQL server.
@@ -27,6 +27,7 @@ compared with the simulator's state file by compare_state.py, record by record a
 - --unshared, --hidden-field: records and fields that the user may not read. What events tell of them must be
   right, and nothing else may be there.
 - --repair: with gap, overflow and wildcard events, and lost differences, after which records are read again.
+- --later: records are not read until the command `snapshot` does it, into tables that events have filled.
 - --simulator-options: others of the simulator; without it there are no gap, overflow and wildcard events, after
   which a copy is not complete until it is repaired.
 - --measure: instead, rows per second of the snapshot alone against `psql \\copy`; see snapshot_measure.py.
@@ -115,6 +116,7 @@ def parse():
     parser.add_argument("--fault", action="append", default=[])
     parser.add_argument("--simulator-options", default=QUIET)
     parser.add_argument("--repair", action="store_true")
+    parser.add_argument("--later", action="store_true")
     parser.add_argument("--measure", action="store_true")
     arguments = parser.parse_args()
     if arguments.repair and arguments.simulator_options == QUIET:
@@ -170,7 +172,8 @@ def pipeline(arguments, name, topics, start, objects=None):
     document = harness.pipeline(name, topics)
     document["source"]["start"] = start
     if arguments.existing:
-        snapshot = {"mode": "initial", "visibility_wait": arguments.visibility_wait}
+        mode = "never" if arguments.later else "initial"
+        snapshot = {"mode": mode, "visibility_wait": arguments.visibility_wait}
         if any(topic in CHANNELS for topic in topics):
             snapshot["objects"] = objects
         document["source"]["snapshot"] = snapshot
@@ -206,6 +209,7 @@ class Copy:
         self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
         self.state, self.errors = work + "/state.ndjson", work + "/stderr"
         self.counts = {}
+        self.command = "run"
         self.published = arguments.events
         self.is_clean = not (arguments.fault or arguments.repair or arguments.unshared or arguments.hidden_field)
         self.peak_kib = 0
@@ -240,6 +244,10 @@ class Copy:
         for _ in range(REPAIRS if self.arguments.repair else 0):
             self.run((0,))
             time.sleep(1.5)
+        if self.arguments.later:
+            self.command = "snapshot"
+            self.run((0,))
+            self.command = "run"
         self.run((0,), is_last=True)
         stats = self.simulator.get("stats")
         result = {"seed": self.seed, "start": self.start, "events": stats["published"]}
@@ -268,7 +276,7 @@ class Copy:
         return postgres_proof.DISTURBED if self.arguments.fault else (0,)
 
     def spawn(self, takes_over=False):
-        command = [self.arguments.programs + "/pubsub-etl", "run", self.pipeline_file]
+        command = [self.arguments.programs + "/pubsub-etl", self.command, self.pipeline_file]
         command += ["--report", self.work + "/report.json"]
         if takes_over or self.counts.get("kill") or self.counts.get("server_kill"):
             # The lease of a run that has lost its life or its server may not have expired.

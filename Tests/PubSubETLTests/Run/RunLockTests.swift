@@ -13,7 +13,7 @@ struct RunLockTests {
     let other = try FileCheckpointStore(directory: state.paths.directory, pipeline: "opps")
     let options = try RunOptions.parse([state.configuration.file, "--max-duration", "50ms"])
     let run = PipelineRun(
-      state.configuration, options: options,
+      state.configuration, options: options, purpose: .export,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, progress: nil)
     await run.execute()
     #expect(run.report.exitCode == .tryAgain)

@@ -39,7 +39,9 @@ extension PostgresSettings: RefoldingSink {
     for tables in chosen {
       let refold = Refold(
         history: tables.history, current: tables.current, delete: self.sink.delete,
-        visibilityWait: (self.sink(of: configuration).reads ?? .init()).visibilityWait)
+        visibilityWait: PostgresSinkConfiguration.Reads(
+          visibilityWait: configuration.source.snapshot.visibilityWait
+        ).visibilityWait)
       let counts =
         selection.records.isEmpty
         ? try refold.refoldAll(over: connection)

@@ -106,6 +106,13 @@ struct PostgresStatus: SinkStatus {
       table.completeThrough.map { "complete through \(time($0))" }
         ?? "how far it is complete is not yet known")
     if let change = table.lastChange { parts.append("no change since \(time(change))") }
+    if let snapshot = table.snapshotAt { parts.append("all records read \(time(snapshot))") }
+    if let waiting = table.waitingForRepair, waiting > 0 {
+      parts.append("\(ProgressLine.grouped(waiting)) waiting to be read again")
+    }
+    if table.missingRanges > 0 {
+      parts.append("\(Phrase.count(Int(table.missingRanges), "missing range")) not repaired")
+    }
     if table.holes > 0 { parts.append("holes in its stream: \(table.holes)") }
     return parts.joined(separator: ", ")
   }
@@ -144,6 +151,9 @@ struct PostgresStatus: SinkStatus {
             "stale": table.stale.map { .integer($0) } ?? nil,
             "partial": table.partial.map { .integer($0) } ?? nil,
             "holes": .integer(table.holes),
+            "snapshot_at": PipelineStatus.time(table.snapshotAt),
+            "missing_ranges": .integer(table.missingRanges),
+            "waiting_for_repair": table.waitingForRepair.map { .integer($0) } ?? nil,
           ]
         }),
     ]

@@ -1,0 +1,96 @@
+import ArgumentParser
+
+/// `pubsub-etl snapshot FILE`: every record read again.
+struct SnapshotCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "snapshot",
+    abstract: "Reads every record of the pipeline's objects again, and exports events meanwhile.",
+    discussion: """
+      For tables that an earlier version has made, after a restore of the database, or to find \
+      deletions that gave no event. A run of the pipeline with everything that belongs to it, until \
+      all records are there and the stream is caught up. Needs a postgres sink. If it is stopped, \
+      the next run goes on with it.
+      Exit codes: those of run; 64 also for an object that the pipeline does not have; 75 also \
+      while another run is in progress.
+      """)
+
+  @OptionGroup var options: RunOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "API name of an object, for example Opportunity; default: all. May be given several times.",
+      valueName: "object"))
+  var entity: [String] = []
+
+  func validate() throws {
+    if self.options.follow {
+      throw ValidationError("snapshot ends when it is done: leave out --follow")
+    }
+    if self.options.maxEvents != nil {
+      throw ValidationError("--max-events ends a run before all records are read")
+    }
+  }
+
+  func run() async throws {
+    var configuration = try self.options.pipeline.loadOrExit()
+    let known = configuration.source.snapshotObjects.map(\.entity)
+    let failure: RunFailure? =
+      if let unknown = self.entity.first(where: { !known.contains($0) }) {
+        RunFailure(
+          .usage, reason: "unknown_entity",
+          "the pipeline has no object '\(unknown)'; it has: \(known.joined(separator: ", "))"
+            + "; for objects on channels, list them in source.snapshot.objects")
+      } else if known.isEmpty {
+        RunFailure(
+          .usage, reason: "unknown_entity",
+          "the pipeline has no objects whose records can be read; for objects on channels, list "
+            + "them in source.snapshot.objects")
+      } else if !configuration.sinks.contains(where: { $0 is PostgresSettings }) {
+        RunFailure(.usage, reason: "no_sink", "only postgres sinks take records that were read")
+      } else {
+        nil
+      }
+    if let failure { throw failure.reported(hiding: configuration.secrets) }
+    configuration.source.snapshot.mode = .initial
+    configuration.source.snapshot.objects = self.entity.isEmpty ? known : self.entity
+    configuration.run.until = .caughtUp
+    let code = await RunCommand.execute(configuration, self.options, purpose: .snapshot)
+    if code != .success { throw code.error }
+  }
+}
+
+/// `pubsub-etl repair FILE`: records that events have left incomplete or wrong, read again now.
+struct RepairCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "repair",
+    abstract: "Reads records again that events have left incomplete or wrong.",
+    discussion: """
+      What every run does with "repair": {"mode": "auto"}, also where it is off: a run of the \
+      pipeline that ends when nothing can be repaired any more. Records whose last event came less \
+      than a minute ago wait for the next run.
+      Exit codes: those of run.
+      """)
+
+  @OptionGroup var options: RunOptions
+
+  func validate() throws {
+    if self.options.follow {
+      throw ValidationError("repair ends when it is done: leave out --follow")
+    }
+  }
+
+  func run() async throws {
+    var configuration = try self.options.pipeline.loadOrExit()
+    configuration.repair.mode = .auto
+    configuration.run.until = .caughtUp
+    let code = await RunCommand.execute(configuration, self.options, purpose: .export)
+    if code != .success { throw code.error }
+  }
+}
+
+/// What a run is for.
+enum RunPurpose {
+  case export
+  /// Every record is read, whatever was read before.
+  case snapshot
+}
