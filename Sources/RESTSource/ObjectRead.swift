@@ -14,7 +14,7 @@ struct ObjectRead: Sendable {
 
   /// Rows that are asked for at a time: what a run that was killed has to fetch again at most.
   private static let pageRows = 50_000
-  private static let batchRows = 2000
+  private static let batchRows = 1000
   /// Of the arena of a batch.
   private static let batchBytes = 2 << 20
   /// Jobs in a row that brought nothing before they were lost.

@@ -35,7 +35,7 @@ public final class SnapshotReader: RecordReader {
   }
 
   public let objects: [ReadObject]
-  private let signals = SignalQueue<SnapshotDelivery>(limit: 4)
+  private let signals = SignalQueue<SnapshotDelivery>(limit: 3)
   private let client: RESTClient
   private let options: Options
   private let begun: AsyncStream<Request>

@@ -17,7 +17,7 @@ struct ReadRun {
     case ended
   }
 
-  let object: ReadObject
+  var object: ReadObject
   /// Index of its topic.
   let topic: Int
   var phase = Phase.unknown

@@ -31,12 +31,24 @@ extension PipelineRunner {
         object.entity, after: repair.last, limit: Self.repairCount)
       guard let last = ids.last else {
         self.endSweep(index, now: now)
+        try self.beginAnew(ifNeededFor: index)
         continue
       }
       self.repairs[index].last = last
       self.repairs[index].phase = .asked
       self.reader?.read(object: repair.read, ids: ids, store: repair.store)
     }
+  }
+
+  /// A run that follows reads all records of an object again when it has to.
+  private func beginAnew(ifNeededFor index: Int) throws {
+    guard self.configuration.until == .forever else { return }
+    let (read, store) = (self.repairs[index].read, self.stores[self.repairs[index].store])
+    let object = self.reads[read].object
+    guard try store.needsPass(over: object.entity, topic: object.topic) else { return }
+    self.reads[read].object.anew = [store.name]
+    self.reads[read].failure = nil
+    self.reads[read].phase = .unknown
   }
 
   private func endSweep(_ index: Int, now: Instant) {

@@ -66,6 +66,9 @@ extension Staged: Store where Base: Store {
     try self.lend(reads) { try self.base.write($0, pass: pass) }
   }
   public var isIdle: Bool { self.base.isIdle }
+  public func needsPass(over entity: String, topic: String) throws -> Bool {
+    try self.base.needsPass(over: entity, topic: topic)
+  }
   public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
     try self.base.recordsToRepair(entity, after: id, limit: limit)
   }

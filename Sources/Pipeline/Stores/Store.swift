@@ -46,6 +46,10 @@ public protocol Store: AnyObject {
   /// of their IDs, after `id`.
   func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]
 
+  /// Whether all records of an object have to be read again, since events are missing or one said that
+  /// any of them may have changed.
+  func needsPass(over entity: String, topic: String) throws -> Bool
+
   /// Takes IDs of records that were asked for and not found, and the last event before; durable with
   /// the open commit.
   func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64)
@@ -96,6 +100,7 @@ extension Store {
     preconditionFailure("\(self.name) takes no records that were read")
   }
   public var isIdle: Bool { true }
+  public func needsPass(over entity: String, topic: String) throws -> Bool { false }
   public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
     []
   }

@@ -42,6 +42,25 @@ extension ConfigurationReader {
         path: "\(reader.path(of: "source"))/topic", position: source.position, message: message))
   }
 
+  /// Records can be read into databases only.
+  func checkReads(
+    _ reader: JSONReader, _ source: SourceConfiguration?, sinks: [any ConfiguredSink]
+  ) {
+    guard let source, !sinks.isEmpty, !sinks.contains(where: \.keepsPosition),
+      let position = reader.any("source")?.position
+    else { return }
+    let members = [
+      source.snapshot.mode == .initial ? "snapshot" : nil,
+      source.onInvalidReplay == .snapshot ? "on_invalid_replay" : nil,
+    ]
+    for member in members.compactMap({ $0 }) {
+      reader.mistakes.append(
+        JSONMistake(
+          path: "\(reader.path(of: "source"))/\(member)", position: position,
+          message: "records can be read into postgres sinks only, and this pipeline has none"))
+    }
+  }
+
   /// The member `start` of a sink.
   func sinkStart(_ reader: JSONReader) -> SinkStart? {
     guard reader.any("start")?.string != "earliest" else {

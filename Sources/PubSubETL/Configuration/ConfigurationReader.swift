@@ -37,6 +37,7 @@ final class ConfigurationReader {
     let repair = reader.object("repair").map(self.repair)
     reader.finish()
     self.checkTopics(reader, source?.topics ?? [], sinks: sinks)
+    self.checkReads(reader, source, sinks: sinks)
     guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,

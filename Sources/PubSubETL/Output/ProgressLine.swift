@@ -7,9 +7,20 @@ struct ProgressSnapshot: Sendable, Equatable {
   var files: Int = 0
   /// Newest commit time seen, in milliseconds since 1970; nil before the first change event.
   var newestCommit: Int64?
+  /// Records read over REST and Bulk, beside the events; nil when none are.
+  var records: Records?
   /// What is being waited for before anything can come.
   var activity: String?
   var failure: Failure?
+
+  /// Of all objects whose records are being read.
+  struct Records: Sendable, Equatable {
+    var count: Int
+    /// Nil before it is known of every object.
+    var total: Int?
+    /// Until all have been read, at the rate so far; nil before there is one.
+    var timeLeft: Duration?
+  }
 
   /// An attempt to reach a service or database that failed and will be repeated.
   struct Failure: Sendable, Equatable {
@@ -56,9 +67,21 @@ struct ProgressLine {
     if let newest = snapshot.newestCommit {
       parts.append("newest change \(Self.age(milliseconds: max(0, wallTime - newest))) ago")
     }
-    parts.append(Self.size(snapshot.bytes))
-    parts.append(Phrase.count(snapshot.files, "file"))
+    if let records = snapshot.records {
+      parts.append(Self.text(records))
+    } else {
+      parts.append(Self.size(snapshot.bytes))
+      parts.append(Phrase.count(snapshot.files, "file"))
+    }
     return String(parts.joined(separator: "  ").prefix(width))
+  }
+
+  /// `12,000 of 200,000 records, 2 min left`
+  private static func text(_ records: ProgressSnapshot.Records) -> String {
+    let count = Self.grouped(Int64(records.count))
+    guard let total = records.total else { return "\(count) records read" }
+    let left = records.timeLeft.map { ", \(Phrase.duration($0)) left" } ?? ""
+    return "\(count) of \(Self.grouped(Int64(total))) records\(left)"
   }
 
   /// `cannot connect to …: Connection refused; attempt 4, next in 8 s`: of a message that is too long

@@ -17,6 +17,8 @@ final class RunLog {
   private var notices = RetryNotices()
   private var snapshot = ProgressSnapshot()
   private var nextAttempt: ContinuousClock.Instant?
+  /// When records began to come, and how many there were.
+  private var readsBegan: (ContinuousClock.Instant, Int)?
   private var isConnected = false
   /// From where topics are about to be read, until they are.
   private var starts: [String: (start: StartPoint, epoch: Int)] = [:]
@@ -174,6 +176,26 @@ final class RunLog {
     self.snapshot.bytes = Int64(sinks.reduce(0) { $0 + $1.output.byteCount })
     self.snapshot.files = sinks.reduce(0) { $0 + $1.output.fileCount }
     self.snapshot.newestCommit = statistics.newestCommit
+    self.snapshot.records = self.records(statistics.reads)
+  }
+
+  private func records(_ reads: RunStatistics.Reads) -> ProgressSnapshot.Records? {
+    let passes = reads.passes.values
+    guard passes.contains(where: { $0.state != .complete }) else { return nil }
+    var records = ProgressSnapshot.Records(count: passes.reduce(0) { $0 + $1.rowCount })
+    let totals = passes.compactMap { $0.state == .complete ? $0.rowCount : $0.total }
+    guard totals.count == passes.count else { return records }
+    let total = totals.reduce(0, +)
+    records.total = total
+    let began = self.readsBegan ?? (self.clock.now, reads.rows)
+    self.readsBegan = began
+    let elapsed = self.clock.now - began.0
+    let count = reads.rows - began.1
+    if count > 0, elapsed >= .seconds(2) {
+      let left = elapsed * (Double(max(0, total - records.count)) / Double(count))
+      records.timeLeft = .seconds(left.components.seconds)
+    }
+    return records
   }
 
   private func summarize(_ statistics: RunStatistics) {

@@ -115,7 +115,7 @@ private struct Wanted {
       self.anew.insert(sink)
     } else if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
       self.initial.insert(sink)
-    } else if repairs, try keeper.needsPass(over: self.entity, topic: self.topic) {
+    } else if repairs, try store.needsPass(over: self.entity, topic: self.topic) {
       self.anew.insert(sink)
     }
     guard repairs else { return }

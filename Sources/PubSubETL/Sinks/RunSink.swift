@@ -97,10 +97,6 @@ protocol PositionKeepingSink {
   /// Its first run was to read all records.
   var beganWithReads: Bool { get }
 
-  /// Whether all records of an object have to be read again, since events are missing or an event
-  /// said that any of them may have changed.
-  func needsPass(over entity: String, topic: String) throws -> Bool
-
   /// What the checkpoint holds of the sink.
   var checkpointState: SinkState { get }
 

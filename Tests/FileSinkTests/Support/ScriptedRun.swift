@@ -41,6 +41,7 @@ struct ScriptedRun {
       var document = CheckpointDocument(pipeline: "opps", org: "00D000000000001")
       var position = TopicPosition(beginningEpoch: 1)
       position.nextOrdinal = Int64(next)
+      position.resume = ReplayID([UInt8(truncatingIfNeeded: next)])
       document.topics["topic"] = position
       document.sinks["files"] = SinkState(try sink.flush(finish: finish))
       document.deadLetters = SinkState(try dead.flush(finish: finish))

@@ -306,6 +306,8 @@ class Comparison:
         metadata = model.HISTORY if kind == "history" else model.CURRENT
         last = "_loaded_at" if kind == "history" else "_updated_at"
         expected = {**metadata, last: "timestamp with time zone", **known.columns}
+        if not entity.endswith("__e"):
+            self.check_reads(table, expected)
         for name in list(expected) + [name for name in found if name not in expected]:
             if expected.get(name) != found.get(name):
                 self.problem(
@@ -319,6 +321,15 @@ class Comparison:
         ends = {"current": ["(id)"], "history": ["(_record_id, _event_id)", "(_event_id)"]}[kind]
         if not any(index.endswith(end) for index in indexes for end in ends):
             self.problem("%s: no index %s" % (table, " or ".join(ends)))
+
+    def check_reads(self, table, expected):
+        """Events alone have come: nothing was read."""
+        expected.update(_system_modstamp="timestamp with time zone", _read_at="timestamp with time zone")
+        place = "%s.%s" % (model.quote(self.arguments.schema), model.quote(table))
+        condition = "_system_modstamp IS NOT NULL OR _read_at IS NOT NULL"
+        [[count]] = self.query("SELECT count(*) FROM %s WHERE %s" % (place, condition))
+        if count != "0":
+            self.problem("%s: %s rows of records that were read" % (table, count))
 
     def check_history(self, table, entity, seen):
         count = 0

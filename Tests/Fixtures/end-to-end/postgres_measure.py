@@ -136,7 +136,8 @@ class Copy:
         names = postgres.query(
             url,
             "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '%s'::regclass"
-            " AND attnum > 0 AND NOT attisdropped AND attname <> '_loaded_at' ORDER BY attnum" % self.table,
+            " AND attnum > 0 AND NOT attisdropped AND attname NOT IN"
+            " ('_loaded_at', '_system_modstamp', '_read_at') ORDER BY attnum" % self.table,
         )
         self.column_count = len(names)
         self.columns = ", ".join(name for [name] in names)

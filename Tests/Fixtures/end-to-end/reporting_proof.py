@@ -25,7 +25,7 @@ MONDAY = "date_trunc('week', now() AT TIME ZONE 'Europe/Berlin') AT TIME ZONE 'E
 DIFFERENCE = """
 SELECT count(*), count(*) FILTER (WHERE
   (r.stagename, r.amount, r.isclosed) IS DISTINCT FROM (o.stagename, o.amount, o.isclosed)
-  OR (coalesce(r.life, '') IN ('DELETE', 'GAP_DELETE')) <> (o._deleted_at IS NOT NULL)
+  OR (coalesce(r.life, '') IN ('DELETE', 'GAP_DELETE', 'SNAPSHOT_DELETE')) <> (o._deleted_at IS NOT NULL)
   OR r.id IS NULL OR o.id IS NULL)
 FROM records AS r FULL JOIN salesforce.opportunity AS o ON o.id = r.id
 """
@@ -42,7 +42,7 @@ def main():
         statements = re.findall(r"^```sql\n(.*?)^```", file.read(), re.M | re.S)
     with harness.Simulator(
         arguments.programs, arguments.work, "--events", str(arguments.events), "--seed",
-        str(arguments.seed), "--gaps", "0.02",
+        str(arguments.seed), "--gaps", "0.02", "--existing", "300",
     ) as simulator, postgres.Cluster() as cluster:
         url = cluster.make_database("warehouse")
         postgres.query(url, statements[0])
@@ -51,7 +51,8 @@ def main():
         environment["DATABASE_URL"] = cluster.url("warehouse", user="etl")
         environment["PUBSUB_ETL_ROOT"] = os.path.abspath(arguments.work) + "/pipelines"
         command = [arguments.programs + "/pubsub-etl", "run", ROOT + "/pipelines/opps-postgres.json"]
-        subprocess.run(command + ["--set", "run.quiet=1s"], env=environment, check=True)
+        command += ["--set", "run.quiet=1s", "--set", "source.snapshot.visibility_wait=1s"]
+        subprocess.run(command, env=environment, check=True)
         reader = cluster.url("warehouse", user="anna")
         queries = [statement for statement in statements[1:] if not statement.startswith("CREATE")]
         counts = [len(postgres.query(reader, statement)) for statement in queries]

@@ -5,7 +5,7 @@
         [--delete mark|remove] [--start earliest|latest|any] [--kills N] [--server-kills N]
         [--commit-events N] [--visibility-wait TIME] [--visibility-delay MS] [--bulk-queue-time MS]
         [--bulk-rate ROWS_PER_S] [--unshared SHARE] [--hidden-field OBJECT.FIELD ...] [--fault JSON ...]
-        [--repair] [--later] [--simulator-options "--diffs 0.1"]
+        [--repair] [--later] [--follow] [--simulator-options "--diffs 0.1"]
         [--measure]
 
 Each run has a seed, a simulator whose objects have records from before the first event, and a PostgreSQL server.
@@ -28,6 +28,7 @@ compared with the simulator's state file by compare_state.py, record by record a
   right, and nothing else may be there.
 - --repair: with gap, overflow and wildcard events, and lost differences, after which records are read again.
 - --later: records are not read until the command `snapshot` does it, into tables that events have filled.
+- --follow: with --repair, one run that follows repairs everything.
 - --simulator-options: others of the simulator; without it there are no gap, overflow and wildcard events, after
   which a copy is not complete until it is repaired.
 - --measure: instead, rows per second of the snapshot alone against `psql \\copy`; see snapshot_measure.py.
@@ -42,6 +43,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import shutil
 import ssl
 import subprocess
@@ -68,6 +70,8 @@ BEFORE = 0.25
 QUIET = "--gaps 0 --overflows 0 --wildcards 0"
 # Runs by which everything is right again: events, all records of what overflowed, single records.
 REPAIRS = 4
+# Seconds of a run that follows: it looks once a minute.
+FOLLOWED = 200
 # Seconds that the simulator's jobs take.
 JOB_TIME = 2
 LIMIT = 600
@@ -117,6 +121,7 @@ def parse():
     parser.add_argument("--simulator-options", default=QUIET)
     parser.add_argument("--repair", action="store_true")
     parser.add_argument("--later", action="store_true")
+    parser.add_argument("--follow", action="store_true")
     parser.add_argument("--measure", action="store_true")
     arguments = parser.parse_args()
     if arguments.repair and arguments.simulator_options == QUIET:
@@ -241,7 +246,9 @@ class Copy:
         while not self.is_published():
             self.run(self.allowed())
         self.calm_simulator()
-        for _ in range(REPAIRS if self.arguments.repair else 0):
+        if self.arguments.follow:
+            self.follow()
+        for _ in range(REPAIRS if self.arguments.repair and not self.arguments.follow else 0):
             self.run((0,))
             time.sleep(1.5)
         if self.arguments.later:
@@ -275,9 +282,9 @@ class Copy:
     def allowed(self):
         return postgres_proof.DISTURBED if self.arguments.fault else (0,)
 
-    def spawn(self, takes_over=False):
+    def spawn(self, *options, takes_over=False):
         command = [self.arguments.programs + "/pubsub-etl", self.command, self.pipeline_file]
-        command += ["--report", self.work + "/report.json"]
+        command += ["--report", self.work + "/report.json", *options]
         if takes_over or self.counts.get("kill") or self.counts.get("server_kill"):
             # The lease of a run that has lost its life or its server may not have expired.
             command.append("--take-over")
@@ -306,6 +313,15 @@ class Copy:
         if code == 0 and self.is_clean and self.said():
             self.fail("a successful run has said something")
         self.count("last_run" if is_last else "runs")
+
+    def follow(self):
+        """One run that goes on until it has looked twice for what is to be read again."""
+        process = self.spawn("--follow")
+        time.sleep(FOLLOWED)
+        process.send_signal(signal.SIGINT)
+        code = self.wait(process)
+        if code != 0:
+            self.fail("exit code %d" % code)
 
     def disturb_all(self):
         for _ in range(10 + 6 * len(self.disturbances)):

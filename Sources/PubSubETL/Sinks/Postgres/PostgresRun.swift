@@ -87,10 +87,6 @@ extension PostgresRun: PositionKeepingSink {
   var takesReads: Bool { self.sink.takesReads }
   var beganWithReads: Bool { self.sink.beganWithReads }
 
-  func needsPass(over entity: String, topic: String) throws -> Bool {
-    try self.sink.needsPass(over: entity, topic: topic)
-  }
-
   var checkpointState: SinkState { SinkDatabases.documentState(schema: self.settings.sink.schema) }
 
   var durable: any Store { self.sink }
