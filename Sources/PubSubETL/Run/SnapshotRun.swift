@@ -62,9 +62,7 @@ struct SnapshotRun {
       }
     }
     guard !objects.isEmpty else { return nil }
-    let client = RESTClient(
-      http: HTTPClient(OrgCredentials.httpConfiguration(source.org)),
-      sessions: RESTSessions(provider: credentials.provider))
+    let client = Self.client(source.org, credentials)
     var options = SnapshotReader.Options()
     options.concurrency = source.snapshot.concurrency
     options.maxRetries = follows ? nil : 8
@@ -77,6 +75,39 @@ struct SnapshotRun {
 }
 
 extension SnapshotRun {
+  static func client(_ org: OrgConfiguration, _ credentials: OrgCredentials) -> RESTClient {
+    RESTClient(
+      http: HTTPClient(OrgCredentials.httpConfiguration(org)),
+      sessions: RESTSessions(provider: credentials.provider))
+  }
+
+  /// What the run-as user can read of each object: a line each, for `check`. Two calls an object.
+  static func check(
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
+  ) async throws -> [String] {
+    guard configuration.source.snapshot.mode != .never,
+      configuration.sinks.contains(where: \.keepsPosition)
+    else { return [] }
+    let client = Self.client(configuration.source.org, credentials)
+    var lines: [String] = []
+    for (entity, _) in configuration.source.snapshotObjects {
+      do {
+        let object = try await client.describe(entity)
+        let count = try await client.count(entity)
+        lines.append(
+          "records: \(entity), \(Phrase.count(count, "record")) and "
+            + "\(Phrase.count(object.fields.count, "field")) can be read")
+      } catch let error as RESTError {
+        let code: ExitCode = error.disposition == .retry ? .unavailable : .refused
+        throw RunFailure(
+          code, reason: "snapshot_\(error.disposition.rawValue)",
+          "the records of \(entity) cannot be read: \(error.message). To export changes only, set "
+            + "\"snapshot\": {\"mode\": \"never\"} in source")
+      }
+    }
+    return lines
+  }
+
   /// Some sink was there before records could be read into it, and none was.
   private static func isUpgrade(_ sinks: [any RunSink]) -> Bool {
     sinks.contains { sink in
