@@ -103,7 +103,7 @@ extension TableCatalog {
       let views = ReportingViews(schema: configuration.schema, columns: configuration.columns)
       plan.statements += try views.plan(
         plan.tables.filter { $0.kind == .current }, hasBookkeeping: hasTables,
-        over: connection)
+        makesReads: configuration.reads != nil, over: connection)
       return plan
     }
   }

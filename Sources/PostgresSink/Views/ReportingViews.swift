@@ -96,9 +96,11 @@ package struct ReportingViews {
   /// - Parameters:
   ///   - tables: current tables as they are going to be.
   ///   - hasBookkeeping: false while the sink's own tables are not there.
+  ///   - makesReads: the plan makes the tables that reading records needs.
   /// - Returns: without semicolons; empty when every view fits.
   package func plan(
-    _ tables: [TableDefinition], hasBookkeeping: Bool, over connection: PostgresConnection
+    _ tables: [TableDefinition], hasBookkeeping: Bool, makesReads: Bool = false,
+    over connection: PostgresConnection
   ) throws(PostgresError) -> [String] {
     var statements: [String] = []
     for table in tables {
@@ -119,10 +121,9 @@ package struct ReportingViews {
     let fit = try self.freshnessFit(over: connection)
     if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
     if fit != .same || before != after {
+      let hasReads = try makesReads ? true : self.hasReads(over: connection)
       statements.append(
-        self.create(
-          Self.freshnessName,
-          self.freshness(after, hasReads: try self.hasReads(over: connection))))
+        self.create(Self.freshnessName, self.freshness(after, hasReads: hasReads)))
     }
     return statements
   }
@@ -161,8 +162,8 @@ package struct ReportingViews {
       // By the index of such rows, which are few.
       return """
         SELECT \(SQLIdentifier.literal(name))::text, count(*) FILTER (WHERE _stale), \
-        count(*) FILTER (WHERE _partial), \
-        count(*) FROM \(table) WHERE \(RepairList.condition)
+        count(*) FILTER (WHERE _partial), count(*) FILTER (WHERE _stale \
+        OR _stale_fields IS NOT NULL OR _deleted_at IS NULL) FROM \(table) WHERE \(RepairList.condition)
         """
     }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
