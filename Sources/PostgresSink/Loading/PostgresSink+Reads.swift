@@ -171,6 +171,7 @@ extension PostgresSink {
       } else {
         try self.loadReadsCarefully(rows, all)
       }
+      self.note(newestStamp: rows.loader.newestStamp, of: rows.entity)
     }
     try self.storePasses()
     for (entity, records) in self.sealedUnseen {
@@ -178,6 +179,15 @@ extension PostgresSink {
       try self.pending.first { $0.entity == entity && $0.tables.current != nil }?.loader.noteUnseen(
         records, epoch: place.epoch, ordinal: place.ordinal, over: self.connection)
     }
+  }
+
+  /// Rows of the object from any topic, in any layout, may begin with such a read from now on. (If the
+  /// transaction fails, they are asked in vain.)
+  private func note(newestStamp: Int64?, of entity: String) {
+    guard let newestStamp else { return }
+    let newest = max(self.passes[entity]?.newestStamp ?? newestStamp, newestStamp)
+    self.passes[entity, default: .init()].newestStamp = newest
+    for rows in self.pending where rows.entity == entity { rows.loader.newestStamp = newest }
   }
 
   /// Halves what is refused until the refused rows stand alone.

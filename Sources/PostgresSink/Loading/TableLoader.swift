@@ -19,8 +19,8 @@ package final class TableLoader {
   private var gapFold: RecordFold
   /// For records that were read.
   var readFold: RecordFold
-  /// The newest `SystemModstamp` that rows of the current table may have, milliseconds since 1970; nil
-  /// when none was ever read.
+  /// The newest `SystemModstamp` that rows of the current table may have, milliseconds since 1970, or a
+  /// later one; nil when none was ever read.
   package var newestStamp: Int64?
 
   /// - Parameters:

@@ -65,7 +65,7 @@ extension CurrentTable {
       let values =
         ["d.id"] + Self.copied.map { "d.\($0)" } + [
           "d._deleted_at", Self.has(.staleSet),
-          "NOT \(Self.has(.replacement)) OR \(Self.has(.partial))", "d._stale_added",
+          Self.isPartial, "d._stale_added",
         ] + readColumns.map { "d.\($0)" } + data.map { "d.\($0)" }
       let isMissing = "NOT EXISTS (SELECT FROM \(name) AS t WHERE t.id = d.id)"
       let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
@@ -158,7 +158,8 @@ extension CurrentTable {
         "SELECT id, \(stamp), _partial FROM \(name) WHERE \(among) AND _system_modstamp IS NOT NULL"
       self.applyRebuilt = Self.rebuilt(
         table, columns: columns, values: values,
-        updates: values.dropLast(data.count) + patched, removesDeleted: removesDeleted)
+        updates: values.dropLast(data.count).map { $0 == Self.isPartial ? Self.staysPartial : $0 }
+          + patched, removesDeleted: removesDeleted)
     }
 
     private static func rebuilt(
@@ -223,8 +224,16 @@ extension CurrentTable {
         """
     }
 
-    /// A row keeps it when events are applied.
-    private static let readAt = "coalesce(d._read_at, t._read_at)"
+    /// A row keeps it when events are applied, but for full images, which hold nothing that was read.
+    private static let readAt =
+      "CASE WHEN \(Self.has(.replacement)) THEN d._read_at ELSE coalesce(d._read_at, t._read_at) END"
+
+    private static let isPartial = "NOT \(Self.has(.replacement)) OR \(Self.has(.partial))"
+    /// The same where a row is there: what was not known of a stale row, a partial read may leave out.
+    private static let staysPartial = """
+      CASE WHEN \(Self.has(.keepsUnread)) THEN t._partial OR t._stale OR t._stale_fields IS NOT NULL \
+      ELSE \(Self.isPartial) END
+      """
 
     private static func has(_ flag: Flags) -> String { "(d._flags & \(flag.rawValue) <> 0)" }
 

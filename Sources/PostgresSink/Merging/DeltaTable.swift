@@ -26,6 +26,8 @@ struct DeltaTable {
     static let revived = Flags(rawValue: 128)
     /// The first event known of the record is not a full image.
     static let beginsUnknown = Flags(rawValue: 256)
+    /// What the replacement leaves out stays, and with it whether it is all known.
+    static let keepsUnread = Flags(rawValue: 512)
   }
 
   /// Columns per mask: the sign is left alone.
@@ -217,6 +219,7 @@ struct DeltaTable {
     if delta.isRemoved { flags.insert(.removed) }
     if delta.isRevived { flags.insert(.revived) }
     if !delta.beginsWithImage { flags.insert(.beginsUnknown) }
+    if delta.keepsUnread { flags.insert(.keepsUnread) }
     return flags
   }
 }

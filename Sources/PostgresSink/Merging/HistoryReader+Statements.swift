@@ -39,7 +39,8 @@ extension HistoryReader {
   }
 
   /// The same with a record's newest read, which comes before its events: these say whether the read
-  /// contains them, by the rules of `ReadMerge`.
+  /// contains them, by the rules of `ReadMerge`. Where the user could not read every field, the newest
+  /// read of all comes before it; events that this one contains are left out.
   static func selectMerged(
     _ history: TableDefinition, fixed: [String], data: [String], visibilityWait: Int64
   ) -> String {
@@ -59,21 +60,29 @@ extension HistoryReader {
       SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \
-      reads AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
-      ORDER BY _system_modstamp DESC, _read_at DESC, _change_type) AS place, \
-      row_number() OVER (PARTITION BY _record_id COLLATE "C", _change_type \
-      ORDER BY _system_modstamp DESC, _read_at DESC) AS place_of_type \
+      placed AS (SELECT *, _changed_fields IS NULL AS is_whole, \
+      row_number() OVER (PARTITION BY _record_id COLLATE "C" \(Self.newestFirst)) AS place, \
+      row_number() OVER (PARTITION BY _record_id COLLATE "C", _changed_fields IS NULL \
+      \(Self.newestFirst)) AS place_alike \
       FROM \(history.qualifiedName) WHERE _record_id = ANY($1::text[]) AND _kind = 'snapshot'), \
-      first AS (SELECT e._record_id, greatest(coalesce(max(e.n) FILTER (WHERE \(isGap) \
-      AND \(contains) OR \(isVisible)), 0) + 1, coalesce(min(e.n) FILTER (WHERE (\(contains)) IS NOT TRUE), \
-      max(e.n) + 1)) AS n FROM e JOIN reads AS r ON r._record_id = e._record_id AND r.place = 1 \
-      GROUP BY e._record_id) \
+      reads AS (SELECT * FROM placed WHERE place_alike = 1 AND (place = 1 OR is_whole)), \
+      starts AS (SELECT e._record_id, r.is_whole, greatest(coalesce(max(e.n) FILTER (WHERE \
+      \(isGap) AND \(contains) OR \(isVisible)), 0) + 1, coalesce(min(e.n) FILTER (\
+      WHERE (\(contains)) IS NOT TRUE), max(e.n) + 1)) AS n \
+      FROM e JOIN reads AS r ON r._record_id = e._record_id GROUP BY e._record_id, r.is_whole), \
+      first AS (SELECT _record_id, max(n) AS n, max(n) FILTER (WHERE is_whole) AS whole \
+      FROM starts GROUP BY _record_id) \
       SELECT \((fixed + own + data).joined(separator: ", ")) FROM (\
       SELECT \(all), _system_modstamp, _read_at, false AS is_contained, 0 AS part, -place AS n \
-      FROM reads WHERE place_of_type = 1 \
+      FROM reads \
       UNION ALL SELECT \(names), NULL, NULL, coalesce(e.n < f.n, false), 1, e.n \
-      FROM e LEFT JOIN first AS f ON f._record_id = e._record_id) AS m \
+      FROM e LEFT JOIN first AS f ON f._record_id = e._record_id \
+      WHERE f.whole IS NULL OR e.n >= f.whole) AS m \
       ORDER BY _record_id COLLATE "C", part, n
       """
   }
+
+  private static let newestFirst = """
+    ORDER BY _system_modstamp DESC, _read_at DESC, _changed_fields IS NOT NULL, _change_type
+    """
 }

@@ -61,12 +61,7 @@ package struct ReadMerge {
   ///
   /// A stamp that is merely later is not enough: that of another change may be, which came before.
   package static func settles(_ read: Read, _ event: Event) -> Bool {
-    Self.contains(read, event) || Self.isVisible(to: read, event)
-  }
-
-  /// Whether the read was made when every reader could see the event's commit.
-  private static func isVisible(to read: Read, _ event: Event) -> Bool {
-    read.readAt - event.arrivedAt >= Self.visibilityWait
+    Self.contains(read, event) || read.readAt - event.arrivedAt >= Self.visibilityWait
   }
 
   /// The index of the first event to apply on top of the read; the number of events when there is
@@ -76,9 +71,14 @@ package struct ReadMerge {
   /// not applied though their time would allow it. Nor are events that every reader could see when the
   /// read was made: what came between them and the read without an event (a missing range, an overflow,
   /// a text whose difference was lost) stays.
-  package static func firstApplied(_ read: Read, _ events: [Event]) -> Int {
+  package static func firstApplied(
+    _ read: Read, _ events: [Event], visibilityWait: Int64 = Self.visibilityWait
+  ) -> Int {
     let settled =
-      events.lastIndex { $0.isGap && Self.settles(read, $0) || Self.isVisible(to: read, $0) }
+      events.lastIndex {
+        $0.isGap && Self.contains(read, $0)
+          || read.readAt - $0.arrivedAt >= visibilityWait
+      }
       .map { $0 + 1 } ?? 0
     let notContained = events.firstIndex { !Self.contains(read, $0) } ?? events.count
     return max(settled, notContained)

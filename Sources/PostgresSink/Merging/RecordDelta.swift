@@ -30,6 +30,8 @@ package struct RecordDelta {
   package internal(set) var commitTimestamp: Int64?
   /// The record's newest read, if the row begins with it.
   package internal(set) var read: RowBuffer.Read?
+  /// A read of a record whose row is in the table: what it leaves out stays.
+  var keepsUnread = false
   /// An event has been applied on top of the read.
   var hasEventAfterRead = false
   /// Of the last event, in the rows folded; -1 when `detached` holds what was taken from it.

@@ -37,6 +37,15 @@ extension RecordFold {
       if let new { self.cells[index] = self.own(new) }
       return
     }
+    if self.isFromNothing {
+      // There is no table to ask: the value is one that no read and no event told.
+      if diff.isDiff {
+        self.cells[index].isStale = true
+      } else {
+        self.cells[index] = .value(offset: diff.offset, count: diff.count, isOwn: false)
+      }
+      return
+    }
     let entry = Int32(self.pending.count)
     self.pending.append(
       PendingDiff(offset: diff.offset, count: diff.count, next: -1, isParts: !diff.isDiff))

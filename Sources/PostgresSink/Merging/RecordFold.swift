@@ -13,7 +13,7 @@ package struct RecordFold {
   private let removesDeleted: Bool
   /// The rows are all there is of their records, from the first event on; else the table may hold
   /// earlier state.
-  private let isFromNothing: Bool
+  let isFromNothing: Bool
   private let metadata: MetadataFields
 
   package internal(set) var deltas: [RecordDelta] = []
@@ -133,26 +133,15 @@ package struct RecordFold {
     _ row: RowBuffer.Row, _ index: Int, to delta: Int, isNew: Bool, _ buffer: RowBuffer
   ) -> Bool {
     if row.isContained {
-      self.fillUnread(delta, row, buffer)
+      self.applyContained(row, to: delta, buffer)
       return true
     }
     switch row.change {
     case .read:
-      self.replace(delta, isPartial: row.read?.isWhole == false)
-      self.deltas[delta].stale = .cleared
+      self.beginRead(delta, row, isNew: isNew, buffer)
       self.deltas[delta].undelete()
-      self.deltas[delta].beginsWithImage = true
-      self.beginRead(delta, row, buffer)
     case .readDeletion:
-      // What the record was stays in its row.
-      if row.cells.isEmpty {
-        self.deltas[delta].read = row.read
-      } else {
-        self.replace(delta, isPartial: row.read?.isWhole == false)
-        self.deltas[delta].beginsWithImage = true
-        self.beginRead(delta, row, buffer)
-      }
-      self.deltas[delta].stale = .cleared
+      self.beginRead(delta, row, isNew: isNew, buffer)
       self.deltas[delta].delete(at: row.read?.stamp)
       self.deltas[delta].isRemoved = self.removesDeleted
       self.deltas[delta].isRevived = false
@@ -193,29 +182,6 @@ package struct RecordFold {
     return true
   }
 
-  private mutating func beginRead(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
-    self.setCells(delta, row, buffer)
-    self.deltas[delta].read = row.read
-    guard row.read?.isWhole == false else { return }
-    let start = delta * self.columnCount
-    for cell in buffer.cells[row.cells] { self.cells[start + Int(cell.column)].isRead = true }
-    // What it leaves out stays as the table has it.
-    for index in start..<start + self.columnCount where !self.cells[index].isRead {
-      self.cells[index] = .kept
-    }
-  }
-
-  /// Of an event that the newest read has already, what the read left out counts.
-  private mutating func fillUnread(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
-    guard self.deltas[delta].read?.isWhole == false, row.change != .read else { return }
-    for cell in buffer.cells[row.cells] where !cell.isDiff {
-      let target = delta * self.columnCount + Int(cell.column)
-      guard !self.cells[target].isRead else { continue }
-      self.cells[target] =
-        cell.isNull ? .null : .value(offset: cell.offset, count: cell.count, isOwn: false)
-    }
-  }
-
   /// The deltas have to be in the table before more can be folded. Rows that are folded from
   /// nothing have no other place to be.
   var isFull: Bool {
@@ -224,20 +190,26 @@ package struct RecordFold {
       || self.cells.count * MemoryLayout<DeltaCell>.stride >= Self.maxCellByteCount
   }
 
-  private mutating func replace(_ delta: Int, isPartial: Bool) {
+  mutating func replace(_ delta: Int, isPartial: Bool) {
     self.deltas[delta].isReplacement = true
     self.deltas[delta].isPartial = isPartial
     self.deltas[delta].isRemoved = false
     self.deltas[delta].isRevived = true
     self.deltas[delta].pendingDiffCount = 0
+    self.deltas[delta].read = nil
     let start = delta * self.columnCount
     for index in start..<start + self.columnCount { self.cells[index] = .null }
   }
 
   /// Takes over what the row has: values and nulls; what is absent stays.
-  private mutating func setCells(_ delta: Int, _ row: RowBuffer.Row, _ buffer: RowBuffer) {
+  ///
+  /// - Parameter keepsRead: what the record's newest read has stays, too.
+  mutating func setCells(
+    _ delta: Int, _ row: RowBuffer.Row, keepsRead: Bool = false, _ buffer: RowBuffer
+  ) {
     for cell in buffer.cells[row.cells] {
       let target = delta * self.columnCount + Int(cell.column)
+      if keepsRead && self.cells[target].isRead { continue }
       if !cell.isNull && (cell.isDiff || self.holdsParts(cell, buffer)) {
         self.patch(delta, target, with: cell, buffer)
         continue

@@ -12,6 +12,9 @@ struct ReferenceFold {
     var isPartial = true
     var staleFields: Set<String> = []
     var last: SampleEvent?
+    /// Seconds since 1970: of the read that the row begins with, and when it was read last.
+    var stamp: Int64?
+    var readAt: Int64?
   }
 
   var removesDeleted = false
@@ -49,7 +52,64 @@ struct ReferenceFold {
     case .overflow, .wildcard, .event, .read, .readDeletion: return
     }
     row.last = event
+    row.stamp = nil
     self.rows[id] = row
+  }
+
+  /// A record's state, made anew of everything known of it: the newest read, what the newest read of all
+  /// fields and the events say of the fields that this one lacks, and the events since.
+  mutating func merge(
+    _ id: String, events: [(event: SampleEvent, arrivedAt: Int64)], reads: [SampleRead],
+    visibilityWait: Int64
+  ) {
+    func first(_ read: SampleRead) -> Int {
+      ReadMerge.firstApplied(
+        ReadMerge.Read(stamp: read.stamp * 1000, readAt: read.readAt * 1000),
+        events.map {
+          ReadMerge.Event(
+            commit: $0.event.time * 1000, arrivedAt: $0.arrivedAt * 1000,
+            isGap: ![.create, .update, .delete, .undelete].contains($0.event.change))
+        }, visibilityWait: visibilityWait * 1000)
+    }
+    self.rows[id] = nil
+    self.tombstones[id] = nil
+    let sorted = reads.sorted { ($0.stamp, $0.readAt) < ($1.stamp, $1.readAt) }
+    guard let newest = sorted.last else {
+      for (event, _) in events { self.apply(event) }
+      return
+    }
+    var row = Row()
+    var next = 0
+    if let whole = sorted.last(where: \.isWhole) {
+      row.values = whole.values
+      row.isPartial = false
+      next = first(whole)
+    }
+    let applied = max(next, first(newest))
+    for (event, _) in events[next..<applied] {
+      switch event.change {
+      case .create, .undelete:
+        row = Row()
+        row.isPartial = false
+        self.set(event, &row)
+      case .update: self.set(event, &row)
+      case .gapCreate, .gapUpdate, .gapUndelete, .unknown: row.isPartial = true
+      default: break
+      }
+    }
+    for (name, value) in newest.values { row.values[name] = value }
+    row.staleFields.subtract(newest.values.keys)
+    if newest.isWhole { (row.isPartial, row.staleFields) = (false, []) }
+    row.last = newest.event
+    row.stamp = newest.stamp
+    row.readAt = newest.readAt
+    if newest.isDeletion { row.deletedAt = newest.stamp }
+    if newest.isDeletion && self.removesDeleted {
+      self.tombstones[id] = newest.event
+    } else {
+      self.rows[id] = row
+    }
+    for (event, _) in events[applied...] { self.apply(event) }
   }
 
   private func set(_ event: SampleEvent, _ row: inout Row) {
@@ -75,12 +135,21 @@ struct ReferenceFold {
       guard let row = self.rows[id], let last = row.last else { return nil }
       let stale = columns.map(\.name).filter { row.staleFields.contains($0) }
       let fixed = [
-        id, "\(last.epoch)", "\(last.ordinal)", last.eventID, last.changeType, last.user,
-        "\(last.time)", row.deletedAt.map(String.init) ?? "-", row.isStale ? "t" : "f",
+        id, "\(last.epoch)", "\(last.ordinal)", last.eventID, last.changeType,
+        last.isRead ? "-" : last.user, last.isRead ? "-" : "\(last.time)",
+        row.deletedAt.map(String.init) ?? "-", row.isStale ? "t" : "f",
         row.isPartial ? "t" : "f", stale.isEmpty ? "-" : "{\(stale.joined(separator: ","))}",
       ]
       return (fixed + columns.map { Self.shown(row.values[$0.name] ?? .null) })
         .joined(separator: "|")
+    }
+  }
+
+  /// As `SampleTables.reads` shows them.
+  func shownReads() -> [String] {
+    self.rows.keys.sorted().compactMap { id in
+      guard let row = self.rows[id] else { return nil }
+      return "\(id)|\(row.stamp.map(String.init) ?? "-")|\(row.readAt.map(String.init) ?? "-")"
     }
   }
 

@@ -21,7 +21,11 @@ struct SampleEvent: Sendable {
   /// By column name.
   var values: [String: Value] = [:]
 
-  var eventID: String { "event-\(self.epoch)-\(self.ordinal)" }
+  var isRead: Bool { self.change == .read || self.change == .readDeletion }
+  var eventID: String {
+    self.isRead
+      ? "snapshot:1:\(self.recordID):\(self.time)" : "event-\(self.epoch)-\(self.ordinal)"
+  }
   var user: String { "user-\(self.ordinal % 3)" }
 
   var changeType: String {
@@ -36,7 +40,9 @@ struct SampleEvent: Sendable {
     case .gapUndelete: "GAP_UNDELETE"
     case .overflow: "GAP_OVERFLOW"
     case .unknown: "SNAPSHOT"
-    case .event, .read, .readDeletion: ""
+    case .read: "SNAPSHOT"
+    case .readDeletion: "SNAPSHOT_DELETE"
+    case .event: ""
     }
   }
 
@@ -96,7 +102,7 @@ extension RowBuffer {
         metadata: metadata, metadataFieldCount: fields.count, cells: firstCell..<self.cells.count))
   }
 
-  private static func binary(_ value: SampleEvent.Value) -> [UInt8] {
+  static func binary(_ value: SampleEvent.Value) -> [UInt8] {
     switch value {
     case .null: []
     case .text(let text), .diff(let text): Array(text.utf8)
@@ -106,11 +112,11 @@ extension RowBuffer {
     }
   }
 
-  private static func integer(_ value: some FixedWidthInteger) -> [UInt8] {
+  static func integer(_ value: some FixedWidthInteger) -> [UInt8] {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
   }
 
-  private static func texts(_ texts: [String]) -> [UInt8] {
+  static func texts(_ texts: [String]) -> [UInt8] {
     guard !texts.isEmpty else { return [0, 0, 25].flatMap { Self.integer($0 as Int32) } }
     return [1, 0, 25, Int32(texts.count), 1].flatMap { Self.integer($0) }
       + texts.flatMap { Self.integer(Int32($0.utf8.count)) + Array($0.utf8) }

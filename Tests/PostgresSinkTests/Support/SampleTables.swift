@@ -18,8 +18,10 @@ struct SampleTables {
     TableColumn(name: "amount \"net\"", type: .doublePrecision, path: "Amount"),
   ]
 
-  /// - Parameter width: number of columns; those beyond the sample's own are text.
-  init(width: Int = 5) async throws {
+  /// - Parameters:
+  ///   - width: number of columns; those beyond the sample's own are text.
+  ///   - takesReads: with the columns of records that were read.
+  init(width: Int = 5, takesReads: Bool = false) async throws {
     let cluster = try await PostgresCluster.shared
     self.database = try cluster.makeDatabase()
     self.connection = try PostgresConnection(
@@ -33,6 +35,8 @@ struct SampleTables {
       dataColumns: columns)
     self.current = TableDefinition(
       kind: .current, entity: "Thing", schema: Self.schema, name: "thing", dataColumns: columns)
+    self.history.hasReadColumns = takesReads
+    self.current.hasReadColumns = takesReads
     let configuration = PostgresSinkConfiguration(
       connection: PostgresConnectionConfiguration(url: cluster.url(database: self.database)),
       schema: Self.schema)
@@ -46,7 +50,9 @@ struct SampleTables {
 
   private static func create(_ table: TableDefinition) -> String {
     let columns =
-      TableDefinition.fixedColumns(table.kind).map { "\($0.name) \($0.sqlType) \($0.constraint)" }
+      (table.hasReadColumns
+      ? TableDefinition.allFixedColumns(table.kind) : TableDefinition.fixedColumns(table.kind))
+      .map { "\($0.name) \($0.sqlType) \($0.constraint)" }
       + table.dataColumns.map { "\($0.quotedName) \($0.type.sqlName)" }
     return "CREATE TABLE \(table.qualifiedName) (\(columns.joined(separator: ", ")))"
   }

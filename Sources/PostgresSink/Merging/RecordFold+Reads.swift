@@ -1,0 +1,56 @@
+// Records that were read. A read that is not whole lacks fields, which the user may not see: of these,
+// everything that came before it counts, the events that it contains included.
+extension RecordFold {
+  mutating func beginRead(_ delta: Int, _ row: RowBuffer.Row, isNew: Bool, _ buffer: RowBuffer) {
+    if row.read?.isWhole == false {
+      self.beginPartialRead(delta, isNew: isNew)
+      let start = delta * self.columnCount
+      for cell in buffer.cells[row.cells] {
+        var value =
+          cell.isNull
+          ? DeltaCell.null : .value(offset: cell.offset, count: cell.count, isOwn: false)
+        value.isRead = true
+        self.cells[start + Int(cell.column)] = value
+      }
+    } else {
+      self.replace(delta, isPartial: false)
+      self.setCells(delta, row, buffer)
+    }
+    self.deltas[delta].stale = .cleared
+    self.deltas[delta].beginsWithImage = true
+    self.deltas[delta].read = row.read
+  }
+
+  private mutating func beginPartialRead(_ delta: Int, isNew: Bool) {
+    self.deltas[delta].isReplacement = true
+    self.deltas[delta].isRemoved = false
+    self.deltas[delta].isRevived = true
+    let columns = delta * self.columnCount..<(delta + 1) * self.columnCount
+    if isNew {
+      self.deltas[delta].isPartial = true
+      self.deltas[delta].keepsUnread = !self.isFromNothing
+      for index in columns { self.cells[index] = .kept }
+    }
+    for index in columns { self.cells[index].isRead = false }
+  }
+
+  /// Takes over, of an event that the newest read contains, what the read left out.
+  mutating func applyContained(_ row: RowBuffer.Row, to delta: Int, _ buffer: RowBuffer) {
+    guard self.deltas[delta].read?.isWhole == false else { return }
+    switch row.change {
+    case .create, .undelete:
+      let start = delta * self.columnCount
+      for index in start..<start + self.columnCount where !self.cells[index].isRead {
+        self.cells[index] = .null
+      }
+      self.deltas[delta].isPartial = false
+      self.setCells(delta, row, keepsRead: true, buffer)
+    case .update:
+      self.setCells(delta, row, keepsRead: true, buffer)
+    case .gapCreate, .gapUpdate, .gapUndelete, .unknown:
+      self.deltas[delta].isPartial = true
+    case .delete, .gapDelete, .overflow, .wildcard, .event, .read, .readDeletion:
+      break
+    }
+  }
+}
