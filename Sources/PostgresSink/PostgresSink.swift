@@ -85,6 +85,9 @@ package final class PostgresSink: Store {
   var unseenPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   let passTable: PassTable
   let missingRanges: MissingRanges
+  let repairCalls: RepairCalls
+  var openRepairCalls = 0
+  private(set) var sealedRepairCalls = 0
   /// By topic, as stored: epochs that began after missing events, and how far the topic was complete.
   var storedHoles: [String: Int64] = [:]
   var storedThrough: [String: Int64] = [:]
@@ -121,6 +124,7 @@ package final class PostgresSink: Store {
     let bookkeeping = Bookkeeping(schema: configuration.schema)
     self.passTable = PassTable(pipeline: pipeline, sink: name, bookkeeping)
     self.missingRanges = MissingRanges(pipeline: pipeline, sink: name, bookkeeping)
+    self.repairCalls = RepairCalls(pipeline: pipeline, sink: name, bookkeeping)
     self.connection = try PostgresConnection(configuration.connection)
   }
 
@@ -429,6 +433,7 @@ package final class PostgresSink: Store {
     self.openPasses.removeAll()
     self.sealedUnseen = self.openUnseen
     self.openUnseen.removeAll()
+    (self.sealedRepairCalls, self.openRepairCalls) = (self.openRepairCalls, 0)
   }
 
   /// The transaction is committed: its rows are needed no more.
@@ -448,6 +453,7 @@ package final class PostgresSink: Store {
     }
     self.sealedPasses.removeAll()
     self.sealedUnseen.removeAll()
+    self.sealedRepairCalls = 0
     self.holesAreNoted()
     self.sealed = nil
     for read in self.refusedReads {

@@ -16,7 +16,9 @@ extension ObjectRead {
     do {
       let (batch, missing) = try await self.found(valid)
       await self.send(
-        .found(object: self.object, store: store, batch, missing: missing + others), weight: 1)
+        .found(
+          object: self.object, store: store, batch, missing: missing + others,
+          calls: self.allowance.takeUntold()), weight: 1)
     } catch {
       let failure = error as? RESTError ?? RESTError(.retry, "\(error)")
       await self.send(
@@ -32,10 +34,8 @@ extension ObjectRead {
       empty.readAt = .now
       return (empty, [])
     }
-    try self.checkAllowance()
     let plan = SnapshotPlan(
       self.layout, try await self.attempting { try await self.client.describe(self.entity) })
-    try self.checkAllowance()
     let readAt = ContinuousClock.now
     let records = try await self.attempting {
       try await self.client.retrieve(self.entity, ids: ids, fields: plan.fields)
@@ -70,7 +70,6 @@ extension ObjectRead {
     while !rest.isEmpty {
       let some = rest.prefix(isLong ? Self.queryCount : Self.queryCount / 2)
       rest = rest.dropFirst(some.count)
-      try self.checkAllowance()
       // Of an object with very many fields, the address has no room for all.
       let fields = (isLong ? Array(plan.fields.prefix(2)) : plan.fields) + ["IsDeleted"]
       let statement = SOQL.select(fields, from: self.entity, where: SOQL.isOneOf(some))
@@ -98,28 +97,14 @@ extension ObjectRead {
     var delay = Duration.seconds(1)
     for _ in 1..<Self.maxAttempts {
       do {
+        try self.allowance.take(usage: self.client.usage)
         return try await body()
       } catch let error as RESTError where error.disposition == .retry {
         try await Task.sleep(for: delay)
         delay *= 2
       }
     }
+    try self.allowance.take(usage: self.client.usage)
     return try await body()
-  }
-
-  /// What has gone wrong in events is no reason to use up what others need.
-  private func checkAllowance() throws(RESTError) {
-    guard let usage = self.client.usage else { return }
-    if Double(usage.used) >= Double(usage.limit) * (1 - self.options.reserve) {
-      throw RESTError(
-        .quota,
-        "\(usage.used) of the org's \(usage.limit) API requests of 24 hours are used; records are "
-          + "not read again until more are left than repair.reserve")
-    }
-    let limit = self.options.maxRepairCalls ?? max(10, usage.limit / 20)
-    if self.client.callCount >= limit {
-      throw RESTError(
-        .quota, "this run has made the \(limit) calls that repair.max_calls allows")
-    }
   }
 }

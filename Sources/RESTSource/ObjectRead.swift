@@ -9,6 +9,7 @@ struct ObjectRead: Sendable {
   let layout: RecordLayout
   let client: RESTClient
   let options: SnapshotReader.Options
+  let allowance: RepairAllowance
   private let signals: SignalQueue<SnapshotDelivery>
   private let wake: @Sendable () -> Void
 
@@ -22,13 +23,15 @@ struct ObjectRead: Sendable {
 
   init(
     object: Int, _ read: ReadObject, client: RESTClient, options: SnapshotReader.Options,
-    signals: SignalQueue<SnapshotDelivery>, wake: @escaping @Sendable () -> Void
+    allowance: RepairAllowance, signals: SignalQueue<SnapshotDelivery>,
+    wake: @escaping @Sendable () -> Void
   ) {
     self.object = object
     self.entity = read.entity
     self.layout = read.layout
     self.client = client
     self.options = options
+    self.allowance = allowance
     self.signals = signals
     self.wake = wake
   }

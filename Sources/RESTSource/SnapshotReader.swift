@@ -15,8 +15,10 @@ public final class SnapshotReader: RecordReader {
     /// Share of the org's daily API requests that has to remain for others when records are asked for
     /// by ID.
     public var reserve = 0.2
-    /// Calls for records by ID that a run makes at most; nil: 5 % of the org's daily API requests.
+    /// Calls for records by ID of a day at most; nil: 5 % of the org's daily API requests.
     public var maxRepairCalls: Int?
+    /// Of them, those that runs before this one have made.
+    public var repairCallsMade = 0
     /// Attempts in a row that may fail; nil is no limit.
     public var maxRetries: Int? = 8
 
@@ -67,6 +69,7 @@ public final class SnapshotReader: RecordReader {
   /// What reads the records; to be run beside the runner and cancelled after it.
   public var background: @Sendable () async -> Void {
     { [begun, objects, client, options, signals, wake] in
+      let allowance = RepairAllowance(options)
       await withDiscardingTaskGroup { group in
         let places = AsyncStream<Void>.makeStream()
         for _ in 0..<max(1, options.concurrency) { places.continuation.yield() }
@@ -75,6 +78,7 @@ public final class SnapshotReader: RecordReader {
           guard await free.next() != nil else { break }
           let read = ObjectRead(
             object: request.object, objects[request.object], client: client, options: options,
+            allowance: allowance,
             signals: signals, wake: wake)
           group.addTask {
             switch request {

@@ -32,8 +32,9 @@ public enum ReadSignal {
   case progress(object: Int, ReadPass)
   /// Records, in rows of the object's layout, and how far the pass has come with them.
   case records(object: Int, RecordBatch, ReadPass)
-  /// Records that were asked for by ID, in rows; the others were not found.
-  case found(object: Int, store: Int, RecordBatch, missing: [String])
+  /// Records that were asked for by ID, in rows; the others were not found. `calls` were made for them,
+  /// and for what failed before.
+  case found(object: Int, store: Int, RecordBatch, missing: [String], calls: Int)
   /// Records could not be asked for by ID. What they wait for can wait for another run.
   case notAsked(object: Int, store: Int, SourceFailure)
   /// A record cannot become a row.

@@ -125,7 +125,8 @@ extension PipelineRunner {
       }
     case .records(let index, let batch, let pass):
       try self.take(batch, pass, of: index, now: now)
-    case .found(let index, let store, let batch, let missing):
+    case .found(let index, let store, let batch, let missing, let calls):
+      self.stores[store].noteRepairCalls(calls)
       try self.take(found: batch, missing: missing, object: index, store: store, now: now)
       return true
     case .notAsked(let index, let store, let failure):
@@ -180,7 +181,7 @@ extension ReadSignal {
   fileprivate var object: Int {
     switch self {
     case .progress(let object, _), .records(let object, _, _), .retrying(let object, _, _),
-      .failed(let object, _), .unreadable(let object, _, _), .found(let object, _, _, _),
+      .failed(let object, _), .unreadable(let object, _, _), .found(let object, _, _, _, _),
       .notAsked(let object, _, _):
       object
     }

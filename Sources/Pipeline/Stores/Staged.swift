@@ -75,6 +75,8 @@ extension Staged: Store where Base: Store {
   public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
     self.base.noteUnseen(records, of: entity, epoch: epoch, ordinal: ordinal)
   }
+  public func repairCallsOfDay() throws -> Int { try self.base.repairCallsOfDay() }
+  public func noteRepairCalls(_ count: Int) { self.base.noteRepairCalls(count) }
   public func seal(isLast: Bool) throws { try self.base.seal(isLast: isLast) }
   public func prepare(_ commit: Commit) throws -> StoreAnswer { try self.base.prepare(commit) }
   public func commit() throws -> StoreAnswer { try self.base.commit() }

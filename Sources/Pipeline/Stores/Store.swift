@@ -54,6 +54,13 @@ public protocol Store: AnyObject {
   /// the open commit.
   func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64)
 
+  /// Calls of the org's API that were made to repair records in the last day, by this run and those
+  /// before.
+  func repairCallsOfDay() throws -> Int
+
+  /// Takes a number of such calls; durable with the open commit.
+  func noteRepairCalls(_ count: Int)
+
   /// Closes the open commit: what is written from now on belongs to the next. Called only when the
   /// one before is complete.
   ///
@@ -105,6 +112,8 @@ extension Store {
     []
   }
   public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {}
+  public func repairCallsOfDay() throws -> Int { 0 }
+  public func noteRepairCalls(_ count: Int) {}
   public func retract() {}
   public func complete() throws {}
   public func renewLease() throws {}

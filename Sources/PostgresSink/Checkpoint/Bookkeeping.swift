@@ -85,6 +85,11 @@ package struct Bookkeeping: Sendable {
         reason text not null, repaired_at timestamptz
         """,
       comment: "Stretches of topics whose events were lost, and when all records were read since"),
+    Table(
+      name: "_etl_repair_calls",
+      columns:
+        "pipeline text, sink text, day date, calls bigint not null, primary key (pipeline, sink)",
+      comment: "API calls made on the last day (UTC) on which records were read again by their IDs"),
   ]
 
   /// What reading records needs and is missing.

@@ -2,6 +2,38 @@ internal import JSON
 internal import Pipeline
 internal import PostgresClient
 
+/// How many calls repairs have made today: `_etl_repair_calls`.
+struct RepairCalls {
+  private let pipeline: String
+  private let sink: String
+  private let table: String
+  private static let today = "(now() AT TIME ZONE 'UTC')::date"
+
+  init(pipeline: String, sink: String, _ bookkeeping: Bookkeeping) {
+    self.pipeline = pipeline
+    self.sink = sink
+    self.table = bookkeeping.qualified("_etl_repair_calls")
+  }
+
+  func ofDay(over connection: PostgresConnection) throws(PostgresError) -> Int {
+    let result = try connection.query(
+      "SELECT calls FROM \(self.table) WHERE pipeline = $1 AND sink = $2 AND day = \(Self.today)",
+      [self.pipeline, self.sink])
+    return result.rowCount == 0 ? 0 : result[0, 0].flatMap { Int($0) } ?? 0
+  }
+
+  /// Adds to them, in the open transaction.
+  func add(_ count: Int, over connection: PostgresConnection) throws(PostgresError) {
+    try connection.query(
+      """
+      INSERT INTO \(self.table) AS c (pipeline, sink, day, calls) \
+      VALUES ($1, $2, \(Self.today), $3) ON CONFLICT (pipeline, sink) DO UPDATE SET \
+      day = excluded.day, \
+      calls = CASE WHEN c.day = excluded.day THEN c.calls ELSE 0 END + excluded.calls
+      """, [self.pipeline, self.sink, "\(count)"])
+  }
+}
+
 /// Stretches of topics whose events were not kept long enough: `_etl_missing_range`. Reading all
 /// records of the objects concerned again repairs the current tables, not the histories.
 struct MissingRanges {

@@ -140,6 +140,13 @@ extension PostgresSink {
     self.unseenPlaces[entity] = (epoch, ordinal)
   }
 
+  package func repairCallsOfDay() throws -> Int {
+    guard self.takesReads else { return 0 }
+    return try self.retrying { try self.repairCalls.ofDay(over: self.connection) }
+  }
+
+  package func noteRepairCalls(_ count: Int) { self.openRepairCalls += count }
+
   func writeReads(_ batch: RecordBatch, _ encoder: CopyEncoder, _ rows: PendingRows) {
     guard let readAt = batch.readAt, let clock = self.clock else { return }
     encoder.readAt = clock.milliseconds(at: readAt)
@@ -227,6 +234,9 @@ extension PostgresSink {
 
   private func storePasses() throws {
     guard let clock = self.clock else { return }
+    if self.sealedRepairCalls > 0 {
+      try self.repairCalls.add(self.sealedRepairCalls, over: self.connection)
+    }
     var stamps: [String: Int64] = [:]
     for rows in self.pending where !rows.sealedReads.rows.isEmpty {
       guard let stamp = rows.loader.newestStamp else { continue }

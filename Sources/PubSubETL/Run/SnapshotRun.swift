@@ -68,6 +68,10 @@ struct SnapshotRun {
     options.maxRetries = follows ? nil : 8
     options.reserve = Double(assembly.configuration.repair.reserve) / 100
     options.maxRepairCalls = assembly.configuration.repair.maxCalls
+    for sink in sinks {
+      guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
+      options.repairCallsMade += try keeper.durable.repairCallsOfDay()
+    }
     return SnapshotRun(
       reader: SnapshotReader(objects, client: client, options: options, wake: wake),
       client: client)

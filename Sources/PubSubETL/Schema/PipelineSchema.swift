@@ -104,7 +104,8 @@ enum PipelineSchema {
         default: .string(defaults.mode.rawValue)),
       .optional(
         "max_calls", .oneOf([.integer(from: 1, through: 1_000_000), .reference("variable")]),
-        "API requests of a run, at most; by default 5 % of the org's daily requests."),
+        "API requests of a day, over all runs, at most; by default 5 % of the org's daily requests."
+      ),
       .optional(
         "reserve", .oneOf([.integer(from: 0, through: 100), .reference("variable")]),
         "Percent of the org's daily API requests that has to be left for others.",

@@ -1,0 +1,61 @@
+internal import EventLoop
+internal import SalesforceREST
+
+/// Calls that a run may make for records by ID: what has gone wrong in events is no reason to use up what
+/// others need. Counted by day, over all runs.
+final class RepairAllowance: Sendable {
+  private struct State {
+    var made: Int
+    var untold = 0
+    var dayEnds: ContinuousClock.Instant
+  }
+
+  private let maxCalls: Int?
+  private let reserve: Double
+  private let state: Lock<State>
+
+  /// Calls of a day when the org's limit is not known: the fewest that any org has are 5,000.
+  private static let fewestCalls = 10
+  private static let day = Duration.seconds(24 * 3600)
+
+  init(_ options: SnapshotReader.Options) {
+    self.maxCalls = options.maxRepairCalls
+    self.reserve = options.reserve
+    self.state = Lock(State(made: options.repairCallsMade, dayEnds: .now + Self.day))
+  }
+
+  /// Counts a call that is about to be made.
+  ///
+  /// - Parameter usage: of the org's API, by the newest answer; nil before the first.
+  /// - Throws: `RESTError` (quota) when it must not be made.
+  func take(
+    usage: RESTClient.Usage?, now: ContinuousClock.Instant = .now
+  ) throws(RESTError) {
+    if let usage, Double(usage.used) >= Double(usage.limit) * (1 - self.reserve) {
+      throw RESTError(
+        .quota,
+        "\(usage.used) of the org's \(usage.limit) API requests of 24 hours are used; records are "
+          + "not read again until more are left than repair.reserve")
+    }
+    let limit = self.maxCalls ?? max(Self.fewestCalls, (usage?.limit ?? 0) / 20)
+    try self.state.withLock { state throws(RESTError) in
+      if now >= state.dayEnds { (state.made, state.dayEnds) = (0, now + Self.day) }
+      guard state.made < limit else {
+        throw RESTError(
+          .quota,
+          "\(state.made) calls were made to read records again today, and repair.max_calls allows "
+            + "\(limit) a day; the next run after midnight UTC goes on, or one with a higher limit")
+      }
+      state.made += 1
+      state.untold += 1
+    }
+  }
+
+  /// Calls that no signal has told of yet.
+  func takeUntold() -> Int {
+    self.state.withLock { state in
+      defer { state.untold = 0 }
+      return state.untold
+    }
+  }
+}
