@@ -28,9 +28,8 @@ struct CommitInFlight<Response: SourceResponse> {
   }
 }
 
-/// A response of which events are still to be taken.
-struct ResponseInHand<Response: SourceResponse> {
-  let response: Response
+/// How far the events of a response have been taken. Not generic: it is met at every event.
+struct PlaceInResponse {
   let topic: Int
   let receivedAt: ContinuousClock.Instant
   var nextEvent = 0

@@ -172,7 +172,8 @@ extension PipelineRunner {
 
   /// Ends the run when its user no longer waits for what a store is waited for.
   func checkPatience(now: Instant) throws {
-    guard let outage = self.inFlight?.outage ?? self.inHand?.outage, let stoppedAt = self.stoppedAt,
+    guard let outage = self.inFlight?.outage ?? self.inHand?.place.outage,
+      let stoppedAt = self.stoppedAt,
       now - stoppedAt >= self.configuration.stopPatience
     else { return }
     switch self.outcome {

@@ -12,17 +12,17 @@ extension PipelineRunner {
     self.beginCommitTimes()
     if self.mayRefuse, response.eventCount > 0 { self.retained.append(response) }
     self.previous.beginResponse()
-    self.inHand = ResponseInHand(response: response, topic: topic, receivedAt: receivedAt)
+    self.inHand = (response, PlaceInResponse(topic: topic, receivedAt: receivedAt))
     try self.takeInHand()
   }
 
   /// Goes on with the response in hand.
   func takeInHand() throws {
-    guard var hand = self.inHand else { return }
+    guard case (let response, var hand)? = self.inHand else { return }
     hand.outage = nil
-    let (response, topic) = (hand.response, hand.topic)
+    let topic = hand.topic
     let repeated = self.statistics.topics[topic].repeated
-    while hand.nextEvent < response.eventCount, try self.takeEvent(of: &hand) {
+    while hand.nextEvent < response.eventCount, try self.takeEvent(of: response, &hand) {
       hand.nextEvent += 1
       hand.recipients = nil
     }
@@ -30,7 +30,7 @@ extension PipelineRunner {
     if more > 0 { self.source.allow(more, topic: topic) }
     try self.writeBatch(topic: topic)
     guard hand.nextEvent == response.eventCount else {
-      self.inHand = hand
+      self.inHand = (response, hand)
       return
     }
     self.inHand = nil
@@ -62,8 +62,10 @@ extension PipelineRunner {
 
   /// - Returns: false when the event has to wait: for the commit in flight, or for the outage that is
   ///   noted.
-  private func takeEvent(of hand: inout ResponseInHand<S.Response>) throws -> Bool {
-    let (response, topic, index) = (hand.response, hand.topic, hand.nextEvent)
+  private func takeEvent(
+    of response: S.Response, _ hand: inout PlaceInResponse
+  ) throws -> Bool {
+    let (topic, index) = (hand.topic, hand.nextEvent)
     let layout: RecordLayout
     var batch: RecordBatch
     let start: (rows: Int, arena: Int)
@@ -119,7 +121,7 @@ extension PipelineRunner {
 
   /// Asks the stores that a batch is for, before its first event is taken.
   private func makeReady(
-    for layout: RecordLayout, of hand: inout ResponseInHand<S.Response>
+    for layout: RecordLayout, of hand: inout PlaceInResponse
   ) throws -> Bool {
     let written = try self.stages.layout(for: layout)
     for (number, store) in self.stores.enumerated()

@@ -19,10 +19,13 @@ public final class PipelineRunner<S: Source> {
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
 
+  // What every event touches is not checked for exclusive access at run time: one task calls, and no
+  // method lends these out while another one changes them.
+
   /// In the order of the source's topics.
-  var topics: [TopicRun]
-  var policy: CommitPolicy
-  public internal(set) var statistics: RunStatistics
+  @exclusivity(unchecked) var topics: [TopicRun]
+  @exclusivity(unchecked) var policy: CommitPolicy
+  @exclusivity(unchecked) public internal(set) var statistics: RunStatistics
   /// Called after every signal and at least once a second.
   public var onProgress: ((RunStatistics) -> Void)?
   /// Receives each problem that is retried.
@@ -43,15 +46,15 @@ public final class PipelineRunner<S: Source> {
   /// When `outcome` was decided.
   private(set) var stoppedAt: Instant?
   /// Rows of the current response, all of one layout; reused.
-  var batch: RecordBatch?
+  @exclusivity(unchecked) var batch: RecordBatch?
   /// The layout the decoder fills; stages replace the one in the batch.
-  var batchLayout: RecordLayout?
+  @exclusivity(unchecked) var batchLayout: RecordLayout?
   /// A batch had to be written early, and the sinks have enough for a commit.
-  var isOverweight = false
+  @exclusivity(unchecked) var isOverweight = false
   /// Stores that have not taken the rows of the batch before.
-  var batchRecipients = StoreSet()
+  @exclusivity(unchecked) var batchRecipients = StoreSet()
   /// The responses of the open commit; kept only where a store may refuse what another takes.
-  var retained = RetainedEvents<S.Response>()
+  @exclusivity(unchecked) var retained = RetainedEvents<S.Response>()
   /// Events of the open commit that could not be decoded, and the stores that have to know.
   var letters: [(recipients: StoreSet, letter: DeadLetter)] = []
   /// The size of the payloads in `letters`.
@@ -59,14 +62,14 @@ public final class PipelineRunner<S: Source> {
   /// The commit before the open one, until it is durable.
   var inFlight: CommitInFlight<S.Response>?
   /// The response that is being taken, or had to be put aside.
-  var inHand: ResponseInHand<S.Response>?
-  var previous = PreviousEvent()
+  var inHand: (response: S.Response, place: PlaceInResponse)?
+  @exclusivity(unchecked) var previous = PreviousEvent()
   /// The record IDs of the current event, joined; empty unless the topic is a channel.
-  var recordIDs: [UInt8] = []
+  @exclusivity(unchecked) var recordIDs: [UInt8] = []
   /// Commit times of the current response that are later than this are in the future and are ignored.
-  var latestCommit = Int64.max
+  @exclusivity(unchecked) var latestCommit = Int64.max
   /// Newest plausible commit time of the response in hand, milliseconds since 1970.
-  var responseNewestCommit: Int64?
+  @exclusivity(unchecked) var responseNewestCommit: Int64?
 
   /// - Parameters:
   ///   - stores: where rows and positions go; one of them keeps the dead letters.
@@ -181,7 +184,7 @@ public final class PipelineRunner<S: Source> {
   /// There is a response in hand, and nothing for its next event to wait for.
   private func mayGoOn(at now: Instant) -> Bool {
     guard let inHand = self.inHand, self.inFlight == nil else { return false }
-    return inHand.outage.map { $0.retryAt <= now } ?? true
+    return inHand.place.outage.map { $0.retryAt <= now } ?? true
   }
 
   private func handle(_ signal: SourceSignal<S.Response>?, at now: Instant) async throws {
@@ -275,7 +278,7 @@ public final class PipelineRunner<S: Source> {
 
   func nextDeadline(now: Instant) -> Instant {
     var deadline = now + .seconds(1)
-    if let outage = self.inFlight?.outage ?? self.inHand?.outage {
+    if let outage = self.inFlight?.outage ?? self.inHand?.place.outage {
       deadline = min(deadline, outage.retryAt)
     }
     if let limit = self.configuration.maxDuration { deadline = min(deadline, self.began + limit) }
