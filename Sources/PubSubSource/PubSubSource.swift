@@ -17,9 +17,9 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// Topics whose streams are to be run.
   private let openings: AsyncStream<Int>
   private let openingsSink: AsyncStream<Int>.Continuation
-  private var decoders: [TopicDecoders]
+  @exclusivity(unchecked) private var decoders: [TopicDecoders]
   /// Text of the schemas that `decoders` are for.
-  private var decoderByteCount = 0
+  @exclusivity(unchecked) private var decoderByteCount = 0
 
   public init(
     topics: [SourceTopic], client: PubSubClient<Transport>, credentials: any CredentialsSource,
