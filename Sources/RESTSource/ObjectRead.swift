@@ -7,6 +7,7 @@ struct ObjectRead: Sendable {
   let object: Int
   let entity: String
   let layout: RecordLayout
+  private let condition: String?
   let client: RESTClient
   let options: SnapshotReader.Options
   let allowance: RepairAllowance
@@ -29,6 +30,7 @@ struct ObjectRead: Sendable {
     self.object = object
     self.entity = read.entity
     self.layout = read.layout
+    self.condition = read.condition
     self.client = client
     self.options = options
     self.allowance = allowance
@@ -111,7 +113,7 @@ struct ObjectRead: Sendable {
   private func read(_ progress: inout Progress) async throws {
     let plan = SnapshotPlan(self.layout, try await self.client.describe(self.entity))
     let statement = SOQL.select(
-      plan.fields, from: self.entity, where: self.options.conditions[self.entity])
+      plan.fields, from: self.entity, where: self.condition.map { "(\($0))" })
     if progress.usesPages {
       try await self.readPages(plan, statement, &progress.pass)
     } else {

@@ -10,8 +10,6 @@ public final class SnapshotReader: RecordReader {
   public struct Options: Sendable {
     /// Objects that are read at a time.
     public var concurrency = 2
-    /// Further conditions of the query, SOQL, by object.
-    public var conditions: [String: String] = [:]
     /// Share of the org's daily API requests that has to remain for others when records are asked for
     /// by ID.
     public var reserve = 0.2

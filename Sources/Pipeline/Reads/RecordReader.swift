@@ -10,18 +10,22 @@ public struct ReadObject: Sendable {
   public var anew: Set<String>
   /// Names of the stores in which all records are read if they never were.
   public var initial: Set<String>
+  /// SOQL: of `anew`, the records to be read; nil: all. Then no pass is made: no store remembers how far
+  /// the read has come, and nothing follows for records that it does not bring.
+  public var condition: String?
   /// Records that a store does not have right are read again.
   public var isRepaired: Bool
 
   public init(
     entity: String, topic: String, layout: RecordLayout, initial: Set<String> = [],
-    anew: Set<String> = [], isRepaired: Bool = false
+    anew: Set<String> = [], condition: String? = nil, isRepaired: Bool = false
   ) {
     self.entity = entity
     self.topic = topic
     self.layout = layout
     self.initial = initial
     self.anew = anew
+    self.condition = condition
     self.isRepaired = isRepaired
   }
 }

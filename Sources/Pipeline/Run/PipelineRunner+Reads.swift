@@ -44,7 +44,7 @@ extension PipelineRunner {
       let known = store.pass(over: read.object.entity)
       if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
       recipients.append(number)
-      guard let known, known.state != .complete else { continue }
+      guard read.object.condition == nil, let known, known.state != .complete else { continue }
       if let begun = known.begunAt, .now - begun > self.configuration.passLimit { continue }
       // The stores go on from where the one furthest behind is.
       pass = pass.map { known.isAtLeast($0) ? $0 : known } ?? known
@@ -52,6 +52,11 @@ extension PipelineRunner {
     self.reads[index].recipients = recipients
     guard !recipients.isEmpty else {
       self.reads[index].phase = .ended
+      return
+    }
+    if read.object.condition != nil {
+      self.reads[index].pass = ReadPass(entity: read.object.entity, number: 0)
+      self.reads[index].phase = .unbegun
       return
     }
     let numbers = recipients.map { self.stores[$0].passNumber(over: read.object.entity) }
@@ -95,16 +100,19 @@ extension PipelineRunner {
   private var openCommitNumber: Int { self.statistics.commits + (self.inFlight == nil ? 1 : 2) }
 
   private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
-    let batch = RecordBatch(layout: self.reads[index].object.layout)
-    for number in self.recipients(of: index, at: pass) {
-      try self.stores[number].write(batch, pass: pass)
+    if self.reads[index].object.condition == nil {
+      let batch = RecordBatch(layout: self.reads[index].object.layout)
+      for number in self.recipients(of: index, at: pass) {
+        try self.stores[number].write(batch, pass: pass)
+      }
     }
     self.policy.took(events: 0, at: now)
   }
 
   /// Stores that were further when the run began take nothing until the reader is there.
   private func recipients(of index: Int, at pass: ReadPass) -> [Int] {
-    self.reads[index].recipients.filter { number in
+    if self.reads[index].object.condition != nil { return self.reads[index].recipients }
+    return self.reads[index].recipients.filter { number in
       guard let known = self.stores[number].pass(over: pass.entity), known.number == pass.number
       else { return true }
       return pass.state != .reading || !known.isAtLeast(pass) || known == pass
@@ -151,11 +159,12 @@ extension PipelineRunner {
     let count = batch.events.count
     try self.stages.apply(to: batch)
     _ = self.stages.takeLeftOutCount()
+    let stored = self.reads[index].object.condition == nil ? pass : nil
     for number in self.recipients(of: index, at: pass) {
       let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
       batch.epoch = cursor.epoch
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
-      try self.stores[number].write(batch, pass: pass)
+      try self.stores[number].write(batch, pass: stored)
     }
     self.statistics.reads.rows += count
     self.statistics.reads.progressedAt = now

@@ -47,6 +47,7 @@ extension PipelineRunner {
     let object = self.reads[read].object
     guard try store.needsPass(over: object.entity, topic: object.topic) else { return }
     self.reads[read].object.anew = [store.name]
+    self.reads[read].object.condition = nil
     self.reads[read].failure = nil
     self.reads[read].phase = .unknown
   }

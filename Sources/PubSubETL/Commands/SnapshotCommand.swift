@@ -22,7 +22,18 @@ struct SnapshotCommand: AsyncParsableCommand {
       valueName: "object"))
   var entity: [String] = []
 
+  @Option(
+    name: .customLong("where"),
+    help: ArgumentHelp(
+      "SOQL condition, for example \"IsClosed = false\": reads only these records of one object. "
+        + "Deletions are not looked for, and a stopped command begins anew.",
+      valueName: "condition"))
+  var condition: String?
+
   func validate() throws {
+    if self.condition?.allSatisfy(\.isWhitespace) == true {
+      throw ValidationError("--where has no condition; without it all records are read")
+    }
     if self.options.follow {
       throw ValidationError("snapshot ends when it is done: leave out --follow")
     }
@@ -47,6 +58,11 @@ struct SnapshotCommand: AsyncParsableCommand {
             + "them in source.snapshot.objects")
       } else if !configuration.sinks.contains(where: { $0 is PostgresSettings }) {
         RunFailure(.usage, reason: "no_sink", "only postgres sinks take records that were read")
+      } else if self.condition != nil, (self.entity.isEmpty ? known : self.entity).count > 1 {
+        RunFailure(
+          .usage, reason: "ambiguous_condition",
+          "--where is a condition on one object; name it with --entity: \(known.joined(separator: ", "))"
+        )
       } else {
         nil
       }
@@ -54,7 +70,8 @@ struct SnapshotCommand: AsyncParsableCommand {
     configuration.source.snapshot.mode = .initial
     configuration.source.snapshot.objects = self.entity.isEmpty ? known : self.entity
     configuration.run.until = .caughtUp
-    let code = await RunCommand.execute(configuration, self.options, purpose: .snapshot)
+    let code = await RunCommand.execute(
+      configuration, self.options, purpose: .snapshot(where: self.condition))
     if code != .success { throw code.error }
   }
 }
@@ -91,6 +108,16 @@ struct RepairCommand: AsyncParsableCommand {
 /// What a run is for.
 enum RunPurpose {
   case export
-  /// Every record is read, whatever was read before.
-  case snapshot
+  /// Every record is read, whatever was read before; or those of one object that meet a condition, SOQL.
+  case snapshot(where: String?)
+
+  var isSnapshot: Bool {
+    if case .snapshot = self { return true }
+    return false
+  }
+
+  var condition: String? {
+    if case .snapshot(let condition) = self { return condition }
+    return nil
+  }
 }

@@ -35,7 +35,7 @@ struct SnapshotRun {
       }
       if !object.isEmpty { wanted.append(object) }
     }
-    if source.snapshot.mode == nil, purpose == .export, Self.isUpgrade(sinks) {
+    if source.snapshot.mode == nil, !purpose.isSnapshot, Self.isUpgrade(sinks) {
       logger.notice(
         """
         records from before the first event are not read into tables that were there already; \
@@ -58,7 +58,7 @@ struct SnapshotRun {
       layouts[object.entity].map {
         ReadObject(
           entity: object.entity, topic: object.topic, layout: $0, initial: object.initial,
-          anew: object.anew, isRepaired: object.isRepaired)
+          anew: object.anew, condition: purpose.condition, isRepaired: object.isRepaired)
       }
     }
     guard !objects.isEmpty else { return nil }
@@ -146,7 +146,7 @@ private struct Wanted {
     let mode = configuration.source.snapshot.mode
     let isInitial = mode == .initial || mode == nil && keeper.beganWithReads
     let isUnfinished = pass.map { $0.state != .complete } ?? false
-    if purpose == .snapshot {
+    if purpose.isSnapshot {
       self.anew.insert(sink)
     } else if isInitial && pass == nil || isUnfinished && (mode != .never || repairs) {
       self.initial.insert(sink)

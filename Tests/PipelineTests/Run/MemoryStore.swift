@@ -45,6 +45,8 @@ final class MemoryStore {
   var deadLetters: JSONValue = nil
   /// What databases have committed.
   var transactions: [String: (topics: [String: JSONValue], lines: [String])] = [:]
+  /// What databases have of records that were read.
+  var reads: [String: MemoryReads] = [:]
 
   /// Those that a database holds.
   func positions(of sink: String) throws -> [String: TopicPosition] {
@@ -66,6 +68,14 @@ final class MemoryStore {
   func lines(of sink: String) -> [String] {
     self.transactions[sink]?.lines ?? self.sinks[sink]?.array?.compactMap(\.string) ?? []
   }
+}
+
+/// IDs of records that were read, in the order in which they came, and what belongs to them.
+struct MemoryReads: Equatable {
+  var records: [String] = []
+  var pass: ReadPass?
+  var unseen: [String] = []
+  var calls = 0
 }
 
 /// Lines in memory that count only once a checkpoint holds them.
@@ -148,6 +158,11 @@ final class MemoryDatabase: Store {
   private var sealed: [Line]?
   private var prepared: (topics: [String: TopicPosition], lines: [String])?
   private var knownLayouts: [RecordLayout] = []
+  var takesReads = false
+  /// Records that are not right, until they are read.
+  var wrong: [String] = []
+  private var openReads = MemoryReads()
+  private var sealedReads = MemoryReads()
 
   init(name: String, store: MemoryStore, crash: CrashPoint) {
     self.name = name
@@ -182,6 +197,7 @@ final class MemoryDatabase: Store {
     precondition(self.sealed == nil, "sealed twice")
     self.sealed = self.written
     self.written = []
+    (self.sealedReads, self.openReads) = (self.openReads, MemoryReads())
   }
 
   func prepare(_ commit: Commit) throws -> StoreAnswer {
@@ -212,11 +228,39 @@ final class MemoryDatabase: Store {
       prepared.topics.mapValues(\.json), prepared.lines
     )
     self.lines = prepared.lines
+    let reads = self.sealedReads
+    self.store.reads[self.name, default: MemoryReads()].add(reads)
     self.sealed = nil
     self.prepared = nil
     try self.crash.pass()
     return .done
   }
+
+  // MARK: Records that were read
+
+  func takesReads(of layout: RecordLayout) -> Bool { self.takesReads }
+  func pass(over entity: String) -> ReadPass? { self.store.reads[self.name]?.pass }
+  func passNumber(over entity: String) -> Int { self.pass(over: entity)?.number ?? 0 }
+
+  func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    try self.crash.pass()
+    precondition(self.isReady(for: reads.layout), "written without being ready")
+    self.openReads.add(MemoryReads(records: reads.recordIDs, pass: pass))
+  }
+
+  func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
+    let known = self.store.reads[self.name]
+    return Array(
+      self.wrong.filter {
+        $0 > id && known?.records.contains($0) != true && known?.unseen.contains($0) != true
+      }.prefix(limit))
+  }
+
+  func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
+    self.openReads.unseen += records
+  }
+
+  func noteRepairCalls(_ count: Int) { self.openReads.calls += count }
 
   func renewLease() throws { self.renewalCount += 1 }
 
@@ -224,7 +268,22 @@ final class MemoryDatabase: Store {
   var pendingByteCount: Int { 0 }
 }
 
+extension MemoryReads {
+  fileprivate mutating func add(_ other: MemoryReads) {
+    self.records += other.records
+    self.pass = other.pass ?? self.pass
+    self.unseen += other.unseen
+    self.calls += other.calls
+  }
+}
+
 extension RecordBatch {
+  fileprivate var recordIDs: [String] {
+    (0..<self.rowCount).map {
+      String(decoding: self.row($0).text(MetadataSlot.recordID), as: UTF8.self)
+    }
+  }
+
   /// A line per row: number of its replay ID, event ID, first record ID.
   fileprivate var linesOfEvents: [(line: String, event: Event)] {
     self.events.flatMap { event in

@@ -11,6 +11,7 @@ import Testing
     var letters = MemoryDeadLetters()
     var sink = MemorySink(name: "a", crash: CrashPoint(after: .max))
     var statistics: RunStatistics?
+    var readFailure: SourceFailure?
     var wallClock: Int64 = 1_000_000
     /// Names of stores besides the checkpoint.
     var databases: [String] = []
@@ -19,6 +20,10 @@ import Testing
     var refusedEvents: Set<String> = []
     /// Databases always have a lease to renew.
     var isLeaseDue = false
+    /// Reads records into the databases, new for each run.
+    var reader: (ScriptedSource) -> ScriptedReader? = { _ in nil }
+    /// Records that databases do not have right.
+    var wrong: [String] = []
     /// When each database is not available.
     var outages: [String: OutagePlan] = [:]
     /// New for each run.
@@ -48,6 +53,8 @@ import Testing
         let database = MemoryDatabase(name: name, store: self.store, crash: crash)
         database.refusedEvents = self.refusedEvents
         database.isDue = self.isLeaseDue
+        database.takesReads = true
+        database.wrong = self.wrong
         if let outages = self.outages[name] { database.outages = outages }
         return database
       }
@@ -61,10 +68,12 @@ import Testing
       let runner = try PipelineRunner(
         source: source, stages: StageChain(self.stages()), stores: [checkpoint] + databases,
         stored: [self.store.positions()] + self.databases.map(self.store.positions(of:)),
-        configuration: self.configuration, wallClock: { [wallClock] in wallClock })
+        reader: self.reader(source), configuration: self.configuration,
+        wallClock: { [wallClock] in wallClock })
       runner.onNote = self.onNote
       let outcome = try await runner.run()
       self.statistics = runner.statistics
+      self.readFailure = runner.readFailure
       return outcome
     }
   }

@@ -67,7 +67,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
   private var queue: [SourceSignal<ScriptedResponse>] = []
   private var isStopped = false
   private var hasEnded = false
-  private let layout: RecordLayout
+  let layout: RecordLayout
 
   init(
     _ log: [ScriptedEvent], responseSize: Int = 3, isChannel: Bool = false,

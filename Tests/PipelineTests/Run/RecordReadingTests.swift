@@ -1,0 +1,120 @@
+import Testing
+
+@testable import Pipeline
+
+/// Records read beside the stream, into one database.
+@Suite struct RecordReadingTests {
+  private typealias Harness = PipelineRunnerTests.Harness
+
+  private static let records = (1...9).map { "r\($0)" }
+
+  private static func harness(
+    initial: Bool = true, condition: String? = nil, isRepaired: Bool = false,
+    _ change: @escaping (ScriptedReader) -> Void = { _ in }
+  ) -> Harness {
+    let harness = Harness()
+    harness.databases = ["d"]
+    harness.configuration.visibilityWait = .zero
+    harness.reader = { source in
+      let reader = ScriptedReader(
+        ReadObject(
+          entity: "T", topic: "/data/T", layout: source.layout, initial: initial ? ["d"] : [],
+          anew: condition == nil ? [] : ["d"], condition: condition, isRepaired: isRepaired),
+        records: Self.records)
+      change(reader)
+      return reader
+    }
+    return harness
+  }
+
+  @Test("Records are asked for when the position is durable, and all come before the run ends")
+  func readsAll() async throws {
+    var begun: [ReadPass] = []
+    var wasDurable = false
+    let harness = Self.harness()
+    let make = harness.reader
+    harness.reader = { [unowned harness] source in
+      let reader = make(source)
+      reader?.onBegin = { pass in
+        begun.append(pass)
+        wasDurable =
+          harness.store.transactions["d"] != nil && harness.store.reads["d"]?.pass == pass
+      }
+      return reader
+    }
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(10)))
+    #expect(wasDurable)
+    #expect(begun.map(\.state) == [.begun])
+    #expect(harness.store.reads["d"]?.records == Self.records)
+    #expect(harness.store.reads["d"]?.pass?.state == .complete)
+    #expect(harness.store.lines(of: "d") == PipelineRunnerTests.events(10).map(\.line))
+    // The next run has nothing to read.
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(12)))
+    #expect(begun.count == 1)
+    #expect(harness.store.reads["d"]?.records == Self.records)
+  }
+
+  @Test("A crash at any call repeats no record and loses none", arguments: [nil, 4, 5])
+  func crashAnywhere(losesJobAfter lost: Int?) async throws {
+    var point = 0
+    var hasCrashed = true
+    while hasCrashed {
+      let harness = Self.harness { $0.losesJobAfter = lost }
+      hasCrashed = false
+      let events = PipelineRunnerTests.events(7)
+      do {
+        try await harness.run(ScriptedSource(events), crashAfter: point)
+      } catch is CrashPoint.Crash {
+        hasCrashed = true
+        try await harness.run(ScriptedSource(events))
+      }
+      // Those of the lost job come again.
+      let records = try #require(harness.store.reads["d"]).records
+      if let lost, records.count > Self.records.count {
+        #expect(records.suffix(Self.records.count) == Self.records[...])
+        #expect(records.count <= Self.records.count + lost)
+      } else {
+        #expect(records == Self.records)
+      }
+      #expect(harness.store.reads["d"]?.pass?.state == .complete)
+      #expect(harness.store.lines(of: "d") == events.map(\.line))
+      point += 1
+    }
+    #expect(point > 20)
+  }
+
+  @Test("With a condition no pass is stored, and one under way stays where it is")
+  func condition() async throws {
+    let harness = Self.harness(initial: false, condition: "Name = 'x'")
+    var unfinished = ReadPass(entity: "T", number: 4, state: .reading)
+    unfinished.job = "750"
+    unfinished.row = 3
+    harness.store.reads["d"] = MemoryReads(pass: unfinished)
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(5)))
+    #expect(harness.store.reads["d"]?.records == Self.records)
+    #expect(harness.store.reads["d"]?.pass == unfinished)
+  }
+
+  @Test("What cannot be read ends the run only when the stream is caught up")
+  func failure() async throws {
+    let harness = Self.harness {
+      $0.failure = SourceFailure(.refused, reason: "snapshot_stop", "no")
+    }
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(9)))
+    #expect(harness.readFailure?.reason == "snapshot_stop")
+    #expect(harness.store.lines(of: "d") == PipelineRunnerTests.events(9).map(\.line))
+    #expect(harness.store.reads["d"]?.pass?.state == .begun)
+  }
+
+  @Test("Records that are not right are asked for; those not found, and the calls, are noted")
+  func repair() async throws {
+    let harness = Self.harness(initial: false, isRepaired: true)
+    harness.wrong = ["r2", "r7", "rx"]
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(3)))
+    #expect(harness.store.reads["d"]?.records == ["r2", "r7"])
+    #expect(harness.store.reads["d"]?.unseen == ["rx"])
+    #expect(harness.store.reads["d"]?.calls == 3)
+    #expect(harness.store.reads["d"]?.pass == nil)
+    #expect(harness.statistics?.reads.repaired == 2)
+  }
+}
