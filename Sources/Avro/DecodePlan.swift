@@ -157,12 +157,12 @@ struct Step: Sendable {
 /// Memory that decoding uses and keeps between payloads. One thread at a time.
 public final class DecodeScratch {
   /// Items still allowed in this payload.
-  @usableFromInline var itemBudget = 0
+  @exclusivity(unchecked) @usableFromInline var itemBudget = 0
   /// Bytes of text still allowed in this payload.
-  @usableFromInline var textBudget = 0
-  var text = ByteBuffer()
+  @exclusivity(unchecked) @usableFromInline var textBudget = 0
+  @exclusivity(unchecked) var text = ByteBuffer()
   /// Numbers for which the JSON text at hand has `null`, since JSON does not have them.
-  @usableFromInline var nonfinite: [NonfiniteNumber] = []
+  @exclusivity(unchecked) @usableFromInline var nonfinite: [NonfiniteNumber] = []
 
   public init() {}
 

@@ -15,16 +15,16 @@ public final class FileSink: CheckpointedSink {
   public let configuration: FileSinkConfiguration
   /// What earlier runs of this pipeline exported here, by the manifest; set by `survey`. A run that
   /// begins anew takes higher epochs; one whose position is behind it was given old state.
-  public private(set) var history = ExportHistory()
+  @exclusivity(unchecked) public private(set) var history = ExportHistory()
 
   private let store: SegmentStore
   private let clock: SinkClock
-  private var encoders = LayoutCache<NDJSONEncoder>()
+  @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
   /// By topic.
-  private var tails: [String: StreamTail] = [:]
+  @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
   /// Reused.
-  private var recordIDs: [UInt8] = []
-  private var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
+  @exclusivity(unchecked) private var recordIDs: [UInt8] = []
+  @exclusivity(unchecked) private var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
 
   /// Lines are compressed when so many bytes of them have come together.
   private static let lineBufferByteCount = 1 << 16

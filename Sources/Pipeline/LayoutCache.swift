@@ -6,13 +6,13 @@ public struct LayoutCache<Value> {
   /// Some 800 objects of 300 fields.
   public static var maxSlotCount: Int { 1 << 18 }
 
-  private struct Entry {
+  @usableFromInline struct Entry {
     /// Keeps the identity that is the key from being used again.
-    var layout: RecordLayout
-    var value: Value
+    @usableFromInline var layout: RecordLayout
+    @usableFromInline var value: Value
   }
 
-  private var entries: [ObjectIdentifier: Entry] = [:]
+  @usableFromInline var entries: [ObjectIdentifier: Entry] = [:]
   private var slotCount = 0
 
   public init() {}
@@ -21,7 +21,7 @@ public struct LayoutCache<Value> {
 
   public var values: some Sequence<Value> { self.entries.values.lazy.map(\.value) }
 
-  public subscript(layout: RecordLayout) -> Value? {
+  @inlinable public subscript(layout: RecordLayout) -> Value? {
     self.entries[ObjectIdentifier(layout)]?.value
   }
 

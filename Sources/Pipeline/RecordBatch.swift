@@ -83,9 +83,9 @@ public final class RecordBatch {
   }
 
   /// The layout whose columns are to be written. Stages replace it; slots stay.
-  public var layout: RecordLayout
+  @exclusivity(unchecked) public var layout: RecordLayout
   public var rowCount: Int { self.rows }
-  public var events: [Event] = []
+  @exclusivity(unchecked) public var events: [Event] = []
   /// Counts the epoch of `Event.ordinal`; set by the runner.
   public var epoch = 1
   /// Commit times after it are in the future and say nothing about how far the stream has been read;
@@ -99,7 +99,7 @@ public final class RecordBatch {
   public var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
   public var arenaCount: Int { self.arenaUsed }
   /// Of all rows, in the order of their texts in the arena. Rows of one event share texts.
-  public private(set) var nonfinite: [NonfiniteNumber] = []
+  @exclusivity(unchecked) public private(set) var nonfinite: [NonfiniteNumber] = []
   /// Memory that a row takes beside the arena.
   public var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
   /// Memory of the rows and what they point to. A batch is to be written long before ranges of the

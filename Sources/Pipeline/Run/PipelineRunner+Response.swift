@@ -95,7 +95,7 @@ extension PipelineRunner {
       batch.removeLastEvent(rows: start.rows, arena: start.arena)
       try self.writeBatch(topic: topic)
       if commits {
-        guard self.inFlight == nil else { return false }
+        guard !self.hasCommitInFlight else { return false }
         self.closeResponse(topic: topic)
         try self.commit()
       }
@@ -111,12 +111,23 @@ extension PipelineRunner {
     }
     try self.note(eventAt: batch.events.count - 1, of: batch, topic: topic)
     if self.mayRefuse {
-      self.retained.took(
-        event: index, topic: topic, epoch: self.topics[topic].cursors.epoch(of: recipients),
-        ordinal: batch.events[batch.events.count - 1].ordinal)
+      self.retain(event: index, ordinal: batch.events[batch.events.count - 1].ordinal, topic: topic)
     }
     self.policy.took(events: 1, at: hand.receivedAt)
     return true
+  }
+
+  // What is generic stays out of `takeEvent`, which would ask for its metadata at every event.
+
+  @inline(never)
+  private func retain(event index: Int, ordinal: Int64, topic: Int) {
+    self.retained.took(
+      event: index, topic: topic, epoch: self.topics[topic].cursors.epoch(of: self.batchRecipients),
+      ordinal: ordinal)
+  }
+
+  private var hasCommitInFlight: Bool {
+    @inline(never) get { self.inFlight != nil }
   }
 
   /// Asks the stores that a batch is for, before its first event is taken.

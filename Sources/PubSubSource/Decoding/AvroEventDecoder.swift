@@ -14,10 +14,10 @@ public final class AvroEventDecoder {
   private let compiled: EventLayout
   private let options: EventDecodingOptions
   private let scratch = DecodeScratch()
-  private var visitor = RowVisitor()
-  private var listText = ByteBuffer(capacity: 256)
+  @exclusivity(unchecked) private var visitor = RowVisitor()
+  @exclusivity(unchecked) private var listText = ByteBuffer(capacity: 256)
   /// Where the arena's bytes of the event in hand begin.
-  private var arenaStart = 0
+  @exclusivity(unchecked) private var arenaStart = 0
 
   /// - Throws: code `schema` for a schema that no event has.
   public init(
