@@ -5,7 +5,7 @@
         [--delete mark|remove] [--start earliest|latest|any] [--kills N] [--server-kills N]
         [--commit-events N] [--visibility-wait TIME] [--visibility-delay MS] [--bulk-queue-time MS]
         [--bulk-rate ROWS_PER_S] [--unshared SHARE] [--hidden-field OBJECT.FIELD ...] [--fault JSON ...]
-        [--repair] [--later] [--follow] [--simulator-options "--diffs 0.1"]
+        [--repair] [--later] [--follow] [--outage] [--simulator-options "--diffs 0.1"]
         [--measure]
 
 Each run has a seed, a simulator whose objects have records from before the first event, and a PostgreSQL server.
@@ -29,6 +29,8 @@ compared with the simulator's state file by compare_state.py, record by record a
 - --repair: with gap, overflow and wildcard events, and lost differences, after which records are read again.
 - --later: records are not read until the command `snapshot` does it, into tables that events have filled.
 - --follow: with --repair, one run that follows repairs everything.
+- --outage: with --repair, when all is published the exporter rests while more changes, for longer than events are
+  kept: what the service no longer has is read.
 - --simulator-options: others of the simulator; without it there are no gap, overflow and wildcard events, after
   which a copy is not complete until it is repaired.
 - --measure: instead, rows per second of the snapshot alone against `psql \\copy`; see snapshot_measure.py.
@@ -72,6 +74,10 @@ QUIET = "--gaps 0 --overflows 0 --wildcards 0"
 REPAIRS = 4
 # Seconds of a run that follows: it looks once a minute.
 FOLLOWED = 200
+# Events are kept for 72 hours.
+OUTAGE = "80h"
+# Of each topic, of which nothing is left at the end of the outage.
+OUTAGE_EVENTS = 200
 # Seconds that the simulator's jobs take.
 JOB_TIME = 2
 LIMIT = 600
@@ -122,6 +128,7 @@ def parse():
     parser.add_argument("--repair", action="store_true")
     parser.add_argument("--later", action="store_true")
     parser.add_argument("--follow", action="store_true")
+    parser.add_argument("--outage", action="store_true")
     parser.add_argument("--measure", action="store_true")
     arguments = parser.parse_args()
     if arguments.repair and arguments.simulator_options == QUIET:
@@ -184,6 +191,8 @@ def pipeline(arguments, name, topics, start, objects=None):
         document["source"]["snapshot"] = snapshot
     if arguments.repair:
         document["repair"] = {"mode": "auto"}
+    if arguments.outage:
+        document["source"]["on_invalid_replay"] = "snapshot"
     document["sinks"] = [
         {
             "type": "postgres",
@@ -245,6 +254,8 @@ class Copy:
         self.disturb_all()
         while not self.is_published():
             self.run(self.allowed())
+        if self.arguments.outage:
+            self.pause()
         self.calm_simulator()
         if self.arguments.follow:
             self.follow()
@@ -267,6 +278,15 @@ class Copy:
         result["peak_mib"] = round(self.peak_kib / 1024, 1)
         result["seconds"] = round(time.monotonic() - began, 1)
         return result
+
+    def pause(self):
+        """No run for longer than events are kept, in which much changes."""
+        self.run(self.allowed())
+        for topic in self.arguments.topics:
+            self.simulator.post("publish?count=%d&topic=%s" % (OUTAGE_EVENTS, topic))
+        self.simulator.post("clock?advance=%s" % OUTAGE)
+        for topic in self.arguments.topics:
+            self.simulator.post("publish?count=20&topic=%s" % topic)
 
     def is_published(self):
         return self.simulator.get("stats")["published"] >= self.published
