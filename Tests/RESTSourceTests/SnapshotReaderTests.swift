@@ -1,0 +1,123 @@
+import EventLoop
+import OrgTestSupport
+import Pipeline
+import PubSubSimulator
+import PubSubSource
+import SimulatedOrg
+import TestSupport
+import Testing
+
+@testable import RESTSource
+
+/// Whole passes over an object of the simulated org, against faults, and from any place on.
+@Suite("Passes over the records of an object", .serialized) struct SnapshotReaderTests {
+  private static let count = 2600
+
+  private static func org() async throws -> OrgServer {
+    try await OrgServer { $0.org.existing = Self.count }
+  }
+
+  /// What a reader has told: IDs in the order in which they came, and the pass after each batch.
+  private struct Told {
+    var ids: [String] = []
+    var passes: [ReadPass] = []
+    var retries: [SourceFailure] = []
+    var failure: SourceFailure?
+  }
+
+  private static func read(
+    _ org: OrgServer, from pass: ReadPass = ReadPass(entity: "Account", number: 3),
+    condition: String? = nil
+  ) async throws -> Told {
+    let object = ReadObject(
+      entity: "Account", topic: "/data/AccountChangeEvent",
+      layout: try SnapshotDecoderTests.layout(of: "Account"), condition: condition)
+    let (woken, wake) = AsyncStream<Void>.makeStream()
+    let reader = SnapshotReader([object], client: org.client) { wake.yield() }
+    let background = Task(operation: reader.background)
+    defer { background.cancel() }
+    reader.begin(object: 0, pass)
+    var told = Told()
+    for await _ in woken {
+      while let signal = reader.next() {
+        switch signal {
+        case .progress(_, let pass):
+          told.passes.append(pass)
+          if pass.state == .complete { return told }
+        case .records(_, let batch, let pass):
+          told.ids += batch.events.map {
+            String(decoding: batch.bytes($0.eventID), as: UTF8.self)
+          }
+          told.passes.append(pass)
+        case .retrying(_, let failure, _): told.retries.append(failure)
+        case .failed(_, let failure):
+          told.failure = failure
+          return told
+        case .unreadable(_, let id, let reason): Issue.record("\(id ?? "no ID"): \(reason)")
+        case .found, .notAsked: Issue.record("nothing was asked for by ID")
+        }
+      }
+    }
+    return told
+  }
+
+  @Test("Every record comes once, in batches that end where the pass says")
+  func whole() async throws {
+    let org = try await Self.org()
+    let told = try await Self.read(org)
+    #expect(Set(told.ids).count == Self.count)
+    #expect(told.ids.count == Self.count)
+    #expect(told.ids.allSatisfy { $0.hasPrefix("snapshot:3:001") })
+    #expect(told.passes.last?.rowCount == Self.count)
+    #expect(told.passes.last?.total == Self.count)
+    #expect(told.passes.first?.state == .reading)
+    #expect(told.retries.isEmpty)
+    await org.stop()
+  }
+
+  @Test("A pass goes on from any place, without asking for another job")
+  func resumed() async throws {
+    let org = try await Self.org()
+    let told = try await Self.read(org)
+    for (index, pass) in told.passes.dropLast().enumerated() {
+      let rest = try await Self.read(org, from: pass)
+      #expect(rest.ids == Array(told.ids.dropFirst(pass.rowCount)), "after signal \(index)")
+      #expect(rest.passes.last?.rowCount == Self.count)
+    }
+    await org.stop()
+  }
+
+  @Test(
+    "What goes wrong on the way neither loses a record nor repeats one within a job",
+    arguments: [
+      #"{"method":"BulkResults","action":"drop"}"#,
+      #"{"method":"BulkResults","action":"cut"}"#,
+      #"{"method":"BulkStatus","action":"html","status":503}"#,
+      #"{"method":"BulkCreate","action":"job_failed"}"#,
+      #"{"method":"BulkCreate","action":"job_aborted"}"#,
+      #"{"method":"BulkCreate","action":"job_vanished","after_events":0}"#,
+      #"{"method":"Describe","action":"html","status":502}"#,
+    ])
+  func faults(_ fault: String) async throws {
+    let org = try await Self.org()
+    try await org.fault(fault)
+    let told = try await Self.read(org)
+    #expect(told.failure == nil)
+    #expect(Set(told.ids).count == Self.count)
+    #expect(told.retries.count >= 1)
+    #expect(told.passes.last?.state == .complete)
+    #expect(told.passes.map(\.rowCount) == told.passes.map(\.rowCount).sorted())
+    await org.stop()
+  }
+
+  @Test("A condition selects, in parentheses of its own")
+  func condition() async throws {
+    let org = try await Self.org()
+    let one = try await Self.read(org).ids[0].split(separator: ":")[2]
+    let told = try await Self.read(org, condition: "Id = '\(one)' OR Id = '000000000000000AAA'")
+    #expect(told.ids.count == 1)
+    let wrong = try await Self.read(org, condition: "Id = '\(one)') LIMIT 1 (")
+    #expect(wrong.failure != nil && wrong.ids.isEmpty)
+    await org.stop()
+  }
+}
