@@ -20,6 +20,10 @@ import Testing
     case laterStampSettles
     /// A read counts, however soon after the gap.
     case everyReadSettles
+    /// Events that every reader could see when a read was made stay on top of it.
+    case visibleEventsStay
+    /// After events that are missing, a read counts however soon it was made.
+    case readsTooSoonAfterLoss
     /// Snapshot rows drop the record's events instead of merging (Debezium's window).
     case dropsReadsOfChangedRecords
     /// The first read is not delayed after the stream's start.
@@ -46,7 +50,8 @@ import Testing
 
   /// One transaction of the org that touches the record.
   struct Change {
-    enum Kind { case update, gap, delete, undelete, silent }
+    /// Of a lost one the stream says only that something is missing: an overflow, an expired position.
+    enum Kind { case update, gap, delete, undelete, silent, lost }
     var kind: Kind
     var columns: [Int] = []
     /// After it.
@@ -75,15 +80,15 @@ import Testing
         let statement = time
         time += random.below(3000)
         var change = Change(
-          kind: [.update, .update, .update, .gap, .delete, .undelete, .silent][
-            Int(random.below(7))],
+          kind: [.update, .update, .update, .gap, .delete, .undelete, .silent, .lost][
+            Int(random.below(8))],
           row: row, stamp: 0, visibleAt: 0,
           event: ReadMerge.Event(commit: nil, arrivedAt: 0, isGap: false))
         if row.isDeleted != (change.kind == .undelete) {
           change.kind = row.isDeleted ? .undelete : .update
         }
         switch change.kind {
-        case .update, .gap:
+        case .update, .gap, .lost:
           for column in 0..<3 where random.chance(45) {
             value += 1
             row.cells[column] = value
@@ -128,6 +133,10 @@ import Testing
     var keepsFromStart = true
     var lastRead: (read: ReadMerge.Read, row: Row)?
     var taken: [Change] = []
+    /// Something is missing since the last read.
+    var lacksEvents = false
+    /// Reads made before do not count.
+    var readsAfter = Int64.min
 
     mutating func apply(_ change: Change) {
       switch change.kind {
@@ -140,8 +149,16 @@ import Testing
       case .undelete:
         self.row = change.row
         self.isStale = false
-      case .silent: break
+      case .silent, .lost: break
       }
+    }
+
+    /// Something is missing: all records are read again, after the wait.
+    mutating func lose(at time: Int64, wait: Int64) {
+      self.lacksEvents = true
+      self.kept = self.kept ?? []
+      self.keepsFromStart = true
+      self.readsAfter = time + wait
     }
   }
 
@@ -169,7 +186,7 @@ import Testing
     let events = changes.map(\.event)
     switch variant {
     case .skipsAnywhere: return changes.filter { !ReadMerge.contains(read, $0.event) }
-    case .noTolerance, .gapsEndNothing, .laterStampSettles, .everyReadSettles:
+    case .noTolerance, .gapsEndNothing, .laterStampSettles, .everyReadSettles, .visibleEventsStay:
       let settled = events.lastIndex { $0.isGap && Self.settles(read, $0, variant) }
       let start = events.firstIndex { !Self.contains(read, $0, variant) } ?? events.count
       if variant == .gapsEndNothing {
@@ -185,6 +202,7 @@ import Testing
   static func merge(
     _ found: (read: ReadMerge.Read, row: Row), into copy: inout Copy, _ variant: Variant
   ) {
+    if found.read.readAt < copy.readsAfter { return }
     guard let kept = copy.kept ?? (variant == .takesUnawaitedReads ? [] : nil) else { return }
     if variant == .dropsReadsOfChangedRecords, !copy.taken.isEmpty {
       copy.kept = nil
@@ -199,6 +217,7 @@ import Testing
     }
     copy.row = found.row
     copy.isStale = false
+    copy.lacksEvents = false
     copy.lastRead = found
     let rest = Self.applied(found.read, kept, variant)
     copy.progress = ReadProgress(after: rest.isEmpty ? found.read : nil)
@@ -208,6 +227,10 @@ import Testing
   }
 
   static func take(_ change: Change, into copy: inout Copy, _ variant: Variant) {
+    if change.kind == .lost {
+      let wait = variant == .readsTooSoonAfterLoss ? 0 : ReadMerge.visibilityWait
+      return copy.lose(at: change.event.arrivedAt, wait: wait)
+    }
     copy.taken.append(change)
     if variant == .noTolerance, let read = copy.progress.read,
       Self.contains(read, change.event, variant)
@@ -228,6 +251,7 @@ import Testing
     if takes, change.kind == .undelete || change.kind == .delete {
       copy.kept = nil
       copy.keepsFromStart = false
+      copy.lacksEvents = false
     }
   }
 
@@ -275,7 +299,7 @@ import Testing
     let truth = org.changes.last?.row ?? org.first
     guard let row = copy.row else { return truth.isDeleted ? nil : "no row" }
     if truth.isDeleted { return row.isDeleted ? nil : "not deleted" }
-    if copy.isStale { return "still stale" }
+    if copy.isStale || copy.lacksEvents { return "still stale" }
     return row == truth ? nil : "\(row) instead of \(truth)"
   }
 
