@@ -27,6 +27,9 @@ extension HistoryReader {
     ORDER BY _ordinal), min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch))
     """
 
+  /// What was asked for after an event, and not found, stands at the event's place, behind it.
+  private static let place = "_epoch, _ordinal, _event_id IS NOT DISTINCT FROM 'unseen'"
+
   static func select(_ history: TableDefinition, fixed: [String], data: [String]) -> String {
     let all = (fixed + data).joined(separator: ", ")
     return """
@@ -34,7 +37,7 @@ extension HistoryReader {
       SELECT \(all) FROM \(history.qualifiedName) \
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL \(Self.deadLetters(history, arrivedAt: ""))) AS s \
-      ORDER BY _record_id COLLATE "C", \(Self.time), _epoch, _ordinal
+      ORDER BY _record_id COLLATE "C", \(Self.time), \(Self.place)
       """
   }
 
@@ -56,7 +59,7 @@ extension HistoryReader {
     let names = (fixed + data).map { "e.\($0)" }.joined(separator: ", ")
     return """
       WITH e AS (SELECT *, row_number() OVER (PARTITION BY _record_id COLLATE "C" \
-      ORDER BY t, _epoch, _ordinal) AS n FROM (SELECT *, \(Self.time) AS t FROM (\
+      ORDER BY t, \(Self.place)) AS n FROM (SELECT *, \(Self.time) AS t FROM (\
       SELECT \(all), _loaded_at FROM \(history.qualifiedName) \
       WHERE _record_id = ANY($1::text[]) AND _kind IN ('change', 'gap') \
       UNION ALL \(Self.deadLetters(history, arrivedAt: ", r.noted_at"))) AS s) AS s), \

@@ -257,8 +257,14 @@ class Comparison:
         is_told = self.may_read(record)
         if not is_told:
             self.counts["not_visible"] += 1
+        if self.is_repaired and marks["_stale"] and not is_told:
+            # What a gap event hid nobody could tell: marked, and whatever it holds.
+            self.counts["not_visible_stale"] += 1
+            return
+        # A row is whole when every field of it was read.
+        has_hidden = any(name == entity for name, _ in self.hidden)
         for mark in ("_stale", "_partial"):
-            if marks[mark] and (is_told or mark == "_stale"):
+            if marks[mark] and (mark == "_stale" or is_told and not has_hidden):
                 self.differ(entity, record, mark, "false", "true")
         self.counts["compared"] += 1
         self.compare_cells(entity, line, marks, values, data, unknown)

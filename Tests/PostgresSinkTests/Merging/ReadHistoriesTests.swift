@@ -152,6 +152,24 @@ private struct ReadHistories {
     #expect(rebuilt == [])
   }
 
+  @Test("What was not found stands behind the last event, in loading and in rebuilding")
+  func unseenAfterAnImage() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let loader = Self.loader(tables, .mark, hasHistory: true)
+    let images = (1...20).map {
+      SampleEvent(change: .create, recordID: "00x\($0)", ordinal: 7, time: 1_700_000_000)
+    }
+    try Self.load(images[...], arrivedAt: 1_700_000_001, [], into: tables, loader)
+    try tables.connection.begin()
+    try loader.noteUnseen(
+      images.map(\.recordID), epoch: 1, ordinal: 7, over: tables.connection)
+    try tables.connection.execute("COMMIT")
+    let states = try tables.rows(
+      "SELECT DISTINCT _stale, _event_id FROM \(tables.current.qualifiedName)")
+    #expect(states == ["t|unseen"])
+    #expect(try tables.refoldAll().changed == 0)
+  }
+
   @Test(
     "Without a history, the same holds for as long as a pass takes",
     arguments: 1...8, PostgresSinkConfiguration.DeletePolicy.allCases)
