@@ -79,14 +79,15 @@ struct MissingRanges {
   }
 
   /// Marks as repaired what a pass that is complete has repaired, in the open transaction: of a
-  /// channel, when all of its objects have been read since.
+  /// channel, when all of its objects have been read since. What was noted in the transaction that began
+  /// the pass was committed in the org before the wait that comes before its records.
   func close(
     entity: String, topic: String, over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
       UPDATE \(self.resync) SET done_at = now() WHERE entity = $3 AND done_at IS NULL \
-      AND kind IN ('overflow', 'wildcard') AND noted_at < (SELECT begun_at FROM \(self.snapshots) \
+      AND kind IN ('overflow', 'wildcard') AND noted_at <= (SELECT begun_at FROM \(self.snapshots) \
       WHERE pipeline = $1 AND sink = $2 AND entity = $3)
       """, [self.pipeline, self.sink, entity])
     let others = TopicName.isChannel(topic) ? "s.number > 0" : "s.entity = $4"
@@ -95,7 +96,7 @@ struct MissingRanges {
       UPDATE \(self.table) AS m SET repaired_at = now() WHERE m.pipeline = $1 AND m.sink = $2 \
       AND m.topic = $3 AND m.repaired_at IS NULL AND $4::text IS NOT NULL \
       AND NOT EXISTS (SELECT FROM \(self.snapshots) AS s WHERE s.pipeline = $1 AND s.sink = $2 \
-      AND \(others) AND NOT (s.state = 'complete' AND s.begun_at > m.noted_at))
+      AND \(others) AND NOT (s.state = 'complete' AND s.begun_at >= m.noted_at))
       """, [self.pipeline, self.sink, topic, entity])
   }
 }

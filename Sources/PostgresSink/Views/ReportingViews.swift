@@ -175,6 +175,14 @@ package struct ReportingViews {
       (SELECT count(*) FROM \(schema)._etl_missing_range AS m WHERE m.pipeline = f.pipeline \
       AND m.sink = f.sink AND m.topic = ANY (f.topics) AND m.repaired_at IS NULL) AS missing_ranges
       """ : "NULL::timestamptz AS snapshot_at, NULL::bigint AS missing_ranges"
+    // Until all records have been read once, nothing is complete.
+    let completeThrough =
+      hasReads
+      ? """
+      CASE WHEN NOT EXISTS (SELECT FROM \(schema)._etl_snapshot AS s WHERE s.pipeline = f.pipeline \
+      AND s.sink = f.sink AND s.entity = t.entity AND s.state IN ('begun', 'reading') \
+      AND s.finished_at IS NULL) THEN f.complete_through END
+      """ : "f.complete_through"
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
     // A table is complete through what all of its topics are.
     let through = "(p.value ->> 'complete_through_ms')::double precision"
@@ -190,7 +198,7 @@ package struct ReportingViews {
       GROUP BY e.key, c.pipeline, c.sink, c.committed_at
       """
     return """
-      SELECT t.table_name, t.entity, f.pipeline, f.sink, f.complete_through, f.last_run, \
+      SELECT t.table_name, t.entity, f.pipeline, f.sink, \(completeThrough) AS complete_through, f.last_run, \
       n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(reads), \
       n.waiting AS waiting_for_repair \
       FROM \(schema)._etl_table AS t LEFT JOIN (\(feeds)) AS f ON f.table_name = t.table_name \

@@ -14,8 +14,8 @@ struct RunCommand: AsyncParsableCommand {
       Exit codes: 0 done; 64 command line; 65 data or position: an unusable replay ID, lost \
       state, too many dead letters, or anything named in run.fail_on; 69 service, login or \
       database unavailable; 70 a defect of this program; 74 files, checkpoint or report cannot be \
-      written; 75 try again: another run, quota, --max-duration or a first signal before caught \
-      up, no first position; 77 login, topic or database refused; 78 mistakes in the pipeline \
+      written; 75 try again: another run, quota, --max-duration or a first signal before the stream \
+      was caught up, no first position; 77 login, topic or database refused; 78 mistakes in the pipeline \
       file, or a TLS identity; 130, 143 second SIGINT, SIGTERM.
       """)
 

@@ -85,7 +85,7 @@ struct RepairCommand: AsyncParsableCommand {
       What every run does with "repair": {"mode": "auto"}, also where it is off: a run of the \
       pipeline that ends when nothing can be repaired any more. Records whose last event came less \
       than a minute ago wait for the next run.
-      Exit codes: those of run.
+      Exit codes: those of run; 64 also without a postgres sink.
       """)
 
   @OptionGroup var options: RunOptions
@@ -98,6 +98,10 @@ struct RepairCommand: AsyncParsableCommand {
 
   func run() async throws {
     var configuration = try self.options.pipeline.loadOrExit()
+    if !configuration.sinks.contains(where: { $0 is PostgresSettings }) {
+      throw RunFailure(.usage, reason: "no_sink", "only postgres sinks have records to repair")
+        .reported(hiding: configuration.secrets)
+    }
     configuration.repair.mode = .auto
     configuration.run.until = .caughtUp
     let code = await RunCommand.execute(configuration, self.options, purpose: .export)

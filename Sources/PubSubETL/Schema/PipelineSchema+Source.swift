@@ -47,7 +47,8 @@ extension PipelineSchema {
       .optional(
         "on_invalid_replay", .choice(of: SourceConfiguration.InvalidReplayPolicy.self),
         "What a run does if the service no longer knows the stored position: fail with 65, or "
-          + "begin a new epoch with the earliest or latest event.", default: "fail"),
+          + "begin a new epoch with the earliest or latest event; snapshot: with the earliest, and all "
+          + "records are read again, so that a PostgreSQL sink misses nothing.", default: "fail"),
       .optional(
         "record_ids", .choice(of: SourceConfiguration.RecordIDs.self),
         "rows: a change of several records is one row per record; array: one row with all IDs.",

@@ -1,0 +1,39 @@
+import PostgresClient
+import TestSupport
+import Testing
+
+@testable import PostgresSink
+
+/// What a pass over all records of an object repairs.
+@Suite(.enabled(if: PostgresCluster.isAvailable)) struct MissingRangesTests {
+  @Test(
+    "A pass repairs what was noted up to the transaction that began it, and nothing noted later",
+    arguments: [("- interval '1 s'", false), ("", false), ("+ interval '1 s'", true)])
+  func close(noted: String, remains: Bool) async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let connection = tables.connection
+    let bookkeeping = Bookkeeping(schema: SampleTables.schema)
+    try connection.execute(
+      bookkeeping.readStatements(existing: []).joined(separator: ";\n"))
+    let ranges = MissingRanges(pipeline: "p", sink: "s", bookkeeping)
+    try connection.begin()
+    try ranges.note(
+      topic: "/data/ThingChangeEvent", epoch: 2, completeThrough: nil, over: connection)
+    try connection.execute(
+      """
+      UPDATE \(bookkeeping.qualified("_etl_missing_range")) SET noted_at = now() \(noted);
+      INSERT INTO \(bookkeeping.qualified("_etl_resync")) (entity, kind, record_id, event_id, noted_at)
+      VALUES ('Thing', 'wildcard', '', 'e', now() \(noted));
+      INSERT INTO \(bookkeeping.qualified("_etl_snapshot"))
+      (pipeline, sink, entity, number, state, begun_at, page_row, rows)
+      VALUES ('p', 's', 'Thing', 1, 'complete', now(), 0, 0)
+      """)
+    try connection.execute("COMMIT")
+    func needsPass() throws -> Bool {
+      try ranges.needsPass(over: "Thing", topic: "/data/ThingChangeEvent", over: connection)
+    }
+    #expect(try needsPass())
+    try ranges.close(entity: "Thing", topic: "/data/ThingChangeEvent", over: connection)
+    #expect(try needsPass() == remains)
+  }
+}
