@@ -16,7 +16,8 @@ struct RepairList {
   }
 
   /// Some of the records in the order of their IDs: those whose last event came so long ago that a
-  /// read made now has it. Records that could not be seen are asked for once a day.
+  /// read made now has it; of those that a pass did not bring, also those whose last event is surely that
+  /// old, whenever it came. Records that could not be seen are asked for once a day.
   ///
   /// - Parameters:
   ///   - id: those after it.
@@ -28,14 +29,19 @@ struct RepairList {
       EXISTS (SELECT FROM \(self.resync) AS u WHERE u.entity = $1 AND u.kind = 'unseen' \
       AND u.record_id = m.id AND u.noted_at > now() - interval '24 hours')
       """
+    let isRecent = """
+      EXISTS (SELECT FROM \(self.current.qualifiedName) AS c WHERE c.id = r.record_id \
+      AND c._updated_at > now() - interval '\(visibilityWait) ms' AND c._commit_timestamp > now() \
+      - interval '\(visibilityWait) ms' - \(SeenRecords.clockTolerance))
+      """
     // A row that was read and is partial lacks fields that the user may not see.
     let result = try connection.query(
       """
       SELECT id FROM (SELECT id FROM \(self.current.qualifiedName) WHERE (\(Self.condition)) \
       AND (_stale OR _stale_fields IS NOT NULL OR _read_at IS NULL AND _deleted_at IS NULL) \
       AND _updated_at <= now() - interval '\(visibilityWait) ms' \
-      UNION SELECT record_id FROM \(self.resync) WHERE entity = $1 AND done_at IS NULL \
-      AND (kind = 'missing' OR kind = 'dead_letter' AND epoch IS NULL)) AS m \
+      UNION SELECT record_id FROM \(self.resync) AS r WHERE entity = $1 AND done_at IS NULL \
+      AND (kind = 'missing' AND NOT \(isRecent) OR kind = 'dead_letter' AND epoch IS NULL)) AS m \
       WHERE id > $2 AND NOT \(isUnseen) ORDER BY id LIMIT \(limit)
       """, [self.entity, id])
     return (0..<result.rowCount).compactMap { result[$0, 0] }

@@ -9,6 +9,9 @@ struct SeenRecords {
   private let current: TableDefinition
   private let name: String
 
+  /// How far the clocks of the org and of the database may differ.
+  static let clockTolerance = "interval '5 minutes'"
+
   init(_ current: TableDefinition) {
     self.current = current
     self.name =
@@ -16,11 +19,10 @@ struct SeenRecords {
       + SQLIdentifier.quoted(SQLIdentifier.shortened("_etl_seen_\(current.name)"))
   }
 
-  /// Makes the table, empty, in the open transaction; of an empty current table nothing can be missed.
+  /// Makes the table, empty, in the open transaction. The current table may be empty as well: events from
+  /// before the pass can still come.
   func begin(over connection: PostgresConnection) throws(PostgresError) {
     try self.drop(over: connection)
-    let hasRows = try connection.query("SELECT EXISTS (SELECT FROM \(self.current.qualifiedName))")
-    guard hasRows[0, 0] == "t" else { return }
     try connection.execute("CREATE UNLOGGED TABLE \(self.name) (id text)")
   }
 
@@ -42,8 +44,10 @@ struct SeenRecords {
     }
   }
 
-  /// Notes the records that the pass did not bring and no event has changed since it began, to be
-  /// asked for one by one; ends the table.
+  /// Notes the records that the pass did not bring, to be asked for one by one; ends the table. Those
+  /// with an event from after the beginning of the pass are left out: their rows may have been read
+  /// before. An event is from before the beginning if it was loaded then, the transaction that began the
+  /// pass included, or was committed in the org then.
   ///
   /// - Parameter begunAt: SQL, when the pass began.
   func end(begunAt: String, over connection: PostgresConnection) throws(PostgresError) {
@@ -53,8 +57,8 @@ struct SeenRecords {
       INSERT INTO \(ResyncTable.qualifiedName(schema: self.current.schema)) \
       (entity, kind, record_id, event_id) \
       SELECT \(SQLIdentifier.literal(self.current.entity)), 'missing', c.id, 'snapshot' \
-      FROM \(self.current.qualifiedName) AS c WHERE c._deleted_at IS NULL \
-      AND c._updated_at < \(begunAt) \
+      FROM \(self.current.qualifiedName) AS c, (SELECT \(begunAt) AS begun_at) AS b WHERE c._deleted_at IS NULL \
+      AND (c._updated_at <= b.begun_at OR c._commit_timestamp <= b.begun_at + \(Self.clockTolerance)) \
       AND NOT EXISTS (SELECT FROM \(self.name) AS s WHERE s.id = c.id) \
       ON CONFLICT (entity, kind, event_id, record_id) DO UPDATE SET noted_at = now(), done_at = NULL
       """)

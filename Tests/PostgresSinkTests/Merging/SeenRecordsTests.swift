@@ -1,0 +1,80 @@
+import PostgresClient
+import TestSupport
+import Testing
+
+@testable import PostgresSink
+
+/// Which records are asked for one by one after a pass that did not bring them.
+@Suite(.enabled(if: PostgresCluster.isAvailable)) struct SeenRecordsTests {
+  private static let begun = "timestamptz '2026-11-02 10:00:00Z'"
+
+  /// A row of the current table, loaded and committed so long after the pass began.
+  private static func row(
+    _ id: String, updated: String, committed: String, isDeleted: Bool = false
+  ) -> String {
+    "('\(id)', \(begun) + interval '\(updated)', \(begun) + interval '\(committed)', "
+      + "\(isDeleted ? begun : "NULL"), 1, 1, 'e', 'UPDATE')"
+  }
+
+  @Test(
+    """
+    What was loaded or committed before the pass began, or within the transaction that began it, and did \
+    not come, is asked for
+    """)
+  func candidates() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let connection = tables.connection
+    try connection.execute(
+      Bookkeeping(schema: SampleTables.schema).readStatements(existing: []).joined(separator: ";\n")
+    )
+    let seen = SeenRecords(tables.current)
+    try connection.begin()
+    try seen.begin(over: connection)
+    // The table was empty when the pass began.
+    try connection.execute(
+      """
+      INSERT INTO \(tables.current.qualifiedName) (id, _updated_at, _commit_timestamp, _deleted_at, \
+      _epoch, _ordinal, _event_id, _change_type) VALUES
+      \(Self.row("before", updated: "-1 day", committed: "-1 day")),
+      \(Self.row("with it", updated: "0 s", committed: "-1 s")),
+      \(Self.row("late", updated: "10 min", committed: "-1 day")),
+      \(Self.row("later", updated: "10 min", committed: "9 min")),
+      \(Self.row("came", updated: "-1 day", committed: "-1 day")),
+      \(Self.row("deleted", updated: "-1 day", committed: "-1 day", isDeleted: true))
+      """)
+    try connection.execute("COMMIT")
+    var reads = RowBuffer(columnCount: tables.current.dataColumns.count)
+    reads.append(
+      SampleRead(recordID: "came", ordinal: 1, stamp: 1, readAt: 1),
+      columns: tables.current.dataColumns)
+    try connection.begin()
+    try seen.add(reads, rows: 0..<1, over: connection)
+    try seen.end(begunAt: Self.begun, over: connection)
+    try connection.execute("COMMIT")
+    let asked = try RepairList(tables.current).records(
+      after: "", limit: 10, visibilityWait: 60_000, over: connection)
+    #expect(asked == ["before", "late", "with it"])
+    #expect(
+      try tables.rows("SELECT to_regclass('\"sales force\"._etl_seen_thing') IS NULL") == ["t"])
+  }
+
+  @Test(
+    "What was loaded a moment ago waits, unless it was committed long ago",
+    arguments: [
+      ("6 minutes", "0 s", true), ("5 minutes", "0 s", false), ("0 s", "2 minutes", true),
+    ])
+  func freshness(committedBefore: String, loadedBefore: String, isAsked: Bool) async throws {
+    let tables = try await SampleTables(takesReads: true)
+    try tables.connection.execute(
+      """
+      INSERT INTO \(tables.current.qualifiedName) (id, _updated_at, _commit_timestamp, _epoch, \
+      _ordinal, _event_id, _change_type) VALUES ('a', now() - interval '\(loadedBefore)', \
+      now() - interval '\(committedBefore)', 1, 1, 'e', 'UPDATE');
+      INSERT INTO \(ResyncTable.qualifiedName(schema: SampleTables.schema)) \
+      (entity, kind, record_id, event_id) VALUES ('Thing', 'missing', 'a', 'snapshot')
+      """)
+    let asked = try RepairList(tables.current).records(
+      after: "", limit: 10, visibilityWait: 60_000, over: tables.connection)
+    #expect(asked == (isAsked ? ["a"] : []))
+  }
+}
