@@ -17,7 +17,7 @@ extension PipelineRunner {
         if self.hasPlace(for: self.reads[index]) { try self.beginPass(index, now: now) }
       case .beginning(let commit):
         guard self.statistics.commits >= commit else { continue }
-        self.reads[index].phase = .waiting(until: now + self.configuration.visibilityWait)
+        self.waitToRead(index, from: now)
       case .waiting(let until):
         guard now >= until else { continue }
         self.startReading(index)
@@ -72,7 +72,7 @@ extension PipelineRunner {
     }
     self.reads[index].pass = pass
     if pass.state == .begun {
-      self.reads[index].phase = .waiting(until: .now + self.configuration.visibilityWait)
+      self.waitToRead(index, from: .now)
     } else {
       self.startReading(index)
     }
@@ -90,8 +90,15 @@ extension PipelineRunner {
     self.reads[index].phase = .beginning(commit: self.openCommitNumber)
   }
 
+  private func waitToRead(_ index: Int, from now: Instant) {
+    let until = now + self.configuration.visibilityWait
+    self.reads[index].phase = .waiting(until: until)
+    self.onNote?(.waitsToRead(entity: self.reads[index].pass.entity, until: until))
+  }
+
   private func startReading(_ index: Int) {
     self.reads[index].phase = .reading
+    if self.reads[index].pass.job != nil { self.onNote?(.reading(self.reads[index].pass)) }
     self.statistics.reads.note(self.reads[index].pass)
     self.reader?.begin(object: index, self.reads[index].pass)
   }
@@ -126,6 +133,7 @@ extension PipelineRunner {
     guard !self.isStopping, let signal = self.reader?.next() else { return false }
     switch signal {
     case .progress(let index, let pass):
+      if pass.job != nil, pass.job != self.reads[index].pass.job { self.onNote?(.reading(pass)) }
       self.reads[index].pass = pass
       try self.store(pass, of: index, now: now)
       if pass.state == .complete {

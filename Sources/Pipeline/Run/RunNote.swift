@@ -10,6 +10,10 @@ public enum RunNote: Sendable {
   case schemasFetched(topic: String)
   /// By which rule.
   case caughtUp(topic: String, rule: String)
+  /// The records of an object are read from then on.
+  case waitsToRead(entity: String, until: ContinuousClock.Instant)
+  /// The records of an object are read, by a job that was posted or is gone on with.
+  case reading(ReadPass)
   /// Every record of an object has been read.
   case readAll(entity: String, rows: Int)
   /// Records of an object that are not right could not be read again.

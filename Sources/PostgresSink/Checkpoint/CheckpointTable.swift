@@ -39,6 +39,14 @@ package struct TableFreshness: Sendable, Equatable {
   package var missingRanges: Int64 = 0
   /// Records; nil for history tables, and when it is not known.
   package var waitingForRepair: Int64?
+  /// All records are about to be read, or are being read; nil when no pass is under way.
+  package var reading: Reading?
+
+  package struct Reading: Sendable, Equatable {
+    package var rows: Int64
+    /// Nil before it is known.
+    package var total: Int64?
+  }
 }
 
 /// The positions of a sink in its database, for those who are not its run: who look, and who set
@@ -83,7 +91,9 @@ package final class CheckpointTable {
         \(Self.milliseconds("(to_jsonb(f) ->> 'last_change')::timestamptz")), \
         to_jsonb(f) -> 'topics', \
         \(Self.milliseconds("(to_jsonb(f) ->> 'snapshot_at')::timestamptz")), \
-        to_jsonb(f) ->> 'missing_ranges', to_jsonb(f) ->> 'waiting_for_repair' \
+        to_jsonb(f) ->> 'missing_ranges', to_jsonb(f) ->> 'waiting_for_repair', \
+        to_jsonb(f) ->> 'snapshot_state', to_jsonb(f) ->> 'snapshot_rows', \
+        to_jsonb(f) ->> 'snapshot_total' \
         FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
@@ -98,7 +108,11 @@ package final class CheckpointTable {
           topics: try JSONValue(parsing: rows[row, 7] ?? "null").array?.compactMap(\.string) ?? [],
           snapshotAt: rows[row, 8].flatMap { Int64($0) },
           missingRanges: rows[row, 9].flatMap { Int64($0) } ?? 0,
-          waitingForRepair: rows[row, 10].flatMap { Int64($0) })
+          waitingForRepair: rows[row, 10].flatMap { Int64($0) },
+          reading: ["waiting", "reading"].contains(rows[row, 11])
+            ? TableFreshness.Reading(
+              rows: rows[row, 12].flatMap { Int64($0) } ?? 0,
+              total: rows[row, 13].flatMap { Int64($0) }) : nil)
       }
     }
   }

@@ -116,7 +116,8 @@ extension PostgresSink {
     self.newHoles = []
   }
 
-  /// Records of an object whose rows are not known to be right
+  /// Records of an object whose rows are not known to be right, in the order of their IDs. Before the
+  /// first of them, what events have put right is marked so.
   package func recordsToRepair(
     _ entity: String, after id: String, limit: Int
   ) throws -> [String] {
@@ -126,7 +127,11 @@ extension PostgresSink {
       }), current.hasReadColumns
     else { return [] }
     return try self.retrying {
-      try RepairList(current).records(
+      if id.isEmpty {
+        try ResyncTable(entity: entity, schema: current.schema).closeGaps(
+          current: current, over: self.connection)
+      }
+      return try RepairList(current).records(
         after: id, limit: limit, visibilityWait: reads.visibilityWait, over: self.connection)
     }
   }

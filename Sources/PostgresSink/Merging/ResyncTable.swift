@@ -84,6 +84,20 @@ package struct ResyncTable {
       """, [self.entity, SQLArray.literal(records)])
   }
 
+  /// Marks gaps, and records that could not be seen, as done whose rows are right or gone by now: a
+  /// deletion or a full image has come after them.
+  func closeGaps(
+    current: TableDefinition, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      UPDATE \(self.qualifiedName) AS r SET done_at = now() WHERE r.entity = $1 \
+      AND r.kind IN ('gap', 'unseen') AND r.done_at IS NULL AND NOT EXISTS (SELECT FROM \
+      \(current.qualifiedName) AS c WHERE c.id = r.record_id \
+      AND (c._stale OR c._stale_fields IS NOT NULL))
+      """, [self.entity])
+  }
+
   /// Whether anything is noted that `close` may mark as done.
   func hasOpenEntries(over connection: PostgresConnection) throws(PostgresError) -> Bool {
     try connection.query(

@@ -150,6 +150,9 @@ package struct ReportingViews {
     Column(name: "snapshot_at", type: "timestamp with time zone"),
     Column(name: "missing_ranges", type: "bigint"),
     Column(name: "waiting_for_repair", type: "bigint"),
+    Column(name: "snapshot_state", type: "text"),
+    Column(name: "snapshot_rows", type: "bigint"),
+    Column(name: "snapshot_total", type: "bigint"),
   ]
 
   /// - Parameters:
@@ -162,27 +165,40 @@ package struct ReportingViews {
       // By the index of such rows, which are few.
       return """
         SELECT \(SQLIdentifier.literal(name))::text, count(*) FILTER (WHERE _stale), \
-        count(*) FILTER (WHERE _partial), count(*) FILTER (WHERE _stale \
+        count(*) FILTER (WHERE _partial AND _deleted_at IS NULL), count(*) FILTER (WHERE _stale \
         OR _stale_fields IS NOT NULL OR _deleted_at IS NULL) FROM \(table) WHERE \(RepairList.condition)
         """
     }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
-    let reads =
-      hasReads
-      ? """
-      (SELECT s.finished_at FROM \(schema)._etl_snapshot AS s WHERE s.pipeline = f.pipeline \
-      AND s.sink = f.sink AND s.entity = t.entity) AS snapshot_at, \
-      (SELECT count(*) FROM \(schema)._etl_missing_range AS m WHERE m.pipeline = f.pipeline \
-      AND m.sink = f.sink AND m.topic = ANY (f.topics) AND m.repaired_at IS NULL) AS missing_ranges
-      """ : "NULL::timestamptz AS snapshot_at, NULL::bigint AS missing_ranges"
     // Until all records have been read once, nothing is complete.
-    let completeThrough =
+    let (completeThrough, pass, join): (String, String, String) =
       hasReads
-      ? """
-      CASE WHEN NOT EXISTS (SELECT FROM \(schema)._etl_snapshot AS s WHERE s.pipeline = f.pipeline \
-      AND s.sink = f.sink AND s.entity = t.entity AND s.state IN ('begun', 'reading') \
-      AND s.finished_at IS NULL) THEN f.complete_through END
-      """ : "f.complete_through"
+      ? (
+        """
+        CASE WHEN s.finished_at IS NOT NULL OR s.state IS NULL THEN f.complete_through END \
+        AS complete_through
+        """,
+        """
+        s.finished_at AS snapshot_at, \
+        (SELECT count(*) FROM \(schema)._etl_missing_range AS m WHERE m.pipeline = f.pipeline \
+        AND m.sink = f.sink AND m.topic = ANY (f.topics) AND m.repaired_at IS NULL) \
+        AS missing_ranges, n.waiting AS waiting_for_repair, \
+        CASE s.state WHEN 'begun' THEN 'waiting' ELSE s.state END AS snapshot_state, \
+        s.rows AS snapshot_rows, s.total AS snapshot_total
+        """,
+        """
+        LEFT JOIN \(schema)._etl_snapshot AS s ON s.pipeline = f.pipeline AND s.sink = f.sink \
+        AND s.entity = t.entity
+        """
+      )
+      : (
+        "f.complete_through",
+        """
+        NULL::timestamptz AS snapshot_at, NULL::bigint AS missing_ranges, \
+        n.waiting AS waiting_for_repair, NULL::text AS snapshot_state, \
+        NULL::bigint AS snapshot_rows, NULL::bigint AS snapshot_total
+        """, ""
+      )
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
     // A table is complete through what all of its topics are.
     let through = "(p.value ->> 'complete_through_ms')::double precision"
@@ -198,12 +214,11 @@ package struct ReportingViews {
       GROUP BY e.key, c.pipeline, c.sink, c.committed_at
       """
     return """
-      SELECT t.table_name, t.entity, f.pipeline, f.sink, \(completeThrough) AS complete_through, f.last_run, \
-      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(reads), \
-      n.waiting AS waiting_for_repair \
+      SELECT t.table_name, t.entity, f.pipeline, f.sink, \(completeThrough), f.last_run, \
+      n.stale, n.partial, coalesce(f.holes, 0) AS holes, f.last_change, f.topics, \(pass) \
       FROM \(schema)._etl_table AS t LEFT JOIN (\(feeds)) AS f ON f.table_name = t.table_name \
       LEFT JOIN (\((counts + [none]).joined(separator: " UNION ALL "))) \
-      AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name
+      AS n (table_name, stale, partial, waiting) ON n.table_name = t.table_name \(join)
       """
   }
 

@@ -9,6 +9,8 @@ struct ProgressSnapshot: Sendable, Equatable {
   var newestCommit: Int64?
   /// Records read over REST and Bulk, beside the events; nil when none are.
   var records: Records?
+  /// Of this run.
+  var recordsRead = 0
   /// What is being waited for before anything can come.
   var activity: String?
   var failure: Failure?
@@ -18,6 +20,8 @@ struct ProgressSnapshot: Sendable, Equatable {
     var count: Int
     /// Nil before it is known of every object.
     var total: Int?
+    /// Until the first are asked for; nil when they have been.
+    var startIn: Duration?
     /// Until all have been read, at the rate so far; nil before there is one.
     var timeLeft: Duration?
   }
@@ -78,8 +82,11 @@ struct ProgressLine {
 
   /// `12,000 of 200,000 records, 2 min left`
   private static func text(_ records: ProgressSnapshot.Records) -> String {
+    if let startIn = records.startIn { return "records are read in \(Phrase.duration(startIn))" }
     let count = Self.grouped(Int64(records.count))
-    guard let total = records.total else { return "\(count) records read" }
+    guard let total = records.total else {
+      return records.count == 0 ? "waiting for records" : "\(count) records read"
+    }
     let left = records.timeLeft.map { ", \(Phrase.duration($0)) left" } ?? ""
     return "\(count) of \(Self.grouped(Int64(total))) records\(left)"
   }
@@ -110,10 +117,13 @@ struct ProgressLine {
     var parts = [
       snapshot.events == 0 ? "no new events" : Phrase.count(Int(snapshot.events), "event")
     ]
+    if snapshot.recordsRead > 0 {
+      parts.append("\(Phrase.count(snapshot.recordsRead, "record")) read")
+    }
     if snapshot.events > 0, hasFiles {
       parts += [Phrase.count(snapshot.files, "file"), Self.size(snapshot.bytes)]
     }
-    if snapshot.events > 0 {
+    if snapshot.events > 0 || snapshot.recordsRead > 0 {
       parts += rows.map { "\(Phrase.count(Int($0.count), "row")) \($0.place)" }
     }
     var text = "\(parts.joined(separator: ", ")) in \(Phrase.duration(duration))"

@@ -44,13 +44,18 @@ extension PipelineRun {
   }
 
   private func attend(to topic: RunStatistics.Topic) {
+    let isRepaired =
+      self.configuration.repair.mode == .auto
+      && self.configuration.sinks.allSatisfy(\.repairsRecords)
+    let consequence =
+      isRepaired ? "are read again by this run or the next" : "have to be read again over REST"
     for (key, count) in topic.attention.sorted(by: { $0.key.entity < $1.key.entity }) {
       self.report.gaps += Int64(count)
       self.report.attention.append(
         RunReport.Attention(
           kind: .gaps, topic: topic.name,
           message: "\(key.entity): \(Phrase.count(count, "\(key.kind.name) event")); "
-            + "\(count == 1 ? "its" : "their") records have to be read again over REST"))
+            + "\(count == 1 ? "its" : "their") records \(consequence)"))
     }
     if topic.holes > 0 {
       self.report.attention.append(

@@ -19,6 +19,8 @@ final class RunLog {
   private var nextAttempt: ContinuousClock.Instant?
   /// When records began to come, and how many there were.
   private var readsBegan: (ContinuousClock.Instant, Int)?
+  /// When records begin to be read.
+  private var readsAt: ContinuousClock.Instant?
   private var isConnected = false
   /// From where topics are about to be read, until they are.
   private var starts: [String: (start: StartPoint, epoch: Int)] = [:]
@@ -71,6 +73,18 @@ final class RunLog {
       self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
+    case .waitsToRead(let entity, let until):
+      self.readsAt = max(self.readsAt ?? until, until)
+      let wait = Phrase.duration(
+        .seconds((until - self.clock.now + .milliseconds(500)).components.seconds))
+      self.logger.info("records are read in \(wait)", metadata: ["entity": "\(entity)"])
+    case .reading(let pass):
+      self.logger.info(
+        "reading records",
+        metadata: [
+          "entity": "\(pass.entity)", "pass": "\(pass.number)", "job": "\(pass.job ?? "")",
+          "records_before": "\(pass.rowCount)",
+        ])
     case .readAll(let entity, let rows):
       self.logger.notice("snapshot of \(entity) complete: \(Phrase.count(rows, "record"))")
     case .notRepaired(let entity, let reason):
@@ -177,11 +191,15 @@ final class RunLog {
     self.snapshot.files = sinks.reduce(0) { $0 + $1.output.fileCount }
     self.snapshot.newestCommit = statistics.newestCommit
     self.snapshot.records = self.records(statistics.reads)
+    self.snapshot.recordsRead = statistics.reads.rows + statistics.reads.repaired
   }
 
   private func records(_ reads: RunStatistics.Reads) -> ProgressSnapshot.Records? {
     let passes = reads.passes.values
-    guard passes.contains(where: { $0.state != .complete }) else { return nil }
+    guard passes.contains(where: { $0.state != .complete }) else {
+      guard let left = self.readsAt.map({ $0 - self.clock.now }), left > .zero else { return nil }
+      return ProgressSnapshot.Records(count: 0, startIn: .seconds(left.components.seconds + 1))
+    }
     var records = ProgressSnapshot.Records(count: passes.reduce(0) { $0 + $1.rowCount })
     let totals = passes.compactMap { $0.state == .complete ? $0.rowCount : $0.total }
     guard totals.count == passes.count else { return records }

@@ -154,8 +154,9 @@ private struct Wanted {
       self.anew.insert(sink)
     }
     guard repairs else { return }
+    // What a pass does not bring is asked for at its end.
     self.isRepaired =
-      try self.isRepaired || follows
+      try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
       || !store.recordsToRepair(self.entity, after: "", limit: 1).isEmpty
   }
 }

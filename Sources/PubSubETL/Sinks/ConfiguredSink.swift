@@ -51,6 +51,9 @@ protocol ConfiguredSink: Sendable {
   /// Rows and position are one transaction of the sink's own; the checkpoint holds a copy.
   var keepsPosition: Bool { get }
 
+  /// Records that events do not have right are read again into the sink's tables.
+  var repairsRecords: Bool { get }
+
   /// Rows go to standard output, which a run then has for nothing else.
   var takesStandardOutput: Bool { get }
 
@@ -111,6 +114,7 @@ extension ConfiguredSink {
   ) throws -> (any SinkStatus)? { nil }
   var columnWatcher: (any Transform)? { nil }
   var keepsPosition: Bool { false }
+  var repairsRecords: Bool { false }
   var takesStandardOutput: Bool { false }
   static var commitMaxEvents: Int { 2000 }
   func conflict(with other: any ConfiguredSink) -> (member: String, message: String)? { nil }

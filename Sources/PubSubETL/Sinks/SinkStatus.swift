@@ -23,6 +23,9 @@ protocol SinkStatus {
   /// - Parameter isCommitted: the pipeline has stored something before.
   func problems(isCommitted: Bool) -> [PipelineStatus.Problem]
 
+  /// What is worth knowing, and no problem.
+  var remark: String? { get }
+
   /// What stands behind the sink's name.
   var summary: String { get }
 
@@ -37,6 +40,7 @@ extension SinkStatus {
   var hasOutput: Bool { false }
   var newestCommitTimes: [String: String] { [:] }
   var ownPosition: OwnPosition? { nil }
+  var remark: String? { nil }
 }
 
 /// What the store of a sink that keeps its position says.

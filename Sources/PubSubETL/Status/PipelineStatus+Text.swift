@@ -32,7 +32,8 @@ extension PipelineStatus {
       lines.append((index == 0 ? "dead letters" : "", line))
     }
     if self.problems.isEmpty {
-      lines.append(("health", "good"))
+      let remarks = self.sinks.compactMap(\.remark)
+      lines.append(("health", (["good"] + remarks).joined(separator: "; ")))
     } else {
       lines += self.problems.map { ("problem", "\($0.kind): \($0.message)") }
     }

@@ -131,7 +131,11 @@ struct ControlEndpoint: Sendable {
       try await self.server.removeFaults()
       return .json("{}\n")
     case ("POST", "/control/state"):
-      try await self.server.writeState(to: String(decoding: request.body, as: UTF8.self))
+      let path = String(decoding: request.body, as: UTF8.self)
+      guard !path.isEmpty else {
+        throw SimulatorError(.configuration, "the body must be the path of the file to be written")
+      }
+      try await self.server.writeState(to: path)
       return .json("{}\n")
     case ("GET", "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
     case ("GET", "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")

@@ -51,6 +51,38 @@ struct FreshnessTests {
       try next.eye.rows("SELECT complete_through FROM salesforce._etl_checkpoint") == [["-"]])
   }
 
+  @Test("A copy under way is told until it is complete, and nothing is complete before")
+  func copying() async throws {
+    let database = try await TestDatabase()
+    let run = try SinkRun(database) {
+      $0.reads = PostgresSinkConfiguration.Reads(visibilityWait: .seconds(60))
+    }.begin()
+    run.completeThrough = 1_771_400_000_000
+    try run.commit()
+    run.sink.close()
+    #expect(try self.freshness(database).map(\.reading) == [nil, nil])
+    let states: [(state: String, rows: Int, total: String, finished: String)] = [
+      ("begun", 0, "NULL", "NULL"), ("reading", 7, "12", "NULL"),
+      ("complete", 12, "12", "to_timestamp(9)"), ("reading", 1, "NULL", "to_timestamp(9)"),
+    ]
+    var found: [TableFreshness] = []
+    for state in states {
+      try run.eye.execute(
+        """
+        INSERT INTO salesforce._etl_snapshot (pipeline, sink, entity, number, state, begun_at, \
+        page_row, rows, total, finished_at) VALUES ('opps', 'warehouse', 'Opportunity', 1, \
+        '\(state.state)', now(), 0, \(state.rows), \(state.total), \(state.finished)) \
+        ON CONFLICT (pipeline, sink, entity) DO UPDATE SET state = excluded.state, \
+        rows = excluded.rows, total = excluded.total, finished_at = excluded.finished_at
+        """)
+      found.append(try #require(try self.freshness(database).first))
+    }
+    #expect(found.map { $0.reading?.rows } == [0, 7, nil, 1])
+    #expect(found.map { $0.reading?.total } == [nil, 12, nil, nil])
+    #expect(found.map(\.completeThrough) == [nil, nil, 1_771_400_000_000, 1_771_400_000_000])
+    #expect(found.map(\.snapshotAt) == [nil, nil, 9000, 9000])
+  }
+
   @Test("A position set by hand is complete through nothing, and its tables stay its tables")
   func setByHand() async throws {
     let database = try await TestDatabase()

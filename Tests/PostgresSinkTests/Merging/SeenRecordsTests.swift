@@ -58,6 +58,29 @@ import Testing
       try tables.rows("SELECT to_regclass('\"sales force\"._etl_seen_thing') IS NULL") == ["t"])
   }
 
+  @Test("A gap is done with when a deletion or a full image has come after it, and not before")
+  func gaps() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let resync = ResyncTable.qualifiedName(schema: SampleTables.schema)
+    try tables.connection.execute(
+      """
+      INSERT INTO \(tables.current.qualifiedName) (id, _stale, _deleted_at, _epoch, _ordinal, \
+      _event_id, _change_type) VALUES ('stale', true, NULL, 1, 1, 'e', 'GAP_UPDATE'), \
+      ('deleted', false, now(), 1, 1, 'e', 'DELETE'), ('right', false, NULL, 1, 1, 'e', 'CREATE');
+      INSERT INTO \(resync) (entity, kind, record_id, event_id) \
+      SELECT 'Thing', k, r, k FROM unnest(ARRAY['stale', 'deleted', 'right', 'gone']) AS r, \
+      unnest(ARRAY['gap', 'unseen', 'missing', 'dead_letter']) AS k
+      """)
+    try ResyncTable(entity: "Thing", schema: SampleTables.schema).closeGaps(
+      current: tables.current, over: tables.connection)
+    #expect(
+      try tables.rows(
+        """
+        SELECT record_id, string_agg(kind, ' ' ORDER BY kind) FROM \(resync) \
+        WHERE done_at IS NOT NULL GROUP BY 1 ORDER BY 1
+        """) == ["deleted|gap unseen", "gone|gap unseen", "right|gap unseen"])
+  }
+
   @Test(
     "What was loaded a moment ago waits, unless it was committed long ago",
     arguments: [

@@ -36,7 +36,7 @@ struct DatabaseStatusTests {
     #expect(sink["leased"] == true)
     #expect(sink["positions"]?[StateSample.topic]?["next_ordinal"]?.integer == 9)
     #expect(status.topics.first?.position?.nextOrdinal == 12)
-    #expect(status.text.contains("run 7 by host /state pid 1, its lease holds until "))
+    #expect(status.text.contains("lease 7, of host /state pid 1, holds until "))
   }
 
   @Test("A database that does not answer is a problem of its own; the rest is told")

@@ -66,6 +66,28 @@ struct ProgressLineTests {
       text(snapshot, rows: [(9001, "in PostgreSQL")], hasFiles: false)
         == "7,512 events, 9,001 rows in PostgreSQL in 17 s; newest change \(time)")
     #expect(text(ProgressSnapshot()) == "no new events in 17 s")
+    #expect(
+      text(
+        ProgressSnapshot(recordsRead: 1200), rows: [(1200, "in PostgreSQL")], hasFiles: false)
+        == "no new events, 1,200 records read, 1,200 rows in PostgreSQL in 17 s")
+  }
+
+  @Test(
+    "Records: the wait before them, then how many have come of how many",
+    arguments: [
+      (ProgressSnapshot.Records(count: 0, startIn: .seconds(42)), "records are read in 42 s"),
+      (.init(count: 0), "waiting for records"), (.init(count: 1200), "1,200 records read"),
+      (.init(count: 1200, total: 9000), "1,200 of 9,000 records"),
+      (
+        .init(count: 1200, total: 9000, timeLeft: .seconds(61)),
+        "1,200 of 9,000 records, 1 min 01 s left"
+      ),
+    ])
+  func records(_ records: ProgressSnapshot.Records, words: String) {
+    var progress = ProgressLine()
+    let line = progress.update(
+      ProgressSnapshot(records: records), at: .zero, wallTime: 0, columns: 80)
+    #expect(line == "0 events  0/s  \(words)")
   }
 
   @Test("The rate is that of the last seconds")

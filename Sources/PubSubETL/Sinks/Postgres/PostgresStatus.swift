@@ -105,7 +105,8 @@ struct PostgresStatus: SinkStatus {
     parts.append(
       table.completeThrough.map { "complete through \(time($0))" }
         ?? "how far it is complete is not yet known")
-    if let change = table.lastChange { parts.append("no change since \(time(change))") }
+    if let change = table.lastChange { parts.append("newest change \(time(change))") }
+    if let reading = table.reading { parts.append(Self.text(reading)) }
     if let snapshot = table.snapshotAt { parts.append("all records read \(time(snapshot))") }
     if let waiting = table.waitingForRepair, waiting > 0 {
       parts.append("\(ProgressLine.grouped(waiting)) waiting to be read again")
@@ -117,10 +118,26 @@ struct PostgresStatus: SinkStatus {
     return parts.joined(separator: ", ")
   }
 
+  private static func text(_ reading: TableFreshness.Reading) -> String {
+    guard let total = reading.total else {
+      return reading.rows == 0
+        ? "all records are about to be read"
+        : "\(ProgressLine.grouped(reading.rows)) records read so far"
+    }
+    return "\(ProgressLine.grouped(reading.rows)) of \(ProgressLine.grouped(total)) records read"
+  }
+
+  var remark: String? {
+    let tables = self.tables.filter { $0.reading != nil && $0.snapshotAt == nil }
+    guard !tables.isEmpty else { return nil }
+    return "sink '\(self.name)' is not yet complete: the first copy of "
+      + "\(Set(tables.map(\.entity)).sorted().joined(separator: ", ")) is under way"
+  }
+
   /// Who ran the sink last, and whether it still does.
   static func lease(_ state: DatabaseState) -> String {
-    "run \(state.fence) by \(state.owner), "
-      + (state.isLeased ? "its lease holds until " : "its lease ended ")
+    "lease \(state.fence), of \(state.owner), "
+      + (state.isLeased ? "holds until " : "ended ")
       + UTCTime.timestamp(milliseconds: state.leaseUntil)
   }
 
@@ -154,6 +171,12 @@ struct PostgresStatus: SinkStatus {
             "snapshot_at": PipelineStatus.time(table.snapshotAt),
             "missing_ranges": .integer(table.missingRanges),
             "waiting_for_repair": table.waitingForRepair.map { .integer($0) } ?? nil,
+            "snapshot": table.reading.map { reading -> JSONValue in
+              [
+                "rows": .integer(reading.rows),
+                "total": reading.total.map { .integer($0) } ?? nil,
+              ]
+            } ?? nil,
           ]
         }),
     ]
