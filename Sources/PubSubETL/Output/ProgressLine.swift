@@ -73,6 +73,8 @@ struct ProgressLine {
     }
     if let records = snapshot.records {
       parts.append(Self.text(records))
+    } else if snapshot.recordsRead > 0 {
+      parts.append("\(Phrase.count(snapshot.recordsRead, "record")) read")
     } else {
       parts.append(Self.size(snapshot.bytes))
       parts.append(Phrase.count(snapshot.files, "file"))

@@ -133,7 +133,7 @@ def status(call, url):
     require((table["stale"], table["partial"]) == (stale, partial) and stale, table)
     require(found["leased"] is False and found["error"] is None and found["fence"] > 1, found)
     text, _ = call("status")
-    require("opportunity: %d records stale" % stale in text and "run %d by " % found["fence"] in text, text)
+    require("opportunity: %d records stale" % stale in text and "lease %d, of " % found["fence"] in text, text)
     unreachable = "postgresql://x@127.0.0.1:1/x"
     text, _ = call("status", code=69, url=unreachable)
     require("database_unavailable" in text, text)

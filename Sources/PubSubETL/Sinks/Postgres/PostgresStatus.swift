@@ -81,7 +81,7 @@ struct PostgresStatus: SinkStatus {
       return [self.isNew ? "not in the checkpoint yet" : "no position stored"]
     }
     var lines = ["last commit \(status.moment(state.committedAt))"]
-    if let through = state.completeThrough {
+    if let through = state.completeThrough, self.remark == nil {
       lines.append("complete through \(UTCTime.timestamp(milliseconds: through))")
     }
     lines.append(Self.lease(state))
