@@ -170,6 +170,8 @@ package struct ReportingViews {
         """
     }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
+    let noted =
+      "SELECT count(*) FROM \(schema)._etl_resync AS r WHERE r.entity = t.entity AND r.done_at IS NULL"
     // Until all records have been read once, nothing is complete.
     let (completeThrough, pass, join): (String, String, String) =
       hasReads
@@ -182,7 +184,9 @@ package struct ReportingViews {
         s.finished_at AS snapshot_at, \
         (SELECT count(*) FROM \(schema)._etl_missing_range AS m WHERE m.pipeline = f.pipeline \
         AND m.sink = f.sink AND m.topic = ANY (f.topics) AND m.repaired_at IS NULL) \
-        AS missing_ranges, n.waiting AS waiting_for_repair, \
+        + (\(noted) AND r.kind IN ('overflow', 'wildcard')) AS missing_ranges, \
+        n.waiting + (\(noted) AND (r.kind = 'missing' OR r.kind = 'dead_letter' AND r.epoch IS NULL)) \
+        AS waiting_for_repair, \
         CASE s.state WHEN 'begun' THEN 'waiting' ELSE s.state END AS snapshot_state, \
         s.rows AS snapshot_rows, s.total AS snapshot_total
         """,

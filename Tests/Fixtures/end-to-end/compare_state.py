@@ -188,7 +188,7 @@ class Comparison:
             seen.add(record)
             self.compare_row(entity, record, marks, values, data, unknown)
         for record, line in self.records[entity].items():
-            if record not in seen and not line["is_deleted"] and self.may_read(record):
+            if record not in seen and not line["is_deleted"] and self.is_awaited(entity, record):
                 self.differ(entity, record, "-", "a row", "none")
 
     def kinds(self, table):
@@ -236,6 +236,10 @@ class Comparison:
             sys.exit("%s could not be read" % table)
 
     # Rows
+
+    def is_awaited(self, entity, record):
+        """There has to be a row."""
+        return self.may_read(record)
 
     def may_read(self, record):
         return self.visible is None or record in self.visible

@@ -55,6 +55,7 @@ import urllib.parse
 import urllib.request
 
 import compare_state
+import compare_unmarked
 import harness
 import postgres
 import postgres_proof
@@ -379,7 +380,26 @@ class Copy:
             self.cluster.start()
             self.check_disturbed(self.wait(process))
         self.count("disturbed_at_" + moment)
+        if kind == "kill":
+            self.look_for_unmarked()
         return True
+
+    def look_for_unmarked(self):
+        """At a commit that chance has made the last one, no row may be wrong without a mark."""
+        if not postgres.query(self.url, "SELECT 1 WHERE to_regclass('%s._freshness') IS NOT NULL" % SCHEMA):
+            return
+        write_state(self.simulator, self.state)
+        pending = compare_unmarked.pending(self.url, self.simulator.truth, SCHEMA)
+        comparison = compare_unmarked.Unmarked(
+            self.url, self.state, self.arguments.objects, SCHEMA, pending, hidden=self.hidden(),
+            visible=self.visible())
+        if not comparison.run():
+            comparison.print_differences()
+            self.print_bookkeeping()
+            sys.exit("seed %d: wrong without a mark: %s" % (self.seed, json.dumps(comparison.result())))
+        self.count("unmarked_looked_for")
+        for name in ("compared", "marked", "pending", "objects_marked"):
+            self.count("unmarked_" + name, comparison.counts[name])
 
     def await_moment(self, process, moment):
         """Soon after the start, soon after rows are committed, or whenever; or until the run's end."""
@@ -403,11 +423,8 @@ class Copy:
 
     def compare(self):
         write_state(self.simulator, self.state)
-        hidden = [tuple(name.split(".")) for name in self.arguments.hidden_field]
-        if not self.arguments.existing:
-            hidden += [(name, compare_state.NEWEST_FIELD) for name in self.arguments.objects]
         comparison = compare_state.Comparison(
-            self.url, self.state, self.arguments.objects, SCHEMA, hidden=hidden, visible=self.visible(),
+            self.url, self.state, self.arguments.objects, SCHEMA, hidden=self.hidden(), visible=self.visible(),
             is_repaired=self.arguments.repair)
         if not comparison.run():
             comparison.print_differences()
@@ -417,6 +434,13 @@ class Copy:
         if result.get("compared", 0) < self.arguments.existing:
             sys.exit("seed %d: only %s records were compared" % (self.seed, result))
         return result
+
+    def hidden(self):
+        """Pairs of object and field."""
+        hidden = [tuple(name.split(".")) for name in self.arguments.hidden_field]
+        if not self.arguments.existing:
+            hidden += [(name, compare_state.NEWEST_FIELD) for name in self.arguments.objects]
+        return hidden
 
     def print_bookkeeping(self):
         """What the database says of its reads, for whoever has to find out why tables differ."""
