@@ -14,8 +14,10 @@ final class RepairAllowance: Sendable {
   private let reserve: Double
   private let state: Lock<State>
 
-  /// Calls of a day when the org's limit is not known: the fewest that any org has are 5,000.
-  private static let fewestCalls = 10
+  /// Of the org's requests, without a limit of the pipeline's own.
+  private static let share = 0.05
+  /// The org's daily requests before its first answer tells them: no org has fewer.
+  private static let fewestRequests = 5000
   private static let day = Duration.seconds(24 * 3600)
 
   init(_ options: SnapshotReader.Options) {
@@ -37,7 +39,8 @@ final class RepairAllowance: Sendable {
         "\(usage.used) of the org's \(usage.limit) API requests of 24 hours are used; records are "
           + "not read again until more are left than repair.reserve")
     }
-    let limit = self.maxCalls ?? max(Self.fewestCalls, (usage?.limit ?? 0) / 20)
+    let limit =
+      self.maxCalls ?? Int(Double(usage?.limit ?? Self.fewestRequests) * Self.share)
     try self.state.withLock { state throws(RESTError) in
       if now >= state.dayEnds { (state.made, state.dayEnds) = (0, now + Self.day) }
       guard state.made < limit else {
