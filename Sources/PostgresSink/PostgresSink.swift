@@ -81,6 +81,9 @@ package final class PostgresSink: Store {
   /// IDs of records that were not found, by object.
   var openUnseen: [String: [String]] = [:]
   private(set) var sealedUnseen: [String: [String]] = [:]
+  /// Records that were read and have no row, by object.
+  var openUnreadable: [String: [UnreadableRecord]] = [:]
+  private(set) var sealedUnreadable: [String: [UnreadableRecord]] = [:]
   /// After which event they were asked for.
   var unseenPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   let passTable: PassTable
@@ -321,14 +324,6 @@ package final class PostgresSink: Store {
     }
   }
 
-  /// Notes a record that was read and cannot become a row.
-  func refuse(_ entry: ResyncTable.Entry, among rows: PendingRows, reason: String) {
-    self.onNotice?(
-      "\(rows.entity) \(entry.recordID ?? "without ID") was read and cannot be stored: \(reason)")
-    self.unwritable.letters.append(
-      UnwritableEvents.Letter(rows: rows, entity: rows.entity, entry: entry))
-  }
-
   /// Asks the database for the tables of a layout, makes or changes them.
   private func makeEncoder(for layout: RecordLayout) throws {
     if self.encoders[layout] != nil { return }
@@ -433,6 +428,8 @@ package final class PostgresSink: Store {
     self.openPasses.removeAll()
     self.sealedUnseen = self.openUnseen
     self.openUnseen.removeAll()
+    self.sealedUnreadable = self.openUnreadable
+    self.openUnreadable.removeAll()
     (self.sealedRepairCalls, self.openRepairCalls) = (self.openRepairCalls, 0)
   }
 
@@ -453,6 +450,7 @@ package final class PostgresSink: Store {
     }
     self.sealedPasses.removeAll()
     self.sealedUnseen.removeAll()
+    self.sealedUnreadable.removeAll()
     self.sealedRepairCalls = 0
     self.holesAreNoted()
     self.sealed = nil

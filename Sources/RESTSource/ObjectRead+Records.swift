@@ -14,7 +14,7 @@ extension ObjectRead {
     let valid = ids.filter { SOQL.isRecordID($0) }
     let others = ids.filter { !SOQL.isRecordID($0) }
     do {
-      let (batch, missing) = try await self.found(valid)
+      let (batch, missing) = try await self.found(valid, for: store)
       await self.send(
         .found(
           object: self.object, store: store, batch, missing: missing + others,
@@ -28,7 +28,9 @@ extension ObjectRead {
     }
   }
 
-  private func found(_ ids: [String]) async throws -> (RecordBatch, missing: [String]) {
+  private func found(
+    _ ids: [String], for store: Int
+  ) async throws -> (RecordBatch, missing: [String]) {
     guard !ids.isEmpty else {
       let empty = self.makeBatch()
       empty.readAt = .now
@@ -49,11 +51,7 @@ extension ObjectRead {
       }
       batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }))
     }
-    for refused in batch.refused {
-      await self.send(
-        .unreadable(object: self.object, recordID: refused.recordID, reason: refused.reason),
-        weight: 0)
-    }
+    await self.send(batch.unreadable, store: store)
     let proved = try await self.addDeleted(among: missing, plan, to: &batch)
     return (batch.take(), missing.filter { !proved.contains($0) })
   }

@@ -108,6 +108,12 @@ struct ObjectRead: Sendable {
     await self.signals.waitForRoom()
   }
 
+  func send(_ unreadable: [UnreadableRecord], store: Int?) async {
+    for record in unreadable {
+      await self.send(.unreadable(object: self.object, store: store, record), weight: 0)
+    }
+  }
+
   // MARK: A pass
 
   private func read(_ progress: inout Progress) async throws {
@@ -184,11 +190,7 @@ struct ObjectRead: Sendable {
   private func send(_ batch: inout ReadBatch, _ place: Int, _ pass: inout ReadPass) async {
     pass.rowCount += place - pass.row
     pass.row = place
-    for refused in batch.refused {
-      await self.send(
-        .unreadable(object: self.object, recordID: refused.recordID, reason: refused.reason),
-        weight: 0)
-    }
+    await self.send(batch.unreadable, store: nil)
     await self.send(.records(object: self.object, batch.take(), pass), weight: 1)
   }
 

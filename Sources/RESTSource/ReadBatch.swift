@@ -3,18 +3,13 @@ internal import SalesforceREST
 
 /// Records on their way into a batch, each as an event of the kind `snapshot`.
 struct ReadBatch {
-  struct Refused {
-    var recordID: String?
-    var reason: String
-  }
-
   private let decoder: SnapshotDecoder
   private let make: () -> RecordBatch
   private let prefix: [UInt8]
   private let readAt: ContinuousClock.Instant
   private var batch: RecordBatch
   private var text: [UInt8] = []
-  private(set) var refused: [Refused] = []
+  private(set) var unreadable: [UnreadableRecord] = []
   private(set) var rowCount = 0
 
   init(_ read: ObjectRead, _ plan: SnapshotPlan, _ pass: ReadPass) {
@@ -46,8 +41,13 @@ struct ReadBatch {
     } catch {
       self.batch.truncate(rows: rows, arena: arena)
       let id = texts.count > 0 ? String(decoding: texts[SnapshotPlan.idField], as: UTF8.self) : ""
-      self.refused.append(
-        Refused(recordID: SOQL.isRecordID(id) ? id : nil, reason: error.description))
+      let stamp =
+        texts.count > SnapshotPlan.stampField
+        ? TextValue.timestamp(texts[SnapshotPlan.stampField]) : nil
+      self.unreadable.append(
+        UnreadableRecord(
+          recordID: id.utf8.count == 18 && SOQL.isRecordID(id) ? id : nil, stamp: stamp,
+          reason: error.description))
     }
   }
 
@@ -104,7 +104,7 @@ struct ReadBatch {
     full.readAt = self.readAt
     self.batch = self.make()
     self.rowCount = 0
-    self.refused.removeAll()
+    self.unreadable.removeAll()
     return full
   }
 }

@@ -53,7 +53,7 @@ import Testing
         case .failed(_, let failure):
           told.failure = failure
           return told
-        case .unreadable(_, let id, let reason): Issue.record("\(id ?? "no ID"): \(reason)")
+        case .unreadable(_, _, let record): Issue.record("\(record)")
         case .found, .notAsked: Issue.record("nothing was asked for by ID")
         }
       }

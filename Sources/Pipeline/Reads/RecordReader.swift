@@ -41,12 +41,28 @@ public enum ReadSignal {
   case found(object: Int, store: Int, RecordBatch, missing: [String], calls: Int)
   /// Records could not be asked for by ID. What they wait for can wait for another run.
   case notAsked(object: Int, store: Int, SourceFailure)
-  /// A record cannot become a row.
-  case unreadable(object: Int, recordID: String?, reason: String)
+  /// A record cannot become a row: of a pass, or one that was asked for for a store.
+  case unreadable(object: Int, store: Int?, UnreadableRecord)
   /// Something failed and is tried again after `delay`.
   case retrying(object: Int, SourceFailure, delay: Duration)
   /// The pass cannot go on in this run.
   case failed(object: Int, SourceFailure)
+}
+
+/// A record that was read and cannot become a row.
+public struct UnreadableRecord: Sendable, Equatable {
+  /// Nil when that is what is wrong with it.
+  public var recordID: String?
+  /// `SystemModstamp`, milliseconds since 1970; nil when it is not usable.
+  public var stamp: Int64?
+  /// Why, without values.
+  public var reason: String
+
+  public init(recordID: String?, stamp: Int64?, reason: String) {
+    self.recordID = recordID
+    self.stamp = stamp
+    self.reason = reason
+  }
 }
 
 /// Reads the records of objects from the org, beside the stream. Driven by the runner; reads in tasks

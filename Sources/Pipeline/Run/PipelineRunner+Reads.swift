@@ -148,10 +148,15 @@ extension PipelineRunner {
     case .notAsked(let index, let store, let failure):
       self.end(repairOf: index, store: store, failure, now: now)
       return true
-    case .unreadable(let index, let recordID, let reason):
+    case .unreadable(let index, let store, let record):
       self.statistics.reads.unreadable += 1
+      let entity = self.reads[index].object.entity
+      for number in store.map({ [$0] }) ?? self.reads[index].recipients {
+        self.stores[number].noteUnreadable(record, of: entity)
+      }
+      self.policy.took(events: 1, at: now)
       self.onNote?(
-        .unreadable(entity: self.reads[index].pass.entity, recordID: recordID, reason: reason))
+        .unreadable(entity: entity, recordID: record.recordID, reason: record.reason))
     case .retrying(let index, let failure, let delay):
       self.onRetry?(self.reads[index].object.topic, failure, delay)
     case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)

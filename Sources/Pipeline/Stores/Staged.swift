@@ -75,6 +75,9 @@ extension Staged: Store where Base: Store {
   public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
     self.base.noteUnseen(records, of: entity, epoch: epoch, ordinal: ordinal)
   }
+  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+    self.base.noteUnreadable(record, of: entity)
+  }
   public func repairCallsOfDay() throws -> Int { try self.base.repairCallsOfDay() }
   public func noteRepairCalls(_ count: Int) { self.base.noteRepairCalls(count) }
   public func seal(isLast: Bool) throws { try self.base.seal(isLast: isLast) }

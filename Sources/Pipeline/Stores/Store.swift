@@ -54,6 +54,9 @@ public protocol Store: AnyObject {
   /// the open commit.
   func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64)
 
+  /// Takes a record that was read and cannot become a row; durable with the open commit.
+  func noteUnreadable(_ record: UnreadableRecord, of entity: String)
+
   /// Calls of the org's API that were made to repair records in the last day, by this run and those
   /// before.
   func repairCallsOfDay() throws -> Int
@@ -112,6 +115,7 @@ extension Store {
     []
   }
   public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {}
+  public func noteUnreadable(_ record: UnreadableRecord, of entity: String) {}
   public func repairCallsOfDay() throws -> Int { 0 }
   public func noteRepairCalls(_ count: Int) {}
   public func retract() {}

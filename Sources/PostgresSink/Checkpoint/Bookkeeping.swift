@@ -86,6 +86,13 @@ package struct Bookkeeping: Sendable {
         """,
       comment: "Stretches of topics whose events were lost, and when all records were read since"),
     Table(
+      name: RefusedReads.tableName,
+      columns: """
+        entity text, record_id text, system_modstamp timestamptz, reason text not null,
+        noted_at timestamptz not null default now(), primary key (entity, record_id)
+        """,
+      comment: "Records that were read and could not be stored, and why"),
+    Table(
       name: "_etl_repair_calls",
       columns:
         "pipeline text, sink text, day date, calls bigint not null, primary key (pipeline, sink)",

@@ -145,6 +145,10 @@ extension PostgresSink {
     self.unseenPlaces[entity] = (epoch, ordinal)
   }
 
+  package func noteUnreadable(_ record: UnreadableRecord, of entity: String) {
+    self.openUnreadable[entity, default: []].append(record)
+  }
+
   package func repairCallsOfDay() throws -> Int {
     guard self.takesReads else { return 0 }
     return try self.retrying { try self.repairCalls.ofDay(over: self.connection) }
@@ -161,11 +165,11 @@ extension PostgresSink {
         try encoder.append(event: index, of: batch, to: &rows.openReads)
       } catch {
         let recordID = CopyEncoder.recordIDs(of: event, in: batch).first ?? nil
-        self.refuse(
-          ResyncTable.Entry(
-            .deadLetter, recordID: recordID,
-            eventID: String(decoding: batch.bytes(event.eventID), as: UTF8.self),
-            commitTimestamp: event.commitTimestamp), among: rows, reason: "\(error)")
+        self.onNotice?(
+          "\(rows.entity) \(recordID ?? "without ID") was read and cannot be stored: \(error)")
+        self.noteUnreadable(
+          UnreadableRecord(recordID: recordID, stamp: event.commitTimestamp, reason: "\(error)"),
+          of: rows.entity)
       }
     }
   }
@@ -265,16 +269,20 @@ extension PostgresSink {
     }
   }
 
-  /// What `_etl_resync` is told of the reads of a table that were refused.
-  func refusedReadEntries(_ rows: PendingRows) -> [ResyncTable.Entry] {
-    self.refusedReads.filter { $0.rows === rows }.map { refused in
-      let row = rows.sealedReads.rows[refused.index]
-      var entry = ResyncTable.entry(.deadLetter, rows.sealedReads, refused.index)
-      entry.commitTimestamp = row.read?.stamp
-      // It has no place among the events.
-      entry.epoch = nil
-      entry.ordinal = nil
-      return entry
+  /// Notes reads that have no row: those that could not be encoded, and those that the database has
+  /// refused.
+  func noteUnreadable() throws {
+    var unreadable = self.sealedUnreadable
+    for refused in self.refusedReads {
+      let row = refused.rows.sealedReads.rows[refused.index]
+      unreadable[refused.rows.entity, default: []].append(
+        UnreadableRecord(
+          recordID: refused.rows.sealedReads.recordID(refused.index), stamp: row.read?.stamp,
+          reason: refused.error.message))
+    }
+    for (entity, records) in unreadable {
+      try RefusedReads(entity: entity, schema: self.configuration.schema).note(
+        records, over: self.connection)
     }
   }
 }

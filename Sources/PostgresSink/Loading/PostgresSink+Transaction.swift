@@ -265,12 +265,12 @@ extension PostgresSink {
   }
 
   private func noteDeadLetters() throws {
+    try self.noteUnreadable()
     let letters = self.sealed?.letters ?? []
     for rows in self.pending {
       let entries =
         letters.filter { $0.rows === rows }.map(\.entry)
         + self.refusedRows.filter { $0.rows === rows }.map { $0.rows.deadLetter(ofRow: $0.index) }
-        + self.refusedReadEntries(rows)
       guard !entries.isEmpty else { continue }
       try rows.loader.noteDeadLetters(entries, among: rows.sealed, over: self.connection)
     }

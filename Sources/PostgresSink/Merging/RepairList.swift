@@ -17,7 +17,7 @@ struct RepairList {
 
   /// Some of the records in the order of their IDs: those whose last event came so long ago that a
   /// read made now has it; of those that a pass did not bring, also those whose last event is surely that
-  /// old, whenever it came. Records that could not be seen are asked for once a day.
+  /// old, whenever it came. Records that could not be seen or stored are asked for once a day.
   ///
   /// - Parameters:
   ///   - id: those after it.
@@ -41,7 +41,8 @@ struct RepairList {
       AND (_stale OR _stale_fields IS NOT NULL OR _read_at IS NULL AND _deleted_at IS NULL) \
       AND _updated_at <= now() - interval '\(visibilityWait) ms' \
       UNION SELECT record_id FROM \(self.resync) AS r WHERE entity = $1 AND done_at IS NULL \
-      AND (kind = 'missing' AND NOT \(isRecent) OR kind = 'dead_letter' AND epoch IS NULL)) AS m \
+      AND (kind = 'missing' AND NOT \(isRecent) OR kind = 'dead_letter' AND epoch IS NULL \
+      AND noted_at <= now() - interval '24 hours')) AS m \
       WHERE id > $2 AND NOT \(isUnseen) ORDER BY id LIMIT \(limit)
       """, [self.entity, id])
     return (0..<result.rowCount).compactMap { result[$0, 0] }
