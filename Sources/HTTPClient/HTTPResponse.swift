@@ -21,12 +21,16 @@ public struct HTTPResponse: Sendable {
     self.headers.first { Self.isSameName($0.name, name) }?.value
   }
 
-  /// The server's clock by its `Date` header, in seconds since 1970 (RFC 9110 section 6.6.1).
+  /// The server's clock by its `Date` header, in seconds since 1970 (RFC 9110 section 6.6.1); nil without
+  /// one, and after the year 9999.
   public var date: Int64? {
     guard let text = self.header("Date") else { return nil }
     let seconds = curl_getdate(text, nil)
-    return seconds < 0 ? nil : Int64(seconds)
+    return (0...Self.lastSecond).contains(Int64(seconds)) ? Int64(seconds) : nil
   }
+
+  /// 9999-12-31T23:59:59Z.
+  private static let lastSecond: Int64 = 253_402_300_799
 
   private static func isSameName(_ left: String, _ right: String) -> Bool {
     func lower(_ byte: UInt8) -> UInt8 {

@@ -4,10 +4,14 @@ public struct JSONLimits: Sendable, Equatable {
   public var depth: Int
   /// Bytes of the text.
   public var byteCount: Int
+  /// Values, those within arrays and objects included: each takes some fifty bytes of memory, whatever
+  /// its text.
+  public var valueCount: Int
 
-  public init(depth: Int = 128, byteCount: Int = 16 << 20) {
+  public init(depth: Int = 128, byteCount: Int = 16 << 20, valueCount: Int = 4_000_000) {
     self.depth = depth
     self.byteCount = byteCount
+    self.valueCount = valueCount
   }
 }
 
@@ -34,6 +38,7 @@ extension JSONValue {
 struct JSONParser {
   private let text: [UInt8]
   private let limits: JSONLimits
+  private var valueCount = 0
   private var offset = 0
   private var line = 1
   private var lineStart = 0
@@ -69,6 +74,10 @@ struct JSONParser {
 
   private mutating func value() throws(JSONError) -> JSONValue {
     let position = self.position
+    self.valueCount += 1
+    guard self.valueCount <= self.limits.valueCount else {
+      throw self.error(.limitExceeded, "there are more than \(self.limits.valueCount) values")
+    }
     switch self.current {
     case UInt8(ascii: "{"): return JSONValue(.object(try self.members()), at: position)
     case UInt8(ascii: "["): return JSONValue(.array(try self.elements()), at: position)

@@ -49,7 +49,7 @@ extension ObjectRead {
         missing.append(id)
         continue
       }
-      batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }))
+      batch.add(record)
     }
     await self.send(batch.unreadable, store: store)
     let proved = try await self.addDeleted(among: missing, plan, to: &batch)
@@ -65,6 +65,8 @@ extension ObjectRead {
     var rest = ids[...]
     let select = SOQL.select(plan.fields + ["IsDeleted"], from: self.entity)
     let isLong = select.utf8.count > Self.maxSelectLength
+    // Of other records nothing was asked.
+    let asked = Set(ids)
     while !rest.isEmpty {
       let some = rest.prefix(isLong ? Self.queryCount : Self.queryCount / 2)
       rest = rest.dropFirst(some.count)
@@ -76,15 +78,17 @@ extension ObjectRead {
       }
       while let found = page {
         for record in found.records where record["IsDeleted"] == "true" {
-          guard let id = record["Id"] else { continue }
+          guard let id = record["Id"], asked.contains(id) else { continue }
           if isLong {
             batch.addDeletion(id, stamp: record["SystemModstamp"] ?? "")
           } else {
-            batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }), isDeleted: true)
+            batch.add(record, isDeleted: true)
           }
           deleted.insert(id)
         }
-        guard let next = found.next else { break }
+        guard let next = found.next, !found.records.isEmpty, deleted.count < asked.count else {
+          break
+        }
         page = try await self.attempting { try await self.client.nextPage(next) }
       }
     }

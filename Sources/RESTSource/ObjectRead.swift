@@ -19,8 +19,10 @@ struct ObjectRead: Sendable {
   private static let batchRows = 1000
   /// Of the arena of a batch.
   private static let batchBytes = 2 << 20
-  /// Jobs in a row that brought nothing before they were lost.
-  private static let maxFruitlessJobs = 5
+  /// Jobs of a run that may be lost: what they brought has to be read again.
+  private static let maxLostJobs = 5
+  /// Before a run that follows tries again what has failed so often.
+  private static let longDelay = Duration.seconds(3600)
 
   init(
     object: Int, _ read: ReadObject, client: RESTClient, options: SnapshotReader.Options,
@@ -80,7 +82,6 @@ struct ObjectRead: Sendable {
   ) -> Duration? {
     if progress.pass.rowCount > progress.rowCount {
       progress.failures = 0
-      progress.lostJobs = 0
       progress.rowCount = progress.pass.rowCount
     }
     switch failure.disposition {
@@ -88,7 +89,7 @@ struct ObjectRead: Sendable {
     case .gone, .split, .describe:
       progress.pass.forgetJob()
       progress.lostJobs += 1
-      if progress.lostJobs >= Self.maxFruitlessJobs { return nil }
+      if progress.lostJobs >= Self.maxLostJobs { return maxRetries == nil ? Self.longDelay : nil }
     case .unsupportedByBulk:
       guard !progress.usesPages else { return nil }
       progress.usesPages = true
@@ -98,7 +99,7 @@ struct ObjectRead: Sendable {
     }
     progress.failures += 1
     if let maxRetries, progress.failures > maxRetries { return nil }
-    return .seconds(min(60, 1 << min(progress.failures - 1, 6)))
+    return .seconds(min(60, 1 << min(max(progress.failures, progress.lostJobs) - 1, 6)))
   }
 
   func send(_ signal: ReadSignal, weight: Int) async {
@@ -143,10 +144,34 @@ struct ObjectRead: Sendable {
     }
     let job = try await self.ended(id)
     if pass.total == nil { pass.total = pass.rowCount + job.recordCount }
+    // Of a job without rows, there is no page that is sure to be one.
+    guard pass.rowCount < pass.total ?? 0 || pass.locator != nil else { return }
     repeat {
       try Task.checkCancellation()
       try await self.readPage(plan, id, &pass)
     } while pass.locator != nil
+    try self.check(pass, isAtEnd: true)
+  }
+
+  /// Pages are what the job says only when they end, and end with as many rows as it has (contract/rest.md
+  /// section 5, Completeness).
+  private func check(_ pass: ReadPass, isAtEnd: Bool) throws(RESTError) {
+    guard let total = pass.total, pass.rowCount > total || isAtEnd && pass.rowCount < total else {
+      return
+    }
+    throw RESTError(
+      .gone,
+      "\(self.entity): \(pass.rowCount) records have come, and there are \(total) in all; the "
+        + "records are asked for anew")
+  }
+
+  /// - Parameter next: what names the page after one of `count` rows that `current` named.
+  private func checkNext(_ next: String?, after current: String?, count: Int) throws(RESTError) {
+    guard let next, next == current || count == 0 else { return }
+    throw RESTError(
+      .gone,
+      "\(self.entity): a page \(count == 0 ? "without records" : "that names itself as the next") "
+        + "has a page after it; the records are asked for anew")
   }
 
   /// The job when it is complete.
@@ -182,6 +207,8 @@ struct ObjectRead: Sendable {
       await self.send(&batch, place, &pass)
     }
     if batch.rowCount > 0 { await self.send(&batch, place, &pass) }
+    try self.check(pass, isAtEnd: false)
+    try self.checkNext(page.nextLocator, after: pass.locator, count: place)
     pass.row = 0
     pass.locator = page.nextLocator
     if pass.locator != nil { await self.send(.progress(object: self.object, pass), weight: 0) }
@@ -218,9 +245,11 @@ struct ObjectRead: Sendable {
       try Task.checkCancellation()
       var batch = ReadBatch(self, plan, pass)
       for record in page.records.dropFirst(pass.row) {
-        batch.add(RowTexts(plan.fields.map { record[$0] ?? "" }))
+        batch.add(record)
       }
       if !page.records.isEmpty { await self.send(&batch, page.records.count, &pass) }
+      try self.check(pass, isAtEnd: false)
+      try self.checkNext(page.next, after: pass.locator, count: page.records.count)
       pass.row = 0
       pass.locator = page.next
       guard let next = page.next else { return }

@@ -3,6 +3,9 @@ internal import SalesforceREST
 
 /// Records on their way into a batch, each as an event of the kind `snapshot`.
 struct ReadBatch {
+  /// What the clocks of an org's servers may differ by, milliseconds; the time of fetching a page, too.
+  private static let clockTolerance: Int64 = 30 * 60 * 1000
+
   private let decoder: SnapshotDecoder
   private let make: () -> RecordBatch
   private let prefix: [UInt8]
@@ -20,7 +23,8 @@ struct ReadBatch {
   init(
     _ read: ObjectRead, _ plan: SnapshotPlan, number: Int, readAt: ContinuousClock.Instant
   ) {
-    self.decoder = SnapshotDecoder(plan)
+    self.decoder = SnapshotDecoder(
+      plan, latestStamp: read.client.serviceTime().map { $0 + Self.clockTolerance })
     self.make = read.makeBatch
     self.prefix = Array("snapshot:\(number):".utf8)
     self.readAt = readAt
@@ -44,17 +48,37 @@ struct ReadBatch {
       let stamp =
         texts.count > SnapshotPlan.stampField
         ? TextValue.timestamp(texts[SnapshotPlan.stampField]) : nil
-      self.unreadable.append(
-        UnreadableRecord(
-          recordID: id.utf8.count == 18 && SOQL.isRecordID(id) ? id : nil, stamp: stamp,
-          reason: error.description))
+      self.refuse(id, stamp: stamp, error)
     }
+  }
+
+  /// A record as JSON has it, which names every field that was asked for.
+  mutating func add(_ record: QueryRecord, isDeleted: Bool = false) {
+    var texts: [String] = []
+    for field in self.decoder.plan.fields {
+      guard let text = record[field] else {
+        self.rowCount += 1
+        return self.refuse(
+          record["Id"] ?? "", stamp: nil,
+          SnapshotRowError(field: field, "not in the response, or not a single value"))
+      }
+      texts.append(text)
+    }
+    self.add(RowTexts(texts), isDeleted: isDeleted)
+  }
+
+  private mutating func refuse(_ id: String, stamp: Int64?, _ error: SnapshotRowError) {
+    self.unreadable.append(
+      UnreadableRecord(
+        recordID: id.utf8.count == 18 && SOQL.isRecordID(id) ? id : nil, stamp: stamp,
+        reason: error.description))
   }
 
   /// A record that is in the recycle bin.
   mutating func addDeletion(_ id: String, stamp: String) {
     guard id.utf8.count == 18, SOQL.isRecordID(id),
-      let time = RowTexts([stamp]).withText({ TextValue.timestamp($0) })
+      let time = RowTexts([stamp]).withText({ TextValue.timestamp($0) }),
+      time <= self.decoder.latestStamp ?? .max
     else { return }
     self.rowCount += 1
     let row = self.batch.addRow()

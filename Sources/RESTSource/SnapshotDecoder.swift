@@ -25,8 +25,16 @@ public struct SnapshotDecoder {
   }
 
   public let plan: SnapshotPlan
+  /// No record was changed after this, milliseconds since 1970; nil when the org's clock is not known.
+  /// From a stamp of the future on, every change would count as older than the read.
+  public var latestStamp: Int64?
+  private let keyPrefix: [UInt8]
 
-  public init(_ plan: SnapshotPlan) { self.plan = plan }
+  public init(_ plan: SnapshotPlan, latestStamp: Int64? = nil) {
+    self.plan = plan
+    self.latestStamp = latestStamp
+    self.keyPrefix = Array((plan.keyPrefix ?? "").utf8)
+  }
 
   /// Adds a row to the batch, without metadata but for the record ID.
   ///
@@ -42,9 +50,15 @@ public struct SnapshotDecoder {
     guard id.count == 18, id.allSatisfy(Self.isIDCharacter) else {
       throw SnapshotRowError(field: "Id", "not a record ID of 18 characters")
     }
+    guard Self.hasChecksum(id), id.starts(with: self.keyPrefix) else {
+      throw SnapshotRowError(field: "Id", "not the ID of a record of \(self.plan.object)")
+    }
     guard let stamp = TextValue.timestamp(texts[SnapshotPlan.stampField]),
       CommitTime.range.contains(stamp)
     else { throw SnapshotRowError(field: "SystemModstamp", "not a usable time") }
+    if let latestStamp, stamp > latestStamp {
+      throw SnapshotRowError(field: "SystemModstamp", "later than the org's own clock")
+    }
     let row = batch.addRow()
     let recordID = batch.append(id.bindMemory(to: UInt8.self))
     batch.row(row).set(MetadataSlot.recordID, to: recordID)
@@ -74,7 +88,8 @@ public struct SnapshotDecoder {
     } else {
       guard let cell = TextValue.cell(text, as: step.type) else {
         throw SnapshotRowError(
-          field: self.plan.fields[step.field], "not a value of the field's type, \(step.type)")
+          field: self.plan.fields[step.field], "not a value of the field's type, \(step.type.words)"
+        )
       }
       batch.row(row).set(step.slot, to: cell)
     }
@@ -100,6 +115,21 @@ public struct SnapshotDecoder {
       // The field's presence is that of whichever branch it has.
       row.presence[compound.slot] = row.presence[scalar]
     }
+  }
+
+  /// The last three characters of an ID say which of the others are upper-case letters: a bit each, in
+  /// groups of five.
+  private static func hasChecksum(_ id: UnsafeRawBufferPointer) -> Bool {
+    for group in 0..<3 {
+      var bits: UInt8 = 0
+      for index in 0..<5 {
+        let byte = id[group * 5 + index]
+        if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) { bits |= 1 << index }
+      }
+      let letter = bits < 26 ? UInt8(ascii: "A") + bits : UInt8(ascii: "0") + bits - 26
+      guard id[15 + group] == letter else { return false }
+    }
+    return true
   }
 
   private static func isIDCharacter(_ byte: UInt8) -> Bool {

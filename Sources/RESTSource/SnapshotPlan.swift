@@ -45,6 +45,8 @@ public struct SnapshotPlan: Sendable, Equatable {
 
   /// API name of the object.
   public let object: String
+  /// The first characters of the records' IDs; nil when they are not known.
+  let keyPrefix: String?
   /// What to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
   public let fields: [String]
   public let unread: [Unread]
@@ -59,6 +61,7 @@ public struct SnapshotPlan: Sendable, Equatable {
     var builder = Builder(object)
     for column in layout.columns where !column.isMetadata { builder.add(column) }
     self.object = object.name
+    self.keyPrefix = object.keyPrefix
     self.fields = builder.fields
     self.unread = builder.unread
     self.steps = builder.steps

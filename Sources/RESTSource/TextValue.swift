@@ -165,3 +165,19 @@ extension ColumnType.TimeUnit {
     }
   }
 }
+
+extension ColumnType {
+  /// For people.
+  var words: String {
+    switch self {
+    case .boolean: "boolean"
+    case .int32, .int64: "integer"
+    case .float, .double, .decimal: "number"
+    case .date: "date"
+    case .time: "time"
+    case .timestamp: "date and time"
+    case .bytes: "binary"
+    case .string, .enumeration, .uuid, .duration, .stringList, .json, .fieldSet: "text"
+    }
+  }
+}

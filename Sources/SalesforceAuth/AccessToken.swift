@@ -2,7 +2,7 @@ internal import HTTPClient
 
 /// What the Pub/Sub API is called with. Prints without its value.
 public struct AccessToken: Sendable, Hashable {
-  /// The secret itself: visible ASCII, never empty.
+  /// The secret itself: visible ASCII, never empty, at most 16 KiB.
   public let value: String
   /// Origin of the org, such as `https://acme.my.salesforce.com`, without a slash at its end.
   public let instanceURL: String
@@ -15,10 +15,16 @@ public struct AccessToken: Sendable, Hashable {
     guard Self.isUsable(value) else {
       throw AuthError(
         .unavailable,
-        "the login returned no usable access token (it is empty or not printable ASCII)")
+        "the login returned no usable access token (it is empty, longer than 16 KiB or not "
+          + "printable ASCII)")
     }
     guard !instanceURL.isEmpty else {
       throw AuthError(.unavailable, "the login returned no instance URL")
+    }
+    guard instanceURL.utf8.count <= Self.maxURLLength, Self.isUsable(instanceURL) else {
+      throw AuthError(
+        .configuration,
+        "the instance URL cannot be used: it is longer than 1,024 bytes or not printable ASCII")
     }
     do {
       try HTTPRequest(.get, instanceURL).checkURL()
@@ -30,9 +36,13 @@ public struct AccessToken: Sendable, Hashable {
     self.organizationID = organizationID.text
   }
 
+  private static let maxLength = 16 << 10
+  private static let maxURLLength = 1024
+
   /// Whether a text can be sent as a header's value and is one word.
   static func isUsable(_ value: String) -> Bool {
-    !value.isEmpty && value.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+    !value.isEmpty && value.utf8.count <= Self.maxLength
+      && value.utf8.allSatisfy { (0x21...0x7e).contains($0) }
   }
 }
 

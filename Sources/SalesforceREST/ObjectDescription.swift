@@ -47,7 +47,7 @@ extension ObjectDescription {
       throw wrong("has more than \(Self.maxFields) fields")
     }
     self.name = name
-    self.keyPrefix = json["keyPrefix"]?.string
+    self.keyPrefix = json["keyPrefix"]?.string.flatMap { $0.utf8.count == 3 ? $0 : nil }
     self.isQueryable = json["queryable"]?.boolean ?? false
     self.isRetrievable = json["retrieveable"]?.boolean ?? false
     var names: Set<String> = []

@@ -99,6 +99,9 @@ extension RESTClient {
       throw RESTError(.stop, "\(call.name): the job's state '\(name.shown(upTo: 40))' is not known")
     }
     let count = json["numberRecordsProcessed"]?.integer ?? 0
-    return BulkJob(id: id, state: state, recordCount: max(0, Int(clamping: count)))
+    guard Self.countRange.contains(count) else {
+      throw RESTError(.retry, "\(call.name): the response is not a job: it has \(count) records")
+    }
+    return BulkJob(id: id, state: state, recordCount: Int(count))
   }
 }

@@ -32,7 +32,11 @@ extension RESTClient {
   public func describe(_ object: String) async throws -> ObjectDescription {
     precondition(SOQL.isName(object), "an object's name comes from a schema")
     let call = Call(path: "sobjects/\(object)/describe")
-    return try ObjectDescription(await self.json(call), call: call.name)
+    let description = try ObjectDescription(await self.json(call), call: call.name)
+    guard description.name.lowercased() == object.lowercased() else {
+      throw RESTError(.stop, "\(call.name): the response describes \(description.name)")
+    }
+    return description
   }
 
   /// The first page of a query.
@@ -50,7 +54,8 @@ extension RESTClient {
 
   private func page(_ call: Call) async throws -> QueryPage {
     let json = try await self.json(call)
-    guard let total = json["totalSize"]?.integer, let records = json["records"]?.array,
+    guard let total = json["totalSize"]?.integer, Self.countRange.contains(total),
+      let records = json["records"]?.array,
       let isDone = json["done"]?.boolean
     else { throw RESTError(.retry, "\(call.name): the response is not a query's result") }
     var next: String?
@@ -103,7 +108,10 @@ extension RESTClient {
     return try zip(ids, records).map { id, record in
       if record.content == .null { return nil }
       let found = QueryRecord(json: record)
-      guard let foundID = found["Id"], foundID.prefix(15) == id.prefix(15) else {
+      // With an ID of 15 characters as well, the answer has all 18.
+      guard let foundID = found["Id"],
+        id.utf8.count == 18 ? foundID == id : foundID.hasPrefix(id)
+      else {
         throw RESTError(.retry, "\(call.name): the response has records that were not asked for")
       }
       return found

@@ -10,6 +10,9 @@ public final class RESTClient: Sendable {
   /// The version that all calls use.
   public static let version = "66.0"
 
+  /// Numbers of records that an org can have: sums of them are no matter.
+  static let countRange: ClosedRange<Int64> = 0...1_000_000_000_000
+
   /// API requests of the last 24 hours, as the org counts them.
   public struct Usage: Sendable, Equatable {
     public var used: Int
@@ -19,6 +22,8 @@ public final class RESTClient: Sendable {
   private struct Counters {
     var usage: Usage?
     var calls = 0
+    /// The org's clock, seconds since 1970, and when it was read.
+    var date: (seconds: Int64, readAt: ContinuousClock.Instant)?
   }
 
   private let http: HTTPClient
@@ -34,6 +39,13 @@ public final class RESTClient: Sendable {
   public var usage: Usage? { self.counters.withLock { $0.usage } }
   /// Calls made by this client.
   public var callCount: Int { self.counters.withLock { $0.calls } }
+
+  /// The org's clock by its answers, milliseconds since 1970; nil before the first that had it.
+  public func serviceTime(at now: ContinuousClock.Instant = .now) -> Int64? {
+    self.counters.withLock { counters in
+      counters.date.map { ($0.seconds + ($0.readAt.duration(to: now)).components.seconds) * 1000 }
+    }
+  }
 
   // MARK: Calls
 
@@ -125,6 +137,16 @@ public final class RESTClient: Sendable {
 
   /// `Sforce-Limit-Info: api-usage=25/5000; per-app-api-usage=17/250(appName=sample-app)`
   private func note(_ response: HTTPResponse) {
+    if let date = response.date, (200..<300).contains(response.status) {
+      let now = ContinuousClock.now
+      self.counters.withLock { counters in
+        // Of the clocks of several servers, the one that is furthest.
+        let isLater = counters.date.map {
+          $0.seconds + $0.readAt.duration(to: now).components.seconds < date
+        }
+        if isLater ?? true { counters.date = (date, now) }
+      }
+    }
     guard let usage = response.header("Sforce-Limit-Info").flatMap(Self.usage) else { return }
     self.counters.withLock { $0.usage = usage }
   }

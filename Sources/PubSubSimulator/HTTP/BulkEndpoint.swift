@@ -65,7 +65,7 @@ enum BulkEndpoint {
     let most = request.query["maxRecords"].flatMap(Int.init)
     return RESTEndpoint.Call(kind: .results) { api, now in
       let page = try api.jobs.page(id, locator: locator, maxRecords: most, at: now)
-      var response = HTTPResponse.text("", status: 200, type: "text/csv")
+      var response = HTTPResponse.text("", status: 200, type: "text/csv", date: now)
       response.body = Data(page.body)
       response.headers.append(("Sforce-NumberOfRecords", String(page.rowCount)))
       response.headers.append(("Sforce-Locator", page.locator ?? "null"))

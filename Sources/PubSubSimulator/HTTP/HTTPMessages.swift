@@ -26,16 +26,19 @@ struct HTTPResponse: Sendable {
   }
 
   static func json(_ text: String, status: Int = 200, date: Int64? = nil) -> HTTPResponse {
-    var response = Self.text(text, status: status, type: "application/json")
+    var response = Self.text(text, status: status, type: "application/json", date: date)
     response.headers.append(
       ("Cache-Control", "no-cache,must-revalidate,max-age=0,no-store,private"))
-    if let date { response.headers.append(("Date", Self.httpDate(date))) }
     return response
   }
 
-  static func text(_ text: String, status: Int, type: String = "text/html") -> HTTPResponse {
-    HTTPResponse(
+  static func text(
+    _ text: String, status: Int, type: String = "text/html", date: Int64? = nil
+  ) -> HTTPResponse {
+    var response = HTTPResponse(
       status: status, headers: [("Content-Type", "\(type);charset=UTF-8")], body: Data(text.utf8))
+    if let date { response.headers.append(("Date", Self.httpDate(date))) }
+    return response
   }
 
   /// RFC 9110 section 5.6.7.

@@ -15,7 +15,7 @@ public struct CSVReader: ~Copyable {
     /// Columns.
     public var fields: Int
 
-    public init(rowBytes: Int = 32 << 20, fields: Int = 5_000) {
+    public init(rowBytes: Int = 16 << 20, fields: Int = 5_000) {
       precondition(rowBytes > 0 && rowBytes <= Int(Int32.max) && fields > 0)
       self.rowBytes = rowBytes
       self.fields = fields
