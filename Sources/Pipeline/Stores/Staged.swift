@@ -61,6 +61,7 @@ extension Staged: Store where Base: Store {
     return self.base.takesReads(of: output)
   }
   public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
+  public func awaitReads(of entity: String) throws { try self.base.awaitReads(of: entity) }
   public func passNumber(over entity: String) -> Int { self.base.passNumber(over: entity) }
   public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     try self.lend(reads) { try self.base.write($0, pass: pass) }

@@ -35,6 +35,10 @@ public protocol Store: AnyObject {
   /// The number of the last pass over the object that was begun; 0 without one.
   func passNumber(over entity: String) -> Int
 
+  /// All records of an object are going to be read for the first time: what the store says of its
+  /// completeness may not ignore that.
+  func awaitReads(of entity: String) throws
+
   /// Takes records that were read, all of one layout, and how far their pass has come with them; nil
   /// when they belong to none. They follow the events of the open commit, and become durable with it.
   func write(_ reads: RecordBatch, pass: ReadPass?) throws
@@ -106,6 +110,7 @@ extension Store {
   public func takesReads(of layout: RecordLayout) -> Bool { false }
   public func pass(over entity: String) -> ReadPass? { nil }
   public func passNumber(over entity: String) -> Int { 0 }
+  public func awaitReads(of entity: String) throws {}
   public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     preconditionFailure("\(self.name) takes no records that were read")
   }

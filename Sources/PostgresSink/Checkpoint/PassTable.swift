@@ -98,6 +98,17 @@ struct PassTable {
       + "(\(names.joined(separator: ", "))))"
   }
 
+  /// Notes that all records of an object are to be read for the first time: until then nothing of it is
+  /// complete, also before the pass has begun.
+  func await(entity: String, over connection: PostgresConnection) throws(PostgresError) {
+    try connection.query(
+      """
+      INSERT INTO \(self.table) AS s (pipeline, sink, entity, number, state, begun_at, page_row, rows) \
+      VALUES ($1, $2, $3, 0, 'awaited', now(), 0, 0) ON CONFLICT (pipeline, sink, entity) \
+      DO UPDATE SET state = 'awaited' WHERE s.number = 0
+      """, [self.pipeline, self.sink, entity])
+  }
+
   /// Notes the newest stamp of records that were read outside a pass, in the open transaction.
   func note(
     newestStamp: Int64? = nil, entity: String, over connection: PostgresConnection

@@ -34,6 +34,12 @@ extension PostgresSink {
     }
   }
 
+  /// All records of an object are going to be read for the first time.
+  package func awaitReads(of entity: String) throws {
+    guard self.takesReads, self.pass(over: entity) == nil else { return }
+    try self.retrying { try self.passTable.await(entity: entity, over: self.connection) }
+  }
+
   /// The sink is connected: prepares what reading records needs.
   func openReads() throws {
     guard self.configuration.reads != nil else { return }

@@ -177,7 +177,8 @@ package struct ReportingViews {
       hasReads
       ? (
         """
-        CASE WHEN s.finished_at IS NOT NULL OR s.state IS NULL THEN f.complete_through END \
+        CASE WHEN s.finished_at IS NOT NULL OR coalesce(s.state, 'none') = 'none' \
+        THEN f.complete_through END \
         AS complete_through
         """,
         """
@@ -187,7 +188,8 @@ package struct ReportingViews {
         + (\(noted) AND r.kind IN ('overflow', 'wildcard')) AS missing_ranges, \
         n.waiting + (\(noted) AND (r.kind = 'missing' OR r.kind = 'dead_letter' AND r.epoch IS NULL)) \
         AS waiting_for_repair, \
-        CASE s.state WHEN 'begun' THEN 'waiting' ELSE s.state END AS snapshot_state, \
+        CASE WHEN s.state IN ('awaited', 'begun') THEN 'waiting' ELSE nullif(s.state, 'none') END \
+        AS snapshot_state, \
         s.rows AS snapshot_rows, s.total AS snapshot_total
         """,
         """

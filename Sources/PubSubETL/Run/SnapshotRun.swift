@@ -62,6 +62,12 @@ struct SnapshotRun {
       }
     }
     guard !objects.isEmpty else { return nil }
+    for sink in sinks {
+      guard case .ownPosition(let keeper) = sink.store else { continue }
+      for object in objects where object.initial.contains(sink.name) {
+        try keeper.durable.awaitReads(of: object.entity)
+      }
+    }
     let client = Self.client(source.org, credentials)
     var options = SnapshotReader.Options()
     options.concurrency = source.snapshot.concurrency

@@ -61,6 +61,11 @@ struct FreshnessTests {
     try run.commit()
     run.sink.close()
     #expect(try self.freshness(database).map(\.reading) == [nil, nil])
+    try run.sink.open()
+    try run.sink.awaitReads(of: "Opportunity")
+    run.sink.close()
+    #expect(try self.freshness(database).map(\.completeThrough) == [nil, nil])
+    #expect(try self.freshness(database).map { $0.reading?.rows } == [0, 0])
     let states: [(state: String, rows: Int, total: String, finished: String)] = [
       ("begun", 0, "NULL", "NULL"), ("reading", 7, "12", "NULL"),
       ("complete", 12, "12", "to_timestamp(9)"), ("reading", 1, "NULL", "to_timestamp(9)"),
