@@ -23,7 +23,8 @@ extension ObjectRead {
       let failure = error as? RESTError ?? RESTError(.retry, "\(error)")
       await self.send(
         .notAsked(
-          object: self.object, store: store, SourceFailure(failure, entity: self.entity)),
+          object: self.object, store: store, SourceFailure(failure, entity: self.entity),
+          calls: self.allowance.takeUntold()),
         weight: 0)
     }
   }
@@ -76,7 +77,9 @@ extension ObjectRead {
       var page: QueryPage? = try await self.attempting {
         try await self.client.query(statement, withDeleted: true)
       }
+      var count = 0
       while let found = page {
+        count += found.records.count
         for record in found.records where record["IsDeleted"] == "true" {
           guard let id = record["Id"], asked.contains(id) else { continue }
           if isLong {
@@ -86,7 +89,7 @@ extension ObjectRead {
           }
           deleted.insert(id)
         }
-        guard let next = found.next, !found.records.isEmpty, deleted.count < asked.count else {
+        guard let next = found.next, !found.records.isEmpty, count < some.count else {
           break
         }
         page = try await self.attempting { try await self.client.nextPage(next) }

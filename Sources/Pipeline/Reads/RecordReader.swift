@@ -40,7 +40,8 @@ public enum ReadSignal {
   /// and for what failed before.
   case found(object: Int, store: Int, RecordBatch, missing: [String], calls: Int)
   /// Records could not be asked for by ID. What they wait for can wait for another run.
-  case notAsked(object: Int, store: Int, SourceFailure)
+  /// `calls` were made all the same.
+  case notAsked(object: Int, store: Int, SourceFailure, calls: Int)
   /// A record cannot become a row: of a pass, or one that was asked for for a store.
   case unreadable(object: Int, store: Int?, UnreadableRecord)
   /// Something failed and is tried again after `delay`.

@@ -145,7 +145,9 @@ extension PipelineRunner {
       self.stores[store].noteRepairCalls(calls)
       try self.take(found: batch, missing: missing, object: index, store: store, now: now)
       return true
-    case .notAsked(let index, let store, let failure):
+    case .notAsked(let index, let store, let failure, let calls):
+      self.stores[store].noteRepairCalls(calls)
+      if calls > 0 { self.policy.took(events: 1, at: now) }
       self.end(repairOf: index, store: store, failure, now: now)
       return true
     case .unreadable(let index, let store, let record):
@@ -204,7 +206,7 @@ extension ReadSignal {
     switch self {
     case .progress(let object, _), .records(let object, _, _), .retrying(let object, _, _),
       .failed(let object, _), .unreadable(let object, _, _), .found(let object, _, _, _, _),
-      .notAsked(let object, _, _):
+      .notAsked(let object, _, _, _):
       object
     }
   }

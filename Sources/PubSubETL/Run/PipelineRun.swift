@@ -261,7 +261,7 @@ final class PipelineRun {
     var delay = Duration.seconds(1)
     while true {
       do {
-        let token = try await credentials.provider.token()
+        let token = try await Self.token(of: credentials, until: deadline)
         self.log.loggedIn(token)
         return token.organizationID
       } catch let error as AuthError {
@@ -270,6 +270,27 @@ final class PipelineRun {
         try await self.log.loginFailed(error, delay: delay)
         delay = delay * 2
       }
+    }
+  }
+
+  /// The login's token, unless it does not come within the run's time limit.
+  private static func token(
+    of credentials: OrgCredentials, until deadline: ContinuousClock.Instant?
+  ) async throws -> AccessToken {
+    guard let deadline else { return try await credentials.provider.token() }
+    return try await withThrowingTaskGroup(of: AccessToken?.self) { group in
+      group.addTask { try await credentials.provider.token() }
+      group.addTask {
+        try await Task.sleep(until: deadline, clock: .continuous)
+        return nil
+      }
+      defer { group.cancelAll() }
+      guard let token = try await group.next() ?? nil else {
+        throw RunFailure(
+          .tryAgain, reason: "max_duration",
+          "the time limit was reached before the login had answered")
+      }
+      return token
     }
   }
 

@@ -8,6 +8,8 @@ import SalesforceAuth
 final class RunLog {
   /// Time between two lines about commits.
   private static let summaryInterval = Duration.seconds(10)
+  /// Records that cannot be decoded, each told by a line.
+  private static let shownUnreadable = 20
 
   private let logger: Logger
   private let progress: LiveProgress?
@@ -21,6 +23,7 @@ final class RunLog {
   private var readsBegan: (ContinuousClock.Instant, Int)?
   /// When records begin to be read.
   private var readsAt: ContinuousClock.Instant?
+  private var unreadableCount = 0
   private var isConnected = false
   /// From where topics are about to be read, until they are.
   private var starts: [String: (start: StartPoint, epoch: Int)] = [:]
@@ -90,7 +93,10 @@ final class RunLog {
     case .notRepaired(let entity, let reason):
       self.logger.warning("records of \(entity) that are not right were not read again: \(reason)")
     case .unreadable(let entity, let recordID, let reason):
-      self.logger.warning(
+      self.unreadableCount += 1
+      // The report counts all of them, and the database names them.
+      self.logger.log(
+        level: self.unreadableCount <= Self.shownUnreadable ? .warning : .debug,
         "\(entity) \(recordID ?? "without ID") was read and cannot be decoded: \(reason)")
     case .stopping(let outcome):
       self.logger.info("stopping", metadata: ["reason": "\(outcome.word)"])
@@ -254,6 +260,11 @@ final class RunLog {
   /// Takes the live line away; what a successful run has done stays in its place.
   func finish(_ report: RunReport) {
     self.progress?.finish()
+    let untold = self.unreadableCount - Self.shownUnreadable
+    if untold > 0 {
+      self.logger.warning(
+        "\(Phrase.count(untold, "more record")) cannot be decoded; see _etl_refused_read")
+    }
     guard report.exitCode == .success else { return }
     self.logger.info(
       "finished",

@@ -58,7 +58,7 @@ final class ScriptedReader: RecordReader {
 
   func read(object: Int, ids: [String], store: Int) {
     if let failure {
-      self.queue.append(.notAsked(object: object, store: store, failure))
+      self.queue.append(.notAsked(object: object, store: store, failure, calls: 1))
       return
     }
     let found = ids.filter { self.records.contains($0) }
