@@ -3,7 +3,7 @@
 What the org holds is newer than such a copy. So the events that it has not yet taken are found by its position in the
 truth file, and what they may change is left out: their records, or all records of the object after an overflow or
 wildcard event. Every other row has to be as the org holds it or to bear a mark: `_stale`, `_partial`, a text in
-`_stale_fields`, or, for the table, `missing_ranges`, `waiting_for_repair` or a first copy that is not complete in
+`_stale_fields`, or, for the table, `missing_ranges`, `waiting_for_repair` or no `complete_through` in
 `_freshness`. Changes of the org without any event are not looked for.
 
 Nothing may write to the tables meanwhile; the org may go on changing.
@@ -52,7 +52,7 @@ class Unmarked(compare_state.Comparison):
         super().__init__(url, state, objects, schema, is_repaired=True, **options)
         self.pending = pending
         sql = "SELECT entity, %s FROM %s._freshness WHERE table_name = lower(entity)"
-        told = "missing_ranges > 0, snapshot_state IS NULL OR snapshot_at IS NOT NULL, waiting_for_repair > 0"
+        told = "missing_ranges > 0, complete_through IS NOT NULL, waiting_for_repair > 0"
         self.marks = {entity: tuple(mark == "t" for mark in marks)
                       for entity, *marks in postgres.query(url, sql % (told, schema))}
 
