@@ -6,10 +6,10 @@ A run costs allocations when it starts and ends, with each response and with eac
 over one topic, with the allocations counted by a preloaded library, tell the last two apart: a short
 one and one longer by N events, with a window of 100 events and with one of 10. Each run commits once,
 at its end, and before the newer schemas of its topic begin, in the middle of what is published: a schema
-costs some 11,000 allocations. Prints one JSON line; exits 1 when an event costs more than 0.2 allocations.
-What a response costs differs a little with its size, and sizes with the speed of both ends, so a single
-measurement of nothing lies between -0.5 and 0.3 as a rule, rarely at 1: one above the limit is repeated,
-twice at most. What every event allocates shows in all of them.
+costs some 11,000 allocations. Prints one JSON line; exits 1 when an event costs more than 0.5 allocations.
+What a response costs differs a little with its size, and sizes with the speed of both ends: sixteen
+measurements, half of them on a busy machine, lay between -0.04 and 0.3. An event that allocates costs
+at least 1, in every measurement, so one above the limit is repeated, twice at most.
 """
 
 import argparse
@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "end-to-end"))
 import harness
 
 TOPICS = ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent", "/data/ChangeEvents"]
-LIMIT = 0.2
+LIMIT = 0.5
 ATTEMPTS = 3
 
 
