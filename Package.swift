@@ -108,8 +108,8 @@ let package = Package(
     target(
       "PubSubSimulator",
       [
-        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "EventLoop", "TLSStream", "PubSubMessages",
-        "SimulatedOrg", swiftProtobuf,
+        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "EventLoop", "TLSStream",
+        "PubSubMessages", "SimulatedOrg", swiftProtobuf,
       ]),
     // 6: the programs.
     .executableTarget(

@@ -12,6 +12,8 @@ public struct SimulatorConfiguration: Sendable {
   public var port: UInt16 = 0
   public var loginPort: UInt16 = 0
   public var controlPort: UInt16 = 0
+  /// Answers of REST and Bulk are compressed for who accepts that.
+  public var compressesRecords = false
   public var maxConcurrentStreams: UInt32 = 1000
 
   public init() {}

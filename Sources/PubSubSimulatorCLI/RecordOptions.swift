@@ -17,6 +17,8 @@ struct RecordOptions: ParsableArguments {
   var hiddenFields: [String] = []
   @Option(help: "API calls in 24 hours.")
   var callLimit = 100_000
+  @Flag(help: "Compresses what REST and Bulk answer, for clients that accept gzip.")
+  var gzip = false
   @Option(help: "Milliseconds for which a Bulk job is queued.")
   var bulkQueueTime: Int64 = 0
   @Option(help: "Rows that a Bulk job writes in a second.")

@@ -129,6 +129,7 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.org.subscribeDelay = self.subscribeDelay
     configuration.org.maxResponseEvents = self.maxResponseEvents
     self.records.set(&configuration.org)
+    configuration.compressesRecords = self.records.gzip
     return configuration
   }
 }

@@ -17,8 +17,8 @@ struct ObjectRead: Sendable {
   /// Rows that are asked for at a time: what a run that was killed has to fetch again at most.
   private static let pageRows = 50_000
   private static let batchRows = 1000
-  /// Of the arena of a batch.
-  private static let batchBytes = 2 << 20
+  /// Memory of the rows of a batch, several of which are on their way.
+  private static let batchBytes = 512 << 10
   /// Jobs of a run that may be lost: what they brought has to be read again.
   private static let maxLostJobs = 5
   /// Before a run that follows tries again what has failed so often.

@@ -16,6 +16,14 @@ struct RESTEndpoint: Sendable {
   static func handles(_ path: String) -> Bool { path.hasPrefix("/services/data") }
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let response = await self.answer(request)
+    guard self.server.configuration.compressesRecords,
+      request.headers["accept-encoding"]?.contains("gzip") == true
+    else { return response }
+    return response.compressed()
+  }
+
+  private func answer(_ request: HTTPRequest) async -> HTTPResponse {
     let now = self.server.clock.now
     if request.path == "/services/data" || request.path == "/services/data/" {
       return .json(

@@ -9,9 +9,11 @@ import Testing
 @Suite("Bulk jobs", .serialized) struct BulkTests {
   private static let statement = "SELECT Id, Name, Amount FROM Opportunity"
 
-  @Test("A job's pages have every row once, by locator, as often as they are asked for")
-  func results() async throws {
-    let org = try await OrgServer()
+  @Test(
+    "A job's pages have every row once, by locator, as often as they are asked for",
+    arguments: [false, true])
+  func results(isCompressed: Bool) async throws {
+    let org = try await OrgServer { $0.compressesRecords = isCompressed }
     let job = try await org.endedJob(Self.statement)
     #expect(job.state == .complete && job.recordCount == 500)
     var ids: [String] = []
@@ -69,9 +71,11 @@ import Testing
     return found
   }
 
-  @Test("A page that is cut, dropped, slow or counted wrongly is noticed, and can be read again")
-  func faults() async throws {
-    let org = try await OrgServer()
+  @Test(
+    "A page that is cut, dropped, slow or counted wrongly is noticed, and can be read again",
+    arguments: [false, true])
+  func faults(isCompressed: Bool) async throws {
+    let org = try await OrgServer { $0.compressesRecords = isCompressed }
     let job = try await org.endedJob(Self.statement)
     func page() async throws -> BulkPage {
       try await org.client.results(ofJob: job.id, locator: nil, maxRecords: 400)
