@@ -27,6 +27,9 @@ public struct ExportHistory: Sendable, Equatable {
   /// In the order of the manifest, each once.
   public internal(set) var others: [Other] = []
 
+  /// The last pass over records, by the folder of the object.
+  var passes: [String: Int] = [:]
+
   public var isEmpty: Bool { self.topics.isEmpty }
 }
 
@@ -45,6 +48,7 @@ struct ExportHistoryReader {
   private static let exportDate = Array("export_date=".utf8)
   /// As many as topics, so a search from the first is quick.
   private var newest: [Newest] = []
+  private var passes: [String: Int] = [:]
   /// A line for each pipeline and topic part of others.
   private var others: [(head: [UInt8], line: [UInt8])] = []
 
@@ -61,6 +65,11 @@ struct ExportHistoryReader {
     let fileName = UnsafeBufferPointer(rebasing: name[start...])
     guard let parsed = self.matcher.parse(fileName) else {
       return self.visitOther(line, fileName)
+    }
+    if let pass = parsed.pass {
+      let entity = String(decoding: name.prefix { $0 != slash }, as: UTF8.self)
+      self.passes[entity] = max(self.passes[entity] ?? 0, Int(pass))
+      return
     }
     let topicPart = fileName[parsed.topicPart]
     let directory = name[..<max(start - 1, 0)]
@@ -96,6 +105,7 @@ struct ExportHistoryReader {
   /// What the newest lines say, as far as they are of this pipeline and org.
   var history: ExportHistory {
     var history = ExportHistory()
+    history.passes = self.passes
     for (_, line) in self.others {
       guard let json = try? JSONValue(parsing: line), json["org"]?.string == self.identity.org,
         let pipeline = json["pipeline"]?.string, let topic = json["topic"]?.string

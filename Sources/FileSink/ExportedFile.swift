@@ -4,19 +4,25 @@ internal import Pipeline
 
 /// A finished file as its line in the manifest tells of it.
 public struct ExportedFile: Sendable, Equatable {
-  public enum Kind: Sendable { case records, deadLetters }
+  public enum Kind: Sendable {
+    case records
+    /// Records that were read.
+    case snapshots
+    case deadLetters
+  }
 
   /// Relative to the sink's directory.
   public var name: String
   public var org: String
   public var topic: String
   public var events: Int64
+  public var lines: Int64
   /// Compressed.
   public var bytes: Int64
   public var epoch: Int
   public var firstOrdinal: Int64
   public var lastOrdinal: Int64
-  /// Hexadecimal.
+  /// Hexadecimal; empty for records that were read.
   public var firstReplayID: String
   public var lastReplayID: String
   /// Hexadecimal.
@@ -45,14 +51,16 @@ public struct ExportedFile: Sendable, Equatable {
   }
 
   init?(json: JSONValue) {
+    let isSnapshot = json["snapshot"]?.members != nil
     guard let name = json["name"]?.string, let org = json["org"]?.string,
       let topic = json["topic"]?.string, let events = json["events"]?.integer,
       let bytes = json["bytes"]?.integer, let epoch = json["epoch"]?.integer,
       let firstOrdinal = json["first_ordinal"]?.integer,
-      let lastOrdinal = json["last_ordinal"]?.integer,
-      let firstReplayID = json["first_replay_id"]?.string,
-      let lastReplayID = json["last_replay_id"]?.string
+      let lastOrdinal = json["last_ordinal"]?.integer ?? (isSnapshot ? firstOrdinal : nil),
+      let firstReplayID = json["first_replay_id"]?.string ?? (isSnapshot ? "" : nil),
+      let lastReplayID = json["last_replay_id"]?.string ?? (isSnapshot ? "" : nil)
     else { return nil }
+    self.lines = json["lines"]?.integer ?? events
     self.name = name
     self.org = org
     self.topic = topic
@@ -78,11 +86,12 @@ public struct ExportedFile: Sendable, Equatable {
     _ kind: Kind, in directory: String, pipeline: String, _ body: (ExportedFile) -> Void
   ) throws(FileSinkError) {
     let matcher = SegmentName.Matcher(
-      kind: kind == .records ? .records : .deadLetters, pipeline: pipeline)
+      kind: kind == .deadLetters ? .deadLetters : .records, pipeline: pipeline)
     let manifest = Manifest(directory: directory, fileSystem: SystemFileSystem())
     try manifest.peek { line, name in
       let start = name.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
-      guard matcher.parse(UnsafeBufferPointer(rebasing: name[start...])) != nil,
+      guard let parsed = matcher.parse(UnsafeBufferPointer(rebasing: name[start...])),
+        (parsed.pass != nil) == (kind == .snapshots),
         let json = try? JSONValue(parsing: Array(line)), json["pipeline"]?.string == pipeline,
         let file = ExportedFile(json: json)
       else { return }

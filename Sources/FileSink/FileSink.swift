@@ -5,7 +5,7 @@ public import Pipeline
 
 /// Rows as zstd-compressed NDJSON files, each event in exactly one finished file whatever happens.
 ///
-/// A file holds one topic, one entity and one UTC date. It is written under a name that begins with
+/// A file holds one topic, one entity and one UTC date; or records of one entity, of one pass. It is written under a name that begins with
 /// a dot, and gets its final name when it is complete; from then on it never changes. The protocol
 /// is `SegmentLedger`; the files are `SegmentStore`'s.
 ///
@@ -17,17 +17,23 @@ public final class FileSink: CheckpointedSink {
   /// begins anew takes higher epochs; one whose position is behind it was given old state.
   @exclusivity(unchecked) public private(set) var history = ExportHistory()
 
-  private let store: SegmentStore
-  private let clock: SinkClock
+  let store: SegmentStore
+  let clock: SinkClock
+  let instants: InstantClock
+  /// By object.
+  @exclusivity(unchecked) var passes: [String: FilePass] = [:]
   @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
+  @exclusivity(unchecked) private var readEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
+  /// Lines of records that were read since the start.
+  @exclusivity(unchecked) public internal(set) var readRowCount: Int64 = 0
   /// Reused.
   @exclusivity(unchecked) private var recordIDs: [UInt8] = []
-  @exclusivity(unchecked) private var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
+  @exclusivity(unchecked) var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
 
   /// Lines are compressed when so many bytes of them have come together.
-  private static let lineBufferByteCount = 1 << 16
+  static let lineBufferByteCount = 1 << 16
 
   public convenience init(_ configuration: FileSinkConfiguration) {
     let permissions = configuration.permissions.map {
@@ -40,6 +46,7 @@ public final class FileSink: CheckpointedSink {
   init(_ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock) {
     self.configuration = configuration
     self.clock = clock
+    self.instants = InstantClock(reading: clock.utcMilliseconds(), readAt: .now)
     self.store = SegmentStore(
       directory: configuration.directory, kind: .records,
       identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),
@@ -85,6 +92,7 @@ public final class FileSink: CheckpointedSink {
       from: state, whenMissing: state == nil ? nil : self.configuration.whenMissing,
       acceptsMissing: self.configuration.acceptsMissing)
     self.history = survey.history
+    self.passes = try FilePass.passes(in: state, directory: self.configuration.directory)
     guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {
       return survey
     }
@@ -149,7 +157,12 @@ public final class FileSink: CheckpointedSink {
       over: batch, count: batch.events.count, &self.recordIDs)
   }
 
-  public func flush(finish: Bool) throws -> JSONValue { try self.store.flush(finish: finish) }
+  public func flush(finish: Bool) throws -> JSONValue {
+    let state = try self.store.flush(finish: finish)
+    guard !self.passes.isEmpty, let members = state.members else { return state }
+    let passes = self.passes.values.sorted { $0.entity < $1.entity }.map(\.json)
+    return JSONValue(.object(members + [JSONMember(FilePass.key, .array(passes))]))
+  }
 
   public func committed() throws -> Bool { try self.store.committed() }
 
@@ -170,9 +183,19 @@ public final class FileSink: CheckpointedSink {
     writer.summary.tail.advance(over: batch, count: events.upperBound, &self.recordIDs)
   }
 
-  private func drainLines(into writer: SegmentWriter) throws {
+  func drainLines(into writer: SegmentWriter) throws {
     defer { self.lines.removeAll() }
     try self.store.append(self.lines.bytes, to: writer)
+  }
+
+  func readEncoder(for layout: RecordLayout) throws -> NDJSONEncoder {
+    if let encoder = self.readEncoders[layout] { return encoder }
+    try self.store.describe(layout, isOfReads: true)
+    let encoder = NDJSONEncoder(
+      layout: layout,
+      options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings), isOfReads: true)
+    self.readEncoders.insert(encoder, for: layout)
+    return encoder
   }
 
   private func encoder(for layout: RecordLayout) throws -> NDJSONEncoder {
@@ -190,6 +213,8 @@ public struct FinishedFile: Sendable, Equatable {
   /// Relative to the sink's directory.
   public var name: String
   public var events: Int64
+  /// Those of records that were read included.
+  public var lines: Int64
   /// Compressed.
   public var byteCount: Int
 }

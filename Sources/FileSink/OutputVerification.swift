@@ -21,18 +21,20 @@ public struct OutputVerification: Sendable, Equatable {
   /// - Parameter ignoringMissing: those who read the files take them away.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func read(
-    _ kind: ExportedFile.Kind, in directory: String, pipeline: String, ignoringMissing: Bool
+    _ kinds: [ExportedFile.Kind], in directory: String, pipeline: String, ignoringMissing: Bool
   ) throws(FileSinkError) -> OutputVerification {
     var result = OutputVerification()
     var failure: FileSinkError?
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     defer { buffer.deallocate() }
-    try ExportedFile.visit(kind, in: directory, pipeline: pipeline) { file in
-      guard failure == nil else { return }
-      do throws(FileSystemError) {
-        try result.compare(file, in: directory, ignoringMissing, through: buffer)
-      } catch {
-        failure = FileSinkError(error)
+    for kind in kinds {
+      try ExportedFile.visit(kind, in: directory, pipeline: pipeline) { file in
+        guard failure == nil else { return }
+        do throws(FileSystemError) {
+          try result.compare(file, in: directory, ignoringMissing, through: buffer)
+        } catch {
+          failure = FileSinkError(error)
+        }
       }
     }
     if let failure { throw failure }

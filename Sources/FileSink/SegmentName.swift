@@ -2,13 +2,21 @@ internal import Bytes
 internal import Digest
 internal import Pipeline
 
-/// Which events share a file.
+/// Which events, or records that were read, share a file.
 struct SegmentKey: Hashable {
   var topic: String
   var entity: String
   /// Days since 1970, of the commit time or (`isExportDate`) of the wall clock, UTC.
   var day: Int64
   var isExportDate: Bool
+  /// Nil for events.
+  var pass: Pass?
+
+  /// A pass over all records of the entity, and which of its requests, from 1.
+  struct Pass: Hashable {
+    var number: Int
+    var request: Int
+  }
 }
 
 /// What a family of files holds; the two never take each other's files for their own.
@@ -31,10 +39,14 @@ struct SegmentName: Equatable {
   /// Relative to the sink's directory: `Opportunity/commit_date=2026-02-17`.
   var directory: String
   /// `opps-OpportunityChangeEvent-e1-000000000042`. The names of a topic's files, without their
-  /// directories, sort in the order of the stream.
+  /// directories, sort in the order of the stream. A file of records that were read has the place in
+  /// the stream before which their pass stands, and `-s1-r1-000000000000` behind it: pass, request,
+  /// and number of the first record.
   var stem: String
 
-  init(kind: SegmentKind, pipeline: String, key: SegmentKey, epoch: Int, ordinal: Int64) {
+  init(
+    kind: SegmentKind, pipeline: String, key: SegmentKey, epoch: Int, ordinal: Int64, row: Int = 0
+  ) {
     self.kind = kind
     self.pipeline = Self.pipelinePart(pipeline)
     let date = (key.isExportDate ? "export_date=" : "commit_date=") + UTCTime.date(day: key.day)
@@ -42,18 +54,27 @@ struct SegmentName: Equatable {
     case .records: self.directory = Self.sanitized(key.entity) + "/" + date
     case .deadLetters: self.directory = date
     }
-    let digits = String(ordinal)
     self.stem =
-      "\(self.pipeline)-\(Self.topicPart(key.topic))-\(Self.epochPart(epoch))-"
-      + String(repeating: "0", count: max(0, 12 - digits.utf8.count)) + digits
+      "\(self.pipeline)-\(Self.topicPart(key.topic))-e\(Self.sortable(epoch))-"
+      + Self.padded(ordinal)
+    if let pass = key.pass {
+      self.stem +=
+        "-s\(Self.sortable(pass.number))-r\(Self.sortable(pass.request))-\(Self.padded(Int64(row)))"
+    }
+  }
+
+  private static func padded(_ number: Int64) -> String {
+    let digits = String(number)
+    return String(repeating: "0", count: max(0, 12 - digits.utf8.count)) + digits
   }
 
   /// `e1` to `e9`, `ea10` to `ea99`, `eb100` and so on: a letter for the number of digits, so that
-  /// names sort by epoch. Earlier versions wrote `e10`; epochs below 10 have kept their form.
-  private static func epochPart(_ epoch: Int) -> String {
-    let digits = String(epoch)
+  /// names sort by epoch. Earlier versions wrote `e10`; epochs below 10 have kept their form. The
+  /// numbers of passes and requests likewise.
+  private static func sortable(_ number: Int) -> String {
+    let digits = String(number)
     let letter = Self.letter(digitCount: digits.utf8.count).map { String(Unicode.Scalar($0)) }
-    return "e\(letter ?? "")\(digits)"
+    return "\(letter ?? "")\(digits)"
   }
 
   /// nil for a single digit, `a` for two. An `Int` has 19 digits at most.
@@ -95,6 +116,8 @@ struct SegmentName: Equatable {
     var topicPart: Range<Int>
     var epoch: Int64
     var firstOrdinal: Int64
+    /// Of records that were read; nil for events.
+    var pass: Int64?
   }
 
   /// Tells the files of one pipeline from others'. Works on bytes: manifests and directories of a
@@ -138,29 +161,47 @@ struct SegmentName: Equatable {
     func parseAny(_ name: UnsafeBufferPointer<UInt8>) -> Parsed? {
       // From the right: the pipeline's name may hold hyphens, the other parts do not.
       var end = name.count - self.suffix.count
-      guard end > 0, name[end...].elementsEqual(self.suffix),
-        let ordinal = Self.number(before: &end, in: name), Self.skip("-", before: &end, in: name),
-        let epoch = Self.epoch(before: &end, in: name), Self.skip("e", before: &end, in: name),
+      guard end > 0, name[end...].elementsEqual(self.suffix) else { return nil }
+      let pass = Self.pass(before: &end, in: name)
+      guard let ordinal = Self.number(before: &end, in: name), Self.skip("-", before: &end, in: name),
+        let epoch = Self.sortable("e", before: &end, in: name), Self.skip("e", before: &end, in: name),
         Self.skip("-", before: &end, in: name),
         let hyphen = name[..<end].lastIndex(of: UInt8(ascii: "-"))
       else { return nil }
       return Parsed(
-        pipelinePart: 0..<hyphen, topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal)
+        pipelinePart: 0..<hyphen, topicPart: hyphen + 1..<end, epoch: epoch, firstOrdinal: ordinal,
+        pass: pass)
     }
 
-    /// The number with its letter, if it has one: see `epochPart`.
-    private static func epoch(
+    /// `-s1-r1-000000000000`; leaves `end` where it is when there is none.
+    private static func pass(
       before end: inout Int, in name: UnsafeBufferPointer<UInt8>
     ) -> Int64? {
+      var start = end
+      guard Self.number(before: &start, in: name) != nil, Self.skip("-", before: &start, in: name),
+        Self.sortable("r", before: &start, in: name) != nil,
+        Self.skip("r", before: &start, in: name), Self.skip("-", before: &start, in: name),
+        let pass = Self.sortable("s", before: &start, in: name),
+        Self.skip("s", before: &start, in: name), Self.skip("-", before: &start, in: name)
+      else { return nil }
+      end = start
+      return pass
+    }
+
+    /// The number with its letter, if it has one: see `SegmentName.sortable`.
+    private static func sortable(
+      _ marker: Unicode.Scalar, before end: inout Int, in name: UnsafeBufferPointer<UInt8>
+    ) -> Int64? {
       let last = end
-      guard let epoch = Self.number(before: &end, in: name) else { return nil }
-      // `e` is also the letter of six digits: it counts as one only behind another `e`.
+      guard let number = Self.number(before: &end, in: name) else { return nil }
+      // `e` is also the letter of six digits: it counts as one only behind another `e`. No number that
+      // can be read has so many digits that its letter is `r` or `s`.
       if let letter = SegmentName.letter(digitCount: last - end), end > 1,
-        name[end - 1] == letter, name[end - 2] == UInt8(ascii: "e")
+        name[end - 1] == letter, name[end - 2] == UInt8(ascii: marker)
       {
         end -= 1
       }
-      return epoch
+      return number
     }
 
     private static func number(

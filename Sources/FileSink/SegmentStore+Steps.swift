@@ -50,7 +50,7 @@ extension SegmentStore {
       self.onFinished?(
         FinishedFile(
           name: record.name, events: record.manifest["events"]?.integer ?? 0,
-          byteCount: record.byteCount))
+          lines: record.manifest["lines"]?.integer ?? 0, byteCount: record.byteCount))
     }
   }
 

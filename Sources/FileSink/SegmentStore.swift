@@ -65,9 +65,10 @@ final class SegmentStore {
 
   // MARK: Writing
 
-  /// The open file for a key; opened when there is none. `ordinal` is that of the next event.
+  /// The open file for a key; opened when there is none. `ordinal` is that of the next event, `row`
+  /// the number of the next record of a pass.
   func writer(
-    for key: SegmentKey, epoch: Int, ordinal: Int64, now: Duration
+    for key: SegmentKey, epoch: Int, ordinal: Int64, row: Int = 0, now: Duration
   ) throws(FileSinkError) -> SegmentWriter {
     self.useCount += 1
     if let writer = self.current[key], writer.summary.epoch == epoch {
@@ -82,7 +83,7 @@ final class SegmentStore {
     {
       try self.seal(oldest)
     }
-    let writer = try self.open(key, epoch: epoch, ordinal: ordinal, now: now)
+    let writer = try self.open(key, epoch: epoch, ordinal: ordinal, row: row, now: now)
     writer.lastUse = self.useCount
     self.writers[writer.id] = writer
     self.current[key] = writer
@@ -113,11 +114,17 @@ final class SegmentStore {
     try self.perform(self.ledger.seal(writer.id))
   }
 
+  /// The same for the open files of some keys.
+  func seal(where isMeant: (SegmentKey) -> Bool) throws(FileSinkError) {
+    for writer in self.current.values where isMeant(writer.key) { try self.seal(writer) }
+  }
+
   private func open(
-    _ key: SegmentKey, epoch: Int, ordinal: Int64, now: Duration
+    _ key: SegmentKey, epoch: Int, ordinal: Int64, row: Int, now: Duration
   ) throws(FileSinkError) -> SegmentWriter {
     let name = SegmentName(
-      kind: self.kind, pipeline: self.identity.pipeline, key: key, epoch: epoch, ordinal: ordinal)
+      kind: self.kind, pipeline: self.identity.pipeline, key: key, epoch: epoch, ordinal: ordinal,
+      row: row)
     let (id, steps) = self.ledger.open(directory: name.directory)
     precondition(steps == [.create(id)], "a file is opened by creating it")
     return try self.attempt { () throws(FileSystemError) in
@@ -133,17 +140,18 @@ final class SegmentStore {
           level: self.level, isSmall: self.writers.count >= Self.largeWindowCount),
         summary: SegmentSummary(
           topic: key.topic, entity: self.kind == .records ? key.entity : nil, epoch: epoch,
-          firstOrdinal: ordinal),
+          firstOrdinal: ordinal, pass: key.pass),
         now: now)
     }
   }
 
   /// Brings the descriptions beside the data up to date with a layout; called when it is first seen.
-  func describe(_ layout: RecordLayout) throws(FileSinkError) {
+  func describe(_ layout: RecordLayout, isOfReads: Bool = false) throws(FileSinkError) {
     try self.attempt { () throws(FileSystemError) in
       try ColumnCatalog(
         directory: self.directory, pipeline: self.identity.pipeline, fileSystem: self.fileSystem
-      ).add(layout, entityDirectory: SegmentName.sanitized(layout.entity))
+      ).add(
+        layout, isOfReads: isOfReads, entityDirectory: SegmentName.sanitized(layout.entity))
     }
   }
 

@@ -10,6 +10,8 @@ struct SegmentSummary {
   let epoch: Int
   let firstOrdinal: Int64
   private(set) var lastOrdinal: Int64
+  /// Of records that were read, whose commit times are stamps; nil for events.
+  let pass: SegmentKey.Pass?
   private(set) var eventCount = 0
   private(set) var lineCount = 0
   private(set) var schemaIDs: [String] = []
@@ -20,12 +22,15 @@ struct SegmentSummary {
   private var oldestCommit = Int64.max
   private var newestCommit = Int64.min
 
-  init(topic: String, entity: String?, epoch: Int, firstOrdinal: Int64) {
+  init(
+    topic: String, entity: String?, epoch: Int, firstOrdinal: Int64, pass: SegmentKey.Pass? = nil
+  ) {
     self.topic = topic
     self.entity = entity
     self.epoch = epoch
     self.firstOrdinal = firstOrdinal
     self.lastOrdinal = firstOrdinal
+    self.pass = pass
   }
 
   /// Counts one event; called for each.
@@ -45,11 +50,14 @@ struct SegmentSummary {
     schemaID: String, firstReplayID: UnsafeBufferPointer<UInt8>,
     lastReplayID: UnsafeBufferPointer<UInt8>
   ) {
-    if self.schemaIDs.last != schemaID, !self.schemaIDs.contains(schemaID) {
-      self.schemaIDs.append(schemaID)
-    }
+    self.note(schemaID: schemaID)
     if self.firstReplayID == nil { self.firstReplayID = Array(firstReplayID) }
     self.lastReplayID.replaceAll(with: lastReplayID)
+  }
+
+  mutating func note(schemaID: String) {
+    guard self.schemaIDs.last != schemaID, !self.schemaIDs.contains(schemaID) else { return }
+    self.schemaIDs.append(schemaID)
   }
 
   /// The line of the manifest (design page, section 5), and beside it who wrote the file: so that
@@ -62,28 +70,36 @@ struct SegmentSummary {
       self.newestCommit >= self.oldestCommit
         ? .string(UTCTime.timestamp(milliseconds: milliseconds)) : nil
     }
-    return [
+    func event(_ value: JSONValue) -> JSONValue { self.pass == nil ? value : nil }
+    let line: JSONValue = [
       "name": .string(name.path),
       "pipeline": .string(identity.pipeline),
       "org": .string(identity.org),
       "topic": .string(self.topic),
       "entity": self.entity.map { .string($0) } ?? nil,
-      "events": .integer(self.eventCount),
+      "events": .integer(self.pass == nil ? self.eventCount : 0),
       "lines": .integer(self.lineCount),
       "bytes": .integer(byteCount),
       "uncompressed_bytes": .integer(uncompressedByteCount),
-      "first_replay_id": .string(ReplayID(self.firstReplayID ?? []).hex),
-      "last_replay_id": .string(ReplayID(self.lastReplayID).hex),
+      "first_replay_id": event(.string(ReplayID(self.firstReplayID ?? []).hex)),
+      "last_replay_id": event(.string(ReplayID(self.lastReplayID).hex)),
       "epoch": .integer(self.epoch),
       "first_ordinal": .integer(self.firstOrdinal),
-      "last_ordinal": .integer(self.lastOrdinal),
+      "last_ordinal": event(.integer(self.lastOrdinal)),
       "schema_ids": .array(self.schemaIDs.map { .string($0) }),
-      "first_commit_timestamp": time(self.oldestCommit),
-      "last_commit_timestamp": time(self.newestCommit),
+      "first_commit_timestamp": event(time(self.oldestCommit)),
+      "last_commit_timestamp": event(time(self.newestCommit)),
       "sha256": .string(sha256),
       "replaces": [],
-      "resume": self.tail.json,
+      "resume": event(self.tail.json),
     ]
+    guard let pass, let members = line.members else { return line }
+    let snapshot: JSONValue = [
+      "pass": .integer(pass.number), "request": .integer(pass.request),
+      "first_system_modstamp": time(self.oldestCommit),
+      "last_system_modstamp": time(self.newestCommit),
+    ]
+    return JSONValue(.object(members + [JSONMember("snapshot", snapshot)]))
   }
 }
 

@@ -93,6 +93,9 @@ public final class RecordBatch {
   public var latestCommit: Int64?
   /// When the records were asked for, in a batch of records that were read; nil in one of events.
   public var readAt: ContinuousClock.Instant?
+  /// In a batch of records that were read, the ordinal of the event that is taken next; set by the
+  /// runner.
+  public var nextOrdinal: Int64 = 0
 
   /// Presence bytes of a row, rounded up to a multiple of 8; the padding stays 0.
   public var presenceStride: Int { self.stride }
@@ -267,6 +270,7 @@ public final class RecordBatch {
     self.epoch = other.epoch
     self.latestCommit = other.latestCommit
     self.readAt = other.readAt
+    self.nextOrdinal = other.nextOrdinal
   }
 
   private func reserveRows(_ count: Int) {

@@ -52,7 +52,7 @@ struct ObjectRead: Sendable {
 
   func run(_ pass: ReadPass) async {
     var progress = Progress(pass: pass)
-    progress.usesPages = pass.job == Self.pagesJob
+    progress.usesPages = Self.isPages(pass.job)
     progress.rowCount = pass.rowCount
     while !Task.isCancelled {
       do {
@@ -223,20 +223,26 @@ struct ObjectRead: Sendable {
 
   // MARK: By pages
 
-  /// Stands where a job's ID does.
-  static let pagesJob = "pages"
+  /// Stands where a job's ID does: another for each time that the records are asked for, so that
+  /// stores can tell whose rows they have.
+  private static func makePagesJob() -> String {
+    "pages:" + String(UInt64.random(in: .min ... .max), radix: 16)
+  }
+
+  /// Earlier versions wrote no more than `pages`.
+  private static func isPages(_ job: String?) -> Bool { job?.hasPrefix("pages") == true }
 
   private func readPages(
     _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass
   ) async throws {
     var page: QueryPage
-    if pass.job == Self.pagesJob, let locator = pass.locator {
+    if Self.isPages(pass.job), let locator = pass.locator {
       page = try await self.client.nextPage(locator)
     } else {
       pass.forgetJob()
       let now = ContinuousClock.now
       page = try await self.client.query(statement)
-      pass.job = Self.pagesJob
+      pass.job = Self.makePagesJob()
       pass.state = .reading
       pass.requestedAt = now
       pass.total = pass.rowCount + page.totalSize

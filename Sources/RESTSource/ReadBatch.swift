@@ -10,6 +10,9 @@ struct ReadBatch {
   private let make: () -> RecordBatch
   private let prefix: [UInt8]
   private let readAt: ContinuousClock.Instant
+  private let entity: [UInt8]
+  /// Lines have a list of IDs each.
+  private let hasLists: Bool
   private var batch: RecordBatch
   private var text: [UInt8] = []
   private(set) var unreadable: [UnreadableRecord] = []
@@ -28,6 +31,10 @@ struct ReadBatch {
     self.make = read.makeBatch
     self.prefix = Array("snapshot:\(number):".utf8)
     self.readAt = readAt
+    self.entity = Array(read.entity.utf8)
+    self.hasLists = read.layout.columns.contains {
+      if case .slot(MetadataSlot.recordIDs, _) = $0.content { true } else { false }
+    }
     self.batch = read.makeBatch()
   }
 
@@ -101,7 +108,14 @@ struct ReadBatch {
     let changeType = self.batch.append(
       UnsafeBufferPointer(start: type.utf8Start, count: type.utf8CodeUnitCount))
     let row = self.batch.row(identity.row)
+    let entity = self.entity.withUnsafeBufferPointer { self.batch.append($0) }
     row.set(MetadataSlot.eventID, to: eventID)
+    row.set(MetadataSlot.entity, to: entity)
+    if self.hasLists {
+      self.text = Array("[\"".utf8) + self.batch.bytes(identity.recordID) + Array("\"]".utf8)
+      let list = self.text.withUnsafeBufferPointer { self.batch.append($0) }
+      row.set(MetadataSlot.recordIDs, to: list)
+    }
     row.set(MetadataSlot.kind, to: UInt64(EventKind.snapshot.rawValue))
     row.set(MetadataSlot.changeType, to: changeType)
     self.batch.events.append(

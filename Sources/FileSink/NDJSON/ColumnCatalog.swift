@@ -27,26 +27,30 @@ struct ColumnCatalog {
   /// Adds the columns of a layout; call once for each that appears. What did not change is not
   /// written again.
   ///
-  /// - Parameter entityDirectory: the directory below `directory` that holds the entity's files.
-  func add(_ layout: RecordLayout, entityDirectory: String) throws(FileSystemError) {
+  /// - Parameters:
+  ///   - isOfReads: its rows are records that were read.
+  ///   - entityDirectory: the directory below `directory` that holds the entity's files.
+  func add(
+    _ layout: RecordLayout, isOfReads: Bool = false, entityDirectory: String
+  ) throws(FileSystemError) {
     try self.fileSystem.makeDirectories("\(self.directory)/\(entityDirectory)")
     let lock = try OpenFile(
       "\(self.directory)/.catalog.lock", [.write, .create], on: self.fileSystem)
     _ = try lock.lock(wait: true)
-    try self.update(layout, entityDirectory)
+    try self.update(layout, isOfReads, entityDirectory)
     // Held until here: its descriptor is closed with it.
     _ = consume lock
   }
 
   private func update(
-    _ layout: RecordLayout, _ entityDirectory: String
+    _ layout: RecordLayout, _ isOfReads: Bool, _ entityDirectory: String
   ) throws(FileSystemError) {
     let columnsPath = "\(self.directory)/\(entityDirectory)/\(Self.columnsName)"
     // A file that is no catalogue, edited by hand perhaps, is made anew: nothing depends on it.
     var entity =
       try self.read(columnsPath).flatMap { EntityColumns(parsing: $0) }
       ?? EntityColumns(entity: layout.entity)
-    entity.merge(layout, pipeline: self.pipeline)
+    entity.merge(layout, pipeline: self.pipeline, isOfReads: isOfReads)
     try self.replace(columnsPath, with: entity.text)
 
     var entities: [(directory: String, columns: EntityColumns)] = []

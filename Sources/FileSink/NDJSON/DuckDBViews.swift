@@ -33,8 +33,11 @@ struct DuckDBViews {
     -- means null.
     -- Without the stage flatten an address is one JSON column. In an UPDATE it holds the parts that
     -- changed, and the lists name the column; a part that was cleared is null in it.
-    -- _file is the line's file, _epoch and _first_ordinal are the place in the stream of that file's
-    -- first event: files of a topic in that order, and the lines of each, are the stream.
+    -- _file is the line's file, _file_epoch and _first_ordinal are the place in the stream of that
+    -- file's first event: files of a topic in that order, and the lines of each, are the stream.
+    -- _epoch is that of the line. A line with _kind 'snapshot' is a record as it was read, and not an
+    -- event: _system_modstamp says how new it is. Of its file, the place is that before which the
+    -- snapshot stands: it contains every event of the files before.
     -- _pipeline is the pipeline that wrote the file. An entity that several pipelines export here
     -- has all their lines in its view, an event once for each of them, and a view for each pipeline
     -- besides: "Opportunity@opps".
@@ -43,15 +46,20 @@ struct DuckDBViews {
     """
 
   /// Columns made from the name of the file (`SegmentName`).
-  private static let placeNames = ["_file", "_epoch", "_first_ordinal", "_pipeline"]
+  private static let placeNames = ["_file", "_file_epoch", "_first_ordinal", "_pipeline", "_epoch"]
   private static let place =
-    [(2, "_epoch"), (3, "_first_ordinal")].map { group, name in
-      ",\n  try_cast(\(Self.part(group)) AS BIGINT) AS \(name)"
+    [(2, "_file_epoch"), (3, "_first_ordinal")].map { group, name in
+      ",\n  \(Self.number(group)) AS \(name)"
     }.joined() + ",\n  \(Self.part(1)) AS _pipeline"
+
+  private static func number(_ group: Int) -> String {
+    "try_cast(\(Self.part(group)) AS BIGINT)"
+  }
 
   private static func part(_ group: Int) -> String {
     "regexp_extract(_file,"
-      + " '([^/]+)-[^-/]+-e[a-r]?([0-9]+)-([0-9]+)[.]ndjson[.]zst$', \(group))"
+      + " '([^/]+)-[^-/]+-e[a-r]?([0-9]+)-([0-9]+)(-s[a-r]?[0-9]+-r[a-r]?[0-9]+-[0-9]+)?"
+      + "[.]ndjson[.]zst$', \(group))"
   }
 
   private func view(of columns: EntityColumns, in entityDirectory: String) -> String {
@@ -78,19 +86,31 @@ struct DuckDBViews {
     {
       decoded.append(Self.identifier(entry.name))
     }
+    // A stage may have given one of these names to a column.
+    let own = Set(columns.entries.filter { !$0.isOfReads }.map { Self.key($0.name) })
+    let hasPlace = Self.placeNames.allSatisfy { !own.contains(Self.key($0)) }
+    let hasReads = hasPlace && columns.entries.contains { $0.name == "_change_type" }
+    if hasReads {
+      // There or not, so that queries are the same with records that were read and without.
+      for column in ReadColumn.all where seen[Self.key(column.name)] == nil {
+        seen[Self.key(column.name)] = types.count
+        types.append((column.name, Self.type(column.type)))
+      }
+    }
     types.append(("_nonfinite", "JSON"))
 
     var text = "\nCREATE OR REPLACE VIEW \(Self.identifier(columns.entity)) AS\nSELECT *"
-    if !decoded.isEmpty {
-      let replacements = decoded.map { "from_base64(\($0)) AS \($0)" }
+    var replacements = decoded.map { "from_base64(\($0)) AS \($0)" }
+    let epoch = Self.number(2)
+    if hasReads { replacements.append("coalesce(_epoch, \(epoch)) AS _epoch") }
+    if !replacements.isEmpty {
       text += " REPLACE (\(replacements.joined(separator: ", ")))"
     }
-    // A stage may have given one of these names to a column.
-    let hasPlace = Self.placeNames.allSatisfy { seen[Self.key($0)] == nil }
     // DuckDB would make a column of every `name=value` above the files, too.
     let isHive = !self.directory.utf8.contains(UInt8(ascii: "=")) || !hasPlace
     if hasPlace {
       if !isHive { text += Self.date(of: columns) }
+      if !hasReads { text += ",\n  \(epoch) AS _epoch" }
       text += Self.place
     }
     let glob = "\(Self.globEscaped(self.directory))/\(entityDirectory)/*/*.ndjson.zst"

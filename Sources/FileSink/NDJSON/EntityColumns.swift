@@ -12,6 +12,8 @@ struct EntityColumns: Equatable {
     var salesforceType: String?
     /// The schema in which the column first had this type.
     var firstSchemaID: String
+    /// One of `ReadColumn`.
+    var isOfReads = false
   }
 
   var entity: String
@@ -24,7 +26,9 @@ struct EntityColumns: Equatable {
   init(entity: String) { self.entity = entity }
 
   /// Adds what is new in a layout, behind the column that precedes it there.
-  mutating func merge(_ layout: RecordLayout, pipeline: String) {
+  ///
+  /// - Parameter isOfReads: its rows are records that were read.
+  mutating func merge(_ layout: RecordLayout, pipeline: String, isOfReads: Bool = false) {
     if !self.pipelines.contains(pipeline) {
       self.pipelines.append(pipeline)
       self.pipelines.sort()
@@ -50,6 +54,21 @@ struct EntityColumns: Equatable {
           name: column.name, type: type, salesforceType: column.salesforceType,
           firstSchemaID: layout.schemaID), at: place)
       place += 1
+    }
+    if isOfReads { self.addReadColumns(layout) }
+  }
+
+  /// Behind the columns that every line has.
+  private mutating func addReadColumns(_ layout: RecordLayout) {
+    let metadata = Set(layout.columns.filter(\.isMetadata).map(\.name))
+    var place = self.entries.lastIndex { metadata.contains($0.name) || $0.isOfReads } ?? -1
+    for column in ReadColumn.all
+    where !self.entries.contains(where: { $0.name == column.name }) {
+      place += 1
+      self.entries.insert(
+        Entry(
+          name: column.name, type: column.type, firstSchemaID: layout.schemaID, isOfReads: true),
+        at: place)
     }
   }
 
@@ -116,7 +135,8 @@ extension EntityColumns {
       self.entries.append(
         Entry(
           name: name, type: type, salesforceType: column["salesforce_type"]?.string,
-          firstSchemaID: firstSchemaID))
+          firstSchemaID: firstSchemaID,
+          isOfReads: column["snapshot"]?.boolean ?? false))
     }
   }
 
@@ -137,6 +157,7 @@ extension EntityColumns {
         members.append(JSONMember("salesforce_type", .string(type)))
       }
       members.append(JSONMember("first_schema_id", .string(entry.firstSchemaID)))
+      if entry.isOfReads { members.append(JSONMember("snapshot", true)) }
       JSONValue(.object(members)).write(to: &buffer)
     }
     buffer.append(utf8: "\n  ]\n}\n")

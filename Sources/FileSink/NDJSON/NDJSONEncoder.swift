@@ -17,6 +17,8 @@ public import Pipeline
 ///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
 public final class NDJSONEncoder {
   public let layout: RecordLayout
+  /// Of records that were read; nil for events.
+  @exclusivity(unchecked) var read: Read?
   private let plan: NDJSONPlan
   /// Cells of the current row that JSON cannot write; empty between rows. Nothing outside this
   /// class reaches it, so the check for overlapping access, which took 4 % of a row, is left out.
@@ -35,9 +37,12 @@ public final class NDJSONEncoder {
     var place: (cell: UInt64, offset: Int)?
   }
 
-  public init(layout: RecordLayout, options: NDJSONOptions = NDJSONOptions()) {
+  /// - Parameter isOfReads: of records that were read.
+  public init(
+    layout: RecordLayout, options: NDJSONOptions = NDJSONOptions(), isOfReads: Bool = false
+  ) {
     self.layout = layout
-    self.plan = NDJSONPlan(layout: layout, options: options)
+    self.plan = NDJSONPlan(layout: layout, options: options, isOfReads: isOfReads)
     self.namedIn = Array(repeating: 0, count: self.plan.sharedNameCount + 1)
   }
 
@@ -69,6 +74,9 @@ public final class NDJSONEncoder {
         } else {
           output.append(utf8: "[]")
         }
+      case .fieldsRead(let key):
+        self.appendFieldsRead(key, self.plan.readMasks, row, to: &output)
+      case .read: self.appendRead(self.plan.readKeys, to: &output)
       }
     }
     if output.count == start { output.append(UInt8(ascii: "{")) }
@@ -160,7 +168,7 @@ public final class NDJSONEncoder {
   }
 
   @inline(__always)
-  private static func quoted(_ output: inout ByteBuffer, _ append: (inout ByteBuffer) -> Void) {
+  static func quoted(_ output: inout ByteBuffer, _ append: (inout ByteBuffer) -> Void) {
     output.append(UInt8(ascii: "\""))
     append(&output)
     output.append(UInt8(ascii: "\""))
@@ -178,7 +186,7 @@ public final class NDJSONEncoder {
   }
 
   /// Appends the names of the set bits as an array.
-  private func appendNames(
+  func appendNames(
     _ bits: UnsafeBufferPointer<UInt8>, to output: inout ByteBuffer
   ) {
     let start = output.count
@@ -274,7 +282,7 @@ public final class NDJSONEncoder {
 
   /// Copies 16 bytes at a time, beyond the end of the text, whose pool is padded.
   @inline(__always)
-  private func append(_ text: NDJSONPlan.Text, to output: inout ByteBuffer) {
+  func append(_ text: NDJSONPlan.Text, to output: inout ByteBuffer) {
     let count = Int(text.count)
     let target = UnsafeMutableRawPointer(output.reserve(count + NDJSONPlanCompiler.padding))
     // The pool has as many bytes as `text` says, and the padding.

@@ -68,6 +68,18 @@ struct NDJSONPlan: ~Copyable {
     case scan(Scan)
     /// A list of field names that stands in every line, empty when the row has none.
     case fieldSet(slot: Int, key: Text)
+    /// The names of the fields that were read, where some of the columns were not.
+    case fieldsRead(key: Text)
+    /// What a record that was read has besides: `ReadKeys`.
+    case read
+  }
+
+  /// Keys of records that were read.
+  struct ReadKeys {
+    var stamp: Text?
+    var readAt: Text?
+    var epoch: Text?
+    var ordinal: Text?
   }
 
   struct Record {
@@ -95,15 +107,21 @@ struct NDJSONPlan: ~Copyable {
   let nameMasks: UnsafeMutableBufferPointer<UInt64>
   /// One per slot; a count of 0 for slots that are in no column.
   let names: UnsafeMutableBufferPointer<ListName>
+  /// Keys that no column has.
+  let readKeys: ReadKeys
+  /// By 8 slots, a bit in each byte: slots that are all present when a record was read as a whole.
+  let readMasks: UnsafeMutableBufferPointer<UInt64>
   /// The highest number of `ListName.shared`.
   let sharedNameCount: Int
   /// The steps of the line itself; those of records follow or precede them.
   let line: Rows
 
-  init(layout: RecordLayout, options: NDJSONOptions) {
-    var compiler = NDJSONPlanCompiler(layout: layout, options: options)
+  init(layout: RecordLayout, options: NDJSONOptions, isOfReads: Bool) {
+    var compiler = NDJSONPlanCompiler(layout: layout, options: options, isOfReads: isOfReads)
     self.line = compiler.compile(layout.columns, parent: [])
     compiler.compileNameScans()
+    self.readKeys = compiler.readKeys
+    self.readMasks = table(compiler.readMasks)
     self.text = compiler.finishText()
     self.entries = table(compiler.entries)
     self.masks = table(compiler.masks)
@@ -126,6 +144,7 @@ struct NDJSONPlan: ~Copyable {
     self.nameScans.deallocate()
     self.nameMasks.deallocate()
     self.names.deallocate()
+    self.readMasks.deallocate()
   }
 }
 

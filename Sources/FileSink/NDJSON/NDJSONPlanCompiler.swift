@@ -11,6 +11,11 @@ struct NDJSONPlanCompiler: ~Copyable {
 
   private let layout: RecordLayout
   private let options: NDJSONOptions
+  /// Of the columns of the line, the last that every line has; nil in a plan for events.
+  private let lastMetadataColumn: Int?
+  private let isOfReads: Bool
+  private(set) var readKeys = NDJSONPlan.ReadKeys()
+  private(set) var readMasks: [UInt64] = []
   private var pool = ByteBuffer()
   private(set) var entries: [NDJSONPlan.Entry] = []
   private(set) var masks: [UInt64] = []
@@ -24,11 +29,35 @@ struct NDJSONPlanCompiler: ~Copyable {
   /// The name that the slots of the record at hand share; nil for columns of the line.
   private var sharedName: NDJSONPlan.ListName?
 
-  init(layout: RecordLayout, options: NDJSONOptions) {
+  init(layout: RecordLayout, options: NDJSONOptions, isOfReads: Bool) {
     self.layout = layout
+    self.isOfReads = isOfReads
+    self.lastMetadataColumn = layout.columns.lastIndex(where: \.isMetadata)
     self.options = options
     self.names = Array(
       repeating: .init(text: .init(offset: 0, count: 0), shared: 0), count: layout.slotCount)
+    guard isOfReads else { return }
+    self.readMasks = Array(repeating: 0, count: (layout.slotCount + 7) / 8)
+    self.addReadSlots(layout.columns.filter { !$0.isMetadata })
+    func key(_ name: String) -> NDJSONPlan.Text? {
+      layout.columns.contains { $0.name == name } ? nil : self.key(name)
+    }
+    self.readKeys = .init(
+      stamp: key(ReadColumn.stamp), readAt: key(ReadColumn.readAt), epoch: key(ReadColumn.epoch),
+      ordinal: key(ReadColumn.ordinal))
+  }
+
+  private mutating func addReadSlots(_ columns: [Column]) {
+    func add(_ slot: Int) { self.readMasks[slot / 8] |= 1 << UInt64(slot % 8 * 8) }
+    for column in columns {
+      switch column.content {
+      case .constant: break
+      case .slot(let slot, _): add(slot)
+      case .record(_, let scalar, let children):
+        if let scalar { add(scalar.slot) }
+        self.addReadSlots(children)
+      }
+    }
   }
 
   func finishText() -> UnsafeMutableBufferPointer<UInt8> {
@@ -43,7 +72,11 @@ struct NDJSONPlanCompiler: ~Copyable {
   mutating func compile(_ columns: [Column], parent: [String]) -> NDJSONPlan.Rows {
     var steps: [NDJSONPlan.Step] = []
     var run: [(slot: Int, entry: NDJSONPlan.Entry)] = []
-    for column in columns {
+    for (index, column) in columns.enumerated() {
+      if self.isOfReads, parent.isEmpty, index == self.lastMetadataColumn.map({ $0 + 1 }) ?? 0 {
+        self.finish(&run, into: &steps)
+        steps.append(.read)
+      }
       switch column.content {
       case .constant(let value):
         self.finish(&run, into: &steps)
@@ -57,9 +90,11 @@ struct NDJSONPlanCompiler: ~Copyable {
         }
         continue
       case .slot(let slot, .fieldSet) where self.layout.family == .changeEvent:
+        guard !self.isOfReads || slot == MetadataSlot.changedFields else { continue }
         self.finish(&run, into: &steps)
         let entry = self.entry(column.name, type: .fieldSet, slot: slot, parent: parent)
-        steps.append(.fieldSet(slot: slot, key: entry.key))
+        steps.append(
+          self.isOfReads ? .fieldsRead(key: entry.key) : .fieldSet(slot: slot, key: entry.key))
         continue
       case .slot(let slot, let type):
         let entry = self.entry(column.name, type: type, slot: slot, parent: parent)
@@ -70,6 +105,9 @@ struct NDJSONPlanCompiler: ~Copyable {
       }
     }
     self.finish(&run, into: &steps)
+    if self.isOfReads, parent.isEmpty, self.lastMetadataColumn == columns.count - 1 {
+      steps.append(.read)
+    }
     let first = self.steps.count
     self.steps += steps
     return .init(first: first, end: self.steps.count)

@@ -49,6 +49,12 @@ public struct ReadPass: Sendable, Equatable {
     self.requestedAt = nil
   }
 
+  /// Whether both have the same rows of the same job.
+  func isSamePlace(as other: ReadPass) -> Bool {
+    (self.number, self.state, self.job, self.locator, self.row, self.rowCount)
+      == (other.number, other.state, other.job, other.locator, other.row, other.rowCount)
+  }
+
   /// Whether rows up to here include those of another place of the pass.
   public func isAtLeast(_ other: ReadPass) -> Bool {
     if self.number != other.number { return self.number > other.number }

@@ -110,6 +110,8 @@ extension PipelineRunner {
     if self.reads[index].object.condition == nil {
       let batch = RecordBatch(layout: self.reads[index].object.layout)
       for number in self.recipients(of: index, at: pass) {
+        let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
+        (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
         try self.stores[number].write(batch, pass: pass)
       }
     }
@@ -177,7 +179,7 @@ extension PipelineRunner {
     let stored = self.reads[index].object.condition == nil ? pass : nil
     for number in self.recipients(of: index, at: pass) {
       let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
-      batch.epoch = cursor.epoch
+      (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
       try self.stores[number].write(batch, pass: stored)
     }

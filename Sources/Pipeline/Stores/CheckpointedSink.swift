@@ -34,6 +34,19 @@ public protocol CheckpointedSink: AnyObject {
   /// Output bytes taken since the last `flush`, before compression.
   var pendingByteCount: Int { get }
 
+  /// Whether records can be read into the sink.
+  var takesReads: Bool { get }
+
+  /// How far the records of an object have been read into the sink; nil when no pass was begun, or it
+  /// has to begin anew.
+  func pass(over entity: String) -> ReadPass?
+
+  /// The number of the last pass over the object that was begun; 0 without one.
+  func passNumber(over entity: String) -> Int
+
+  /// Takes records that were read, all of one layout, and how far their pass has come with them.
+  func write(_ reads: RecordBatch, pass: ReadPass) throws
+
   /// What stages of the sink's own remember of a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
@@ -42,6 +55,12 @@ public protocol CheckpointedSink: AnyObject {
 }
 
 extension CheckpointedSink {
+  public var takesReads: Bool { false }
+  public func pass(over entity: String) -> ReadPass? { nil }
+  public func passNumber(over entity: String) -> Int { 0 }
+  public func write(_ reads: RecordBatch, pass: ReadPass) throws {
+    preconditionFailure("\(self.name) takes no records that were read")
+  }
   public func memory(ofTopic topic: String) -> StageMemory { [:] }
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }

@@ -10,7 +10,9 @@ public final class CheckpointedStore: Store {
     _ topics: [String: TopicPosition], _ sinks: [String: JSONValue], _ deadLetters: JSONValue
   ) throws -> Void
 
-  public let name = "checkpoint"
+  /// No sink can have this name.
+  public static let name = "the checkpoint"
+  public var name: String { Self.name }
   public var keepsDeadLetters: Bool { true }
 
   private let sinks: [any CheckpointedSink]
@@ -30,6 +32,32 @@ public final class CheckpointedStore: Store {
 
   public func write(_ batch: RecordBatch) throws {
     for sink in self.sinks { try sink.write(batch) }
+  }
+
+  // MARK: Records that were read
+
+  /// Sinks that records can be read into.
+  private var readers: [any CheckpointedSink] { self.sinks.filter(\.takesReads) }
+
+  public func takesReads(of layout: RecordLayout) -> Bool { !self.readers.isEmpty }
+
+  /// Where all sinks are; nil when they are not in one place, as when one of them is new.
+  public func pass(over entity: String) -> ReadPass? {
+    let passes = self.readers.map { $0.pass(over: entity) }
+    guard let first = passes.first ?? nil, passes.allSatisfy({ $0?.isSamePlace(as: first) == true })
+    else { return nil }
+    return first
+  }
+
+  public func passNumber(over entity: String) -> Int {
+    self.readers.reduce(0) { max($0, $1.passNumber(over: entity)) }
+  }
+
+  /// - Parameter pass: never nil: records are not read by condition, nor one by one, for what has no
+  ///   tables.
+  public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
+    guard let pass else { preconditionFailure("\(self.name) takes records of passes only") }
+    for sink in self.readers { try sink.write(reads, pass: pass) }
   }
 
   /// What is written later does not change the state that a sink has returned.

@@ -32,6 +32,12 @@ extension Staged: CheckpointedSink where Base: CheckpointedSink {
   public var pendingByteCount: Int { self.base.pendingByteCount }
   public func recover(from state: JSONValue?) throws { try self.base.recover(from: state) }
   public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
+  public var takesReads: Bool { self.base.takesReads }
+  public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
+  public func passNumber(over entity: String) -> Int { self.base.passNumber(over: entity) }
+  public func write(_ reads: RecordBatch, pass: ReadPass) throws {
+    try self.lend(reads) { try self.base.write($0, pass: pass) }
+  }
   public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
   public func committed() throws -> Bool { try self.base.committed() }
   public func memory(ofTopic topic: String) -> StageMemory {

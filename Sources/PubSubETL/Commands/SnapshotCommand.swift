@@ -6,10 +6,10 @@ struct SnapshotCommand: AsyncParsableCommand {
     commandName: "snapshot",
     abstract: "Reads every record of the pipeline's objects again, and exports events meanwhile.",
     discussion: """
-      For tables that an earlier version has made, after a restore of the database, or to find \
-      deletions that gave no event. A run of the pipeline with everything that belongs to it, until \
-      all records are there and the stream is caught up. Needs a postgres sink. If it is stopped, \
-      the next run goes on with it.
+      For tables and files that have changes only, after a restore of the database, or to find \
+      deletions that gave no event (in tables). A run of the pipeline with everything that belongs to \
+      it, until all records are there and the stream is caught up. Needs a postgres or a files sink. \
+      If it is stopped, the next run goes on with it.
       Exit codes: those of run; 64 also for an object that the pipeline does not have; 75 also \
       while another run is in progress.
       """)
@@ -26,7 +26,7 @@ struct SnapshotCommand: AsyncParsableCommand {
     name: .customLong("where"),
     help: ArgumentHelp(
       "SOQL condition, for example \"IsClosed = false\": reads only these records of one object. "
-        + "Deletions are not looked for, and a stopped command begins anew.",
+        + "Deletions are not looked for, and a stopped command begins anew. Into postgres sinks only.",
       valueName: "condition"))
   var condition: String?
 
@@ -56,8 +56,13 @@ struct SnapshotCommand: AsyncParsableCommand {
           .usage, reason: "unknown_entity",
           "the pipeline has no objects whose records can be read; for objects on channels, list "
             + "them in source.snapshot.objects")
-      } else if !configuration.sinks.contains(where: { $0 is PostgresSettings }) {
-        RunFailure(.usage, reason: "no_sink", "only postgres sinks take records that were read")
+      } else if !configuration.sinks.contains(where: \.takesReads) {
+        RunFailure(
+          .usage, reason: "no_sink", "only files and postgres sinks take records that were read")
+      } else if self.condition != nil, !configuration.sinks.contains(where: \.keepsPosition) {
+        RunFailure(
+          .usage, reason: "no_sink",
+          "--where reads records into postgres sinks only; without it, all records are read")
       } else if self.condition != nil, (self.entity.isEmpty ? known : self.entity).count > 1 {
         RunFailure(
           .usage, reason: "ambiguous_condition",

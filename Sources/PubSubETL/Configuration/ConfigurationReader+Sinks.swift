@@ -42,22 +42,26 @@ extension ConfigurationReader {
         path: "\(reader.path(of: "source"))/topic", position: source.position, message: message))
   }
 
-  /// Records can be read into databases only.
+  /// Records can be read into files and databases; what is missing is known of databases only.
   func checkReads(
     _ reader: JSONReader, _ source: SourceConfiguration?, sinks: [any ConfiguredSink]
   ) {
-    guard let source, !sinks.isEmpty, !sinks.contains(where: \.keepsPosition),
-      let position = reader.any("source")?.position
-    else { return }
-    let members = [
-      source.snapshot.mode == .initial ? "snapshot" : nil,
-      source.onInvalidReplay == .snapshot ? "on_invalid_replay" : nil,
-    ]
-    for member in members.compactMap({ $0 }) {
+    guard let source, !sinks.isEmpty, let position = reader.any("source")?.position else { return }
+    func report(_ member: String, _ message: String) {
       reader.mistakes.append(
         JSONMistake(
-          path: "\(reader.path(of: "source"))/\(member)", position: position,
-          message: "records can be read into postgres sinks only, and this pipeline has none"))
+          path: "\(reader.path(of: "source"))/\(member)", position: position, message: message))
+    }
+    if source.snapshot.mode == .initial, !sinks.contains(where: \.takesReads) {
+      report(
+        "snapshot",
+        "records can be read into files and postgres sinks only, and this pipeline has none")
+    }
+    if source.onInvalidReplay == .snapshot, !sinks.contains(where: \.keepsPosition) {
+      report(
+        "on_invalid_replay",
+        "only into postgres sinks records are read again when events are missing, and this "
+          + "pipeline has none; choose \"earliest\", and run 'pubsub-etl snapshot' afterwards")
     }
   }
 

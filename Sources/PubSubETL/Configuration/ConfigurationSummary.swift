@@ -18,17 +18,18 @@ enum ConfigurationSummary {
     for topic in configuration.source.topics {
       lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
     }
-    if configuration.sinks.contains(where: \.keepsPosition) {
+    if configuration.sinks.contains(where: \.takesReads) {
       let objects = configuration.source.snapshotObjects.map(\.entity).joined(separator: ", ")
       let mode = configuration.source.snapshot.mode
+      let hasTables = configuration.sinks.contains(where: \.keepsPosition)
       lines.append(
         (
           "snapshot",
-          mode == .never || objects.isEmpty
+          mode == .never || objects.isEmpty || mode == nil && !hasTables
             ? "none"
             : objects + (mode == nil ? ", for tables that are new" : ", once")
         ))
-      lines.append(("repair", configuration.repair.mode.rawValue))
+      if hasTables { lines.append(("repair", configuration.repair.mode.rawValue)) }
     }
     let stages = configuration.stages.typeNames
     if !stages.isEmpty { lines.append(("stages", stages)) }

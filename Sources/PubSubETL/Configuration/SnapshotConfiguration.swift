@@ -5,7 +5,7 @@ import Pipeline
 struct SnapshotConfiguration: Sendable, Equatable {
   enum Mode: String, CaseIterable, Sendable { case initial, never }
 
-  /// Nil: `initial` for a sink whose database knows nothing of it yet.
+  /// Nil: `initial` for a sink whose database knows nothing of it yet, `never` for files.
   var mode: Mode?
   /// API names; empty for those of the topics. Of channels none is known without.
   var objects: [String] = []

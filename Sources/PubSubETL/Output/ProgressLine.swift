@@ -122,7 +122,7 @@ struct ProgressLine {
     if snapshot.recordsRead > 0 {
       parts.append("\(Phrase.count(snapshot.recordsRead, "record")) read")
     }
-    if snapshot.events > 0, hasFiles {
+    if snapshot.events > 0 || snapshot.recordsRead > 0, hasFiles {
       parts += [Phrase.count(snapshot.files, "file"), Self.size(snapshot.bytes)]
     }
     if snapshot.events > 0 || snapshot.recordsRead > 0 {

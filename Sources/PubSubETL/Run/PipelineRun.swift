@@ -153,7 +153,8 @@ final class PipelineRun {
       self.options.maxEvents != nil
       ? nil
       : try await SnapshotRun.make(
-        self.assembly, credentials, sinks: sinks, purpose: self.purpose, follows: self.follows,
+        self.assembly, credentials, sinks: sinks, files: checkpointed, purpose: self.purpose,
+        follows: self.follows,
         logger: self.logger,
         wake: source.wake
       ) {

@@ -16,12 +16,13 @@ struct SnapshotRun {
   /// Asks for the schemas of the objects that some sink still lacks.
   ///
   /// - Parameters:
-  ///   - stores: behind their stages, open, in the order of `sinks`.
+  ///   - sinks: open.
+  ///   - files: the store of those whose state the checkpoint holds.
   ///   - follows: the run goes on until it is stopped, so that attempts have no limit.
   /// - Returns: nil when there is nothing to be read.
   static func make(
     _ assembly: PipelineAssembly, _ credentials: OrgCredentials, sinks: [any RunSink],
-    purpose: RunPurpose, follows: Bool, logger: Logger, wake: @escaping @Sendable () -> Void,
+    files: CheckpointedStore, purpose: RunPurpose, follows: Bool, logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
     let source = assembly.configuration.source
@@ -32,6 +33,9 @@ struct SnapshotRun {
         guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { continue }
         try object.add(
           sink.name, keeper, assembly.configuration, purpose, follows: follows)
+      }
+      if sinks.contains(where: \.takesCheckpointedReads) {
+        object.add(files, assembly.configuration, purpose)
       }
       if !object.isEmpty { wanted.append(object) }
     }
@@ -95,8 +99,9 @@ extension SnapshotRun {
   static func check(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async throws -> [String] {
-    guard configuration.source.snapshot.mode != .never,
-      configuration.sinks.contains(where: \.keepsPosition)
+    let mode = configuration.source.snapshot.mode
+    guard mode != .never,
+      configuration.sinks.contains(where: { mode == nil ? $0.keepsPosition : $0.takesReads })
     else { return [] }
     let client = Self.client(configuration.source.org, credentials)
     var lines: [String] = []
@@ -164,6 +169,32 @@ private struct Wanted {
     self.isRepaired =
       try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
       || !store.recordsToRepair(self.entity, after: "", limit: 1).isEmpty
+  }
+}
+
+extension Wanted {
+  /// By default, files get what changes, and no more: they grow by every read.
+  fileprivate mutating func add(
+    _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose
+  ) {
+    // A pass by condition is remembered nowhere, so its rows cannot be in files once.
+    if purpose.isSnapshot {
+      if purpose.condition == nil { self.anew.insert(files.name) }
+      return
+    }
+    let mode = configuration.source.snapshot.mode
+    let pass = files.pass(over: self.entity)
+    let isUnfinished = pass.map { $0.state != .complete } ?? false
+    if mode == .initial && pass == nil || isUnfinished && mode != .never {
+      self.initial.insert(files.name)
+    }
+  }
+}
+
+extension RunSink {
+  fileprivate var takesCheckpointedReads: Bool {
+    guard case .checkpointed(let sink) = self.store else { return false }
+    return sink.takesReads
   }
 }
 

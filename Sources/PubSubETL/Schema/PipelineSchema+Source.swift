@@ -65,8 +65,9 @@ extension PipelineSchema {
     return .object([
       .optional(
         "mode", .choice(of: SnapshotConfiguration.Mode.self),
-        "initial: every record is read once by each PostgreSQL sink; never: only changes are "
-          + "exported. By default initial for a sink whose database does not know it yet."),
+        "initial: every record is read once into each PostgreSQL sink and into files; never: only "
+          + "changes are exported. By default initial for a PostgreSQL sink whose database does not "
+          + "know it yet, never for files."),
       .optional(
         "objects", .list(of: .text(pattern: "^[A-Za-z][A-Za-z0-9_]*$"), minCount: 1),
         "API names of the objects whose records are read; required for channels."),

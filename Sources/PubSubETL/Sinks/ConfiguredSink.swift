@@ -51,6 +51,9 @@ protocol ConfiguredSink: Sendable {
   /// Rows and position are one transaction of the sink's own; the checkpoint holds a copy.
   var keepsPosition: Bool { get }
 
+  /// Records can be read into the sink, beside the events that change them.
+  var takesReads: Bool { get }
+
   /// Records that events do not have right are read again into the sink's tables.
   var repairsRecords: Bool { get }
 
@@ -114,6 +117,7 @@ extension ConfiguredSink {
   ) throws -> (any SinkStatus)? { nil }
   var columnWatcher: (any Transform)? { nil }
   var keepsPosition: Bool { false }
+  var takesReads: Bool { false }
   var repairsRecords: Bool { false }
   var takesStandardOutput: Bool { false }
   static var commitMaxEvents: Int { 2000 }

@@ -26,7 +26,7 @@ struct DeadLetterStatus {
     if reading.verifies {
       // Somebody deals with dead letters, and removes them.
       self.verification = try OutputVerification.read(
-        .deadLetters, in: self.directory, pipeline: pipeline, ignoringMissing: true)
+        [.deadLetters], in: self.directory, pipeline: pipeline, ignoringMissing: true)
     }
   }
 

@@ -67,6 +67,7 @@ final class FilesRun: RunSink {
         "file finished",
         metadata: [
           "sink": "\(name)", "file": "\(file.name)", "events": "\(file.events)",
+          "lines": "\(file.lines)",
           "bytes": "\(file.byteCount)",
         ])
     }
@@ -81,7 +82,7 @@ final class FilesRun: RunSink {
   func reportEntry(_ statistics: RunStatistics) -> RunReport.Sink {
     var entry = RunReport.Sink(
       name: self.name, type: FilesSettings.type, target: self.settings.directory)
-    entry.rows = Int64(statistics.rows)
+    entry.rows = Int64(statistics.rows) + self.sink.readRowCount
     entry.bytes = Int64(self.sink.finishedByteCount)
     entry.files = self.sink.finishedFileCount
     return entry

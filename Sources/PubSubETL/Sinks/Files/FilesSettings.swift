@@ -34,6 +34,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
   init(directory: String) { self.directory = directory }
 
   var place: String { self.directory }
+  var takesReads: Bool { true }
 
   var summary: String {
     let stages = self.stages.typeNames

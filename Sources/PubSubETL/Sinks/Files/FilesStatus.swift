@@ -19,6 +19,10 @@ struct FilesStatus: SinkStatus {
   var events: Int64 = 0
   /// Compressed.
   var bytes: Int64 = 0
+  /// Records that were read.
+  var records: Int64 = 0
+  /// How far the records of each object have been read, by object.
+  var passes: [String: FilePass] = [:]
   /// Files in progress.
   var openFiles = 0
   /// How the newest finished files are; not of removed sinks.
@@ -35,13 +39,14 @@ struct FilesStatus: SinkStatus {
     self.isNew = reading.checkpoint != nil && state == nil
     if state != nil { self.positions = reading.positions }
     self.openFiles = state?.openFileCount ?? 0
+    self.passes = try FilePass.passes(in: state?.json, directory: settings.directory)
     try self.count(reading)
     self.output = try OutputState.read(
       directory: settings.directory, pipeline: pipeline, whenMissing: settings.whenMissing,
       state: state?.json)
     if reading.verifies {
       self.verification = try OutputVerification.read(
-        .records, in: settings.directory, pipeline: pipeline,
+        [.records, .snapshots], in: settings.directory, pipeline: pipeline,
         ignoringMissing: settings.whenMissing == .ignore)
     }
   }
@@ -72,6 +77,13 @@ struct FilesStatus: SinkStatus {
       }
     }
     self.newestCommitTimes = newest
+    try ExportedFile.visit(.snapshots, in: self.directory, pipeline: reading.configuration.name) {
+      file in
+      guard org == nil || file.org == org else { return }
+      self.files += 1
+      self.records += file.lines
+      self.bytes += file.bytes
+    }
   }
 
   var isRemoved: Bool { self.removedAt != nil }
@@ -88,9 +100,14 @@ struct FilesStatus: SinkStatus {
 
   func lines(_ status: PipelineStatus) -> [String] {
     var lines = [
-      "\(Phrase.count(Int(self.events), "event")) in \(Phrase.count(Int(self.files), "file")), "
+      "\(Phrase.count(Int(self.events), "event"))"
+        + (self.records > 0 ? ", \(Phrase.count(Int(self.records), "record")) read" : "")
+        + " in \(Phrase.count(Int(self.files), "file")), "
         + "\(ProgressLine.size(self.bytes)), \(self.openFiles) open"
     ]
+    for pass in self.passes.values.sorted(by: { $0.entity < $1.entity }) {
+      lines.append("\(pass.entity): \(Self.text(pass))")
+    }
     if self.isNew { lines.append("not in the checkpoint yet") }
     if self.output.missingCount > 0 {
       lines.append(
@@ -107,6 +124,27 @@ struct FilesStatus: SinkStatus {
     return lines
   }
 
+  private static func text(_ pass: FilePass) -> String {
+    if let finishedAt = pass.finishedAt {
+      return "all \(Phrase.count(pass.rowCount, "record")) read "
+        + UTCTime.timestamp(milliseconds: finishedAt)
+    }
+    guard let total = pass.total else {
+      return pass.rowCount == 0
+        ? "all records are about to be read"
+        : "\(ProgressLine.grouped(Int64(pass.rowCount))) records read so far"
+    }
+    return "\(ProgressLine.grouped(Int64(pass.rowCount))) of "
+      + "\(ProgressLine.grouped(Int64(total))) records read"
+  }
+
+  var remark: String? {
+    let unfinished = self.passes.values.filter { $0.finishedAt == nil }.map(\.entity).sorted()
+    guard !unfinished.isEmpty else { return nil }
+    return "sink '\(self.name)' is not yet complete: the copy of "
+      + "\(unfinished.joined(separator: ", ")) is under way"
+  }
+
   var json: JSONValue {
     [
       "name": .string(self.name), "type": .string(FilesSettings.type),
@@ -116,6 +154,17 @@ struct FilesStatus: SinkStatus {
       "positions": PipelineStatus.json(self.positions),
       "events": .integer(self.events), "files": .integer(self.files),
       "bytes": .integer(self.bytes), "open_files": .integer(self.openFiles),
+      "records": .integer(self.records),
+      "snapshots": .array(
+        self.passes.values.sorted { $0.entity < $1.entity }.map { pass -> JSONValue in
+          [
+            "object": .string(pass.entity), "number": .integer(pass.number),
+            "begun_at": PipelineStatus.time(pass.begunAt),
+            "finished_at": PipelineStatus.time(pass.finishedAt),
+            "rows": .integer(pass.rowCount),
+            "total": pass.total.map { .integer($0) } ?? nil,
+          ]
+        }),
       "newest_files": .integer(self.output.fileCount),
       "newest_files_missing": .integer(self.output.missingCount),
       "verified": self.verification?.json ?? nil,

@@ -31,6 +31,7 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   var place: String { "postgres:\(self.sink.schema)" }
   var keepsPosition: Bool { true }
+  var takesReads: Bool { true }
   var repairsRecords: Bool { self.sink.mode != .history }
 
   /// A transaction of a database costs more than a flush of a file, and the more changes of a

@@ -1,0 +1,156 @@
+internal import Bytes
+public import JSON
+public import Pipeline
+
+/// How far a pass over the records of an object has come, as the checkpoint has it with the files of
+/// its rows.
+public struct FilePass: Sendable, Equatable {
+  public var entity: String
+  /// Counts the passes over the object, from 1.
+  public var number: Int
+  public var state: ReadPass.State
+  public var job: String?
+  public var locator: String?
+  public var row: Int
+  /// Records read, of all jobs of the pass.
+  public var rowCount: Int
+  public var total: Int?
+  /// Counts the jobs of the pass, from 1; 0 before the first. When one is lost, all records come again,
+  /// into new files.
+  var request: Int
+  /// The place in the stream before which the pass stands: when its records were asked for, every
+  /// reader could see what came before.
+  var epoch: Int
+  var nextOrdinal: Int64
+  /// Milliseconds since 1970.
+  public var begunAt: Int64
+  public var requestedAt: Int64?
+  /// When every record had come.
+  public var finishedAt: Int64?
+
+  /// - Parameter batch: what came with it.
+  init(beginning pass: ReadPass, _ batch: RecordBatch, at time: Int64) {
+    self.entity = pass.entity
+    self.number = pass.number
+    self.state = pass.state
+    self.row = 0
+    self.rowCount = 0
+    self.request = 0
+    // Of a pass that is met on its way nothing is known.
+    let isBegin = pass.state == .begun
+    self.epoch = isBegin ? batch.epoch : 0
+    self.nextOrdinal = isBegin ? batch.nextOrdinal : 0
+    self.begunAt = time
+  }
+
+  /// The place in the stream and the job, for the names of files.
+  var place: SegmentKey.Pass { .init(number: self.number, request: max(self.request, 1)) }
+
+  mutating func advance(to pass: ReadPass, _ clock: InstantClock) {
+    if pass.job != self.job, pass.job != nil { self.request += 1 }
+    self.state = pass.state
+    self.job = pass.job
+    self.locator = pass.locator
+    self.row = pass.row
+    self.rowCount = pass.rowCount
+    self.total = pass.total
+    self.requestedAt = pass.requestedAt.map { clock.milliseconds(at: $0) }
+  }
+
+  func pass(_ clock: InstantClock) -> ReadPass {
+    var pass = ReadPass(entity: self.entity, number: self.number, state: self.state)
+    pass.job = self.job
+    pass.locator = self.locator
+    pass.row = self.row
+    pass.rowCount = self.rowCount
+    pass.total = self.total
+    pass.begunAt = clock.instant(of: self.begunAt)
+    pass.requestedAt = self.requestedAt.map { clock.instant(of: $0) }
+    return pass
+  }
+}
+
+extension FilePass {
+  static let key = "passes"
+
+  var json: JSONValue {
+    func text(_ text: String?) -> JSONValue { text.map { .string($0) } ?? nil }
+    func number(_ number: Int64?) -> JSONValue { number.map { .integer($0) } ?? nil }
+    return [
+      "entity": .string(self.entity), "number": .integer(self.number),
+      "state": .string(self.state.rawValue), "job": text(self.job),
+      "locator": text(self.locator), "row": .integer(self.row),
+      "rows": .integer(self.rowCount), "total": number(self.total.map { Int64($0) }),
+      "request": .integer(self.request), "epoch": .integer(self.epoch),
+      "next_ordinal": .integer(self.nextOrdinal), "begun_at_ms": .integer(self.begunAt),
+      "requested_at_ms": number(self.requestedAt), "finished_at_ms": number(self.finishedAt),
+    ]
+  }
+
+  /// - Throws: `FileSinkError.inconsistent` for anything that `json` does not give.
+  init(json: JSONValue) throws(FileSinkError) {
+    func count(_ key: String) -> Int? {
+      json[key]?.integer.flatMap { $0 >= 0 ? Int($0) : nil }
+    }
+    guard let entity = json["entity"]?.string, let number = count("number"), number > 0,
+      let state = json["state"]?.string.flatMap({ ReadPass.State(rawValue: $0) }),
+      let row = count("row"), let rowCount = count("rows"), let request = count("request"),
+      let epoch = count("epoch"), let ordinal = count("next_ordinal"),
+      let begunAt = json["begun_at_ms"]?.calendarTime
+    else {
+      throw FileSinkError(
+        .inconsistent,
+        "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or "
+          + "run 'checkpoint restore' to restore the positions from the manifest")
+    }
+    self.entity = entity
+    self.number = number
+    self.state = state
+    self.job = json["job"]?.string
+    self.locator = json["locator"]?.string
+    self.row = row
+    self.rowCount = rowCount
+    self.total = count("total")
+    self.request = request
+    self.epoch = epoch
+    self.nextOrdinal = Int64(ordinal)
+    self.begunAt = begunAt
+    self.requestedAt = json["requested_at_ms"]?.calendarTime
+    self.finishedAt = json["finished_at_ms"]?.calendarTime
+  }
+
+  /// The passes over all objects, by object.
+  ///
+  /// - Parameters:
+  ///   - state: of a sink; of earlier versions it has none.
+  ///   - directory: of the sink now. What was read into another is not in this one.
+  public static func passes(
+    in state: JSONValue?, directory: String
+  ) throws(FileSinkError) -> [String: FilePass] {
+    guard let list = state?[Self.key]?.array, state?["directory"]?.string == directory else {
+      return [:]
+    }
+    var passes: [String: FilePass] = [:]
+    for json in list {
+      let pass = try FilePass(json: json)
+      passes[pass.entity] = pass
+    }
+    return passes
+  }
+}
+
+/// The wall clock as of one reading: where instants of this run are on it.
+struct InstantClock: Sendable {
+  /// Milliseconds since 1970.
+  let reading: Int64
+  let readAt: ContinuousClock.Instant
+
+  func milliseconds(at instant: ContinuousClock.Instant) -> Int64 {
+    let (seconds, attoseconds) = (instant - self.readAt).components
+    return self.reading + seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+
+  func instant(of milliseconds: Int64) -> ContinuousClock.Instant {
+    self.readAt + .milliseconds(milliseconds - self.reading)
+  }
+}

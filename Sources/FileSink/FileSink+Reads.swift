@@ -1,0 +1,93 @@
+internal import Bytes
+public import Pipeline
+
+/// Records that were read beside the stream: files of their own, by the same commit protocol. How far
+/// the pass has come is part of the state, so after a crash each of its rows is there once.
+extension FileSink {
+  public var takesReads: Bool { true }
+
+  public func pass(over entity: String) -> ReadPass? {
+    self.passes[entity]?.pass(self.instants)
+  }
+
+  /// Files of earlier passes are there, whatever the checkpoint knows of them.
+  public func passNumber(over entity: String) -> Int {
+    max(
+      self.passes[entity]?.number ?? 0,
+      self.history.passes[SegmentName.sanitized(entity)] ?? 0)
+  }
+
+  public func write(_ reads: RecordBatch, pass: ReadPass) throws {
+    var known: FilePass
+    if let same = self.passes[pass.entity], same.number == pass.number {
+      // Another store is behind: these rows are here.
+      if pass.state == .reading, same.state == .complete { return }
+      if pass.state == .reading, same.job == pass.job, same.rowCount >= pass.rowCount {
+        if reads.events.isEmpty, same.rowCount == pass.rowCount {
+          self.passes[pass.entity]?.advance(to: pass, self.instants)
+        }
+        return
+      }
+      known = same
+    } else {
+      known = FilePass(beginning: pass, reads, at: self.clock.utcMilliseconds())
+      // So each file of the stream is before the pass as a whole, or behind it.
+      try self.store.seal { key in
+        key.pass == nil && key.topic == reads.layout.topic && key.entity == reads.layout.entity
+      }
+    }
+    let (request, firstRow) = (known.request, known.rowCount)
+    known.advance(to: pass, self.instants)
+    if known.request != request { try self.sealReads(of: known.entity) }
+    try self.append(reads, known, firstRow: firstRow)
+    if known.state == .complete {
+      try self.sealReads(of: known.entity)
+      known.finishedAt = known.finishedAt ?? self.clock.utcMilliseconds()
+    }
+    self.passes[pass.entity] = known
+  }
+
+  private func sealReads(of entity: String) throws {
+    try self.store.seal { $0.pass != nil && $0.entity == entity }
+  }
+
+  private func append(_ reads: RecordBatch, _ pass: FilePass, firstRow: Int) throws {
+    guard reads.rowCount > 0, let readAt = reads.readAt else { return }
+    let encoder = try self.readEncoder(for: reads.layout)
+    encoder.read = NDJSONEncoder.Read(
+      readAt: self.instants.milliseconds(at: readAt), epoch: reads.epoch,
+      lastOrdinal: reads.nextOrdinal - 1)
+    let now = self.clock.monotonic()
+    let key = SegmentKey(
+      topic: reads.layout.topic, entity: reads.layout.entity,
+      day: UTCTime.day(ofMilliseconds: pass.begunAt), isExportDate: false, pass: pass.place)
+    var writer: SegmentWriter?
+    for index in reads.events.indices {
+      let event = reads.events[index]
+      guard event.rowCount > 0 else { continue }
+      let current: SegmentWriter
+      if let writer {
+        current = writer
+      } else {
+        current = try self.store.writer(
+          for: key, epoch: pass.epoch, ordinal: pass.nextOrdinal, row: firstRow + index, now: now)
+        current.summary.note(schemaID: reads.layout.schemaID)
+        writer = current
+      }
+      encoder.read?.stamp = event.commitTimestamp ?? 0
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        encoder.append(row: row, of: reads, to: &self.lines)
+        if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: current) }
+      }
+      current.summary.count(
+        lines: event.rowCount, ordinal: pass.nextOrdinal, commitTimestamp: event.commitTimestamp)
+      if self.store.isFull(current) {
+        try self.drainLines(into: current)
+        try self.store.seal(current)
+        writer = nil
+      }
+    }
+    if let writer { try self.drainLines(into: writer) }
+    self.readRowCount += Int64(reads.rowCount)
+  }
+}

@@ -1,0 +1,64 @@
+internal import Bytes
+internal import Pipeline
+
+// Records that were read beside the stream: full images, except of what the user may not see.
+extension NDJSONEncoder {
+  /// What lines of such records say of the read.
+  struct Read {
+    /// When the records were asked for, milliseconds since 1970.
+    var readAt: Int64
+    /// Of the last event that was taken before.
+    var epoch: Int
+    /// Negative when there was none.
+    var lastOrdinal: Int64
+    /// `SystemModstamp` of the record at hand, milliseconds since 1970.
+    var stamp: Int64 = 0
+  }
+
+  func appendRead(_ keys: NDJSONPlan.ReadKeys, to output: inout ByteBuffer) {
+    guard let read = self.read else { return }
+    if let key = keys.stamp {
+      self.append(key, to: &output)
+      Self.quoted(&output) { $0.appendTimestamp(read.stamp, .milliseconds) }
+    }
+    if let key = keys.readAt {
+      self.append(key, to: &output)
+      Self.quoted(&output) { $0.appendTimestamp(read.readAt, .milliseconds) }
+    }
+    if let key = keys.epoch {
+      self.append(key, to: &output)
+      output.append(Int64(read.epoch))
+    }
+    if let key = keys.ordinal, read.lastOrdinal >= 0 {
+      self.append(key, to: &output)
+      output.append(read.lastOrdinal)
+    }
+  }
+
+  /// The names of the columns that were read, unless that is all of them.
+  func appendFieldsRead(
+    _ key: NDJSONPlan.Text, _ masks: UnsafeMutableBufferPointer<UInt64>, _ row: RecordBatch.Row,
+    to output: inout ByteBuffer
+  ) {
+    let presence = UnsafeRawPointer(row.presence)
+    var isWhole = true
+    for index in masks.indices {
+      let word = UInt64(
+        littleEndian: presence.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self))
+      // Presence is in the lowest two bits of a byte.
+      if (word | word >> 1) & masks[index] != masks[index] { isWhole = false }
+    }
+    if isWhole { return }
+    var bits = [UInt8](repeating: 0, count: masks.count)
+    for index in masks.indices {
+      for slot in 0..<8
+      where masks[index] >> UInt64(slot * 8) & 1 != 0
+        && row.presence[index * 8 + slot] != RecordBatch.Presence.absent
+      {
+        bits[index] |= 1 << UInt8(slot)
+      }
+    }
+    self.append(key, to: &output)
+    bits.withUnsafeBufferPointer { self.appendNames($0, to: &output) }
+  }
+}
