@@ -29,11 +29,44 @@ struct CrashTests {
     },
     rotation: .init(maxEventCount: 2, maxOpenFileCount: 2))
 
-  static let callCount: Int = {
+  static let callCount = Self.callCount(of: Self.script)
+
+  private static func callCount(of script: ScriptedRun) -> Int {
     let fileSystem = ModelFileSystem()
-    try? Self.script.run(on: fileSystem)
+    try? script.run(on: fileSystem)
     return fileSystem.callCount
-  }()
+  }
+
+  /// Records are read beside the events; the job may be lost on the way.
+  private static func script(losingJobAfter lost: Int?) -> ScriptedRun {
+    var script = Self.script
+    script.rotation.maxEventCount = 3
+    script.reads = ScriptedReads(recordCount: 7, losesJobAfter: lost)
+    return script
+  }
+
+  @Test(
+    "Killed, or the power cut, at any call while records are read: each row of a job stands once",
+    arguments: [nil, 4])
+  func killWhileReading(losingJobAfter lost: Int?) throws {
+    let script = Self.script(losingJobAfter: lost)
+    let callCount = Self.callCount(of: script)
+    let undisturbed = ModelFileSystem()
+    try script.run(on: undisturbed)
+    #expect(try script.faults(in: undisturbed.files) == [])
+    for call in 1...callCount {
+      let fileSystem = ModelFileSystem()
+      fileSystem.diesAtCall = call
+      fileSystem.tearsLastWrite = call % 2 == 0
+      #expect(throws: (any Error).self) { try script.run(on: fileSystem) }
+      if call % 3 == 0 {
+        fileSystem.powerCut(.random(SplitMix(seed: UInt64(call))))
+      } else {
+        fileSystem.kill()
+      }
+      try self.complete(fileSystem, "killed at call \(call)", script)
+    }
+  }
 
   @Test("Without a crash every event stands once")
   func noCrash() throws {
@@ -103,14 +136,16 @@ struct CrashTests {
     }
   }
 
-  private func complete(_ fileSystem: ModelFileSystem, _ what: String) throws {
+  private func complete(
+    _ fileSystem: ModelFileSystem, _ what: String, _ script: ScriptedRun = Self.script
+  ) throws {
     do {
-      try Self.script.run(on: fileSystem)
+      try script.run(on: fileSystem)
     } catch {
       Issue.record("\(what): \(error)")
       return
     }
-    let faults = try Self.script.faults(in: fileSystem.files) + fileSystem.violations
+    let faults = try script.faults(in: fileSystem.files) + fileSystem.violations
     #expect(faults == [], "\(what)")
   }
 }

@@ -51,6 +51,52 @@ struct SegmentNameTests {
     }
   }
 
+  @Test("Files of a pass stand before the events behind it, in the order of passes, jobs and rows")
+  func passes() throws {
+    func stem(_ ordinal: Int64, _ pass: Int, _ request: Int, row: Int) -> String {
+      SegmentName(
+        kind: .records, pipeline: "opps",
+        key: SegmentKey(
+          topic: "/data/OpportunityChangeEvent", entity: "Opportunity", day: 20501,
+          isExportDate: false, pass: .init(number: pass, request: request)),
+        epoch: 1, ordinal: ordinal, row: row
+      ).stem
+    }
+    #expect(
+      stem(42, 1, 1, row: 1000)
+        == "opps-OpportunityChangeEvent-e1-000000000042-s1-r1-000000001000")
+    let numbers = [1, 2, 9, 10, 99, 100, 12_345]
+    var stems = [self.name(ordinal: 41).stem + ".ndjson.zst"]
+    for number in numbers {
+      for request in numbers {
+        stems += [0, 9, 10, 999_999].map { stem(42, number, request, row: $0) + ".ndjson.zst" }
+      }
+    }
+    stems += [self.name(ordinal: 42), self.name(ordinal: 43)].map { $0.stem + ".ndjson.zst" }
+    #expect(stems == stems.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+    let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")
+    for (index, name) in stems.enumerated() {
+      var name = name
+      let parsed = try #require(name.withUTF8 { matcher.parse($0) })
+      let pass = numbers.isEmpty || !name.contains("-s") ? nil : numbers[(index - 1) / 28]
+      #expect(parsed.pass == pass.map { Int64($0) })
+      #expect(parsed.firstOrdinal == (index == 0 ? 41 : index == stems.count - 1 ? 43 : 42))
+      #expect(parsed.topicPart == 5..<27)
+    }
+  }
+
+  @Test("Names that are almost those of a pass are foreign, or those of another pipeline")
+  func almostPasses() {
+    let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")
+    for end in ["s1-r1", "-s1-r1-", "s1-r1-0x", "sa1-r1-0", "s1-ra1-0", "s-r1-0", "s1-0", "r1-s1-0"] {
+      #expect(
+        matcher.ownership(of: "opps-T-e1-000000000042-\(end).ndjson.zst") == .foreign, "\(end)")
+    }
+    #expect(matcher.ownership(of: "opps-T-e1-42-s1-r1-0.ndjson.zst") == .finished)
+    #expect(matcher.ownership(of: ".opps-T-e1-42-s1-r1-0.ndjson.zst.part") == .inProgress)
+    #expect(matcher.ownership(of: "other-T-e1-42-s1-r1-0.ndjson.zst") == .foreign)
+  }
+
   @Test("A letter that does not belong to the number of digits is no name of ours")
   func foreignEpochs() {
     for part in ["eb10", "a10", "ea1", "e", "ea", "xa10"] {

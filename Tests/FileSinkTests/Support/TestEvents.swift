@@ -69,6 +69,18 @@ final class TestBatches {
         kind: event.commitTimestamp == nil ? .event : .change, ordinal: Int64(event.number)))
   }
 
+  /// Adds a record that was read.
+  func append(read id: String, to batch: RecordBatch) {
+    let eventID = self.bytes(id, batch)
+    let number = batch.addRow()
+    batch.row(number).set(MetadataSlot.eventID, to: eventID)
+    batch.row(number).presence[Self.textSlot] = RecordBatch.Presence.null
+    batch.events.append(
+      RecordBatch.Event(
+        firstRow: number, rowCount: 1, replayID: .init(offset: 0, count: 0), eventID: eventID,
+        commitTimestamp: 1_771_300_000_000, kind: .snapshot))
+  }
+
   private func bytes(_ text: String, _ batch: RecordBatch) -> RecordBatch.Range {
     var text = text
     return text.withUTF8 { batch.append($0) }

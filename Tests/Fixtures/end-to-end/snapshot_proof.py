@@ -1,11 +1,11 @@
-"""Proves that a pipeline with a snapshot makes a complete copy: tables equal to what the org holds.
+"""Proves that a pipeline with a snapshot makes a complete copy: tables and files equal to what the org holds.
 
     snapshot_proof.py --programs DIR --work DIR [--runs N] [--seed S] [--existing N] [--events N]
         [--rate EVENTS_PER_S] [--topics NAME,...] [--objects NAME,...] [--mode both|current]
         [--delete mark|remove] [--start earliest|latest|any] [--kills N] [--server-kills N]
         [--commit-events N] [--visibility-wait TIME] [--visibility-delay MS] [--bulk-queue-time MS]
         [--bulk-rate ROWS_PER_S] [--unshared SHARE] [--hidden-field OBJECT.FIELD ...] [--fault JSON ...]
-        [--repair] [--later] [--follow] [--outage] [--simulator-options "--diffs 0.1"]
+        [--repair] [--later] [--follow] [--outage] [--files | --files-and-postgres] [--simulator-options "--diffs 0.1"]
         [--measure]
 
 Each run has a seed, a simulator whose objects have records from before the first event, and a PostgreSQL server.
@@ -31,6 +31,9 @@ compared with the simulator's state file by compare_state.py, record by record a
 - --follow: with --repair, one run that follows repairs everything.
 - --outage: with --repair, when all is published the exporter rests while more changes, for longer than events are
   kept: what the service no longer has is read.
+- --files: into files, without a database; --files-and-postgres: into both. The files are folded by the query of
+  README and compared by compare_files.py, which looks at each file and each line of a snapshot, too. The
+  simulator sends no diffs of texts then, which files do not apply.
 - --simulator-options: others of the simulator; without it there are no gap, overflow and wildcard events, after
   which a copy is not complete until it is repaired.
 - --measure: instead, rows per second of the snapshot alone against `psql \\copy`; see snapshot_measure.py.
@@ -40,6 +43,7 @@ differences: record ID, column, expected, found.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -54,6 +58,7 @@ import time
 import urllib.parse
 import urllib.request
 
+import compare_files
 import compare_state
 import compare_unmarked
 import harness
@@ -97,7 +102,8 @@ def main():
         directory = "%s/%d" % (work, seed)
         os.makedirs(directory, exist_ok=True)
         # Of an earlier proof, whose database is gone.
-        shutil.rmtree(directory + "/state", ignore_errors=True)
+        for name in ("state", "out"):
+            shutil.rmtree("%s/%s" % (directory, name), ignore_errors=True)
         print(json.dumps(prove(arguments, directory, seed)), flush=True)
 
 
@@ -130,10 +136,18 @@ def parse():
     parser.add_argument("--later", action="store_true")
     parser.add_argument("--follow", action="store_true")
     parser.add_argument("--outage", action="store_true")
+    parser.add_argument("--files", action="store_true")
+    parser.add_argument("--files-and-postgres", action="store_true")
     parser.add_argument("--measure", action="store_true")
     arguments = parser.parse_args()
     if arguments.repair and arguments.simulator_options == QUIET:
         arguments.simulator_options = ""
+    arguments.has_files = arguments.files or arguments.files_and_postgres
+    arguments.has_tables = not arguments.files
+    if arguments.has_files and (arguments.repair or arguments.outage or arguments.follow):
+        parser.error("nothing is repaired in files")
+    if arguments.files and arguments.server_kills:
+        parser.error("files have no server")
     arguments.topics = arguments.topics.split(",")
     if arguments.objects:
         arguments.objects = arguments.objects.split(",")
@@ -160,7 +174,7 @@ def prove(arguments, work, seed):
         "--topics", ",".join(arguments.topics), "--keepalive-interval", "8",
         "--live-rate", str(arguments.rate), "--live-count", str(arguments.events - before),
         *simulator_options(arguments, work),
-    ) as simulator, postgres.Cluster() as cluster:
+    ) as simulator, postgres.Cluster() if arguments.has_tables else contextlib.nullcontext() as cluster:
         # Events of the first versions of schemas are among those from before the start alone: what they leave
         # out of a record, only the snapshot tells.
         simulator.post("schemas")
@@ -177,6 +191,8 @@ def simulator_options(arguments, work):
         options += ["--hidden-field", field]
     for fault in arguments.fault:
         options += ["--fault", fault]
+    if arguments.has_files:
+        options += ["--diffs", "0"]
     return options + shlex.split(arguments.simulator_options)
 
 
@@ -194,7 +210,7 @@ def pipeline(arguments, name, topics, start, objects=None):
         document["repair"] = {"mode": "auto"}
     if arguments.outage:
         document["source"]["on_invalid_replay"] = "snapshot"
-    document["sinks"] = [
+    sinks = [
         {
             "type": "postgres",
             "name": "warehouse",
@@ -203,6 +219,8 @@ def pipeline(arguments, name, topics, start, objects=None):
             "delete": arguments.delete,
         }
     ]
+    files = {"type": "files", "name": "files", "directory": "out/" + name, "rotate": {"max_events": 300}}
+    document["sinks"] = [files] * arguments.has_files + sinks * arguments.has_tables
     return document
 
 
@@ -219,9 +237,11 @@ class Copy:
         self.arguments, self.work, self.simulator, self.cluster = arguments, work, simulator, cluster
         self.seed = seed
         self.chance = random.Random("%d copy" % seed)
-        self.url = cluster.make_database("warehouse")
         self.environment = dict(simulator.environment)
-        self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
+        if cluster:
+            self.url = cluster.make_database("warehouse")
+            self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
+        self.output = work + "/out/" + NAME
         self.state, self.errors = work + "/state.ndjson", work + "/stderr"
         self.counts = {}
         self.command = "run"
@@ -270,9 +290,13 @@ class Copy:
         self.run((0,), is_last=True)
         stats = self.simulator.get("stats")
         result = {"seed": self.seed, "start": self.start, "events": stats["published"]}
-        result.update(self.compare())
-        if self.arguments.mode == "both":
-            result["refolded"] = self.refold()
+        write_state(self.simulator, self.state)
+        if self.arguments.has_files:
+            result["files"] = self.compare_files()
+        if self.arguments.has_tables:
+            result.update(self.compare())
+            if self.arguments.mode == "both":
+                result["refolded"] = self.refold()
         result.update(self.counts)
         result["api_calls"], result["bulk_jobs"] = stats["api_calls"], stats["bulk_jobs"]
         result["delivered"] = stats["delivered"]
@@ -306,7 +330,7 @@ class Copy:
     def spawn(self, *options, takes_over=False):
         command = [self.arguments.programs + "/pubsub-etl", self.command, self.pipeline_file]
         command += ["--report", self.work + "/report.json", *options]
-        if takes_over or self.counts.get("kill") or self.counts.get("server_kill"):
+        if self.arguments.has_tables and (takes_over or self.counts.get("kill") or self.counts.get("server_kill")):
             # The lease of a run that has lost its life or its server may not have expired.
             command.append("--take-over")
         with open(self.errors, "wb") as errors:
@@ -380,7 +404,7 @@ class Copy:
             self.cluster.start()
             self.check_disturbed(self.wait(process))
         self.count("disturbed_at_" + moment)
-        if kind == "kill":
+        if kind == "kill" and self.arguments.has_tables:
             self.look_for_unmarked()
         return True
 
@@ -404,7 +428,9 @@ class Copy:
     def await_moment(self, process, moment):
         """Soon after the start, soon after rows are committed, or whenever; or until the run's end."""
         if moment == "load":
-            with Watch(self.url) as watch:
+            # The checkpoint of files is durable first, the database's transaction next.
+            watches_files = self.arguments.files or self.arguments.has_files and self.chance.random() < 0.5
+            with FilesWatch(self.work) if watches_files else Watch(self.url) as watch:
                 before = watch.progress()
                 while process.poll() is None and watch.progress() == before:
                     time.sleep(0.005)
@@ -421,8 +447,19 @@ class Copy:
 
     # What is proved afterwards
 
+    def compare_files(self):
+        comparison = compare_files.Folded(
+            self.output, self.state, self.arguments.objects, hidden=self.hidden(), visible=self.visible())
+        comparison.check_files()
+        if not comparison.run():
+            comparison.print_differences()
+            sys.exit("seed %d: the files differ: %s" % (self.seed, json.dumps(comparison.result())))
+        result = comparison.result()
+        if result.get("compared", 0) < self.arguments.existing:
+            sys.exit("seed %d: only %s records were compared" % (self.seed, result))
+        return result
+
     def compare(self):
-        write_state(self.simulator, self.state)
         comparison = compare_state.Comparison(
             self.url, self.state, self.arguments.objects, SCHEMA, hidden=self.hidden(), visible=self.visible(),
             is_repaired=self.arguments.repair)
@@ -484,6 +521,24 @@ class Copy:
         if done.returncode or not counts or any(changed != "0" for _, changed in counts):
             sys.exit("seed %d: refold ended with %d: %s" % (self.seed, done.returncode, text))
         return sum(int(checked.replace(",", "")) for checked, _ in counts)
+
+
+class FilesWatch(contextlib.AbstractContextManager):
+    """Sees commits of files by the checkpoint, which each replaces."""
+
+    def __init__(self, work):
+        self.path = "%s/state/%s.checkpoint.json" % (work, NAME)
+
+    def __exit__(self, *_):
+        pass
+
+    def progress(self):
+        """Another value for each checkpoint."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
 
 class Watch(postgres_proof.Watch):

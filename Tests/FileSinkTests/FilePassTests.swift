@@ -1,0 +1,71 @@
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import FileSink
+
+/// How far records were read, on its way through the checkpoint.
+@Suite struct FilePassTests {
+  private static let clock = InstantClock(reading: 1_771_300_995_123, readAt: .now)
+
+  private static func random(_ random: inout SplitMix) -> FilePass {
+    let batch = RecordBatch(layout: TestBatches().layout(topic: "/data/T", entity: "T"))
+    batch.epoch = Int.random(in: 1...40, using: &random)
+    batch.nextOrdinal = Int64.random(in: 0...1 << 40, using: &random)
+    let entity = ["Opportunity", "Station__c", "Größe \"x\""].randomElement(using: &random) ?? ""
+    var pass = ReadPass(entity: entity, number: Int.random(in: 1...5000, using: &random))
+    var stored = FilePass(beginning: pass, batch, at: 1_771_300_995_000)
+    for _ in 0..<Int.random(in: 0...4, using: &random) {
+      pass.state = [.begun, .reading, .complete].randomElement(using: &random) ?? .begun
+      pass.job = [nil, "750000000000001AAA", "pages:1f"].randomElement(using: &random) ?? nil
+      pass.locator = [nil, "MTAwMA", "/services/query/01g-2000?a=\"b\""].randomElement(using: &random) ?? nil
+      pass.row = Int.random(in: 0...50_000, using: &random)
+      pass.rowCount = Int.random(in: 0...1 << 33, using: &random)
+      pass.total = Bool.random(using: &random) ? pass.rowCount : nil
+      pass.requestedAt =
+        Bool.random(using: &random)
+        ? Self.clock.instant(of: Int64.random(in: 1_771_000_000_000...1_772_000_000_000, using: &random))
+        : nil
+      stored.advance(to: pass, Self.clock)
+    }
+    return stored
+  }
+
+  @Test("What is stored is read back by the next run, by its own clock too")
+  func roundTrip() throws {
+    var random = SplitMix(seed: 1)
+    for _ in 0..<500 {
+      let pass = Self.random(&random)
+      let text = pass.json.text(.compact)
+      let read = try FilePass(json: JSONValue(parsing: text))
+      #expect(read == pass)
+      let later = InstantClock(reading: 1_771_400_000_077, readAt: .now + .seconds(1000))
+      var again = read
+      again.advance(to: read.pass(later), later)
+      #expect(again == pass)
+    }
+  }
+
+  @Test("A checkpoint that was edited is refused, and that of an earlier version has no passes")
+  func damaged() throws {
+    var random = SplitMix(seed: 2)
+    let pass = Self.random(&random)
+    let state: JSONValue = ["directory": "/out", "files": [], "passes": .array([pass.json])]
+    #expect(try FilePass.passes(in: state, directory: "/out") == [pass.entity: pass])
+    #expect(try FilePass.passes(in: state, directory: "/other") == [:])
+    #expect(try FilePass.passes(in: ["directory": "/out", "files": []], directory: "/out") == [:])
+    #expect(try FilePass.passes(in: nil, directory: "/out") == [:])
+    for key in ["entity", "number", "state", "row", "rows", "request", "epoch", "begun_at_ms"] {
+      for value: JSONValue? in [nil, "x", -1] {
+        let members = (pass.json.members ?? []).compactMap { member in
+          member.name == key ? value.map { JSONMember(key, $0) } : member
+        }
+        if key == "entity", value?.string != nil { continue }
+        #expect(throws: FileSinkError.self, "\(key)") {
+          try FilePass(json: JSONValue(.object(members)))
+        }
+      }
+    }
+  }
+}

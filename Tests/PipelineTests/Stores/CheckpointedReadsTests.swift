@@ -1,0 +1,74 @@
+import JSON
+import Testing
+
+@testable import Pipeline
+
+/// Records that are read into sinks whose state the checkpoint holds.
+@Suite struct CheckpointedReadsTests {
+  private final class ReadingSink: CheckpointedSink {
+    let name: String
+    let takesReads: Bool
+    var known: ReadPass?
+    var written: [ReadPass] = []
+
+    init(_ name: String, _ known: ReadPass? = nil, takesReads: Bool = true) {
+      self.name = name
+      self.known = known
+      self.takesReads = takesReads
+    }
+
+    func recover(from state: JSONValue?) throws {}
+    func write(_ batch: RecordBatch) throws {}
+    func flush(finish: Bool) throws -> JSONValue { nil }
+    func committed() throws -> Bool { false }
+    var isDue: Bool { false }
+    var pendingByteCount: Int { 0 }
+    func pass(over entity: String) -> ReadPass? { self.known }
+    func passNumber(over entity: String) -> Int { self.known?.number ?? 0 }
+    func write(_ reads: RecordBatch, pass: ReadPass) throws { self.written.append(pass) }
+  }
+
+  private static func store(_ sinks: [ReadingSink]) -> CheckpointedStore {
+    CheckpointedStore(sinks: sinks, deadLetters: MemoryDeadLetters()) { _, _, _ in }
+  }
+
+  private static func pass(_ number: Int, rows: Int = 0) -> ReadPass {
+    var pass = ReadPass(entity: "T", number: number, state: .reading)
+    pass.job = "j"
+    pass.rowCount = rows
+    return pass
+  }
+
+  @Test("Where all sinks are in one place, the pass goes on from there")
+  func together() {
+    let sinks = [
+      ReadingSink("a", Self.pass(2, rows: 7)), ReadingSink("lines", takesReads: false),
+      ReadingSink("b", Self.pass(2, rows: 7)),
+    ]
+    #expect(Self.store(sinks).pass(over: "T") == Self.pass(2, rows: 7))
+    #expect(Self.store(sinks).passNumber(over: "T") == 2)
+  }
+
+  @Test("When a sink is new, or behind, all records are read into all of them, by a new number")
+  func apart() {
+    for other in [nil, Self.pass(2, rows: 6), Self.pass(1, rows: 7)] {
+      let store = Self.store([ReadingSink("a", Self.pass(2, rows: 7)), ReadingSink("b", other)])
+      #expect(store.pass(over: "T") == nil)
+      #expect(store.passNumber(over: "T") == 2)
+    }
+  }
+
+  @Test("Standard output and its like get no records, and without files there is no recipient")
+  func recipients() throws {
+    let (files, lines) = (ReadingSink("files"), ReadingSink("lines", takesReads: false))
+    let layout = RecordLayout(
+      topic: "/data/T", schemaID: "s", entity: "T", family: .changeEvent, slotCount: 16,
+      fieldOrder: [], columns: [])
+    let store = Self.store([lines, files])
+    #expect(store.takesReads(of: layout))
+    try store.write(RecordBatch(layout: layout), pass: Self.pass(1))
+    #expect(files.written == [Self.pass(1)])
+    #expect(lines.written.isEmpty)
+    #expect(!Self.store([lines]).takesReads(of: layout))
+  }
+}
