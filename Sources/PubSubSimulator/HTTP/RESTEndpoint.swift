@@ -86,6 +86,15 @@ struct RESTEndpoint: Sendable {
       return Call(kind: .describe) { api, now in .json(api.describeGlobal(), date: now) }
     case ("GET", "sobjects", 3) where path[2] == "describe":
       return Call(kind: .describe) { api, now in .json(try api.describe(path[1]), date: now) }
+    case ("GET", "sobjects", 3) where path[2] == "updated" || path[2] == "deleted":
+      let (start, end) = (request.query["start"], request.query["end"])
+      return Call(kind: .replication) { api, now in
+        let text =
+          path[2] == "updated"
+          ? try api.updated(path[1], from: start, to: end, at: now)
+          : try api.deleted(path[1], from: start, to: end, at: now)
+        return .json(text, date: now)
+      }
     case ("GET", "query", 1), ("GET", "queryAll", 1):
       return try self.query(request, withDeleted: path[0] == "queryAll")
     case ("GET", "query", 2), ("GET", "queryAll", 2):

@@ -7,6 +7,8 @@ public struct RESTFault: Sendable, Equatable {
     case queryMore = "QueryMore"
     case retrieve = "Retrieve"
     case limits = "Limits"
+    /// `updated` and `deleted`.
+    case replication = "Replication"
     case createJob = "BulkCreate"
     case jobStatus = "BulkStatus"
     case results = "BulkResults"

@@ -15,7 +15,8 @@ package final class RecordStore {
   private var tables: [RecordTable]
   private var pending: [Pending] = []
   private var head = 0
-  private let delay: Int64
+  /// Milliseconds after which a change can be seen.
+  let visibilityDelay: Int64
   /// Share of the records that the user may not see.
   private let unsharedShare: Double
   private var image: EventImage
@@ -25,7 +26,7 @@ package final class RecordStore {
     self.readers = readers
     self.objects = readers.map { OrgObject($0.model, hidden: hiddenFields) }
     self.tables = readers.map { RecordTable(slotCount: $0.model.slots.count) }
-    self.delay = delay
+    self.visibilityDelay = delay
     self.unsharedShare = unsharedShare
     let model = readers[0].model
     self.image = EventImage(entity: model, schema: model.versions[0])
@@ -36,7 +37,7 @@ package final class RecordStore {
     for index in pool.takeChanged() {
       self.pending.append(
         Pending(
-          visibleAt: time + self.delay, model: model, index: index,
+          visibleAt: time + self.visibilityDelay, model: model, index: index,
           state: pool.table.state(index)))
     }
   }

@@ -1,0 +1,19 @@
+internal import JSON
+
+extension RESTClient {
+  /// Through when every transaction is finished of which changes to an object may come
+  /// (`latestDateCovered` of `GET /sobjects/X/updated`), as the org writes it. Nothing else says that no
+  /// change with an older stamp will still turn up (contract/rest.md section 7).
+  ///
+  /// - Parameters: ISO 8601 with a zone, more than a minute apart.
+  public func latestDateCovered(
+    of object: String, from start: String, to end: String
+  ) async throws -> String {
+    precondition(SOQL.isName(object), "an object's name comes from a schema")
+    let call = Call(
+      path: "sobjects/\(object)/updated/?start=\(Call.encoded(start))&end=\(Call.encoded(end))")
+    guard let text = try await self.json(call)["latestDateCovered"]?.string, text.utf8.count < 64
+    else { throw RESTError(.retry, "\(call.name): the response has no latestDateCovered") }
+    return text
+  }
+}
