@@ -31,6 +31,7 @@ package enum SQLState {
   package static let transactionIntegrityConstraintViolation = "40002"
 
   package static let insufficientPrivilege = "42501"
+  package static let undefinedTable = "42P01"
   package static let duplicateColumn = "42701"
   package static let duplicateObject = "42710"
   package static let wrongObjectType = "42809"

@@ -12,7 +12,8 @@ struct Program: AsyncParsableCommand {
     version: String(cString: pubsub_etl_build()),
     subcommands: [
       RunCommand.self, CheckCommand.self, PlanCommand.self, StatusCommand.self,
-      CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, RefoldCommand.self,
+      CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, VerifyCommand.self,
+      RefoldCommand.self,
       PipelineSchemaCommand.self,
     ])
 

@@ -38,7 +38,8 @@ extension ObjectRead {
       return (empty, [])
     }
     let plan = SnapshotPlan(
-      self.layout, try await self.attempting { try await self.client.describe(self.entity) })
+      self.layout, try await self.attempting { try await self.client.describe(self.entity) },
+      isRead: self.reads)
     let readAt = ContinuousClock.now
     let records = try await self.attempting {
       try await self.client.retrieve(self.entity, ids: ids, fields: plan.fields)

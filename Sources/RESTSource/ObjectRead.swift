@@ -8,6 +8,7 @@ struct ObjectRead: Sendable {
   let entity: String
   let layout: RecordLayout
   private let condition: String?
+  let reads: (@Sendable (Column) -> Bool)?
   let client: RESTClient
   let options: SnapshotReader.Options
   let allowance: RepairAllowance
@@ -33,6 +34,7 @@ struct ObjectRead: Sendable {
     self.entity = read.entity
     self.layout = read.layout
     self.condition = read.condition
+    self.reads = read.reads
     self.client = client
     self.options = options
     self.allowance = allowance
@@ -118,7 +120,8 @@ struct ObjectRead: Sendable {
   // MARK: A pass
 
   private func read(_ progress: inout Progress) async throws {
-    let plan = SnapshotPlan(self.layout, try await self.client.describe(self.entity))
+    let plan = SnapshotPlan(
+      self.layout, try await self.client.describe(self.entity), isRead: self.reads)
     let statement = SOQL.select(
       plan.fields, from: self.entity, where: self.condition.map { "(\($0))" })
     if progress.usesPages {

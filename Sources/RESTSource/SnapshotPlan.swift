@@ -56,10 +56,16 @@ public struct SnapshotPlan: Sendable, Equatable {
   static let idField = 0
   static let stampField = 1
 
-  /// - Parameter layout: of the object's events, as decoded: before any stage.
-  public init(_ layout: RecordLayout, _ object: ObjectDescription) {
+  /// - Parameters:
+  ///   - layout: of the object's events, as decoded: before any stage.
+  ///   - isRead: whether a column of the layout is to be read; nil: all are.
+  public init(
+    _ layout: RecordLayout, _ object: ObjectDescription, isRead: ((Column) -> Bool)? = nil
+  ) {
     var builder = Builder(object)
-    for column in layout.columns where !column.isMetadata { builder.add(column) }
+    for column in layout.columns where !column.isMetadata && isRead?(column) ?? true {
+      builder.add(column)
+    }
     self.object = object.name
     self.keyPrefix = object.keyPrefix
     self.fields = builder.fields

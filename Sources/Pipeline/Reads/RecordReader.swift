@@ -15,10 +15,13 @@ public struct ReadObject: Sendable {
   public var condition: String?
   /// Records that a store does not have right are read again.
   public var isRepaired: Bool
+  /// Whether a column of the layout is read; nil: all are. What is not read is absent in the rows.
+  public var reads: (@Sendable (Column) -> Bool)?
 
   public init(
     entity: String, topic: String, layout: RecordLayout, initial: Set<String> = [],
-    anew: Set<String> = [], condition: String? = nil, isRepaired: Bool = false
+    anew: Set<String> = [], condition: String? = nil, isRepaired: Bool = false,
+    reads: (@Sendable (Column) -> Bool)? = nil
   ) {
     self.entity = entity
     self.topic = topic
@@ -27,6 +30,7 @@ public struct ReadObject: Sendable {
     self.anew = anew
     self.condition = condition
     self.isRepaired = isRepaired
+    self.reads = reads
   }
 }
 

@@ -5,6 +5,7 @@ import Pipeline
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
+import SalesforceREST
 import TLSStream
 
 /// Why a run failed, as the outside sees it.
@@ -58,6 +59,15 @@ struct RunFailure: Error {
       self.init(
         isRefused ? .refused : .unavailable, reason: isRefused ? "refused" : "unavailable",
         error.message)
+    case let error as RESTError:
+      let (code, reason): (ExitCode, String) =
+        switch error.disposition {
+        case .retry, .split, .gone: (.unavailable, "unavailable")
+        case .quota: (.tryAgain, "quota")
+        case .login: (.refused, "login")
+        case .describe, .unsupportedByBulk, .stop: (.refused, "refused")
+        }
+      self.init(code, reason: reason, error.message)
     case let error as EventDecodingError: self.init(.data, reason: "schema", "\(error)")
     case let error as TLSError:
       self.init(error.code == .system ? .tryAgain : .configuration, reason: "tls", "\(error)")

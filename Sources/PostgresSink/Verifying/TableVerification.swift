@@ -1,0 +1,380 @@
+package import Pipeline
+package import PostgresClient
+
+/// Compares a current table with the records of its object as the org has them.
+///
+/// The rows' values never leave the database: records are copied into a temporary table, encoded as runs
+/// encode them, and compared there. What differs is a candidate; it counts as drift when it still differs
+/// after it has been read again. Writes nothing but temporary tables, until `noteForRepair`. Used by one
+/// thread at a time; needs a session of its own, so no pooler in transaction mode.
+package final class TableVerification {
+  /// Counts by outcome.
+  package struct Tally: Sendable, Equatable {
+    package var equal = 0
+    package var young = 0
+    package var marked = 0
+
+    mutating func add(_ count: Int, _ kind: String) {
+      switch kind {
+      case "equal": self.equal += count
+      case "young": self.young += count
+      case "marked": self.marked += count
+      default: break
+      }
+    }
+  }
+
+  package let table: VerifiedTable
+  private let connection: PostgresConnection
+  private let encoder: CopyEncoder
+  private let statements: VerificationStatements
+  private var buffer: RowBuffer
+  private var records: [String: Tally] = [:]
+  /// Records whose values were compared, by chance.
+  private var sampled = 0
+  /// Columns that some record did not have.
+  private var absent: Set<Int> = []
+  private var unreadable: Set<String> = []
+  private var unreadableCount = 0
+
+  private static let maxRows = 10_000
+  private static let maxBytes = 8 << 20
+
+  /// - Parameters:
+  ///   - layout: of the records, after all stages.
+  ///   - horizon: milliseconds since 1970; what has changed since is not judged.
+  package init(
+    _ table: VerifiedTable, layout: RecordLayout, horizon: Int64,
+    over connection: PostgresConnection
+  ) throws(PostgresError) {
+    self.table = table
+    self.connection = connection
+    self.encoder = CopyEncoder(
+      layout: layout, tables: table.tables,
+      numericHasInfinity: connection.serverVersion >= 140_000)
+    self.buffer = RowBuffer(columnCount: table.tables.dataColumns.count)
+    self.statements = VerificationStatements(table, horizon: horizon)
+    do throws(PostgresError) {
+      try connection.execute(self.statements.create)
+    } catch {
+      throw try Self.explained(error, over: connection)
+    }
+  }
+
+  /// What a role or server needs that cannot have temporary tables.
+  private static func explained(
+    _ error: PostgresError, over connection: PostgresConnection
+  ) throws(PostgresError) -> PostgresError {
+    switch error.sqlState {
+    case SQLState.insufficientPrivilege:
+      let names = try connection.query("SELECT current_database(), current_user")
+      let (database, role) = (names[0, 0] ?? "", names[0, 1] ?? "")
+      return PostgresError(
+        .refused,
+        "postgres: role \(role) is not allowed to create temporary tables in \(database), which "
+          + "verify compares in; ask the owner to run GRANT TEMPORARY ON DATABASE "
+          + "\(SQLIdentifier.quoted(database)) TO \(SQLIdentifier.quoted(role))",
+        sqlState: error.sqlState)
+    case SQLState.readOnlySQLTransaction:
+      return PostgresError(
+        .refused,
+        "postgres: the database is read-only, and verify needs temporary tables; use the primary "
+          + "in url", sqlState: error.sqlState)
+    default: return error
+    }
+  }
+
+  // MARK: All records
+
+  /// Takes records of the whole object, in rows of the layout.
+  package func take(_ batch: RecordBatch) throws {
+    try self.encode(batch)
+    if self.buffer.rows.count >= Self.maxRows || self.buffer.byteCount >= Self.maxBytes {
+      try self.compare(.pass)
+    }
+  }
+
+  /// The records are read anew: forgets those that came.
+  package func startOver() throws(PostgresError) {
+    self.buffer.removeAll()
+    self.records = [:]
+    self.unreadable = []
+    self.unreadableCount = 0
+    try self.connection.execute(VerificationStatements.forget)
+  }
+
+  /// A record that the org has, and that cannot become a row.
+  package func noteUnreadable(_ recordID: String?) {
+    self.unreadableCount += 1
+    if let recordID { self.unreadable.insert(recordID) }
+  }
+
+  /// All records have come: finds the rows of others.
+  package func finishPass() throws {
+    try self.compare(.pass)
+    try self.inTransaction {
+      try self.connection.query(
+        "INSERT INTO \(VerificationStatements.seen) SELECT unnest($1::text[])",
+        [SQLArray.literal(self.unreadable)])
+      try self.connection.execute("ANALYZE \(VerificationStatements.seen)")
+      try self.count(self.connection.query(self.statements.findExtra), "table")
+    }
+  }
+
+  // MARK: Some records
+
+  /// IDs of records chosen by chance among those that do not differ so far.
+  package func sample(_ count: Int) throws(PostgresError) -> [String] {
+    let result = try self.connection.query(
+      """
+      SELECT id FROM \(VerificationStatements.seen) AS s WHERE NOT EXISTS (SELECT FROM \
+      \(VerificationStatements.candidates) AS k WHERE k.id = s.id) ORDER BY random() LIMIT \(count)
+      """)
+    return (0..<result.rowCount).compactMap { result[$0, 0] }
+  }
+
+  /// Compares records of the sample.
+  package func takeSample(_ batch: RecordBatch) throws {
+    try self.encode(batch)
+    try self.compare(.sample)
+  }
+
+  // MARK: Candidates
+
+  /// Some of what still differed when it was last read, in the order of IDs.
+  ///
+  /// - Parameters:
+  ///   - round: of readings, from 1; those that it has had already are left out.
+  ///   - id: those after it.
+  package func candidates(
+    inRound round: Int, after id: String, limit: Int
+  ) throws(PostgresError) -> [String] {
+    let result = try self.connection.query(
+      """
+      SELECT id FROM \(VerificationStatements.candidates) WHERE round < $1::integer AND id > $2 \
+      AND kind IN \(VerificationStatements.drift) ORDER BY id LIMIT \(limit)
+      """, ["\(round)", id])
+    return (0..<result.rowCount).compactMap { result[$0, 0] }
+  }
+
+  /// Compares candidates that were read again; what is neither in the batch nor missing could not be read.
+  ///
+  /// - Parameter missing: those that were not found, neither alive nor in the recycle bin.
+  package func takeAgain(
+    _ batch: RecordBatch, asked: [String], missing: [String], round: Int
+  ) throws {
+    try self.encode(batch)
+    try self.inTransaction("; \(DeltaTable.planSettings)") {
+      try self.connection.query(
+        """
+        UPDATE \(VerificationStatements.candidates) SET round = $1::integer, kind = 'unreadable', \
+        fields = NULL WHERE id = ANY ($2::text[])
+        """, ["\(round)", SQLArray.literal(asked)])
+      try self.connection.query(self.statements.judgeMissing, [SQLArray.literal(missing)])
+      let columns = try self.copyBuffer()
+      try self.connection.execute(self.statements.compareAgain(columns: columns))
+    }
+  }
+
+  /// Has what differs read again by runs.
+  package func noteForRepair() throws(PostgresError) {
+    try self.connection.transaction { () throws(PostgresError) in
+      try self.connection.execute(self.statements.noteForRepair)
+    }
+  }
+
+  // MARK: Rows
+
+  private func encode(_ batch: RecordBatch) throws {
+    for index in batch.events.indices where batch.events[index].rowCount > 0 {
+      let event = batch.events[index]
+      do throws(RejectedValue) {
+        try self.encoder.append(event: index, of: batch, to: &self.buffer)
+      } catch {
+        self.noteUnreadable(CopyEncoder.recordIDs(of: event, in: batch).first ?? nil)
+      }
+    }
+  }
+
+  private func compare(_ origin: VerificationStatements.Origin) throws {
+    guard !self.buffer.rows.isEmpty else { return }
+    try self.inTransaction("; \(DeltaTable.planSettings)") {
+      if origin == .sample { self.sampled += self.buffer.rows.count }
+      let columns = try self.copyBuffer()
+      try self.count(
+        self.connection.query(self.statements.compare(origin, columns: columns)), origin.rawValue)
+    }
+  }
+
+  private func count(_ result: TextResult, _ origin: String) throws {
+    for row in 0..<result.rowCount {
+      guard let kind = result[row, 0], let count = result[row, 1].flatMap({ Int($0) }) else {
+        continue
+      }
+      self.records[origin, default: Tally()].add(count, kind)
+    }
+  }
+
+  /// Copies the buffer into the temporary table, and empties it.
+  ///
+  /// - Returns: places of the columns that all rows have.
+  private func copyBuffer() throws -> [Int] {
+    defer { self.buffer.removeAll() }
+    var counts = Array(repeating: 0, count: self.buffer.columnCount)
+    try self.connection.copyIn(self.statements.copy) { writer in
+      var row = CopyRow()
+      var cellOfColumn = Array(repeating: -1, count: self.buffer.columnCount)
+      for source in self.buffer.rows {
+        for index in source.cells { cellOfColumn[Int(self.buffer.cells[index].column)] = index }
+        row.begin(fieldCount: 3 + self.table.columns.count)
+        row.value(self.buffer.bytes[source.recordID])
+        row.time(source.read?.stamp)
+        row.value(source.change == .readDeletion)
+        for column in self.table.columns {
+          let index = cellOfColumn[column]
+          guard index >= 0, !self.buffer.cells[index].isNull else {
+            row.null()
+            continue
+          }
+          let cell = self.buffer.cells[index]
+          let start = Int(cell.offset)
+          row.value(self.buffer.bytes[start..<start + Int(cell.count)])
+        }
+        // What is in the recycle bin is not compared by value.
+        for index in source.cells {
+          let column = Int(self.buffer.cells[index].column)
+          if source.change != .readDeletion { counts[column] += 1 }
+          cellOfColumn[column] = -1
+        }
+        try row.send(to: &writer)
+      }
+    }
+    let images = self.buffer.rows.count { $0.change != .readDeletion }
+    return self.table.columns.indices.filter { place in
+      let isWhole = counts[self.table.columns[place]] == images
+      if !isWhole, counts[self.table.columns[place]] > 0 { self.absent.insert(place) }
+      return isWhole
+    }
+  }
+
+  private func inTransaction(_ settings: String = "", _ body: () throws -> Void) throws {
+    do {
+      try self.connection.execute("\(self.connection.beginStatement)\(settings)")
+      try body()
+      try self.connection.execute("COMMIT")
+    } catch {
+      // What ended the body is told; a rollback that fails as well ends with the connection.
+      if self.connection.isConnected { try? self.connection.execute("ROLLBACK") }
+      guard let failure = error as? PostgresError, failure.sqlState == SQLState.undefinedTable
+      else { throw error }
+      throw PostgresError(
+        .configuration,
+        "\(failure.message); verify needs a session of its own: if url leads to a pooler in "
+          + "transaction mode, connect to the server itself", sqlState: failure.sqlState)
+    }
+  }
+
+  // MARK: Findings
+
+  /// What was found, with some IDs of each kind.
+  package func findings(idLimit: Int) throws(PostgresError) -> VerificationFindings {
+    var findings = VerificationFindings()
+    let total = self.records.values
+    findings.tooYoung = total.reduce(0) { $0 + $1.young }
+    findings.marked = total.reduce(0) { $0 + $1.marked }
+    findings.equal = self.records["pass"]?.equal ?? 0
+    findings.sampled = self.sampled
+    findings.unreadable = self.unreadableCount
+    // Those of the sample were counted by the pass as well.
+    findings.tooYoung -= self.records["sample"]?.young ?? 0
+    findings.marked -= self.records["sample"]?.marked ?? 0
+    let outcomes = try self.connection.query(VerificationStatements.outcomes)
+    for row in 0..<outcomes.rowCount {
+      guard let count = outcomes[row, 2].flatMap({ Int($0) }) else { continue }
+      if outcomes[row, 0] == VerificationStatements.Origin.sample.rawValue {
+        findings.equal -= count
+      }
+      findings.add(count, kind: outcomes[row, 1] ?? "")
+    }
+    let records = try self.connection.query(VerificationStatements.records(limit: idLimit))
+    for row in 0..<records.rowCount {
+      findings.records[records[row, 0] ?? "", default: []].append(records[row, 1] ?? "")
+    }
+    let fields = try self.connection.query(VerificationStatements.fields(limit: idLimit))
+    for row in 0..<fields.rowCount {
+      guard let place = fields[row, 0].flatMap({ Int($0) }) else { continue }
+      let path = self.path(place)
+      if findings.fields.last?.field != path {
+        findings.fields.append(
+          VerificationFindings.Field(
+            field: path, count: fields[row, 1].flatMap { Int($0) } ?? 0, records: []))
+      }
+      findings.fields[findings.fields.count - 1].records.append(fields[row, 2] ?? "")
+    }
+    findings.notComparable =
+      self.table.leftOut
+      + self.absent.sorted().map {
+        VerifiedTable.LeftOut(field: self.path($0), reason: "not read of every record")
+      }
+    return findings
+  }
+
+  private func path(_ place: Int) -> String {
+    self.table.tables.dataColumns[self.table.columns[place]].path
+  }
+}
+
+/// What a comparison has found in one table. Names and IDs, never values.
+package struct VerificationFindings: Sendable, Equatable {
+  package struct Field: Sendable, Equatable {
+    /// Dotted: `BillingAddress.City`.
+    package var field: String
+    package var count: Int
+    /// IDs of some of the records.
+    package var records: [String]
+  }
+
+  package var equal = 0
+  /// With changes too recent to be judged.
+  package var tooYoung = 0
+  /// Known not to be right: stale, partial, or waiting to be read again.
+  package var marked = 0
+  /// In the org, but not in the table, or deleted there.
+  package var missing = 0
+  package var differing = 0
+  /// Deleted in the org, but not in the table.
+  package var extra = 0
+  /// In the table, and not to be found in the org: purged, or not shared with the user.
+  package var notFound = 0
+  /// Cannot be compared, since a value cannot be read or encoded.
+  package var unreadable = 0
+  /// Records chosen by chance whose values were compared.
+  package var sampled = 0
+  package var fields: [Field] = []
+  /// IDs of some of the records, by kind: `missing`, `differing`, `extra`, `not_found`.
+  package var records: [String: [String]] = [:]
+  package var notComparable: [VerifiedTable.LeftOut] = []
+
+  package init() {}
+
+  package var isEqual: Bool {
+    self.missing + self.differing + self.extra + self.notFound == 0
+  }
+
+  /// Records that were judged.
+  package var compared: Int { self.equal + self.missing + self.differing }
+
+  mutating func add(_ count: Int, kind: String) {
+    switch kind {
+    case "equal": self.equal += count
+    case "young": self.tooYoung += count
+    case "marked": self.marked += count
+    case "missing": self.missing += count
+    case "differing": self.differing += count
+    case "extra": self.extra += count
+    case "not_found": self.notFound += count
+    case "unreadable": self.unreadable += count
+    default: break
+    }
+  }
+}

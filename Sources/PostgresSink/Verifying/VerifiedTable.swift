@@ -1,0 +1,80 @@
+package import Pipeline
+package import PostgresClient
+
+/// What of an entity's current table can be compared with records that are read.
+package struct VerifiedTable {
+  /// A column of the table that is not compared.
+  package struct LeftOut: Sendable, Equatable {
+    /// Dotted: `BillingAddress.City`.
+    package var field: String
+    package var reason: String
+  }
+
+  package let current: TableDefinition
+  /// Where the layout's fields go.
+  let tables: LayoutTables
+  /// Indexes into `tables.dataColumns`, of columns that a field of the layout fills.
+  let columns: [Int]
+  package let leftOut: [LeftOut]
+}
+
+extension TableCatalog {
+  /// The table as it is, without changing anything.
+  ///
+  /// - Parameter layout: after all stages.
+  /// - Returns: nil when the entity has no current table yet.
+  /// - Throws: `PostgresError` (configuration) for tables that do not fit, or whose rows the role cannot
+  ///   all see.
+  package func verifiedTable(
+    for layout: RecordLayout, over connection: PostgresConnection
+  ) throws(PostgresError) -> VerifiedTable? {
+    let mapping = try TableMapping(layout, self.configuration)
+    var state = try self.emptyState(of: mapping)
+    try state.read(over: connection, bookkeeping: try self.existingBookkeeping(over: connection))
+    guard let found = state.tables.first(where: { $0.kind == .current }), found.exists,
+      found.registeredEntity == layout.entity
+    else { return nil }
+    try Self.checkVisible(found, over: connection)
+    // A column that the next run would add has no values yet.
+    var configuration = self.configuration
+    configuration.contract = .discard
+    let tables = try TableEvolution(state, mapping, configuration).tables
+    guard let current = tables.current else { return nil }
+    var leftOut: [VerifiedTable.LeftOut] = []
+    var columns: [Int] = []
+    for (field, index) in zip(mapping.fields, tables.columnIndices) {
+      let column = index.map { tables.dataColumns[$0] }
+      guard let index, let column, let actual = found.column(column.name),
+        current.isExpected(actual.typeOID, of: column)
+      else {
+        leftOut.append(
+          VerifiedTable.LeftOut(field: field.path, reason: "the table has no column for it yet"))
+        continue
+      }
+      columns.append(index)
+    }
+    let used = Set(columns.map { tables.dataColumns[$0].name })
+    for column in found.registered where !used.contains(column.name) {
+      leftOut.append(
+        VerifiedTable.LeftOut(
+          field: column.path,
+          reason: "column \(SQLIdentifier.quoted(column.name)) is of no field of today's schema"))
+    }
+    return VerifiedTable(
+      current: current, tables: tables, columns: columns.sorted(), leftOut: leftOut)
+  }
+
+  /// Rows that the role cannot see would be taken for missing.
+  private static func checkVisible(
+    _ table: TableState, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    let isHiding = try connection.query(
+      "SELECT row_security_active($1::regclass::oid)", [table.qualifiedName])
+    guard isHiding[0, 0] != "t" else {
+      throw PostgresError(
+        .configuration,
+        "postgres: row-level security hides rows of \(table.qualifiedName) from the role, so it "
+          + "cannot be verified; use the owner of the table, or a role with BYPASSRLS")
+    }
+  }
+}

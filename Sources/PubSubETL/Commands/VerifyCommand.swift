@@ -1,0 +1,94 @@
+import ArgumentParser
+import JSON
+
+/// `pubsub-etl verify FILE`: whether the copy is equal to the org.
+struct VerifyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Compares the copy with the org, and says 'equal' or names what is not.",
+    discussion: """
+      Compares which records there are and when they were changed last; --sample N also compares \
+      the values of N records, --full all values. What differs is read again, twice, a minute \
+      after the reading before; only what still differs is called drift. Changes of the last \
+      minutes are too young to be judged, and records that are marked as stale or partial are \
+      counted apart. Formulas, fields that the user may not see and fields that events do not \
+      have are named and not compared. Takes no lock, is safe while a run is in progress, and \
+      writes nothing but temporary tables. Needs a postgres sink with current rows, complete.
+      Exit codes: 0 equal; 64 command line, or no such sink or object; 65 drift; 69 service or \
+      database unavailable; 75 try again: the copy is not complete yet, quota, or another run \
+      holds the database and --repair is given; 77 login, object or database refused; 78 mistakes \
+      in the file, or tables that do not fit. With --repair, 65 says that there was drift, and a \
+      repair that fails has the exit code of run.
+      """)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "API name of an object, for example Opportunity; default: all. May be given several times.",
+      valueName: "object"))
+  var entity: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Also compare the values of this many records of each object, chosen by chance.",
+      valueName: "count"))
+  var sample: Int?
+
+  @Flag(help: "Compare all values of all records.")
+  var full = false
+
+  @Flag(help: "Have what differs read again at once, as 'repair' does.")
+  var repair = false
+
+  @Flag(help: "Print JSON. All members are always present; times are in UTC.")
+  var json = false
+
+  private static let maxSample = 1_000_000
+
+  func validate() throws {
+    if self.full, self.sample != nil {
+      throw ValidationError("--full compares every record: leave out --sample")
+    }
+    if let sample, !(1...Self.maxSample).contains(sample) {
+      throw ValidationError("--sample takes a number from 1 to \(Self.maxSample)")
+    }
+  }
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    var request = VerifyRun.Request()
+    request.entities = self.entity
+    request.repairs = self.repair
+    request.depth = self.full ? .full : self.sample.map { .sample($0) } ?? .records
+    let report: VerifyReport
+    do {
+      report = try await VerifyRun(
+        configuration: configuration, request: request,
+        remark: { StandardStream.error.write(PrintableText(line: $0, hiding: secrets)) }
+      ).run()
+    } catch {
+      throw RunFailure(error).reported(hiding: secrets)
+    }
+    let text =
+      self.json
+      ? PrintableText(json: report.json, hiding: secrets)
+      : PrintableText(lines: report.text, hiding: secrets)
+    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+    guard !report.isEqual else { return }
+    if self.repair { try await self.repairNow(configuration) }
+    throw ExitCode.data.error
+  }
+
+  /// Runs the pipeline, which reads again what was noted.
+  private func repairNow(_ configuration: PipelineConfiguration) async throws {
+    var configuration = configuration
+    configuration.repair.mode = .auto
+    configuration.run.until = .caughtUp
+    var options = try RunOptions.parse([self.options.pipeline])
+    options.pipeline = self.options
+    let code = await RunCommand.execute(configuration, options, purpose: .export)
+    if code != .success { throw code.error }
+  }
+}

@@ -1,0 +1,58 @@
+import Pipeline
+import PostgresSink
+
+/// A sink whose copy can be compared with the org: a conforming type answers for how.
+protocol VerifyingSink: ConfiguredSink {
+  /// Why this one has no copy to compare, as it is configured; nil when it has.
+  var verifyObstacle: String? { get }
+
+  /// How far the copy is complete, by object. Read without lock.
+  func copyStates(_ configuration: PipelineConfiguration) throws -> CopyStates
+
+  /// Begins to compare the copy of one object.
+  ///
+  /// - Parameters:
+  ///   - layout: of the object's records, after the stages of the pipeline.
+  ///   - horizon: milliseconds since 1970; what has changed since is not judged.
+  func verification(
+    of layout: RecordLayout, horizon: Int64, _ configuration: PipelineConfiguration
+  ) throws -> any CopyVerification
+}
+
+/// What a sink says of its copies before they are compared.
+struct CopyStates {
+  /// ID of the org that they are of; nil when it is not known.
+  var org: String?
+  /// The run that holds the sink now, in words; nil when none does.
+  var holder: String?
+  var objects: [String: State] = [:]
+
+  enum State {
+    /// Every change through this time is in the copy, milliseconds since 1970.
+    case complete(through: Int64)
+    /// Why it cannot be compared yet.
+    case incomplete(String)
+  }
+}
+
+/// A comparison under way. Records come in rows of the layout that it was begun with.
+protocol CopyVerification: AnyObject {
+  /// Takes records of the whole object.
+  func take(_ batch: RecordBatch) throws
+  /// The records are read anew: forgets those that came.
+  func startOver() throws
+  /// A record that the org has, and that cannot become a row.
+  func noteUnreadable(_ recordID: String?)
+  /// All records have come.
+  func finishPass() throws
+  /// IDs of records chosen by chance.
+  func sample(_ count: Int) throws -> [String]
+  func takeSample(_ batch: RecordBatch) throws
+  /// IDs of some of what still differed when it was last read.
+  func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String]
+  /// Takes candidates that were read again.
+  func takeAgain(_ batch: RecordBatch, asked: [String], missing: [String], round: Int) throws
+  func findings(idLimit: Int) throws -> VerificationFindings
+  /// Has what differs read again by the next run.
+  func noteForRepair() throws
+}

@@ -1,0 +1,178 @@
+import Bytes
+import JSON
+import PostgresSink
+import RESTSource
+
+/// What `verify` has found: names of fields and IDs of records, never values.
+struct VerifyReport {
+  struct Entry {
+    var sink: String
+    var entity: String
+    /// Milliseconds since 1970; what has changed since is not judged.
+    var horizon: Int64 = 0
+    /// The org has told through when its changes are settled.
+    var hasSettledTime = true
+    var findings = VerificationFindings()
+    var blind = BlindFields()
+    /// Fields of the schema that are not read; those that are hidden are among `blind`, too.
+    var unread: [SnapshotPlan.Unread] = []
+
+    init(sink: String, entity: String) {
+      self.sink = sink
+      self.entity = entity
+    }
+
+    /// Fields that are not compared, and why.
+    var notComparable: [(field: String, reason: String)] {
+      let unread = self.unread.compactMap { field -> (field: String, reason: String)? in
+        guard case .type(let type) = field.reason else { return nil }
+        return (field.name, "REST has it as \(type), which is not a value of the schema's type")
+      }
+      return unread + self.findings.notComparable.map { ($0.field, $0.reason) }
+    }
+  }
+
+  var pipeline: String
+  var depth: ObjectVerification.Depth
+  var entries: [Entry] = []
+  var apiCalls = 0
+
+  init(pipeline: String, depth: ObjectVerification.Depth) {
+    self.pipeline = pipeline
+    self.depth = depth
+  }
+
+  var isEqual: Bool { self.entries.allSatisfy(\.findings.isEqual) }
+}
+
+// MARK: Text
+
+extension VerifyReport {
+  /// IDs in a line; the rest is a number.
+  private static let maxShown = 5
+
+  var text: String {
+    var lines: [(label: String, value: String)] = []
+    for entry in self.entries {
+      lines.append(("sink", entry.sink))
+      lines.append(("entity", "\(entry.entity): \(Self.summary(entry))"))
+      lines += self.lines(entry).map { ("", $0) }
+    }
+    lines.append(("compared", self.compared))
+    lines.append(("API calls", ProgressLine.grouped(Int64(self.apiCalls))))
+    return PipelineStatus.text(lines)
+  }
+
+  /// What was looked at, and what was not.
+  private var compared: String {
+    switch self.depth {
+    case .full: "every value of every record"
+    case .sample(let count):
+      "which records there are, when they were changed last, and the values of a sample of "
+        + "\(ProgressLine.grouped(Int64(count)))"
+    case .records:
+      "which records there are, and when they were changed last; not their values: --full or "
+        + "--sample N compares them"
+    }
+  }
+
+  private static func summary(_ entry: Entry) -> String {
+    let found = entry.findings
+    let verdict = found.isEqual ? "equal" : "DRIFT"
+    return
+      "\(verdict); \(Phrase.count(found.compared, "record")) compared, "
+      + "\(ProgressLine.grouped(Int64(found.equal))) equal, as of "
+      + UTCTime.timestamp(milliseconds: entry.horizon)
+  }
+
+  private func lines(_ entry: Entry) -> [String] {
+    let found = entry.findings
+    var lines: [String] = []
+    func add(_ count: Int, _ what: String, _ kind: String? = nil) {
+      guard count > 0 else { return }
+      let ids = kind.flatMap { found.records[$0] } ?? []
+      lines.append(
+        "\(ProgressLine.grouped(Int64(count))) \(what)"
+          + (ids.isEmpty ? "" : ": \(Self.list(ids, of: count))"))
+    }
+    add(found.missing, "missing in the table, or deleted there", "missing")
+    add(found.extra, "deleted in the org, but not in the table", "extra")
+    add(found.notFound, "in the table only: purged, or not shared with the user", "not_found")
+    add(found.differing, "differing", "differing")
+    for field in found.fields {
+      lines.append(
+        "  \(field.field): \(ProgressLine.grouped(Int64(field.count))) differing: "
+          + Self.list(field.records, of: field.count))
+    }
+    add(found.marked, "marked as stale, partial or waiting to be read again: not judged")
+    add(found.tooYoung, "changed since: too young to be judged")
+    add(found.unreadable, "not comparable: a value cannot be read or stored")
+    lines += entry.notComparable.map { "not comparable: \($0.field): \($0.reason)" }
+    lines += entry.blind.lines(of: entry.entity).map { "blind: \($0)" }
+    if !entry.hasSettledTime {
+      lines.append("the org does not tell through when its changes are settled; its clock was used")
+    }
+    return lines
+  }
+
+  private static func list(_ ids: [String], of count: Int) -> String {
+    let shown = ids.prefix(Self.maxShown).joined(separator: ", ")
+    return count > Self.maxShown ? shown + ", …" : shown
+  }
+}
+
+// MARK: JSON
+
+extension VerifyReport {
+  /// All members are always present.
+  var json: JSONValue {
+    [
+      "pipeline": .string(self.pipeline), "equal": .boolean(self.isEqual),
+      "compares": .string(self.depthName), "api_calls": .integer(self.apiCalls),
+      "tables": .array(self.entries.map { Self.json($0) }),
+    ]
+  }
+
+  private var depthName: String {
+    switch self.depth {
+    case .full: "values"
+    case .sample: "records and a sample of values"
+    case .records: "records"
+    }
+  }
+
+  private static func json(_ entry: Entry) -> JSONValue {
+    let found = entry.findings
+    func records(_ kind: String) -> JSONValue { Self.texts(found.records[kind] ?? []) }
+    return [
+      "sink": .string(entry.sink), "entity": .string(entry.entity),
+      "equal": .boolean(found.isEqual), "as_of": PipelineStatus.time(entry.horizon),
+      "settled_by_org": .boolean(entry.hasSettledTime),
+      "records": [
+        "compared": .integer(found.compared), "equal": .integer(found.equal),
+        "missing": .integer(found.missing), "extra": .integer(found.extra),
+        "not_found": .integer(found.notFound), "differing": .integer(found.differing),
+        "marked": .integer(found.marked), "too_young": .integer(found.tooYoung),
+        "unreadable": .integer(found.unreadable), "sampled": .integer(found.sampled),
+      ],
+      "missing": records("missing"), "extra": records("extra"),
+      "not_found": records("not_found"), "differing": records("differing"),
+      "fields": .array(
+        found.fields.map { field -> JSONValue in
+          [
+            "field": .string(field.field), "count": .integer(field.count),
+            "records": Self.texts(field.records),
+          ]
+        }),
+      "not_comparable": .array(
+        entry.notComparable.map { field, reason -> JSONValue in
+          ["field": .string(field), "reason": .string(reason)]
+        }),
+      "blind": entry.blind.json,
+    ]
+  }
+
+  private static func texts(_ texts: [String]) -> JSONValue {
+    .array(texts.map { .string($0) })
+  }
+}

@@ -1,0 +1,196 @@
+import Pipeline
+import PostgresSink
+import PubSubAPI
+import RESTSource
+import SalesforceAuth
+import SalesforceREST
+
+/// Compares the copies of a pipeline with its org, object by object, and writes nothing.
+struct VerifyRun {
+  struct Request {
+    /// API names; empty: all objects that the pipeline copies.
+    var entities: [String] = []
+    var depth = ObjectVerification.Depth.records
+    /// IDs to be named of each kind of drift.
+    var idLimit = 1000
+    /// What differs is read again by the next run.
+    var repairs = false
+  }
+
+  let configuration: PipelineConfiguration
+  let request: Request
+  /// Takes a line for standard error.
+  let remark: (String) -> Void
+
+  /// What is compared is as old as ten times the time after which every reader sees a commit, ten minutes
+  /// as a rule (contract/rest.md section 8, drift check).
+  private static let margin = 10
+
+  /// - Throws: `RunFailure` and what parts throw.
+  func run() async throws -> VerifyReport {
+    let objects = try self.objects()
+    let sinks = try self.sinks()
+    let assembly = PipelineAssembly(configuration: self.configuration)
+    let org = self.configuration.source.org
+    let credentials = OrgCredentials(org, secrets: self.configuration.secrets)
+    let token = try await credentials.provider.token()
+    var states: [String: CopyStates] = [:]
+    for sink in sinks {
+      states[sink.name] = try self.states(of: sink, org: token.organizationID, objects)
+    }
+    let layouts = try await PlannedLayouts.askPatiently(
+      self.configuration, credentials, retries: 3, objects: objects
+    ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
+    let client = SnapshotRun.client(org, credentials)
+    var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
+    for (entity, topic) in objects {
+      guard let layout = layouts[entity] else {
+        throw RunFailure(
+          .refused, reason: "refused",
+          "\(entity) cannot be verified: the service does not give the schema of "
+            + "\(TopicName.changes(of: entity)); select the object under Change Data Capture")
+      }
+      let object = ReadObject(entity: entity, topic: topic, layout: layout)
+      let description = try await Self.asking { try await client.describe(entity) }
+      let settled = try await self.settledTime(client, entity)
+      for sink in sinks {
+        guard case .complete(let through)? = states[sink.name]?.objects[entity] else { continue }
+        var entry = VerifyReport.Entry(sink: sink.name, entity: entity)
+        entry.horizon = min(settled.time, through) - self.marginMilliseconds
+        entry.hasSettledTime = settled.isOfOrg
+        entry.blind = BlindFields(layout, description)
+        entry.unread = SnapshotPlan(layout, description).unread
+        try await self.verify(
+          object, sink, assembly.stages().pipeline, client, calculated: Set(entry.blind.calculated),
+          &entry)
+        report.entries.append(entry)
+      }
+    }
+    report.apiCalls = client.callCount
+    return report
+  }
+
+  private func verify(
+    _ object: ReadObject, _ sink: any VerifyingSink, _ stages: StageChain, _ client: RESTClient,
+    calculated: Set<String>, _ entry: inout VerifyReport.Entry
+  ) async throws {
+    var object = object
+    // What changes without events is no drift.
+    object.reads = { !calculated.contains($0.name) }
+    let verification = try sink.verification(
+      of: try stages.layout(for: object.layout), horizon: entry.horizon, self.configuration)
+    try await ObjectVerification(
+      object, self.request.depth, stages: stages, verification, client: client,
+      reserve: self.configuration.repair.reserve,
+      visibilityWait: self.configuration.source.snapshot.visibilityWait, remark: self.remark
+    ).run()
+    entry.findings = try verification.findings(idLimit: self.request.idLimit)
+    if self.request.repairs, !entry.findings.isEqual { try verification.noteForRepair() }
+  }
+
+  private var marginMilliseconds: Int64 {
+    let wait = self.configuration.source.snapshot.visibilityWait
+    return Int64((wait * Self.margin) / .milliseconds(1))
+  }
+
+  // MARK: What is compared
+
+  private func objects() throws -> [(entity: String, topic: String)] {
+    let all = self.configuration.source.snapshotObjects
+    let known = all.map(\.entity)
+    guard !all.isEmpty else {
+      throw RunFailure(
+        .usage, reason: "unknown_entity",
+        "the pipeline has no objects whose records are copied; for objects on channels, list them "
+          + "in source.snapshot.objects")
+    }
+    if let unknown = self.request.entities.first(where: { !known.contains($0) }) {
+      throw RunFailure(
+        .usage, reason: "unknown_entity",
+        "the pipeline copies no object '\(unknown)'; it copies: \(known.joined(separator: ", "))")
+    }
+    let wanted = self.request.entities
+    return all.filter { wanted.isEmpty || wanted.contains($0.entity) }
+  }
+
+  private func sinks() throws -> [any VerifyingSink] {
+    let all = self.configuration.sinks.compactMap { $0 as? any VerifyingSink }
+    let usable = all.filter { $0.verifyObstacle == nil }
+    guard !usable.isEmpty else {
+      throw RunFailure(
+        .usage, reason: "no_sink",
+        all.first?.verifyObstacle
+          ?? "pipeline '\(self.configuration.name)' has no sink whose copy can be verified; postgres "
+          + "sinks have one")
+    }
+    return usable
+  }
+
+  /// - Throws: when the copy is of another org, or of no object complete.
+  private func states(
+    of sink: any VerifyingSink, org: String, _ objects: [(entity: String, topic: String)]
+  ) throws -> CopyStates {
+    let states = try sink.copyStates(self.configuration)
+    if let other = states.org, !other.isEmpty, other != org {
+      throw RunFailure(
+        .configuration, reason: "other_checkpoint",
+        "the copy in sink '\(sink.name)' is of org \(other), and the login is to org \(org)")
+    }
+    if self.request.repairs, let holder = states.holder {
+      throw RunFailure(
+        .tryAgain, reason: "already_running",
+        "sink '\(sink.name)' is held by a run: \(holder); --repair needs it, try again later")
+    }
+    for (entity, _) in objects {
+      let reason: String
+      switch states.objects[entity] {
+      case .complete: continue
+      case .incomplete(let why): reason = why
+      case nil: reason = "no run has been there"
+      }
+      throw RunFailure(
+        .tryAgain, reason: "incomplete",
+        "the copy of \(entity) in sink '\(sink.name)' is not complete yet: \(reason); run "
+          + "'pubsub-etl run' until 'status' says that it is")
+    }
+    return states
+  }
+
+  // MARK: Time
+
+  /// Through when changes in the org are settled; by its clock alone where it does not say.
+  private func settledTime(
+    _ client: RESTClient, _ entity: String
+  ) async throws -> (time: Int64, isOfOrg: Bool) {
+    guard let now = client.serviceTime() else {
+      throw RunFailure(
+        .unavailable, reason: "unavailable", "the org's answers do not tell its time")
+    }
+    do {
+      return (
+        try await Self.asking { try await CoveredTime.ask(client, of: entity, now: now) }, true
+      )
+    } catch let error as RESTError where error.disposition != .login && error.disposition != .quota
+    {
+      self.remark(
+        "\(error.message); changes of long transactions in the org may be taken for differences")
+      return (now, false)
+    }
+  }
+
+  private static let attempts = 3
+
+  /// Repeats calls that may succeed later.
+  private static func asking<Value>(_ body: () async throws -> Value) async throws -> Value {
+    var delay = Duration.seconds(1)
+    for _ in 1..<Self.attempts {
+      do {
+        return try await body()
+      } catch let error as RESTError where error.disposition == .retry {
+        try await Task.sleep(for: delay)
+        delay *= 2
+      }
+    }
+    return try await body()
+  }
+}

@@ -1,0 +1,25 @@
+internal import Bytes
+public import SalesforceREST
+
+/// Through when an org's changes of an object are settled.
+public enum CoveredTime {
+  /// Longer than the shortest period that the call takes.
+  private static let period: Int64 = 3 * 60 * 1000
+
+  /// Milliseconds since 1970: every transaction that began before has ended, so that no older change will
+  /// still appear.
+  ///
+  /// - Parameter now: the org's clock, milliseconds since 1970.
+  public static func ask(
+    _ client: RESTClient, of object: String, now: Int64
+  ) async throws -> Int64 {
+    let text = try await client.latestDateCovered(
+      of: object, from: UTCTime.timestamp(milliseconds: now - Self.period),
+      to: UTCTime.timestamp(milliseconds: now))
+    let time = Array(text.utf8).withUnsafeBytes { TextValue.timestamp($0) }
+    guard let time else {
+      throw RESTError(.retry, "\(object): latestDateCovered is not a usable time")
+    }
+    return min(time, now)
+  }
+}
