@@ -1,4 +1,7 @@
 import ArgumentParser
+import Pipeline
+import RESTSource
+import SalesforceREST
 
 /// `pubsub-etl plan FILE`: the statements that a run would execute to make tables fit.
 struct PlanCommand: AsyncParsableCommand {
@@ -7,9 +10,10 @@ struct PlanCommand: AsyncParsableCommand {
     abstract: "Prints the DDL that a run would execute in its databases. Changes nothing.",
     discussion: """
       Logs in, gets the current schema of every topic, compares it with the tables, and prints \
-      SQL for psql on standard output; remarks go to standard error. With contract freeze, these \
-      are the statements to run before the next run. Events from before a schema change may need \
-      more columns, and the schemas of a channel's events are not known until they arrive.
+      SQL for psql on standard output; remarks go to standard error, among them the fields that \
+      a copy cannot have. With contract freeze, these are the statements to run before the next \
+      run. Events from before a schema change may need more columns, and the schemas of a channel's \
+      events are not known until they arrive.
       Exit codes: 0 printed, whatever is missing; 64 command line, or no postgres sink; 65 a \
       schema that no event can have; 69 service or database unavailable; 74 standard output; 77 \
       login, topic or database refused; 78 mistakes in the file, or tables that do not fit.
@@ -37,6 +41,9 @@ struct PlanCommand: AsyncParsableCommand {
               "\(topic): a channel; the schemas of its events, and so their tables, are not "
               + "known until events arrive", hiding: secrets))
       }
+      for line in await self.blindFields(configuration, planned) {
+        StandardStream.error.write(PrintableText(line: line, hiding: secrets))
+      }
       for sink in sinks {
         let plan = try sink.plan(planned.layouts, configuration)
         let text = PrintableText(sql: plan.text, hiding: secrets)
@@ -50,5 +57,26 @@ struct PlanCommand: AsyncParsableCommand {
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
+  }
+
+  /// Fields that the copies of objects cannot have, in lines. That they cannot be named is no reason to
+  /// print no plan.
+  private func blindFields(
+    _ configuration: PipelineConfiguration, _ planned: PlannedLayouts
+  ) async -> [String] {
+    guard configuration.source.snapshot.mode != .never else { return [] }
+    let credentials = OrgCredentials(configuration.source.org, secrets: configuration.secrets)
+    let client = SnapshotRun.client(configuration.source.org, credentials)
+    var lines: [String] = []
+    for (entity, _) in configuration.source.snapshotObjects {
+      guard let layout = planned.inputs.first(where: { $0.entity == entity }) else { continue }
+      do {
+        lines += BlindFields(layout, try await client.describe(entity)).lines(of: entity)
+      } catch {
+        lines.append(
+          "\(entity): fields that a copy cannot have are not known: \(RunFailure(error).message)")
+      }
+    }
+    return lines
   }
 }

@@ -95,7 +95,8 @@ extension SnapshotRun {
       sessions: RESTSessions(provider: credentials.provider))
   }
 
-  /// What the run-as user can read of each object: a line each, for `check`. Two calls an object.
+  /// What the run-as user can read of each object, and which fields a copy cannot have: a line each, for
+  /// `check`. Two calls an object.
   static func check(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async throws -> [String] {
@@ -104,14 +105,21 @@ extension SnapshotRun {
       configuration.sinks.contains(where: { mode == nil ? $0.keepsPosition : $0.takesReads })
     else { return [] }
     let client = Self.client(configuration.source.org, credentials)
+    let objects = configuration.source.snapshotObjects
+    let layouts = try await PlannedLayouts.askPatiently(
+      configuration, credentials, retries: 0, objects: objects
+    ) { _, _ in }
     var lines: [String] = []
-    for (entity, _) in configuration.source.snapshotObjects {
+    for (entity, _) in objects {
       do {
         let object = try await client.describe(entity)
         let count = try await client.count(entity)
         lines.append(
           "records: \(entity), \(Phrase.count(count, "record")) and "
             + "\(Phrase.count(object.fields.count, "field")) can be read")
+        if let layout = layouts[entity] {
+          lines += BlindFields(layout, object).lines(of: entity).map { "blind: \($0)" }
+        }
       } catch let error as RESTError {
         let code: ExitCode = error.disposition == .retry ? .unavailable : .refused
         throw RunFailure(

@@ -1,0 +1,89 @@
+import ArgumentParser
+import JSON
+import Testing
+
+@testable import PostgresSink
+@testable import PubSubETL
+@testable import RESTSource
+
+@Suite("Options and report of verify") struct VerifyTests {
+  @Test(
+    "Options that contradict each other are refused",
+    arguments: [
+      ["p.json", "--full", "--sample", "5"], ["p.json", "--sample", "0"],
+      ["p.json", "--sample", "1000001"], ["--full"],
+    ])
+  func refused(arguments: [String]) {
+    #expect(throws: (any Error).self) { try VerifyCommand.parse(arguments) }
+  }
+
+  @Test("Objects may be named several times")
+  func parsed() throws {
+    let command = try VerifyCommand.parse(["p.json", "--entity", "A", "--entity", "B", "--repair"])
+    #expect(command.entity == ["A", "B"] && command.repair && !command.full)
+  }
+
+  private static func report(
+    _ depth: ObjectVerification.Depth, _ change: (inout VerifyReport.Entry) -> Void
+  ) -> VerifyReport {
+    var report = VerifyReport(pipeline: "p", depth: depth)
+    var entry = VerifyReport.Entry(sink: "warehouse", entity: "Account")
+    entry.horizon = 1_771_300_000_000
+    entry.findings.equal = 1200
+    change(&entry)
+    report.entries = [entry]
+    report.apiCalls = 8
+    return report
+  }
+
+  @Test("A copy that is equal is called so, with what was not looked at")
+  func equal() {
+    let report = Self.report(.records) {
+      $0.findings.tooYoung = 3
+      $0.findings.marked = 1
+      $0.blind.calculated = (1...8).map { "F\($0)__c" }
+      $0.unread = [SnapshotPlan.Unread(name: "Logo", reason: .type("base64"))]
+    }
+    #expect(report.isEqual)
+    #expect(
+      report.text == """
+        sink          warehouse
+        entity        Account: equal; 1,200 records compared, 1,200 equal, as of 2026-02-17T03:46:40.000Z
+                      1 marked as stale, partial or waiting to be read again: not judged
+                      3 changed since: too young to be judged
+                      not comparable: Logo: REST has it as base64, which is not a value of the schema's type
+                      blind: Account: formulas and roll-ups, which change without events: F1__c, F2__c, \
+        F3__c, F4__c, F5__c, F6__c and 2 more
+        compared      which records there are, and when they were changed last; not their values: --full or \
+        --sample N compares them
+        API calls     8
+
+        """)
+  }
+
+  @Test("Drift is named by kind, field and record; JSON has every member")
+  func drift() throws {
+    let report = Self.report(.full) {
+      $0.hasSettledTime = false
+      $0.findings.missing = 6
+      $0.findings.differing = 1
+      $0.findings.records = ["missing": ["a", "b", "c", "d", "e", "f"], "differing": ["g"]]
+      $0.findings.fields = [
+        VerificationFindings.Field(field: "BillingAddress.City", count: 1, records: ["g"])
+      ]
+    }
+    #expect(!report.isEqual)
+    #expect(report.text.contains("Account: DRIFT; 1,207 records compared, 1,200 equal"))
+    #expect(report.text.contains("6 missing in the table, or deleted there: a, b, c, d, e, …\n"))
+    #expect(report.text.contains("BillingAddress.City: 1 differing: g\n"))
+    #expect(report.text.contains("its clock was used"))
+    let json = report.json
+    #expect(json["equal"]?.boolean == false && json["api_calls"]?.integer == 8)
+    let table = try #require(json["tables"]?.array?.first)
+    #expect(table["missing"]?.array?.count == 6)
+    #expect(table["fields"]?.array?.first?["field"]?.string == "BillingAddress.City")
+    #expect(table["records"]?["compared"]?.integer == 1207)
+    #expect(table["not_found"]?.array?.isEmpty == true)
+    #expect(table["blind"]?["hidden"]?.array?.isEmpty == true)
+  }
+}

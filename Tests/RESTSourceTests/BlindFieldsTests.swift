@@ -1,0 +1,72 @@
+import OrgTestSupport
+import Pipeline
+import PubSubSimulator
+import SimulatedOrg
+import TestSupport
+import Testing
+
+@testable import RESTSource
+@testable import SalesforceREST
+
+@Suite("What a copy cannot have", .serialized) struct BlindFieldsTests {
+  @Test("Formulas, hidden fields and fields that events lack are told apart")
+  func kinds() async throws {
+    let org = try await OrgServer { $0.org.hiddenFields = ["Opportunity.Amount"] }
+    var description = try await org.client.describe("Opportunity")
+    let layout = try SnapshotDecoderTests.layout(of: "Opportunity")
+    var fields = BlindFields(layout, description)
+    // The formula of the simulated org is one of a hidden field.
+    #expect(fields.calculated == ["Weighted_Amount__c"])
+    #expect(fields.hidden == ["Amount"])
+    #expect(fields.notCarried == [])
+    description.fields.append(
+      ObjectDescription.Field(
+        name: "LastViewedDate", type: "datetime", compoundFieldName: nil, isCalculated: false,
+        isFilterable: true))
+    fields = BlindFields(layout, description)
+    #expect(fields.notCarried == ["LastViewedDate"])
+    await org.stop()
+  }
+
+  @Test("Compounds and their parts are carried", arguments: ["Account", "Contact", "Station__c"])
+  func compounds(object: String) async throws {
+    let org = try await OrgServer { $0.org.topics = ["/data/ChangeEvents"] }
+    let fields = BlindFields(
+      try SnapshotDecoderTests.layout(of: object), try await org.client.describe(object))
+    #expect(fields.isEmpty, "\(fields)")
+    await org.stop()
+  }
+}
+
+@Suite("Through when changes are settled", .serialized) struct CoveredTimeTests {
+  @Test("The time is held back by what cannot be seen yet, and never later than now")
+  func heldBack() async throws {
+    let org = try await OrgServer { $0.org.visibilityDelay = 10_000 }
+    _ = try await org.client.describe("Account")
+    let now = try #require(org.client.serviceTime())
+    let time = try await CoveredTime.ask(org.client, of: "Account", now: now)
+    #expect(time <= now && time > now - 60_000)
+    await org.stop()
+  }
+
+  @Test("An org that refuses to tell is noticed")
+  func refused() async throws {
+    let org = try await OrgServer()
+    _ = try await org.client.describe("Account")
+    let now = try #require(org.client.serviceTime())
+    try await org.fault(
+      #"{"method":"Replication","status":400,"error_code":"INVALID_REPLICATION_DATE","message":"no"}"#
+    )
+    await #expect {
+      try await CoveredTime.ask(org.client, of: "Account", now: now)
+    } throws: {
+      ($0 as? RESTError)?.disposition == .stop
+    }
+    await #expect {
+      try await CoveredTime.ask(org.client, of: "Account", now: now - 40 * 86_400_000)
+    } throws: {
+      ($0 as? RESTError)?.errorCode == "INVALID_REPLICATION_DATE"
+    }
+    await org.stop()
+  }
+}
