@@ -65,6 +65,7 @@ package struct DatabaseProbe {
       "_etl_journal": "SELECT, INSERT", "_etl_resync": "SELECT, INSERT, UPDATE",
       "_etl_tombstone": removes ? changing : "SELECT",
     ]
+    for name in Bookkeeping.readNames { wanted[name] = "SELECT, INSERT, UPDATE" }
     let own = try connection.query(
       """
       SELECT c.relname, has_table_privilege(c.oid, 'SELECT') FROM pg_catalog.pg_class AS c

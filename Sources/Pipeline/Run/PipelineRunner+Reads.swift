@@ -72,7 +72,8 @@ extension PipelineRunner {
     }
     self.reads[index].pass = pass
     if pass.state == .begun {
-      self.waitToRead(index, from: .now)
+      // The positions have been durable since then, also while no run was there.
+      self.waitToRead(index, from: min(pass.begunAt ?? .now, .now))
     } else {
       self.startReading(index)
     }

@@ -99,6 +99,8 @@ package struct Bookkeeping: Sendable {
       comment: "API calls made on the last day (UTC) on which records were read again by their IDs"),
   ]
 
+  static let readNames = Self.readTables.map(\.name)
+
   /// What reading records needs and is missing.
   func readStatements(existing: Set<String>) -> [String] {
     self.statements(Self.readTables, existing: existing)

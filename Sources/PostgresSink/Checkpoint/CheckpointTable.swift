@@ -39,6 +39,9 @@ package struct TableFreshness: Sendable, Equatable {
   package var missingRanges: Int64 = 0
   /// Records; nil for history tables, and when it is not known.
   package var waitingForRepair: Int64?
+  /// Records that were asked for and not found: not shared with the run-as user, or deleted without an
+  /// event. Nil for history tables, and when it is not known.
+  package var unseen: Int64?
   /// All records are about to be read, or are being read; nil when no pass is under way.
   package var reading: Reading?
 
@@ -93,7 +96,7 @@ package final class CheckpointTable {
         \(Self.milliseconds("(to_jsonb(f) ->> 'snapshot_at')::timestamptz")), \
         to_jsonb(f) ->> 'missing_ranges', to_jsonb(f) ->> 'waiting_for_repair', \
         to_jsonb(f) ->> 'snapshot_state', to_jsonb(f) ->> 'snapshot_rows', \
-        to_jsonb(f) ->> 'snapshot_total' \
+        to_jsonb(f) ->> 'snapshot_total', to_jsonb(f) ->> 'unseen' \
         FROM \(self.bookkeeping.qualified(ReportingViews.freshnessName)) AS f \
         WHERE pipeline = $1 AND sink = $2 ORDER BY table_name COLLATE "C"
         """, [self.pipeline, self.sink])
@@ -109,6 +112,7 @@ package final class CheckpointTable {
           snapshotAt: rows[row, 8].flatMap { Int64($0) },
           missingRanges: rows[row, 9].flatMap { Int64($0) } ?? 0,
           waitingForRepair: rows[row, 10].flatMap { Int64($0) },
+          unseen: rows[row, 14].flatMap { Int64($0) },
           reading: ["waiting", "reading"].contains(rows[row, 11])
             ? TableFreshness.Reading(
               rows: rows[row, 12].flatMap { Int64($0) } ?? 0,

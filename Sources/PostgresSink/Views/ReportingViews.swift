@@ -117,7 +117,7 @@ package struct ReportingViews {
     let before = try self.currentTables(
       adding: [], hasBookkeeping: hasBookkeeping, over: connection)
     let after = try self.currentTables(
-      adding: tables.map(\.name), hasBookkeeping: hasBookkeeping, over: connection)
+      adding: tables, hasBookkeeping: hasBookkeeping, over: connection)
     let fit = try self.freshnessFit(over: connection)
     if fit == .other { statements.append("DROP VIEW \(self.qualified(Self.freshnessName))") }
     if fit != .same || before != after {
@@ -153,22 +153,28 @@ package struct ReportingViews {
     Column(name: "snapshot_state", type: "text"),
     Column(name: "snapshot_rows", type: "bigint"),
     Column(name: "snapshot_total", type: "bigint"),
+    Column(name: "unseen", type: "bigint"),
   ]
 
-  /// - Parameters:
-  ///   - tables: names of current tables.
-  ///   - hasReads: the tables that reading records needs are there.
-  private func freshness(_ tables: [String], hasReads: Bool) -> String {
-    let schema = SQLIdentifier.quoted(self.schema)
-    let counts = tables.map { name in
-      let table = "\(schema).\(SQLIdentifier.quoted(name))"
-      // By the index of such rows, which are few.
-      return """
-        SELECT \(SQLIdentifier.literal(name))::text, count(*) FILTER (WHERE _stale), \
-        count(*) FILTER (WHERE _partial AND _deleted_at IS NULL), count(*) FILTER (WHERE _stale \
-        OR _stale_fields IS NOT NULL OR _deleted_at IS NULL) FROM \(table) WHERE \(RepairList.condition)
-        """
+  /// A table whose rows `_freshness` counts.
+  private struct CountedTable: Equatable {
+    var name: String
+    var entity: String
+    var hasReadColumns: Bool
+
+    /// Of rows, by the index of those that are not known to be right: they are going to be read again.
+    /// What was read and is partial lacks fields that the user may not see.
+    var waits: String {
+      let isPartial =
+        self.hasReadColumns ? "_read_at IS NULL AND _deleted_at IS NULL" : "_deleted_at IS NULL"
+      return "(_stale OR _stale_fields IS NOT NULL OR \(isPartial))"
     }
+  }
+
+  /// - Parameter hasReads: the tables that reading records needs are there.
+  private func freshness(_ tables: [CountedTable], hasReads: Bool) -> String {
+    let schema = SQLIdentifier.quoted(self.schema)
+    let counts = tables.map { self.counts($0) }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
     let noted =
       "SELECT count(*) FROM \(schema)._etl_resync AS r WHERE r.entity = t.entity AND r.done_at IS NULL"
@@ -186,11 +192,11 @@ package struct ReportingViews {
         (SELECT count(*) FROM \(schema)._etl_missing_range AS m WHERE m.pipeline = f.pipeline \
         AND m.sink = f.sink AND m.topic = ANY (f.topics) AND m.repaired_at IS NULL) \
         + (\(noted) AND r.kind IN ('overflow', 'wildcard')) AS missing_ranges, \
-        n.waiting + (\(noted) AND (r.kind = 'missing' OR r.kind = 'dead_letter' AND r.epoch IS NULL)) \
-        AS waiting_for_repair, \
+        n.waiting AS waiting_for_repair, \
         CASE WHEN s.state IN ('awaited', 'begun') THEN 'waiting' ELSE nullif(s.state, 'none') END \
         AS snapshot_state, \
-        s.rows AS snapshot_rows, s.total AS snapshot_total
+        s.rows AS snapshot_rows, s.total AS snapshot_total, \
+        (\(noted) AND r.kind = 'unseen') AS unseen
         """,
         """
         LEFT JOIN \(schema)._etl_snapshot AS s ON s.pipeline = f.pipeline AND s.sink = f.sink \
@@ -202,7 +208,7 @@ package struct ReportingViews {
         """
         NULL::timestamptz AS snapshot_at, NULL::bigint AS missing_ranges, \
         n.waiting AS waiting_for_repair, NULL::text AS snapshot_state, \
-        NULL::bigint AS snapshot_rows, NULL::bigint AS snapshot_total
+        NULL::bigint AS snapshot_rows, NULL::bigint AS snapshot_total, NULL::bigint AS unseen
         """, ""
       )
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
@@ -228,20 +234,59 @@ package struct ReportingViews {
       """
   }
 
-  /// Names of the current tables there are, and of others, in the order of `_freshness`.
+  /// Rows of a table by what is not right about them, and the records that are to be read again, each once:
+  /// those of such rows, and those that a copy did not bring or that could not be stored. Not among them
+  /// are records that were asked for and not found within a day: they are asked for once a day.
+  private func counts(_ table: CountedTable) -> String {
+    let schema = SQLIdentifier.quoted(self.schema)
+    let name = "\(schema).\(SQLIdentifier.quoted(table.name))"
+    let entity = SQLIdentifier.literal(table.entity)
+    func isUnseen(_ id: String) -> String {
+      """
+      EXISTS (SELECT FROM \(schema)._etl_resync AS u WHERE u.entity = \(entity) \
+      AND u.kind = 'unseen' AND u.record_id = \(id) AND u.noted_at > now() - interval '24 hours')
+      """
+    }
+    return """
+      SELECT \(SQLIdentifier.literal(table.name))::text, count(*) FILTER (WHERE _stale), \
+      count(*) FILTER (WHERE _partial AND _deleted_at IS NULL), \
+      count(*) FILTER (WHERE \(table.waits) AND NOT \(isUnseen("c.id"))) \
+      + (SELECT count(DISTINCT r.record_id) FROM \(schema)._etl_resync AS r \
+      WHERE r.entity = \(entity) AND r.done_at IS NULL \
+      AND (r.kind = 'missing' OR r.kind = 'dead_letter' AND r.epoch IS NULL) \
+      AND NOT \(isUnseen("r.record_id")) AND NOT EXISTS (SELECT FROM \(name) AS w \
+      WHERE w.id = r.record_id AND (\(RepairList.condition)) AND \(table.waits))) \
+      FROM \(name) AS c WHERE \(RepairList.condition)
+      """
+  }
+
+  /// The current tables there are, and others, in the order of `_freshness`.
   private func currentTables(
-    adding others: [String], hasBookkeeping: Bool, over connection: PostgresConnection
-  ) throws(PostgresError) -> [String] {
-    let known =
-      hasBookkeeping
-      ? """
-      SELECT table_name FROM \(SQLIdentifier.quoted(self.schema))._etl_table \
-      WHERE kind = 'current' \
-      AND to_regclass(quote_ident($1) || '.' || quote_ident(table_name)) IS NOT NULL UNION
-      """ : "SELECT NULL::text WHERE $1::text IS NULL UNION"
-    let names = try connection.query(
-      "\(known) SELECT unnest($2::text[]) ORDER BY 1", [self.schema, SQLArray.literal(others)])
-    return (0..<names.rowCount).compactMap { names[$0, 0] }
+    adding others: [TableDefinition], hasBookkeeping: Bool, over connection: PostgresConnection
+  ) throws(PostgresError) -> [CountedTable] {
+    var tables: [CountedTable] = []
+    if hasBookkeeping {
+      let known = try connection.query(
+        """
+        SELECT t.table_name, t.entity, EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = c.id \
+        AND a.attname = '_read_at' AND a.attnum > 0 AND NOT a.attisdropped) \
+        FROM \(SQLIdentifier.quoted(self.schema))._etl_table AS t, LATERAL (SELECT \
+        to_regclass(quote_ident($1) || '.' || quote_ident(t.table_name)) AS id) AS c \
+        WHERE t.kind = 'current' AND c.id IS NOT NULL
+        """, [self.schema])
+      for row in 0..<known.rowCount {
+        tables.append(
+          CountedTable(
+            name: known[row, 0] ?? "", entity: known[row, 1] ?? "",
+            hasReadColumns: known[row, 2] == "t"))
+      }
+    }
+    for other in others where !tables.contains(where: { $0.name == other.name }) {
+      tables.append(
+        CountedTable(
+          name: other.name, entity: other.entity, hasReadColumns: other.hasReadColumns))
+    }
+    return tables.sorted { $0.name < $1.name }
   }
 
   // MARK: Views

@@ -63,7 +63,7 @@ struct RunCommand: AsyncParsableCommand {
     var report = run.report
     report.exitCode = report.exitCode(failingOn: configuration.run.failOn)
     // One that was turned away is no run of the pipeline: the record is that of the other.
-    if report.reason != "already_running" {
+    if run.hasLock || report.reason != "already_running" {
       do {
         try LastRun.store(
           report, processID: getpid(), in: configuration.statePaths, hiding: configuration.secrets)

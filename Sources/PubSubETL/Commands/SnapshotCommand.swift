@@ -10,7 +10,8 @@ struct SnapshotCommand: AsyncParsableCommand {
       deletions that gave no event (in tables). A run of the pipeline with everything that belongs to \
       it, until all records are there and the stream is caught up. Needs a postgres or a files sink. \
       If it is stopped, the next run goes on with it.
-      Exit codes: those of run; 64 also for an object that the pipeline does not have; 75 also \
+      Exit codes: those of run; 64 also for an object that the pipeline does not have, and for a \
+      condition that the org refuses; 75 also \
       while another run is in progress.
       """)
 
@@ -75,6 +76,7 @@ struct SnapshotCommand: AsyncParsableCommand {
     configuration.source.snapshot.mode = .initial
     configuration.source.snapshot.objects = self.entity.isEmpty ? known : self.entity
     configuration.run.until = .caughtUp
+    configuration.run.mustNotSkip()
     let code = await RunCommand.execute(
       configuration, self.options, purpose: .snapshot(where: self.condition))
     if code != .success { throw code.error }
@@ -103,12 +105,13 @@ struct RepairCommand: AsyncParsableCommand {
 
   func run() async throws {
     var configuration = try self.options.pipeline.loadOrExit()
-    if !configuration.sinks.contains(where: { $0 is PostgresSettings }) {
+    if !configuration.sinks.contains(where: \.repairsRecords) {
       throw RunFailure(.usage, reason: "no_sink", "only postgres sinks have records to repair")
         .reported(hiding: configuration.secrets)
     }
     configuration.repair.mode = .auto
     configuration.run.until = .caughtUp
+    configuration.run.mustNotSkip()
     let code = await RunCommand.execute(configuration, self.options, purpose: .export)
     if code != .success { throw code.error }
   }

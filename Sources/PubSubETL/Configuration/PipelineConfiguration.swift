@@ -188,4 +188,9 @@ struct RunConfiguration: Sendable, Equatable {
   var ifRunning = IfRunning.fail
   /// Kinds that end the run with exit code 65.
   var failOn: Set<Attention> = []
+
+  /// What was asked for by a command of its own is done, or its exit code says that it was not.
+  mutating func mustNotSkip() {
+    if self.ifRunning == .skip { self.ifRunning = .fail }
+  }
 }

@@ -22,6 +22,8 @@ final class PipelineRun {
   private let log: RunLog
   private let assembly: PipelineAssembly
   var report: RunReport
+  /// No other run uses the state directory: this one counts as a run of the pipeline.
+  private(set) var hasLock = false
 
   init(
     _ configuration: PipelineConfiguration, options: RunOptions, purpose: RunPurpose,
@@ -63,7 +65,10 @@ final class PipelineRun {
     self.report.exitCode = failure.exitCode
     self.report.reason = failure.reason
     self.report.message = failure.message
-    if failure.reason == "already_running", self.configuration.run.ifRunning == .skip {
+    // A run on another host, by its lease, is never expected: two of them are a mistake.
+    if failure.reason == "already_running", !self.hasLock,
+      self.configuration.run.ifRunning == .skip
+    {
       self.report.exitCode = .success
     }
   }
@@ -72,6 +77,7 @@ final class PipelineRun {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
     let deadline = self.options.maxDuration.map { ContinuousClock.now + $0 }
     let store = try await self.lockedStore(until: deadline)
+    self.hasLock = true
     let document = try store.load()
     let credentials = OrgCredentials(
       self.configuration.source.org, secrets: self.configuration.secrets,

@@ -66,13 +66,16 @@ struct SnapshotRun {
       }
     }
     guard !objects.isEmpty else { return nil }
+    let client = Self.client(source.org, credentials)
+    if let condition = purpose.condition {
+      for object in objects { try await client.check(condition, on: object.entity) }
+    }
     for sink in sinks {
       guard case .ownPosition(let keeper) = sink.store else { continue }
       for object in objects where object.initial.contains(sink.name) {
         try keeper.durable.awaitReads(of: object.entity)
       }
     }
-    let client = Self.client(source.org, credentials)
     var options = SnapshotReader.Options()
     options.concurrency = source.snapshot.concurrency
     options.maxRetries = follows ? nil : 8
@@ -136,6 +139,25 @@ extension SnapshotRun {
     sinks.contains { sink in
       guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { return false }
       return !keeper.beganWithReads
+    }
+  }
+}
+
+extension RESTClient {
+  /// - Throws: `RunFailure` when the org does not take the SOQL condition: before the wait for its records.
+  fileprivate func check(_ condition: String, on entity: String) async throws {
+    do {
+      _ = try await self.count(entity, where: "(\(condition))")
+    } catch let error as RESTError {
+      switch error.disposition {
+      case .describe, .stop:
+        throw RunFailure(
+          .usage, reason: "refused_condition",
+          "the org refuses --where \"\(condition)\" for \(entity): \(error.message)")
+      case .login, .quota: throw error
+      // Counting may take longer than reading, and what fails now may work in a minute.
+      case .retry, .split, .gone, .unsupportedByBulk: return
+      }
     }
   }
 }

@@ -111,6 +111,9 @@ struct PostgresStatus: SinkStatus {
     if let waiting = table.waitingForRepair, waiting > 0 {
       parts.append("\(ProgressLine.grouped(waiting)) waiting to be read again")
     }
+    if let unseen = table.unseen, unseen > 0 {
+      parts.append("\(ProgressLine.grouped(unseen)) not found when they were asked for")
+    }
     if table.missingRanges > 0 {
       parts.append("\(Phrase.count(Int(table.missingRanges), "missing range")) not repaired")
     }
@@ -171,6 +174,7 @@ struct PostgresStatus: SinkStatus {
             "snapshot_at": PipelineStatus.time(table.snapshotAt),
             "missing_ranges": .integer(table.missingRanges),
             "waiting_for_repair": table.waitingForRepair.map { .integer($0) } ?? nil,
+            "unseen": table.unseen.map { .integer($0) } ?? nil,
             "snapshot": table.reading.map { reading -> JSONValue in
               [
                 "rows": .integer(reading.rows),
