@@ -163,8 +163,10 @@ struct SegmentName: Equatable {
       var end = name.count - self.suffix.count
       guard end > 0, name[end...].elementsEqual(self.suffix) else { return nil }
       let pass = Self.pass(before: &end, in: name)
-      guard let ordinal = Self.number(before: &end, in: name), Self.skip("-", before: &end, in: name),
-        let epoch = Self.sortable("e", before: &end, in: name), Self.skip("e", before: &end, in: name),
+      guard let ordinal = Self.number(before: &end, in: name),
+        Self.skip("-", before: &end, in: name),
+        let epoch = Self.sortable("e", before: &end, in: name),
+        Self.skip("e", before: &end, in: name),
         Self.skip("-", before: &end, in: name),
         let hyphen = name[..<end].lastIndex(of: UInt8(ascii: "-"))
       else { return nil }
@@ -194,8 +196,8 @@ struct SegmentName: Equatable {
     ) -> Int64? {
       let last = end
       guard let number = Self.number(before: &end, in: name) else { return nil }
-      // `e` is also the letter of six digits: it counts as one only behind another `e`. No number that
-      // can be read has so many digits that its letter is `r` or `s`.
+      // `e` is also the letter of six digits: it counts as one only behind another `e`. No number
+      // that can be read has so many digits that its letter is `r` or `s`.
       if let letter = SegmentName.letter(digitCount: last - end), end > 1,
         name[end - 1] == letter, name[end - 2] == UInt8(ascii: marker)
       {

@@ -15,6 +15,25 @@ import Testing
   }
 
   @Test(
+    "Exporter killed while records are read into files, alone and beside tables",
+    .enabled(if: ProofScript.programs != nil), arguments: ["--files", "--files-and-postgres"])
+  func filesSurviveKills(sinks: String) throws {
+    try self.script.run(
+      sinks, "--existing", "1500", "--events", "1500", "--rate", "300", "--kills", "3", "--seed",
+      "9")
+  }
+
+  @Test(
+    "Jobs that are lost, and fields that may not be seen, while records are read into files",
+    .enabled(if: ProofScript.programs != nil))
+  func filesOutliveJobs() throws {
+    try self.script.run(
+      "--files", "--existing", "1500", "--events", "900", "--rate", "300", "--kills", "1",
+      "--hidden-field", "Opportunity.Amount", "--fault",
+      #"{"kind": "bulk_vanished", "times": 1}"#, "--seed", "10")
+  }
+
+  @Test(
     "Gaps, overflows, wildcards and lost differences are repaired",
     .enabled(if: ProofScript.programs != nil), arguments: ["both", "current"])
   func repairs(mode: String) throws {

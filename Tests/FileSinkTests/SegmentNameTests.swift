@@ -88,7 +88,9 @@ struct SegmentNameTests {
   @Test("Names that are almost those of a pass are foreign, or those of another pipeline")
   func almostPasses() {
     let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")
-    for end in ["s1-r1", "-s1-r1-", "s1-r1-0x", "sa1-r1-0", "s1-ra1-0", "s-r1-0", "s1-0", "r1-s1-0"] {
+    for end in [
+      "s1-r1", "-s1-r1-", "s1-r1-0x", "sa1-r1-0", "s1-ra1-0", "s-r1-0", "s1-0", "r1-s1-0",
+    ] {
       #expect(
         matcher.ownership(of: "opps-T-e1-000000000042-\(end).ndjson.zst") == .foreign, "\(end)")
     }

@@ -94,7 +94,7 @@ final class RunLog {
       self.logger.warning("records of \(entity) that are not right were not read again: \(reason)")
     case .unreadable(let entity, let recordID, let reason):
       self.unreadableCount += 1
-      // The report counts all of them, and the database names them.
+      // The report counts all of them, and a database names them.
       self.logger.log(
         level: self.unreadableCount <= Self.shownUnreadable ? .warning : .debug,
         "\(entity) \(recordID ?? "without ID") was read and cannot be decoded: \(reason)")

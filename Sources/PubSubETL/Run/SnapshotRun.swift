@@ -22,7 +22,8 @@ struct SnapshotRun {
   /// - Returns: nil when there is nothing to be read.
   static func make(
     _ assembly: PipelineAssembly, _ credentials: OrgCredentials, sinks: [any RunSink],
-    files: CheckpointedStore, purpose: RunPurpose, follows: Bool, logger: Logger, wake: @escaping @Sendable () -> Void,
+    files: CheckpointedStore, purpose: RunPurpose, follows: Bool, logger: Logger,
+    wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
     let source = assembly.configuration.source

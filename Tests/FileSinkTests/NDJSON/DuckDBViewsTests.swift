@@ -111,6 +111,8 @@ struct DuckDBViewsTests {
       ("opps-2-OpportunityChangeEvent-e10-000000000042", ["10", "42", "opps-2"]),
       ("a.b-e1-2-X__chn.event-ea10-1000000000042", ["10", "1000000000042", "a.b-e1-2"]),
       ("opps-X-ee100000-000000000000", ["100000", "0", "opps"]),
+      ("opps-X-ea10-000000000042-s1-r1-000000000000", ["10", "42", "opps"]),
+      ("a-e1-2-X-e1-000000000042-sa12-ra10-000000001000", ["1", "42", "a-e1-2"]),
     ])
   func places(stem: String, place: [String]) throws {
     let (_, rows) = try self.rows(

@@ -52,7 +52,8 @@ struct NDJSONReadsTests {
       Self.metadata.merging([16: .null, 17: .integer(0), 18: .text("Ulm"), 19: .null]) { $1 })
     #expect(
       Self.line(batch)
-        == Self.head + Self.read + #","_ordinal":41,"Name":null,"Place":{"City":"Ulm","Code":null}}"#
+        == Self.head + Self.read
+        + #","_ordinal":41,"Name":null,"Place":{"City":"Ulm","Code":null}}"#
         + "\n")
     // Before the first event there is no last one.
     #expect(
@@ -86,4 +87,3 @@ struct NDJSONReadsTests {
     #expect(line.contains(#""_epoch":"x""#))
   }
 }
-
