@@ -28,9 +28,10 @@ import Testing
     .enabled(if: ProofScript.programs != nil))
   func filesOutliveJobs() throws {
     try self.script.run(
-      "--files", "--existing", "1500", "--events", "900", "--rate", "300", "--kills", "1",
+      "--files", "--existing", "4000", "--events", "900", "--rate", "100", "--kills", "3",
       "--hidden-field", "Opportunity.Amount", "--fault",
-      #"{"kind": "bulk_vanished", "times": 1}"#, "--seed", "10")
+      #"{"action": "job_vanished", "method": "BulkCreate", "after_events": 1, "times": 3}"#,
+      "--seed", "10")
   }
 
   @Test(

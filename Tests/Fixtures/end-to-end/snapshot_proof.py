@@ -388,7 +388,8 @@ class Copy:
 
     def disturb(self, kind):
         """Whether the disturbance came before the run's end."""
-        moment = self.chance.choice(["start", "load", "load", "any"])
+        moments = ["start", "load", "load", "any"] + ["read"] * 4 * self.arguments.has_files
+        moment = self.chance.choice(moments)
         process = self.spawn()
         self.await_moment(process, moment)
         if process.poll() is not None:
@@ -404,6 +405,8 @@ class Copy:
             self.cluster.start()
             self.check_disturbed(self.wait(process))
         self.count("disturbed_at_" + moment)
+        if self.arguments.has_files and any(0 < rows for rows in FilesWatch(self.work).rows()):
+            self.count("disturbed_in_pass")
         if kind == "kill" and self.arguments.has_tables:
             self.look_for_unmarked()
         return True
@@ -426,7 +429,12 @@ class Copy:
             self.count("unmarked_" + name, comparison.counts[name])
 
     def await_moment(self, process, moment):
-        """Soon after the start, soon after rows are committed, or whenever; or until the run's end."""
+        """Soon after the start, soon after rows are committed, while records are read into files, or whenever; or
+        until the run's end."""
+        if moment == "read":
+            watch = FilesWatch(self.work)
+            while process.poll() is None and not any(0 < rows for rows in watch.rows()):
+                time.sleep(0.002)
         if moment == "load":
             # The checkpoint of files is durable first, the database's transaction next.
             watches_files = self.arguments.files or self.arguments.has_files and self.chance.random() < 0.5
@@ -434,7 +442,7 @@ class Copy:
                 before = watch.progress()
                 while process.poll() is None and watch.progress() == before:
                     time.sleep(0.005)
-        longest = {"start": 0.6, "load": 1, "any": 5}[moment]
+        longest = {"start": 0.6, "load": 1, "read": 0.3, "any": 5}[moment]
         deadline = time.monotonic() + self.chance.uniform(0.02, longest)
         while process.poll() is None and time.monotonic() < deadline:
             self.peak_kib = max(self.peak_kib, postgres_proof.peak_kib(process.pid))
@@ -539,6 +547,16 @@ class FilesWatch(contextlib.AbstractContextManager):
         except FileNotFoundError:
             return None
         return found.st_ino, found.st_mtime_ns
+
+    def rows(self):
+        """Records of each pass that is not complete."""
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                sinks = json.load(file)["sinks"]
+        except FileNotFoundError:
+            return []
+        passes = sinks.get("files", {}).get("passes", [])
+        return [entry["rows"] for entry in passes if entry["state"] != "complete"]
 
 
 class Watch(postgres_proof.Watch):
