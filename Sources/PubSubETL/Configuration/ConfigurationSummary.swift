@@ -18,14 +18,14 @@ enum ConfigurationSummary {
     for topic in configuration.source.topics {
       lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
     }
-    if configuration.sinks.contains(where: \.takesReads) {
+    let mode = configuration.source.snapshot.mode
+    let hasTables = configuration.sinks.contains(where: \.keepsPosition)
+    if hasTables || mode == .initial {
       let objects = configuration.source.snapshotObjects.map(\.entity).joined(separator: ", ")
-      let mode = configuration.source.snapshot.mode
-      let hasTables = configuration.sinks.contains(where: \.keepsPosition)
       lines.append(
         (
           "snapshot",
-          mode == .never || objects.isEmpty || mode == nil && !hasTables
+          mode == .never || objects.isEmpty
             ? "none"
             : objects + (mode == nil ? ", for tables that are new" : ", once")
         ))

@@ -14,14 +14,19 @@ Two rates of the exporter are printed, each with its ratio to that of psql:
   commit only.
 
 The first copy is compared with what the org holds.
+
+With --files, without a database: CPU time of the exporter (user and system) and its peak memory, against the CPU
+time of `zstd -1` for the lines of the snapshot; medians again.
 """
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 
+import compare_files
 import compare_state
 import harness
 import postgres
@@ -35,6 +40,8 @@ SETTINGS = ["track_commit_timestamp = on", "max_wal_size = 4GB"]
 
 
 def measure(arguments, work):
+    if arguments.files:
+        return measure_files(arguments, work)
     results = {}
     # As fast as the simulator can.
     arguments.bulk_rate, arguments.bulk_queue_time, arguments.visibility_delay = 1e9, 0, 0
@@ -68,6 +75,46 @@ def measure_object(arguments, work, simulator, cluster, topic, entity):
     result = {name: postgres_measure.median(found) for name, found in rounds.items()}
     compared_with(result["snapshot"], result["copy"])
     return result
+
+
+def measure_files(arguments, work):
+    results = {}
+    for topic in arguments.topics:
+        [entity] = snapshot_proof.objects_of([topic])
+        document = snapshot_proof.pipeline(arguments, snapshot_proof.NAME, [topic], "earliest")
+        document["sinks"][0].pop("rotate")
+        harness.write_json(work + "/pipeline.json", document)
+        rounds = []
+        with harness.Simulator(
+            arguments.programs, work, "--events", "20", "--seed",
+            str(arguments.seed), "--topics", topic, *snapshot_proof.simulator_options(arguments, work),
+        ) as simulator:
+            for _ in range(ROUNDS):
+                for name in ("state", "out"):
+                    shutil.rmtree("%s/%s" % (work, name), ignore_errors=True)
+                command = [arguments.programs + "/pubsub-etl", "run", work + "/pipeline.json"]
+                cpu, peak = cpu_of(command, env=simulator.environment)
+                paths = [
+                    path for path in harness.data_files(work + "/out") if compare_files.PASS.search(path)]
+                with open(work + "/lines", "wb") as lines:
+                    subprocess.run(["zstd", "-dcq", *sorted(paths)], stdout=lines, check=True)
+                zstd, _ = cpu_of(["zstd", "-1qf", "--single-thread", work + "/lines", "-o", work + "/lines.zst"])
+                rounds.append((cpu, zstd, peak, os.path.getsize(work + "/lines")))
+        cpu, zstd, peak, size = [sorted(column)[ROUNDS // 2] for column in zip(*rounds)]
+        results[entity] = {
+            "records": arguments.existing, "mib": round(size / 2**20, 1), "cpu_s": round(cpu, 2),
+            "zstd_cpu_s": round(zstd, 2), "of_zstd": round(cpu / zstd, 2), "peak_mib": round(peak / 1024, 1)}
+    print(json.dumps(results))
+
+
+def cpu_of(command, **options):
+    """CPU seconds of a program that has to succeed, and its peak memory in KiB."""
+    process = subprocess.Popen(command, **options)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit("%s ended with %d" % (command[0], process.returncode))
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
 def compared_with(snapshot, copy):
