@@ -277,8 +277,8 @@ package final class TableVerification {
   // MARK: Findings
 
   /// What was found, with some IDs of each kind.
-  package func findings(idLimit: Int) throws(PostgresError) -> VerificationFindings {
-    var findings = VerificationFindings()
+  package func findings(idLimit: Int) throws(PostgresError) -> CopyFindings {
+    var findings = CopyFindings()
     let total = self.records.values
     findings.tooYoung = total.reduce(0) { $0 + $1.young }
     findings.marked = total.reduce(0) { $0 + $1.marked }
@@ -306,7 +306,7 @@ package final class TableVerification {
       let path = self.path(place)
       if findings.fields.last?.field != path {
         findings.fields.append(
-          VerificationFindings.Field(
+          CopyFindings.Field(
             field: path, count: fields[row, 1].flatMap { Int($0) } ?? 0, records: []))
       }
       findings.fields[findings.fields.count - 1].records.append(fields[row, 2] ?? "")
@@ -314,67 +314,12 @@ package final class TableVerification {
     findings.notComparable =
       self.table.leftOut
       + self.absent.sorted().map {
-        VerifiedTable.LeftOut(field: self.path($0), reason: "not read of every record")
+        CopyFindings.LeftOut(field: self.path($0), reason: "not read of every record")
       }
     return findings
   }
 
   private func path(_ place: Int) -> String {
     self.table.tables.dataColumns[self.table.columns[place]].path
-  }
-}
-
-/// What a comparison has found in one table. Names and IDs, never values.
-package struct VerificationFindings: Sendable, Equatable {
-  package struct Field: Sendable, Equatable {
-    /// Dotted: `BillingAddress.City`.
-    package var field: String
-    package var count: Int
-    /// IDs of some of the records.
-    package var records: [String]
-  }
-
-  package var equal = 0
-  /// With changes too recent to be judged.
-  package var tooYoung = 0
-  /// Known not to be right: stale, partial, or waiting to be read again.
-  package var marked = 0
-  /// In the org, but not in the table, or deleted there.
-  package var missing = 0
-  package var differing = 0
-  /// Deleted in the org, but not in the table.
-  package var extra = 0
-  /// In the table, and not to be found in the org: purged, or not shared with the user.
-  package var notFound = 0
-  /// Cannot be compared, since a value cannot be read or encoded.
-  package var unreadable = 0
-  /// Records chosen by chance whose values were compared.
-  package var sampled = 0
-  package var fields: [Field] = []
-  /// IDs of some of the records, by kind: `missing`, `differing`, `extra`, `not_found`.
-  package var records: [String: [String]] = [:]
-  package var notComparable: [VerifiedTable.LeftOut] = []
-
-  package init() {}
-
-  package var isEqual: Bool {
-    self.missing + self.differing + self.extra + self.notFound == 0
-  }
-
-  /// Records that were judged.
-  package var compared: Int { self.equal + self.missing + self.differing }
-
-  mutating func add(_ count: Int, kind: String) {
-    switch kind {
-    case "equal": self.equal += count
-    case "young": self.tooYoung += count
-    case "marked": self.marked += count
-    case "missing": self.missing += count
-    case "differing": self.differing += count
-    case "extra": self.extra += count
-    case "not_found": self.notFound += count
-    case "unreadable": self.unreadable += count
-    default: break
-    }
   }
 }

@@ -3,19 +3,13 @@ package import PostgresClient
 
 /// What of an entity's current table can be compared with records that are read.
 package struct VerifiedTable {
-  /// A column of the table that is not compared.
-  package struct LeftOut: Sendable, Equatable {
-    /// Dotted: `BillingAddress.City`.
-    package var field: String
-    package var reason: String
-  }
-
   package let current: TableDefinition
   /// Where the layout's fields go.
   let tables: LayoutTables
   /// Indexes into `tables.dataColumns`, of columns that a field of the layout fills.
   let columns: [Int]
-  package let leftOut: [LeftOut]
+  /// Columns of the table, and fields, that are not compared.
+  package let leftOut: [CopyFindings.LeftOut]
 }
 
 extension TableCatalog {
@@ -40,7 +34,7 @@ extension TableCatalog {
     configuration.contract = .discard
     let tables = try TableEvolution(state, mapping, configuration).tables
     guard let current = tables.current else { return nil }
-    var leftOut: [VerifiedTable.LeftOut] = []
+    var leftOut: [CopyFindings.LeftOut] = []
     var columns: [Int] = []
     for (field, index) in zip(mapping.fields, tables.columnIndices) {
       let column = index.map { tables.dataColumns[$0] }
@@ -48,7 +42,7 @@ extension TableCatalog {
         current.isExpected(actual.typeOID, of: column)
       else {
         leftOut.append(
-          VerifiedTable.LeftOut(field: field.path, reason: "the table has no column for it yet"))
+          CopyFindings.LeftOut(field: field.path, reason: "the table has no column for it yet"))
         continue
       }
       columns.append(index)
@@ -56,7 +50,7 @@ extension TableCatalog {
     let used = Set(columns.map { tables.dataColumns[$0].name })
     for column in found.registered where !used.contains(column.name) {
       leftOut.append(
-        VerifiedTable.LeftOut(
+        CopyFindings.LeftOut(
           field: column.path,
           reason: "column \(SQLIdentifier.quoted(column.name)) is of no field of today's schema"))
     }

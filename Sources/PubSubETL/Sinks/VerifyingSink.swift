@@ -1,5 +1,4 @@
 import Pipeline
-import PostgresSink
 
 /// A sink whose copy can be compared with the org: a conforming type answers for how.
 protocol VerifyingSink: ConfiguredSink {
@@ -52,7 +51,7 @@ protocol CopyVerification: AnyObject {
   func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String]
   /// Takes candidates that were read again.
   func takeAgain(_ batch: RecordBatch, asked: [String], missing: [String], round: Int) throws
-  func findings(idLimit: Int) throws -> VerificationFindings
+  func findings(idLimit: Int) throws -> CopyFindings
   /// Has what differs read again by the next run.
   func noteForRepair() throws
 }

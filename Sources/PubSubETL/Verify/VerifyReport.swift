@@ -1,6 +1,6 @@
 import Bytes
 import JSON
-import PostgresSink
+import Pipeline
 import RESTSource
 
 /// What `verify` has found: names of fields and IDs of records, never values.
@@ -12,7 +12,7 @@ struct VerifyReport {
     var horizon: Int64 = 0
     /// The org has told through when its changes are settled.
     var hasSettledTime = true
-    var findings = VerificationFindings()
+    var findings = CopyFindings()
     var blind = BlindFields()
     /// Fields of the schema that are not read; those that are hidden are among `blind`, too.
     var unread: [SnapshotPlan.Unread] = []

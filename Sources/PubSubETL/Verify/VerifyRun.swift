@@ -1,5 +1,4 @@
 import Pipeline
-import PostgresSink
 import PubSubAPI
 import RESTSource
 import SalesforceAuth

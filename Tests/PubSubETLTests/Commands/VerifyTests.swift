@@ -1,8 +1,8 @@
 import ArgumentParser
 import JSON
+import Pipeline
 import Testing
 
-@testable import PostgresSink
 @testable import PubSubETL
 @testable import RESTSource
 
@@ -69,7 +69,7 @@ import Testing
       $0.findings.differing = 1
       $0.findings.records = ["missing": ["a", "b", "c", "d", "e", "f"], "differing": ["g"]]
       $0.findings.fields = [
-        VerificationFindings.Field(field: "BillingAddress.City", count: 1, records: ["g"])
+        CopyFindings.Field(field: "BillingAddress.City", count: 1, records: ["g"])
       ]
     }
     #expect(!report.isEqual)

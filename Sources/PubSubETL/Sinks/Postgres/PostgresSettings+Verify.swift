@@ -77,7 +77,7 @@ private final class PostgresVerification: CopyVerification {
   ) throws {
     try self.table.takeAgain(self.staged(batch), asked: asked, missing: missing, round: round)
   }
-  func findings(idLimit: Int) throws -> VerificationFindings {
+  func findings(idLimit: Int) throws -> CopyFindings {
     try self.table.findings(idLimit: idLimit)
   }
   func noteForRepair() throws { try self.table.noteForRepair() }

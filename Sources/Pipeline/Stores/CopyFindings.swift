@@ -1,0 +1,73 @@
+/// What a comparison of a copy of one object with its org has found. Names and IDs, never values.
+public struct CopyFindings: Sendable, Equatable {
+  public struct Field: Sendable, Equatable {
+    /// Dotted: `BillingAddress.City`.
+    public var field: String
+    public var count: Int
+    /// IDs of some of the records.
+    public var records: [String]
+
+    public init(field: String, count: Int, records: [String] = []) {
+      self.field = field
+      self.count = count
+      self.records = records
+    }
+  }
+
+  /// A field that was not compared.
+  public struct LeftOut: Sendable, Equatable {
+    /// Dotted: `BillingAddress.City`.
+    public var field: String
+    public var reason: String
+
+    public init(field: String, reason: String) {
+      self.field = field
+      self.reason = reason
+    }
+  }
+
+  public var equal = 0
+  /// With changes too recent to be judged.
+  public var tooYoung = 0
+  /// Known not to be right: stale, partial, or waiting to be read again.
+  public var marked = 0
+  /// In the org, but not in the copy, or deleted there.
+  public var missing = 0
+  public var differing = 0
+  /// Deleted in the org, but not in the copy.
+  public var extra = 0
+  /// In the copy, and not to be found in the org: purged, or not shared with the user.
+  public var notFound = 0
+  /// Cannot be compared, since a value cannot be read or encoded.
+  public var unreadable = 0
+  /// Records chosen by chance whose values were compared.
+  public var sampled = 0
+  public var fields: [Field] = []
+  /// IDs of some of the records, by kind: `missing`, `differing`, `extra`, `not_found`.
+  public var records: [String: [String]] = [:]
+  public var notComparable: [LeftOut] = []
+
+  public init() {}
+
+  public var isEqual: Bool {
+    self.missing + self.differing + self.extra + self.notFound == 0
+  }
+
+  /// Records that were judged.
+  public var compared: Int { self.equal + self.missing + self.differing }
+
+  /// Counts records that ended as one kind: `equal`, `young`, `marked`, `unreadable`, or a kind of drift.
+  public mutating func add(_ count: Int, kind: String) {
+    switch kind {
+    case "equal": self.equal += count
+    case "young": self.tooYoung += count
+    case "marked": self.marked += count
+    case "missing": self.missing += count
+    case "differing": self.differing += count
+    case "extra": self.extra += count
+    case "not_found": self.notFound += count
+    case "unreadable": self.unreadable += count
+    default: break
+    }
+  }
+}
