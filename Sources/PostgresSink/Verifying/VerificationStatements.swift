@@ -88,7 +88,7 @@ struct VerificationStatements {
   var judgeMissing: String {
     """
     UPDATE \(Self.candidates) AS k SET fields = NULL, kind = CASE WHEN \(self.isRowYoung) THEN 'young' \
-    WHEN NOT \(Self.isLive) THEN 'gone' WHEN t._stale OR t._partial OR \(self.isWaiting("m.id")) \
+    WHEN NOT \(Self.isLive) THEN 'gone' WHEN t._stale OR \(self.isPartial) OR \(self.isWaiting("m.id")) \
     THEN 'marked' ELSE 'not_found' END FROM unnest($1::text[]) AS m (id) \
     LEFT JOIN \(self.current) AS t ON t.id = m.id WHERE k.id = m.id
     """
@@ -98,7 +98,7 @@ struct VerificationStatements {
   var findExtra: String {
     """
     WITH o AS MATERIALIZED (SELECT t.id, CASE WHEN \(self.isRowYoung) THEN 'young' \
-    WHEN t._stale OR t._partial THEN 'marked' ELSE 'extra' END AS kind FROM \(self.current) AS t \
+    WHEN t._stale OR \(self.isPartial) THEN 'marked' ELSE 'extra' END AS kind FROM \(self.current) AS t \
     WHERE t._deleted_at IS NULL AND NOT EXISTS (SELECT FROM \(Self.seen) AS s WHERE s.id = t.id)), \
     k AS (INSERT INTO \(Self.candidates) (id, origin, kind) SELECT id, 'table', kind FROM o \
     WHERE kind = 'extra' ON CONFLICT DO NOTHING) SELECT kind, count(*) FROM o GROUP BY kind
@@ -116,7 +116,7 @@ struct VerificationStatements {
       WHEN NOT \(Self.isLive) THEN CASE WHEN \(waiting) THEN 'marked' ELSE 'missing' END \
       WHEN t._stale THEN 'marked' \
       WHEN cardinality(f.fields) > 0 THEN CASE WHEN \(waiting) THEN 'marked' ELSE 'differing' END \
-      WHEN t._partial OR t._stale_fields IS NOT NULL THEN 'marked' ELSE 'equal' END AS kind \
+      WHEN \(self.isPartial) OR t._stale_fields IS NOT NULL THEN 'marked' ELSE 'equal' END AS kind \
       FROM \(Self.read) AS r LEFT JOIN \(self.current) AS t ON t.id = r._id CROSS JOIN LATERAL \
       (SELECT array_remove(ARRAY[\(differences.joined(separator: ", "))]::integer[], NULL) AS fields) AS f
       """
@@ -130,6 +130,12 @@ struct VerificationStatements {
       self.table.current.hasReadColumns
       ? "greatest(t._commit_timestamp, t._system_modstamp)" : "t._commit_timestamp"
     return "coalesce(\(newest) >= \(self.horizon), false)"
+  }
+
+  /// Only part of the record is known. A row that was read and is partial lacks what the user may not see,
+  /// and that is not compared.
+  private var isPartial: String {
+    self.table.current.hasReadColumns ? "(t._partial AND t._read_at IS NULL)" : "t._partial"
   }
 
   /// It is known that the record has to be read again.
@@ -146,7 +152,7 @@ struct VerificationStatements {
     if let form = Self.normalForm(column.type) {
       conditions.append("\(form(left)) IS DISTINCT FROM \(form(right))")
     }
-    conditions.append("NOT (t._partial AND \(right) IS NULL)")
+    conditions.append("NOT (\(self.isPartial) AND \(right) IS NULL)")
     conditions.append(
       "NOT coalesce(\(SQLIdentifier.literal(column.name)) = ANY (t._stale_fields), false)")
     return conditions.joined(separator: " AND ")
