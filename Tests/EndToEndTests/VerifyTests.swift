@@ -10,7 +10,7 @@ import Testing
     arguments: [["both", "mark"], ["current", "remove"]])
   func findsPlantedDifferences(settings: [String]) throws {
     try self.script.run(
-      "--mode", settings[0], "--delete", settings[1], "--existing", "700", "--events", "900",
+      "--mode", settings[0], "--delete", settings[1], "--existing", "500", "--events", "900",
       "--live-runs", "2", "--seed", "3")
   }
 }

@@ -2,7 +2,7 @@
 
     verify_proof.py --programs DIR --work DIR [--seed S] [--existing N] [--events N] [--differences N]
         [--live-runs N] [--live-rate EVENTS_PER_S] [--mode both|current] [--delete mark|remove]
-        [--visibility-wait TIME] [--measure]
+        [--visibility-wait SECONDS] [--compounds] [--measure]
 
 A simulator whose objects have records from before, and a PostgreSQL server. When the copy is complete, `verify`
 has to call it equal. Then differences are planted by SQL, each in another row: a value in one column, over all
@@ -14,6 +14,7 @@ to name exactly the planted records and fields. `verify` alone has to find those
 Then records change without pause while the exporter follows, and `verify --full` has to call the copy equal as
 often as --live-runs says.
 
+- --compounds: names, addresses and locations are not flattened.
 - --measure: instead of differences and changes, time, API calls and memory of `verify` and `verify --full`.
 
 Prints a JSON line for each part; exits 1 on the first thing that is not as it has to be.
@@ -35,7 +36,7 @@ import postgres
 import postgres_proof
 import snapshot_proof
 
-TOPICS = snapshot_proof.TOPICS
+TOPICS = snapshot_proof.TOPICS + ["/data/Station__ChangeEvent"]
 OBJECTS = snapshot_proof.objects_of(TOPICS)
 SCHEMA = snapshot_proof.SCHEMA
 # How old a change has to be, in visibility waits, and a second more for what is cut off.
@@ -85,6 +86,7 @@ def parse():
     parser.add_argument("--mode", default="both", choices=["both", "current"])
     parser.add_argument("--delete", default="mark", choices=["mark", "remove"])
     parser.add_argument("--visibility-wait", type=int, default=1, help="seconds")
+    parser.add_argument("--compounds", action="store_true")
     parser.add_argument("--measure", action="store_true")
     return parser.parse_args()
 
@@ -110,6 +112,8 @@ class Proof:
         document["sinks"] = [
             {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": arguments.mode,
              "delete": arguments.delete}]
+        if arguments.compounds:
+            document["stages"] = []
         self.pipeline_file = work + "/pipeline.json"
         harness.write_json(self.pipeline_file, document)
         self.peak_kib = 0
