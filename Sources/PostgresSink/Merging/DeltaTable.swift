@@ -12,6 +12,10 @@ struct DeltaTable {
   static let planSettings =
     "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
 
+  /// Undoes `planSettings` for a statement that goes through whole tables.
+  static let usualPlans =
+    "SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT"
+
   /// Of `_flags`.
   struct Flags: OptionSet {
     var rawValue: Int32

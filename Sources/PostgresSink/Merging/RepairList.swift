@@ -27,7 +27,7 @@ struct RepairList {
   ) throws(PostgresError) -> [String] {
     let isUnseen = """
       EXISTS (SELECT FROM \(self.resync) AS u WHERE u.entity = $1 AND u.kind = 'unseen' \
-      AND u.record_id = m.id AND u.noted_at > now() - interval '24 hours')
+      AND u.event_id = 'unseen' AND u.record_id = m.id AND u.noted_at > now() - interval '24 hours')
       """
     let isRecent = """
       EXISTS (SELECT FROM \(self.current.qualifiedName) AS c WHERE c.id = r.record_id \

@@ -52,6 +52,16 @@ struct SeenRecords {
   /// - Parameter begunAt: SQL, when the pass began.
   func end(begunAt: String, over connection: PostgresConnection) throws(PostgresError) {
     guard try self.exists(over: connection) else { return }
+    try self.noteMissing(begunAt: begunAt, over: connection)
+    try self.drop(over: connection)
+  }
+
+  /// Goes through both tables once: the settings of statements for a few records, earlier in the
+  /// transaction, would go through one of them for each record of the other.
+  func noteMissing(
+    begunAt: String, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.execute("\(DeltaTable.usualPlans); ANALYZE \(self.name)")
     try connection.execute(
       """
       INSERT INTO \(ResyncTable.qualifiedName(schema: self.current.schema)) \
@@ -62,7 +72,6 @@ struct SeenRecords {
       AND NOT EXISTS (SELECT FROM \(self.name) AS s WHERE s.id = c.id) \
       ON CONFLICT (entity, kind, event_id, record_id) DO UPDATE SET noted_at = now(), done_at = NULL
       """)
-    try self.drop(over: connection)
   }
 
   private func drop(over connection: PostgresConnection) throws(PostgresError) {

@@ -244,7 +244,7 @@ package struct ReportingViews {
     func isUnseen(_ id: String) -> String {
       """
       EXISTS (SELECT FROM \(schema)._etl_resync AS u WHERE u.entity = \(entity) \
-      AND u.kind = 'unseen' AND u.record_id = \(id) AND u.noted_at > now() - interval '24 hours')
+      AND u.kind = 'unseen' AND u.event_id = 'unseen' AND u.record_id = \(id) AND u.noted_at > now() - interval '24 hours')
       """
     }
     return """

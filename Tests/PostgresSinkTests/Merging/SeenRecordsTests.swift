@@ -100,4 +100,34 @@ import Testing
       after: "", limit: 10, visibilityWait: 60_000, over: tables.connection)
     #expect(asked == (isAsked ? ["a"] : []))
   }
+
+  @Test("Each table is gone through once, also after statements whose plans are for a few records")
+  func plan() async throws {
+    let tables = try await SampleTables(takesReads: true)
+    let connection = tables.connection
+    try connection.execute(
+      Bookkeeping(schema: SampleTables.schema).readStatements(existing: []).joined(separator: ";\n")
+    )
+    let seen = SeenRecords(tables.current)
+    try connection.begin()
+    try seen.begin(over: connection)
+    try connection.execute(
+      """
+      INSERT INTO \(tables.current.qualifiedName) (id, _updated_at, _commit_timestamp, \
+      _epoch, _ordinal, _event_id, _change_type) SELECT 'r' || i, \(Self.begun), \(Self.begun), 1, i, \
+      'e', 'UPDATE' FROM generate_series(1, 2000) AS i; \
+      INSERT INTO "sales force"._etl_seen_thing SELECT 'r' || i FROM generate_series(1, 1990) AS i
+      """)
+    try connection.execute("COMMIT")
+    try connection.begin()
+    try connection.execute(DeltaTable.planSettings)
+    try seen.noteMissing(begunAt: Self.begun, over: connection)
+    let scans = try connection.query(
+      "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = '_etl_seen_thing'")
+    #expect(scans[0, 0] == "1")
+    try connection.execute("COMMIT")
+    #expect(
+      try tables.rows("SELECT count(*) FROM \"sales force\"._etl_resync WHERE kind = 'missing'")
+        == ["10"])
+  }
 }
