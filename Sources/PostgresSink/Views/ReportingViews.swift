@@ -174,7 +174,7 @@ package struct ReportingViews {
   /// - Parameter hasReads: the tables that reading records needs are there.
   private func freshness(_ tables: [CountedTable], hasReads: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
-    let counts = tables.map { self.counts($0) }
+    let counts = tables.map { self.counts($0, hasReads: hasReads) }
     let none = "SELECT NULL::text, 0::bigint, 0::bigint, 0::bigint WHERE false"
     let noted =
       "SELECT count(*) FROM \(schema)._etl_resync AS r WHERE r.entity = t.entity AND r.done_at IS NULL"
@@ -237,25 +237,30 @@ package struct ReportingViews {
   /// Rows of a table by what is not right about them, and the records that are to be read again, each once:
   /// those of such rows, and those that a copy did not bring or that could not be stored. Not among them
   /// are records that were asked for and not found within a day: they are asked for once a day.
-  private func counts(_ table: CountedTable) -> String {
+  private func counts(_ table: CountedTable, hasReads: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
     let name = "\(schema).\(SQLIdentifier.quoted(table.name))"
     let entity = SQLIdentifier.literal(table.entity)
     func isUnseen(_ id: String) -> String {
       """
       EXISTS (SELECT FROM \(schema)._etl_resync AS u WHERE u.entity = \(entity) \
-      AND u.kind = 'unseen' AND u.event_id = 'unseen' AND u.record_id = \(id) AND u.noted_at > now() - interval '24 hours')
+      AND u.kind = 'unseen' AND u.event_id = 'unseen' AND u.record_id = \(id) \
+      AND u.noted_at > now() - interval '24 hours')
       """
     }
-    return """
-      SELECT \(SQLIdentifier.literal(table.name))::text, count(*) FILTER (WHERE _stale), \
-      count(*) FILTER (WHERE _partial AND _deleted_at IS NULL), \
+    let waiting =
+      hasReads
+      ? """
       count(*) FILTER (WHERE \(table.waits) AND NOT \(isUnseen("c.id"))) \
       + (SELECT count(DISTINCT r.record_id) FROM \(schema)._etl_resync AS r \
       WHERE r.entity = \(entity) AND r.done_at IS NULL \
       AND (r.kind = 'missing' OR r.kind = 'dead_letter' AND r.epoch IS NULL) \
       AND NOT \(isUnseen("r.record_id")) AND NOT EXISTS (SELECT FROM \(name) AS w \
-      WHERE w.id = r.record_id AND (\(RepairList.condition)) AND \(table.waits))) \
+      WHERE w.id = r.record_id AND (\(RepairList.condition)) AND \(table.waits)))
+      """ : "count(*) FILTER (WHERE \(table.waits))"
+    return """
+      SELECT \(SQLIdentifier.literal(table.name))::text, count(*) FILTER (WHERE _stale), \
+      count(*) FILTER (WHERE _partial AND _deleted_at IS NULL), \(waiting) \
       FROM \(name) AS c WHERE \(RepairList.condition)
       """
   }
