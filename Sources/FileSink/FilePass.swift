@@ -97,12 +97,7 @@ extension FilePass {
       let row = count("row"), let rowCount = count("rows"), let request = count("request"),
       let epoch = count("epoch"), let ordinal = count("next_ordinal"),
       let begunAt = json["begun_at_ms"]?.calendarTime
-    else {
-      throw FileSinkError(
-        .inconsistent,
-        "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or "
-          + "run 'checkpoint restore' to restore the positions from the manifest")
-    }
+    else { throw Self.damaged }
     self.entity = entity
     self.number = number
     self.state = state
@@ -117,7 +112,15 @@ extension FilePass {
     self.begunAt = begunAt
     self.requestedAt = json["requested_at_ms"]?.calendarTime
     self.finishedAt = json["finished_at_ms"]?.calendarTime
+    guard self.pass(InstantClock(reading: 0, readAt: .now)).isPlausible,
+      self.request <= 1_000_000_000, self.job == nil || self.request > 0
+    else { throw Self.damaged }
   }
+
+  private static let damaged = FileSinkError(
+    .inconsistent,
+    "the checkpoint's entry for a snapshot is damaged; put back a copy of the checkpoint, or run "
+      + "'checkpoint restore' to restore the positions from the manifest")
 
   /// The passes over all objects, by object.
   ///

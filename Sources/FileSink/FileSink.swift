@@ -88,11 +88,18 @@ public final class FileSink: CheckpointedSink {
   ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for finished files that are gone, unless
   ///   `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
   public func survey(from state: JSONValue?) throws -> FileSurvey {
-    let survey = try self.store.survey(
+    var survey = try self.store.survey(
       from: state, whenMissing: state == nil ? nil : self.configuration.whenMissing,
       acceptsMissing: self.configuration.acceptsMissing)
     self.history = survey.history
     self.passes = try FilePass.passes(in: state, directory: self.configuration.directory)
+    if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
+      // Some of the records may be in what was lost.
+      self.passes = [:]
+      survey.acceptedFaults.append(
+        "records that were read into files count as not read; 'pubsub-etl snapshot' reads them again"
+      )
+    }
     guard state == nil, !self.history.isEmpty, !self.configuration.acceptsReset else {
       return survey
     }

@@ -5,6 +5,8 @@ public import SalesforceREST
 public enum CoveredTime {
   /// Longer than the shortest period that the call takes.
   private static let period: Int64 = 3 * 60 * 1000
+  /// No transaction takes so long.
+  private static let maxAge: Int64 = 24 * 3600 * 1000
 
   /// Milliseconds since 1970: every transaction that began before has ended, so that no older change will
   /// still appear.
@@ -19,6 +21,9 @@ public enum CoveredTime {
     let time = Array(text.utf8).withUnsafeBytes { TextValue.timestamp($0) }
     guard let time else {
       throw RESTError(.retry, "\(object): latestDateCovered is not a usable time")
+    }
+    guard time > now - Self.maxAge else {
+      throw RESTError(.stop, "\(object): latestDateCovered is more than a day ago")
     }
     return min(time, now)
   }

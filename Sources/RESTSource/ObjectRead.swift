@@ -148,7 +148,10 @@ struct ObjectRead: Sendable {
     let job = try await self.ended(id)
     if pass.total == nil { pass.total = pass.rowCount + job.recordCount }
     // Of a job without rows, there is no page that is sure to be one.
-    guard pass.rowCount < pass.total ?? 0 || pass.locator != nil else { return }
+    guard pass.rowCount < pass.total ?? 0 || pass.locator != nil else {
+      try self.check(pass, isAtEnd: true)
+      return try await self.checkEmpty(job)
+    }
     repeat {
       try Task.checkCancellation()
       try await self.readPage(plan, id, &pass)
@@ -166,6 +169,18 @@ struct ObjectRead: Sendable {
       .gone,
       "\(self.entity): \(pass.rowCount) records have come, and there are \(total) in all; the "
         + "records are asked for anew")
+  }
+
+  /// A job that says that it has no records is believed where counting finds none, or fails.
+  private func checkEmpty(_ job: BulkJob) async throws {
+    guard job.recordCount == 0,
+      let count = try? await self.client.count(
+        self.entity, where: self.condition.map { "(\($0))" }), count > 0
+    else { return }
+    throw RESTError(
+      .gone,
+      "\(self.entity): job \(job.id) has no records, and the org counts \(count); the records are "
+        + "asked for anew")
   }
 
   /// - Parameter next: what names the page after one of `count` rows that `current` named.

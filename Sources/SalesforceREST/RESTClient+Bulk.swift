@@ -98,7 +98,12 @@ extension RESTClient {
     default:
       throw RESTError(.stop, "\(call.name): the job's state '\(name.shown(upTo: 40))' is not known")
     }
-    let count = json["numberRecordsProcessed"]?.integer ?? 0
+    let stated = json["numberRecordsProcessed"]?.integer
+    guard state != .complete || stated != nil else {
+      throw RESTError(
+        .retry, "\(call.name): the job is complete, and does not say how many records it has")
+    }
+    let count = stated ?? 0
     guard Self.countRange.contains(count) else {
       throw RESTError(.retry, "\(call.name): the response is not a job: it has \(count) records")
     }

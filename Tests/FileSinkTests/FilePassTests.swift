@@ -22,7 +22,7 @@ import Testing
       pass.locator =
         [nil, "MTAwMA", "/services/query/01g-2000?a=\"b\""].randomElement(using: &random) ?? nil
       pass.row = Int.random(in: 0...50_000, using: &random)
-      pass.rowCount = Int.random(in: 0...1 << 33, using: &random)
+      pass.rowCount = Int.random(in: pass.row...1 << 33, using: &random)
       pass.total = Bool.random(using: &random) ? pass.rowCount : nil
       pass.requestedAt =
         Bool.random(using: &random)
@@ -73,5 +73,24 @@ import Testing
         }
       }
     }
+  }
+
+  @Test(
+    "Numbers that no run has stored are refused, not counted on",
+    arguments: [
+      ["number": 1 << 62], ["rows": 1 << 62], ["request": 1 << 62], ["row": 60, "rows": 50],
+      ["rows": 50, "total": 40], ["total": 1 << 62], ["request": 0],
+    ] as [[String: Int64]])
+  func implausible(changes: [String: Int64]) throws {
+    let sound: JSONValue = [
+      "entity": "T", "number": 1, "state": "reading", "job": "750000000000001AAA", "locator": nil,
+      "row": 30, "rows": 40, "total": 50, "request": 1, "epoch": 1, "next_ordinal": 7,
+      "begun_at_ms": 1_771_300_995_000, "requested_at_ms": nil, "finished_at_ms": nil,
+    ]
+    #expect(try FilePass(json: sound).rowCount == 40)
+    let members = (sound.members ?? []).map { member in
+      changes[member.name].map { JSONMember(member.name, .integer($0)) } ?? member
+    }
+    #expect(throws: FileSinkError.self) { try FilePass(json: JSONValue(.object(members))) }
   }
 }

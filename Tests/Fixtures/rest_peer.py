@@ -28,6 +28,9 @@ JOBS = {
     "huge_count": (2**63 - 1, [([GOOD], "null")]),
     "odd_rows": (4, [([GOOD, FOREIGN, CROOKED, SECOND], "null")]),
     "future": (1, [([GOOD], "null")]),
+    "no_count": (None, []),
+    "text_count": ("3", []),
+    "no_rows": (0, []),
 }
 # By pages: records of each, and whether there is another.
 PAGES = {
@@ -77,7 +80,12 @@ class Peer(http.server.BaseHTTPRequestHandler):
             return self.results(name)
         if "/query" in self.path and name in PAGES:
             return self.page(*PAGES[name])
-        self.answer(json.dumps({"id": JOB, "state": "JobComplete", "numberRecordsProcessed": JOBS[name][0]}))
+        if "COUNT" in self.path:
+            return self.answer(json.dumps({"totalSize": 5, "done": True, "records": []}))
+        job = {"id": JOB, "state": "JobComplete", "numberRecordsProcessed": JOBS[name][0]}
+        if JOBS[name][0] is None:
+            del job["numberRecordsProcessed"]
+        self.answer(json.dumps(job))
 
     def results(self, name):
         _, pages = JOBS[name]

@@ -73,6 +73,7 @@ import Testing
     arguments: [
       "short_job", "short_job_without_locator", "long_job", "same_locator", "empty_pages",
       "huge_count", "same_page", "empty_query", "huge_total", "more_than_all",
+      "no_count", "text_count", "no_rows",
     ])
   func incomplete(name: String) async throws {
     let told = try await self.read(name)

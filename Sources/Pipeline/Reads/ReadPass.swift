@@ -55,6 +55,15 @@ public struct ReadPass: Sendable, Equatable {
       == (other.number, other.state, other.job, other.locator, other.row, other.rowCount)
   }
 
+  /// Numbers that a run can have stored: others come of a damaged checkpoint or table.
+  public var isPlausible: Bool {
+    let counts = 0...1_000_000_000_000
+    guard (1...1_000_000_000).contains(self.number), counts.contains(self.row),
+      counts.contains(self.rowCount), self.row <= self.rowCount
+    else { return false }
+    return self.total.map { counts.contains($0) && self.rowCount <= $0 } ?? true
+  }
+
   /// Whether rows up to here include those of another place of the pass.
   public func isAtLeast(_ other: ReadPass) -> Bool {
     if self.number != other.number { return self.number > other.number }

@@ -49,8 +49,16 @@ public struct CopyFindings: Sendable, Equatable {
 
   public init() {}
 
-  public var isEqual: Bool {
-    self.missing + self.differing + self.extra + self.notFound == 0
+  public enum Verdict: String, Sendable {
+    case equal, drift
+    /// There are records, and not one of them could be judged.
+    case notCompared = "not_compared"
+  }
+
+  public var verdict: Verdict {
+    if self.missing + self.differing + self.extra + self.notFound > 0 { return .drift }
+    let unjudged = self.tooYoung + self.marked + self.unreadable
+    return self.compared == 0 && unjudged > 0 ? .notCompared : .equal
   }
 
   /// Records that were judged.

@@ -46,7 +46,6 @@ struct PassTable {
       if let count = number(1), count > 0,
         let state = result[row, 2].flatMap({ ReadPass.State(rawValue: $0) })
       {
-        entry.number = Int(count)
         var pass = ReadPass(entity: entity, number: Int(count), state: state)
         pass.job = result[row, 3]
         pass.locator = result[row, 4]
@@ -55,7 +54,11 @@ struct PassTable {
         pass.total = number(7).map { Int($0) }
         pass.requestedAt = number(8).map { clock.instant(of: $0) }
         pass.begunAt = number(11).map { clock.instant(of: $0) }
-        entry.pass = pass
+        // Otherwise the records are read as if they never were.
+        if pass.isPlausible {
+          entry.number = pass.number
+          entry.pass = pass
+        }
       }
       entries[entity] = entry
     }

@@ -9,7 +9,8 @@ struct SnapshotCommand: AsyncParsableCommand {
       For tables and files that have changes only, after a restore of the database, or to find \
       deletions that gave no event (in tables). A run of the pipeline with everything that belongs to \
       it, until all records are there and the stream is caught up. Needs a postgres or a files sink. \
-      If it is stopped, the next run goes on with it.
+      If it is stopped, the next run goes on with it; if --max-duration ends it, the exit code is 0 as \
+      for run, and 'status' tells what is missing.
       Exit codes: those of run; 64 also for an object that the pipeline does not have, and for a \
       condition that the org refuses; 75 also \
       while another run is in progress.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import JSON
+import Pipeline
 
 /// `pubsub-etl verify FILE`: whether the copy is equal to the org.
 struct VerifyCommand: AsyncParsableCommand {
@@ -7,16 +8,19 @@ struct VerifyCommand: AsyncParsableCommand {
     commandName: "verify",
     abstract: "Compares the copy with the org, and says 'equal' or names what is not.",
     discussion: """
-      Compares which records there are and when they were changed last; --sample N also compares \
-      the values of N records, --full all values. What differs is read again, twice, a minute \
-      after the reading before; only what still differs is called drift. Changes of the last \
+      Compares which records there are and when they were last modified (LastModifiedDate); \
+      --sample N also compares the values of N records, --full all values. What changed without \
+      LastModifiedDate is found by values only. What differs is read again, twice, a minute \
+      after the reading before; only what still differs is called drift. So it takes up to two minutes for each object in which \
+      something differs. Changes of the last \
       minutes are too young to be judged, and records that are marked as stale or partial are \
       counted apart. Formulas, fields that the user may not see and fields that events do not \
       have are named and not compared. Takes no lock, is safe while a run is in progress, and \
-      writes nothing but temporary tables. Needs a postgres sink with current rows, complete.
+      writes nothing but temporary tables. The role needs the privileges of a run and TEMPORARY on the \
+      database. Needs a postgres sink with current rows, complete.
       Exit codes: 0 equal; 64 command line, or no such sink or object; 65 drift; 69 service or \
-      database unavailable; 75 try again: the copy is not complete yet, quota, or another run \
-      holds the database and --repair is given; 77 login, object or database refused; 78 mistakes \
+      database unavailable; 75 try again: the copy is not complete yet, nothing could be judged \
+      yet, quota, or another run holds the database and --repair is given; 77 login, object or database refused; 78 mistakes \
       in the file, or tables that do not fit. With --repair, 65 says that there was drift, and a \
       repair that fails has the exit code of run.
       """)
@@ -76,9 +80,13 @@ struct VerifyCommand: AsyncParsableCommand {
       ? PrintableText(json: report.json, hiding: secrets)
       : PrintableText(lines: report.text, hiding: secrets)
     guard StandardStream.output.write(text) else { throw ExitCode.output.error }
-    guard !report.isEqual else { return }
-    if self.repair { try await self.repairNow(configuration) }
-    throw ExitCode.data.error
+    switch report.verdict {
+    case .equal: return
+    case .notCompared: throw ExitCode.tryAgain.error
+    case .drift:
+      if self.repair { try await self.repairNow(configuration) }
+      throw ExitCode.data.error
+    }
   }
 
   /// Runs the pipeline, which reads again what was noted.
@@ -86,6 +94,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var configuration = configuration
     configuration.repair.mode = .auto
     configuration.run.until = .caughtUp
+    configuration.run.mustNotSkip()
     var options = try RunOptions.parse([self.options.pipeline])
     options.pipeline = self.options
     let code = await RunCommand.execute(configuration, options, purpose: .export)

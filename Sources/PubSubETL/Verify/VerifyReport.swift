@@ -42,7 +42,12 @@ struct VerifyReport {
     self.depth = depth
   }
 
-  var isEqual: Bool { self.entries.allSatisfy(\.findings.isEqual) }
+  /// The worst of all tables.
+  var verdict: CopyFindings.Verdict {
+    let verdicts = self.entries.map(\.findings.verdict)
+    return verdicts.contains(.drift)
+      ? .drift : verdicts.contains(.notCompared) ? .notCompared : .equal
+  }
 }
 
 // MARK: Text
@@ -68,17 +73,22 @@ extension VerifyReport {
     switch self.depth {
     case .full: "every value of every record"
     case .sample(let count):
-      "which records there are, when they were changed last, and the values of a sample of "
+      "which records there are, when they were last modified, and the values of a sample of "
         + "\(ProgressLine.grouped(Int64(count)))"
     case .records:
-      "which records there are, and when they were changed last; not their values: --full or "
+      "which records there are, and when they were last modified; not their values: --full or "
         + "--sample N compares them"
     }
   }
 
   private static func summary(_ entry: Entry) -> String {
     let found = entry.findings
-    let verdict = found.isEqual ? "equal" : "DRIFT"
+    let verdict =
+      switch found.verdict {
+      case .equal: "equal"
+      case .drift: "DRIFT"
+      case .notCompared: "NOT COMPARED"
+      }
     return
       "\(verdict); \(Phrase.count(found.compared, "record")) compared, "
       + "\(ProgressLine.grouped(Int64(found.equal))) equal, as of "
@@ -127,7 +137,8 @@ extension VerifyReport {
   /// All members are always present.
   var json: JSONValue {
     [
-      "pipeline": .string(self.pipeline), "equal": .boolean(self.isEqual),
+      "pipeline": .string(self.pipeline), "equal": .boolean(self.verdict == .equal),
+      "verdict": .string(self.verdict.rawValue),
       "compares": .string(self.depthName), "api_calls": .integer(self.apiCalls),
       "tables": .array(self.entries.map { Self.json($0) }),
     ]
@@ -146,7 +157,8 @@ extension VerifyReport {
     func records(_ kind: String) -> JSONValue { Self.texts(found.records[kind] ?? []) }
     return [
       "sink": .string(entry.sink), "entity": .string(entry.entity),
-      "equal": .boolean(found.isEqual), "as_of": PipelineStatus.time(entry.horizon),
+      "equal": .boolean(found.verdict == .equal), "verdict": .string(found.verdict.rawValue),
+      "as_of": PipelineStatus.time(entry.horizon),
       "settled_by_org": .boolean(entry.hasSettledTime),
       "records": [
         "compared": .integer(found.compared), "equal": .integer(found.equal),

@@ -84,7 +84,7 @@ struct VerifyRun {
       visibilityWait: self.configuration.source.snapshot.visibilityWait, remark: self.remark
     ).run()
     entry.findings = try verification.findings(idLimit: self.request.idLimit)
-    if self.request.repairs, !entry.findings.isEqual { try verification.noteForRepair() }
+    if self.request.repairs, entry.findings.verdict == .drift { try verification.noteForRepair() }
   }
 
   private var marginMilliseconds: Int64 {
@@ -119,8 +119,7 @@ struct VerifyRun {
       throw RunFailure(
         .usage, reason: "no_sink",
         all.first?.verifyObstacle
-          ?? "pipeline '\(self.configuration.name)' has no sink whose copy can be verified; postgres "
-          + "sinks have one")
+          ?? "verify needs a postgres sink, and pipeline '\(self.configuration.name)' has none")
     }
     return usable
   }

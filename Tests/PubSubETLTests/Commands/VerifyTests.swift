@@ -44,7 +44,7 @@ import Testing
       $0.blind.calculated = (1...8).map { "F\($0)__c" }
       $0.unread = [SnapshotPlan.Unread(name: "Logo", reason: .type("base64"))]
     }
-    #expect(report.isEqual)
+    #expect(report.verdict == .equal)
     #expect(
       report.text == """
         sink          warehouse
@@ -54,11 +54,23 @@ import Testing
                       not comparable: Logo: REST has it as base64, which is not a value of the schema's type
                       blind: Account: formulas and roll-ups, which change without events: F1__c, F2__c, \
         F3__c, F4__c, F5__c, F6__c and 2 more
-        compared      which records there are, and when they were changed last; not their values: --full or \
+        compared      which records there are, and when they were last modified; not their values: --full or \
         --sample N compares them
         API calls     8
 
         """)
+  }
+
+  @Test("What could not be judged is not called equal", arguments: [0, 1])
+  func notCompared(equal: Int) {
+    let report = Self.report(.full) {
+      $0.findings.equal = equal
+      $0.findings.tooYoung = 3000
+    }
+    #expect(report.verdict == (equal == 0 ? .notCompared : .equal))
+    #expect(report.text.contains("NOT COMPARED; 0 records compared") == (equal == 0))
+    #expect(report.json["verdict"]?.string == (equal == 0 ? "not_compared" : "equal"))
+    #expect(report.json["equal"]?.boolean == (equal != 0))
   }
 
   @Test("Drift is named by kind, field and record; JSON has every member")
@@ -72,7 +84,7 @@ import Testing
         CopyFindings.Field(field: "BillingAddress.City", count: 1, records: ["g"])
       ]
     }
-    #expect(!report.isEqual)
+    #expect(report.verdict == .drift)
     #expect(report.text.contains("Account: DRIFT; 1,207 records compared, 1,200 equal"))
     #expect(report.text.contains("6 missing in the table, or deleted there: a, b, c, d, e, …\n"))
     #expect(report.text.contains("BillingAddress.City: 1 differing: g\n"))
