@@ -19,7 +19,7 @@ struct ObjectRead: Sendable {
   private static let pageRows = 50_000
   private static let batchRows = 1000
   /// Memory of the rows of a batch, several of which are on their way.
-  private static let batchBytes = 512 << 10
+  private static let batchBytes = 1 << 20
   /// Jobs of a run that may be lost: what they brought has to be read again.
   private static let maxLostJobs = 5
   /// Before a run that follows tries again what has failed so often.
