@@ -23,7 +23,8 @@ import Testing
         [nil, "MTAwMA", "/services/query/01g-2000?a=\"b\""].randomElement(using: &random) ?? nil
       pass.row = Int.random(in: 0...50_000, using: &random)
       pass.rowCount = Int.random(in: pass.row...1 << 33, using: &random)
-      pass.total = Bool.random(using: &random) ? pass.rowCount : nil
+      // A job may bring more rows than it says.
+      pass.total = [nil, pass.rowCount, pass.rowCount / 2].randomElement(using: &random) ?? nil
       pass.requestedAt =
         Bool.random(using: &random)
         ? Self.clock.instant(
@@ -79,7 +80,7 @@ import Testing
     "Numbers that no run has stored are refused, not counted on",
     arguments: [
       ["number": 1 << 62], ["rows": 1 << 62], ["request": 1 << 62], ["row": 60, "rows": 50],
-      ["rows": 50, "total": 40], ["total": 1 << 62], ["request": 0],
+      ["total": 1 << 62], ["request": 0],
     ] as [[String: Int64]])
   func implausible(changes: [String: Int64]) throws {
     let sound: JSONValue = [

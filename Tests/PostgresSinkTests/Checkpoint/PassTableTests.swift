@@ -10,7 +10,8 @@ import Testing
     "What no run has stored counts as never read",
     arguments: [
       ("number = 3", true), ("number = 9223372036854775807", false), ("number = -1", false),
-      ("rows = 9223372036854775807, total = NULL", false), ("rows = 50, total = 40", false),
+      ("rows = 9223372036854775807, total = NULL", false),
+      ("number = 3, rows = 50, total = 40", true),
       ("page_row = 60", false), ("page_row = -1", false), ("state = 'odd'", false),
     ])
   func damaged(change: String, isKnown: Bool) async throws {
