@@ -36,7 +36,7 @@ public struct FilePass: Sendable, Equatable {
     self.row = 0
     self.rowCount = 0
     self.request = 0
-    // Of a pass that is met on its way nothing is known.
+    // Nothing is known of where a pass began that this sink joins in the middle.
     let isBegin = pass.state == .begun
     self.epoch = isBegin ? batch.epoch : 0
     self.nextOrdinal = isBegin ? batch.nextOrdinal : 0

@@ -116,7 +116,7 @@ struct SegmentName: Equatable {
     var topicPart: Range<Int>
     var epoch: Int64
     var firstOrdinal: Int64
-    /// Of records that were read; nil for events.
+    /// The number of the pass that read the file's records; nil for events.
     var pass: Int64?
   }
 

@@ -7,7 +7,7 @@ extension NDJSONEncoder {
   struct Read {
     /// When the records were asked for, milliseconds since 1970.
     var readAt: Int64
-    /// Of the last event that was taken before.
+    /// The epoch of the last event taken before the record was written.
     var epoch: Int
     /// Negative when there was none.
     var lastOrdinal: Int64

@@ -17,7 +17,7 @@ public import Pipeline
 ///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
 public final class NDJSONEncoder {
   public let layout: RecordLayout
-  /// Of records that were read; nil for events.
+  /// What lines of records that were read have besides; nil for events.
   @exclusivity(unchecked) var read: Read?
   private let plan: NDJSONPlan
   /// Cells of the current row that JSON cannot write; empty between rows. Nothing outside this

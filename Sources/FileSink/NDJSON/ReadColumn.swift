@@ -4,7 +4,7 @@ enum ReadColumn {
   static let stamp = "_system_modstamp"
   /// When it was asked for.
   static let readAt = "_read_at"
-  /// Of the last event that was taken when the line was written; for diagnosis.
+  /// The place of the last event taken before the line was written; for diagnosis.
   static let epoch = "_epoch"
   static let ordinal = "_ordinal"
   /// With their types in `_columns.json`.

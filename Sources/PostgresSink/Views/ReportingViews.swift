@@ -162,7 +162,7 @@ package struct ReportingViews {
     var entity: String
     var hasReadColumns: Bool
 
-    /// Of rows, by the index of those that are not known to be right: they are going to be read again.
+    /// The condition, in SQL, for rows that are going to be read again.
     /// What was read and is partial lacks fields that the user may not see.
     var waits: String {
       let isPartial =

@@ -20,7 +20,7 @@ struct ObjectVerification {
 
   let entity: String
   let depth: Depth
-  /// Of the pipeline.
+  /// The pipeline's stages.
   let stages: StageChain
   let verification: any CopyVerification
   let visibilityWait: Duration
@@ -33,7 +33,7 @@ struct ObjectVerification {
   private static let rounds = 2
   /// The one field by which changes are found without reading values.
   private static let changeField = "LastModifiedDate"
-  /// Of `reader.objects`.
+  /// Indexes in `reader.objects`.
   private static let (values, listing) = (0, 1)
 
   init(

@@ -74,7 +74,7 @@ struct VerifyRun {
     calculated: Set<String>, _ entry: inout VerifyReport.Entry
   ) async throws {
     var object = object
-    // What changes without events is no drift.
+    // Calculated fields change without events, so a difference in them is not drift.
     object.reads = { !calculated.contains($0.name) }
     let verification = try sink.verification(
       of: try stages.layout(for: object.layout), horizon: entry.horizon, self.configuration)
