@@ -117,7 +117,8 @@ let package = Package(
       dependencies: [
         "CBuildInfo", "Bytes", "JSON", "EventLoop", "TLSStream", "HTTPClient", "HTTP2Transport",
         "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST", "Pipeline", "Checkpoint",
-        "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore, argumentParser, logging,
+        "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
+        argumentParser, logging,
       ],
       swiftSettings: swiftSettings
     ),

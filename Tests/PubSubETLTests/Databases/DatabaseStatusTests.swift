@@ -3,10 +3,10 @@ import Checkpoint
 import JSON
 import Pipeline
 import PostgresClient
-import PostgresSink
 import TestSupport
 import Testing
 
+@testable import PostgresSink
 @testable import PubSubETL
 
 @Suite("Status of a pipeline with a database", .enabled(if: PostgresCluster.isAvailable))
@@ -64,17 +64,7 @@ struct DatabaseStatusTests {
       [StateSample.topic: sample.state.position(confirmedAt: self.now)],
       sinks: ["warehouse": ["type": "postgres", "schema": "salesforce"]])
     try sample.store(sample.state.position(confirmedAt: self.now))
-    let settings = sample.configuration.postgresSinks[0]
-    let connection = try PostgresConnection(settings.sink.connection)
-    let layout = RecordLayout(
-      topic: StateSample.topic, schemaID: "s", entity: "Opportunity", family: .changeEvent,
-      slotCount: MetadataSlot.count + 1, fieldOrder: [MetadataSlot.count],
-      columns: [
-        Column(name: "Name", path: ["Name"], content: .slot(MetadataSlot.count, .string))
-      ])
-    _ = try TableCatalog(
-      settings.sink, feeder: sample.configuration.feeder(settings)
-    ).tables(for: layout, over: connection)
+    try Self.makeTables(sample)
     func problem() throws -> (kind: String?, code: Int32, lines: [String]) {
       let status = try PipelineStatus.read(sample.configuration, maxAge: nil)
       let problem = status.problems.first { $0.kind.hasSuffix("tables") || $0.kind == "lost_table" }
@@ -95,6 +85,43 @@ struct DatabaseStatusTests {
       try ConnectionCheck.askSinks(sample.configuration)
     }
     #expect(failure?.exitCode == .data)
+  }
+
+  /// Those of the topic, empty.
+  private static func makeTables(_ sample: DatabaseSample) throws {
+    let settings = sample.configuration.postgresSinks[0]
+    let connection = try PostgresConnection(settings.sink.connection)
+    let layout = RecordLayout(
+      topic: StateSample.topic, schemaID: "s", entity: "Opportunity", family: .changeEvent,
+      slotCount: MetadataSlot.count + 1, fieldOrder: [MetadataSlot.count],
+      columns: [
+        Column(name: "Name", path: ["Name"], content: .slot(MetadataSlot.count, .string))
+      ])
+    _ = try TableCatalog(
+      settings.sink, feeder: sample.configuration.feeder(settings)
+    ).tables(for: layout, over: connection)
+  }
+
+  @Test("What the stream has lost of an object is named until all its records are read again")
+  func missingRanges() async throws {
+    let sample = try await DatabaseSample(hasFiles: false)
+    try sample.store(sample.state.position(confirmedAt: self.now))
+    var status = try PipelineStatus.read(sample.configuration, maxAge: nil)
+    var sink = try #require(status.sinks.first as? PostgresStatus)
+    #expect(sink.remark == nil)
+    let tables: [(name: String, entity: String, ranges: Int64)] = [
+      ("account", "Account", 0), ("opportunity", "Opportunity", 2),
+      ("opportunity_history", "Opportunity", 2),
+    ]
+    sink.tables = tables.map {
+      TableFreshness(
+        table: $0.name, entity: $0.entity, holes: 0, topics: [], missingRanges: $0.ranges)
+    }
+    status.sinks = [sink]
+    #expect(
+      status.text.contains(
+        "health        good; sink 'warehouse' is not complete: 2 missing ranges of Opportunity not "
+          + "repaired; 'pubsub-etl snapshot' reads their records again\n"))
   }
 
   @Test("Positions that one of both has lost are lost state")

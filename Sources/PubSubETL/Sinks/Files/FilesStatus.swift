@@ -141,7 +141,7 @@ struct FilesStatus: SinkStatus {
   var remark: String? {
     let unfinished = self.passes.values.filter { $0.finishedAt == nil }.map(\.entity).sorted()
     guard !unfinished.isEmpty else { return nil }
-    return "sink '\(self.name)' is not yet complete: the copy of "
+    return "sink '\(self.name)' is not complete: the copy of "
       + "\(unfinished.joined(separator: ", ")) is under way"
   }
 

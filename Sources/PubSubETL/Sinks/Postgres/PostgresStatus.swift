@@ -81,7 +81,7 @@ struct PostgresStatus: SinkStatus {
       return [self.isNew ? "not in the checkpoint yet" : "no position stored"]
     }
     var lines = ["last commit \(status.moment(state.committedAt))"]
-    if let through = state.completeThrough, self.remark == nil {
+    if let through = state.completeThrough, self.unfinishedCopies == nil {
       lines.append("complete through \(UTCTime.timestamp(milliseconds: through))")
     }
     lines.append(Self.lease(state))
@@ -131,10 +131,27 @@ struct PostgresStatus: SinkStatus {
   }
 
   var remark: String? {
+    let remarks = [self.unfinishedCopies, self.missingRanges].compactMap { $0 }
+    guard !remarks.isEmpty else { return nil }
+    return "sink '\(self.name)' is not complete: " + remarks.joined(separator: "; ")
+  }
+
+  private var unfinishedCopies: String? {
     let tables = self.tables.filter { $0.reading != nil && $0.snapshotAt == nil }
     guard !tables.isEmpty else { return nil }
-    return "sink '\(self.name)' is not yet complete: the first copy of "
-      + "\(Set(tables.map(\.entity)).sorted().joined(separator: ", ")) is under way"
+    return "the first copy of \(Set(tables.map(\.entity)).sorted().joined(separator: ", ")) "
+      + "is under way"
+  }
+
+  /// An object's tables have the same ranges.
+  private var missingRanges: String? {
+    let counts = Dictionary(
+      self.tables.map { ($0.entity, $0.missingRanges) }, uniquingKeysWith: max)
+    let objects = counts.filter { $0.value > 0 }.keys.sorted()
+    guard !objects.isEmpty else { return nil }
+    let ranges = Phrase.count(Int(counts.values.reduce(0, +)), "missing range")
+    return "\(ranges) of \(objects.joined(separator: ", ")) not repaired; "
+      + "'pubsub-etl snapshot' reads their records again"
   }
 
   /// Who ran the sink last, and whether it still does.
