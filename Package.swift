@@ -89,7 +89,7 @@ let package = Package(
     target("SalesforceREST", ["JSON", "HTTPClient", "EventLoop"]),
     target("Avro", ["Bytes", "JSON", "Digest"]),
     // 4: how a run is conducted.
-    target("Pipeline", ["JSON"]),
+    target("Pipeline", ["JSON", "EventLoop"]),
     // Where a run stands, on disk.
     target("Checkpoint", ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
     // 5: the ends of a pipeline.

@@ -54,6 +54,8 @@ struct ServeCommand: AsyncParsableCommand {
   var subscribeDelay = 20
   @Option(help: "Seconds for which an access token works; default: until revoked.")
   var tokenLifetime: Double?
+  @Option(help: "Events that are delivered in all; then subscriptions are refused.")
+  var deliveryLimit = 10_000_000
   @Option(help: "Writes counts of delivered events at the end and on SIGUSR1, JSON.")
   var delivered: String?
   @OptionGroup(title: "Records, for REST and Bulk")
@@ -75,6 +77,7 @@ struct ServeCommand: AsyncParsableCommand {
     if let most = self.maxResponseEvents, !(1...100).contains(most) {
       throw ValidationError("--max-response-events must be 1 to 100")
     }
+    if self.deliveryLimit < 0 { throw ValidationError("--delivery-limit must not be negative") }
     if !(0...10_000).contains(self.subscribeDelay) {
       throw ValidationError("--subscribe-delay must be 0 to 10000 ms")
     }
@@ -128,6 +131,7 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.org.keepaliveInterval = Int64(self.keepaliveInterval * 1000)
     configuration.org.subscribeDelay = self.subscribeDelay
     configuration.org.maxResponseEvents = self.maxResponseEvents
+    configuration.org.deliveryLimit = self.deliveryLimit
     self.records.set(&configuration.org)
     configuration.compressesRecords = self.records.gzip
     return configuration

@@ -21,6 +21,11 @@ import Testing
   }
 
   @Test(
+    "What is to be left of the org's allowance is left, and a spent allowance loses nothing",
+    .enabled(if: ProofScript.programs != nil))
+  func keepsAllowance() throws { try ProofScript("allowance_proof.py").run() }
+
+  @Test(
     "Refused an event loop or a thread, a run ends with 75 and names the call, or makes up for it",
     .enabled(if: ProofScript.programs != nil))
   func namesRefusedCalls() throws {

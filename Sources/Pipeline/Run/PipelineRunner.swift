@@ -300,6 +300,7 @@ public final class PipelineRunner<S: Source> {
     if let limit = self.configuration.maxEvents, self.takenCount >= limit {
       return self.decide(.eventsReached)
     }
+    if self.configuration.allowance?.isSpent == true { return self.decide(.allowanceSpent) }
     switch self.configuration.until {
     case .forever: break
     case .events(let count):

@@ -21,6 +21,8 @@ public struct RunnerConfiguration: Sendable {
   /// that `maxEvents` is a success.
   public var maxEvents: Int?
   public var maxDuration: Duration?
+  /// What the service may deliver, by the count of the source; nil: as much as there is.
+  public var allowance: DeliveryAllowance?
   public var onInvalidReplay: InvalidReplayPolicy = .fail
   /// Events that may go to the dead letters before the run stops.
   public var maxDeadLetters = 0
@@ -59,6 +61,8 @@ public enum RunOutcome: Sendable {
   case outOfTime
   /// `maxDuration`, while records were being read: the next run goes on with them.
   case readingGoesOn
+  /// The org's allowance of deliveries is spent but for what has to be left.
+  case allowanceSpent
   /// A clean stop by signal; `following` when nothing else would have ended the run.
   case interrupted(following: Bool)
   /// Nothing came that could be stored as a first position.

@@ -35,6 +35,7 @@ final class ConfigurationReader {
     let deadLetter = self.deadLetter(reader.object("dead_letter"), checkpoint: checkpoint)
     let run = self.run(reader.object("run"))
     let repair = reader.object("repair").map(self.repair)
+    let allowance = reader.object("allowance").map(self.allowance)
     reader.finish()
     self.checkTopics(reader, source?.topics ?? [], sinks: sinks)
     self.checkReads(reader, source, sinks: sinks)
@@ -42,7 +43,7 @@ final class ConfigurationReader {
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run,
-      repair: repair ?? RepairConfiguration(),
+      repair: repair ?? RepairConfiguration(), allowance: allowance ?? AllowanceConfiguration(),
       secrets: self.secrets, secretFiles: self.secretFiles.paths)
   }
 

@@ -31,6 +31,9 @@ enum ConfigurationSummary {
         ))
       if hasTables { lines.append(("repair", configuration.repair.mode.rawValue)) }
     }
+    if let reserve = configuration.allowance.reserve {
+      lines.append(("allowance", "\(reserve.text) of a day's delivered events are left for others"))
+    }
     let stages = configuration.stages.typeNames
     if !stages.isEmpty { lines.append(("stages", stages)) }
     for sink in configuration.sinks {

@@ -20,6 +20,7 @@ struct PipelineConfiguration: Sendable {
   var deadLetter: DeadLetterConfiguration
   var run = RunConfiguration()
   var repair = RepairConfiguration()
+  var allowance = AllowanceConfiguration()
   /// What no output may hold.
   var secrets = SecretMask()
   /// Absolute paths of files that hold secrets, as far as they have been read.

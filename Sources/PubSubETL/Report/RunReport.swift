@@ -22,6 +22,8 @@ struct RunReport: Sendable {
     var rowsLeftOut: Int64 = 0
     /// Events the service delivered; they count against the org's allowance.
     var delivered: Int64 = 0
+    /// Delivered events that had been delivered before, as after a crash, and were dropped.
+    var redelivered: Int64 = 0
     /// Delivered events that were exported.
     var exported: Int64 = 0
     var firstReplayID: ReplayID?
@@ -101,6 +103,8 @@ struct RunReport: Sendable {
   var deadLetterDirectory: String?
   var gaps: Int64 = 0
   var records = Records()
+  /// What the org said before the first fetch; nil when it did not.
+  var allowance: OrgAllowance?
 
   /// Records that were read over REST and Bulk, beside the streams.
   struct Records: Sendable, Equatable {
@@ -145,6 +149,7 @@ struct RunReport: Sendable {
         "rows": .integer(topic.rows),
         "rows_left_out": .integer(topic.rowsLeftOut),
         "delivered": .integer(topic.delivered),
+        "redelivered": .integer(topic.redelivered),
         "exported": .integer(topic.exported),
         "first_replay_id": text(topic.firstReplayID?.hex),
         "last_replay_id": text(topic.lastReplayID?.hex),
@@ -195,6 +200,12 @@ struct RunReport: Sendable {
             ]
           }),
       ],
+      "allowance": self.allowance.map { allowance -> JSONValue in
+        [
+          "max": .integer(allowance.max), "remaining": .integer(allowance.remaining),
+          "used": .integer(self.topics.reduce(0) { $0 + $1.delivered }),
+        ]
+      } ?? nil,
       "attention": .array(attention),
     ]
   }

@@ -16,6 +16,7 @@ extension ConnectionCheck {
           _ = try await service.subscribableTopic(topic.name, credentials)
           lines.append("topic: \(topic.name) can be subscribed to")
         }
+        lines.append(await AllowanceWatch.line(configuration, credentials))
         lines += try await SnapshotRun.check(configuration, credentials)
         if configuration.namesColumns { lines.append(try await Self.columns(configuration)) }
         return lines

@@ -8,6 +8,7 @@ extension PipelineRun {
       entry.rows = Int64(topic.rows - topic.leftOut)
       entry.rowsLeftOut = Int64(topic.leftOut)
       entry.delivered = Int64(topic.delivered)
+      entry.redelivered = Int64(topic.repeated)
       entry.exported = Int64(topic.exported)
       entry.firstReplayID = topic.firstReplayID
       entry.lastReplayID = topic.lastReplayID
@@ -93,6 +94,12 @@ extension PipelineRun {
         .tryAgain, "max_duration",
         "the time limit was reached before the end of the stream; run again to continue"
           + failures.joined())
+    case .allowanceSpent:
+      end(
+        .tryAgain, "allowance",
+        "stopped before the end of the stream, since allowance.reserve keeps the rest of the org's "
+          + "daily delivered events for others; everything delivered is exported, and a run goes on "
+          + "from there when more is left")
     case .interrupted(let following):
       end(
         following ? .success : .tryAgain, "signal",

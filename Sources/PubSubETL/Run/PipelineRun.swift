@@ -126,11 +126,17 @@ final class PipelineRun {
       runner.serviceClock = ServiceClock(reading: date * 1000, readAt: readAt)
       self.report.startClock = .service
     }
+    let watch = AllowanceWatch(self.configuration, credentials, logger: self.logger)
+    runner.allowance = try await watch.begin(
+      outstanding: runner.window * self.configuration.source.topics.count,
+      maxEvents: runner.maxEvents)
     let transport = try self.assembly.transport()
     let client = GRPCClient(transport: transport)
+    var options = self.assembly.sourceOptions(self.options, logger: self.logger)
+    options.allowance = runner.allowance
     let source = PubSubSource(
       topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
-      options: self.assembly.sourceOptions(self.options, logger: self.logger))
+      options: options)
     let watcher = try await SignalWatcher {
       [interruption = context.interruption, interrupt = source.interrupt] in
       interruption.ask()
@@ -178,6 +184,9 @@ final class PipelineRun {
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
     let reads = snapshot.map { Task(operation: $0.reader.background) }
+    let limits = Task { [allowance = runner.allowance, maxEvents = runner.maxEvents] in
+      await watch.watch(allowance, maxEvents: maxEvents)
+    }
     let result: Result<RunOutcome, any Error>
     do {
       let outcome = try await pipeline.run()
@@ -188,7 +197,10 @@ final class PipelineRun {
     }
     streams.cancel()
     reads?.cancel()
+    limits.cancel()
     await reads?.value
+    await limits.value
+    self.report.allowance = watch.first
     connections.cancel()
     await streams.value
     _ = await connections.result

@@ -314,6 +314,7 @@ extension RunOutcome {
     case .eventsReached: "events_reached"
     case .durationReached: "duration_reached"
     case .outOfTime, .readingGoesOn: "max_duration"
+    case .allowanceSpent: "allowance"
     case .interrupted: "signal"
     case .noPosition: "no_position"
     case .deadLetterLimit: "dead_letter_limit"

@@ -96,7 +96,7 @@ extension SnapshotRun {
   static func client(_ org: OrgConfiguration, _ credentials: OrgCredentials) -> RESTClient {
     RESTClient(
       http: HTTPClient(OrgCredentials.httpConfiguration(org)),
-      sessions: RESTSessions(provider: credentials.provider))
+      sessions: OrgSessions(provider: credentials.provider))
   }
 
   /// What the run-as user can read of each object, and which fields a copy cannot have: a line each, for
@@ -226,25 +226,5 @@ extension RunSink {
   fileprivate var takesCheckpointedReads: Bool {
     guard case .checkpointed(let sink) = self.store else { return false }
     return sink.takesReads
-  }
-}
-
-/// The org's login, as calls of the REST API take it.
-private struct RESTSessions: RESTSessionSource {
-  let provider: AccessTokenProvider
-
-  func session() async throws -> RESTSession {
-    do {
-      let token = try await self.provider.token()
-      return RESTSession(accessToken: token.value, instanceURL: token.instanceURL)
-    } catch let error as AuthError {
-      throw RESTError(error.isTransient ? .retry : .login, error.message)
-    }
-  }
-
-  func worked(_ session: RESTSession) async { await self.provider.worked(session.accessToken) }
-
-  func refused(_ session: RESTSession) async -> Bool {
-    await self.provider.refused(session.accessToken)
   }
 }

@@ -49,6 +49,8 @@ enum PipelineSchema {
       .optional("run", Self.run, "When a run ends, and with which exit code."),
       .optional(
         "repair", Self.repair, "What becomes of records that events have left incomplete or wrong."),
+      .optional(
+        "allowance", Self.allowance, "What a run may use of the org's daily delivered events."),
     ])
   }
 
@@ -110,6 +112,19 @@ enum PipelineSchema {
         "reserve", .oneOf([.integer(from: 0, through: 100), .reference("variable")]),
         "Percent of the org's daily API requests that has to be left for others.",
         default: .integer(defaults.reserve)),
+    ])
+  }
+
+  private static var allowance: JSONSchema {
+    .object([
+      .optional(
+        "reserve",
+        .oneOf([
+          .integer(from: 0, through: 1_000_000_000), .text(pattern: "^(100|[0-9]{1,2})%$"),
+          .reference("variable"),
+        ]),
+        "What has to be left for the org's other subscribers: a share such as 20%, or a number of "
+          + "events. A run does not start below it, and stops in time (exit code 75).")
     ])
   }
 

@@ -11,6 +11,8 @@ struct RESTEndpoint: Sendable {
   struct Call: Sendable {
     var kind: RESTFault.Call
     var answer: @Sendable (DataAPI, Int64) throws -> HTTPResponse
+    /// Of calls that do not need the org's records, and which an org without REST answers as well.
+    var answerOfOrg: (@Sendable (Org, Int64) -> HTTPResponse)?
   }
 
   static func handles(_ path: String) -> Bool { path.hasPrefix("/services/data") }
@@ -40,6 +42,9 @@ struct RESTEndpoint: Sendable {
     do {
       let call = try Self.call(request)
       return try await self.server.onLoop { server in
+        if server.org.dataAPI == nil, let answer = call.answerOfOrg {
+          return answer(server.org, now)
+        }
         guard let api = server.org.dataAPI else {
           throw APIRefusal(
             "API_DISABLED_FOR_ORG", "The REST API is not enabled for this Organization.",
@@ -53,7 +58,7 @@ struct RESTEndpoint: Sendable {
             throw APIRefusal(code, message, status: status)
           }
           if case .job(let jobFault) = fault { api.nextJobFault = jobFault }
-          response = try call.answer(api, now)
+          response = try call.answerOfOrg?(server.org, now) ?? call.answer(api, now)
         } catch let error as APIRefusal {
           response = Self.refuse(error, at: now)
         }
@@ -104,7 +109,11 @@ struct RESTEndpoint: Sendable {
     case ("POST", "composite", 3) where path[1] == "sobjects":
       return try self.retrieve(request, object: path[2])
     case ("GET", "limits", 1):
-      return Call(kind: .limits) { api, now in .json(api.limits(), date: now) }
+      return Call(kind: .limits) { _, _ in
+        throw Self.notFound
+      } answerOfOrg: { org, now in
+        .json(org.limits, date: now)
+      }
     case ("GET", "limits", 2) where path[1] == "recordCount":
       let names = (request.query["sObjects"] ?? "").split(separator: ",").map(String.init)
       return Call(kind: .limits) { api, now in .json(api.recordCounts(names), date: now) }

@@ -67,6 +67,7 @@ final class SubscribeCall: Call, ResponseSource {
     self.state = .settingUp
     self.context.connection.after(milliseconds: org.configuration.subscribeDelay) { [weak self] in
       guard let self, case .settingUp = self.state else { return }
+      guard self.context.org.deliveriesLeft > 0 else { return self.end(with: .deliveryLimit) }
       self.state = .delivering
       self.sendHeaders()
       self.wake()
@@ -150,6 +151,9 @@ final class SubscribeCall: Call, ResponseSource {
       self.credit.responded(count, at: self.context.now)
       self.keepaliveIsDue = false
       org.deliveries.add(client: self.context.client, topic: self.topic, events: count)
+      if org.deliveriesLeft == 0 {
+        self.context.connection.soon { [weak self] in self?.end(with: .deliveryLimit) }
+      }
       if let fault = self.fault, fault.afterEvents == self.delivered {
         self.context.connection.soon { [weak self] in self?.wake() }
       }
@@ -171,6 +175,7 @@ final class SubscribeCall: Call, ResponseSource {
     } else if limit > 1, self.random.chance(0.25) {
       limit = 1 + self.random.below(limit)
     }
+    limit = min(limit, self.context.org.deliveriesLeft)
     if let fault = self.fault { limit = min(limit, max(0, fault.afterEvents - self.delivered)) }
     return limit
   }

@@ -1,4 +1,4 @@
-internal import Pipeline
+public import Pipeline
 internal import PubSubAPI
 
 /// How topics are subscribed to.
@@ -10,6 +10,8 @@ public struct PubSubSourceOptions: Sendable {
   public var readAhead: Int
   /// Events of a topic after which none is asked for, as the run ends with them; nil: no limit.
   public var maxEvents: Int?
+  /// What the service may deliver; nil: as much as there is.
+  public var allowance: DeliveryAllowance?
   /// Attempts in a row without a useful response before giving up; nil: never (following).
   public var maxRetries: Int?
   public var recordIDs: EventDecodingOptions.RecordIDs

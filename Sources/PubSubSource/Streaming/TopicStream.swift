@@ -207,6 +207,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     on view: FetchResponseView, _ queue: CreditQueue, _ credentials: Credentials
   ) async -> Bool {
     let now = self.clock.now()
+    if self.options.allowance?.received(view.events.count) == false { self.stop() }
     let (credit, provesToken) = self.state.withLock { state in
       state.retries.succeeded()
       state.liveness.received(pending: view.pendingCredit, at: now)

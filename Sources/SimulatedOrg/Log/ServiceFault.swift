@@ -62,6 +62,10 @@ package struct ServiceFault: Error, Equatable, Sendable {
       "The Replay ID validation failed. Ensure that the Replay ID is valid and within the retention window."
   )
 
+  package static let deliveryLimit = ServiceFault(
+    status: .resourceExhausted, code: "subscription.limit.exceeded",
+    message: "You have exceeded the event delivery limit for your org.")
+
   package static let replayMissing = ServiceFault(
     status: .invalidArgument, code: "subscription.fetch.replayid.validation.failed",
     message: "A Replay ID is required when the replay preset is CUSTOM.")

@@ -161,6 +161,19 @@ package final class Org {
     return self.log.keepalivePosition(topic, at: now)
   }
 
+  /// Events that may still be delivered.
+  package var deliveriesLeft: Int {
+    max(0, self.configuration.deliveryLimit - self.deliveries.total)
+  }
+
+  /// `GET /limits`, which answers without the objects of REST as well.
+  package var limits: String {
+    let deliveries =
+      "\"DailyDeliveredPlatformEvents\":{\"Max\":\(self.configuration.deliveryLimit),"
+      + "\"Remaining\":\(self.deliveriesLeft)}"
+    return "{\(deliveries)\(self.dataAPI.map { ",\($0.limits)" } ?? "")}"
+  }
+
   /// Takes what REST shows, and Bulk jobs, as far as they have come.
   package func advanceDataAPI() throws {
     let now = self.clock.now

@@ -35,6 +35,8 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var unshared = 0.0
   /// `Object.Field`: fields that the user may not see.
   public var hiddenFields: [String] = []
+  /// Events that are delivered in 24 hours, to all clients.
+  public var deliveryLimit = 10_000_000
   /// API calls in 24 hours.
   public var callLimit = 100_000
   /// Milliseconds for which a Bulk job waits, and rows it writes in a second.

@@ -165,13 +165,14 @@ package final class DataAPI {
     return object
   }
 
-  package func limits() -> String {
+  /// Members of `GET /limits`.
+  var limits: String {
     let jobs = BulkLimits.jobs
-    return "{\"DailyApiRequests\":{\"Max\":\(self.callLimit),\"Remaining\":"
+    return "\"DailyApiRequests\":{\"Max\":\(self.callLimit),\"Remaining\":"
       + "\(max(0, self.callLimit - self.callCount)),\"Data Loader\":{\"Max\":0,\"Remaining\":0}},"
       + "\"DailyBulkV2QueryJobs\":{\"Max\":\(jobs),\"Remaining\":\(jobs - self.jobs.createdCount)},"
       + "\"DailyBulkV2QueryFileStorageMB\":{\"Max\":976562,\"Remaining\":976562},"
-      + "\"MonthlyPlatformEventsUsageEntitlement\":{\"Max\":0,\"Remaining\":-3}}"
+      + "\"MonthlyPlatformEventsUsageEntitlement\":{\"Max\":0,\"Remaining\":-3}"
   }
 
   private enum BulkLimits { static let jobs = 10_000 }

@@ -1,0 +1,69 @@
+internal import EventLoop
+
+/// How many events the service may still deliver to a run, so that some of the org's daily allowance
+/// is left for its other subscribers.
+///
+/// The service counts deliveries minutes late (contract/rest.md section 2), so whatever remained when it
+/// was asked is spent from the deliveries of the reading *before*: those since then may not be in the
+/// figure yet.
+public final class DeliveryAllowance: Sendable {
+  private struct State {
+    /// Events that this run may have been delivered in all.
+    var limit: Int64
+    var delivered: Int64 = 0
+    /// When the service was asked last.
+    var deliveredBefore: Int64 = 0
+    /// Stays so: streams have ended for it.
+    var isSpent = false
+
+    var left: Int64 { self.limit.subtractingReportingOverflow(self.delivered).partialValue }
+  }
+
+  /// What stays unspent.
+  private let reserve: Int64
+  /// Events that are asked for at a time, and come whatever is decided meanwhile.
+  private let outstanding: Int64
+  private let state: Lock<State>
+
+  /// - Parameters:
+  ///   - remaining: events of the org's allowance that are left; negative when it is overspent.
+  ///   - reserve: events that have to stay, 0 or more.
+  ///   - outstanding: events that all streams together ask for at a time.
+  public init(remaining: Int64, reserve: Int64, outstanding: Int) {
+    self.reserve = reserve
+    self.outstanding = Int64(outstanding)
+    self.state = Lock(State(limit: Self.spendable(remaining, reserve)))
+  }
+
+  private static func spendable(_ remaining: Int64, _ reserve: Int64) -> Int64 {
+    let (left, isOverflow) = remaining.subtractingReportingOverflow(reserve)
+    return isOverflow ? .min : left
+  }
+
+  /// Events that may still come.
+  public var left: Int64 { self.state.withLock(\.left) }
+
+  /// Nothing may be asked for any more.
+  public var isSpent: Bool { self.received(0) == false }
+
+  /// Events have come to one of the streams.
+  ///
+  /// - Returns: whether more may be asked for.
+  public func received(_ count: Int) -> Bool {
+    self.state.withLock { state in
+      state.delivered += Int64(count)
+      if state.left <= self.outstanding { state.isSpent = true }
+      return !state.isSpent
+    }
+  }
+
+  /// The service has been asked again.
+  public func renew(remaining: Int64) {
+    self.state.withLock { state in
+      let spendable = Self.spendable(remaining, self.reserve)
+      let (limit, isOverflow) = spendable.addingReportingOverflow(state.deliveredBefore)
+      state.limit = isOverflow ? .max : limit
+      state.deliveredBefore = state.delivered
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import EventLoop
+import HTTPClient
+import Logging
+import Pipeline
+import SalesforceREST
+
+/// The org's allowance of delivered events, as it says itself (contract/rest.md section 2).
+struct OrgAllowance: Sendable, Equatable {
+  static let name = "DailyDeliveredPlatformEvents"
+
+  /// Events that the service delivers to all subscribers in 24 hours.
+  var max: Int64
+  /// May be negative.
+  var remaining: Int64
+
+  /// - Throws: `RESTError`, or `RunFailure` when the org does not have the figure.
+  static func ask(_ client: RESTClient) async throws -> OrgAllowance {
+    guard let limit = try await client.limits()[Self.name], limit.max >= 0 else {
+      throw RunFailure(
+        .refused, reason: "allowance_unknown",
+        "the org's limits do not have \(Self.name)")
+    }
+    return OrgAllowance(max: limit.max, remaining: limit.remaining)
+  }
+
+  /// - Parameter mayUse: events of this run at most; nil without a limit.
+  func text(mayUse: Int64?) -> String {
+    "\(ProgressLine.grouped(self.remaining)) of \(ProgressLine.grouped(self.max)) delivered events "
+      + "left today; a run may use "
+      + (mayUse.map { "up to \(ProgressLine.grouped($0))" } ?? "as many as are waiting")
+  }
+}
+
+/// Asks for the org's allowance before the first event is fetched and, where some of it has to be left,
+/// again and again while the run goes on.
+final class AllowanceWatch: Sendable {
+  /// The figures are minutes late.
+  private static let interval = Duration.seconds(300)
+  private static let attempts = 3
+  /// For an answer that the run does not depend on.
+  private static let patience = Duration.seconds(5)
+
+  private let client: RESTClient
+  private let reserve: AllowanceConfiguration.Reserve?
+  private let logger: Logger
+  private let reading = Lock<OrgAllowance?>(nil)
+
+  /// What the org said before the run; nil when it did not.
+  var first: OrgAllowance? { self.reading.withLock { $0 } }
+
+  init(
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, logger: Logger
+  ) {
+    self.reserve = configuration.allowance.reserve
+    self.logger = logger
+    // That a call is refused which the run does not depend on says nothing of the token.
+    self.client = RESTClient(
+      http: HTTPClient(OrgCredentials.httpConfiguration(configuration.source.org)),
+      sessions: OrgSessions(provider: credentials.provider, renews: self.reserve != nil))
+  }
+
+  /// - Parameters:
+  ///   - outstanding: events that are asked for at a time.
+  ///   - maxEvents: that the run takes at most.
+  /// - Returns: what the runner keeps to; nil where nothing has to be left.
+  /// - Throws: `RunFailure` when less is left than has to be, or when that cannot be known.
+  func begin(outstanding: Int, maxEvents: Int?) async throws -> DeliveryAllowance? {
+    guard let reserve = self.reserve else { return nil }
+    let found = try await self.askPatiently()
+    self.reading.withLock { $0 = found }
+    let kept = reserve.events(of: found.max)
+    let allowance = DeliveryAllowance(
+      remaining: found.remaining, reserve: kept, outstanding: outstanding)
+    let mayUse = allowance.left
+    guard !allowance.isSpent else {
+      throw RunFailure(
+        .tryAgain, reason: "allowance",
+        "the org has \(ProgressLine.grouped(found.remaining)) of "
+          + "\(ProgressLine.grouped(found.max)) delivered events left today, and allowance.reserve "
+          + "keeps \(reserve.text) for others; run again later, or lower allowance.reserve")
+    }
+    self.say(found, mayUse: min(mayUse, maxEvents.map { Int64($0) } ?? .max))
+    return allowance
+  }
+
+  /// Goes on beside the run until it is cancelled.
+  func watch(_ allowance: DeliveryAllowance?, maxEvents: Int?) async {
+    guard let allowance else {
+      await self.look(maxEvents: maxEvents)
+      return
+    }
+    while (try? await Task.sleep(for: Self.interval)) != nil {
+      do {
+        let found = try await OrgAllowance.ask(self.client)
+        allowance.renew(remaining: found.remaining)
+        self.logger.debug(
+          "allowance", metadata: ["remaining": "\(found.remaining)", "left": "\(allowance.left)"])
+      } catch {
+        // What was known before holds: nothing that was delivered since is forgotten.
+        self.logger.debug("the org's limits could not be read: \(RunFailure(error).message)")
+      }
+    }
+  }
+
+  /// For the log and the report only.
+  private func look(maxEvents: Int?) async {
+    let client = self.client
+    let found = await withTaskGroup(of: Result<OrgAllowance, any Error>?.self) { group in
+      group.addTask {
+        do { return .success(try await OrgAllowance.ask(client)) } catch { return .failure(error) }
+      }
+      group.addTask {
+        try? await Task.sleep(for: Self.patience)
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+    switch found {
+    case .success(let found):
+      self.reading.withLock { $0 = found }
+      self.say(found, mayUse: maxEvents.map { Int64($0) })
+    case .failure(let error) where !Task.isCancelled:
+      self.logger.info(
+        "how many delivered events are left today is not known: \(RunFailure(error).message)")
+    case .failure, nil: break
+    }
+  }
+
+  /// A line for `check`, which succeeds without it.
+  static func line(
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
+  ) async -> String {
+    do {
+      let client = SnapshotRun.client(configuration.source.org, credentials)
+      let found = try await OrgAllowance.ask(client)
+      let mayUse = configuration.allowance.reserve.map {
+        max(0, found.remaining.subtractingReportingOverflow($0.events(of: found.max)).partialValue)
+      }
+      return "allowance: \(found.text(mayUse: mayUse))"
+    } catch {
+      return "allowance: not known: \(RunFailure(error).message)"
+    }
+  }
+
+  private func say(_ found: OrgAllowance, mayUse: Int64?) {
+    self.logger.info("\(found.text(mayUse: mayUse))")
+  }
+
+  private func askPatiently() async throws -> OrgAllowance {
+    var delay = Duration.seconds(1)
+    for attempt in 1... {
+      do {
+        return try await OrgAllowance.ask(self.client)
+      } catch {
+        let failure = RunFailure(error)
+        guard failure.exitCode == .unavailable, attempt < Self.attempts else {
+          throw RunFailure(
+            failure.exitCode, reason: failure.reason,
+            "allowance.reserve cannot be kept, because the org's limits cannot be read: "
+              + failure.message
+              + (failure.exitCode == .refused
+                ? "; grant the run-as user View Setup and Configuration, or remove allowance.reserve"
+                : ""))
+        }
+        try await Task.sleep(for: delay)
+        delay = delay * 2
+      }
+    }
+    preconditionFailure("attempts are counted")
+  }
+}
