@@ -7,13 +7,27 @@ public import Pipeline
 ///
 /// `<directory>/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000042.dead.ndjson.zst`
 /// with a manifest beside. One line per letter: `topic`, `replay_id` (hexadecimal), `event_id`,
-/// `schema_id`, `epoch`, `ordinal`, `time`, `reason`, `field_path`, `offset`, `payload` (base64).
+/// `schema_id`, `epoch`, `ordinal`, `time`, `kind` (`undecodable`, `refused`), `reason`,
+/// `field_path`, `offset`, `sink`, `column`, `sqlstate`, `payload` (base64, or null when payloads are
+/// not to be kept). What does not apply is null.
 /// The row position is the event's: the line says which place in the stream is not in the sinks.
+///
+/// That a letter was retried is part of the commit that has its rows: the state names it until it is
+/// in the `DeadLetterLedger`.
 public final class DeadLetterFile: DeadLetterStore {
   /// Letters taken since the start of the run.
   public private(set) var count = 0
 
   private let store: SegmentStore
+  private let directory: String
+  private let pipeline: String
+  private let fileSystem: any FileSystem
+  /// Letters whose rows the next commit has, and those of the commit before, which are to be noted in
+  /// the ledger.
+  private var retried: [DeadLetterLedger.Key] = []
+  private var announced: [DeadLetterLedger.Key] = []
+  private static let retriedMember = "retried"
+  private let keepsPayload: Bool
   private let acceptsMissing: Bool
   private let clock: SinkClock
   private var line = ByteBuffer()
@@ -22,19 +36,27 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - directory: absolute path; made when missing.
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
+  ///   - keepsPayload: false leaves position and reason only, with which no event can be made again.
   ///   - acceptsMissing: go on without letters in progress that are gone.
   public convenience init(
-    directory: String, pipeline: String, org: String, acceptsMissing: Bool = false
+    directory: String, pipeline: String, org: String, keepsPayload: Bool = true,
+    acceptsMissing: Bool = false
   ) {
     self.init(
-      directory: directory, pipeline: pipeline, org: org, acceptsMissing: acceptsMissing,
+      directory: directory, pipeline: pipeline, org: org, keepsPayload: keepsPayload,
+      acceptsMissing: acceptsMissing,
       fileSystem: SystemFileSystem(), clock: .system)
   }
 
   init(
-    directory: String, pipeline: String, org: String, acceptsMissing: Bool = false,
+    directory: String, pipeline: String, org: String, keepsPayload: Bool = true,
+    acceptsMissing: Bool = false,
     fileSystem: any FileSystem, clock: SinkClock
   ) {
+    self.directory = directory
+    self.pipeline = pipeline
+    self.fileSystem = fileSystem
+    self.keepsPayload = keepsPayload
     self.acceptsMissing = acceptsMissing
     self.clock = clock
     self.store = SegmentStore(
@@ -50,6 +72,22 @@ public final class DeadLetterFile: DeadLetterStore {
   public func recover(from state: JSONValue?) throws {
     try self.store.recover(
       self.store.survey(from: state, acceptsMissing: self.acceptsMissing))
+    let keys = (state?[Self.retriedMember]?.array ?? []).compactMap {
+      DeadLetterLedger.Key(json: $0)
+    }
+    try self.note(keys)
+  }
+
+  /// The open commit has the rows of letters that were read from the archive.
+  public func noteRetried(_ letters: [StoredDeadLetter]) {
+    self.retried += letters.map(DeadLetterLedger.Key.init)
+  }
+
+  private func note(_ keys: [DeadLetterLedger.Key]) throws {
+    guard !keys.isEmpty else { return }
+    var ledger = try DeadLetterLedger(
+      directory: self.directory, pipeline: self.pipeline, fileSystem: self.fileSystem)
+    try ledger.note(.retried, keys, now: self.clock.utcMilliseconds())
   }
 
   public func append(_ letter: DeadLetter) throws {
@@ -59,7 +97,7 @@ public final class DeadLetterFile: DeadLetterStore {
         topic: letter.topic, entity: "", day: UTCTime.day(ofMilliseconds: now), isExportDate: true),
       epoch: letter.epoch, ordinal: letter.ordinal, now: self.clock.monotonic())
     self.line.removeAll()
-    Self.write(letter, time: now, to: &self.line)
+    self.write(letter, time: now)
     try self.store.append(self.line.bytes, to: writer)
     writer.summary.count(lines: 1, ordinal: letter.ordinal, commitTimestamp: nil)
     letter.replayID.bytes.withUnsafeBufferPointer { replayID in
@@ -70,15 +108,27 @@ public final class DeadLetterFile: DeadLetterStore {
     if self.store.isFull(writer) { try self.store.seal(writer) }
   }
 
-  public func flush(finish: Bool) throws -> JSONValue { try self.store.flush(finish: finish) }
+  public func flush(finish: Bool) throws -> JSONValue {
+    let state = try self.store.flush(finish: finish)
+    (self.announced, self.retried) = (self.retried, [])
+    guard !self.announced.isEmpty, let members = state.members else { return state }
+    let keys = JSONValue(.array(self.announced.map(\.json)))
+    return JSONValue(.object(members + [JSONMember(Self.retriedMember, keys)]))
+  }
 
-  public func committed() throws -> Bool { try self.store.committed() }
+  public func committed() throws -> Bool {
+    let hasFinished = try self.store.committed()
+    guard !self.announced.isEmpty else { return hasFinished }
+    try self.note(self.announced)
+    self.announced.removeAll()
+    return true
+  }
 
   public var isDue: Bool { self.store.isDue }
 
   public var pendingByteCount: Int { self.store.pendingByteCount }
 
-  private static func write(_ letter: DeadLetter, time: Int64, to line: inout ByteBuffer) {
+  private func write(_ letter: DeadLetter, time: Int64) {
     let head: JSONValue = [
       "topic": .string(letter.topic),
       "replay_id": .string(letter.replayID.hex),
@@ -87,14 +137,21 @@ public final class DeadLetterFile: DeadLetterStore {
       "epoch": .integer(letter.epoch),
       "ordinal": .integer(letter.ordinal),
       "time": .string(UTCTime.timestamp(milliseconds: time)),
+      "kind": .string(letter.refusal == nil ? "undecodable" : "refused"),
       "reason": .string(letter.reason),
       "field_path": letter.fieldPath.map { .string($0) } ?? nil,
       "offset": letter.byteOffset.map { .integer($0) } ?? nil,
+      "sink": letter.refusal.map { .string($0.sink) } ?? nil,
+      "column": letter.refusal?.column.map { .string($0) } ?? nil,
+      "sqlstate": letter.refusal?.sqlState.map { .string($0) } ?? nil,
     ]
-    head.write(to: &line)
-    line.truncate(to: line.count - 1)
-    line.append(utf8: ",\"payload\":\"" as StaticString)
-    letter.payload.withUnsafeBufferPointer { line.appendBase64($0) }
-    line.append(utf8: "\"}\n" as StaticString)
+    head.write(to: &self.line)
+    self.line.truncate(to: self.line.count - 1)
+    guard self.keepsPayload else {
+      return self.line.append(utf8: ",\"payload\":null}\n" as StaticString)
+    }
+    self.line.append(utf8: ",\"payload\":\"" as StaticString)
+    letter.payload.withUnsafeBufferPointer { self.line.appendBase64($0) }
+    self.line.append(utf8: "\"}\n" as StaticString)
   }
 }

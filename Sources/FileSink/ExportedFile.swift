@@ -5,7 +5,10 @@ internal import Pipeline
 /// A finished file as its line in the manifest tells of it.
 public struct ExportedFile: Sendable, Equatable {
   public enum Kind: Sendable {
+    /// Events, but for those of `redriven`.
     case records
+    /// Events that came from the dead letters.
+    case redriven
     /// Records that were read.
     case snapshots
     case deadLetters
@@ -93,6 +96,7 @@ public struct ExportedFile: Sendable, Equatable {
       guard let parsed = matcher.parse(UnsafeBufferPointer(rebasing: name[start...])),
         (parsed.pass != nil) == (kind == .snapshots),
         let json = try? JSONValue(parsing: Array(line)), json["pipeline"]?.string == pipeline,
+        (json["redriven"]?.boolean == true) == (kind == .redriven),
         let file = ExportedFile(json: json)
       else { return }
       body(file)

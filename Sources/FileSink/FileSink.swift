@@ -23,6 +23,10 @@ public final class FileSink: CheckpointedSink {
   /// By object.
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
   @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
+  /// Of lines that tell their places.
+  @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
+  /// By topic, the place of the event that comes next.
+  @exclusivity(unchecked) private var nextPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   @exclusivity(unchecked) private var readEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
@@ -119,14 +123,20 @@ public final class FileSink: CheckpointedSink {
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    let encoder = try self.encoder(for: batch.layout)
+    let plainEncoder = try self.encoder(for: batch.layout)
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
     var writer: SegmentWriter?
     /// The first event of the batch in the current file.
     var firstEvent = 0
+    var next = self.nextOrdinal(of: batch)
     for index in batch.events.indices {
       let event = batch.events[index]
+      if event.ordinal != next {
+        // One that has become a dead letter may come later, and has a place between these.
+        self.store.noteHole(inTopic: batch.layout.topic)
+      }
+      next = event.ordinal + 1
       // An event without rows leaves nothing in a file, not even an empty one.
       guard event.rowCount > 0 else { continue }
       let day = event.commitTimestamp.map(UTCTime.day(ofMilliseconds:)) ?? exportDay
@@ -143,10 +153,14 @@ public final class FileSink: CheckpointedSink {
         current = try self.store.writer(
           for: SegmentKey(
             topic: batch.layout.topic, entity: batch.layout.entity, day: day,
-            isExportDate: isExportDate),
+            isExportDate: isExportDate, isRedriven: batch.isRedriven),
           epoch: batch.epoch, ordinal: event.ordinal, now: now)
         writer = current
       }
+      let encoder =
+        current.tellsPlaces
+        ? try self.placingEncoder(for: batch.layout, epoch: batch.epoch, ordinal: event.ordinal)
+        : plainEncoder
       for row in event.firstRow..<event.firstRow + event.rowCount {
         encoder.append(row: row, of: batch, to: &self.lines)
         if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: current) }
@@ -160,6 +174,8 @@ public final class FileSink: CheckpointedSink {
       }
     }
     if let writer { try self.endRun(of: writer, batch, firstEvent..<batch.events.count) }
+    guard !batch.isRedriven else { return }
+    self.nextPlaces[batch.layout.topic] = (batch.epoch, next)
     self.tails[batch.layout.topic, default: StreamTail()].advance(
       over: batch, count: batch.events.count, &self.recordIDs)
   }
@@ -186,6 +202,7 @@ public final class FileSink: CheckpointedSink {
       schemaID: batch.layout.schemaID,
       firstReplayID: batch.bytes(batch.events[events.lowerBound].replayID),
       lastReplayID: batch.bytes(batch.events[events.upperBound - 1].replayID))
+    guard !batch.isRedriven else { return }
     writer.summary.tail.copy(self.tails[batch.layout.topic, default: StreamTail()])
     writer.summary.tail.advance(over: batch, count: events.upperBound, &self.recordIDs)
   }
@@ -202,6 +219,32 @@ public final class FileSink: CheckpointedSink {
       layout: layout,
       options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings), isOfReads: true)
     self.readEncoders.insert(encoder, for: layout)
+    return encoder
+  }
+
+  /// The ordinal that the first event of a batch has when none before it is missing.
+  private func nextOrdinal(of batch: RecordBatch) -> Int64 {
+    let first = batch.events[0].ordinal
+    guard !batch.isRedriven, let next = self.nextPlaces[batch.layout.topic],
+      next.epoch == batch.epoch
+    else { return first }
+    return next.ordinal
+  }
+
+  private func placingEncoder(
+    for layout: RecordLayout, epoch: Int, ordinal: Int64
+  ) throws -> NDJSONEncoder {
+    let encoder: NDJSONEncoder
+    if let known = self.placingEncoders[layout] {
+      encoder = known
+    } else {
+      encoder = NDJSONEncoder(
+        layout: layout,
+        options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings), tellsPlaces: true
+      )
+      self.placingEncoders.insert(encoder, for: layout)
+    }
+    encoder.place = NDJSONEncoder.Place(epoch: epoch, ordinal: ordinal)
     return encoder
   }
 

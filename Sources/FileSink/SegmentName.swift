@@ -11,6 +11,8 @@ struct SegmentKey: Hashable {
   var isExportDate: Bool
   /// Nil for events.
   var pass: Pass?
+  /// Events that come from the dead letters: their file says nothing of how far the stream was taken.
+  var isRedriven = false
 
   /// A pass over all records of the entity, and which of its requests, from 1.
   struct Pass: Hashable {
@@ -85,7 +87,7 @@ struct SegmentName: Equatable {
   /// The last part of the topic. `/data/X__chn` and `/event/X__chn` may both exist: a topic whose
   /// last part could also belong to the other family gets the family as well, after a dot, which
   /// no topic has.
-  private static func topicPart(_ topic: String) -> String {
+  static func topicPart(_ topic: String) -> String {
     let parts = topic.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
     let last = parts.last ?? ""
     let isEvent = parts.first == "event"

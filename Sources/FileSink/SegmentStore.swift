@@ -108,6 +108,11 @@ final class SegmentStore {
       || writer.byteCount >= self.rotation.maxByteCount
   }
 
+  /// An event of the topic has not come: from here on the lines of its open files tell their places.
+  func noteHole(inTopic topic: String) {
+    for writer in self.writers.values where writer.key.topic == topic { writer.tellsPlaces = true }
+  }
+
   /// The file takes no more events.
   func seal(_ writer: SegmentWriter) throws(FileSinkError) {
     self.current[writer.key] = nil
@@ -140,7 +145,7 @@ final class SegmentStore {
           level: self.level, isSmall: self.writers.count >= Self.largeWindowCount),
         summary: SegmentSummary(
           topic: key.topic, entity: self.kind == .records ? key.entity : nil, epoch: epoch,
-          firstOrdinal: ordinal, pass: key.pass),
+          firstOrdinal: ordinal, pass: key.pass, isRedriven: key.isRedriven),
         now: now)
     }
   }

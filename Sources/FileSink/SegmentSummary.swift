@@ -12,6 +12,8 @@ struct SegmentSummary {
   private(set) var lastOrdinal: Int64
   /// Of records that were read, whose commit times are stamps; nil for events.
   let pass: SegmentKey.Pass?
+  /// Its events come from the dead letters, out of the order in which files are finished.
+  let isRedriven: Bool
   private(set) var eventCount = 0
   private(set) var lineCount = 0
   private(set) var schemaIDs: [String] = []
@@ -23,8 +25,10 @@ struct SegmentSummary {
   private var newestCommit = Int64.min
 
   init(
-    topic: String, entity: String?, epoch: Int, firstOrdinal: Int64, pass: SegmentKey.Pass? = nil
+    topic: String, entity: String?, epoch: Int, firstOrdinal: Int64, pass: SegmentKey.Pass? = nil,
+    isRedriven: Bool = false
   ) {
+    self.isRedriven = isRedriven
     self.topic = topic
     self.entity = entity
     self.epoch = epoch
@@ -91,8 +95,11 @@ struct SegmentSummary {
       "last_commit_timestamp": event(time(self.newestCommit)),
       "sha256": .string(sha256),
       "replaces": [],
-      "resume": event(self.tail.json),
+      "resume": self.isRedriven ? nil : event(self.tail.json),
     ]
+    if self.isRedriven, let members = line.members {
+      return JSONValue(.object(members + [JSONMember("redriven", true)]))
+    }
     guard let pass, let members = line.members else { return line }
     let snapshot: JSONValue = [
       "pass": .integer(pass.number), "request": .integer(pass.request),

@@ -16,6 +16,8 @@ final class SegmentWriter {
   /// Grows with every use of any file: the least is the one used longest ago.
   var lastUse = 0
   var summary: SegmentSummary
+  /// Lines have their epoch and ordinal: they are not told by the file's name and the order alone.
+  var tellsPlaces: Bool
   /// Compressed bytes in the file.
   private(set) var byteCount = 0
   private(set) var uncompressedByteCount = 0
@@ -33,6 +35,7 @@ final class SegmentWriter {
     self.file = file
     self.compressor = compressor
     self.summary = summary
+    self.tellsPlaces = key.isRedriven
     self.openedAt = now
     self.lastUsedAt = now
   }

@@ -1,4 +1,23 @@
 extension JSONReader {
+  /// A share from 0 to 1, as a number or as the text that a variable stands for.
+  public func fraction(_ name: String) -> Double? {
+    guard let value = self.any(name) else { return nil }
+    let expectation = "a number from 0 to 1, such as 0.01"
+    let text: String
+    switch value.content {
+    case .number(let number): text = number
+    case .string(let string) where value.isSubstituted: text = string
+    default:
+      self.expected(name, expectation, found: value)
+      return nil
+    }
+    guard let fraction = Double(text), (0...1).contains(fraction) else {
+      self.report(name, "expected \(expectation)")
+      return nil
+    }
+    return fraction
+  }
+
   /// A number of bytes: an integer, or a text of an integer and a unit (`"128MiB"`, `"64kB"`).
   /// Units: B, kB, MB, GB (powers of 1000), KiB, MiB, GiB (powers of 1024).
   public func byteCount(

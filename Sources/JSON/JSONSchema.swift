@@ -48,6 +48,10 @@ public struct JSONSchema: Sendable {
     return Self(members)
   }
 
+  public static func fraction() -> Self {
+    Self([JSONMember("type", "number"), JSONMember("minimum", 0), JSONMember("maximum", 1)])
+  }
+
   public static func choice(_ words: [String]) -> Self {
     Self([
       JSONMember("type", "string"), JSONMember("enum", .array(words.map { .string($0) })),

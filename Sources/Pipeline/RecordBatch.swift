@@ -91,6 +91,9 @@ public final class RecordBatch {
   /// Commit times after it are in the future and say nothing about how far the stream has been read;
   /// set by the runner, nil when it is not known.
   public var latestCommit: Int64?
+  /// Its events come again from the dead letters: others after them may have been written, and they
+  /// themselves as well.
+  public var isRedriven = false
   /// When the records were asked for, in a batch of records that were read; nil in one of events.
   public var readAt: ContinuousClock.Instant?
   /// In a batch of records that were read, the ordinal of the event that is taken next; set by the
@@ -270,6 +273,7 @@ public final class RecordBatch {
     self.epoch = other.epoch
     self.latestCommit = other.latestCommit
     self.readAt = other.readAt
+    self.isRedriven = other.isRedriven
     self.nextOrdinal = other.nextOrdinal
   }
 

@@ -234,10 +234,15 @@ package final class PostgresConnection {
     guard let sqlState = result.field(PostgresField.sqlState) else {
       return .connectionLost("\(label): \(self.libraryMessage)")
     }
-    let place = [
+    var place = [
       ("table", PostgresField.table), ("column", PostgresField.column),
       ("constraint", PostgresField.constraint), ("type", PostgresField.type),
     ].compactMap { kind, code in result.field(code).map { (kind, $0) } }
+    if !place.contains(where: { $0.0 == "column" }),
+      let column = result.field(PostgresField.context).flatMap(PostgresError.copyColumn)
+    {
+      place.append(("column", column))
+    }
     return PostgresError(
       sqlState: sqlState, primary: result.field(PostgresField.primary) ?? "", place: place,
       during: label)
@@ -271,6 +276,7 @@ private enum PostgresField {
   static let column = Int32(UInt8(ascii: "c"))
   static let constraint = Int32(UInt8(ascii: "n"))
   static let type = Int32(UInt8(ascii: "d"))
+  static let context = Int32(UInt8(ascii: "W"))
 }
 
 extension Duration {

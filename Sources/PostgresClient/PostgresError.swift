@@ -31,8 +31,13 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
   package var sqlState: String?
   package var message: String
   package var disposition: Disposition
+  /// The column whose value was refused, as far as the server tells it.
+  package var column: String?
 
-  package init(_ disposition: Disposition, _ message: String, sqlState: String? = nil) {
+  package init(
+    _ disposition: Disposition, _ message: String, sqlState: String? = nil, column: String? = nil
+  ) {
+    self.column = column
     self.disposition = disposition
     self.message = message
     self.sqlState = sqlState
@@ -55,7 +60,21 @@ extension PostgresError {
     }
     self.init(
       Self.disposition(sqlState: sqlState), "postgres: \(during): \(text) (SQLSTATE \(sqlState))",
-      sqlState: sqlState)
+      sqlState: sqlState, column: place.first { $0.kind == "column" }?.name)
+  }
+
+  /// The column that the context of an error in a COPY names. Of the context nothing else is taken:
+  /// in text format it goes on with the value.
+  ///
+  /// - Parameter context: `COPY opportunity, line 3, column amount`.
+  static func copyColumn(context: String) -> String? {
+    let line = context.prefix { $0 != "\n" && $0 != ":" }
+    let parts = line.split(separator: ", column ", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let place = parts.first, let column = parts.last, !column.isEmpty,
+      place.hasPrefix("COPY "), !place.contains("\""),
+      place.split(separator: ", line ").last?.allSatisfy(\.isNumber) == true
+    else { return nil }
+    return String(column)
   }
 
   static func connectionLost(_ message: String) -> PostgresError {

@@ -48,6 +48,10 @@ package final class PostgresSink: Store {
   private(set) var sealed: UnwritableEvents?
   /// Events of the sealed commit that could not be decoded.
   var undecodable: [UnwritableEvents.Letter] = []
+  /// The rows are events of dead letters: see `PostgresSink+Redriving`.
+  var isRedriving = false
+  /// Of the open commit.
+  var redriven: [RedrivenEvent] = []
   /// Rows that the database has refused in the transaction at hand.
   var refusedRows: [RefusedRow] = []
   /// The same of records that were read.
@@ -295,19 +299,22 @@ package final class PostgresSink: Store {
       do throws(RejectedValue) {
         try encoder.append(event: index, of: batch, to: &rows.open)
       } catch {
-        self.refuse(event, of: batch, rows: rows, reason: "\(error)")
+        self.refuse(event, of: batch, rows: rows, error)
       }
     }
+    // What is there already is left out, which a COPY cannot do.
+    if batch.isRedriven { return self.noteRedriven(batch) }
     self.sendAhead(rows)
   }
 
   private func refuse(
-    _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, reason: String
+    _ event: RecordBatch.Event, of batch: RecordBatch, rows: PendingRows, _ value: RejectedValue
   ) {
     self.unwritable.refused.append(
       RefusedEvent(
         topic: rows.topic, epoch: batch.epoch, ordinal: event.ordinal,
-        reason: "sink '\(self.name)': \(reason)"))
+        reason: "refused before it was sent to the database (sink '\(self.name)'): \(value)",
+        refusal: DeadLetter.Refusal(sink: self.name, column: value.column)))
     let replayID = ReplayID(batch.bytes(event.replayID)).hex
     let eventID = PostgresText.storable(
       String(decoding: batch.bytes(event.eventID), as: UTF8.self))
@@ -459,6 +466,7 @@ package final class PostgresSink: Store {
         "a \(read.rows.entity) that was read cannot be stored: \(read.error.message)")
     }
     self.refusedRows.removeAll()
+    self.redriven.removeAll()
     self.refusedReads.removeAll()
     self.told.removeAll()
     self.care = .none

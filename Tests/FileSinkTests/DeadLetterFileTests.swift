@@ -37,7 +37,8 @@ struct DeadLetterFileTests {
         [
           "topic": "/data/OpportunityChangeEvent", "replay_id": "7233", "event_id": "e3",
           "schema_id": "schema", "epoch": 1, "ordinal": 3, "time": "2026-02-17T04:03:15.000Z",
-          "reason": "Amount: string of 90 bytes, 14 left", "field_path": "Amount", "offset": 7,
+          "kind": "undecodable", "reason": "Amount: string of 90 bytes, 14 left",
+          "field_path": "Amount", "offset": 7, "sink": nil, "column": nil, "sqlstate": nil,
           "payload": "AQID",
         ]
       ])

@@ -22,6 +22,19 @@ struct ConnectionMessageTests {
         + "Is the server running on that host and accepting TCP/IP connections?")
   }
 
+  @Test(
+    "Of the context of a COPY the column is taken, and never the value behind it",
+    arguments: [
+      ("COPY opportunity, line 3, column amount", "amount"),
+      ("COPY opportunity, line 3, column amount: \"c4nary\"", "amount"),
+      ("COPY opportunity, line 3: \"x, column c4nary\"", nil),
+      ("SQL statement \"SELECT 1, column c4nary\"", nil), ("", nil),
+      ("COPY opportunity, line 3, column amount\nCOPY x, line 1, column c4nary", "amount"),
+    ] as [(String, String?)])
+  func copyColumn(context: String, column: String?) {
+    #expect(PostgresError.copyColumn(context: context) == column)
+  }
+
   @Test("The password that was used is taken out, wherever it came from")
   func password() {
     #expect(

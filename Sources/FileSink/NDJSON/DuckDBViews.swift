@@ -35,7 +35,9 @@ struct DuckDBViews {
     -- changed, and the lists name the column; a part that was cleared is null in it.
     -- _file is the line's file, _file_epoch and _first_ordinal are the place in the stream of that
     -- file's first event: files of a topic in that order, and the lines of each, are the stream.
-    -- _epoch is that of the line. A line with _kind 'snapshot' is a record as it was read, and not an
+    -- _epoch is that of the line. A line that has an _ordinal stands at that place instead, behind the
+    -- lines of its file that have a lower one or none: events that came from the dead letters, and
+    -- those of a file behind such an event. A line with _kind 'snapshot' is a record as it was read, and not an
     -- event: _system_modstamp says how new it is. Of its file, the place is that before which the
     -- snapshot stands: it contains every event of the files before.
     -- _pipeline is the pipeline that wrote the file. An entity that several pipelines export here
@@ -90,9 +92,10 @@ struct DuckDBViews {
     let own = Set(columns.entries.filter { !$0.isOfReads }.map { Self.key($0.name) })
     let hasPlace = Self.placeNames.allSatisfy { !own.contains(Self.key($0)) }
     let hasReads = hasPlace && columns.entries.contains { $0.name == "_change_type" }
-    if hasReads {
-      // There or not, so that queries are the same with records that were read and without.
-      for column in ReadColumn.all where seen[Self.key(column.name)] == nil {
+    if hasPlace {
+      // There or not, so that queries are the same with such lines and without.
+      for column in hasReads ? ReadColumn.all : ReadColumn.place
+      where seen[Self.key(column.name)] == nil {
         seen[Self.key(column.name)] = types.count
         types.append((column.name, Self.type(column.type)))
       }
@@ -102,7 +105,7 @@ struct DuckDBViews {
     var text = "\nCREATE OR REPLACE VIEW \(Self.identifier(columns.entity)) AS\nSELECT *"
     var replacements = decoded.map { "from_base64(\($0)) AS \($0)" }
     let epoch = Self.number(2)
-    if hasReads { replacements.append("coalesce(_epoch, \(epoch)) AS _epoch") }
+    if hasPlace { replacements.append("coalesce(_epoch, \(epoch)) AS _epoch") }
     if !replacements.isEmpty {
       text += " REPLACE (\(replacements.joined(separator: ", ")))"
     }
@@ -110,7 +113,6 @@ struct DuckDBViews {
     let isHive = !self.directory.utf8.contains(UInt8(ascii: "=")) || !hasPlace
     if hasPlace {
       if !isHive { text += Self.date(of: columns) }
-      if !hasReads { text += ",\n  \(epoch) AS _epoch" }
       text += Self.place
     }
     let glob = "\(Self.globEscaped(self.directory))/\(entityDirectory)/*/*.ndjson.zst"

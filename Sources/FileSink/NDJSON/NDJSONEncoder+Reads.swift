@@ -1,6 +1,19 @@
 internal import Bytes
 internal import Pipeline
 
+extension NDJSONEncoder {
+  /// Where an event stands in the stream of its topic.
+  public struct Place: Sendable {
+    var epoch: Int
+    var ordinal: Int64
+
+    public init(epoch: Int, ordinal: Int64) {
+      self.epoch = epoch
+      self.ordinal = ordinal
+    }
+  }
+}
+
 // Records that were read beside the stream: full images, except of what the user may not see.
 extension NDJSONEncoder {
   /// What lines of such records say of the read.
@@ -16,7 +29,7 @@ extension NDJSONEncoder {
   }
 
   func appendRead(_ keys: NDJSONPlan.ReadKeys, to output: inout ByteBuffer) {
-    guard let read = self.read else { return }
+    guard let read = self.read else { return self.appendPlace(keys, to: &output) }
     if let key = keys.stamp {
       self.append(key, to: &output)
       Self.quoted(&output) { $0.appendTimestamp(read.stamp, .milliseconds) }
@@ -32,6 +45,18 @@ extension NDJSONEncoder {
     if let key = keys.ordinal, read.lastOrdinal >= 0 {
       self.append(key, to: &output)
       output.append(read.lastOrdinal)
+    }
+  }
+
+  private func appendPlace(_ keys: NDJSONPlan.ReadKeys, to output: inout ByteBuffer) {
+    guard let place = self.place else { return }
+    if let key = keys.epoch {
+      self.append(key, to: &output)
+      output.append(Int64(place.epoch))
+    }
+    if let key = keys.ordinal {
+      self.append(key, to: &output)
+      output.append(place.ordinal)
     }
   }
 

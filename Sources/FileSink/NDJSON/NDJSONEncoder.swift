@@ -19,6 +19,8 @@ public final class NDJSONEncoder {
   public let layout: RecordLayout
   /// What lines of records that were read have besides; nil for events.
   @exclusivity(unchecked) var read: Read?
+  /// The place in the stream of the event at hand; written only by an encoder that tells places.
+  @exclusivity(unchecked) public var place: Place?
   private let plan: NDJSONPlan
   /// Cells of the current row that JSON cannot write; empty between rows. Nothing outside this
   /// class reaches it, so the check for overlapping access, which took 4 % of a row, is left out.
@@ -37,12 +39,16 @@ public final class NDJSONEncoder {
     var place: (cell: UInt64, offset: Int)?
   }
 
-  /// - Parameter isOfReads: of records that were read.
+  /// - Parameters:
+  ///   - isOfReads: of records that were read.
+  ///   - tellsPlaces: lines of events have `_epoch` and `_ordinal`, from `place`.
   public init(
-    layout: RecordLayout, options: NDJSONOptions = NDJSONOptions(), isOfReads: Bool = false
+    layout: RecordLayout, options: NDJSONOptions = NDJSONOptions(), isOfReads: Bool = false,
+    tellsPlaces: Bool = false
   ) {
     self.layout = layout
-    self.plan = NDJSONPlan(layout: layout, options: options, isOfReads: isOfReads)
+    self.plan = NDJSONPlan(
+      layout: layout, options: options, lines: isOfReads ? .reads : tellsPlaces ? .placed : .plain)
     self.namedIn = Array(repeating: 0, count: self.plan.sharedNameCount + 1)
   }
 

@@ -8,6 +8,16 @@ internal import Pipeline
 /// scans: runs whose slots ascend. A scan finds what is present by reading eight presence bytes at
 /// a time under a mask that leaves only its own columns.
 struct NDJSONPlan: ~Copyable {
+  /// What the lines are of.
+  enum Lines {
+    /// Events, whose places the file's name and the order of lines tell.
+    case plain
+    /// Events with their places.
+    case placed
+    /// Records that were read.
+    case reads
+  }
+
   /// A piece of the pool.
   struct Text {
     var offset: UInt32
@@ -70,11 +80,11 @@ struct NDJSONPlan: ~Copyable {
     case fieldSet(slot: Int, key: Text)
     /// The names of the fields that were read, where some of the columns were not.
     case fieldsRead(key: Text)
-    /// What a record that was read has besides: `ReadKeys`.
+    /// What a record that was read, or an event with its place, has besides: `ReadKeys`.
     case read
   }
 
-  /// Keys of records that were read.
+  /// Keys of records that were read; of events with their places the last two.
   struct ReadKeys {
     var stamp: Text?
     var readAt: Text?
@@ -116,8 +126,8 @@ struct NDJSONPlan: ~Copyable {
   /// The steps of the line itself; those of records follow or precede them.
   let line: Rows
 
-  init(layout: RecordLayout, options: NDJSONOptions, isOfReads: Bool) {
-    var compiler = NDJSONPlanCompiler(layout: layout, options: options, isOfReads: isOfReads)
+  init(layout: RecordLayout, options: NDJSONOptions, lines: Lines) {
+    var compiler = NDJSONPlanCompiler(layout: layout, options: options, lines: lines)
     self.line = compiler.compile(layout.columns, parent: [])
     compiler.compileNameScans()
     self.readKeys = compiler.readKeys

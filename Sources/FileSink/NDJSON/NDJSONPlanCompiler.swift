@@ -11,9 +11,11 @@ struct NDJSONPlanCompiler: ~Copyable {
 
   private let layout: RecordLayout
   private let options: NDJSONOptions
-  /// Of the columns of the line, the last that every line has; nil in a plan for events.
+  /// Of the columns of the line, the last that every line has.
   private let lastMetadataColumn: Int?
   private let isOfReads: Bool
+  /// Lines have columns that are none of the layout.
+  private let hasReadKeys: Bool
   private(set) var readKeys = NDJSONPlan.ReadKeys()
   private(set) var readMasks: [UInt64] = []
   private var pool = ByteBuffer()
@@ -29,14 +31,15 @@ struct NDJSONPlanCompiler: ~Copyable {
   /// The name that the slots of the record at hand share; nil for columns of the line.
   private var sharedName: NDJSONPlan.ListName?
 
-  init(layout: RecordLayout, options: NDJSONOptions, isOfReads: Bool) {
+  init(layout: RecordLayout, options: NDJSONOptions, lines: NDJSONPlan.Lines) {
     self.layout = layout
-    self.isOfReads = isOfReads
+    self.isOfReads = lines == .reads
+    self.hasReadKeys = lines != .plain
     self.lastMetadataColumn = layout.columns.lastIndex(where: \.isMetadata)
     self.options = options
     self.names = Array(
       repeating: .init(text: .init(offset: 0, count: 0), shared: 0), count: layout.slotCount)
-    guard isOfReads else { return }
+    guard self.hasReadKeys else { return }
     self.readMasks = Array(repeating: 0, count: (layout.slotCount + 7) / 8)
     self.addReadSlots(layout.columns.filter { !$0.isMetadata })
     func key(_ name: String) -> NDJSONPlan.Text? {
@@ -73,7 +76,7 @@ struct NDJSONPlanCompiler: ~Copyable {
     var steps: [NDJSONPlan.Step] = []
     var run: [(slot: Int, entry: NDJSONPlan.Entry)] = []
     for (index, column) in columns.enumerated() {
-      if self.isOfReads, parent.isEmpty, index == self.lastMetadataColumn.map({ $0 + 1 }) ?? 0 {
+      if self.hasReadKeys, parent.isEmpty, index == self.lastMetadataColumn.map({ $0 + 1 }) ?? 0 {
         self.finish(&run, into: &steps)
         steps.append(.read)
       }
@@ -105,7 +108,7 @@ struct NDJSONPlanCompiler: ~Copyable {
       }
     }
     self.finish(&run, into: &steps)
-    if self.isOfReads, parent.isEmpty, self.lastMetadataColumn == columns.count - 1 {
+    if self.hasReadKeys, parent.isEmpty, self.lastMetadataColumn == columns.count - 1 {
       steps.append(.read)
     }
     let first = self.steps.count

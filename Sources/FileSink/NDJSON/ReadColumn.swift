@@ -1,12 +1,17 @@
-/// Names of the columns that lines of records have besides, when they were read rather than changed.
+/// Names of the columns that lines have besides: those of records that were read rather than changed,
+/// and those of events that tell their places.
 enum ReadColumn {
   /// `SystemModstamp`: how new the record is.
   static let stamp = "_system_modstamp"
   /// When it was asked for.
   static let readAt = "_read_at"
-  /// The place of the last event taken before the line was written; for diagnosis.
+  /// The place of the event; of a read that of the last event taken before the line was written.
   static let epoch = "_epoch"
   static let ordinal = "_ordinal"
+  /// Those that events may have.
+  static let place: [(name: String, type: String)] = [
+    (Self.epoch, "long"), (Self.ordinal, "long"),
+  ]
   /// With their types in `_columns.json`.
   static let all: [(name: String, type: String)] = [
     (Self.stamp, "timestamp-millis"), (Self.readAt, "timestamp-millis"),

@@ -159,15 +159,28 @@ extension PipelineRunner {
       DeadLetter(
         topic: event.topic, replayID: ReplayID(raw.replayID),
         eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,
-        payload: raw.payload, reason: event.reason, epoch: event.epoch, ordinal: event.ordinal))
+        payload: raw.payload, reason: event.reason, refusal: event.refusal, epoch: event.epoch,
+        ordinal: event.ordinal))
+    self.statistics.topics[topic].refused += 1
     self.countDeadLetter(topic: topic)
   }
 
   func countDeadLetter(topic: Int) {
     self.statistics.topics[topic].deadLetters += 1
-    if self.statistics.deadLetters > self.configuration.maxDeadLetters {
-      self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name))
+    guard let limit = self.configuration.maxDeadLetters, self.statistics.deadLetters > limit else {
+      return
     }
+    self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name, .count))
+  }
+
+  /// Ends the run when too large a share of its events has become dead letters.
+  func checkDeadLetterRatio() {
+    guard let limit = self.configuration.maxDeadLetterRatio, self.statistics.deadLetters > 0,
+      self.takenCount >= RunnerConfiguration.ratioFromEvents,
+      Double(self.statistics.deadLetters) > limit * Double(self.takenCount)
+    else { return }
+    let worst = self.statistics.topics.max { $0.deadLetters < $1.deadLetters }
+    self.decide(.deadLetterLimit(topic: worst?.name ?? "", .ratio(ofEvents: self.takenCount)))
   }
 
   /// Ends the run when its user no longer waits for what a store is waited for.

@@ -297,6 +297,8 @@ public final class PipelineRunner<S: Source> {
 
   func checkEnd(now: Instant) {
     guard !self.isStopping else { return }
+    self.checkDeadLetterRatio()
+    guard !self.isStopping else { return }
     if let limit = self.configuration.maxEvents, self.takenCount >= limit {
       return self.decide(.eventsReached)
     }
@@ -325,7 +327,7 @@ public final class PipelineRunner<S: Source> {
     return now - (self.statistics.reads.progressedAt ?? self.began) < .seconds(3600)
   }
 
-  private var takenCount: Int { self.topics.reduce(0) { $0 + $1.takenCount } }
+  var takenCount: Int { self.topics.reduce(0) { $0 + $1.takenCount } }
 
   /// Quiet alone does not prove that a position is alive: one that has not been confirmed lately
   /// is renewed by waiting for a keepalive, and a topic without any position needs one.

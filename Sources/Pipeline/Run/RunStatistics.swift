@@ -16,7 +16,10 @@ public struct RunStatistics: Sendable {
     public var leftOut = 0
     /// Events sent again after a resume, dropped.
     public var repeated = 0
+    /// Events that have become dead letters: not decoded, or refused.
     public var deadLetters = 0
+    /// Those of them that could be decoded and were refused by a database.
+    public var refused = 0
     /// Entities with events that call for a re-read, with their number by kind.
     public var attention: [Attention: Int] = [:]
     public var firstReplayID: ReplayID?
@@ -94,6 +97,7 @@ public struct RunStatistics: Sendable {
   public var rows: Int { self.topics.reduce(0) { $0 + $1.rows } }
   public var leftOut: Int { self.topics.reduce(0) { $0 + $1.leftOut } }
   public var deadLetters: Int { self.topics.reduce(0) { $0 + $1.deadLetters } }
+  public var refused: Int { self.topics.reduce(0) { $0 + $1.refused } }
   public var holes: Int { self.topics.reduce(0) { $0 + $1.holes } }
   public var hasGaps: Bool { self.topics.contains { !$0.attention.isEmpty } }
   public var newestCommit: Int64? { self.topics.compactMap(\.newestCommit).max() }

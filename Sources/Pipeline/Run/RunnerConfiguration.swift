@@ -24,8 +24,15 @@ public struct RunnerConfiguration: Sendable {
   /// What the service may deliver, by the count of the source; nil: as much as there is.
   public var allowance: DeliveryAllowance?
   public var onInvalidReplay: InvalidReplayPolicy = .fail
-  /// Events that may go to the dead letters before the run stops.
-  public var maxDeadLetters = 0
+  /// Events that may go to the dead letters before the run stops; nil for any number.
+  public var maxDeadLetters: Int? = 0
+  /// Share of the run's events, 0…1, that may become dead letters; nil for any share. Counts from
+  /// `ratioFromEvents` events on.
+  public var maxDeadLetterRatio: Double?
+
+  /// Of fewer events a share says little: one letter among ten events is 10 %.
+  public static let ratioFromEvents = 100
+
   /// Events outstanding per stream, 1…100.
   public var window = 100
   public var commitMaxEvents = 2000
@@ -54,6 +61,12 @@ public struct RunnerConfiguration: Sendable {
 
 /// How a run ended.
 public enum RunOutcome: Sendable {
+  public enum DeadLetterLimit: Sendable {
+    case count
+    /// Of the run's events so far.
+    case ratio(ofEvents: Int)
+  }
+
   case caughtUp
   case eventsReached
   case durationReached
@@ -67,6 +80,7 @@ public enum RunOutcome: Sendable {
   case interrupted(following: Bool)
   /// Nothing came that could be stored as a first position.
   case noPosition
-  case deadLetterLimit(topic: String)
+  /// - Parameter topic: of the last letter, or with most letters.
+  case deadLetterLimit(topic: String, DeadLetterLimit)
   case failed(SourceFailure)
 }

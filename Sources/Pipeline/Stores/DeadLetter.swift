@@ -2,6 +2,22 @@ public import JSON
 
 /// An event that could not be decoded or written, kept so that it is not lost.
 public struct DeadLetter: Sendable, Equatable {
+  /// Who refused an event that could be decoded.
+  public struct Refusal: Sendable, Equatable {
+    /// The sink's name.
+    public var sink: String
+    /// Of the database; nil when it is not known which one refused the row.
+    public var column: String?
+    /// Five characters; nil when the value could not even be sent.
+    public var sqlState: String?
+
+    public init(sink: String, column: String? = nil, sqlState: String? = nil) {
+      self.sink = sink
+      self.column = column
+      self.sqlState = sqlState
+    }
+  }
+
   public var topic: String
   public var replayID: ReplayID
   public var eventID: String
@@ -14,12 +30,15 @@ public struct DeadLetter: Sendable, Equatable {
   public var fieldPath: String?
   /// Where in the payload, in bytes; nil when unknown.
   public var byteOffset: Int?
+  /// Nil for an event that could not be decoded.
+  public var refusal: Refusal?
   public var epoch: Int
   public var ordinal: Int64
 
   public init(
     topic: String, replayID: ReplayID, eventID: String, schemaID: String, payload: [UInt8],
-    reason: String, fieldPath: String? = nil, byteOffset: Int? = nil, epoch: Int, ordinal: Int64
+    reason: String, fieldPath: String? = nil, byteOffset: Int? = nil, refusal: Refusal? = nil,
+    epoch: Int, ordinal: Int64
   ) {
     self.topic = topic
     self.replayID = replayID
@@ -29,6 +48,7 @@ public struct DeadLetter: Sendable, Equatable {
     self.reason = reason
     self.fieldPath = fieldPath
     self.byteOffset = byteOffset
+    self.refusal = refusal
     self.epoch = epoch
     self.ordinal = ordinal
   }

@@ -178,11 +178,15 @@ public struct RefusedEvent: Sendable, Equatable {
   public var ordinal: Int64
   /// Why, without values.
   public var reason: String
+  public var refusal: DeadLetter.Refusal
 
-  public init(topic: String, epoch: Int, ordinal: Int64, reason: String) {
+  public init(
+    topic: String, epoch: Int, ordinal: Int64, reason: String, refusal: DeadLetter.Refusal
+  ) {
     self.topic = topic
     self.epoch = epoch
     self.ordinal = ordinal
     self.reason = reason
+    self.refusal = refusal
   }
 }

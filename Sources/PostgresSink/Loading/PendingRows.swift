@@ -104,9 +104,11 @@ final class PendingRows {
     ResyncTable.entry(.deadLetter, self.sealed, row)
   }
 
-  func refusal(ofRow row: Int, reason: String) -> RefusedEvent {
+  func refusal(ofRow row: Int, by sink: String, _ error: PostgresError) -> RefusedEvent {
     let row = self.sealed.rows[row]
     return RefusedEvent(
-      topic: self.topic, epoch: Int(row.epoch), ordinal: row.ordinal, reason: reason)
+      topic: self.topic, epoch: Int(row.epoch), ordinal: row.ordinal,
+      reason: "refused by the database (sink '\(sink)'): \(error.message)",
+      refusal: DeadLetter.Refusal(sink: sink, column: error.column, sqlState: error.sqlState))
   }
 }

@@ -21,10 +21,14 @@ extension PostgresSink {
     private var epoch: Int
     private var ordinal: Int64
 
+    init(topic: String, epoch: Int, ordinal: Int64) {
+      self.topic = topic
+      self.epoch = epoch
+      self.ordinal = ordinal
+    }
+
     init(_ event: RefusedEvent) {
-      self.topic = event.topic
-      self.epoch = event.epoch
-      self.ordinal = event.ordinal
+      self.init(topic: event.topic, epoch: event.epoch, ordinal: event.ordinal)
     }
   }
 
@@ -116,7 +120,7 @@ extension PostgresSink {
   private func refusedEvents() -> [RefusedEvent] {
     var places: Set<EventPlace> = []
     let refusals = self.refusedRows.map { row in
-      row.rows.refusal(ofRow: row.index, reason: "sink '\(self.name)': \(row.error.message)")
+      row.rows.refusal(ofRow: row.index, by: self.name, row.error)
     }
     return ((self.sealed?.refused ?? []) + refusals).filter {
       places.insert(EventPlace($0)).inserted
@@ -196,6 +200,7 @@ extension PostgresSink {
       }
     }
     try self.loadLateReferences()
+    try self.closeRedriven(but: self.refusedEvents())
     try self.loadReads()
     try self.noteDeadLetters()
     // What would be checked by COMMIT is checked while rows can still be put aside.
@@ -211,6 +216,7 @@ extension PostgresSink {
   private struct TypesHaveChanged: Error {}
 
   private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
+    if self.isRedriving, rows.tables.history == nil { return try self.markForRepair(rows, range) }
     // A run of rows of one epoch at a time; an epoch after the first may bring known events again.
     var start = range.lowerBound
     while start < range.upperBound {
@@ -219,7 +225,7 @@ extension PostgresSink {
       while end < range.upperBound, rows.sealed.rows[end].epoch == epoch { end += 1 }
       try rows.loader.load(
         rows.sealed, rows: start..<end, sentCount: rows.sentCount, over: self.connection,
-        isRereading: epoch > 1)
+        isRereading: epoch > 1 || self.isRedriving)
       start = end
     }
   }

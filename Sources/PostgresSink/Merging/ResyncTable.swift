@@ -188,6 +188,24 @@ package struct ResyncTable {
       """, [self.entity, SQLArray.literal(recordIDs)])
   }
 
+  /// Marks dead letters as done that were noted without knowing their records: their events could not
+  /// be decoded then, or have none.
+  ///
+  /// - Parameters:
+  ///   - eventIDs: of events that can be decoded now, whatever their entity.
+  ///   - replayIDs: of those among them without an ID, hexadecimal.
+  static func closeUndecoded(
+    eventIDs: [String], replayIDs: [String], schema: String, over connection: PostgresConnection
+  ) throws(PostgresError) {
+    try connection.query(
+      """
+      UPDATE \(Self.qualifiedName(schema: schema)) SET done_at = now() \
+      WHERE kind = 'dead_letter' AND done_at IS NULL AND record_id IS NULL \
+      AND (event_id = ANY($1::text[]) OR event_id IS NULL AND replay_id = ANY($2::text[]))
+      """,
+      [SQLArray.literal(eventIDs.map { .some($0) }), SQLArray.literal(replayIDs.map { .some($0) })])
+  }
+
   /// What is to be noted of a row.
   package static func entry(_ kind: Kind, _ buffer: RowBuffer, _ index: Int) -> Entry {
     let row = buffer.rows[index]

@@ -86,12 +86,17 @@ final class ConfigurationReader {
   ) -> DeadLetterConfiguration? {
     let directory = reader.flatMap { self.path($0, "directory") }
     let max = reader?.integer("max", in: 0 ... .max)
+    let maxRatio = reader?.fraction("max_ratio")
+    let payload: DeadLetterConfiguration.Payload? = reader?.choice("payload")
     reader?.finish()
     guard let directory = directory ?? checkpoint.map({ "\($0.directory)/dead" }) else {
       return nil
     }
     var deadLetter = DeadLetterConfiguration(directory: directory)
-    deadLetter.max = max ?? deadLetter.max
+    // Whoever allows a share has not asked for none at all.
+    deadLetter.max = max ?? (maxRatio == nil ? deadLetter.max : nil)
+    deadLetter.maxRatio = maxRatio
+    deadLetter.payload = payload ?? deadLetter.payload
     return deadLetter
   }
 

@@ -163,8 +163,18 @@ struct CheckpointConfiguration: Sendable, Equatable {
 struct DeadLetterConfiguration: Sendable, Equatable {
   /// Absolute; `dead` in the checkpoint's directory unless said otherwise.
   var directory: String
-  /// Dead letters a run may write and still succeed.
-  var max = 0
+  /// Dead letters a run may write and still succeed; nil for any number.
+  var max: Int? = 0
+  /// Share of a run's events, 0…1, that may become dead letters; nil for any share.
+  var maxRatio: Double?
+  var payload = Payload.full
+
+  /// What a dead letter keeps of the event.
+  enum Payload: String, CaseIterable, Sendable {
+    case full
+    /// Position and reason only.
+    case none
+  }
 }
 
 struct RunConfiguration: Sendable, Equatable {

@@ -130,6 +130,7 @@ struct PipelineAssembly {
     case .latest: runner.onInvalidReplay = .latest
     }
     runner.maxDeadLetters = self.configuration.deadLetter.max
+    runner.maxDeadLetterRatio = self.configuration.deadLetter.maxRatio
     runner.window = self.configuration.source.numRequested
     runner.commitMaxEvents = self.configuration.commit.maxEvents
     runner.commitMaxBytes = self.configuration.commit.maxBytes

@@ -69,9 +69,21 @@ extension PipelineRun {
       self.report.attention.append(
         RunReport.Attention(
           kind: .deadLetters, topic: topic.name,
-          message: "\(Phrase.count(topic.deadLetters, "event")) could not be decoded and "
-            + "\(topic.deadLetters == 1 ? "is" : "are") in the dead letters"))
+          message: Self.sentence(undecodable: topic.deadLetters - topic.refused, topic.refused)
+            + "; \(topic.deadLetters == 1 ? "it is" : "they are") in the dead letters "
+            + "('dead-letters list' shows why)"))
     }
+  }
+
+  /// `3 events could not be decoded and 1 event was refused by a database`
+  private static func sentence(undecodable: Int, _ refused: Int) -> String {
+    let parts = [
+      undecodable > 0 ? "\(Phrase.count(undecodable, "event")) could not be decoded" : nil,
+      refused > 0
+        ? "\(Phrase.count(refused, "event")) \(refused == 1 ? "was" : "were") refused by a database"
+        : nil,
+    ]
+    return parts.compactMap { $0 }.joined(separator: " and ")
   }
 
   /// Exit code and reason of a run that came to its end.
@@ -108,13 +120,20 @@ extension PipelineRun {
       end(
         .tryAgain, "no_position",
         "no event arrived, so there is no first position to store; run again, or use --follow")
-    case .deadLetterLimit(let topic):
+    case .deadLetterLimit(let topic, let limit):
+      let count = statistics.deadLetters
+      let what = Self.sentence(undecodable: count - statistics.refused, statistics.refused)
+      let (member, share) =
+        switch limit {
+        case .count: ("max", "")
+        case .ratio(let events): ("max_ratio", " of \(Phrase.count(events, "event")) of this run")
+        }
       end(
         .data, "dead_letter_limit",
-        "\(topic): \(Phrase.count(statistics.deadLetters, "event")) could not be decoded, "
-          + "which is more than dead_letter.max allows. The dead letters are in "
-          + "\(self.configuration.deadLetter.directory), and the stored position is after them. "
-          + "Run again to continue, or raise dead_letter.max")
+        "\(topic): \(what)\(share), which is more than dead_letter.\(member) allows. The dead "
+          + "letters are in \(self.configuration.deadLetter.directory), and the stored position is "
+          + "after them: 'dead-letters list' shows why, 'dead-letters retry' sends them again. "
+          + "Run again to continue, or raise dead_letter.\(member)")
     case .failed(let failure): throw failure
     }
   }

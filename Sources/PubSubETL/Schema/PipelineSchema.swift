@@ -92,8 +92,17 @@ enum PipelineSchema {
         "Directory for dead letter files; default: the folder dead in the checkpoint's directory."),
       .optional(
         "max", .reference("integer"),
-        "Number of dead letters that a run may write and still succeed.",
-        default: .integer(DeadLetterConfiguration(directory: "").max)),
+        "Number of dead letters that a run may write and still succeed; default: 0, or any number "
+          + "if max_ratio is set."),
+      .optional(
+        "max_ratio", .oneOf([.fraction(), .reference("variable")]),
+        "Share of a run's events, from 0 to 1, that may become dead letters; it counts from "
+          + "\(RunnerConfiguration.ratioFromEvents) events on."),
+      .optional(
+        "payload", .choice(of: DeadLetterConfiguration.Payload.self),
+        "full: a dead letter keeps the event's payload, and can be retried; none: position and "
+          + "reason only.",
+        default: .string(DeadLetterConfiguration(directory: "").payload.rawValue)),
     ])
   }
 

@@ -356,6 +356,7 @@ def main():
     for root in arguments.output:
         names = sorted(glob.glob(root + "/**/*.ndjson.zst", recursive=True))
         last = {}
+        placed = {}
         for name in names:
             files += 1
             with open(name, "rb") as raw:
@@ -363,6 +364,8 @@ def main():
                 for text in io.TextIOWrapper(reader, encoding="utf-8", newline="\n"):
                     lines += 1
                     line = json.loads(text)
+                    # Events behind a dead letter, and those that came from one, tell their places.
+                    own = line.pop("_epoch", None), line.pop("_ordinal", None)
                     key = key_of(line)
                     if key not in truth:
                         problem("not in the truth: %s: %s" % (name, text[:500]))
@@ -375,9 +378,16 @@ def main():
                         explain(arguments.truth, number, expected, line, problem)
                     # Within a directory, files by name and lines by place follow the stream.
                     place = (os.path.dirname(name), line["_topic"])
+                    if own[1] is not None:
+                        placed.setdefault(place, []).append((own, number))
+                        continue
                     if number < last.get(place, -1):
                         problem("out of order: %s: %s" % (name, text[:300]))
                     last[place] = number
+        for place, found in placed.items():
+            numbers = [number for _, number in sorted(found)]
+            if numbers != sorted(numbers):
+                problem("lines with places are out of order in %s" % place[0])
     missing = len(truth) - len(seen)
     if missing:
         problem("%d rows of the truth are missing" % missing)

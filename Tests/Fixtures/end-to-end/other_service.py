@@ -5,10 +5,11 @@ it does in as many ways as there are: responses of any size, fields in any order
 ones, replay IDs without an order, groups of equal IDs over several responses, streams that end,
 schemas and topics that are not there for a moment, tokens that end, events sent again.
 
-    other_service.py --seed N --events N --work DIR [--calm] [--poison N]
+    other_service.py --seed N --events N --work DIR [--calm] [--poison N] [--spoil]
 
 Publishes N events of each topic, writes truth.ndjson, schemas.json and env into DIR, then says
 "ready". Ends with its standard input and prints what it has delivered. --calm: no failures.
+--spoil: until there is a file DIR/healed, the second schema of each family is no Avro schema.
 --poison: of each topic so many more events, whose payloads end in the middle; poison.json has them.
 """
 
@@ -106,6 +107,8 @@ class Service:
 
     def __init__(self, topics, schemas, seed, calm):
         self.topics, self.schemas, self.calm = topics, schemas, calm
+        # IDs of schemas that cannot be parsed, and the file that ends that.
+        self.spoilt, self.healed = set(), ""
         self.seed, self.calls, self.lock = seed, 0, threading.Lock()
         self.tokens, self.logins, self.failed_logins, self.login_failed = {}, 0, 0, False
         # Events delivered; of these, what the service sent again of its own accord; the sizes of the
@@ -186,7 +189,10 @@ class Service:
         except Failure as failure:
             self.fail(context, failure)
         encoder = Encoder(rng, True)
-        text = encoder.bytes(1, self.schemas[schema_id].text)
+        text = self.schemas[schema_id].text
+        if schema_id in self.spoilt and not os.path.exists(self.healed):
+            text = text.replace('"type"', '"typo"')
+        text = encoder.bytes(1, text)
         return encoder.message(text, encoder.bytes(2, schema_id), encoder.bytes(3, "r"))
 
     def subscribe(self, requests, context):
@@ -355,6 +361,7 @@ def main():
     parser.add_argument("--work", required=True)
     parser.add_argument("--calm", action="store_true")
     parser.add_argument("--poison", type=int, default=0)
+    parser.add_argument("--spoil", action="store_true")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     families = []
@@ -379,6 +386,9 @@ def main():
     with open(arguments.work + "/schemas.json", "w", encoding="utf-8") as file:
         json.dump({name: schema.text for name, schema in schemas.items()}, file)
     service = Service(topics, schemas, arguments.seed, arguments.calm)
+    service.healed = arguments.work + "/healed"
+    if arguments.spoil:
+        service.spoilt = {family[1].id for family in families}
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=64))
     server.add_generic_rpc_handlers((handlers(service),))
     port = server.add_insecure_port("127.0.0.1:0")

@@ -210,7 +210,9 @@ final class MemoryDatabase: Store {
     let accepted = sealed.filter { !self.refusedEvents.contains($0.event) }
     self.prepared = (commit.positions, self.lines + accepted.map(\.line))
     let refused = sealed.filter { self.refusedEvents.contains($0.event) }.map {
-      RefusedEvent(topic: $0.topic, epoch: $0.epoch, ordinal: $0.ordinal, reason: "23514")
+      RefusedEvent(
+        topic: $0.topic, epoch: $0.epoch, ordinal: $0.ordinal, reason: "23514",
+        refusal: DeadLetter.Refusal(sink: "database", sqlState: "23514"))
     }
     return refused.isEmpty ? .done : .refused(refused)
   }

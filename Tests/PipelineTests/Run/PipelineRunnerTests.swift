@@ -249,6 +249,23 @@ import Testing
     #expect(harness.store.lines(of: "a") == log.filter { !$0.isBroken }.map(\.line))
   }
 
+  @Test(
+    "A share of dead letters stops the run, from so many events on that it says something",
+    arguments: [(broken: 5, of: 99, stops: false), (5, 130, true), (1, 130, false)])
+  func deadLetterShare(broken: Int, count: Int, stops: Bool) async throws {
+    let harness = Harness()
+    harness.configuration.maxDeadLetters = nil
+    harness.configuration.maxDeadLetterRatio = 0.02
+    var log = Self.events(count)
+    for index in 0..<broken { log[index].isBroken = true }
+    let outcome = try await harness.run(ScriptedSource(log, responseSize: 10))
+    guard case .deadLetterLimit(_, .ratio(ofEvents: let taken)) = outcome else {
+      return #expect(!stops, "\(outcome)")
+    }
+    #expect(stops && taken >= RunnerConfiguration.ratioFromEvents)
+    #expect(harness.letters.letters.count == broken)
+  }
+
   @Test("An invalid replay ID stops the run unless a policy says where to go on")
   func invalidReplay() async throws {
     let harness = Harness()

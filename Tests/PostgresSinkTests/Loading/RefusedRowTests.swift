@@ -21,8 +21,13 @@ import Testing
     #expect(run.refused.map(\.ordinal).sorted() == places.sorted())
     for event in run.refused {
       #expect(event.topic == SinkRun.topic && event.epoch == 1)
-      #expect(event.reason.hasPrefix("sink 'warehouse': "))
-      if let sqlState { #expect(event.reason.contains(sqlState), "\(event.reason)") }
+      #expect(event.reason.hasPrefix("refused "))
+      #expect(event.reason.contains("(sink 'warehouse'): "))
+      #expect(event.refusal.sink == "warehouse")
+      if let sqlState {
+        #expect(event.reason.contains(sqlState), "\(event.reason)")
+        #expect(event.refusal.sqlState == sqlState)
+      }
     }
     let loaded = ["first"] + Self.names.filter { !refused.contains($0) }
     if hasHistory { #expect(try run.history() == loaded) }

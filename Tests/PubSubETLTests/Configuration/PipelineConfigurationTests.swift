@@ -41,6 +41,24 @@ struct PipelineConfigurationTests {
     #expect(configuration.run == RunConfiguration())
   }
 
+  @Test(
+    "A share of dead letters takes the place of their number, unless both are given",
+    arguments: [
+      (#"{}"#, 0, nil), (#"{"max_ratio":0.01}"#, nil, 0.01),
+      (#"{"max":5,"max_ratio":0.5,"payload":"none"}"#, 5, 0.5),
+    ] as [(String, Int?, Double?)])
+  func deadLetters(json: String, max: Int?, ratio: Double?) throws {
+    let letters = try SamplePipeline().load(sets: ["dead_letter=\(json)"]).deadLetter
+    #expect(letters.max == max && letters.maxRatio == ratio)
+    #expect(letters.payload == (json.contains("none") ? .none : .full))
+  }
+
+  @Test("A share beyond 0 and 1 is refused", arguments: ["1.5", "-0.1", #""1 %""#])
+  func impossibleShare(share: String) throws {
+    let mistakes = try SamplePipeline().mistakes(sets: ["dead_letter={\"max_ratio\":\(share)}"])
+    #expect(mistakes.count == 1 && mistakes[0].contains("a number from 0 to 1"), "\(mistakes)")
+  }
+
   @Test("Every mistake is reported at once, with file, place, path and choices")
   func everyMistake() throws {
     let sample = try SamplePipeline()

@@ -8,6 +8,9 @@ struct DeadLetterStatus {
   var files: Int64 = 0
   var events: Int64 = 0
   var openFiles = 0
+  /// Letters that were sent again, and those that were given up.
+  var retried = 0
+  var dropped = 0
   /// How all finished files are, if that was asked for.
   var verification: OutputVerification?
 
@@ -22,6 +25,9 @@ struct DeadLetterStatus {
       self.files += 1
       self.events += file.events
     }
+    let ledger = try DeadLetterLedger(directory: self.directory, pipeline: pipeline)
+    self.retried = ledger.count(.retried)
+    self.dropped = ledger.count(.dropped)
     self.openFiles = reading.checkpoint?.deadLetters?.openFileCount ?? 0
     if reading.verifies {
       // Somebody deals with dead letters, and removes them.
@@ -34,12 +40,16 @@ struct DeadLetterStatus {
     self.verification?.problems(of: "dead letters") ?? []
   }
 
+  /// Letters in finished files that nothing has been done about.
+  var waiting: Int64 { max(0, self.events - Int64(self.retried + self.dropped)) }
+
   /// The first stands behind the label.
   var lines: [String] {
     guard self.events > 0 || self.openFiles > 0 else { return ["none"] }
     let first =
-      "\(Phrase.count(Int(self.events), "event")) in \(Phrase.count(Int(self.files), "file")), "
-      + "\(self.openFiles) open, in \(self.directory)"
+      "\(Phrase.count(Int(self.events), "event")) in \(Phrase.count(Int(self.files), "file")) "
+      + "(\(ProgressLine.grouped(self.waiting)) waiting, \(self.retried) retried, "
+      + "\(self.dropped) dropped), \(self.openFiles) open, in \(self.directory)"
     guard let verification = self.verification, self.events > 0 else { return [first] }
     return [first, verification.line]
   }
@@ -48,6 +58,8 @@ struct DeadLetterStatus {
     [
       "directory": .string(self.directory),
       "events": .integer(self.events), "files": .integer(self.files),
+      "waiting": .integer(self.waiting), "retried": .integer(self.retried),
+      "dropped": .integer(self.dropped),
       "open_files": .integer(self.openFiles),
       "verified": self.verification?.json ?? nil,
     ]

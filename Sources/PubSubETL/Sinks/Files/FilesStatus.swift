@@ -46,7 +46,7 @@ struct FilesStatus: SinkStatus {
       state: state?.json)
     if reading.verifies {
       self.verification = try OutputVerification.read(
-        [.records, .snapshots], in: settings.directory, pipeline: pipeline,
+        [.records, .redriven, .snapshots], in: settings.directory, pipeline: pipeline,
         ignoringMissing: settings.whenMissing == .ignore)
     }
   }
@@ -66,14 +66,16 @@ struct FilesStatus: SinkStatus {
   private mutating func count(_ reading: SinkStatusReading) throws {
     var newest: [String: String] = [:]
     let org = reading.checkpoint?.org
-    try ExportedFile.visit(.records, in: self.directory, pipeline: reading.configuration.name) {
-      file in
-      guard org == nil || file.org == org else { return }
-      self.files += 1
-      self.events += file.events
-      self.bytes += file.bytes
-      if let time = file.lastCommitTimestamp, newest[file.topic, default: ""] < time {
-        newest[file.topic] = time
+    for kind in [ExportedFile.Kind.records, .redriven] {
+      try ExportedFile.visit(kind, in: self.directory, pipeline: reading.configuration.name) {
+        file in
+        guard org == nil || file.org == org else { return }
+        self.files += 1
+        self.events += file.events
+        self.bytes += file.bytes
+        if let time = file.lastCommitTimestamp, newest[file.topic, default: ""] < time {
+          newest[file.topic] = time
+        }
       }
     }
     self.newestCommitTimes = newest

@@ -5,10 +5,11 @@ import Pipeline
 extension SinkContext {
   /// Where events go that cannot be exported: files as those of a files sink, brought into line with
   /// the checkpoint.
-  func deadLetters(recoveredFrom state: SinkState?) throws -> any DeadLetterStore {
+  func deadLetters(recoveredFrom state: SinkState?) throws -> DeadLetterFile {
     let letters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
-      org: self.org, acceptsMissing: self.options.acceptMissing)
+      org: self.org, keepsPayload: self.configuration.deadLetter.payload == .full,
+      acceptsMissing: self.options.acceptMissing)
     try letters.recover(from: state?.json)
     return letters
   }

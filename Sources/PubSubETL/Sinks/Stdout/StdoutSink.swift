@@ -49,9 +49,10 @@ final class StdoutSink: CheckpointedSink {
 
   func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    let encoder = self.encoder(for: batch.layout)
+    let encoder = self.encoder(for: batch.layout, tellsPlaces: batch.isRedriven)
     for index in batch.events.indices {
       let event = batch.events[index]
+      encoder.place = NDJSONEncoder.Place(epoch: batch.epoch, ordinal: event.ordinal)
       for row in event.firstRow..<event.firstRow + event.rowCount {
         let before = self.lines.count
         encoder.append(row: row, of: batch, to: &self.lines)
@@ -78,9 +79,11 @@ final class StdoutSink: CheckpointedSink {
 
   var isDue: Bool { false }
 
-  private func encoder(for layout: RecordLayout) -> NDJSONEncoder {
+  /// - Parameter tellsPlaces: the same for all batches of a process.
+  private func encoder(for layout: RecordLayout, tellsPlaces: Bool) -> NDJSONEncoder {
     if let encoder = self.encoders[layout] { return encoder }
-    let encoder = NDJSONEncoder(layout: layout, options: self.options)
+    let encoder = NDJSONEncoder(
+      layout: layout, options: self.options, tellsPlaces: tellsPlaces)
     self.encoders.insert(encoder, for: layout)
     return encoder
   }

@@ -1,0 +1,123 @@
+internal import Bytes
+internal import DurableFiles
+internal import Glibc
+internal import JSON
+internal import Pipeline
+
+/// What has become of dead letters: `_ledger-<pipeline>.ndjson` beside their files, which never
+/// change. A line for each letter that was retried or dropped, with who did it and when.
+///
+/// Written with the pipeline's lock held, so one process writes at a time; read without it.
+public struct DeadLetterLedger: Sendable {
+  public enum Outcome: String, Sendable {
+    case retried, dropped
+  }
+
+  /// Which letter. The replay ID is part of it: when state is lost, an epoch and its ordinals may come
+  /// again for other events.
+  public struct Key: Hashable, Sendable {
+    public var id: StoredDeadLetter.ID
+    /// Hexadecimal.
+    public var replayID: String
+
+    public init(_ letter: StoredDeadLetter) {
+      self.id = letter.id
+      self.replayID = letter.letter.replayID.hex
+    }
+
+    init(id: StoredDeadLetter.ID, replayID: String) {
+      self.id = id
+      self.replayID = replayID
+    }
+  }
+
+  public private(set) var outcomes: [Key: Outcome] = [:]
+
+  public func count(_ outcome: Outcome) -> Int {
+    self.outcomes.values.reduce(0) { $0 + ($1 == outcome ? 1 : 0) }
+  }
+
+  public subscript(letter: StoredDeadLetter) -> Outcome? { self.outcomes[Key(letter)] }
+
+  private let path: String
+  private let directory: String
+  private let fileSystem: any FileSystem
+
+  /// A line is far shorter; a ledger of a million letters has 200 MB.
+  private static let maxByteCount = 1 << 30
+
+  /// Reads the ledger of a pipeline's dead letters; empty when there is none.
+  ///
+  /// - Parameter directory: of the dead letters, absolute.
+  /// - Throws: `FileSinkError`: `.inconsistent` for one that is too large, `.io`.
+  public init(directory: String, pipeline: String) throws(FileSinkError) {
+    try self.init(directory: directory, pipeline: pipeline, fileSystem: SystemFileSystem())
+  }
+
+  init(
+    directory: String, pipeline: String, fileSystem: any FileSystem
+  ) throws(FileSinkError) {
+    self.directory = directory
+    self.path = "\(directory)/_ledger-\(SegmentName.pipelinePart(pipeline)).ndjson"
+    self.fileSystem = fileSystem
+    let content: [UInt8]
+    do throws(FileSystemError) {
+      guard let size = try fileSystem.size(of: self.path), size > 0 else { return }
+      guard size <= Self.maxByteCount else {
+        throw FileSystemError("read", self.path, code: EFBIG)
+      }
+      content = try OpenFile(self.path, [], on: fileSystem).content(byteCount: size)
+    } catch {
+      throw FileSinkError(error)
+    }
+    // A line that a crash cut short is no entry: whoever was writing it writes it again.
+    for line in content.split(separator: UInt8(ascii: "\n")) {
+      guard let json = try? JSONValue(parsing: Array(line)), let id = json["id"]?.string,
+        let replayID = json["replay_id"]?.string,
+        let outcome = json["action"]?.string.flatMap({ Outcome(rawValue: $0) })
+      else { continue }
+      self.outcomes[Key(id: .init(id), replayID: replayID)] = outcome
+    }
+  }
+
+  /// Notes what has become of letters; durable on return. Letters that have an entry keep it.
+  public mutating func note(_ outcome: Outcome, _ keys: [Key]) throws(FileSinkError) {
+    try self.note(outcome, keys, now: UTCTime.now())
+  }
+
+  mutating func note(
+    _ outcome: Outcome, _ keys: [Key], now: Int64
+  ) throws(FileSinkError) {
+    let new = keys.filter { self.outcomes[$0] == nil }
+    guard !new.isEmpty else { return }
+    var text = ""
+    for key in new {
+      let line: JSONValue = [
+        "time": .string(UTCTime.timestamp(milliseconds: now)),
+        "action": .string(outcome.rawValue), "id": .string(key.id.description),
+        "replay_id": .string(key.replayID), "uid": .integer(getuid()), "pid": .integer(getpid()),
+      ]
+      text += line.text(.compact) + "\n"
+    }
+    do throws(FileSystemError) {
+      // What a crash cut short stays, on a line of its own.
+      let isNew = try self.fileSystem.size(of: self.path) == nil
+      let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
+      try file.write(Array(((isNew ? "" : "\n") + text).utf8))
+      try file.synchronize()
+      try self.fileSystem.synchronizeDirectory(self.directory)
+    } catch {
+      throw FileSinkError(error)
+    }
+    for key in new { self.outcomes[key] = outcome }
+  }
+}
+
+extension DeadLetterLedger.Key {
+  var json: JSONValue { ["id": .string(self.id.description), "replay_id": .string(self.replayID)] }
+
+  init?(json: JSONValue) {
+    guard let id = json["id"]?.string, let replayID = json["replay_id"]?.string else { return nil }
+    self.init(id: .init(id), replayID: replayID)
+  }
+}
