@@ -1,0 +1,114 @@
+import ArgumentParser
+internal import Bytes
+internal import Checkpoint
+import FileSink
+import JSON
+import Pipeline
+
+/// The dead letters of a pipeline, and what has become of each. Read without a lock.
+struct DeadLetterBook {
+  let ledger: DeadLetterLedger
+  private let archive: DeadLetterArchive
+  private let state: SinkState?
+
+  init(_ configuration: PipelineConfiguration) throws {
+    // First: a file that a run finishes meanwhile is then found under its final name.
+    let document = try FileCheckpointStore.peek(configuration.statePaths)
+    self.state = document?.deadLetters
+    let directory = configuration.deadLetter.directory
+    self.ledger = try DeadLetterLedger(directory: directory, pipeline: configuration.name)
+    self.archive = DeadLetterArchive(
+      directory: directory, pipeline: configuration.name, org: document?.org)
+  }
+
+  /// Lends each letter that the selection means.
+  func visit(
+    _ selection: DeadLetterSelection,
+    _ body: (StoredDeadLetter, DeadLetterLedger.Outcome?) throws -> Void
+  ) throws {
+    try self.archive.visit(openFiles: self.state?.json) { letter in
+      let outcome = self.ledger[letter]
+      if selection.includes(letter, outcome) { try body(letter, outcome) }
+    }
+  }
+}
+
+/// Which dead letters a command means.
+struct DeadLetterSelection {
+  /// Nil for all.
+  var ids: Set<StoredDeadLetter.ID>?
+  var entity: String?
+  /// A kind, or a part of the reason.
+  var reason: String?
+  /// `2026-02-17T04:03:15.000Z`
+  var since: String?
+  /// Also those that were retried or dropped.
+  var includesHandled = false
+
+  func includes(_ letter: StoredDeadLetter, _ outcome: DeadLetterLedger.Outcome?) -> Bool {
+    if outcome != nil, !self.includesHandled { return false }
+    if let ids, !ids.contains(letter.id) { return false }
+    if let entity, TopicName.entity(letter.letter.topic) != entity { return false }
+    if let reason, letter.kind != reason, !letter.letter.reason.contains(reason) { return false }
+    if let since, letter.time < since { return false }
+    return true
+  }
+}
+
+/// Options that choose among dead letters.
+struct DeadLetterFilterOptions: ParsableArguments {
+  @Option(
+    help:
+      "Only letters of one object or event, for example Opportunity; of a channel, the channel's name."
+  )
+  var entity: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Only letters of one kind, undecodable or refused, or whose reason contains a text.",
+      valueName: "text"))
+  var reason: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Only letters written since a time in UTC (2026-02-17 or 2026-02-17T04:03:15Z), or within "
+        + "the last 24h, 90m and so on.", valueName: "time"),
+    transform: { text in
+      if let age = JSONReader.duration(text) {
+        let milliseconds = Int64(age / .milliseconds(1))
+        return UTCTime.timestamp(milliseconds: max(0, UTCTime.now() - milliseconds))
+      }
+      let digits = Array("0000-00-00T00:00:00Z".utf8)
+      let isDate = text.utf8.count == 10
+      guard isDate || text.utf8.count == digits.count,
+        zip(text.utf8, digits).allSatisfy({ byte, model in
+          model == UInt8(ascii: "0") ? (0x30...0x39).contains(byte) : byte == model
+        })
+      else {
+        throw ValidationError("expected a time such as 24h, 2026-02-17 or 2026-02-17T04:03:15Z")
+      }
+      // As the letters have it, with milliseconds: so that texts compare as times do.
+      return isDate ? text : String(text.dropLast()) + ".000Z"
+    })
+  var since: String?
+
+  var selection: DeadLetterSelection {
+    DeadLetterSelection(entity: self.entity, reason: self.reason, since: self.since)
+  }
+}
+
+extension StoredDeadLetter {
+  /// Everything but the payload.
+  func head(_ outcome: DeadLetterLedger.Outcome?) -> JSONValue {
+    var members = [
+      JSONMember("id", .string(self.id.description)),
+      JSONMember("state", .string(outcome?.rawValue ?? "waiting")),
+    ]
+    members += (self.json.members ?? []).filter { $0.name != "payload" && $0.name != "kind" }
+    members.append(JSONMember("kind", .string(self.kind)))
+    members.append(
+      JSONMember(
+        "payload_bytes", self.hasPayload ? .integer(self.letter.payload.count) : nil))
+    return JSONValue(.object(members))
+  }
+}

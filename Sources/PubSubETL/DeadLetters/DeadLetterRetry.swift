@@ -1,0 +1,314 @@
+internal import Checkpoint
+import FileSink
+import HTTP2Transport
+import JSON
+import Logging
+import Pipeline
+import PostgresSink
+import PubSubAPI
+import SalesforceAuth
+
+/// Sends dead letters through the pipeline again, as the pipeline file is now.
+///
+/// In commits of some letters: first the databases, which take nothing that they hold, then the
+/// checkpoint, in one step with the files and with the note that the letters were retried. Killed
+/// between the two, the next retry finds the letters still waiting, and only the files without them.
+/// Positions stay where they are.
+final class DeadLetterRetry {
+  struct Result {
+    var retried: [StoredDeadLetter.ID] = []
+    /// Letters that stay, and why.
+    var failed: [(id: StoredDeadLetter.ID, reason: String)] = []
+    /// Sinks that have marked the letters' records instead of taking their events.
+    var repairingSinks: [String] = []
+  }
+
+  private let configuration: PipelineConfiguration
+  private let options: RunOptions
+  private let logger: Logger
+  private let assembly: PipelineAssembly
+  private var result = Result()
+
+  /// Letters of a commit, and bytes of their payloads.
+  private static let maxLetters = 500
+  private static let maxByteCount = 16 << 20
+
+  init(_ configuration: PipelineConfiguration, options: RunOptions, logger: Logger) {
+    self.configuration = configuration
+    self.options = options
+    self.logger = logger
+    self.assembly = PipelineAssembly(configuration: configuration)
+  }
+
+  /// Finds out which letters can be decoded; stores nothing and takes no lock.
+  func examine(_ ids: [String], all: Bool) async throws -> Result {
+    let book = try DeadLetterBook(self.configuration)
+    _ = try DeadLetterChoice.keys(ids, all: all, in: book)
+    let selection = DeadLetterChoice.selection(ids, all: all)
+    try await self.assembly.withService { service, credentials in
+      let decoders = LetterDecoders(service, credentials, options: self.assembly.decoding)
+      let stages = self.assembly.stages().pipeline
+      try await self.visitCommits(book, selection) { letters in
+        for letter in letters {
+          if let batch = try await self.decoded(letter, decoders) {
+            try stages.apply(to: batch)
+            self.result.retried.append(letter.id)
+          }
+        }
+      }
+    }
+    return self.result
+  }
+
+  func execute(_ ids: [String], all: Bool) async throws -> Result {
+    let store = try CheckpointChange.open(self.configuration)
+    defer { withExtendedLifetime(store) {} }
+    guard let document = try store.load() else {
+      throw FileCheckpointStore.missing(self.configuration)
+    }
+    try self.checkSinks(document)
+    // Before anybody logs in: a mistaken ID is told at once.
+    let earlier = try DeadLetterBook(self.configuration)
+    guard try !DeadLetterChoice.keys(ids, all: all, in: earlier).isEmpty else {
+      return self.result
+    }
+    try await self.assembly.withService { service, credentials in
+      let org = try await credentials.provider.token().organizationID
+      guard document.org == org else {
+        throw RunFailure(
+          .configuration, reason: "other_org",
+          "the dead letters of pipeline '\(self.configuration.name)' belong to org "
+            + "\(document.org), but the login is for org \(org)")
+      }
+      let context = SinkContext(
+        configuration: self.configuration, org: org, options: self.options,
+        owner: try self.assembly.owner(store), logger: self.logger,
+        log: RunLog(
+          logger: self.logger, progress: nil, follows: false,
+          endpoint: self.configuration.source.org.endpoint.url),
+        interruption: Interruption(deadline: nil))
+      let sinks = self.configuration.sinks.map { $0.runSink(context) }
+      defer { for sink in sinks { sink.close() } }
+      let stores = try self.open(sinks, context, document, store)
+      let decoders = LetterDecoders(service, credentials, options: self.assembly.decoding)
+      // Only now: files that a killed run has left in progress are finished, and letters whose rows
+      // it had committed are in the ledger.
+      let book = try DeadLetterBook(self.configuration)
+      let selection = DeadLetterChoice.selection(ids, all: all)
+      try await self.visitCommits(book, selection) { letters in
+        try await self.commit(letters, decoders, stores)
+      }
+    }
+    return self.result
+  }
+
+  // MARK: Stores
+
+  private struct Stores {
+    var stages: StageChain
+    var databases: [(store: any Store, positions: [String: TopicPosition])]
+    var checkpointed: CheckpointedStore
+    var deadLetters: DeadLetterFile
+    var topics: [String: TopicPosition]
+  }
+
+  private func checkSinks(_ document: CheckpointDocument) throws {
+    let names = Set(self.configuration.sinks.map(\.name))
+    guard names == Set(document.sinks.keys) else {
+      throw RunFailure(
+        .data, reason: "other_sinks",
+        "the last run of pipeline '\(self.configuration.name)' had other sinks; run it once, and "
+          + "then retry")
+    }
+  }
+
+  private func open(
+    _ sinks: [any RunSink], _ context: SinkContext, _ document: CheckpointDocument,
+    _ store: FileCheckpointStore
+  ) throws -> Stores {
+    for sink in sinks {
+      for fault in try sink.survey(from: document.sinks[sink.name]) {
+        self.logger.warning("\(fault)")
+      }
+    }
+    try self.checkFiles(sinks, document)
+    for sink in sinks { try sink.connect() }
+    var positions: [[String: TopicPosition]] = []
+    for sink in sinks {
+      guard case .ownPosition(let keeper) = sink.store else { continue }
+      guard let stored = try keeper.storedPositions(isKnown: true) else {
+        throw RunFailure(
+          .data, reason: "lost_state",
+          "the database of sink '\(sink.name)' has no position; run the pipeline, and then retry")
+      }
+      positions.append(stored)
+    }
+    for sink in sinks { try sink.recover() }
+    let deadLetters = try context.deadLetters(recoveredFrom: document.deadLetters)
+    let stages = self.assembly.stages()
+    let staged = self.assembly.staged(sinks, stages)
+    var next = document
+    let checkpointed = CheckpointedStore(
+      sinks: staged.checkpointed, deadLetters: deadLetters
+    ) { _, states, letters in
+      for (name, state) in states { next.sinks[name] = SinkState(state) }
+      next.deadLetters = SinkState(letters)
+      try store.save(next)
+    }
+    return Stores(
+      stages: stages.pipeline, databases: Array(zip(staged.stores, positions)),
+      checkpointed: checkpointed, deadLetters: deadLetters, topics: document.topics)
+  }
+
+  /// As at the start of a run: with an old checkpoint, files would be written over newer ones.
+  private func checkFiles(_ sinks: [any RunSink], _ document: CheckpointDocument) throws {
+    for (topic, position) in document.topics {
+      let newest = sinks.compactMap { $0.lastExported(ofTopic: topic) }
+        .max { ($0.epoch, $0.ordinal) < ($1.epoch, $1.ordinal) }
+      guard let newest, (position.epoch, position.nextOrdinal) <= (newest.epoch, newest.ordinal)
+      else { continue }
+      throw RunFailure(
+        .data, reason: "lost_state",
+        "\(topic): the files contain events that the checkpoint does not know, so it is not the "
+          + "last one; put back the newest checkpoint, and then retry")
+    }
+  }
+
+  // MARK: Commits
+
+  /// Lends the letters of one commit after the other.
+  private func visitCommits(
+    _ book: DeadLetterBook, _ selection: DeadLetterSelection,
+    _ body: ([StoredDeadLetter]) async throws -> Void
+  ) async throws {
+    // What is read while the next commit is made must not grow with the number of letters.
+    var first = 0
+    while true {
+      var letters: [StoredDeadLetter] = []
+      var byteCount = 0
+      var index = 0
+      do {
+        try book.visit(selection) { letter, _ in
+          defer { index += 1 }
+          guard index >= first else { return }
+          guard letters.count < Self.maxLetters, byteCount < Self.maxByteCount else {
+            throw CommitIsFull()
+          }
+          letters.append(letter)
+          byteCount += letter.letter.payload.count
+        }
+      } catch is CommitIsFull {}
+      if letters.isEmpty { return }
+      first += letters.count
+      try await body(letters)
+    }
+  }
+
+  private struct CommitIsFull: Error {}
+
+  /// - Returns: nil for a letter that stays.
+  private func decoded(
+    _ letter: StoredDeadLetter, _ decoders: LetterDecoders
+  ) async throws -> RecordBatch? {
+    guard self.configuration.source.topics.contains(where: { $0.name == letter.letter.topic })
+    else {
+      self.fail(letter, "the pipeline file does not have its topic, \(letter.letter.topic)")
+      return nil
+    }
+    try await decoders.prepare(for: letter)
+    do {
+      return try decoders.decode(letter)
+    } catch {
+      self.fail(letter, "could not be decoded: \(error.reason)")
+      return nil
+    }
+  }
+
+  private func fail(_ letter: StoredDeadLetter, _ reason: String) {
+    self.result.failed.append((letter.id, reason))
+  }
+
+  private func commit(
+    _ letters: [StoredDeadLetter], _ decoders: LetterDecoders, _ stores: Stores
+  ) async throws {
+    var accepted: [StoredDeadLetter] = []
+    for letter in letters {
+      guard let batch = try await self.decoded(letter, decoders) else { continue }
+      try stores.stages.apply(to: batch)
+      for (store, positions) in stores.databases {
+        try Self.check(letter, isBehind: positions, of: store)
+        try await Self.waiting { try store.makeReady(for: batch.layout) }
+        try store.write(batch)
+      }
+      accepted.append(letter)
+    }
+    guard !accepted.isEmpty else { return }
+    var refusals: [StoredDeadLetter.ID: String] = [:]
+    for (store, positions) in stores.databases {
+      for event in try await Self.make(store, durable: Commit(positions: positions)) {
+        let id = StoredDeadLetter.ID(
+          topic: event.topic, epoch: event.epoch, ordinal: event.ordinal)
+        refusals[id] = event.reason
+      }
+    }
+    for letter in accepted {
+      if let reason = refusals[letter.id] { self.fail(letter, reason) }
+    }
+    accepted.removeAll { refusals[$0.id] != nil }
+    // The files have had an event from the start that only a database refused.
+    for letter in accepted where letter.letter.refusal == nil {
+      let batch = try decoders.decode(letter)
+      try stores.stages.apply(to: batch)
+      try stores.checkpointed.write(batch)
+    }
+    guard !accepted.isEmpty else { return }
+    stores.deadLetters.noteRetried(accepted)
+    let commit = Commit(positions: stores.topics, isLast: true)
+    try stores.checkpointed.seal(isLast: true)
+    _ = try stores.checkpointed.prepare(commit)
+    _ = try stores.checkpointed.commit()
+    try stores.checkpointed.complete()
+    self.result.retried += accepted.map(\.id)
+    self.result.repairingSinks = self.configuration.sinks.compactMap { sink in
+      (sink as? PostgresSettings)?.sink.mode == .current ? sink.name : nil
+    }
+  }
+
+  /// A database that has not come so far is going to take the event when it does, and could not tell
+  /// it from another.
+  private static func check(
+    _ letter: StoredDeadLetter, isBehind positions: [String: TopicPosition], of store: any Store
+  ) throws {
+    let place = (letter.letter.epoch, letter.letter.ordinal)
+    guard let position = positions[letter.letter.topic],
+      place < (position.epoch, position.nextOrdinal)
+    else {
+      throw RunFailure(
+        .tryAgain, reason: "stores_apart",
+        "sink '\(store.name)' has not taken the events before letter \(letter.id) yet; run the "
+          + "pipeline, and then retry")
+    }
+  }
+
+  /// - Returns: events that the store has refused.
+  private static func make(
+    _ store: any Store, durable commit: Commit
+  ) async throws -> [RefusedEvent] {
+    try store.seal(isLast: false)
+    let answer = try await self.waiting { try store.prepare(commit) }
+    try await self.waiting { try store.commit() }
+    try store.complete()
+    if case .refused(let events) = answer { return events }
+    return []
+  }
+
+  /// Asks again for what a store could not do for a moment; the store gives up by throwing.
+  @discardableResult
+  private static func waiting(_ body: () throws -> StoreAnswer) async throws -> StoreAnswer {
+    while true {
+      let answer = try body()
+      guard case .unavailable(let outage) = answer else { return answer }
+      try await Task.sleep(until: outage.retryAt, clock: .continuous)
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import ArgumentParser
+
+/// `pubsub-etl dead-letters`: events that could not be exported, seen, sent again or given up.
+struct DeadLettersCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "dead-letters",
+    abstract: "Lists events that could not be exported, sends them again, or drops them.",
+    discussion: """
+      Events that could not be decoded, or that a database refused, lie in files in \
+      dead_letter.directory. The files never change: what has become of a letter is in \
+      _ledger-<name>.ndjson beside them.
+      """,
+    subcommands: [
+      DeadLettersListCommand.self, DeadLettersShowCommand.self, DeadLettersRetryCommand.self,
+      DeadLettersExportCommand.self, DeadLettersDropCommand.self,
+    ])
+
+  static let exitCodes = """
+    Exit codes: 0 done; 64 command line, no such letter, or not confirmed; 65 a damaged file; \
+    74 not stored; 75 a run is in progress; 78 mistakes in the pipeline file.
+    """
+
+  static func print(_ text: PrintableText) throws {
+    guard StandardStream.output.write(text) else {
+      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+    }
+  }
+}

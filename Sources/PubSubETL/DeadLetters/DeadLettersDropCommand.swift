@@ -1,0 +1,99 @@
+import ArgumentParser
+internal import Checkpoint
+import FileSink
+import Glibc
+import JSON
+
+/// `pubsub-etl dead-letters drop FILE ID…`.
+struct DeadLettersDropCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "drop", abstract: "Gives dead letters up: they are not exported.",
+    discussion: """
+      The letters stay in their files and no longer count as waiting. The ledger beside the files \
+      and the journal in the state directory record who dropped them, and when. In a database, \
+      their records stay marked until they are read again.
+
+      """ + DeadLettersCommand.exitCodes)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Argument(help: "IDs of letters, as 'list' shows them.")
+  var ids: [String] = []
+
+  @Flag(help: "Drop every letter that is waiting.")
+  var all = false
+
+  @Flag(help: "Drop them without asking for confirmation.")
+  var yes = false
+
+  func validate() throws { try DeadLetterChoice.validate(self.ids, all: self.all) }
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    try CheckpointCommand.reporting(hiding: secrets) {
+      let store = try CheckpointChange.open(configuration)
+      defer { withExtendedLifetime(store) {} }
+      let book = try DeadLetterBook(configuration)
+      let letters = try DeadLetterChoice.keys(self.ids, all: self.all, in: book)
+      let what = Phrase.count(letters.count, "dead letter")
+      guard !letters.isEmpty else {
+        return try DeadLettersCommand.print(
+          PrintableText(line: "no letter is waiting", hiding: secrets))
+      }
+      try Self.confirm(self.yes, "Drop \(what)? [y/N] ", hiding: secrets)
+      try CheckpointJournal.append(
+        configuration.statePaths, command: "dead-letters drop", topic: nil,
+        old: .array(letters.map { .string($0.id.description) }), new: nil)
+      var ledger = book.ledger
+      try ledger.note(.dropped, letters)
+      try DeadLettersCommand.print(PrintableText(line: "\(what) dropped", hiding: secrets))
+    }
+  }
+
+  private static func confirm(
+    _ isConfirmed: Bool, _ question: String, hiding secrets: SecretMask
+  ) throws {
+    guard !isConfirmed else { return }
+    if isatty(STDIN_FILENO) == 1,
+      StandardStream.error.write(PrintableText.unended(question, hiding: secrets)),
+      let answer = readLine(), ["y", "yes"].contains(answer.lowercased())
+    {
+      return
+    }
+    throw RunFailure(
+      .usage, reason: "not_confirmed", "nothing was dropped; add --yes to drop without being asked")
+  }
+}
+
+/// Letters that a command names one by one, or all.
+enum DeadLetterChoice {
+  static func validate(_ ids: [String], all: Bool) throws {
+    guard ids.isEmpty == all else {
+      throw ValidationError("give IDs of letters, as 'list' shows them, or --all")
+    }
+  }
+
+  static func selection(_ ids: [String], all: Bool) -> DeadLetterSelection {
+    DeadLetterSelection(ids: all ? nil : Set(ids.map { StoredDeadLetter.ID($0) }))
+  }
+
+  /// The letters that are waiting.
+  ///
+  /// - Throws: `RunFailure` (64) for an ID that no waiting letter has.
+  static func keys(
+    _ ids: [String], all: Bool, in book: DeadLetterBook
+  ) throws -> [DeadLetterLedger.Key] {
+    var keys: [DeadLetterLedger.Key] = []
+    try book.visit(self.selection(ids, all: all)) { letter, _ in
+      keys.append(DeadLetterLedger.Key(letter))
+    }
+    let found = Set(keys.map(\.id.description))
+    if let missing = ids.first(where: { !found.contains($0) }) {
+      throw RunFailure(
+        .usage, reason: "unknown_letter",
+        "no dead letter '\(missing)' is waiting; 'dead-letters list' shows those that are")
+    }
+    return keys
+  }
+}

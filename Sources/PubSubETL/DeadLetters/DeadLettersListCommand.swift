@@ -1,0 +1,94 @@
+import ArgumentParser
+import FileSink
+import JSON
+import Pipeline
+
+/// `pubsub-etl dead-letters list FILE`.
+struct DeadLettersListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "Lists dead letters. Safe while a run is in progress.",
+    discussion: """
+      A line for each letter that is waiting: ID, time, kind, sink, and reason. The kind is \
+      undecodable (the event could not be decoded) or refused (it was decoded, and a database \
+      refused a value of it).
+
+      """ + DeadLettersCommand.exitCodes)
+
+  @OptionGroup var options: PipelineOptions
+  @OptionGroup var filter: DeadLetterFilterOptions
+
+  @Flag(help: "Also list letters that were retried or dropped.")
+  var all = false
+
+  @Flag(help: "Print JSON: the letters without their payloads, and how many there are.")
+  var json = false
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    try CheckpointCommand.reporting(hiding: secrets) {
+      let book = try DeadLetterBook(configuration)
+      var selection = self.filter.selection
+      selection.includesHandled = true
+      var counts: [DeadLetterLedger.Outcome?: Int] = [:]
+      var letters: [JSONValue] = []
+      try book.visit(selection) { letter, outcome in
+        counts[outcome, default: 0] += 1
+        guard outcome == nil || self.all else { return }
+        if self.json {
+          letters.append(letter.head(outcome))
+        } else {
+          try DeadLettersCommand.print(
+            PrintableText(line: Self.line(letter, outcome), hiding: secrets))
+        }
+      }
+      func count(_ outcome: DeadLetterLedger.Outcome?) -> Int { counts[outcome] ?? 0 }
+      if self.json {
+        let document: JSONValue = [
+          "waiting": .integer(count(nil)), "retried": .integer(count(.retried)),
+          "dropped": .integer(count(.dropped)), "letters": .array(letters),
+        ]
+        return try DeadLettersCommand.print(PrintableText(json: document, hiding: secrets))
+      }
+      try DeadLettersCommand.print(
+        PrintableText(
+          line: "\(Phrase.count(count(nil), "letter")) waiting, "
+            + "\(count(.retried)) retried, \(count(.dropped)) dropped", hiding: secrets))
+    }
+  }
+
+  private static func line(
+    _ letter: StoredDeadLetter, _ outcome: DeadLetterLedger.Outcome?
+  ) -> String {
+    let state = outcome.map { "\($0.rawValue)  " } ?? ""
+    let sink = letter.letter.refusal.map { " by \($0.sink)" } ?? ""
+    return "\(letter.id)  \(letter.time)  \(state)\(letter.kind)\(sink)  \(letter.letter.reason)"
+  }
+}
+
+/// `pubsub-etl dead-letters export FILE`.
+struct DeadLettersExportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Writes dead letters with their payloads as NDJSON. Safe while a run is in progress.",
+    discussion: DeadLettersCommand.exitCodes)
+
+  @OptionGroup var options: PipelineOptions
+  @OptionGroup var filter: DeadLetterFilterOptions
+
+  @Flag(help: "Also export letters that were retried or dropped.")
+  var all = false
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    try CheckpointCommand.reporting(hiding: secrets) {
+      var selection = self.filter.selection
+      selection.includesHandled = self.all
+      try DeadLetterBook(configuration).visit(selection) { letter, _ in
+        try DeadLettersCommand.print(
+          PrintableText(json: letter.json, .compact, hiding: secrets))
+      }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Bytes
+import FileSink
+import JSON
+import Pipeline
+
+/// `pubsub-etl dead-letters show FILE ID`.
+struct DeadLettersShowCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Shows a dead letter as JSON. Safe while a run is in progress.",
+    discussion: """
+      With --payload, logs in, asks for the event's schema, and prints the event's lines as a files \
+      sink would have them, after the stages of the pipeline, or why the event cannot be decoded.
+
+      """ + DeadLettersCommand.exitCodes)
+
+  @OptionGroup var options: PipelineOptions
+
+  @Argument(help: "ID of a letter, as 'list' shows it.")
+  var id: String
+
+  @Flag(help: "Also print the event's lines. They hold the values of its fields.")
+  var payload = false
+
+  func run() async throws {
+    let configuration = try self.options.loadOrExit()
+    let secrets = configuration.secrets
+    do {
+      var found: (letter: StoredDeadLetter, outcome: DeadLetterLedger.Outcome?)?
+      let selection = DeadLetterSelection(ids: [.init(self.id)], includesHandled: true)
+      try DeadLetterBook(configuration).visit(selection) { found = ($0, $1) }
+      guard let found else {
+        throw RunFailure(
+          .usage, reason: "unknown_letter",
+          "there is no dead letter '\(self.id)'; 'dead-letters list --all' shows which there are")
+      }
+      try DeadLettersCommand.print(
+        PrintableText(json: found.letter.head(found.outcome), hiding: secrets))
+      guard self.payload else { return }
+      try await self.printLines(of: found.letter, configuration)
+    } catch {
+      throw RunFailure(error).reported(hiding: secrets)
+    }
+  }
+
+  private func printLines(
+    of letter: StoredDeadLetter, _ configuration: PipelineConfiguration
+  ) async throws {
+    let assembly = PipelineAssembly(configuration: configuration)
+    try await assembly.withService { service, credentials in
+      let decoders = LetterDecoders(service, credentials, options: assembly.decoding)
+      try await decoders.prepare(for: letter)
+      let batch: RecordBatch
+      do throws(UndecodableEvent) {
+        batch = try decoders.decode(letter)
+      } catch {
+        throw RunFailure(
+          .data, reason: "undecodable", "\(letter.id) cannot be decoded: \(error.reason)")
+      }
+      try assembly.stages().pipeline.apply(to: batch)
+      let encoder = NDJSONEncoder(layout: batch.layout, tellsPlaces: true)
+      encoder.place = NDJSONEncoder.Place(
+        epoch: letter.letter.epoch, ordinal: letter.letter.ordinal)
+      var lines = ByteBuffer()
+      for row in 0..<batch.rowCount {
+        lines.removeAll()
+        encoder.append(row: row, of: batch, to: &lines)
+        try DeadLettersCommand.print(
+          PrintableText(
+            json: JSONValue(parsing: Array(lines.bytes)), .compact,
+            hiding: configuration.secrets))
+      }
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import FileSink
+import HTTP2Transport
+import Pipeline
+import PubSubAPI
+import PubSubSource
+
+/// Decodes events of dead letters by their schemas, which are asked for once each.
+final class LetterDecoders {
+  private struct Key: Hashable {
+    var topic: String
+    var schemaID: String
+  }
+
+  private let service: PubSubClient<HTTP2ClientTransport>
+  private let credentials: OrgCredentials
+  private let options: EventDecodingOptions
+  private var decoders: [Key: Result<AvroEventDecoder, UndecodableEvent>] = [:]
+
+  init(
+    _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
+    options: EventDecodingOptions
+  ) {
+    self.service = service
+    self.credentials = credentials
+    self.options = options
+  }
+
+  /// Asks the service for the schema of a letter, unless that was done.
+  ///
+  /// - Throws: `PubSubError` when the service does not answer.
+  func prepare(for letter: StoredDeadLetter) async throws {
+    let key = Key(topic: letter.letter.topic, schemaID: letter.letter.schemaID)
+    guard self.decoders[key] == nil else { return }
+    self.decoders[key] = try await self.decoder(key)
+  }
+
+  private func decoder(_ key: Key) async throws -> Result<AvroEventDecoder, UndecodableEvent> {
+    guard !key.schemaID.isEmpty else {
+      return .failure(UndecodableEvent(reason: "the event names no schema"))
+    }
+    let used = try await self.credentials.credentials()
+    let json: String
+    do {
+      json = try await self.service.schema(id: key.schemaID, credentials: used).json
+    } catch {
+      let error = PubSubError(error, operation: "GetSchema \(key.schemaID)")
+      switch error.disposition(sentReplayID: false) {
+      case .retry, .reauthenticate, .quota, .bug: throw error
+      // The service does not know it any more, or does not show it to this user.
+      default: return .failure(UndecodableEvent(reason: error.message))
+      }
+    }
+    do {
+      return .success(
+        try AvroEventDecoder(
+          json: json, schemaID: key.schemaID, topic: key.topic, options: self.options))
+    } catch {
+      return .failure(UndecodableEvent(reason: error.reason, fieldPath: error.path))
+    }
+  }
+
+  /// The rows of a letter's event, at its place in the stream.
+  ///
+  /// - Throws: `UndecodableEvent`.
+  func decode(_ letter: StoredDeadLetter) throws(UndecodableEvent) -> RecordBatch {
+    let key = Key(topic: letter.letter.topic, schemaID: letter.letter.schemaID)
+    guard let known = self.decoders[key] else {
+      preconditionFailure("\(letter.id): decoded before its schema was asked for")
+    }
+    guard letter.hasPayload else {
+      throw UndecodableEvent(
+        reason: "the letter has no payload (dead_letter.payload was none when it was written)")
+    }
+    let decoder = try known.get()
+    let batch = RecordBatch(layout: decoder.layout)
+    do {
+      try Array(letter.letter.eventID.utf8).withUnsafeBufferPointer { eventID in
+        try letter.letter.replayID.bytes.withUnsafeBufferPointer { replayID in
+          try letter.letter.payload.withUnsafeBufferPointer { payload in
+            _ = try decoder.decode(
+              eventID: eventID, replayID: replayID, payload: payload, into: batch)
+          }
+        }
+      }
+    } catch let error as EventDecodingError {
+      throw UndecodableEvent(
+        reason: error.reason, fieldPath: error.path, offset: error.byteOffset)
+    } catch {
+      preconditionFailure("decode throws nothing but EventDecodingError: \(error)")
+    }
+    batch.epoch = letter.letter.epoch
+    batch.isRedriven = true
+    for index in batch.events.indices { batch.events[index].ordinal = letter.letter.ordinal }
+    return batch
+  }
+}

@@ -1,0 +1,344 @@
+"""Dead letters that come back: sent again once their cause is gone, each event exactly once.
+
+    dead_letters_proof.py --programs DIR --work DIR [--seed N] [--step N]
+
+Undecodable: the service of other_service.py hands out schemas that cannot be parsed, between others
+that can. Runs to files and tables leave their events in the dead letters. When the schemas are healed,
+`retry` is killed at one call after another of those that write (every --step-th), and at last completes.
+Then the files equal the truth, also in the order that `_epoch` and `_ordinal` and the files' names give,
+history and current tables equal it, and a rebuild from the history changes nothing.
+
+Refused: a constraint of the history refuses some events. The letters name the column's constraint and
+the SQLSTATE, never the value; `retry` refuses them again while the constraint is there. Without it, they
+come into the tables, and nothing comes into the files twice.
+
+Without a history, records are marked instead. `drop`, `list`, `show` and `export` besides. Exits 1 when
+anything differs.
+"""
+
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import harness
+import other_service_proof
+import postgres
+import zstandard
+
+FAULTS = os.path.join(os.path.dirname(harness.HERE), "faults")
+TOPICS = ["/data/ContactChangeEvent", "/event/Order_Event__e"]
+
+
+def lines_of(path):
+    with open(path, "rb") as file:
+        data = zstandard.ZstdDecompressor().stream_reader(file).read()
+    return [json.loads(line) for line in data.splitlines()]
+
+
+class Pipeline:
+    def __init__(self, arguments, service, name, sinks, **dead_letter):
+        self.arguments, self.service, self.name = arguments, service, name
+        self.work = "%s/%s" % (arguments.work, name)
+        os.mkdir(self.work)
+        self.path, self.output = self.work + "/p.json", self.work + "/out"
+        document = harness.pipeline(name, TOPICS)
+        document["sinks"] = sinks
+        document["dead_letter"] = dead_letter
+        document["commit"] = {"max_events": 50}
+        document["run"]["quiet"] = "2s"
+        harness.write_json(self.path, document)
+
+    def fail(self, *words):
+        sys.exit("%s: %s" % (self.name, " ".join(str(word) for word in words)))
+
+    def start(self, *words, environment=()):
+        known = dict(self.service.environment)
+        known.update(environment)
+        place = 2 if words[0] == "dead-letters" else 1
+        command = [self.arguments.programs + "/pubsub-etl", *words[:place], self.path, *words[place:]]
+        done = subprocess.run(
+            command, env=known, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, timeout=300)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def expect(self, code, *words):
+        """Standard output and standard error."""
+        got, output, errors = self.start(*words)
+        if got != code:
+            self.fail(words, "ended with", got, "not", code, ":", output[-2000:], errors[-2000:])
+        return output, errors
+
+    def run(self, code=0):
+        return self.expect(code, "run", "--take-over")
+
+    def letters(self, *options):
+        return json.loads(self.expect(0, "dead-letters", "list", "--json", *options)[0])
+
+    def expect_counts(self, waiting, retried, dropped=0):
+        found = self.letters()
+        counts = found["waiting"], found["retried"], found["dropped"]
+        if counts != (waiting, retried, dropped):
+            self.fail("list counts", counts, "not", (waiting, retried, dropped))
+        status = json.loads(self.start("status", "--json")[1])["dead_letters"]
+        counts = status["waiting"], status["retried"], status["dropped"]
+        if counts != (waiting, retried, dropped):
+            self.fail("status counts", counts, "not", (waiting, retried, dropped))
+
+    def compare_tables(self, url, mode="both"):
+        sql = "SELECT count(*) FROM %s._etl_resync WHERE kind = 'dead_letter' AND done_at IS NULL"
+        if psql(url, sql % self.name) != "0":
+            self.fail("dead letters are still noted as open in the database")
+        psql(url, "DELETE FROM %s._etl_resync WHERE kind = 'dead_letter'" % self.name)
+        command = [sys.executable, harness.HERE + "/compare_postgres.py", "--url", url]
+        command += ["--truth", self.service.truth, "--schemas", self.service.schemas]
+        command += ["--schema", self.name]
+        for topic in TOPICS:
+            command += ["--topic", topic]
+        done = subprocess.run(command, env=self.service.environment, stdout=subprocess.PIPE)
+        if done.returncode:
+            self.fail("tables differ from the truth:", done.stdout.decode())
+        output = self.expect(0, "refold")[0]
+        if not re.search(r"\b0 changed", output) or re.search(r"[1-9]\d* changed", output):
+            self.fail("a refold changed rows:", output)
+
+    def check_order(self):
+        """The stream of a topic, as README's fold puts it together from files and lines."""
+        with open(self.service.truth, encoding="utf-8") as file:
+            numbers = {json.loads(text)["event_id"]: n for n, text in enumerate(file)}
+        for topic in TOPICS:
+            stream = []
+            for path in sorted(glob.glob(self.output + "/**/*.ndjson.zst", recursive=True)):
+                name = os.path.basename(path)
+                epoch, first = re.search(r"-e[a-r]?(\d+)-(\d+)\.ndjson\.zst$", name).groups()
+                for place, line in enumerate(lines_of(path)):
+                    if line["_topic"] == topic:
+                        own = line.get("_epoch", int(epoch)), line.get("_ordinal", int(first))
+                        stream.append((own, first, place, numbers[line["_event_id"]]))
+            order = [number for *_, number in sorted(stream)]
+            if order != sorted(order):
+                self.fail("the lines of", topic, "are out of order")
+
+
+def psql(url, sql):
+    command = ["psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+
+
+class Proof:
+    def __init__(self, arguments, cluster):
+        self.arguments, self.cluster = arguments, cluster
+        self.kills = 0
+        self.shim = arguments.work + "/fault_shim.so"
+        subprocess.run(
+            [shutil.which("cc") or "clang", "-shared", "-fPIC", "-O1", "-o", self.shim,
+             FAULTS + "/fault_shim.c", "-ldl"], check=True)
+
+    def service(self, name, *options):
+        work = "%s/service-%s" % (self.arguments.work, name)
+        os.mkdir(work)
+        return other_service_proof.OtherService(
+            work, "--calm", "--events", "400", "--seed", str(self.arguments.seed), *options)
+
+    def killed(self, pipeline, kinds, at):
+        """Whether the kill at that call hit; false when the command had ended before."""
+        fault = {
+            "LD_PRELOAD": self.shim, "FAULT_TREE": pipeline.work, "FAULT_KINDS": kinds,
+            "FAULT_JOURNAL": self.arguments.work + "/journal", "FAULT_AT": str(at),
+            "FAULT_ACTION": "before",
+        }
+        code, output, errors = pipeline.start("dead-letters", "retry", "--all", environment=fault)
+        if code not in (0, -9):
+            # Another process's lease, until it has expired, is in the way of nobody but ourselves.
+            pipeline.fail("retry ended with", code, output, errors)
+        self.kills += code == -9
+        return code == -9
+
+    def prove_undecodable(self, name, with_database, kinds):
+        with self.service(name, "--spoil") as service:
+            sinks = [{"type": "files", "directory": "out"}]
+            url = None
+            if with_database:
+                url = self.cluster.make_database(name)
+                sinks.append({"type": "postgres", "url": url, "schema": name})
+            pipeline = Pipeline(self.arguments, service, name, sinks, max=1_000_000)
+            pipeline.run()
+            found = pipeline.letters()
+            count = found["waiting"]
+            if count < 50 or {letter["kind"] for letter in found["letters"]} != {"undecodable"}:
+                pipeline.fail("only", count, "letters, or of another kind")
+            pipeline.expect_counts(count, 0)
+            # The cause is still there.
+            pipeline.expect(65, "dead-letters", "retry", "--all")
+            pipeline.expect_counts(count, 0)
+            with open(service.truth.replace("truth.ndjson", "healed"), "w", encoding="utf-8"):
+                pass
+            before = harness.Inventory(pipeline.output)
+            before.check("before")
+            # Some alone, whose files then stand beside those of the others.
+            some = [letter["id"] for letter in found["letters"][3:60:7]]
+            pipeline.expect(0, "dead-letters", "retry", *some)
+            pipeline.expect_counts(count - len(some), len(some))
+            pipeline.expect(64, "dead-letters", "retry", some[0])
+            before.check("some")
+            at = 1
+            while self.killed(pipeline, kinds, at):
+                before.check("kill at %d" % at)
+                at += self.arguments.step
+            pipeline.expect(0, "dead-letters", "retry", "--all")
+            pipeline.expect_counts(0, count)
+            before.check("the whole retry")
+            before.check_manifest()
+            pipeline.run()
+            pipeline.expect(0, "status", "--verify")
+            harness.compare(service, pipeline.output, TOPICS)
+            pipeline.check_order()
+            if with_database:
+                pipeline.compare_tables(url)
+            return count
+
+    def prove_refused(self):
+        name = "refused"
+        with self.service(name) as service:
+            url = self.cluster.make_database(name)
+            sinks = [
+                {"type": "files", "directory": "out"},
+                {"type": "postgres", "name": "warehouse", "url": url, "schema": name},
+            ]
+            pipeline = Pipeline(self.arguments, service, name, sinks, max=1_000_000)
+            # The tables are made by the first events.
+            pipeline.expect(0, "run", "--take-over", "--max-events", "20")
+            psql(url, "ALTER TABLE refused.contact_history ADD CONSTRAINT odd "
+                 "CHECK (_ordinal % 3 <> 1) NOT VALID")
+            pipeline.run()
+            letters = pipeline.letters("--entity", "Contact")["letters"]
+            if not letters or pipeline.letters("--entity", "Account")["letters"]:
+                pipeline.fail("no letters of Contact, or some of Account")
+            for letter in letters:
+                said = letter["kind"], letter["sink"], letter["sqlstate"]
+                if said != ("refused", "warehouse", "23514"):
+                    pipeline.fail("the letter says", letter)
+                if "refused by the database" not in letter["reason"] or "odd" not in letter["reason"]:
+                    pipeline.fail("the reason is", letter["reason"])
+            harness.compare(service, pipeline.output, TOPICS)
+            pipeline.expect(65, "dead-letters", "retry", "--all")
+            pipeline.expect_counts(len(letters), 0)
+            psql(url, "ALTER TABLE refused.contact_history DROP CONSTRAINT odd")
+            files = harness.Inventory(pipeline.output)
+            files.check("before")
+            count = len(files.files)
+            at = 1
+            while self.killed(pipeline, "NWSR", at):
+                at += self.arguments.step
+            pipeline.expect(0, "dead-letters", "retry", "--all")
+            pipeline.expect_counts(0, len(letters))
+            files.check("after")
+            if len(files.files) != count:
+                pipeline.fail("events that only the database refused came into the files again")
+            pipeline.compare_tables(url)
+            return len(letters)
+
+    def prove_without_history(self):
+        name = "plain"
+        with self.service(name, "--spoil") as service:
+            url = self.cluster.make_database(name)
+            sinks = [{"type": "postgres", "url": url, "schema": name, "mode": "current"}]
+            document = Pipeline(self.arguments, service, name, sinks, max=1_000_000)
+            with open(document.path, encoding="utf-8") as file:
+                pipeline = json.load(file)
+            pipeline["source"]["topic"] = TOPICS[:1]
+            harness.write_json(document.path, pipeline)
+            document.run()
+            count = document.letters()["waiting"]
+            with open(service.truth.replace("truth.ndjson", "healed"), "w", encoding="utf-8"):
+                pass
+            output, _ = document.expect(0, "dead-letters", "retry", "--all")
+            if "repair" not in output:
+                document.fail("retry does not say that records are to be repaired:", output)
+            document.expect_counts(0, count)
+            sql = """SELECT count(*) FROM plain._etl_resync AS r WHERE kind = 'dead_letter' AND record_id
+                IS NOT NULL AND NOT EXISTS (SELECT FROM plain.contact AS c WHERE c.id = r.record_id
+                AND (c._stale OR c._deleted_at IS NOT NULL))"""
+            if psql(url, sql) != "0":
+                document.fail("records of letters are neither marked nor deleted")
+            sql = "SELECT count(*) FROM plain._etl_resync WHERE record_id IS NULL AND done_at IS NULL"
+            if psql(url, sql) != "0":
+                document.fail("letters without known records are still open")
+            return count
+
+    def prove_rest(self):
+        """Drop, show, export, a ratio, and letters without payload."""
+        name = "rest"
+        with self.service(name, "--spoil") as service:
+            sinks = [{"type": "files", "directory": "out"}]
+            pipeline = Pipeline(self.arguments, service, name, sinks, max=1_000_000)
+            pipeline.run()
+            letters = pipeline.letters()["letters"]
+            first = letters[0]["id"]
+            pipeline.expect(64, "dead-letters", "drop", first)
+            pipeline.expect(64, "dead-letters", "drop", "nobody-e1-1", "--yes")
+            pipeline.expect(0, "dead-letters", "drop", first, "--yes")
+            pipeline.expect_counts(len(letters) - 1, 0, 1)
+            pipeline.expect(64, "dead-letters", "retry", first)
+            shown = json.loads(pipeline.expect(0, "dead-letters", "show", first)[0])
+            if shown["state"] != "dropped" or "payload" in shown:
+                pipeline.fail("show says", shown)
+            with open(pipeline.work + "/state/rest.journal.ndjson", encoding="utf-8") as file:
+                if json.loads(file.readlines()[-1])["old"] != [first]:
+                    pipeline.fail("the journal does not name what was dropped")
+            exported = pipeline.expect(0, "dead-letters", "export")[0].splitlines()
+            if len(exported) != len(letters) - 1 or not json.loads(exported[0])["payload"]:
+                pipeline.fail("export wrote", len(exported), "lines")
+            pipeline.expect(65, "dead-letters", "retry", "--all", "--dry-run")
+            with open(service.truth.replace("truth.ndjson", "healed"), "w", encoding="utf-8"):
+                pass
+            pipeline.expect(0, "dead-letters", "retry", "--all", "--dry-run")
+            pipeline.expect_counts(len(letters) - 1, 0, 1)
+            second = letters[1]["id"]
+            output = pipeline.expect(0, "dead-letters", "show", second, "--payload")[0]
+            if '"_ordinal":%d' % letters[1]["ordinal"] not in output.splitlines()[-1]:
+                pipeline.fail("show --payload says", output)
+        with self.service(name + "2", "--spoil") as service:
+            few = Pipeline(self.arguments, service, "few", sinks, max_ratio=0.01, payload="none")
+            _, errors = few.run(65)
+            if "max_ratio" not in errors:
+                few.fail("a run with too many dead letters says", errors)
+            letters = few.letters()["letters"]
+            if not letters or any(letter["payload_bytes"] is not None for letter in letters):
+                few.fail("letters keep payloads that they were not to keep")
+            with open(service.truth.replace("truth.ndjson", "healed"), "w", encoding="utf-8"):
+                pass
+            few.expect(65, "dead-letters", "retry", "--all")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--only")
+    arguments = parser.parse_args()
+    counts = {}
+    with postgres.Cluster() as cluster:
+        proof = Proof(arguments, cluster)
+        scenarios = {
+            "files": lambda: proof.prove_undecodable("files", False, "WSRUT"),
+            "both": lambda: proof.prove_undecodable("both", True, "NWSR"),
+            "refused": proof.prove_refused,
+            "plain": proof.prove_without_history,
+            "rest": proof.prove_rest,
+        }
+        for name, prove in scenarios.items():
+            if arguments.only in (None, name):
+                counts[name] = prove()
+                print(name, counts[name], flush=True)
+    print(json.dumps({"letters": counts, "kills": proof.kills}))
+
+
+if __name__ == "__main__":
+    main()
