@@ -26,7 +26,6 @@ public final class DeadLetterFile: DeadLetterStore {
   /// the ledger.
   private var retried: [DeadLetterLedger.Key] = []
   private var announced: [DeadLetterLedger.Key] = []
-  private static let retriedMember = "retried"
   private let keepsPayload: Bool
   private let acceptsMissing: Bool
   private let clock: SinkClock
@@ -72,10 +71,7 @@ public final class DeadLetterFile: DeadLetterStore {
   public func recover(from state: JSONValue?) throws {
     try self.store.recover(
       self.store.survey(from: state, acceptsMissing: self.acceptsMissing))
-    let keys = (state?[Self.retriedMember]?.array ?? []).compactMap {
-      DeadLetterLedger.Key(json: $0)
-    }
-    try self.note(keys)
+    try self.note(DeadLetterLedger.Key.retried(in: state))
   }
 
   /// The open commit has the rows of letters that were read from the archive.
@@ -113,7 +109,7 @@ public final class DeadLetterFile: DeadLetterStore {
     (self.announced, self.retried) = (self.retried, [])
     guard !self.announced.isEmpty, let members = state.members else { return state }
     let keys = JSONValue(.array(self.announced.map(\.json)))
-    return JSONValue(.object(members + [JSONMember(Self.retriedMember, keys)]))
+    return JSONValue(.object(members + [JSONMember(DeadLetterLedger.Key.retriedMember, keys)]))
   }
 
   public func committed() throws -> Bool {

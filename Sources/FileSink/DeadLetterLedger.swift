@@ -1,7 +1,7 @@
 internal import Bytes
 internal import DurableFiles
 internal import Glibc
-internal import JSON
+public import JSON
 internal import Pipeline
 
 /// What has become of dead letters: `_ledger-<pipeline>.ndjson` beside their files, which never
@@ -48,10 +48,17 @@ public struct DeadLetterLedger: Sendable {
 
   /// Reads the ledger of a pipeline's dead letters; empty when there is none.
   ///
-  /// - Parameter directory: of the dead letters, absolute.
+  /// - Parameters:
+  ///   - directory: of the dead letters, absolute.
+  ///   - state: what the checkpoint holds of them: it may know of retries before the ledger does.
   /// - Throws: `FileSinkError`: `.inconsistent` for one that is too large, `.io`.
-  public init(directory: String, pipeline: String) throws(FileSinkError) {
+  public init(
+    directory: String, pipeline: String, state: JSONValue? = nil
+  ) throws(FileSinkError) {
     try self.init(directory: directory, pipeline: pipeline, fileSystem: SystemFileSystem())
+    for key in Key.retried(in: state) where self.outcomes[key] == nil {
+      self.outcomes[key] = .retried
+    }
   }
 
   init(
@@ -114,6 +121,14 @@ public struct DeadLetterLedger: Sendable {
 }
 
 extension DeadLetterLedger.Key {
+  /// Of the checkpoint's state of the dead letters.
+  static let retriedMember = "retried"
+
+  /// The letters whose rows the checkpoint has, and which the ledger may lack.
+  static func retried(in state: JSONValue?) -> [Self] {
+    (state?[Self.retriedMember]?.array ?? []).compactMap { Self(json: $0) }
+  }
+
   var json: JSONValue { ["id": .string(self.id.description), "replay_id": .string(self.replayID)] }
 
   init?(json: JSONValue) {

@@ -1,4 +1,4 @@
-package import Pipeline
+internal import Pipeline
 internal import PostgresClient
 
 /// An event of a dead letter that is being loaded.

@@ -199,8 +199,15 @@ package final class TableLoader {
     }
   }
 
+  /// False for what events name instead of records: overflows an ID of zeros, wildcards a key prefix
+  /// (contract/cdc.md section 5). Neither has a row.
+  private static func isRecord(_ id: String) -> Bool {
+    !id.hasSuffix("*") && !(id.utf8.count == 18 && id.hasPrefix("000000000000000"))
+  }
+
   private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {
-    guard let recordID = entry.recordID, let epoch = entry.epoch, let ordinal = entry.ordinal
+    guard let recordID = entry.recordID, Self.isRecord(recordID), let epoch = entry.epoch,
+      let ordinal = entry.ordinal
     else { return }
     let start = buffer.bytes.count
     let event = entry.eventID.map { Array($0.utf8) }

@@ -16,7 +16,8 @@ struct DeadLetterBook {
     let document = try FileCheckpointStore.peek(configuration.statePaths)
     self.state = document?.deadLetters
     let directory = configuration.deadLetter.directory
-    self.ledger = try DeadLetterLedger(directory: directory, pipeline: configuration.name)
+    self.ledger = try DeadLetterLedger(
+      directory: directory, pipeline: configuration.name, state: self.state?.json)
     self.archive = DeadLetterArchive(
       directory: directory, pipeline: configuration.name, org: document?.org)
   }

@@ -69,7 +69,10 @@ final class DeadLetterRetry {
     try self.checkSinks(document)
     // Before anybody logs in: a mistaken ID is told at once.
     let earlier = try DeadLetterBook(self.configuration)
-    guard try !DeadLetterChoice.keys(ids, all: all, in: earlier).isEmpty else {
+    let isWaiting = try !DeadLetterChoice.keys(ids, all: all, in: earlier).isEmpty
+    // What a retry that was killed has left is finished, even if it had come to the last letter.
+    let states = document.sinks.values + [document.deadLetters].compactMap { $0 }
+    guard isWaiting || states.contains(where: { $0.openFileCount > 0 }) else {
       return self.result
     }
     try await self.assembly.withService { service, credentials in

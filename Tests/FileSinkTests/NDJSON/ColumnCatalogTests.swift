@@ -182,16 +182,16 @@ struct ColumnCatalogTests {
       let described = (lines[0].array ?? []).map { $0.array?.last?.string ?? "" }
       #expect(
         described == ["VARCHAR"] + types.map(\.type) + [
-          "JSON", "JSON", "VARCHAR", "DATE", "BIGINT", "BIGINT", "BIGINT", "VARCHAR",
+          "JSON", "BIGINT", "BIGINT", "JSON", "VARCHAR", "DATE", "BIGINT", "BIGINT", "VARCHAR",
         ])
       let rows = lines.dropFirst().map { ($0.array ?? []).map { $0.string } }
       #expect(rows.count == 2)
       #expect(
         rows.contains(
           ["/data/OpportunityChangeEvent"] + types.map(\.value) + [
-            #"{"First":"Ada"}"#, nil,
+            #"{"First":"Ada"}"#, "2", nil, nil,
             "\(self.directory.path)/Opportunity/commit_date=2026-02-17/\(Self.fileName)",
-            "2026-02-17", "2", "2", "42", "opps",
+            "2026-02-17", "2", "42", "opps",
           ]))
       #expect(rows.contains { $0.contains("\"Acme\"") })
     }

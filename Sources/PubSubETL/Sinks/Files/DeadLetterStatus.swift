@@ -25,7 +25,8 @@ struct DeadLetterStatus {
       self.files += 1
       self.events += file.events
     }
-    let ledger = try DeadLetterLedger(directory: self.directory, pipeline: pipeline)
+    let ledger = try DeadLetterLedger(
+      directory: self.directory, pipeline: pipeline, state: reading.checkpoint?.deadLetters?.json)
     self.retried = ledger.count(.retried)
     self.dropped = ledger.count(.dropped)
     self.openFiles = reading.checkpoint?.deadLetters?.openFileCount ?? 0
