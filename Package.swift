@@ -70,6 +70,8 @@ let package = Package(
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", ["CSystem"]),
     target("Digest", ["COpenSSL"]),
+    // Signatures with private keys.
+    target("Signatures", ["COpenSSL"]),
     // 2: bytes over the network.
     target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
     target("HTTPClient", ["CCurl", "EventLoop"]),
@@ -84,7 +86,9 @@ let package = Package(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Protos"], swiftSettings: swiftSettings),
     target("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
-    target("SalesforceAuth", ["JSON", "HTTPClient"]),
+    target(
+      "SalesforceAuth",
+      ["CSystem", "Bytes", "JSON", "EventLoop", "Signatures", "HTTPClient", "DurableFiles"]),
     // Records by the REST API and Bulk API 2.0.
     target("SalesforceREST", ["JSON", "HTTPClient", "EventLoop"]),
     target("Avro", ["Bytes", "JSON", "Digest"]),
@@ -115,8 +119,9 @@ let package = Package(
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "CBuildInfo", "Bytes", "JSON", "EventLoop", "TLSStream", "HTTPClient", "HTTP2Transport",
-        "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST", "Pipeline", "Checkpoint",
+        "CBuildInfo", "Bytes", "JSON", "EventLoop", "Signatures", "TLSStream", "HTTPClient",
+        "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
+        "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
         argumentParser, logging,
       ],
@@ -146,6 +151,7 @@ let package = Package(
     tests("Bytes"),
     tests("JSON", ["Bytes"]),
     tests("Digest", support: []),
+    tests("Signatures"),
     tests("EventLoop", support: []),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
@@ -153,7 +159,8 @@ let package = Package(
     tests("PostgresClient"),
     tests("DurableFiles"),
     tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
-    tests("SalesforceAuth", ["HTTPClient"]),
+    tests(
+      "SalesforceAuth", ["EventLoop", "JSON", "HTTPClient", "Signatures", "DurableFiles"]),
     tests(
       "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
@@ -180,7 +187,8 @@ let package = Package(
     tests(
       "PubSubETL",
       [
-        "Bytes", "JSON", "TLSStream", "PostgresClient", "DurableFiles", "SalesforceAuth",
+        "Bytes", "JSON", "Signatures", "TLSStream", "PostgresClient", "DurableFiles",
+        "SalesforceAuth",
         "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging,
       ]),
     // The real programs against each other; runs what `swift build` has built.
