@@ -29,7 +29,8 @@ extension SimulatorServer {
     return SimulatorEnvironment(variables: [
       ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
       ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),
-      ("SF_CLIENT_SECRET", configuration.clientSecret),
+      ("SF_CLIENT_SECRET", configuration.clientSecret), ("SF_USERNAME", configuration.username),
+      ("SF_REFRESH_TOKEN", configuration.refreshToken),
       ("SF_ACCESS_TOKEN", self.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
       ("SF_ORG_ID", self.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
     ])

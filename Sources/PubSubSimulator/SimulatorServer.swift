@@ -6,7 +6,7 @@ internal import TLSStream
 
 /// A fake Salesforce org with the Pub/Sub API: gRPC over HTTP/2, login, control.
 public final class SimulatorServer: @unchecked Sendable {
-  // Guard: `loop`, `configuration`, `clock` and `tokens` are immutable; everything else is touched only on the thread of
+  // Guard: `loop`, `configuration`, `clock`, `tokens`, `refreshTokens` and `assertions` are immutable; everything else is touched only on the thread of
   // `loop`, once `start` has been called.
 
   public struct Addresses: Sendable {
@@ -24,6 +24,9 @@ public final class SimulatorServer: @unchecked Sendable {
   let configuration: SimulatorConfiguration
   let clock: SimulatorClock
   let tokens: TokenRegistry
+  let refreshTokens: RefreshTokenRegistry
+  /// Nil: the JWT bearer flow is off.
+  let assertions: AssertionVerifier?
   let org: Org
   private let httpServers = Lock<[LoopbackHTTPServer]>([])
   private var loginFront: TLSFront?
@@ -66,6 +69,8 @@ public final class SimulatorServer: @unchecked Sendable {
     self.loop = try EventLoop(name: "simulator")
     self.clock = self.org.clock
     self.tokens = self.org.tokens
+    self.refreshTokens = self.org.refreshTokens
+    self.assertions = try configuration.org.jwtCertificateFile.map(AssertionVerifier.init(file:))
   }
 
   /// Begins to serve gRPC, login and control.

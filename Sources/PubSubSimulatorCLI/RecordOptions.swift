@@ -15,6 +15,10 @@ struct RecordOptions: ParsableArguments {
   @Option(
     name: .customLong("hidden-field"), help: "Object.Field that the user may not see; repeatable.")
   var hiddenFields: [String] = []
+  @Option(
+    name: .customLong("user-permission"),
+    help: "User permission that the user has, such as ModifyAllData; repeatable.")
+  var userPermissions: [String] = []
   @Option(help: "API calls in 24 hours.")
   var callLimit = 100_000
   @Flag(help: "Compresses what REST and Bulk answer, for clients that accept gzip.")
@@ -47,6 +51,7 @@ struct RecordOptions: ParsableArguments {
     org.visibilityDelay = self.visibilityDelay
     org.unshared = self.unshared
     org.hiddenFields = self.hiddenFields
+    org.userPermissions = self.userPermissions
     org.callLimit = self.callLimit
     org.bulkQueueTime = self.bulkQueueTime
     org.bulkRate = self.bulkRate

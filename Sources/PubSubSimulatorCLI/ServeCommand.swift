@@ -58,6 +58,8 @@ struct ServeCommand: AsyncParsableCommand {
   var deliveryLimit = 10_000_000
   @Option(help: "Writes counts of delivered events at the end and on SIGUSR1, JSON.")
   var delivered: String?
+  @OptionGroup(title: "Logins")
+  var logins: LoginOptions
   @OptionGroup(title: "Records, for REST and Bulk")
   var records: RecordOptions
   @Option(help: "A fault, as JSON, from the start; see the control interface.")
@@ -133,6 +135,7 @@ struct ServeCommand: AsyncParsableCommand {
     configuration.org.maxResponseEvents = self.maxResponseEvents
     configuration.org.deliveryLimit = self.deliveryLimit
     self.records.set(&configuration.org)
+    self.logins.set(&configuration.org)
     configuration.compressesRecords = self.records.gzip
     return configuration
   }

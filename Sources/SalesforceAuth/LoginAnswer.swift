@@ -7,15 +7,18 @@ struct LoginAnswer {
   var instanceURL: String
   /// `https://<host>/id/<org id>/<user id>`.
   var identityURL: String?
+  /// The one to use from now on, where the service replaces refresh tokens.
+  var refreshToken: String?
 
   /// Throws `AuthError` for any other answer.
   /// - Parameter secrets: texts of the request that a server might repeat.
   init(
-    _ response: HTTPResponse, from request: HTTPRequest, secrets: [String]
+    _ response: HTTPResponse, from request: HTTPRequest, grant: TokenEndpoint.Grant,
+    secrets: [String]
   ) throws(AuthError) {
     let json = try? JSONValue(parsing: response.body)
     guard (200..<300).contains(response.status) else {
-      throw LoginRefusal(response, json, request: request, secrets: secrets).error
+      throw LoginRefusal(response, json, request: request, grant: grant, secrets: secrets).error
     }
     guard let json, json.members != nil else {
       throw AuthError(
@@ -31,5 +34,6 @@ struct LoginAnswer {
     self.accessToken = accessToken
     self.instanceURL = instanceURL
     self.identityURL = json["id"]?.string
+    self.refreshToken = json["refresh_token"]?.string
   }
 }

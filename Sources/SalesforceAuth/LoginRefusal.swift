@@ -10,18 +10,26 @@ struct LoginRefusal {
   private let shownName: String
   /// The `error_description` member; empty when there is none.
   private let detail: String
+  /// `detail` as it can be shown.
+  private let shownDetail: String
   private let request: String
+  private let grant: TokenEndpoint.Grant
 
-  init(_ response: HTTPResponse, _ json: JSONValue?, request: HTTPRequest, secrets: [String]) {
+  init(
+    _ response: HTTPResponse, _ json: JSONValue?, request: HTTPRequest,
+    grant: TokenEndpoint.Grant, secrets: [String]
+  ) {
+    self.grant = grant
     self.status = response.status
     self.name = json?["error"]?.string ?? ""
     self.shownName = Self.printable(self.name, without: secrets)
-    self.detail = Self.printable(json?["error_description"]?.string ?? "", without: secrets)
+    self.detail = json?["error_description"]?.string ?? ""
+    self.shownDetail = Self.printable(self.detail, without: secrets)
     self.request = request.description
   }
 
   var error: AuthError {
-    let answer = [self.shownName, self.detail].filter { !$0.isEmpty }.joined(separator: ": ")
+    let answer = [self.shownName, self.shownDetail].filter { !$0.isEmpty }.joined(separator: ": ")
     let said = "\(self.request): HTTP \(self.status)\(answer.isEmpty ? "" : ", \(answer)")"
     switch self.status {
     case 301, 308:
@@ -40,47 +48,14 @@ struct LoginRefusal {
     case "rate_limit_exceeded", "temporarily_unavailable", "server_error":
       return AuthError(.unavailable, "\(said); try again later, and less often")
     default:
-      return AuthError(.refused, "\(said); \(self.advice)")
-    }
-  }
-
-  private var advice: String {
-    switch self.name {
-    case "invalid_grant": self.adviceForInvalidGrant
-    case "invalid_client_id", "invalid_client":
-      "check client_id and client_secret; a new app can take ten minutes to become available"
-    case "unsupported_grant_type", "unauthorized_client":
-      "enable the client credentials flow in the app's settings"
-    case "inactive_user": "the run-as user of the app is inactive"
-    case "inactive_org": "the org is inactive or locked"
-    default: "check the app's settings and the login section of the pipeline file"
-    }
-  }
-
-  private var adviceForInvalidGrant: String {
-    let detail = self.detail.lowercased()
-    func says(_ words: String...) -> Bool { words.contains { detail.contains($0) } }
-    return if says("not supported on this domain") {
-      "client credentials work only with My Domain; set login_url to "
-        + "https://<name>.my.salesforce.com"
-    } else if says("no client credentials user") {
-      "choose a run-as user in the app's client credentials policy"
-    } else if says("approved", "consumer") {
-      "pre-authorise the user in the app's policies"
-    } else if says("ip restricted", "ip ") {
-      "the app or profile restricts IP addresses; allow this machine's address"
-    } else if says("audience", "assertion") {
-      "check the claims and the key of the assertion, and this machine's clock"
-    } else if says("inactive") {
-      "activate the user"
-    } else {
-      "check the credentials and the app's policies"
+      let advice = LoginAdvice(error: self.name, detail: self.detail, grant: self.grant).text
+      return AuthError(.refused, "\(said); \(advice)")
     }
   }
 
   /// A server's text as far as it can be shown: printable ASCII of one line, and nothing of it when
   /// it repeats what it was sent.
-  private static func printable(_ text: String, without secrets: [String]) -> String {
+  static func printable(_ text: String, without secrets: [String]) -> String {
     guard !secrets.contains(where: { Self.repeats(text, $0) }) else { return "(redacted)" }
     let bytes = text.utf8.map { (0x20...0x7e).contains($0) ? $0 : UInt8(ascii: " ") }
     return String(decoding: bytes.prefix(200), as: UTF8.self)

@@ -133,60 +133,10 @@ extension ConfigurationReader {
     if let orgID, ![15, 18].contains(orgID.utf8.count) || !orgID.hasPrefix("00D") {
       reader.report("org_id", "expected an organization ID: 15 or 18 characters, 00D first")
     }
-    let auth = reader.object("auth", required: true).flatMap(self.auth)
+    let auth = reader.object("auth", required: true).flatMap(self.login)
     reader.finish()
     guard let endpoint, let auth else { return nil }
     return OrgConfiguration(
       endpoint: endpoint, tls: tls, proxy: proxy, orgID: orgID, auth: auth)
-  }
-
-  private func auth(_ reader: JSONReader) -> AuthConfiguration? {
-    enum Kind: String, CaseIterable {
-      case clientCredentials = "client_credentials"
-      case token
-    }
-    switch reader.choice("type", of: Kind.self, called: "login", required: true) {
-    case .clientCredentials: return self.clientCredentials(reader)
-    case .token: return self.token(reader)
-    case nil: return nil
-    }
-  }
-
-  private func clientCredentials(_ reader: JSONReader) -> AuthConfiguration? {
-    let loginURL = self.text(reader, "login_url", required: true).flatMap {
-      self.address(reader, "login_url", $0)
-    }
-    // contract/auth.md: these hosts answer `invalid_grant`.
-    if let host = loginURL?.host, ["login.salesforce.com", "test.salesforce.com"].contains(host) {
-      reader.report(
-        "login_url",
-        "client credentials work only with the org's My Domain URL: "
-          + "https://<name>.my.salesforce.com"
-      )
-    }
-    let clientID = self.text(reader, "client_id", required: true)
-    let clientSecret = self.text(reader, "client_secret", required: true)
-    reader.finish()
-    guard let loginURL, let clientID, let clientSecret else { return nil }
-    return .clientCredentials(
-      loginURL: loginURL, clientID: clientID, clientSecret: Secret(clientSecret))
-  }
-
-  private func token(_ reader: JSONReader) -> AuthConfiguration? {
-    let instanceURL = self.text(reader, "instance_url", required: true).flatMap {
-      self.address(reader, "instance_url", $0)
-    }
-    let value = self.text(reader, "access_token")
-    let file = self.path(reader, "access_token_file")
-    if reader.has("access_token") == reader.has("access_token_file") {
-      reader.report("access_token", "either access_token or access_token_file is required")
-    }
-    reader.finish()
-    guard let instanceURL else { return nil }
-    if let file {
-      self.secretFiles.insert(file)
-      return .token(.file(file), instanceURL: instanceURL)
-    }
-    return value.map { .token(.value(Secret($0)), instanceURL: instanceURL) }
   }
 }

@@ -223,6 +223,17 @@ final class ConfigurationReader {
     return text
   }
 
+  /// The bytes of a file that a key names; nil when it cannot be read, which is reported.
+  func content(_ reader: JSONReader, _ key: String, ofFile file: String) -> [UInt8]? {
+    do throws(TextFile.ReadError) {
+      return try TextFile.read(file)
+    } catch {
+      reader.report(key, "the file \(file) \(error)")
+      self.lacksDescriptors = self.lacksDescriptors || error.isTemporary
+      return nil
+    }
+  }
+
   /// The document of another file and where its mistakes go; nil when it cannot be read.
   func otherDocument(_ file: String) -> JSONReader? {
     do throws(ConfigurationError) {

@@ -14,7 +14,7 @@ enum ConfigurationSummary {
     ]
     if let file = org.tls.caFile { lines.append(("trusts", file)) }
     if let identity = org.tls.identity { lines.append(("shows", identity.certificateFile)) }
-    lines.append(("login", Self.login(org.auth) + way(to: org.auth.server)))
+    lines.append(("login", Self.login(org.auth) + (org.auth.server.map(way) ?? "")))
     for topic in configuration.source.topics {
       lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
     }
@@ -51,6 +51,14 @@ enum ConfigurationSummary {
   private static func login(_ auth: AuthConfiguration) -> String {
     switch auth {
     case .clientCredentials(let loginURL, _, _): "client credentials at \(loginURL.url)"
+    case .jwtBearer(let login):
+      "JWT bearer as \(login.username) at \(login.loginURL.url), audience \(login.audience)"
+    case .refreshToken(let login):
+      switch login.token {
+      case .value: "refresh token at \(login.loginURL.url)"
+      case .file(let file): "refresh token in \(file) at \(login.loginURL.url)"
+      }
+    case .salesforceCLI(let program, let targetOrg): "\(program), for its org \(targetOrg)"
     case .token(.value, let instanceURL): "token for \(instanceURL.url)"
     case .token(.file(let file), let instanceURL): "token in \(file) for \(instanceURL.url)"
     }

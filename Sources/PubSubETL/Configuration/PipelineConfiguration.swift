@@ -97,28 +97,6 @@ struct TLSConfiguration: Sendable, Equatable {
   var identity: Identity?
 }
 
-/// How an access token is obtained (contract/auth.md).
-enum AuthConfiguration: Sendable {
-  /// The org's My Domain, and an app with a run-as user.
-  case clientCredentials(loginURL: ServiceAddress, clientID: String, clientSecret: Secret)
-  /// A token that somebody else obtains and renews.
-  case token(TokenSource, instanceURL: ServiceAddress)
-
-  /// The host that HTTP requests go to.
-  var server: ServiceAddress {
-    switch self {
-    case .clientCredentials(let loginURL, _, _): loginURL
-    case .token(_, let instanceURL): instanceURL
-    }
-  }
-
-  enum TokenSource: Sendable, Equatable {
-    case value(Secret)
-    /// Absolute path; read again when the service refuses the token.
-    case file(String)
-  }
-}
-
 /// A stage as its object in the file, which `TransformRegistry` has accepted.
 struct StageConfiguration: Sendable, Equatable {
   /// JSON pointer in the pipeline file.

@@ -11,6 +11,11 @@ struct ServiceAddress: Sendable, Equatable {
   var host: String
   var port: Int
 
+  /// - Parameter host: in lower case, IPv6 without brackets.
+  init(isSecure: Bool, host: String, port: Int) {
+    (self.isSecure, self.host, self.port) = (isSecure, host, port)
+  }
+
   /// - Parameters:
   ///   - text: `https://host[:port][/]`; `http` for loopback hosts only, because tokens and
   ///     secrets would travel in plain text.

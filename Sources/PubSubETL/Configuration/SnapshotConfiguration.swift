@@ -55,7 +55,10 @@ extension ConfigurationReader {
       reader.duration("max_duration", in: .seconds(60)...day * 7) ?? snapshot.maxDuration
     if let wait = reader.duration("visibility_wait", in: .zero ... .seconds(3600)) {
       snapshot.visibilityWait = wait
-      let isLocal = org.map { $0.endpoint.isLoopback && $0.auth.server.isLoopback } ?? true
+      let isLocal =
+        org.map {
+          $0.endpoint.isLoopback && $0.auth.server?.isLoopback ?? true
+        } ?? true
       if wait < .seconds(60), !isLocal {
         reader.report(
           "visibility_wait",

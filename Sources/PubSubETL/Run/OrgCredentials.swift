@@ -11,9 +11,11 @@ struct OrgCredentials: CredentialsSource {
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
   ///   - onRenewal: told about every token but the first. From any thread.
+  ///   - onNotice: told what the user should correct though a login worked. From any thread.
   init(
     _ org: OrgConfiguration, secrets: SecretMask,
-    onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in }
+    onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in },
+    onNotice: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     let client = HTTPClient(Self.httpConfiguration(org))
     switch org.auth {
@@ -22,6 +24,31 @@ struct OrgCredentials: CredentialsSource {
         ClientCredentialsFlow(
           loginURL: loginURL.url, clientID: clientID, clientSecret: clientSecret.value,
           organizationID: org.orgID, client: client), secrets, onRenewal)
+    case .jwtBearer(let login):
+      self.provider = Self.provider(
+        JWTBearerFlow(
+          JWTBearerFlow.Identity(
+            loginURL: login.loginURL.url, clientID: login.clientID, username: login.username,
+            audience: login.audience),
+          key: login.key, organizationID: org.orgID, client: client, onNotice: onNotice), secrets,
+        onRenewal)
+    case .refreshToken(let login):
+      let source: RefreshTokenFlow.Source =
+        switch login.token {
+        case .value(let secret): .value(secret.value)
+        case .file(let path): .file(RefreshTokenFile(path))
+        }
+      self.provider = Self.provider(
+        RefreshTokenFlow(
+          RefreshTokenFlow.App(
+            loginURL: login.loginURL.url, clientID: login.clientID,
+            clientSecret: login.clientSecret?.value),
+          source: source, organizationID: org.orgID, client: client,
+          onToken: { secrets.add($0) }, onNotice: onNotice), secrets, onRenewal)
+    case .salesforceCLI(let program, let targetOrg):
+      self.provider = Self.provider(
+        SalesforceCLIFlow(
+          program: program, targetOrg: targetOrg, organizationID: org.orgID), secrets, onRenewal)
     case .token(let source, let instanceURL):
       self.provider = Self.provider(
         StaticTokenFlow(
@@ -57,8 +84,10 @@ struct OrgCredentials: CredentialsSource {
     configuration.certificate = org.tls.identity.map {
       HTTPClient.Configuration.Certificate(file: $0.certificateFile, keyFile: $0.keyFile)
     }
+    // Where only the login names the host, the proxy is that of the orgs' domain.
+    let server = org.auth.server ?? Self.anyOrg
     configuration.proxy =
-      org.proxy.proxy(for: org.auth.server).map { proxy in
+      org.proxy.proxy(for: server).map { proxy in
         .server(
           HTTPClient.Configuration.ProxyServer(
             host: proxy.host, port: proxy.port, user: proxy.authorization?.user,
@@ -66,6 +95,9 @@ struct OrgCredentials: CredentialsSource {
       } ?? .none
     return configuration
   }
+
+  private static let anyOrg = ServiceAddress(
+    isSecure: true, host: "my.salesforce.com", port: 443)
 
   func credentials() async throws -> Credentials {
     do {

@@ -83,7 +83,7 @@ final class PipelineRun {
       self.configuration.source.org, secrets: self.configuration.secrets,
       onRenewal: { [logger] in
         logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
-      })
+      }, onNotice: { [logger] in logger.warning("\($0)") })
     let org = try await self.login(credentials, until: deadline)
     try self.checkOrg(document, org: org)
     let succession = try document.map {
@@ -276,7 +276,8 @@ final class PipelineRun {
   private func login(
     _ credentials: OrgCredentials, until deadline: ContinuousClock.Instant?
   ) async throws -> String {
-    self.log.loggingIn(at: self.configuration.source.org.auth.server.url)
+    let auth = self.configuration.source.org.auth
+    self.log.loggingIn(at: auth.server?.url ?? "the org of the Salesforce CLI")
     var delay = Duration.seconds(1)
     while true {
       do {

@@ -100,7 +100,11 @@ extension PipelineSchema {
         "org_id", .text(pattern: #"^(00D([A-Za-z0-9]{12}|[A-Za-z0-9]{15})|.*\$\{.*)$"#),
         "ID of the org, 15 or 18 characters; by default taken from the login."),
       .required(
-        "auth", .oneOf([Self.clientCredentials, Self.token]), "How an access token is obtained."),
+        "auth",
+        .oneOf([
+          Self.clientCredentials, Self.jwtBearer, Self.refreshToken, Self.salesforceCLI, Self.token,
+        ]),
+        "How an access token is obtained."),
     ]).described("An org, and how to connect to it.")
   }
 
@@ -126,26 +130,6 @@ extension PipelineSchema {
         "no_proxy", .text(),
         "Hosts reached without it, separated by commas: host names (including subdomains), "
           + "addresses, networks."),
-    ])
-  }
-
-  private static var clientCredentials: JSONSchema {
-    .object([
-      .required("type", .constant("client_credentials"), "An app of the org with a run-as user."),
-      .required("login_url", .text(), "URL of the org's My Domain."),
-      .required("client_id", .text(minLength: 1), "Consumer key of the app."),
-      .required("client_secret", .text(minLength: 1), "Consumer secret of the app."),
-    ])
-  }
-
-  private static var token: JSONSchema {
-    .object([
-      .required("type", .constant("token"), "A token that is obtained and renewed elsewhere."),
-      .required("instance_url", .text(), "URL of the org."),
-      .optional("access_token", .text(minLength: 1), "The token; or access_token_file."),
-      .optional(
-        "access_token_file", .reference("path"),
-        "File with the token, read again when the service refuses it."),
     ])
   }
 }

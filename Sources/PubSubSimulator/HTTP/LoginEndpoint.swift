@@ -1,7 +1,8 @@
 internal import Foundation
 internal import SimulatedOrg
 
-/// `POST /services/oauth2/token` (client credentials) and `GET /services/oauth2/userinfo`.
+/// `POST /services/oauth2/token` (client credentials, JWT bearer, refresh token) and
+/// `GET /services/oauth2/userinfo`.
 ///
 /// Source: `contract/auth.md`.
 struct LoginEndpoint: Sendable {
@@ -28,22 +29,67 @@ struct LoginEndpoint: Sendable {
   private func token(
     form: [String: String], authorization: String?, at now: Int64
   ) -> HTTPResponse {
-    let tokens = self.server.tokens
-    guard let grant = form["grant_type"], !grant.isEmpty else {
+    switch form["grant_type"] {
+    case nil, "":
       return self.refuse("invalid_request", "missing required parameter: grant_type", at: now)
+    case "client_credentials":
+      return self.clientCredentials(form, authorization: authorization, at: now)
+    case "urn:ietf:params:oauth:grant-type:jwt-bearer": return self.assertion(form, at: now)
+    case "refresh_token":
+      return self.refreshToken(form, authorization: authorization, at: now)
+    default: return self.refuse("unsupported_grant_type", "grant type not supported", at: now)
     }
-    guard grant == "client_credentials" else {
-      return self.refuse("unsupported_grant_type", "grant type not supported", at: now)
-    }
-    var id = form["client_id"]
-    var secret = form["client_secret"]
-    if id == nil, let basic = Self.basicCredentials(authorization) { (id, secret) = basic }
-    guard id == tokens.clientID else {
+  }
+
+  private func clientCredentials(
+    _ form: [String: String], authorization: String?, at now: Int64
+  ) -> HTTPResponse {
+    let (id, secret) = Self.client(form, authorization)
+    guard id == self.server.tokens.clientID else {
       return self.refuse("invalid_client_id", "client identifier invalid", at: now)
     }
-    guard secret == tokens.clientSecret else {
+    guard secret == self.server.tokens.clientSecret else {
       return self.refuse("invalid_client", "invalid client credentials", at: now)
     }
+    return self.accept(at: now)
+  }
+
+  private func assertion(_ form: [String: String], at now: Int64) -> HTTPResponse {
+    guard let verifier = self.server.assertions else {
+      return self.refuse("unsupported_grant_type", "grant type not supported", at: now)
+    }
+    let org = self.server.configuration.org
+    let expected = AssertionVerifier.Claims(
+      issuer: org.clientID, subject: org.username,
+      audience: org.jwtAudience ?? self.instanceURL())
+    if let refusal = verifier.refusal(
+      of: form["assertion"] ?? "", expecting: expected, at: now / 1000)
+    {
+      return self.refuse(refusal.error, refusal.description, at: now)
+    }
+    return self.accept(at: now)
+  }
+
+  private func refreshToken(
+    _ form: [String: String], authorization: String?, at now: Int64
+  ) -> HTTPResponse {
+    let (id, secret) = Self.client(form, authorization)
+    guard id == self.server.tokens.clientID else {
+      return self.refuse("invalid_client_id", "client identifier invalid", at: now)
+    }
+    guard secret == nil || secret == self.server.tokens.clientSecret else {
+      return self.refuse("invalid_client", "invalid client credentials", at: now)
+    }
+    switch self.server.refreshTokens.use(form["refresh_token"] ?? "") {
+    case .refused:
+      return self.refuse("invalid_grant", "expired access/refresh token", at: now)
+    case .accepted: return self.accept(at: now)
+    case .replaced(let token): return self.accept(refreshToken: token, at: now)
+    }
+  }
+
+  private func accept(refreshToken: String? = nil, at now: Int64) -> HTTPResponse {
+    let tokens = self.server.tokens
     let url = self.instanceURL()
     let identity = "\(url)/id/\(tokens.organizationID)/\(tokens.userID)"
     let issuedAt = String(now)
@@ -51,8 +97,9 @@ struct LoginEndpoint: Sendable {
       MessageDigest.sha256Hex(Array((identity + issuedAt + tokens.clientSecret).utf8)[...])
         .prefix(32)
     ).base64EncodedString()
+    let replacement = refreshToken.map { "\"refresh_token\":\(JSONText.string($0))," } ?? ""
     return .json(
-      "{\"access_token\":\(JSONText.string(tokens.issue(at: now))),"
+      "{\"access_token\":\(JSONText.string(tokens.issue(at: now)))," + replacement
         + "\"signature\":\"\(signature)\",\"scope\":\"api\","
         + "\"instance_url\":\(JSONText.string(url)),\"id\":\(JSONText.string(identity)),"
         + "\"token_type\":\"Bearer\",\"issued_at\":\"\(issuedAt)\"}", date: now)
@@ -88,7 +135,7 @@ struct LoginEndpoint: Sendable {
     return .json(
       "{\"sub\":\"\(url)/id/\(tokens.organizationID)/\(tokens.userID)\","
         + "\"user_id\":\"\(tokens.userID)\",\"organization_id\":\"\(tokens.organizationID)\","
-        + "\"preferred_username\":\"integration@example.com\","
+        + "\"preferred_username\":\(JSONText.string(self.server.configuration.org.username)),"
         + "\"name\":\"Integration User\",\"email\":\"integration@example.com\"}", date: now)
   }
 
@@ -101,6 +148,14 @@ struct LoginEndpoint: Sendable {
       fields[parts[0]] = parts.count > 1 ? parts[1] : ""
     }
     return fields
+  }
+
+  /// The app's ID and secret, from the form or from HTTP Basic.
+  private static func client(
+    _ form: [String: String], _ authorization: String?
+  ) -> (id: String?, secret: String?) {
+    if form["client_id"] == nil, let basic = Self.basicCredentials(authorization) { return basic }
+    return (form["client_id"], form["client_secret"])
   }
 
   private static func basicCredentials(_ header: String?) -> (String, String)? {

@@ -3,6 +3,7 @@ package final class Org {
   package let configuration: SimulatedOrgConfiguration
   package let clock = SimulatorClock()
   package let tokens: TokenRegistry
+  package let refreshTokens: RefreshTokenRegistry
   package let log: EventLog
   package let publisher: EventPublisher
   /// Nil for an org without REST.
@@ -27,6 +28,8 @@ package final class Org {
     self.tokens = TokenRegistry(
       seed: configuration.seed, clientID: configuration.clientID,
       clientSecret: configuration.clientSecret, lifetime: configuration.tokenLifetime)
+    self.refreshTokens = RefreshTokenRegistry(
+      token: configuration.refreshToken, isRotating: configuration.rotatesRefreshTokens)
     let topics = try Self.topics(named: configuration.topics)
     let start = epoch - configuration.span
     self.log = try EventLog(
@@ -63,7 +66,9 @@ package final class Org {
     let jobs = try QueryJobs(
       store: store, directory: configuration.stateDirectory ?? "/tmp", seed: configuration.seed,
       queueTime: configuration.bulkQueueTime, rowsPerSecond: configuration.bulkRate)
-    return DataAPI(store: store, jobs: jobs, callLimit: configuration.callLimit)
+    let api = DataAPI(store: store, jobs: jobs, callLimit: configuration.callLimit)
+    api.userPermissions.formUnion(configuration.userPermissions)
+    return api
   }
 
   /// What the first events depend on.

@@ -16,6 +16,16 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var stateDirectory: String?
   public var clientID = "simulator-client"
   public var clientSecret = "simulator-secret"
+  /// Of the user whom the app may log in.
+  public var username = "integration@example.com"
+  /// PEM file of the certificate or public key that assertions are verified with; nil: the JWT bearer
+  /// flow is off.
+  public var jwtCertificateFile: String?
+  /// What assertions have to name; nil: the URL of the login.
+  public var jwtAudience: String?
+  public var refreshToken = "simulator-refresh-token"
+  /// Every use replaces the refresh token.
+  public var rotatesRefreshTokens = false
   /// Milliseconds; nil: tokens work until they are revoked.
   public var tokenLifetime: Int64?
   /// Silence with open credit after which an empty response is sent, milliseconds; at most 270 s in the
@@ -37,6 +47,8 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var hiddenFields: [String] = []
   /// Events that are delivered in 24 hours, to all clients.
   public var deliveryLimit = 10_000_000
+  /// API names of user permissions that the user has besides `ApiEnabled`.
+  public var userPermissions: [String] = []
   /// API calls in 24 hours.
   public var callLimit = 100_000
   /// Milliseconds for which a Bulk job waits, and rows it writes in a second.

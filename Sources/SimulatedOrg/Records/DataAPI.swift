@@ -14,6 +14,8 @@ package final class DataAPI {
   private var createdCursors: UInt64 = 0
   /// What becomes of the next job.
   package var nextJobFault: RESTFault.JobFault?
+  /// User permissions that the user has.
+  package var userPermissions: Set<String> = ["ApiEnabled"]
 
   /// The rest of a query's result.
   private struct Cursor {
@@ -73,6 +75,7 @@ package final class DataAPI {
   package func query(
     _ text: String, withDeleted: Bool, batchSize: Int?, at now: Int64
   ) throws(APIRefusal) -> [UInt8] {
+    if let answer = try self.permissionAccess(text) { return answer }
     let query = try self.store.query(text)
     let matches = self.store.matches(query, withDeleted: withDeleted)
     if query.countsOnly {

@@ -1,0 +1,106 @@
+internal import EventLoop
+public import Glibc
+public import HTTPClient
+public import Signatures
+
+/// OAuth 2.0 JWT bearer (RFC 7523): every login is a new assertion, signed with the key whose
+/// certificate the app knows. There is no refresh token.
+public struct JWTBearerFlow: AccessTokenFlow {
+  /// Who logs in, and where.
+  public struct Identity: Sendable {
+    /// Origin of the login host.
+    public var loginURL: String
+    /// Consumer key of the app.
+    public var clientID: String
+    public var username: String
+    /// As `JWTAudience` has it, unless somebody knows better.
+    public var audience: String
+
+    public init(loginURL: String, clientID: String, username: String, audience: String) {
+      self.loginURL = loginURL
+      self.clientID = clientID
+      self.username = username
+      self.audience = audience
+    }
+  }
+
+  /// Salesforce accepts three minutes at most; the rest is for clocks that are ahead of it.
+  static let lifetime: Int64 = 120
+  /// A clock that differs less explains no refusal.
+  static let harmlessSkew: Int64 = 30
+
+  private let identity: Identity
+  private let key: RSASigningKey
+  private let endpoint: TokenEndpoint
+  private let now: @Sendable () -> Int64
+  private let onNotice: @Sendable (String) -> Void
+  /// Seconds to add to this machine's clock, learned from a refusal.
+  private let correction = Lock<Int64>(0)
+
+  /// - Parameters:
+  ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
+  ///   - now: this machine's clock, in seconds since 1970.
+  ///   - onNotice: told, in a sentence, what the user should correct though the login worked.
+  public init(
+    _ identity: Identity, key: RSASigningKey, organizationID: String?, client: HTTPClient,
+    now: @escaping @Sendable () -> Int64 = { Int64(time(nil)) },
+    onNotice: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
+    self.identity = identity
+    self.key = key
+    self.endpoint = TokenEndpoint(
+      loginURL: identity.loginURL, grant: .jwtBearer, organizationID: organizationID,
+      client: client)
+    self.now = now
+    self.onNotice = onNotice
+  }
+
+  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+    let used = self.correction.withLock { $0 }
+    let reply = try await self.ask(correction: used)
+    guard case .failure(let refusal) = reply.result, refusal.code == .refused,
+      let date = reply.date
+    else { return (try self.endpoint.token(reply.result.get()), reply.date) }
+    let difference = date - self.now()
+    guard abs(difference - used) > Self.harmlessSkew else { throw refusal }
+    // The clock may be the reason, or another thing besides: the second answer tells.
+    let second = try await self.ask(correction: difference)
+    switch second.result {
+    case .success(let answer):
+      self.correction.withLock { $0 = difference }
+      self.onNotice(
+        "\(Self.explanation(difference)); the login worked with the server's time; synchronise this "
+          + "machine's clock (timedatectl set-ntp true)")
+      return (try self.endpoint.token(answer), second.date)
+    case .failure(var error):
+      if error.code == .refused {
+        error.message +=
+          "; besides, \(Self.explanation(difference)): synchronise it (timedatectl set-ntp true)"
+      }
+      throw error
+    }
+  }
+
+  private func ask(correction: Int64) async throws -> TokenEndpoint.Reply {
+    let assertion = JWTAssertion(
+      issuer: self.identity.clientID, subject: self.identity.username,
+      audience: self.identity.audience, expiry: self.now() + correction + Self.lifetime
+    ).signed(by: self.key)
+    return try await self.endpoint.ask(
+      [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", assertion),
+      ], secrets: [assertion])
+  }
+
+  /// - Parameter difference: the server's clock less this machine's, in seconds.
+  private static func explanation(_ difference: Int64) -> String {
+    "this machine's clock is \(abs(difference)) s \(difference > 0 ? "behind" : "ahead of") the "
+      + "login server's, and assertions are valid for minutes only"
+  }
+}
+
+extension JWTBearerFlow: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  public var description: String { "JWT bearer (redacted)" }
+  public var debugDescription: String { self.description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}

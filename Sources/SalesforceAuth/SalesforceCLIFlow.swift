@@ -1,0 +1,147 @@
+internal import Glibc
+internal import JSON
+
+/// The access token of an org that a user has logged in to with the Salesforce CLI, which keeps and
+/// renews it.
+///
+/// Source: contract/auth.md section 5. Versions since May 2026 redact the token in `sf org display` and
+/// print it with `sf org auth show-access-token` only; earlier ones know the former only.
+public struct SalesforceCLIFlow: AccessTokenFlow {
+  private let program: String
+  private let targetOrg: String
+  private let organizationID: String?
+  private let timeLimit: Duration
+
+  /// - Parameters:
+  ///   - program: name or path of the program.
+  ///   - targetOrg: alias or username, as the CLI knows it; no option (`isTargetOrg`).
+  ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
+  ///   - timeLimit: of each call of the program.
+  public init(
+    program: String, targetOrg: String, organizationID: String?,
+    timeLimit: Duration = .seconds(60)
+  ) {
+    self.program = program
+    self.targetOrg = targetOrg
+    self.organizationID = organizationID
+    self.timeLimit = timeLimit
+  }
+
+  /// Whether a text can be an alias or a username, and not be taken for an option.
+  public static func isTargetOrg(_ text: String) -> Bool {
+    (1...255).contains(text.utf8.count) && !text.hasPrefix("-")
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+  }
+
+  public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
+    let org = try await self.ask(["org", "display"])
+    guard let instanceURL = org["instanceUrl"]?.string, !instanceURL.isEmpty else {
+      throw AuthError(.unavailable, "\(self.program) org display named no instanceUrl")
+    }
+    var token = org["accessToken"]?.string
+    if !Self.isToken(token) {
+      token = try await self.ask(["org", "auth", "show-access-token", "--no-prompt"])[
+        "accessToken"]?.string
+    }
+    guard let token, Self.isToken(token) else {
+      throw AuthError(
+        .refused,
+        "\(self.program) redacts the access token of \(self.targetOrg); update the Salesforce CLI "
+          + "(sf update) so that it has the command sf org auth show-access-token, or set the "
+          + "environment variable SF_TEMP_SHOW_SECRETS=true for the run")
+    }
+    let organizationID = try OrganizationID.choose(
+      configured: self.organizationID ?? org["id"]?.string, identityURL: nil, accessToken: token)
+    return (
+      try AccessToken(value: token, instanceURL: instanceURL, organizationID: organizationID), nil
+    )
+  }
+
+  /// `<15-character org ID>!<rest>`. What stands in place of a redacted token has words in it.
+  private static func isToken(_ text: String?) -> Bool {
+    guard let text else { return false }
+    return text.contains("!") && AccessToken.isUsable(text)
+  }
+
+  /// The member `result` of what a command prints.
+  private func ask(_ command: [String]) async throws -> JSONValue {
+    let name = ([self.program] + command.prefix { !$0.hasPrefix("-") }).joined(separator: " ")
+    let process = ChildProcess(
+      program: self.program, arguments: command + ["--json", "--target-org", self.targetOrg],
+      timeLimit: self.timeLimit)
+    let result: ChildProcess.Result
+    do throws(ChildProcess.Failure) {
+      result = try await process.run()
+    } catch {
+      throw self.error(error, name)
+    }
+    guard let json = try? JSONValue(parsing: result.output), json.members != nil else {
+      let end = result.exitCode.map { "exit code \($0)" } ?? "ended by a signal"
+      throw AuthError(
+        result.exitCode == 0 ? .unavailable : .refused,
+        "\(name) printed no JSON (\(end)); run it in a terminal of the same user: "
+          + "\(name) --target-org \(self.targetOrg)")
+    }
+    guard result.exitCode == 0, json["status"]?.integer ?? 0 == 0, let value = json["result"] else {
+      throw Self.refusal(json, name: name, targetOrg: self.targetOrg)
+    }
+    return value
+  }
+
+  private func error(_ failure: ChildProcess.Failure, _ name: String) -> AuthError {
+    switch failure {
+    case .notStarted(ENOENT):
+      AuthError(
+        .configuration,
+        "the program '\(self.program)' was not found; install the Salesforce CLI "
+          + "(npm install --global @salesforce/cli), or set program to its path: cron and systemd "
+          + "search fewer directories than a terminal")
+    case .notStarted(EACCES), .notStarted(ENOEXEC):
+      AuthError(.configuration, "\(self.program) cannot be executed by this user")
+    case .notStarted(let code):
+      AuthError(.exhausted, "\(self.program) did not start: \(String(cString: strerror(code)))")
+    case .noThread: AuthError(.exhausted, "\(self.program) did not start: no thread left")
+    case .tookTooLong:
+      AuthError(
+        .unavailable,
+        "\(name) gave no answer within \(self.timeLimit.components.seconds) s and was ended")
+    case .wroteTooMuch:
+      AuthError(
+        .configuration,
+        "\(name) printed more than 1 MiB and was ended; check that program is the Salesforce CLI")
+    }
+  }
+
+  /// `{"status":1,"name":"…","message":"…"}`.
+  private static func refusal(_ json: JSONValue, name: String, targetOrg: String) -> AuthError {
+    let kind = LoginRefusal.printable(json["name"]?.string ?? "", without: [])
+    let message = LoginRefusal.printable(json["message"]?.string ?? "", without: [])
+    let said = [kind, message].filter { !$0.isEmpty }.joined(separator: ": ")
+    let text = "\(name) failed\(said.isEmpty ? "" : ": \(said)")"
+    func says(_ words: String...) -> Bool { words.contains { said.lowercased().contains($0) } }
+    if says("noauthinfo", "namedorgnotfound", "no authorization", "no org") {
+      return AuthError(
+        .refused,
+        "\(text); log in as the user whom the run belongs to: "
+          + "sf org login web --alias \(targetOrg)")
+    }
+    if says("expired", "refreshtoken", "invalid_grant", "inactive") {
+      return AuthError(
+        .refused,
+        "\(text); the CLI's own authorization is no longer valid: run "
+          + "sf org login web --alias \(targetOrg) again")
+    }
+    if says("enotfound", "econn", "etimedout", "eai_again", "socket") {
+      return AuthError(.unavailable, "\(text); try again later")
+    }
+    return AuthError(.refused, "\(text); run it in a terminal of the same user")
+  }
+}
+
+extension SalesforceCLIFlow: CustomStringConvertible, CustomDebugStringConvertible,
+  CustomReflectable
+{
+  public var description: String { "Salesforce CLI for \(self.targetOrg)" }
+  public var debugDescription: String { self.description }
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
