@@ -18,6 +18,7 @@ extension ConnectionCheck {
         }
         lines.append(await AllowanceWatch.line(configuration, credentials))
         lines += try await SnapshotRun.check(configuration, credentials)
+        lines.append(await Self.rights(configuration, credentials))
         if configuration.namesColumns { lines.append(try await Self.columns(configuration)) }
         return lines
       }

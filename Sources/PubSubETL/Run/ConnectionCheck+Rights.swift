@@ -1,0 +1,29 @@
+import SalesforceREST
+
+extension ConnectionCheck {
+  /// Rights that let their owner do much more than read, by the names of Setup.
+  private static let wideRights = [
+    ("ModifyAllData", "Modify All Data"), ("ViewAllData", "View All Data"),
+    ("ManageUsers", "Manage Users"), ("AuthorApex", "Author Apex"),
+    ("CustomizeApplication", "Customize Application"),
+  ]
+
+  /// A line about rights of the run-as user that this pipeline does not need. One call; that the
+  /// question was refused is no failure of a pipeline.
+  static func rights(
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
+  ) async -> String {
+    let needed = PipelineRights(configuration.source).userPermissions
+    let client = SnapshotRun.client(configuration.source.org, credentials)
+    let granted: Set<String>
+    do {
+      granted = try await client.granted(of: Self.wideRights.map(\.0))
+    } catch {
+      return "rights: not checked: \(RunFailure(error).message)"
+    }
+    let excess = Self.wideRights.filter { granted.contains($0.0) && !needed.contains($0.0) }
+    guard !excess.isEmpty else { return "rights: none of the wide ones beyond what is needed" }
+    return "rights: attention: the user has \(excess.map(\.1).joined(separator: ", ")), which this "
+      + "pipeline does not need; pubsub-etl permissions writes a permission set that is enough"
+  }
+}
