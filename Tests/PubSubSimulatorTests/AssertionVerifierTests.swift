@@ -38,12 +38,15 @@ struct AssertionVerifierTests {
         #expect(refusal?.description == expected[name], "\(name)")
       }
     }
-    let strange = try AssertionVerifier(file: try SigningKeyFiles().certificate)
+    let others = try SigningKeyFiles()
+    let strange = try AssertionVerifier(file: others.certificate)
     #expect(
       strange.refusal(
         of: forged["none"] ?? "",
         expecting: .init(issuer: "app", subject: "user@example.com", audience: audience), at: now)
         == .malformed)
+    // Their directories go with them.
+    withExtendedLifetime((files, others)) {}
   }
 
   @Test("A file without a key is refused")
@@ -52,5 +55,6 @@ struct AssertionVerifierTests {
     for file in [files.privateKey, files.path("missing")] {
       #expect(throws: SimulatorError.self) { _ = try AssertionVerifier(file: file) }
     }
+    withExtendedLifetime(files) {}
   }
 }

@@ -111,6 +111,8 @@ struct OrgMetadataTests {
     #expect(
       OrgMetadata(configuration, contact: "a@b", certificate: nil).remarks
         .contains { $0.contains("--certificate") })
+    // Its directory goes with it.
+    withExtendedLifetime(keys) {}
   }
 
   @Test("A login that needs no app gets none")
@@ -131,5 +133,6 @@ struct OrgMetadataTests {
     ])
     #expect(throws: (any Error).self) { try command.run() }
     #expect(!FilePath.exists(output))
+    withExtendedLifetime(keys) {}
   }
 }

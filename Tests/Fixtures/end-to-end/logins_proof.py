@@ -1,0 +1,177 @@
+"""Every login exports the same events over TLS, with tokens that expire in mid-stream.
+
+    logins_proof.py --programs DIR --work DIR
+
+For each login there is a simulator whose access tokens live for a few seconds, and which ends the streams
+of two topics with an authentication error again and again. Files must equal the truth, and there must
+not have been more logins than such errors. Then the service refuses each token for good, and after that
+each login: both runs must end with 77, after three logins at most, with the service's words and no
+secret.
+
+Prints one JSON line; exits 1 on any difference.
+"""
+
+import argparse
+import json
+import os
+import stat
+import subprocess
+import sys
+import urllib.request
+
+import harness
+
+ERRORS = 4  # of each stream
+TOPICS = ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent"]
+SF = """#!/usr/bin/env python3
+import json, os, ssl, sys, urllib.parse, urllib.request
+form = {"grant_type": "client_credentials", "client_id": os.environ["SF_CLIENT_ID"],
+        "client_secret": os.environ["SF_CLIENT_SECRET"]}
+context = ssl.create_default_context(cafile=os.environ["PUBSUB_CA_FILE"])
+url = os.environ["SF_LOGIN_URL"] + "/services/oauth2/token"
+assert sys.argv[-2:] == ["--target-org", "prod"] and "--json" in sys.argv, sys.argv
+try:
+    with urllib.request.urlopen(url, urllib.parse.urlencode(form).encode(), context=context) as answer:
+        token = json.load(answer)
+except urllib.error.HTTPError as error:
+    said = json.load(error)["error_description"]
+    print(json.dumps({"status": 1, "name": "RefreshTokenAuthError", "message": said}))
+    sys.exit(1)
+if sys.argv[1:3] == ["org", "display"]:
+    result = {"id": os.environ["SF_ORG_ID"], "instanceUrl": token["instance_url"],
+              "accessToken": "[REDACTED] Use 'sf org auth show-access-token' to view"}
+else:
+    result = {"accessToken": token["access_token"]}
+print(json.dumps({"status": 0, "result": result, "warnings": []}))
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    arguments = parser.parse_args()
+    work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    key = work + "/key.pem"
+    subprocess.run(["openssl", "genpkey", "-quiet", "-algorithm", "RSA", "-out", key], check=True)
+    os.chmod(key, 0o600)
+    subprocess.run(
+        ["openssl", "req", "-x509", "-new", "-key", key, "-out", work + "/key.crt", "-days", "2",
+         "-subj", "/CN=pubsub-etl"], check=True)
+    result = {}
+    for name in ("client_credentials", "jwt_bearer", "refresh_token", "sf_cli"):
+        result[name] = Proof(arguments.programs, work, name, key).prove()
+    print(json.dumps(result))
+
+
+class Proof:
+    def __init__(self, programs, work, name, key):
+        self.programs, self.name, self.key = programs, name, key
+        self.work = work + "/" + name
+        os.makedirs(self.work)
+        self.certificate = work + "/key.crt"
+        self.errors = self.work + "/stderr"
+        self.token = self.work + "/refresh-token"
+
+    def auth(self):
+        login = {"type": self.name, "login_url": "${SF_LOGIN_URL}", "client_id": "${SF_CLIENT_ID}"}
+        if self.name == "client_credentials":
+            return dict(login, client_secret="${SF_CLIENT_SECRET}")
+        if self.name == "jwt_bearer":
+            return dict(login, username="${SF_USERNAME}", private_key_file=self.key)
+        if self.name == "refresh_token":
+            return dict(
+                login, client_secret="${SF_CLIENT_SECRET}", refresh_token_file=self.token)
+        return {"type": "sf_cli", "target_org": "prod", "program": self.work + "/sf"}
+
+    def run(self, simulator, *options):
+        command = [self.programs + "/pubsub-etl", "run", self.path, *options]
+        with open(self.errors, "wb") as errors:
+            return subprocess.Popen(command, env=simulator.environment, stderr=errors)
+
+    def said(self):
+        with open(self.errors, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def fail(self, message):
+        sys.exit("%s: %s: %s" % (self.name, message, self.said()[-3000:]))
+
+    def prove(self):
+        with harness.Simulator(
+            self.programs, self.work, "--events", "1500", "--live-rate", "60", "--live-count", "1200",
+            "--token-lifetime", "4", "--jwt-certificate", self.certificate, "--rotate-refresh-tokens",
+            "--refresh-token", "quietquiet.first", "--topics", *TOPICS,
+        ) as simulator:
+            with open(self.token, "w", encoding="ascii") as file:
+                file.write("quietquiet.first\n")
+            os.chmod(self.token, 0o600)
+            with open(self.work + "/sf", "w", encoding="ascii") as file:
+                file.write(SF)
+            os.chmod(self.work + "/sf", 0o700)
+            document = harness.pipeline(self.name, TOPICS)
+            document["source"]["org"]["auth"] = self.auth()
+            self.path = self.work + "/pipeline.json"
+            harness.write_json(self.path, document)
+            return self.with_simulator(simulator)
+
+    def with_simulator(self, simulator):
+        for topic in TOPICS:
+            self.fault(
+                simulator, method="Subscribe", topic=topic, status=16, times=ERRORS, after_events=100,
+                error_code="sfdc.platform.eventbus.grpc.service.auth.error",
+                message="An authentication exception occurred.")
+        with_total = self.run(simulator, "--follow")
+        total = 0
+        while total < 2700:
+            stats = simulator.get("stats")
+            total = stats["published"]
+            if with_total.poll() is not None:
+                self.fail("the run ended with %d" % with_total.returncode)
+        with_total.send_signal(15)
+        if with_total.wait(60):
+            self.fail("the run ended with %d" % with_total.returncode)
+        last = self.run(simulator)
+        if last.wait(120):
+            self.fail("the last run ended with %d" % last.returncode)
+        stats = simulator.get("stats")
+        counts = harness.compare(simulator, self.work + "/out/" + self.name, TOPICS)
+        # One is the token in the environment, and one the last run's. Streams share the others, so there
+        # can be fewer than errors.
+        per_login = 2 if self.name == "sf_cli" else 1
+        logins = (stats["logins"] - 2) // per_login
+        if not 3 <= logins <= 2 * ERRORS + 1 or stats["faults"]:
+            self.fail("%d logins, %d errors left" % (logins, stats["faults"]))
+        if self.name == "refresh_token":
+            mode = stat.S_IMODE(os.stat(self.token).st_mode)
+            with open(self.token, encoding="ascii") as file:
+                if mode != 0o600 or not file.read().endswith(".rotated\n"):
+                    self.fail("the token's file has mode %o" % mode)
+        self.refuse(simulator)
+        return {"events": total, "logins": logins, "compared": counts}
+
+    def fault(self, simulator, **fault):
+        urllib.request.urlopen(
+            urllib.request.Request(
+                simulator.control + "faults", json.dumps(fault).encode(), method="POST")).read()
+
+    def refuse(self, simulator):
+        """The service takes no token, and then gives none."""
+        for method, status, code, words in (
+            ("Subscribe", 16, "sfdc.platform.eventbus.grpc.service.auth.error", "no such session"),
+            ("Login", 400, "invalid_grant", "user is on holiday and inactive"),
+        ):
+            before = simulator.get("stats")["logins"]
+            self.fault(
+                simulator, method=method, status=status, error_code=code, message=words, times=1000)
+            ended = self.run(simulator).wait(120)
+            logins = simulator.get("stats")["logins"] - before
+            urllib.request.urlopen(
+                urllib.request.Request(simulator.control + "faults", method="DELETE")).read()
+            said = self.said()
+            secrets = [word for word in ("quietquiet", "simulator-secret", "!") if word in said]
+            if ended != 77 or words not in said or secrets or logins > 6:
+                self.fail("%s refused: ended with %d, %d logins" % (method, ended, logins))
+
+
+main()
