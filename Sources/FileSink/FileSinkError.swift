@@ -4,7 +4,9 @@ internal import Pipeline
 /// Files cannot be written, or what lies in the directory does not agree with the checkpoint.
 public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
-    private enum Value { case io, unknownFile, inconsistent, lostState, lostOutput, locked }
+    private enum Value {
+      case io, unknownFile, inconsistent, lostState, lostOutput, locked, unverifiable
+    }
     private var value: Value
     private init(_ value: Value) { self.value = value }
 
@@ -20,6 +22,8 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     public static var lostOutput: Self { Self(.lostOutput) }
     /// Another run writes files of this pipeline in the directory. Exit code 75.
     public static var locked: Self { Self(.locked) }
+    /// Lines lack what a comparison needs. Exit code 78.
+    public static var unverifiable: Self { Self(.unverifiable) }
   }
 
   public var code: Code

@@ -13,4 +13,13 @@ import Testing
       "--mode", settings[0], "--delete", settings[1], "--existing", "500", "--events", "900",
       "--live-runs", "2", "--seed", "3")
   }
+
+  @Test(
+    "Differences planted in files are found, alone and beside tables; damaged files are named",
+    .enabled(if: ProofScript.programs != nil),
+    arguments: ["files", "both"])
+  func findsPlantedDifferencesInFiles(sinks: String) throws {
+    try ProofScript("verify_files_proof.py").run(
+      "--sinks", sinks, "--existing", "500", "--events", "900", "--live-runs", "2", "--seed", "3")
+  }
 }

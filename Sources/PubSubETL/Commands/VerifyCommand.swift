@@ -6,23 +6,28 @@ import Pipeline
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Compares the copy with the org, and says 'equal' or names what is not.",
+    abstract: "Compares the copies with the org, and says 'equal' or names what is not.",
     discussion: """
       Compares which records there are and when they were last modified (LastModifiedDate); \
       --sample N also compares the values of N records, --full all values. What changed without \
       LastModifiedDate is found by values only. What differs is read again, twice, a minute \
-      after the reading before; only what still differs is called drift. So it takes up to two minutes for each object in which \
-      something differs. Changes of the last \
-      minutes are too young to be judged, and records that are marked as stale or partial are \
-      counted apart. Formulas, fields that the user may not see and fields that events do not \
-      have are named and not compared. Takes no lock, is safe while a run is in progress, and \
-      writes nothing but temporary tables. The role needs the privileges of a run and TEMPORARY on the \
-      database. Needs a postgres sink with current rows, complete.
-      Exit codes: 0 equal; 64 command line, or no such sink or object; 65 drift; 69 service or \
-      database unavailable; 75 try again: the copy is not complete yet, nothing could be judged \
-      yet, quota, or another run holds the database and --repair is given; 77 login, object or database refused; 78 mistakes \
-      in the file, or tables that do not fit. With --repair, 65 says that there was drift, and a \
-      repair that fails has the exit code of run.
+      after the reading before; only what still differs is called drift. So it takes up to two \
+      minutes for each object in which something differs. Changes of the last minutes are too \
+      young to be judged, and records that are marked as stale or partial are counted apart. \
+      Formulas, fields that the user may not see and fields that events do not have are named and \
+      not compared. Takes no lock and is safe while a run is in progress.
+      Tables are compared in the database, in temporary tables: the role needs the privileges of a \
+      run and TEMPORARY on the database. Files are compared if records are read into them; their \
+      lines are merged by the documented rule, and sorted in files without a name in the state \
+      directory. Every sink that has a copy is compared; it has to be complete.
+      --checksums asks no org: it compares every finished file with the manifest.
+      Exit codes: 0 equal; 64 command line, no such sink or object, or --repair without tables; 65 \
+      drift, or files that are damaged, missing or in nobody's manifest; 69 service or database \
+      unavailable; 74 a file cannot be read; 75 try again: the copy is not complete yet, nothing \
+      could be judged yet, quota, or another run holds the database and --repair is given; 77 \
+      login, object or database refused; 78 mistakes in the file, tables that do not fit, or \
+      stages that take away columns which changes are merged by. With --repair, 65 says that there \
+      was drift, and a repair that fails has the exit code of run.
       """)
 
   @OptionGroup var options: PipelineOptions
@@ -42,8 +47,13 @@ struct VerifyCommand: AsyncParsableCommand {
   @Flag(help: "Compare all values of all records.")
   var full = false
 
-  @Flag(help: "Have what differs read again at once, as 'repair' does.")
+  @Flag(help: "Have what differs in tables read again at once, as 'repair' does.")
   var repair = false
+
+  @Flag(
+    help:
+      "Instead, compare every finished file with its line in the manifest: size, SHA-256, lines.")
+  var checksums = false
 
   @Flag(help: "Print JSON. All members are always present; times are in UTC.")
   var json = false
@@ -54,6 +64,11 @@ struct VerifyCommand: AsyncParsableCommand {
     if self.full, self.sample != nil {
       throw ValidationError("--full compares every record: leave out --sample")
     }
+    if self.checksums, self.full || self.sample != nil || self.repair || !self.entity.isEmpty {
+      throw ValidationError(
+        "--checksums compares all files with the manifest: it takes no --entity, --sample, --full or "
+          + "--repair")
+    }
     if let sample, !(1...Self.maxSample).contains(sample) {
       throw ValidationError("--sample takes a number from 1 to \(Self.maxSample)")
     }
@@ -62,6 +77,7 @@ struct VerifyCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
+    if self.checksums { return try self.compareFiles(configuration) }
     var request = VerifyRun.Request()
     request.entities = self.entity
     request.repairs = self.repair
@@ -87,6 +103,22 @@ struct VerifyCommand: AsyncParsableCommand {
       if self.repair { try await self.repairNow(configuration) }
       throw ExitCode.data.error
     }
+  }
+
+  private func compareFiles(_ configuration: PipelineConfiguration) throws {
+    let secrets = configuration.secrets
+    let report: ChecksumReport
+    do {
+      report = try ChecksumReport.read(configuration)
+    } catch {
+      throw RunFailure(error).reported(hiding: secrets)
+    }
+    let text =
+      self.json
+      ? PrintableText(json: report.json, hiding: secrets)
+      : PrintableText(lines: report.text, hiding: secrets)
+    guard StandardStream.output.write(text) else { throw ExitCode.output.error }
+    if !report.isEqual { throw ExitCode.data.error }
   }
 
   /// Runs the pipeline, which reads again what was noted.

@@ -3,7 +3,10 @@ import Pipeline
 /// A sink whose copy can be compared with the org: a conforming type answers for how.
 protocol VerifyingSink: ConfiguredSink {
   /// Why this one has no copy to compare, as it is configured; nil when it has.
-  var verifyObstacle: String? { get }
+  func verifyObstacle(_ configuration: PipelineConfiguration) -> String?
+
+  /// What else mends differences, if runs cannot read single records again; nil when they can.
+  var repairObstacle: String? { get }
 
   /// How far the copy is complete, by object. Read without lock.
   func copyStates(_ configuration: PipelineConfiguration) throws -> CopyStates
@@ -41,7 +44,7 @@ protocol CopyVerification: AnyObject {
   /// The records are read anew: forgets those that came.
   func startOver() throws
   /// A record that the org has, and that cannot become a row.
-  func noteUnreadable(_ recordID: String?)
+  func noteUnreadable(_ recordID: String?) throws
   /// All records have come.
   func finishPass() throws
   /// IDs of records chosen by chance.
@@ -52,6 +55,10 @@ protocol CopyVerification: AnyObject {
   /// Takes candidates that were read again.
   func takeAgain(_ batch: RecordBatch, asked: [String], missing: [String], round: Int) throws
   func findings(idLimit: Int) throws -> CopyFindings
-  /// Has what differs read again by the next run.
+  /// Has what differs read again by the next run, unless the sink has a `repairObstacle`.
   func noteForRepair() throws
+}
+
+extension VerifyingSink {
+  var repairObstacle: String? { nil }
 }

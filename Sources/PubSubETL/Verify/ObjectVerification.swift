@@ -92,7 +92,8 @@ struct ObjectVerification {
         try self.note(pass, &requestedAt)
         guard pass.state == .complete else { continue }
         return try self.verification.finishPass()
-      case .unreadable(_, _, let record): self.verification.noteUnreadable(record.recordID)
+      case .unreadable(_, _, let record):
+        try self.verification.noteUnreadable(record.recordID)
       case .found, .notAsked, .retrying, .failed: continue
       }
     }
@@ -111,7 +112,9 @@ struct ObjectVerification {
     while !rest.isEmpty {
       let ids = Array(rest.prefix(RESTClient.maxRetrievedRecords))
       rest = rest.dropFirst(ids.count)
-      let (batch, _) = try await self.read(ids) { self.verification.noteUnreadable($0.recordID) }
+      let (batch, _) = try await self.read(ids) {
+        try self.verification.noteUnreadable($0.recordID)
+      }
       try self.verification.takeSample(batch)
     }
   }
@@ -132,7 +135,7 @@ struct ObjectVerification {
 
   /// Records by ID, behind the stages of the pipeline.
   private func read(
-    _ ids: [String], onUnreadable: (UnreadableRecord) -> Void
+    _ ids: [String], onUnreadable: (UnreadableRecord) throws -> Void
   ) async throws -> (batch: RecordBatch, missing: [String]) {
     self.reader.read(object: Self.values, ids: ids, store: 0)
     while true {
@@ -140,7 +143,7 @@ struct ObjectVerification {
       case .found(_, _, let batch, let missing, _):
         try self.stages.apply(to: batch)
         return (batch, missing)
-      case .unreadable(_, _, let record): onUnreadable(record)
+      case .unreadable(_, _, let record): try onUnreadable(record)
       case .records, .progress, .notAsked, .retrying, .failed: continue
       }
     }

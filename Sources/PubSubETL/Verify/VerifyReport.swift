@@ -105,9 +105,9 @@ extension VerifyReport {
         "\(ProgressLine.grouped(Int64(count))) \(what)"
           + (ids.isEmpty ? "" : ": \(Self.list(ids, of: count))"))
     }
-    add(found.missing, "missing in the table, or deleted there", "missing")
-    add(found.extra, "deleted in the org, but not in the table", "extra")
-    add(found.notFound, "in the table only: purged, or not shared with the user", "not_found")
+    add(found.missing, "missing in the copy, or deleted there", "missing")
+    add(found.extra, "deleted in the org, but not in the copy", "extra")
+    add(found.notFound, "in the copy only: purged, or not shared with the user", "not_found")
     add(found.differing, "differing", "differing")
     for field in found.fields {
       lines.append(

@@ -84,7 +84,9 @@ struct VerifyRun {
       visibilityWait: self.configuration.source.snapshot.visibilityWait, remark: self.remark
     ).run()
     entry.findings = try verification.findings(idLimit: self.request.idLimit)
-    if self.request.repairs, entry.findings.verdict == .drift { try verification.noteForRepair() }
+    guard self.request.repairs, entry.findings.verdict == .drift else { return }
+    if let obstacle = sink.repairObstacle { return self.remark(obstacle) }
+    try verification.noteForRepair()
   }
 
   private var marginMilliseconds: Int64 {
@@ -114,13 +116,22 @@ struct VerifyRun {
 
   private func sinks() throws -> [any VerifyingSink] {
     let all = self.configuration.sinks.compactMap { $0 as? any VerifyingSink }
-    let usable = all.filter { $0.verifyObstacle == nil }
+    let obstacles = all.map { $0.verifyObstacle(self.configuration) }
+    let usable = zip(all, obstacles).filter { $0.1 == nil }.map(\.0)
     guard !usable.isEmpty else {
       throw RunFailure(
         .usage, reason: "no_sink",
-        all.first?.verifyObstacle
-          ?? "verify needs a postgres sink, and pipeline '\(self.configuration.name)' has none")
+        obstacles.compactMap { $0 }.first
+          ?? "verify needs a postgres or files sink, and pipeline '\(self.configuration.name)' has "
+          + "none")
     }
+    if self.request.repairs, usable.allSatisfy({ $0.repairObstacle != nil }),
+      let obstacle = usable.first?.repairObstacle
+    {
+      throw RunFailure(
+        .usage, reason: "no_repair", "--repair mends tables only: \(obstacle)")
+    }
+    for obstacle in obstacles.compactMap({ $0 }) { self.remark("not compared: \(obstacle)") }
     return usable
   }
 

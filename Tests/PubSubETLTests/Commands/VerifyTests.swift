@@ -1,4 +1,5 @@
 import ArgumentParser
+import FileSink
 import JSON
 import Pipeline
 import Testing
@@ -11,7 +12,8 @@ import Testing
     "Options that contradict each other are refused",
     arguments: [
       ["p.json", "--full", "--sample", "5"], ["p.json", "--sample", "0"],
-      ["p.json", "--sample", "1000001"], ["--full"],
+      ["p.json", "--sample", "1000001"], ["--full"], ["p.json", "--checksums", "--full"],
+      ["p.json", "--checksums", "--repair"], ["p.json", "--checksums", "--entity", "A"],
     ])
   func refused(arguments: [String]) {
     #expect(throws: (any Error).self) { try VerifyCommand.parse(arguments) }
@@ -21,6 +23,26 @@ import Testing
   func parsed() throws {
     let command = try VerifyCommand.parse(["p.json", "--entity", "A", "--entity", "B", "--repair"])
     #expect(command.entity == ["A", "B"] && command.repair && !command.full)
+  }
+
+  @Test("Damaged files are named, with the directory that they are in")
+  func checksums() {
+    var checksums = FileChecksums()
+    checksums.fileCount = 3
+    checksums.lineCount = 1200
+    checksums.faultCount = 2
+    checksums.faults = [FileChecksums.Fault(file: "Account/x.ndjson.zst", reason: "is missing")]
+    let report = ChecksumReport(
+      pipeline: "p",
+      entries: [ChecksumReport.Entry(sink: "files", directory: "/out", checksums: checksums)])
+    #expect(!report.isEqual)
+    #expect(report.text.contains("DAMAGED; 3 files, "))
+    #expect(report.text.contains("Account/x.ndjson.zst is missing\n"))
+    #expect(report.text.contains("and 1 more"))
+    let json = report.json
+    #expect(json["equal"]?.boolean == false)
+    let sink = json["sinks"]?.array?.first
+    #expect(sink?["damaged"]?.integer == 2 && sink?["faults"]?.array?.count == 1)
   }
 
   private static func report(
@@ -86,7 +108,7 @@ import Testing
     }
     #expect(report.verdict == .drift)
     #expect(report.text.contains("Account: DRIFT; 1,207 records compared, 1,200 equal"))
-    #expect(report.text.contains("6 missing in the table, or deleted there: a, b, c, d, e, …\n"))
+    #expect(report.text.contains("6 missing in the copy, or deleted there: a, b, c, d, e, …\n"))
     #expect(report.text.contains("BillingAddress.City: 1 differing: g\n"))
     #expect(report.text.contains("its clock was used"))
     let json = report.json

@@ -104,6 +104,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
       case .lostState: (.data, "lost_state")
       case .lostOutput: (.data, "lost_output")
       case .unknownFile: (.data, "unknown_file")
+      case .unverifiable: (.configuration, "unverifiable")
       default: (.data, "inconsistent_output")
       }
     return RunFailure(code, reason: reason, error.message)

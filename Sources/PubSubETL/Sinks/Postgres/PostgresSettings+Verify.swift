@@ -4,7 +4,7 @@ import PostgresClient
 import PostgresSink
 
 extension PostgresSettings: VerifyingSink {
-  var verifyObstacle: String? {
+  func verifyObstacle(_ configuration: PipelineConfiguration) -> String? {
     guard self.sink.mode == .history else { return nil }
     return "sink '\(self.name)' has mode history, so there are no current rows to compare"
   }
@@ -65,7 +65,7 @@ private final class PostgresVerification: CopyVerification {
 
   func take(_ batch: RecordBatch) throws { try self.table.take(self.staged(batch)) }
   func startOver() throws { try self.table.startOver() }
-  func noteUnreadable(_ recordID: String?) { self.table.noteUnreadable(recordID) }
+  func noteUnreadable(_ recordID: String?) throws { self.table.noteUnreadable(recordID) }
   func finishPass() throws { try self.table.finishPass() }
   func sample(_ count: Int) throws -> [String] { try self.table.sample(count) }
   func takeSample(_ batch: RecordBatch) throws { try self.table.takeSample(self.staged(batch)) }

@@ -1,0 +1,105 @@
+internal import DurableFiles
+
+/// What differed when it was last read, on disk: it may be every record.
+struct Candidates {
+  /// Where records come from.
+  enum Origin: UInt8 { case pass, sample }
+
+  struct Entry {
+    var id: [UInt8] = []
+    var origin = Origin.pass
+    var outcome = RecordComparison.Outcome.missing
+    /// Columns, after `differing`.
+    var fields: [Int] = []
+
+    init() {}
+
+    init(id: [UInt8], _ origin: Origin, _ outcome: RecordComparison.Outcome, _ fields: [Int]) {
+      self.id = id
+      self.origin = origin
+      self.outcome = outcome
+      self.fields = fields
+    }
+
+    fileprivate init(key: [UInt8], value: [UInt8]) {
+      guard let origin = Origin(rawValue: value[0]),
+        let outcome = RecordComparison.Outcome(rawValue: value[1])
+      else { preconditionFailure("a candidate of kind \(value[0]), \(value[1])") }
+      self.init(
+        id: key, origin, outcome,
+        stride(from: 2, to: value.count, by: 4).map { Int(value.number(at: $0, UInt32.self)) })
+    }
+
+    fileprivate var value: [UInt8] {
+      var value = [self.origin.rawValue, self.outcome.rawValue]
+      for field in self.fields { value.appendNumber(UInt32(field)) }
+      return value
+    }
+  }
+
+  private let scratch: ScratchFiles
+  private var current: [EntryFile] = []
+  private var writer: EntryWriter?
+  private var reader: Reader?
+
+  init(_ scratch: ScratchFiles) { self.scratch = scratch }
+
+  mutating func append(_ entry: Entry) throws(FileSystemError) {
+    let writer: EntryWriter
+    if let open = self.writer {
+      writer = open
+    } else {
+      writer = try EntryWriter(self.scratch)
+      self.writer = writer
+    }
+    try writer.append(key: entry.id, value: entry.value)
+  }
+
+  mutating func removeAll() {
+    self.current = []
+    self.writer = nil
+    self.reader = nil
+  }
+
+  /// Puts what was appended behind what is there.
+  mutating func close() throws(FileSystemError) {
+    if let writer = self.writer { self.current.append(try writer.finish()) }
+    self.writer = nil
+  }
+
+  /// What was appended since the round began takes the place of what is there.
+  mutating func endRound() throws(FileSystemError) {
+    self.current = []
+    self.reader = nil
+    try self.close()
+  }
+
+  /// The next in the round, which begins with its first call.
+  mutating func next(_ count: Int) throws(FileSystemError) -> [Entry] {
+    let reader = self.reader ?? Reader(self.current)
+    self.reader = reader
+    var entries: [Entry] = []
+    while entries.count < count, let entry = try reader.next() { entries.append(entry) }
+    return entries
+  }
+
+  func entries() -> Reader { Reader(self.current) }
+
+  /// Goes through all of them once.
+  final class Reader {
+    private var files: ArraySlice<EntryFile>
+    private var reader: EntryReader?
+
+    fileprivate init(_ files: [EntryFile]) { self.files = files[...] }
+
+    func next() throws(FileSystemError) -> Entry? {
+      while true {
+        if let reader = self.reader, try reader.next() {
+          return Entry(key: reader.key, value: reader.value)
+        }
+        guard let file = self.files.popFirst() else { return nil }
+        self.reader = EntryReader(file)
+      }
+    }
+  }
+}

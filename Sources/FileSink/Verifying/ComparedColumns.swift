@@ -1,0 +1,83 @@
+internal import Bytes
+internal import JSON
+internal import Pipeline
+
+/// Which columns of an object's lines are compared, by their keys, and which keys say what a line means.
+struct ComparedColumns {
+  /// Keys of lines beside those of columns; their numbers follow those of the columns.
+  enum Meta: Int, CaseIterable {
+    case recordID, kind, changeType, changedFields, nulledFields, diffFields, commitTimestamp
+    case stamp, readAt, epoch, ordinal
+
+    var name: String {
+      switch self {
+      case .recordID: "_record_id"
+      case .kind: "_kind"
+      case .changeType: "_change_type"
+      case .changedFields: "_changed_fields"
+      case .nulledFields: "_nulled_fields"
+      case .diffFields: "_diff_fields"
+      case .commitTimestamp: "_commit_timestamp"
+      case .stamp: ReadColumn.stamp
+      case .readAt: ReadColumn.readAt
+      case .epoch: ReadColumn.epoch
+      case .ordinal: ReadColumn.ordinal
+      }
+    }
+
+    /// Comes with reads, and not from a slot of the layout.
+    var isOfReads: Bool { self.rawValue >= Self.stamp.rawValue }
+  }
+
+  /// Dotted, by column.
+  let paths: [String]
+  let leftOut: [CopyFindings.LeftOut]
+  let keys: KeyTable
+
+  var count: Int { self.paths.count }
+
+  /// - Parameter layout: after all stages.
+  /// - Throws: `FileSinkError.unverifiable` when a stage has taken away what the order of changes, or
+  ///   what they change, is known by.
+  init(_ layout: RecordLayout) throws(FileSinkError) {
+    for meta in Meta.allCases {
+      let has = layout.columns.contains { $0.name == meta.name && $0.isMetadata }
+      let isTaken = layout.columns.contains { $0.name == meta.name && !$0.isMetadata }
+      guard meta.isOfReads ? !isTaken : has && !isTaken else {
+        throw FileSinkError(
+          .unverifiable,
+          "files of \(layout.entity) cannot be compared: their lines have no column "
+            + "\(meta.name) as this program writes it; leave it out of the stages drop, rename and "
+            + "select, and do not set record_ids to array")
+      }
+    }
+    var paths: [String] = []
+    var leftOut: [CopyFindings.LeftOut] = []
+    var keys = KeyTable()
+    for column in layout.columns where !column.isMetadata {
+      let path = column.path.joined(separator: ".")
+      switch column.content {
+      case .constant: continue
+      case .record:
+        leftOut.append(
+          CopyFindings.LeftOut(
+            field: path, reason: "it is not flattened, and an update has only parts of it"))
+        continue
+      case .slot: break
+      }
+      keys.insert(Self.key(column.name))
+      paths.append(path)
+    }
+    for meta in Meta.allCases { keys.insert(Self.key(meta.name)) }
+    self.paths = paths
+    self.leftOut = leftOut
+    self.keys = keys
+  }
+
+  /// As a line has it, escapes and all.
+  private static func key(_ name: String) -> [UInt8] {
+    var text = ByteBuffer()
+    text.appendJSONString(name)
+    return Array(text.bytes.dropFirst().dropLast())
+  }
+}

@@ -1,0 +1,154 @@
+internal import Digest
+internal import DurableFiles
+public import JSON
+internal import Pipeline
+
+/// Every finished file of a pipeline in a directory, compared with its line in the manifest: size,
+/// SHA-256, one whole zstd frame, and the number of lines; and files that no line names. Takes no lock
+/// and writes nothing, so it may be used beside a run.
+public struct FileChecksums: Sendable, Equatable {
+  public struct Fault: Sendable, Equatable {
+    /// Relative to the directory.
+    public var file: String
+    /// What is wrong, to be put behind the name.
+    public var reason: String
+
+    public init(file: String, reason: String) {
+      self.file = file
+      self.reason = reason
+    }
+  }
+
+  /// Files that are as they were written.
+  public var fileCount = 0
+  /// Compressed, of these.
+  public var byteCount: Int64 = 0
+  public var lineCount: Int64 = 0
+  /// Files that are not there, where readers take them away.
+  public var takenCount = 0
+  /// The others, in the order of the manifest, at most `maxFaultCount`.
+  public var faults: [Fault] = []
+  /// All of them.
+  public var faultCount = 0
+
+  public static let maxFaultCount = 10_000
+
+  public init() {}
+
+  /// - Parameters:
+  ///   - inProgress: names of files that the checkpoint has, read before the call; they may be
+  ///     finished meanwhile.
+  ///   - ignoringMissing: those who read the files take them away.
+  /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
+  public static func read(
+    in directory: String, pipeline: String, inProgress: Set<String>, ignoringMissing: Bool
+  ) throws(FileSinkError) -> FileChecksums {
+    let fileSystem = SystemFileSystem()
+    // Before the manifest: a file that is finished in between is in both.
+    let found: [String]
+    do throws(FileSystemError) {
+      found = try Self.finishedFiles(in: directory, pipeline: pipeline, fileSystem)
+    } catch {
+      throw FileSinkError(error)
+    }
+    var result = FileChecksums()
+    var known = inProgress
+    var failure: (any Error)?
+    for kind in [ExportedFile.Kind.records, .snapshots] {
+      try ExportedFile.visit(kind, in: directory, pipeline: pipeline) { file in
+        known.insert(file.name)
+        guard failure == nil else { return }
+        do {
+          try result.compare(file, in: directory, ignoringMissing, fileSystem)
+        } catch {
+          failure = error
+        }
+      }
+    }
+    if let failure = failure as? FileSystemError { throw FileSinkError(failure) }
+    if let failure { preconditionFailure("not the file system's: \(failure)") }
+    for name in found where !known.contains(name) {
+      result.add(
+        name, "is not listed in the manifest: it was put there, or the manifest was changed")
+    }
+    return result
+  }
+
+  private mutating func compare(
+    _ file: ExportedFile, in directory: String, _ ignoringMissing: Bool,
+    _ fileSystem: any FileSystem
+  ) throws {
+    let path = "\(directory)/\(file.name)"
+    guard let size = try fileSystem.size(of: path) else {
+      if ignoringMissing {
+        self.takenCount += 1
+      } else {
+        self.add(file.name, "is missing")
+      }
+      return
+    }
+    guard size == file.bytes else {
+      return self.add(file.name, "has \(size) bytes, the manifest says \(file.bytes)")
+    }
+    var hash = SHA256()
+    var lines: Int64 = 0
+    do {
+      let hashing: (UnsafeRawBufferPointer) -> Void = { hash.update($0) }
+      try SegmentLines(path: path, extent: .whole, fileSystem: fileSystem).read(hashing: hashing) {
+        _, _ in lines += 1
+      }
+    } catch let fault as SegmentLines.Fault {
+      return self.add(
+        file.name,
+        "is damaged\(fault.line > 0 ? " behind line \(fault.line)" : ""): \(fault.reason)")
+    }
+    let sha256 = hash.snapshot().hex
+    if let expected = file.sha256, sha256 != expected {
+      return self.add(file.name, "has the SHA-256 \(sha256), the manifest says \(expected)")
+    }
+    guard lines == file.lines else {
+      return self.add(file.name, "has \(lines) lines, the manifest says \(file.lines)")
+    }
+    self.fileCount += 1
+    self.byteCount += file.bytes
+    self.lineCount += lines
+  }
+
+  private mutating func add(_ file: String, _ reason: String) {
+    self.faultCount += 1
+    if self.faults.count < Self.maxFaultCount {
+      self.faults.append(Fault(file: file, reason: reason))
+    }
+  }
+
+  /// Relative paths, of the pipeline's files only.
+  private static func finishedFiles(
+    in directory: String, pipeline: String, _ fileSystem: any FileSystem
+  ) throws(FileSystemError) -> [String] {
+    let matcher = SegmentName.Matcher(kind: .records, pipeline: pipeline)
+    var names: [String] = []
+    func folders(_ path: String) throws(FileSystemError) -> [String] {
+      try (fileSystem.list(path) ?? []).filter(\.isDirectory).map(\.name).sorted()
+    }
+    for entity in try folders(directory) where !entity.hasPrefix(".") && !entity.hasPrefix("_") {
+      for date in try folders("\(directory)/\(entity)") {
+        for entry in try fileSystem.list("\(directory)/\(entity)/\(date)") ?? []
+        where !entry.isDirectory && matcher.ownership(of: entry.name) == .finished {
+          names.append("\(entity)/\(date)/\(entry.name)")
+        }
+      }
+    }
+    return names.sorted()
+  }
+}
+
+extension FileChecksums {
+  /// Names of the files that a sink's state has in progress or about to be finished.
+  ///
+  /// - Throws: `FileSinkError.inconsistent` for a damaged state.
+  public static func inProgress(in state: JSONValue?) throws(FileSinkError) -> Set<String> {
+    var names: Set<String> = []
+    for json in state?["files"]?.array ?? [] { names.insert(try SegmentRecord(json: json).name) }
+    return names
+  }
+}

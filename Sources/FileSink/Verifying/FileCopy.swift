@@ -1,0 +1,179 @@
+internal import DurableFiles
+internal import Glibc
+internal import JSON
+internal import Pipeline
+
+/// The records of one object as the files of a pipeline have them, in a scratch file sorted by ID.
+struct FileCopy {
+  let records: EntryFile
+
+  /// Which files it is made of.
+  struct Source {
+    /// Absolute.
+    var directory: String
+    var pipeline: String
+    var entity: String
+    var topic: String
+    /// Of the sink in the checkpoint; read before the manifest is, so that a file which is finished in
+    /// between is in one of them.
+    var state: JSONValue?
+  }
+
+  /// - Throws: `FileSinkError.lostOutput` when a file of the manifest is not there; `.inconsistent` for
+  ///   content that this program does not write; `.io`.
+  static func read(
+    _ source: Source, _ columns: ComparedColumns, scratch: ScratchFiles,
+    limits: EntrySorter.Limits = .init()
+  ) throws(FileSinkError) -> FileCopy {
+    do {
+      var sorter = EntrySorter(scratch, limits: limits)
+      var reader = FileReader(columns: columns)
+      for file in try Self.files(of: source) { try reader.read(file, into: &sorter) }
+      let sorted = try sorter.finish()
+      return FileCopy(records: try Self.fold(sorted, columns, scratch))
+    } catch let error as FileSinkError {
+      throw error
+    } catch let error as FileSystemError {
+      throw FileSinkError(error)
+    } catch {
+      preconditionFailure("neither the file system's nor this module's: \(error)")
+    }
+  }
+
+  // MARK: Files
+
+  struct File {
+    var lines: SegmentLines
+    var epoch: Int64
+    var firstOrdinal: Int64
+  }
+
+  /// Finished files by the manifest, and what the checkpoint says is durable of those in progress.
+  private static func files(of source: Source) throws -> [File] {
+    let fileSystem = SystemFileSystem()
+    let matcher = SegmentName.Matcher(kind: .records, pipeline: source.pipeline)
+    let folder = SegmentName.sanitized(source.entity) + "/"
+    var files: [File] = []
+    var names: Set<String> = []
+    func add(_ name: String, _ lines: SegmentLines) {
+      var base = String(
+        name[(name.lastIndex(of: "/").map(name.index(after:)) ?? name.startIndex)...])
+      guard let parsed = base.withUTF8({ matcher.parse($0) }), names.insert(name).inserted else {
+        return
+      }
+      files.append(
+        File(lines: lines, epoch: parsed.epoch, firstOrdinal: parsed.firstOrdinal))
+    }
+    for kind in [ExportedFile.Kind.records, .snapshots] {
+      try ExportedFile.visit(kind, in: source.directory, pipeline: source.pipeline) { file in
+        guard file.topic == source.topic, file.name.hasPrefix(folder) else { return }
+        add(
+          file.name,
+          SegmentLines(
+            path: "\(source.directory)/\(file.name)", extent: .whole, fileSystem: fileSystem))
+      }
+    }
+    for json in source.state?["files"]?.array ?? [] {
+      let record = try SegmentRecord(json: json)
+      guard record.manifest["topic"]?.string == source.topic, record.name.hasPrefix(folder) else {
+        continue
+      }
+      let part = "\(source.directory)/\(record.part)"
+      // It may have been finished in between, and then begins with the same bytes.
+      let path = try fileSystem.size(of: part) == nil ? "\(source.directory)/\(record.name)" : part
+      add(
+        record.name,
+        SegmentLines(
+          path: path, extent: .first(record.committedByteCount), fileSystem: fileSystem))
+    }
+    return files
+  }
+
+  // MARK: Folding
+
+  /// Of the key of a line, behind the ID: reads come before changes.
+  static let (readClass, changeClass): (UInt8, UInt8) = (0, 1)
+  /// A byte that no ID has, so that IDs are in their own order.
+  static let separator: UInt8 = 0
+  /// What stands behind the ID: separator, class, epoch, ordinal, line.
+  static let placeByteCount = 26
+
+  private static func fold(
+    _ lines: SortedEntries, _ columns: ComparedColumns, _ scratch: ScratchFiles
+  ) throws -> EntryFile {
+    let writer = try EntryWriter(scratch)
+    let reader = try lines.reader()
+    var stream = RecordStream(columnCount: columns.count)
+    var id: [UInt8] = []
+    var isChanging = false
+    var bytes: [UInt8] = []
+    func end() throws {
+      guard !id.isEmpty else { return }
+      if !isChanging { stream.beginChanges() }
+      stream.finish(into: &bytes)
+      try writer.append(key: id, value: bytes)
+    }
+    while try reader.next() {
+      let (key, value) = (reader.key, reader.value)
+      let idCount = key.count - Self.placeByteCount
+      if !key[..<idCount].elementsEqual(id) {
+        try end()
+        id = Array(key[..<idCount])
+        stream.begin()
+        isChanging = false
+      }
+      if key[idCount + 1] == Self.readClass {
+        stream.take(read: RecordPatch(value), value)
+        continue
+      }
+      if !isChanging { stream.beginChanges() }
+      isChanging = true
+      stream.take(change: RecordPatch(value), value)
+    }
+    try end()
+    return try writer.finish()
+  }
+}
+
+/// Puts the lines of files into a sorter.
+private struct FileReader {
+  private var line: RecordLine
+  private var id: [UInt8] = []
+  private var bytes: [UInt8] = []
+
+  init(columns: ComparedColumns) { self.line = RecordLine(columns) }
+
+  mutating func read(_ file: FileCopy.File, into sorter: inout EntrySorter) throws {
+    do {
+      try file.lines.read { text, number in
+        let head: RecordLine.Head?
+        do throws(RecordLine.Fault) {
+          head = try self.line.read(
+            text, epoch: file.epoch, ordinal: file.firstOrdinal, id: &self.id, bytes: &self.bytes)
+        } catch {
+          throw SegmentLines.Fault(line: number, reason: error.reason)
+        }
+        guard let head else { return }
+        let isRead = head.patch.flags.contains(.isRead)
+        self.id.append(FileCopy.separator)
+        self.id.append(isRead ? FileCopy.readClass : FileCopy.changeClass)
+        self.id.appendSortable(head.epoch ?? file.epoch)
+        self.id.appendSortable(head.ordinal ?? file.firstOrdinal)
+        self.id.appendSortable(Int64(number))
+        try sorter.append(key: self.id, value: self.bytes)
+      }
+    } catch let fault as SegmentLines.Fault {
+      throw FileSinkError(
+        .inconsistent,
+        "\(file.lines.path)\(fault.line > 0 ? " line \(fault.line)" : ""): \(fault.reason); put "
+          + "back a copy of the file, 'verify --checksums' names all that are not as they were "
+          + "written")
+    } catch let error as FileSystemError where error.code == ENOENT {
+      throw FileSinkError(
+        .lostOutput,
+        "\(file.lines.path) is missing, so what the files say of its records is not known; put it "
+          + "back, or have all records read again with 'pubsub-etl snapshot' and keep those files",
+        cause: error)
+    }
+  }
+}

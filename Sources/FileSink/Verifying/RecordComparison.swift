@@ -1,0 +1,119 @@
+/// What comes of comparing one record of the org with what the files have of it.
+struct RecordComparison {
+  enum Outcome: UInt8 {
+    case equal, young, marked, missing, differing, extra, notFound, unreadable
+    /// Deleted in both.
+    case gone
+
+    /// As `CopyFindings` counts them.
+    var kind: String {
+      switch self {
+      case .equal: "equal"
+      case .young: "young"
+      case .marked: "marked"
+      case .missing: "missing"
+      case .differing: "differing"
+      case .extra: "extra"
+      case .notFound: "not_found"
+      case .unreadable: "unreadable"
+      case .gone: "gone"
+      }
+    }
+
+    /// Drift, if it stays.
+    var isDrift: Bool {
+      switch self {
+      case .missing, .differing, .extra, .notFound: true
+      case .equal, .young, .marked, .unreadable, .gone: false
+      }
+    }
+  }
+
+  /// Milliseconds since 1970; what has changed since is not judged.
+  let horizon: Int64
+  /// Columns that differ, after `differing`.
+  private(set) var fields: [Int] = []
+  /// By column: its value in the org's record; empty for those that were not read, and for null.
+  private var values: [Range<Int>]
+  private var isThere: [Bool]
+
+  init(columnCount: Int, horizon: Int64) {
+    self.horizon = horizon
+    self.values = Array(repeating: 0..<0, count: columnCount)
+    self.isThere = Array(repeating: false, count: columnCount)
+  }
+
+  /// A record that the org has, alive or in its recycle bin.
+  ///
+  /// - Parameters:
+  ///   - record: a patch, as the record was read.
+  ///   - copy: what the files have of it; nil when they have nothing.
+  mutating func outcome(of record: [UInt8], copy: [UInt8]?) -> Outcome {
+    self.fields.removeAll(keepingCapacity: true)
+    let read = RecordPatch(record)
+    if read.flags.contains(.isUnreadable) { return .unreadable }
+    let state = copy.map { RecordPatch($0) }
+    if read.time >= self.horizon || (state?.time ?? Int64.min) >= self.horizon { return .young }
+    let isLive = state.map { $0.effect != .deletion } ?? false
+    let isStale = state?.flags.contains(.isStale) ?? false
+    if read.effect == .deletion {
+      guard isLive else { return .gone }
+      return isStale ? .marked : .extra
+    }
+    guard isLive, let state, let copy else { return .missing }
+    if isStale { return .marked }
+    let isPartial = Self.isPartial(state)
+    let hasStaleCells = self.findDifferences(record, copy, isPartial: isPartial)
+    if !self.fields.isEmpty { return .differing }
+    return isPartial || hasStaleCells ? .marked : .equal
+  }
+
+  /// A record of the files that the org does not have.
+  func outcomeOfMissing(copy: [UInt8]?, asked: Bool) -> Outcome {
+    guard let copy else { return .gone }
+    let state = RecordPatch(copy)
+    if state.time >= self.horizon { return .young }
+    if state.effect == .deletion { return .gone }
+    if state.flags.contains(.isStale) || Self.isPartial(state) { return .marked }
+    return asked ? .notFound : .extra
+  }
+
+  /// Only part of the record is known. One that was read lacks what the user may not see, and that is
+  /// not compared.
+  private static func isPartial(_ state: RecordPatch) -> Bool {
+    state.flags.contains(.isPartial) && !state.flags.contains(.isRead)
+  }
+
+  /// - Returns: whether the copy has columns whose texts are known not to be right.
+  private mutating func findDifferences(
+    _ record: [UInt8], _ copy: [UInt8], isPartial: Bool
+  ) -> Bool {
+    var hasStaleCells = false
+    record.withUnsafeBufferPointer { left in
+      copy.withUnsafeBufferPointer { right in
+        RecordPatch.forEachCell(of: record) { column, _, value in
+          self.isThere[column] = true
+          self.values[column] = value
+        }
+        RecordPatch.forEachCell(of: copy) { column, state, value in
+          if state.isStale {
+            hasStaleCells = true
+            self.isThere[column] = false
+          }
+          guard self.isThere[column] else { return }
+          self.isThere[column] = false
+          let isSame = ValueForm.isSame(
+            UnsafeBufferPointer(rebasing: left[self.values[column]]),
+            UnsafeBufferPointer(rebasing: right[value]))
+          if !isSame { self.fields.append(column) }
+        }
+        // What the copy has no value of.
+        RecordPatch.forEachCell(of: record) { column, state, _ in
+          if self.isThere[column], !state.isNull, !isPartial { self.fields.append(column) }
+          self.isThere[column] = false
+        }
+      }
+    }
+    return hasStaleCells
+  }
+}

@@ -1,0 +1,104 @@
+/// What a line does to its record, or what is known of one: in scratch files, so that lines are parsed
+/// once.
+///
+/// A header of a fixed size, and then cells: column, state, and the text of the value as JSON.
+struct RecordPatch: Equatable {
+  /// What becomes of the record.
+  enum Effect: UInt8 {
+    /// All columns have new values; those without a cell are null.
+    case image
+    /// Columns with a cell have new values.
+    case update
+    case deletion
+    /// A gap event: it was changed, and nobody has told how.
+    case gapUpdate
+    case gapDeletion
+    /// A gap event of a record that is there after it.
+    case gapRevival
+
+    var isGap: Bool {
+      switch self {
+      case .gapUpdate, .gapDeletion, .gapRevival: true
+      case .image, .update, .deletion: false
+      }
+    }
+  }
+
+  struct Flags: OptionSet {
+    let rawValue: UInt8
+    /// The record was read; else it was changed.
+    static let isRead = Self(rawValue: 1)
+    static let isStale = Self(rawValue: 2)
+    /// Neither read nor image had all columns.
+    static let isPartial = Self(rawValue: 4)
+    /// A record that the org has, but whose values cannot be written.
+    static let isUnreadable = Self(rawValue: 8)
+  }
+
+  enum CellState: UInt8 {
+    case null, value
+    /// There is a change to it that is no value, so a text cannot be right.
+    case staleNull, staleValue
+
+    var isStale: Bool { self == .staleNull || self == .staleValue }
+    var isNull: Bool { self == .null || self == .staleNull }
+  }
+
+  var effect: Effect
+  var flags: Flags = []
+  /// Commit time, or of a read its `SystemModstamp`, milliseconds since 1970; `Int64.min` when unknown.
+  var time = Int64.min
+  /// Milliseconds since 1970.
+  var readAt = Int64.min
+  /// The place of the line's file in the stream.
+  var epoch: Int64 = 0
+  var ordinal: Int64 = 0
+
+  static let byteCount = 34
+
+  init(_ effect: Effect) { self.effect = effect }
+
+  /// - Parameter bytes: as `append` writes them; from our own scratch files only.
+  init(_ bytes: [UInt8]) {
+    guard let effect = Effect(rawValue: bytes[0]) else {
+      preconditionFailure("a patch with effect \(bytes[0])")
+    }
+    self.effect = effect
+    self.flags = Flags(rawValue: bytes[1])
+    self.time = bytes.number(at: 2, Int64.self)
+    self.readAt = bytes.number(at: 10, Int64.self)
+    self.epoch = bytes.number(at: 18, Int64.self)
+    self.ordinal = bytes.number(at: 26, Int64.self)
+  }
+
+  func append(to bytes: inout [UInt8]) {
+    bytes.append(self.effect.rawValue)
+    bytes.append(self.flags.rawValue)
+    for number in [self.time, self.readAt, self.epoch, self.ordinal] { bytes.appendNumber(number) }
+  }
+
+  static func appendCell(
+    _ column: Int, _ state: CellState, _ value: some Collection<UInt8>, to bytes: inout [UInt8]
+  ) {
+    bytes.appendNumber(UInt32(column))
+    bytes.append(state.rawValue)
+    bytes.appendNumber(UInt32(value.count))
+    bytes.append(contentsOf: value)
+  }
+
+  /// Calls `body` with each cell behind the header.
+  static func forEachCell(
+    of bytes: [UInt8], _ body: (_ column: Int, _ state: CellState, _ value: Range<Int>) -> Void
+  ) {
+    var offset = Self.byteCount
+    while offset < bytes.count {
+      let column = Int(bytes.number(at: offset, UInt32.self))
+      guard let state = CellState(rawValue: bytes[offset + 4]) else {
+        preconditionFailure("a cell with state \(bytes[offset + 4])")
+      }
+      let count = Int(bytes.number(at: offset + 5, UInt32.self))
+      body(column, state, offset + 9..<offset + 9 + count)
+      offset += 9 + count
+    }
+  }
+}

@@ -1,0 +1,57 @@
+internal import DurableFiles
+internal import Glibc
+
+/// Makes files for what does not fit into memory. Each loses its name as soon as it is open, so that
+/// nothing of it is left when the process ends, however it ends.
+public final class ScratchFiles {
+  private let directory: String
+  private let fileSystem: any FileSystem
+  private var count = 0
+
+  /// - Parameter directory: absolute; is made when it is not there.
+  public convenience init(directory: String) {
+    self.init(directory: directory, on: SystemFileSystem())
+  }
+
+  init(directory: String, on fileSystem: any FileSystem) {
+    self.directory = directory
+    self.fileSystem = fileSystem
+  }
+
+  func make() throws(FileSystemError) -> ScratchFile {
+    try self.fileSystem.makeDirectories(self.directory)
+    self.count += 1
+    let path = "\(self.directory)/.verify-\(getpid())-\(self.count).scratch"
+    let flags: OpenFlags = [.write, .create, .exclusive, .ownerOnly]
+    let file: OpenFile
+    do throws(FileSystemError) {
+      file = try OpenFile(path, flags, on: self.fileSystem)
+    } catch {
+      // Empty, of a process with this ID that ended between opening and removing.
+      guard error.code == FileSystemError.exists else { throw error }
+      try self.fileSystem.remove(path)
+      file = try OpenFile(path, flags, on: self.fileSystem)
+    }
+    try self.fileSystem.remove(path)
+    return ScratchFile(file)
+  }
+}
+
+/// A file without a name, written from its beginning to its end and then read.
+final class ScratchFile {
+  private let file: OpenFile
+  private(set) var byteCount = 0
+
+  init(_ file: consuming OpenFile) { self.file = file }
+
+  func write(_ bytes: UnsafeRawBufferPointer) throws(FileSystemError) {
+    try self.file.write(bytes)
+    self.byteCount += bytes.count
+  }
+
+  func read(
+    into bytes: UnsafeMutableRawBufferPointer, at offset: Int
+  ) throws(FileSystemError) -> Int {
+    try self.file.read(into: bytes, at: offset)
+  }
+}

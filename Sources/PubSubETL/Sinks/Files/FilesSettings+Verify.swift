@@ -1,0 +1,97 @@
+import Checkpoint
+import FileSink
+import Pipeline
+
+extension FilesSettings: VerifyingSink {
+  /// Files have copies only if records are read into them, which is not the default.
+  func verifyObstacle(_ configuration: PipelineConfiguration) -> String? {
+    guard configuration.source.snapshot.mode != .initial else { return nil }
+    let state = try? FileCheckpointStore.peek(configuration.statePaths)?.sinks[self.name]
+    let passes = try? FilePass.passes(in: state?.json, directory: self.directory)
+    guard passes?.isEmpty ?? true else { return nil }
+    return
+      "sink '\(self.name)' has changes only, so it is no copy to compare; records are read into "
+      + "files with \"snapshot\": {\"mode\": \"initial\"} in the source, or by 'pubsub-etl snapshot'"
+  }
+
+  /// In files nothing is repaired: a pass over all records is what mends them.
+  var repairObstacle: String? {
+    "what differs in files of sink '\(self.name)' is right again when 'pubsub-etl snapshot' has read "
+      + "all records"
+  }
+
+  func copyStates(_ configuration: PipelineConfiguration) throws -> CopyStates {
+    guard let document = try FileCheckpointStore.peek(configuration.statePaths) else {
+      return CopyStates()
+    }
+    var states = CopyStates(org: document.org)
+    let passes = try FilePass.passes(
+      in: document.sinks[self.name]?.json, directory: self.directory)
+    for (entity, topic) in configuration.source.snapshotObjects {
+      guard let pass = passes[entity] else {
+        states.objects[entity] = .incomplete("its records were not read into files")
+        continue
+      }
+      if pass.finishedAt == nil {
+        states.objects[entity] = .incomplete("its records are being read")
+      } else if let through = document.topics[topic]?.completeThrough {
+        states.objects[entity] = .complete(through: through)
+      } else {
+        states.objects[entity] = .incomplete("how far it is complete is not yet known")
+      }
+    }
+    return states
+  }
+
+  func verification(
+    of layout: RecordLayout, horizon: Int64, _ configuration: PipelineConfiguration
+  ) throws -> any CopyVerification {
+    let stages = self.stageChain()
+    let output = try stages.layout(for: layout)
+    // The checkpoint before the manifest, which is read by what follows: a file that is finished in
+    // between is then in both.
+    let state = try FileCheckpointStore.peek(configuration.statePaths)?.sinks[self.name]?.json
+    let subject = FilesVerification.Subject(
+      directory: self.directory, pipeline: configuration.name, topic: output.topic, state: state,
+      int64AsStrings: self.int64 == .string)
+    let scratch = ScratchFiles(directory: configuration.statePaths.directory)
+    return StagedFilesVerification(
+      try FilesVerification(of: subject, layout: output, horizon: horizon, scratch: scratch),
+      stages: stages)
+  }
+}
+
+/// The comparison of files, behind the sink's stages.
+private final class StagedFilesVerification: CopyVerification {
+  private let files: FilesVerification
+  private let stages: StageChain
+
+  init(_ files: FilesVerification, stages: StageChain) {
+    self.files = files
+    self.stages = stages
+  }
+
+  private func staged(_ batch: RecordBatch) throws -> RecordBatch {
+    try self.stages.apply(to: batch)
+    return batch
+  }
+
+  func take(_ batch: RecordBatch) throws { try self.files.take(self.staged(batch)) }
+  func startOver() throws { self.files.startOver() }
+  func noteUnreadable(_ recordID: String?) throws { try self.files.noteUnreadable(recordID) }
+  func finishPass() throws { try self.files.finishPass() }
+  func sample(_ count: Int) throws -> [String] { try self.files.sample(count) }
+  func takeSample(_ batch: RecordBatch) throws { try self.files.takeSample(self.staged(batch)) }
+  func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String] {
+    try self.files.candidates(beginsRound: id.isEmpty, limit: limit)
+  }
+  func takeAgain(
+    _ batch: RecordBatch, asked: [String], missing: [String], round: Int
+  ) throws {
+    try self.files.takeAgain(self.staged(batch), missing: missing)
+  }
+  func findings(idLimit: Int) throws -> CopyFindings {
+    try self.files.findings(idLimit: idLimit)
+  }
+  func noteForRepair() throws {}
+}

@@ -1,0 +1,103 @@
+import Foundation
+import JSON
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import FileSink
+
+/// What the files say of records, by this program and by the query of README.
+@Suite struct FileCopyTests {
+  private let directory = try! TemporaryDirectory()  // A machine without /tmp runs no tests.
+
+  private static let layout = RecordLayout(
+    topic: RandomStream.topic, schemaID: "s", entity: RandomStream.entity, family: .changeEvent,
+    slotCount: MetadataSlot.count + 3,
+    fieldOrder: [MetadataSlot.count, MetadataSlot.count + 1, MetadataSlot.count + 2],
+    columns: Column.changeMetadata(topic: RandomStream.topic, schemaID: "s")
+      + RandomStream.columns.enumerated().map { Column($1, MetadataSlot.count + $0, .string) })
+
+  private func source(state: JSONValue? = nil) -> FileCopy.Source {
+    FileCopy.Source(
+      directory: self.directory.path, pipeline: RandomStream.pipeline,
+      entity: RandomStream.entity, topic: RandomStream.topic, state: state)
+  }
+
+  /// A JSON line for each record that is there, as `fold_files.py` prints it.
+  private func folded(_ limits: EntrySorter.Limits = .init()) throws -> [JSONValue] {
+    let columns = try ComparedColumns(Self.layout)
+    let copy = try FileCopy.read(
+      self.source(), columns, scratch: ScratchFiles(directory: self.directory.path + "/state"),
+      limits: limits)
+    let reader = EntryReader(copy.records)
+    var rows: [JSONValue] = []
+    while try reader.next() {
+      let patch = RecordPatch(reader.value)
+      if patch.effect == .deletion { continue }
+      var cells: [JSONValue] = Array(repeating: nil, count: columns.count)
+      var failure: (any Error)?
+      RecordPatch.forEachCell(of: reader.value) { column, state, range in
+        if state.isNull { return }
+        do {
+          cells[column] = try JSONValue(parsing: Array(reader.value[range]))
+        } catch {
+          failure = error
+        }
+      }
+      if let failure { throw failure }
+      rows.append(
+        JSONValue(
+          .array(
+            [
+              .string(String(decoding: reader.key, as: UTF8.self)),
+              .boolean(patch.flags.contains(.isPartial)),
+              .boolean(patch.flags.contains(.isStale)),
+            ] + cells)))
+    }
+    return rows
+  }
+
+  @Test("Records are what the documented query makes of the same files", arguments: 0..<12)
+  func asDocumented(seed: UInt64) throws {
+    var stream = RandomStream(seed: seed)
+    try stream.write(to: self.directory.path, fileCount: 4 + Int(seed) * 3)
+    let catalog = ColumnCatalog(directory: self.directory.path, pipeline: RandomStream.pipeline)
+    for isOfReads in [false, true] {
+      try catalog.add(
+        Self.layout, isOfReads: isOfReads, entityDirectory: RandomStream.entity)
+    }
+    let expected = try PythonScript.run(
+      "fold_files.py", [self.directory.path, RandomStream.entity] + RandomStream.columns
+    ).split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)) }
+    try #require(!expected.isEmpty)
+    let rows = try self.folded(.init(byteCount: 1000, fanIn: 2))
+    for (row, other) in zip(rows, expected) { #expect(row == other) }
+    #expect(rows.count == expected.count)
+    // The memory that it has makes no difference.
+    #expect(try self.folded() == rows)
+  }
+
+  @Test("A line that this program does not write is refused by file and line")
+  func hostileLine() throws {
+    var stream = RandomStream(seed: 3)
+    try stream.write(to: self.directory.path, fileCount: 1)
+    let name = try #require(
+      try Decompression.files(below: self.directory.path).first { $0.hasSuffix(".zst") })
+    for line in ["[]", #"{"_kind":"other"}"#, #"{"_kind":"change","_change_type":"UPDATE"}"#] {
+      let good = #"{"_kind":"overflow"}"#
+      try Data(SegmentLinesTests.frame("\(good)\n\(line)\n")).write(to: URL(fileURLWithPath: name))
+      let error = try #require(throws: FileSinkError.self) { try self.folded() }
+      #expect(error.code == .inconsistent && error.message.contains("\(name) line 2: "))
+    }
+    try FileManager.default.removeItem(atPath: name)
+    let error = try #require(throws: FileSinkError.self) { try self.folded() }
+    #expect(error.code == .lostOutput && error.message.contains(name))
+  }
+
+  @Test("Stages that take away what changes are merged by are named")
+  func unverifiable() throws {
+    let layout = Self.layout.with(columns: Self.layout.columns.filter { $0.name != "_kind" })
+    let error = try #require(throws: FileSinkError.self) { try ComparedColumns(layout) }
+    #expect(error.code == .unverifiable && error.message.contains("_kind"))
+  }
+}

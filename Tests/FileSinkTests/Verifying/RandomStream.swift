@@ -1,0 +1,145 @@
+import Bytes
+import Foundation
+import JSON
+import TestSupport
+
+@testable import FileSink
+
+/// Files with changes and reads of records by chance, all kinds of lines in all orders.
+struct RandomStream {
+  static let columns = ["A", "B", "C"]
+  static let topic = "/data/ThingChangeEvent"
+  static let entity = "Thing"
+  static let pipeline = "opps"
+
+  private var random: SplitMix
+  private var clock: Int64 = 1_771_300_995_000
+  private var ordinal: Int64 = 0
+  private var epoch = 1
+  private var pass = 0
+
+  init(seed: UInt64) { self.random = SplitMix(seed: seed) }
+
+  /// Writes finished files, their manifest and their views.
+  mutating func write(to directory: String, fileCount: Int) throws {
+    var manifest = ""
+    for _ in 0..<fileCount {
+      let isSnapshot = Int.random(in: 0..<3, using: &self.random) == 0
+      if isSnapshot { self.pass += 1 }
+      if !isSnapshot, Int.random(in: 0..<6, using: &self.random) == 0 {
+        self.epoch += 1
+        self.ordinal = 0
+      }
+      let place = isSnapshot ? SegmentKey.Pass(number: self.pass, request: 1) : nil
+      let name = SegmentName(
+        kind: .records, pipeline: Self.pipeline,
+        key: SegmentKey(
+          topic: Self.topic, entity: Self.entity, day: 20_501, isExportDate: false, pass: place),
+        epoch: self.epoch, ordinal: self.ordinal)
+      let first = self.ordinal
+      let lines = (0..<Int.random(in: 1...25, using: &self.random)).map { _ in
+        isSnapshot ? self.read() : self.change()
+      }
+      let frame = try SegmentLinesTests.frame(lines.map { $0 + "\n" }.joined())
+      let path = "\(directory)/\(name.path)"
+      try FileManager.default.createDirectory(
+        atPath: "\(directory)/\(name.directory)", withIntermediateDirectories: true)
+      try Data(frame).write(to: URL(fileURLWithPath: path))
+      let snapshot: JSONValue = isSnapshot ? ["pass": .integer(self.pass)] : nil
+      let line: JSONValue = [
+        "name": .string(name.path), "pipeline": .string(Self.pipeline), "org": "00D",
+        "topic": .string(Self.topic), "entity": .string(Self.entity),
+        "events": .integer(lines.count), "lines": .integer(lines.count),
+        "bytes": .integer(frame.count), "epoch": .integer(self.epoch),
+        "first_ordinal": .integer(first), "last_ordinal": .integer(max(first, self.ordinal - 1)),
+        "first_replay_id": "00", "last_replay_id": "00", "sha256": .string(SHA256Hex.of(frame)),
+        "snapshot": snapshot,
+      ]
+      manifest += line.text(.compact) + "\n"
+    }
+    try manifest.write(
+      toFile: "\(directory)/_manifest.ndjson", atomically: false, encoding: .utf8)
+  }
+
+  // MARK: Lines
+
+  private mutating func pick<Value>(_ values: [Value]) -> Value {
+    values[Int.random(in: 0..<values.count, using: &self.random)]
+  }
+
+  private mutating func record() -> String {
+    "a0R00000000000\(Int.random(in: 10...24, using: &self.random))AAA"
+  }
+
+  /// Mostly later than the line before, by about as much as reads and changes may differ.
+  private mutating func time() -> String {
+    self.clock += Int64.random(in: -4...5, using: &self.random) * 1000
+    return UTCTime.timestamp(milliseconds: self.clock)
+  }
+
+  private mutating func value() -> JSONValue {
+    .string("v\(Int.random(in: 0..<1_000_000, using: &self.random))")
+  }
+
+  private mutating func change() -> String {
+    let type = self.pick(
+      ["CREATE", "UPDATE", "UPDATE", "UPDATE", "UPDATE", "UPDATE", "DELETE", "UNDELETE"]
+        + ["GAP_UPDATE", "GAP_CREATE", "GAP_DELETE", "GAP_UNDELETE"])
+    let isGap = type.hasPrefix("GAP")
+    var members = [
+      JSONMember("_topic", .string(Self.topic)),
+      JSONMember("_kind", isGap ? "gap" : "change"), JSONMember("_change_type", .string(type)),
+      JSONMember("_record_id", .string(self.record())),
+      JSONMember("_commit_timestamp", .string(self.time())),
+    ]
+    self.ordinal += 1
+    var lists: [[JSONValue]] = [[], [], []]
+    var values: [JSONMember] = []
+    if !isGap, type != "DELETE" {
+      for column in Self.columns {
+        switch Int.random(in: 0..<(type == "UPDATE" ? 6 : 2), using: &self.random) {
+        case 0:
+          values.append(JSONMember(column, self.value()))
+          lists[0].append(.string(column))
+        case 1 where type == "UPDATE":
+          values.append(JSONMember(column, nil))
+          lists[1].append(.string(column))
+        case 2:
+          lists[2].append(.string(column))
+          lists[0].append(.string(column))
+          values.append(JSONMember(column, "--- a diff"))
+        // Present, but not changed.
+        case 3: values.append(JSONMember(column, "unchanged"))
+        default: break
+        }
+      }
+    }
+    for (name, list) in zip(["_changed_fields", "_nulled_fields", "_diff_fields"], lists) {
+      members.append(JSONMember(name, .array(list)))
+    }
+    return JSONValue(.object(members + values)).text(.compact)
+  }
+
+  private mutating func read() -> String {
+    let isWhole = Int.random(in: 0..<3, using: &self.random) > 0
+    let columns = isWhole ? Self.columns : self.pick([["A"], ["B", "C"], ["A", "C"], []])
+    self.clock += 1
+    var members = [
+      JSONMember("_topic", .string(Self.topic)), JSONMember("_kind", "snapshot"),
+      JSONMember("_change_type", "SNAPSHOT"), JSONMember("_record_id", .string(self.record())),
+    ]
+    if !isWhole {
+      members.append(
+        JSONMember("_changed_fields", .array(columns.map { JSONValue(.string($0)) })))
+    }
+    members += [
+      JSONMember("_system_modstamp", .string(self.time())),
+      JSONMember("_read_at", .string(UTCTime.timestamp(milliseconds: self.clock + 60_000))),
+      JSONMember("_epoch", .integer(self.epoch)),
+    ]
+    for column in columns {
+      members.append(JSONMember(column, self.pick([nil, self.value(), self.value()])))
+    }
+    return JSONValue(.object(members)).text(.compact)
+  }
+}
