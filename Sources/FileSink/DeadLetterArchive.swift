@@ -9,9 +9,6 @@ public struct DeadLetterArchive {
   /// The pipeline's org; letters of others are not its own.
   private let org: String?
 
-  /// A payload is a few megabytes at most, by the service's limit on messages.
-  private static let maxLineByteCount = 64 << 20
-
   /// - Parameter directory: absolute.
   public init(directory: String, pipeline: String, org: String?) {
     self.directory = directory
@@ -30,17 +27,17 @@ public struct DeadLetterArchive {
     openFiles state: JSONValue?, _ body: (StoredDeadLetter) throws -> Void
   ) throws {
     let fileSystem = SystemFileSystem()
-    var finished: [(name: String, byteCount: Int)] = []
+    var finished: [String] = []
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: self.pipeline) { file in
       guard self.org == nil || file.org == self.org else { return }
-      finished.append((file.name, Int(file.bytes)))
+      finished.append(file.name)
     }
-    for file in finished {
-      let path = "\(self.directory)/\(file.name)"
+    for name in finished {
+      let path = "\(self.directory)/\(name)"
       guard try self.exists(path, on: fileSystem) else { continue }
-      try self.read(path, byteCount: file.byteCount, on: fileSystem, body)
+      try self.read(SegmentLines(path: path, extent: .whole, fileSystem: fileSystem), body)
     }
-    let known = Set(finished.map(\.name))
+    let known = Set(finished)
     for json in state?["files"]?.array ?? [] {
       let record = try SegmentRecord(json: json)
       // One that a run has finished meanwhile is under its other name.
@@ -48,7 +45,10 @@ public struct DeadLetterArchive {
       for name in [record.part, record.name] {
         let path = "\(self.directory)/\(name)"
         guard try self.exists(path, on: fileSystem) else { continue }
-        try self.read(path, byteCount: record.committedByteCount, on: fileSystem, body)
+        // It may be finished in between, and then begins with the same bytes.
+        let lines = SegmentLines(
+          path: path, extent: .first(record.committedByteCount), fileSystem: fileSystem)
+        try self.read(lines, body)
         break
       }
     }
@@ -65,23 +65,24 @@ public struct DeadLetterArchive {
   }
 
   private func read(
-    _ path: String, byteCount: Int, on fileSystem: SystemFileSystem,
-    _ body: (StoredDeadLetter) throws -> Void
+    _ lines: SegmentLines, _ body: (StoredDeadLetter) throws -> Void
   ) throws {
-    var number = 0
-    try ZstdDecompressor().lines(
-      of: path, byteCount: byteCount, maxLineByteCount: Self.maxLineByteCount, on: fileSystem
-    ) { line in
-      number += 1
-      guard
-        let json = try? JSONValue(
-          parsing: Array(line), limits: JSONLimits(byteCount: Self.maxLineByteCount)),
-        let letter = StoredDeadLetter(json: json)
-      else {
-        throw FileSinkError(
-          .inconsistent, "\(path) line \(number) is not a dead letter: the file was changed")
+    do {
+      try lines.read { line, number in
+        guard
+          let json = try? JSONValue(
+            parsing: Array(line), limits: JSONLimits(byteCount: SegmentLines.maxLineByteCount)),
+          let letter = StoredDeadLetter(json: json)
+        else { throw SegmentLines.Fault(line: number, reason: "it is not a dead letter") }
+        try body(letter)
       }
-      try body(letter)
+    } catch let fault as SegmentLines.Fault {
+      throw FileSinkError(
+        .inconsistent,
+        "\(lines.path)\(fault.line > 0 ? " line \(fault.line)" : "") was changed: \(fault.reason); put "
+          + "back a copy of the file")
+    } catch let error as FileSystemError {
+      throw FileSinkError(error)
     }
   }
 }

@@ -54,7 +54,7 @@ public struct FileChecksums: Sendable, Equatable {
     var result = FileChecksums()
     var known = inProgress
     var failure: (any Error)?
-    for kind in [ExportedFile.Kind.records, .snapshots] {
+    for kind in [ExportedFile.Kind.records, .redriven, .snapshots] {
       try ExportedFile.visit(kind, in: directory, pipeline: pipeline) { file in
         known.insert(file.name)
         guard failure == nil else { return }

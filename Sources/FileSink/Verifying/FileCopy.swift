@@ -64,7 +64,7 @@ struct FileCopy {
       files.append(
         File(lines: lines, epoch: parsed.epoch, firstOrdinal: parsed.firstOrdinal))
     }
-    for kind in [ExportedFile.Kind.records, .snapshots] {
+    for kind in [ExportedFile.Kind.records, .redriven, .snapshots] {
       try ExportedFile.visit(kind, in: source.directory, pipeline: source.pipeline) { file in
         guard file.topic == source.topic, file.name.hasPrefix(folder) else { return }
         add(

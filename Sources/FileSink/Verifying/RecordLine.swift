@@ -65,7 +65,12 @@ struct RecordLine {
     patch.time = try self.time(isRead ? .stamp : .commitTimestamp, line) ?? Int64.min
     if isRead, patch.time == Int64.min { throw Fault(reason: "it has no _system_modstamp") }
     patch.readAt = try self.time(.readAt, line) ?? Int64.min
-    (patch.epoch, patch.ordinal) = (epoch, ordinal)
+    let own = (
+      epoch: try self.number(.epoch, line), ordinal: try self.number(.ordinal, line)
+    )
+    // A read stands where its file does: its own place is that of the last event before it was written.
+    patch.epoch = isRead ? epoch : own.epoch ?? epoch
+    patch.ordinal = isRead ? ordinal : own.ordinal ?? ordinal
     bytes.removeAll(keepingCapacity: true)
     patch.append(to: &bytes)
     switch effect {
@@ -73,8 +78,7 @@ struct RecordLine {
     case .update: try self.appendNamed(line, isRead: isRead, to: &bytes)
     case .gapUpdate, .gapDeletion, .gapRevival: break
     }
-    return Head(
-      epoch: try self.number(.epoch, line), ordinal: try self.number(.ordinal, line), patch: patch)
+    return Head(epoch: own.epoch, ordinal: own.ordinal, patch: patch)
   }
 
   /// Which columns of the line that was read last have a key.

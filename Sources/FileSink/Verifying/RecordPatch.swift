@@ -50,7 +50,7 @@ struct RecordPatch: Equatable {
   var time = Int64.min
   /// Milliseconds since 1970.
   var readAt = Int64.min
-  /// The place of the line's file in the stream.
+  /// The place of the line in the stream, or that of its file.
   var epoch: Int64 = 0
   var ordinal: Int64 = 0
 
