@@ -22,7 +22,13 @@ struct RedactionTests {
       organizationID: nil, client: HTTPClient())
     let given = StaticTokenFlow(
       token: { "001Dp00000JJkkH!secret" }, instanceURL: "https://a.example", organizationID: nil)
-    for flow: any AccessTokenFlow in [flow, given] {
+    let refreshPeer = try PythonServer("refresh_peer.py", ["hushhush", "keep", "hushhush"])
+    let refreshing = RefreshTokenFlow(
+      .init(
+        loginURL: "http://127.0.0.1:\(refreshPeer.port)", clientID: "app",
+        clientSecret: "hushhush"), source: .value("hushhush"), organizationID: nil,
+      client: HTTPClient())
+    for flow: any AccessTokenFlow in [flow, given, refreshing] {
       let provider = AccessTokenProvider(flow)
       let token = try await provider.token()
       #expect(token.value.contains("secret"))

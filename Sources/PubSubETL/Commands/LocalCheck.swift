@@ -27,12 +27,22 @@ enum LocalCheck {
     return failures
   }
 
-  /// What matters only when an event cannot be decoded.
+  /// What matters only when an event cannot be decoded, or a login replaces its token.
   static func warnings(_ configuration: PipelineConfiguration) -> [String] {
+    var warnings: [String] = []
     let directory = configuration.deadLetter.directory
-    return Self.obstacle(to: directory).map {
-      ["attention: dead letters could not be stored in \(directory): \($0)"]
-    } ?? []
+    if let reason = Self.obstacle(to: directory) {
+      warnings.append("attention: dead letters could not be stored in \(directory): \(reason)")
+    }
+    if case .refreshToken(let login) = configuration.source.org.auth,
+      case .file(let file) = login.token,
+      let reason = Self.obstacle(to: FilePath.directory(of: FilePath.real(file) ?? file))
+    {
+      warnings.append(
+        "attention: if the login service replaces the refresh token, the new one cannot be stored "
+          + "in \(file): \(reason)")
+    }
+    return warnings
   }
 
   private static func checkPositions(_ configuration: PipelineConfiguration) throws {

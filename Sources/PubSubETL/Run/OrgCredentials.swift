@@ -11,12 +11,17 @@ struct OrgCredentials: CredentialsSource {
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
   ///   - onRenewal: told about every token but the first. From any thread.
-  ///   - onNotice: told what the user should correct though a login worked. From any thread.
+  ///   - onNotice: told what the user should correct though a login worked. From any thread; nil
+  ///     for a warning on standard error.
   init(
     _ org: OrgConfiguration, secrets: SecretMask,
     onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in },
-    onNotice: @escaping @Sendable (String) -> Void = { _ in }
+    onNotice: (@Sendable (String) -> Void)? = nil
   ) {
+    let onNotice =
+      onNotice ?? {
+        StandardStream.error.write(PrintableText(line: "warning: \($0)", hiding: secrets))
+      }
     let client = HTTPClient(Self.httpConfiguration(org))
     switch org.auth {
     case .clientCredentials(let loginURL, let clientID, let clientSecret):

@@ -4,7 +4,8 @@
 
 For each login there is a simulator whose access tokens live for a few seconds, and which ends the streams
 of two topics with an authentication error again and again. Files must equal the truth, and there must
-not have been more logins than such errors. Then the service refuses each token for good, and after that
+not have been more logins than such errors. `check --connect` must name a right of the user that is too
+wide. Then the service refuses each token for good, and after that
 each login: both runs must end with 77, after three logins at most, with the service's words and no
 secret.
 
@@ -101,7 +102,8 @@ class Proof:
         with harness.Simulator(
             self.programs, self.work, "--events", "1500", "--live-rate", "60", "--live-count", "1200",
             "--token-lifetime", "4", "--jwt-certificate", self.certificate, "--rotate-refresh-tokens",
-            "--refresh-token", "quietquiet.first", "--topics", *TOPICS,
+            "--refresh-token", "quietquiet.first", "--existing", "20",
+            "--user-permission", "ModifyAllData", "--topics", *TOPICS,
         ) as simulator:
             with open(self.token, "w", encoding="ascii") as file:
                 file.write("quietquiet.first\n")
@@ -131,6 +133,7 @@ class Proof:
         with_total.send_signal(15)
         if with_total.wait(60):
             self.fail("the run ended with %d" % with_total.returncode)
+        renewals = self.said().count("token renewed")
         last = self.run(simulator)
         if last.wait(120):
             self.fail("the last run ended with %d" % last.returncode)
@@ -140,15 +143,26 @@ class Proof:
         # can be fewer than errors.
         per_login = 2 if self.name == "sf_cli" else 1
         logins = (stats["logins"] - 2) // per_login
-        if not 3 <= logins <= 2 * ERRORS + 1 or stats["faults"]:
-            self.fail("%d logins, %d errors left" % (logins, stats["faults"]))
+        if not 1 <= renewals <= logins <= 2 * ERRORS + 1 or stats["faults"]:
+            self.fail(
+                "%d renewals, %d logins, %d errors left" % (renewals, logins, stats["faults"]))
         if self.name == "refresh_token":
             mode = stat.S_IMODE(os.stat(self.token).st_mode)
             with open(self.token, encoding="ascii") as file:
                 if mode != 0o600 or not file.read().endswith(".rotated\n"):
                     self.fail("the token's file has mode %o" % mode)
+        self.check(simulator)
         self.refuse(simulator)
-        return {"events": total, "logins": logins, "compared": counts}
+        return {"events": total, "renewals": renewals, "logins": logins, "compared": counts}
+
+    def check(self, simulator):
+        command = [self.programs + "/pubsub-etl", "check", "--connect", self.path]
+        checked = subprocess.run(
+            command, env=simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            check=False)
+        said = checked.stdout.decode()
+        if checked.returncode or "rights: attention: the user has Modify All Data, which" not in said:
+            sys.exit("check: %d %s %s" % (checked.returncode, said, checked.stderr.decode()))
 
     def fault(self, simulator, **fault):
         urllib.request.urlopen(

@@ -29,6 +29,21 @@ struct LocalCheckTests {
     #expect(!FilePath.exists("\(sample.base)/out"))
   }
 
+  @Test("A refresh token in a place where it cannot be replaced is warned of")
+  func refreshTokenPlace() throws {
+    let sample = try SamplePipeline()
+    try sample.write("token", to: "token")
+    let auth =
+      #"{"type":"refresh_token","login_url":"https://a.my.salesforce.com","client_id":"i","refresh_token_file":"FILE"}"#
+    for (file, count) in [("token", 0), ("/proc/self/comm", 1)] {
+      let configuration = try sample.load(
+        sets: ["source.start=earliest", "source.org.auth=\(auth.replacing("FILE", with: file))"])
+      let warnings = LocalCheck.warnings(configuration)
+      // Not even root can make files in the process table.
+      #expect(warnings.count == count, "\(warnings)")
+    }
+  }
+
   @Test(
     "A directory that cannot be made is found, as a run would find it", arguments: ["out", "state"])
   func fileInTheWay(name: String) throws {
