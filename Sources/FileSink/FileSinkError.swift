@@ -42,5 +42,14 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     self.init(code, "files: \(error)", cause: error)
   }
 
+  /// Does what may fail by a system call, and tells such a failure as one of this module.
+  public static func telling<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as FileSystemError {
+      throw FileSinkError(error)
+    }
+  }
+
   public var description: String { self.message }
 }

@@ -6,9 +6,9 @@ internal import Glibc
 struct EntrySorter {
   struct Limits {
     /// Of the entries that are sorted in memory.
-    var byteCount = 24 << 20
+    var byteCount = 12 << 20
     /// Runs that are merged at a time; each takes a third of a MiB.
-    var fanIn = 48
+    var fanIn = 32
   }
 
   private let scratch: ScratchFiles
@@ -27,6 +27,8 @@ struct EntrySorter {
   }
 
   mutating func append(key: [UInt8], value: [UInt8]) throws(FileSystemError) {
+    // At once, since growing step by step would hold the bytes twice.
+    if self.entries.isEmpty { self.bytes.reserveCapacity(self.limits.byteCount) }
     self.entries.append((self.bytes.count, UInt32(key.count), UInt32(value.count)))
     self.bytes.append(contentsOf: key)
     self.bytes.append(contentsOf: value)

@@ -14,6 +14,7 @@ struct FileCopy {
     var pipeline: String
     var entity: String
     var topic: String
+    var org: String
     /// Of the sink in the checkpoint; read before the manifest is, so that a file which is finished in
     /// between is in one of them.
     var state: JSONValue?
@@ -44,6 +45,8 @@ struct FileCopy {
 
   struct File {
     var lines: SegmentLines
+    /// Of a file in progress: what it is called once it is finished. It then begins with the same bytes.
+    var finalPath: String?
     var epoch: Int64
     var firstOrdinal: Int64
   }
@@ -55,18 +58,22 @@ struct FileCopy {
     let folder = SegmentName.sanitized(source.entity) + "/"
     var files: [File] = []
     var names: Set<String> = []
-    func add(_ name: String, _ lines: SegmentLines) {
+    func add(_ name: String, _ lines: SegmentLines, finalPath: String? = nil) {
       var base = String(
         name[(name.lastIndex(of: "/").map(name.index(after:)) ?? name.startIndex)...])
       guard let parsed = base.withUTF8({ matcher.parse($0) }), names.insert(name).inserted else {
         return
       }
       files.append(
-        File(lines: lines, epoch: parsed.epoch, firstOrdinal: parsed.firstOrdinal))
+        File(
+          lines: lines, finalPath: finalPath, epoch: parsed.epoch,
+          firstOrdinal: parsed.firstOrdinal))
     }
     for kind in [ExportedFile.Kind.records, .redriven, .snapshots] {
       try ExportedFile.visit(kind, in: source.directory, pipeline: source.pipeline) { file in
-        guard file.topic == source.topic, file.name.hasPrefix(folder) else { return }
+        guard file.topic == source.topic, file.org == source.org, file.name.hasPrefix(folder) else {
+          return
+        }
         add(
           file.name,
           SegmentLines(
@@ -75,16 +82,16 @@ struct FileCopy {
     }
     for json in source.state?["files"]?.array ?? [] {
       let record = try SegmentRecord(json: json)
-      guard record.manifest["topic"]?.string == source.topic, record.name.hasPrefix(folder) else {
+      guard record.manifest["topic"]?.string == source.topic,
+        record.manifest["org"]?.string == source.org, record.name.hasPrefix(folder)
+      else {
         continue
       }
-      let part = "\(source.directory)/\(record.part)"
-      // It may have been finished in between, and then begins with the same bytes.
-      let path = try fileSystem.size(of: part) == nil ? "\(source.directory)/\(record.name)" : part
       add(
         record.name,
         SegmentLines(
-          path: path, extent: .first(record.committedByteCount), fileSystem: fileSystem))
+          path: "\(source.directory)/\(record.part)", extent: .first(record.committedByteCount),
+          fileSystem: fileSystem), finalPath: "\(source.directory)/\(record.name)")
     }
     return files
   }
@@ -169,6 +176,14 @@ private struct FileReader {
           + "back a copy of the file, 'verify --checksums' names all that are not as they were "
           + "written")
     } catch let error as FileSystemError where error.code == ENOENT {
+      if let finalPath = file.finalPath {
+        // Finished meanwhile; nothing of it was read.
+        var finished = file
+        finished.lines = SegmentLines(
+          path: finalPath, extent: file.lines.extent, fileSystem: file.lines.fileSystem)
+        finished.finalPath = nil
+        return try self.read(finished, into: &sorter)
+      }
       throw FileSinkError(
         .lostOutput,
         "\(file.lines.path) is missing, so what the files say of its records is not known; put it "

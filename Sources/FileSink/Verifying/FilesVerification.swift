@@ -15,16 +15,20 @@ public final class FilesVerification {
     public var directory: String
     public var pipeline: String
     public var topic: String
+    /// ID of the org that the checkpoint is of; files of others do not count.
+    public var org: String
     /// The sink's, in the checkpoint.
     public var state: JSONValue?
     public var int64AsStrings: Bool
 
     public init(
-      directory: String, pipeline: String, topic: String, state: JSONValue?, int64AsStrings: Bool
+      directory: String, pipeline: String, topic: String, org: String, state: JSONValue?,
+      int64AsStrings: Bool
     ) {
       self.directory = directory
       self.pipeline = pipeline
       self.topic = topic
+      self.org = org
       self.state = state
       self.int64AsStrings = int64AsStrings
     }
@@ -85,7 +89,7 @@ public final class FilesVerification {
     self.copy = try FileCopy.read(
       FileCopy.Source(
         directory: subject.directory, pipeline: subject.pipeline, entity: layout.entity,
-        topic: subject.topic, state: subject.state),
+        topic: subject.topic, org: subject.org, state: subject.state),
       self.columns, scratch: scratch, limits: limits)
   }
 
@@ -334,44 +338,5 @@ public final class FilesVerification {
         CopyFindings.LeftOut(field: self.columns.paths[$0], reason: "not read of every record")
       }
     return findings
-  }
-}
-
-/// Goes through the copy in the order of IDs.
-private final class CopyCursor {
-  private let reader: EntryReader
-  private var hasEntry = false
-  private var hasEnded = false
-  private var target: [UInt8] = []
-
-  init(_ copy: FileCopy) { self.reader = EntryReader(copy.records) }
-
-  func canReach(_ id: [UInt8]) -> Bool { !id.precedes(self.target) }
-
-  /// Goes on to the ID, or to where it would be; nil: to the end. `body` is called for what is passed
-  /// over and was not asked for.
-  func advance(
-    to id: [UInt8]?, _ body: (_ id: [UInt8], _ value: [UInt8]) throws -> Void
-  ) throws {
-    if let id { self.target = id }
-    while !self.hasEnded {
-      if self.hasEntry {
-        if let id, !self.reader.key.precedes(id) { return }
-        if !self.wasFound { try body(self.reader.key, self.reader.value) }
-      }
-      self.wasFound = false
-      self.hasEntry = try self.reader.next()
-      self.hasEnded = !self.hasEntry
-    }
-  }
-
-  /// The entry at hand was asked for.
-  private var wasFound = false
-
-  /// What the copy has of the ID that was advanced to.
-  func value(of id: [UInt8]) -> [UInt8]? {
-    guard self.hasEntry, self.reader.key == id else { return nil }
-    self.wasFound = true
-    return self.reader.value
   }
 }

@@ -35,6 +35,8 @@ struct VerifyReport {
   var pipeline: String
   var depth: ObjectVerification.Depth
   var entries: [Entry] = []
+  /// Why sinks are not compared, in words.
+  var obstacles: [String] = []
   var apiCalls = 0
 
   init(pipeline: String, depth: ObjectVerification.Depth) {
@@ -63,6 +65,7 @@ extension VerifyReport {
       lines.append(("entity", "\(entry.entity): \(Self.summary(entry))"))
       lines += self.lines(entry).map { ("", $0) }
     }
+    lines += self.obstacles.map { ("not compared", $0) }
     lines.append(("compared", self.compared))
     lines.append(("API calls", ProgressLine.grouped(Int64(self.apiCalls))))
     return PipelineStatus.text(lines)
@@ -140,6 +143,7 @@ extension VerifyReport {
       "pipeline": .string(self.pipeline), "equal": .boolean(self.verdict == .equal),
       "verdict": .string(self.verdict.rawValue),
       "compares": .string(self.depthName), "api_calls": .integer(self.apiCalls),
+      "sinks_not_compared": Self.texts(self.obstacles),
       "tables": .array(self.entries.map { Self.json($0) }),
     ]
   }

@@ -28,7 +28,7 @@ struct VerifyRun {
   /// - Throws: `RunFailure` and what parts throw.
   func run() async throws -> VerifyReport {
     let objects = try self.objects()
-    let sinks = try self.sinks()
+    let (sinks, obstacles) = try self.sinks()
     let assembly = PipelineAssembly(configuration: self.configuration)
     let org = self.configuration.source.org
     let credentials = OrgCredentials(org, secrets: self.configuration.secrets)
@@ -65,6 +65,7 @@ struct VerifyRun {
         report.entries.append(entry)
       }
     }
+    report.obstacles = obstacles
     report.apiCalls = client.callCount
     return report
   }
@@ -114,7 +115,7 @@ struct VerifyRun {
     return all.filter { wanted.isEmpty || wanted.contains($0.entity) }
   }
 
-  private func sinks() throws -> [any VerifyingSink] {
+  private func sinks() throws -> (usable: [any VerifyingSink], obstacles: [String]) {
     let all = self.configuration.sinks.compactMap { $0 as? any VerifyingSink }
     let obstacles = all.map { $0.verifyObstacle(self.configuration) }
     let usable = zip(all, obstacles).filter { $0.1 == nil }.map(\.0)
@@ -131,8 +132,7 @@ struct VerifyRun {
       throw RunFailure(
         .usage, reason: "no_repair", "--repair mends tables only: \(obstacle)")
     }
-    for obstacle in obstacles.compactMap({ $0 }) { self.remark("not compared: \(obstacle)") }
-    return usable
+    return (usable, obstacles.compactMap { $0 })
   }
 
   /// - Throws: when the copy is of another org, or of no object complete.

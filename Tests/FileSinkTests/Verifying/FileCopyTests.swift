@@ -20,14 +20,17 @@ import Testing
   private func source(state: JSONValue? = nil) -> FileCopy.Source {
     FileCopy.Source(
       directory: self.directory.path, pipeline: RandomStream.pipeline,
-      entity: RandomStream.entity, topic: RandomStream.topic, state: state)
+      entity: RandomStream.entity, topic: RandomStream.topic, org: "00D", state: state)
   }
 
   /// A JSON line for each record that is there, as `fold_files.py` prints it.
-  private func folded(_ limits: EntrySorter.Limits = .init()) throws -> [JSONValue] {
+  private func folded(
+    _ limits: EntrySorter.Limits = .init(), state: JSONValue? = nil
+  ) throws -> [JSONValue] {
     let columns = try ComparedColumns(Self.layout)
     let copy = try FileCopy.read(
-      self.source(), columns, scratch: ScratchFiles(directory: self.directory.path + "/state"),
+      self.source(state: state), columns,
+      scratch: ScratchFiles(directory: self.directory.path + "/state"),
       limits: limits)
     let reader = EntryReader(copy.records)
     var rows: [JSONValue] = []
@@ -92,6 +95,35 @@ import Testing
     try FileManager.default.removeItem(atPath: name)
     let error = try #require(throws: FileSinkError.self) { try self.folded() }
     #expect(error.code == .lostOutput && error.message.contains(name))
+  }
+
+  @Test("Of a file in progress what is durable counts, whether it has its final name by now or not")
+  func inProgress() throws {
+    var stream = RandomStream(seed: 4)
+    try stream.write(to: self.directory.path, fileCount: 5)
+    let all = try self.folded()
+    let manifest = "\(self.directory.path)/_manifest.ndjson"
+    var lines = try String(contentsOfFile: manifest, encoding: .utf8).split(separator: "\n")
+    let last = try JSONValue(parsing: Array(lines.removeLast().utf8))
+    try (lines.joined(separator: "\n") + "\n").write(
+      toFile: manifest, atomically: false, encoding: .utf8)
+    let name = try #require(last["name"]?.string)
+    let byteCount = try #require(last["bytes"]?.integer)
+    let record = SegmentRecord(
+      part: SegmentName.partPath(forFinal: name), name: name, byteCount: Int(byteCount),
+      sha256: last["sha256"]?.string ?? "", manifest: last, isClosing: false)
+    let state: JSONValue = ["directory": .string(self.directory.path), "files": [record.json]]
+    #expect(try self.folded() != all)
+    #expect(try self.folded(state: state) == all)
+    let part = "\(self.directory.path)/\(record.part)"
+    try FileManager.default.moveItem(atPath: "\(self.directory.path)/\(name)", toPath: part)
+    // Behind what is durable stands what a run has written since.
+    let file = try #require(FileHandle(forWritingAtPath: part))
+    try file.truncate(atOffset: UInt64(record.committedByteCount))
+    try file.seekToEnd()
+    try file.write(contentsOf: Data([1, 2, 3, 4, 5]))
+    try file.close()
+    #expect(try self.folded(state: state) == all)
   }
 
   @Test("Stages that take away what changes are merged by are named")

@@ -50,9 +50,10 @@ extension FilesSettings: VerifyingSink {
     let output = try stages.layout(for: layout)
     // The checkpoint before the manifest, which is read by what follows: a file that is finished in
     // between is then in both.
-    let state = try FileCheckpointStore.peek(configuration.statePaths)?.sinks[self.name]?.json
+    let document = try FileCheckpointStore.peek(configuration.statePaths)
     let subject = FilesVerification.Subject(
-      directory: self.directory, pipeline: configuration.name, topic: output.topic, state: state,
+      directory: self.directory, pipeline: configuration.name, topic: output.topic,
+      org: document?.org ?? "", state: document?.sinks[self.name]?.json,
       int64AsStrings: self.int64 == .string)
     let scratch = ScratchFiles(directory: configuration.statePaths.directory)
     return StagedFilesVerification(
@@ -76,22 +77,32 @@ private final class StagedFilesVerification: CopyVerification {
     return batch
   }
 
-  func take(_ batch: RecordBatch) throws { try self.files.take(self.staged(batch)) }
+  func take(_ batch: RecordBatch) throws {
+    try FileSinkError.telling { try self.files.take(self.staged(batch)) }
+  }
   func startOver() throws { self.files.startOver() }
-  func noteUnreadable(_ recordID: String?) throws { try self.files.noteUnreadable(recordID) }
-  func finishPass() throws { try self.files.finishPass() }
-  func sample(_ count: Int) throws -> [String] { try self.files.sample(count) }
-  func takeSample(_ batch: RecordBatch) throws { try self.files.takeSample(self.staged(batch)) }
+  func noteUnreadable(_ recordID: String?) throws {
+    try FileSinkError.telling { try self.files.noteUnreadable(recordID) }
+  }
+  func finishPass() throws { try FileSinkError.telling { try self.files.finishPass() } }
+  func sample(_ count: Int) throws -> [String] {
+    try FileSinkError.telling { try self.files.sample(count) }
+  }
+  func takeSample(_ batch: RecordBatch) throws {
+    try FileSinkError.telling { try self.files.takeSample(self.staged(batch)) }
+  }
   func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String] {
-    try self.files.candidates(beginsRound: id.isEmpty, limit: limit)
+    try FileSinkError.telling {
+      try self.files.candidates(beginsRound: id.isEmpty, limit: limit)
+    }
   }
   func takeAgain(
     _ batch: RecordBatch, asked: [String], missing: [String], round: Int
   ) throws {
-    try self.files.takeAgain(self.staged(batch), missing: missing)
+    try FileSinkError.telling { try self.files.takeAgain(self.staged(batch), missing: missing) }
   }
   func findings(idLimit: Int) throws -> CopyFindings {
-    try self.files.findings(idLimit: idLimit)
+    try FileSinkError.telling { try self.files.findings(idLimit: idLimit) }
   }
   func noteForRepair() throws {}
 }
