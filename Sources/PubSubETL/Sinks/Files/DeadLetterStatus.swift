@@ -11,6 +11,8 @@ struct DeadLetterStatus {
   /// Letters that were sent again, and those that were given up.
   var retried = 0
   var dropped = 0
+  /// Letters that nothing has been done about, of the files that are there.
+  var waiting: Int64 = 0
   /// How all finished files are, if that was asked for.
   var verification: OutputVerification?
 
@@ -20,8 +22,10 @@ struct DeadLetterStatus {
     let pipeline = reading.configuration.name
     let org = reading.checkpoint?.org
     self.directory = reading.configuration.deadLetter.directory
+    var isWhole = true
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: pipeline) { file in
       guard org == nil || file.org == org else { return }
+      isWhole = isWhole && FilePath.exists("\(self.directory)/\(file.name)")
       self.files += 1
       self.events += file.events
     }
@@ -29,6 +33,14 @@ struct DeadLetterStatus {
       directory: self.directory, pipeline: pipeline, state: reading.checkpoint?.deadLetters?.json)
     self.retried = ledger.count(.retried)
     self.dropped = ledger.count(.dropped)
+    if isWhole {
+      self.waiting = max(0, self.events - Int64(self.retried + self.dropped))
+    } else {
+      // Of files that were taken away, nobody knows which letters were handled.
+      try DeadLetterBook(reading.configuration).visit(DeadLetterSelection()) { _, _ in
+        self.waiting += 1
+      }
+    }
     self.openFiles = reading.checkpoint?.deadLetters?.openFileCount ?? 0
     if reading.verifies {
       // Somebody deals with dead letters, and removes them.
@@ -40,9 +52,6 @@ struct DeadLetterStatus {
   var problems: [PipelineStatus.Problem] {
     self.verification?.problems(of: "dead letters") ?? []
   }
-
-  /// Letters in finished files that nothing has been done about.
-  var waiting: Int64 { max(0, self.events - Int64(self.retried + self.dropped)) }
 
   /// The first stands behind the label.
   var lines: [String] {
