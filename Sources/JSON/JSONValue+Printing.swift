@@ -4,6 +4,8 @@ extension JSONValue {
   public enum Format: Sendable {
     /// No white space.
     case compact
+    /// One line, with a space after each colon and comma.
+    case spaced
     /// A line per member and element, two spaces per level; no line end after the last.
     case pretty
   }
@@ -29,7 +31,7 @@ extension JSONValue {
     case .array(let values):
       buffer.append(UInt8(ascii: "["))
       for (index, value) in values.enumerated() {
-        if index > 0 { buffer.append(UInt8(ascii: ",")) }
+        if index > 0 { Self.separate(&buffer, format) }
         Self.breakLine(&buffer, format, level + 1)
         value.write(to: &buffer, format: format, level: level + 1)
       }
@@ -38,16 +40,21 @@ extension JSONValue {
     case .object(let members):
       buffer.append(UInt8(ascii: "{"))
       for (index, member) in members.enumerated() {
-        if index > 0 { buffer.append(UInt8(ascii: ",")) }
+        if index > 0 { Self.separate(&buffer, format) }
         Self.breakLine(&buffer, format, level + 1)
         buffer.appendJSONString(member.name)
         buffer.append(UInt8(ascii: ":"))
-        if format == .pretty { buffer.append(UInt8(ascii: " ")) }
+        if format != .compact { buffer.append(UInt8(ascii: " ")) }
         member.value.write(to: &buffer, format: format, level: level + 1)
       }
       if !members.isEmpty { Self.breakLine(&buffer, format, level) }
       buffer.append(UInt8(ascii: "}"))
     }
+  }
+
+  private static func separate(_ buffer: inout ByteBuffer, _ format: Format) {
+    buffer.append(UInt8(ascii: ","))
+    if format == .spaced { buffer.append(UInt8(ascii: " ")) }
   }
 
   private static func breakLine(_ buffer: inout ByteBuffer, _ format: Format, _ level: Int) {

@@ -15,6 +15,14 @@ struct JSONValuePrintingTests {
         == #"{"name":"a\"\\\n\u0001é/","list":[1,[],null],"empty":{},"number":1.50e3,"flag":true}"#)
   }
 
+  @Test("Spaced text is one line with a space after each colon and comma")
+  func spaced() {
+    #expect(
+      self.value.text(.spaced)
+        == #"{"name": "a\"\\\n\u0001é/", "list": [1, [], null], "empty": {}, "number": 1.50e3, "flag": true}"#
+    )
+  }
+
   @Test("Pretty text has a line per member and element")
   func pretty() {
     #expect(
@@ -35,7 +43,7 @@ struct JSONValuePrintingTests {
 
   @Test(
     "What is printed is read again as the same value",
-    arguments: [JSONValue.Format.compact, .pretty])
+    arguments: [JSONValue.Format.compact, .spaced, .pretty])
   func roundTrip(format: JSONValue.Format) throws {
     #expect(try JSONValue(parsing: self.value.text(format)) == self.value)
   }
