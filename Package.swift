@@ -61,12 +61,17 @@ let package = Package(
     .systemLibrary(name: "CSystem"),
     // Text of floating-point numbers, by the C++ standard library.
     .target(name: "CShortestDecimal"),
+    // Regular expressions in linear time. The archive of RE2 is linked, so that the programs run where
+    // the library is not installed.
+    .target(name: "CRE2", linkerSettings: [.linkedLibrary(":libre2.a")]),
     // What `--version` says.
     .target(name: "CBuildInfo"),
     // 1: what does not depend on any protocol.
     // Buffers; text of numbers, dates and base64; the clock.
     target("Bytes", ["CShortestDecimal"]),
     target("JSON", ["Bytes"]),
+    // Expressions over the columns of a row.
+    target("CEL", ["CRE2", "CSystem", "Bytes", "JSON"]),
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", ["CSystem"]),
     target("Digest", ["COpenSSL"]),
@@ -119,7 +124,7 @@ let package = Package(
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "CBuildInfo", "Bytes", "JSON", "EventLoop", "Signatures", "TLSStream", "HTTPClient",
+        "CBuildInfo", "Bytes", "JSON", "CEL", "EventLoop", "Signatures", "TLSStream", "HTTPClient",
         "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
         "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
@@ -150,6 +155,7 @@ let package = Package(
       swiftSettings: swiftSettings),
     tests("Bytes"),
     tests("JSON", ["Bytes"]),
+    tests("CEL", ["Bytes", "JSON"]),
     tests("Digest", support: []),
     tests("Signatures"),
     tests("EventLoop", support: []),

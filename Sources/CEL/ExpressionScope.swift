@@ -1,0 +1,71 @@
+/// The columns that an expression can name, each with its type.
+///
+/// A column is a variable of its own and a member of `row`, unless a column itself is called `row`.
+/// Its index is its place in the list; values are given to a `Frame` under it. Every column may be
+/// null or absent, whatever its type.
+public struct ExpressionScope: Sendable {
+  public struct Column: Sendable, Hashable {
+    public var name: String
+    public var type: CELType
+
+    public init(_ name: String, _ type: CELType) {
+      self.name = name
+      self.type = type
+    }
+  }
+
+  public let columns: [Column]
+  private let indices: [String: Int]
+
+  /// - Parameter columns: names differ from each other; of those that do not, the first counts.
+  public init(columns: [Column]) {
+    self.columns = columns
+    self.indices = Dictionary(
+      columns.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  public func index(of name: String) -> Int? { self.indices[name] }
+
+  var hasRow: Bool { self.indices["row"] == nil }
+}
+
+/// Names that are like a misspelt one.
+enum NameSuggestion {
+  /// `did you mean 'StageName'?`, `the columns are: A, B`, or nothing.
+  static func text(for name: String, among names: [String], kind: String) -> String {
+    guard !names.isEmpty else { return "" }
+    let closest = names.map { (name: $0, distance: Self.distance(name, $0)) }
+      .min { ($0.distance, $0.name) < ($1.distance, $1.name) }
+    if let closest, closest.distance <= Self.limit(name) {
+      return "; did you mean '\(closest.name)'?"
+    }
+    let shown = names.sorted().prefix(12).joined(separator: ", ")
+    return "; the \(kind) are: \(shown)\(names.count > 12 ? ", … (\(names.count) in all)" : "")"
+  }
+
+  static func hasClose(_ name: String, among names: [String]) -> Bool {
+    names.contains { Self.distance(name, $0) <= Self.limit(name) }
+  }
+
+  /// A third of the letters.
+  private static func limit(_ name: String) -> Int { name.utf8.count / 3 }
+
+  /// Letters to change, insert or delete, whatever their case.
+  private static func distance(_ left: String, _ right: String) -> Int {
+    let (left, right) = (
+      Array(left.lowercased().utf8.prefix(100)), Array(right.lowercased().utf8.prefix(100))
+    )
+    var row = Array(0...right.count)
+    for (index, byte) in left.enumerated() {
+      var diagonal = row[0]
+      row[0] = index + 1
+      for place in 0..<right.count {
+        let above = row[place + 1]
+        row[place + 1] = min(
+          diagonal + (byte == right[place] ? 0 : 1), min(above, row[place]) + 1)
+        diagonal = above
+      }
+    }
+    return row[right.count]
+  }
+}

@@ -1,0 +1,108 @@
+/// What one evaluation after the other works with: the values of the columns and room for results.
+///
+/// Used by one thread at a time; keeps its memory, so that evaluations of scalar expressions allocate
+/// nothing.
+public final class Frame {
+  public let program: CompiledExpression
+  let columns: UnsafeMutablePointer<Value>
+  let locals: UnsafeMutablePointer<Value>
+  /// Owns the texts that the evaluation made.
+  let arena = ByteArena()
+  /// What is left of `ExpressionLimits.iterationCount` and `.madeByteCount`.
+  var iterationsLeft = 0
+  var bytesLeft = 0
+  /// Time zones that were named so far.
+  var timeZones = TimeZoneCache()
+
+  public init(_ program: CompiledExpression) {
+    self.program = program
+    self.columns = .allocate(capacity: program.scope.columns.count)
+    self.columns.initialize(repeating: .absent, count: program.scope.columns.count)
+    self.locals = .allocate(capacity: program.localCount)
+    self.locals.initialize(repeating: .null, count: program.localCount)
+    self.allowAgain()
+  }
+
+  deinit {
+    self.columns.deinitialize(count: self.program.scope.columns.count)
+    self.columns.deallocate()
+    self.locals.deinitialize(count: self.program.localCount)
+    self.locals.deallocate()
+  }
+
+  /// Sets a column of the row; `Value.absent` if the event does not have it. Stays until it is set
+  /// again.
+  ///
+  /// - Parameters:
+  ///   - column: its index in the program's scope.
+  ///   - value: of the column's type, or null or absent. Texts must live until the result has been
+  ///     used.
+  public func set(_ column: Int, to value: Value) {
+    precondition(
+      column >= 0 && column < self.program.scope.columns.count,
+      "column \(column) of \(self.program.scope.columns.count)")
+    self.columns[column] = value
+  }
+
+  /// The value for the columns that are set, or `Value.failure`.
+  public func evaluate() -> Value {
+    self.arena.removeAll()
+    self.allowAgain()
+    return self.value(ofNode: Int32(self.program.instructionCount - 1))
+  }
+
+  private func allowAgain() {
+    self.iterationsLeft = self.program.limits.iterationCount
+    self.bytesLeft = self.program.limits.madeByteCount
+  }
+
+  /// The error that a failure of this program means.
+  public func error(_ failure: Failure) -> CELError {
+    let position = SourcePosition(offset: Int(failure.offset), in: Array(self.program.source.utf8))
+    let (code, message) = failure.reason.explanation
+    return CELError(code, message, at: position)
+  }
+
+  // MARK: Costs
+
+  /// Counts passes through a macro, or as many bytes by the kilobyte; false when there were too many.
+  @inline(__always)
+  func spend(_ iterations: Int) -> Bool {
+    self.iterationsLeft &-= iterations
+    return self.iterationsLeft >= 0
+  }
+
+  @inline(__always)
+  func spend(comparing bytes: Int) -> Bool { self.spend(bytes >> 10) }
+
+  /// Counts memory that is about to be used.
+  func spend(making bytes: Int) -> Bool {
+    self.bytesLeft -= bytes
+    return self.bytesLeft >= 0
+  }
+}
+
+extension Failure.Reason {
+  fileprivate var explanation: (CELError.Code, String) {
+    switch self {
+    case .absent: (.absent, "the event does not have this column, and the result depends on it")
+    case .nullOrdering: (.nullOrdering, "null has no order; test for it first: Column != null && …")
+    case .noOverload:
+      (.evaluation, "no such operation for values of these types; null has none but == and !=")
+    case .noSuchKey: (.evaluation, "no such key in the map")
+    case .indexOutOfRange: (.evaluation, "the index is outside of the list")
+    case .divisionByZero: (.evaluation, "division by zero")
+    case .overflow: (.evaluation, "the result is out of range")
+    case .outOfRange: (.evaluation, "the value is out of the range of the type")
+    case .invalidText: (.evaluation, "the text cannot be converted to this type")
+    case .invalidUTF8: (.evaluation, "the bytes are invalid UTF-8")
+    case .duplicateKey: (.evaluation, "the map has one key twice")
+    case .invalidKey: (.evaluation, "a key of a map is bool, int, uint or string")
+    case .noSelection: (.evaluation, "only maps have fields")
+    case .invalidPattern: (.evaluation, "the text is an invalid regular expression")
+    case .unknownTimeZone:
+      (.evaluation, "no such time zone; write 'UTC', an offset as '+02:00', or a name of IANA")
+    case .tooExpensive: (.evaluation, "the evaluation takes too many steps or too much memory")
+    }
+  }
+}

@@ -1,0 +1,214 @@
+/// A value of an expression or of a column.
+///
+/// Texts are borrowed, so that reading a column copies nothing: from the memory that the caller keeps
+/// (the arena of a batch), from the program (literals) or from the frame (texts that were made).
+/// A value that `Frame.evaluate` returned is valid until the next evaluation with that frame, and as
+/// long as what it was made from. Not `Sendable` for that reason.
+public enum Value {
+  case null
+  case bool(Bool)
+  case int(Int64)
+  case uint(UInt64)
+  case double(Double)
+  /// From columns only: it can be compared, not calculated with.
+  case decimal(Decimal)
+  /// Valid UTF-8.
+  case string(BorrowedBytes)
+  case bytes(BorrowedBytes)
+  case timestamp(Timestamp)
+  /// Nanoseconds.
+  case duration(Int64)
+  case list(ListValue)
+  case map(MapValue)
+  case type(TypeName)
+  /// No value: an error, or a column that the event does not have. `&&` and `||` pass over it if the
+  /// other side decides.
+  case failure(Failure)
+
+  /// A column that the event does not have.
+  public static var absent: Value { .failure(Failure(.absent)) }
+}
+
+/// Bytes that somebody else owns.
+public struct BorrowedBytes {
+  public let start: UnsafePointer<UInt8>?
+  public let count: Int
+
+  @inlinable
+  public init(start: UnsafePointer<UInt8>?, count: Int) {
+    self.start = start
+    self.count = count
+  }
+
+  @inlinable
+  public init(_ bytes: UnsafeBufferPointer<UInt8>) {
+    self.init(start: bytes.baseAddress, count: bytes.count)
+  }
+
+  @inlinable
+  public var bytes: UnsafeBufferPointer<UInt8> {
+    UnsafeBufferPointer(start: self.start, count: self.count)
+  }
+
+  /// A copy; invalid UTF-8 is replaced.
+  public var text: String { String(decoding: self.bytes, as: UTF8.self) }
+}
+
+/// `unscaled` × 10^-`scale`.
+public struct Decimal {
+  /// Two's complement, big-endian; empty is zero.
+  public var unscaled: BorrowedBytes
+  /// 0 or more.
+  public var scale: Int32
+
+  public init(unscaled: BorrowedBytes, scale: Int32) {
+    precondition(scale >= 0, "a scale of \(scale)")
+    self.unscaled = unscaled
+    self.scale = scale
+  }
+}
+
+/// What `type(x)` yields; the raw value is its name in expressions.
+public enum TypeName: String, Sendable, CaseIterable {
+  case null = "null_type"
+  case bool, int, uint, double, decimal, string, bytes, list, map, type
+  case timestamp = "google.protobuf.Timestamp"
+  case duration = "google.protobuf.Duration"
+}
+
+/// Why there is no value; without any memory of its own, since filters meet it in every other row.
+public struct Failure: Equatable, Sendable {
+  public enum Reason: UInt8, Sendable {
+    case absent, nullOrdering, noOverload, noSuchKey, indexOutOfRange, divisionByZero, overflow
+    case outOfRange, invalidText, invalidUTF8, duplicateKey, invalidKey, noSelection, invalidPattern
+    case unknownTimeZone, tooExpensive
+  }
+
+  public var reason: Reason
+  /// Where in the text of the expression, in bytes; set by the evaluation.
+  var offset: Int32
+
+  public init(_ reason: Reason) { self.init(reason, at: 0) }
+
+  init(_ reason: Reason, at offset: Int32) {
+    self.reason = reason
+    self.offset = offset
+  }
+}
+
+/// A list; never changed once it is made.
+public final class ListValue {
+  public let elements: [Value]
+  /// Of the elements and all that is in them, as often as it is there: a list that holds another one
+  /// twice takes the memory of one, and the time of two when it is compared or written.
+  let byteCount: Int
+
+  public init(_ elements: [Value]) {
+    self.elements = elements
+    self.byteCount = elements.reduce(0) { $0 + $1.byteCount }
+  }
+}
+
+/// A map from `bool`, `int`, `uint` and `string` to values, in the order of its making; never changed
+/// once it is made. Keys that are equal as numbers are one key.
+public final class MapValue {
+  public let keys: [Value]
+  public let values: [Value]
+  /// As of lists.
+  let byteCount: Int
+  /// Places of keys by hash; empty for small maps, which are searched.
+  private var places: [MapKey: Int] = [:]
+
+  /// - Parameter entries: keys of the types above, and no two of them equal; else nil is returned
+  ///   for the first rule that is broken.
+  static func make(_ keys: [Value], _ values: [Value]) -> Result<MapValue, Failure> {
+    let map = MapValue(uniqueKeys: keys, values)
+    for (index, key) in keys.enumerated() {
+      guard key.isMapKey else { return .failure(Failure(.invalidKey)) }
+      guard map.place(of: key) == index else { return .failure(Failure(.duplicateKey)) }
+    }
+    return .success(map)
+  }
+
+  /// - Parameters:
+  ///   - keys: different from each other.
+  ///   - values: as many.
+  public init(uniqueKeys keys: [Value], _ values: [Value]) {
+    precondition(keys.count == values.count, "\(keys.count) keys of \(values.count) values")
+    self.keys = keys
+    self.values = values
+    self.byteCount = (keys + values).reduce(0) { $0 + $1.byteCount }
+    guard keys.count > 8 else { return }
+    self.places.reserveCapacity(keys.count)
+    for (index, key) in keys.enumerated() where key.isMapKey {
+      if self.places[MapKey(value: key)] == nil { self.places[MapKey(value: key)] = index }
+    }
+  }
+
+  func place(of key: Value) -> Int? {
+    self.keys.count > 8
+      ? self.places[MapKey(value: key)] : self.keys.firstIndex { $0.equals(key) }
+  }
+
+  public subscript(_ key: Value) -> Value? { self.place(of: key).map { self.values[$0] } }
+}
+
+extension Failure: Error {}
+
+extension Value {
+  /// Of the value with all that is in it.
+  var byteCount: Int {
+    let own = MemoryLayout<Value>.stride
+    return switch self {
+    case .string(let text), .bytes(let text): own + text.count
+    case .list(let list): own + list.byteCount
+    case .map(let map): own + map.byteCount
+    default: own
+    }
+  }
+
+  var isMapKey: Bool {
+    switch self {
+    case .bool, .int, .uint, .string: true
+    default: false
+    }
+  }
+
+  public var typeName: TypeName? {
+    switch self {
+    case .null: .null
+    case .bool: .bool
+    case .int: .int
+    case .uint: .uint
+    case .double: .double
+    case .decimal: .decimal
+    case .string: .string
+    case .bytes: .bytes
+    case .timestamp: .timestamp
+    case .duration: .duration
+    case .list: .list
+    case .map: .map
+    case .type: .type
+    case .failure: nil
+    }
+  }
+}
+
+/// A key by its content.
+private struct MapKey: Hashable {
+  var value: Value
+
+  static func == (left: Self, right: Self) -> Bool { left.value.equals(right.value) }
+
+  func hash(into hasher: inout Hasher) {
+    switch self.value {
+    case .bool(let value): hasher.combine(value)
+    case .int(let value): hasher.combine(value)
+    // Numbers that are equal need equal hashes.
+    case .uint(let value): hasher.combine(Int64(truncatingIfNeeded: value))
+    case .double(let value): hasher.combine(Int64(exactly: value) ?? 0)
+    case .string(let text): hasher.combine(bytes: UnsafeRawBufferPointer(text.bytes))
+    default: break
+    }
+  }
+}
