@@ -103,7 +103,10 @@ class Generator:
         variable = f"v{len(self.variables)}"
         source = self.make("list", depth)
         self.variables.append(variable)
-        body = self.make("int" if name == "map" else "bool", depth)
+        if name == "map" and self.restricted:
+            body = f"{variable} % 7"
+        else:
+            body = self.make("int" if name == "map" else "bool", depth)
         self.variables.pop()
         return f"{source}.{name}({variable}, {body})"
 
