@@ -199,10 +199,10 @@ package final class TableLoader {
     }
   }
 
-  /// False for what events name instead of records: overflows an ID of zeros, wildcards a key prefix
+  /// False for what events name instead of records: overflows no record, wildcards a key prefix
   /// (contract/cdc.md section 5). Neither has a row.
   private static func isRecord(_ id: String) -> Bool {
-    !id.hasSuffix("*") && !(id.utf8.count == 18 && id.hasPrefix("000000000000000"))
+    !id.hasSuffix("*") && id != "000000000000000AAA"
   }
 
   private static func appendGap(_ entry: ResyncTable.Entry, to buffer: inout RowBuffer) {
