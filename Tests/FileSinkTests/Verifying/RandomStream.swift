@@ -17,48 +17,86 @@ struct RandomStream {
   private var ordinal: Int64 = 0
   private var epoch = 1
   private var pass = 0
+  /// Events that became dead letters and came back.
+  private var letters: [(epoch: Int, ordinal: Int64, line: String)] = []
 
   init(seed: UInt64) { self.random = SplitMix(seed: seed) }
 
   /// Writes finished files, their manifest and their views.
   mutating func write(to directory: String, fileCount: Int) throws {
     var manifest = ""
-    for _ in 0..<fileCount {
-      let isSnapshot = Int.random(in: 0..<3, using: &self.random) == 0
+    for number in 0..<fileCount {
+      let isLast = number == fileCount - 1
+      let isSnapshot = !isLast && Int.random(in: 0..<3, using: &self.random) == 0
       if isSnapshot { self.pass += 1 }
       if !isSnapshot, Int.random(in: 0..<6, using: &self.random) == 0 {
         self.epoch += 1
         self.ordinal = 0
       }
-      let place = isSnapshot ? SegmentKey.Pass(number: self.pass, request: 1) : nil
-      let name = SegmentName(
-        kind: .records, pipeline: Self.pipeline,
-        key: SegmentKey(
-          topic: Self.topic, entity: Self.entity, day: 20_501, isExportDate: false, pass: place),
-        epoch: self.epoch, ordinal: self.ordinal)
       let first = self.ordinal
-      let lines = (0..<Int.random(in: 1...25, using: &self.random)).map { _ in
-        isSnapshot ? self.read() : self.change()
-      }
-      let frame = try SegmentLinesTests.frame(lines.map { $0 + "\n" }.joined())
-      let path = "\(directory)/\(name.path)"
-      try FileManager.default.createDirectory(
-        atPath: "\(directory)/\(name.directory)", withIntermediateDirectories: true)
-      try Data(frame).write(to: URL(fileURLWithPath: path))
-      let snapshot: JSONValue = isSnapshot ? ["pass": .integer(self.pass)] : nil
-      let line: JSONValue = [
-        "name": .string(name.path), "pipeline": .string(Self.pipeline), "org": "00D",
-        "topic": .string(Self.topic), "entity": .string(Self.entity),
-        "events": .integer(lines.count), "lines": .integer(lines.count),
-        "bytes": .integer(frame.count), "epoch": .integer(self.epoch),
-        "first_ordinal": .integer(first), "last_ordinal": .integer(max(first, self.ordinal - 1)),
-        "first_replay_id": "00", "last_replay_id": "00", "sha256": .string(SHA256Hex.of(frame)),
-        "snapshot": snapshot,
-      ]
-      manifest += line.text(.compact) + "\n"
+      let lines = isSnapshot ? self.reads() : self.changes(isLast: isLast)
+      manifest += try self.writeFile(
+        of: lines, to: directory, first: (self.epoch, first),
+        pass: isSnapshot ? SegmentKey.Pass(number: self.pass, request: 1) : nil)
+    }
+    for letter in self.letters {
+      manifest += try self.writeFile(
+        of: [letter.line], to: directory, first: (letter.epoch, letter.ordinal), isRedriven: true)
     }
     try manifest.write(
       toFile: "\(directory)/_manifest.ndjson", atomically: false, encoding: .utf8)
+  }
+
+  /// - Returns: the file's line of the manifest, ended.
+  private func writeFile(
+    of lines: [String], to directory: String, first: (epoch: Int, ordinal: Int64),
+    pass: SegmentKey.Pass? = nil, isRedriven: Bool = false
+  ) throws -> String {
+    let name = SegmentName(
+      kind: .records, pipeline: Self.pipeline,
+      key: SegmentKey(
+        topic: Self.topic, entity: Self.entity, day: 20_501, isExportDate: false, pass: pass,
+        isRedriven: isRedriven),
+      epoch: first.epoch, ordinal: first.ordinal)
+    let frame = try SegmentLinesTests.frame(lines.map { $0 + "\n" }.joined())
+    let path = "\(directory)/\(name.path)"
+    try FileManager.default.createDirectory(
+      atPath: "\(directory)/\(name.directory)", withIntermediateDirectories: true)
+    try Data(frame).write(to: URL(fileURLWithPath: path))
+    let snapshot: JSONValue = pass.map { ["pass": .integer($0.number)] } ?? nil
+    let line: JSONValue = [
+      "name": .string(name.path), "pipeline": .string(Self.pipeline), "org": "00D",
+      "topic": .string(Self.topic), "entity": .string(Self.entity),
+      "events": .integer(lines.count), "lines": .integer(lines.count),
+      "bytes": .integer(frame.count), "epoch": .integer(first.epoch),
+      "first_ordinal": .integer(first.ordinal),
+      "last_ordinal": .integer(first.ordinal + Int64(lines.count) - 1),
+      "first_replay_id": "00", "last_replay_id": "00", "sha256": .string(SHA256Hex.of(frame)),
+      "snapshot": snapshot, "redriven": isRedriven ? true : nil,
+    ]
+    return line.text(.compact) + "\n"
+  }
+
+  private mutating func reads() -> [String] {
+    (0..<Int.random(in: 1...25, using: &self.random)).map { _ in self.read() }
+  }
+
+  /// Behind an event that became a dead letter, lines tell their places. The last file has one, since
+  /// later files cover what became of earlier letters.
+  private mutating func changes(isLast: Bool) -> [String] {
+    let count = isLast ? 40 : Int.random(in: 1...25, using: &self.random)
+    let letter = Int.random(in: 1..<(isLast ? 5 : 50), using: &self.random)
+    var lines: [String] = []
+    for index in 0..<count {
+      let (epoch, ordinal) = (self.epoch, self.ordinal)
+      let line = self.change(tellsPlace: index >= letter)
+      if index == letter {
+        self.letters.append((epoch, ordinal, line))
+      } else {
+        lines.append(line)
+      }
+    }
+    return lines
   }
 
   // MARK: Lines
@@ -81,7 +119,7 @@ struct RandomStream {
     .string("v\(Int.random(in: 0..<1_000_000, using: &self.random))")
   }
 
-  private mutating func change() -> String {
+  private mutating func change(tellsPlace: Bool) -> String {
     let type = self.pick(
       ["CREATE", "UPDATE", "UPDATE", "UPDATE", "UPDATE", "UPDATE", "DELETE", "UNDELETE"]
         + ["GAP_UPDATE", "GAP_CREATE", "GAP_DELETE", "GAP_UNDELETE"])
@@ -92,6 +130,11 @@ struct RandomStream {
       JSONMember("_record_id", .string(self.record())),
       JSONMember("_commit_timestamp", .string(self.time())),
     ]
+    if tellsPlace {
+      members += [
+        JSONMember("_epoch", .integer(self.epoch)), JSONMember("_ordinal", .integer(self.ordinal)),
+      ]
+    }
     self.ordinal += 1
     var lists: [[JSONValue]] = [[], [], []]
     var values: [JSONMember] = []
