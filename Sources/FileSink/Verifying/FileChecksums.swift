@@ -143,6 +143,9 @@ public struct FileChecksums: Sendable, Equatable {
 }
 
 extension FileChecksums {
+  /// There is something, as it was written or not.
+  public var hasFiles: Bool { self.fileCount > 0 || self.takenCount > 0 || self.faultCount > 0 }
+
   /// Names of the files that a sink's state has in progress or about to be finished.
   ///
   /// - Throws: `FileSinkError.inconsistent` for a damaged state.

@@ -49,6 +49,15 @@ struct FileCopy {
     var finalPath: String?
     var epoch: Int64
     var firstOrdinal: Int64
+    /// The pass that read its records; nil for events.
+    var pass: Int64?
+
+    /// Nothing of it counts any more: all its events stand before a complete pass, or a newer pass than
+    /// its own is complete.
+    func isCovered(by complete: FilePass) -> Bool {
+      if let pass = self.pass { return pass < Int64(complete.number) }
+      return (self.epoch, self.firstOrdinal) < (Int64(complete.epoch), complete.nextOrdinal)
+    }
   }
 
   /// Finished files by the manifest, and what the checkpoint says is durable of those in progress.
@@ -67,7 +76,7 @@ struct FileCopy {
       files.append(
         File(
           lines: lines, finalPath: finalPath, epoch: parsed.epoch,
-          firstOrdinal: parsed.firstOrdinal))
+          firstOrdinal: parsed.firstOrdinal, pass: parsed.pass))
     }
     for kind in [ExportedFile.Kind.records, .redriven, .snapshots] {
       try ExportedFile.visit(kind, in: source.directory, pipeline: source.pipeline) { file in
@@ -93,7 +102,17 @@ struct FileCopy {
           path: "\(source.directory)/\(record.part)", extent: .first(record.committedByteCount),
           fileSystem: fileSystem), finalPath: "\(source.directory)/\(record.name)")
     }
-    return files
+    return try Self.withoutCovered(files, source)
+  }
+
+  /// Files that were lost are no matter once all records have been read again since.
+  private static func withoutCovered(_ files: [File], _ source: Source) throws -> [File] {
+    let passes = try FilePass.passes(in: source.state, directory: source.directory)
+    guard let complete = passes[source.entity], complete.finishedAt != nil else { return files }
+    return try files.filter { file in
+      guard file.lines.extent == .whole, file.isCovered(by: complete) else { return true }
+      return try file.lines.fileSystem.size(of: file.lines.path) != nil
+    }
   }
 
   // MARK: Folding
@@ -187,7 +206,8 @@ private struct FileReader {
       throw FileSinkError(
         .lostOutput,
         "\(file.lines.path) is missing, so what the files say of its records is not known; put it "
-          + "back, or have all records read again with 'pubsub-etl snapshot' and keep those files",
+          + "back, or have all records read again with 'pubsub-etl snapshot --accept-missing', which makes up "
+          + "for it",
         cause: error)
     }
   }

@@ -67,6 +67,10 @@ final class DeadLetterRetry {
       throw FileCheckpointStore.missing(self.configuration)
     }
     try self.checkSinks(document)
+    // Who looks at the lock later sees that it was no run.
+    try CheckpointJournal.append(
+      self.configuration.statePaths, command: "dead-letters retry", topic: nil,
+      old: all ? "all" : .array(ids.map { .string($0) }), new: nil)
     // Before anybody logs in: a mistaken ID is told at once.
     let earlier = try DeadLetterBook(self.configuration)
     let isWaiting = try !DeadLetterChoice.keys(ids, all: all, in: earlier).isEmpty

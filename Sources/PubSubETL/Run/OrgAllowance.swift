@@ -25,7 +25,12 @@ struct OrgAllowance: Sendable, Equatable {
 
   /// - Parameter mayUse: events of this run at most; nil without a limit.
   func text(mayUse: Int64?) -> String {
-    "\(ProgressLine.grouped(self.remaining)) of \(ProgressLine.grouped(self.max)) delivered events "
+    guard self.remaining > 0 else {
+      return "none of \(ProgressLine.grouped(self.max)) delivered events left today; the service "
+        + "refuses subscriptions until some are"
+    }
+    return
+      "\(ProgressLine.grouped(self.remaining)) of \(ProgressLine.grouped(self.max)) delivered events "
       + "left today; a run may use "
       + (mayUse.map { "up to \(ProgressLine.grouped($0))" } ?? "as many as are waiting")
   }
@@ -76,8 +81,10 @@ final class AllowanceWatch: Sendable {
       throw RunFailure(
         .tryAgain, reason: "allowance",
         "the org has \(ProgressLine.grouped(found.remaining)) of "
-          + "\(ProgressLine.grouped(found.max)) delivered events left today, and allowance.reserve "
-          + "keeps \(reserve.text) for others; run again later, or lower allowance.reserve")
+          + "\(ProgressLine.grouped(found.max)) delivered events left today; "
+          + "allowance.reserve keeps \(ProgressLine.grouped(kept)) for others, and a run needs more "
+          + "than the \(Phrase.count(outstanding, "event")) besides that it asks for at a time "
+          + "(num_requested for each topic); run again later, or lower one of these")
     }
     self.say(found, mayUse: min(mayUse, maxEvents.map { Int64($0) } ?? .max))
     return allowance
@@ -136,6 +143,11 @@ final class AllowanceWatch: Sendable {
       let found = try await OrgAllowance.ask(client)
       let mayUse = configuration.allowance.reserve.map {
         max(0, found.remaining.subtractingReportingOverflow($0.events(of: found.max)).partialValue)
+      }
+      let outstanding = configuration.source.numRequested * configuration.source.topics.count
+      if let mayUse, mayUse <= outstanding, found.remaining > 0 {
+        return "allowance: \(found.text(mayUse: 0)): it asks for \(outstanding) at a time, and "
+          + "allowance.reserve leaves no more than \(ProgressLine.grouped(mayUse))"
       }
       return "allowance: \(found.text(mayUse: mayUse))"
     } catch {

@@ -9,6 +9,10 @@ struct ChecksumReport {
     /// Absolute.
     var directory: String
     var checksums: FileChecksums
+    /// What the checkpoint knows of, and the directory does not have.
+    var lost: [String]
+
+    var isEqual: Bool { self.checksums.faultCount == 0 && self.lost.isEmpty }
   }
 
   var pipeline: String
@@ -21,7 +25,8 @@ struct ChecksumReport {
 
   /// Reads all finished files; asks nobody else.
   ///
-  /// - Throws: `RunFailure` (usage) without a files sink; `CheckpointError`, `FileSinkError`.
+  /// - Throws: `RunFailure`: without a files sink (usage), and when there is nothing to compare yet;
+  ///   `CheckpointError`, `FileSinkError`.
   static func read(_ configuration: PipelineConfiguration) throws -> ChecksumReport {
     let sinks = configuration.fileSinks
     guard !sinks.isEmpty else {
@@ -32,32 +37,44 @@ struct ChecksumReport {
     let document = try FileCheckpointStore.peek(configuration.statePaths)
     var report = ChecksumReport(pipeline: configuration.name)
     for sink in sinks {
-      let names = try FileChecksums.inProgress(in: document?.sinks[sink.name]?.json)
+      let state = document?.sinks[sink.name]?.json
+      let output = try OutputState.read(
+        directory: sink.directory, pipeline: configuration.name, whenMissing: sink.whenMissing,
+        state: state)
+      let names = try FileChecksums.inProgress(in: state)
       report.entries.append(
         Entry(
           sink: sink.name, directory: sink.directory,
           checksums: try FileChecksums.read(
             in: sink.directory, pipeline: configuration.name, inProgress: names,
-            ignoringMissing: sink.whenMissing == .ignore)))
+            ignoringMissing: sink.whenMissing == .ignore), lost: output.faults))
+    }
+    guard report.entries.contains(where: { $0.checksums.hasFiles || !$0.lost.isEmpty }) else {
+      throw RunFailure(
+        .tryAgain, reason: "nothing_to_compare",
+        "nothing was compared: pipeline '\(configuration.name)' has no finished files in "
+          + sinks.map(\.directory).joined(separator: ", ")
+          + "; check the directory, or run the pipeline first")
     }
     return report
   }
 
-  var isEqual: Bool { self.entries.allSatisfy { $0.checksums.faultCount == 0 } }
+  var isEqual: Bool { self.entries.allSatisfy(\.isEqual) }
 
   var text: String {
     var lines: [(label: String, value: String)] = []
     for entry in self.entries {
       let found = entry.checksums
-      let verdict = found.faultCount == 0 ? "equal" : "DAMAGED"
+      let whole =
+        "\(Phrase.count(found.fileCount, "file")), \(ProgressLine.size(found.byteCount)), "
+        + "\(ProgressLine.grouped(found.lineCount)) lines, as they were written to "
+        + entry.directory
       lines.append(("sink", entry.sink))
-      lines.append(
-        (
-          "files",
-          "\(verdict); \(Phrase.count(found.fileCount, "file")), "
-            + "\(ProgressLine.size(found.byteCount)), \(ProgressLine.grouped(found.lineCount)) "
-            + "lines, as they were written to \(entry.directory)"
-        ))
+      let verdict =
+        entry.isEqual
+        ? "equal; " : "DAMAGED: \(ProgressLine.grouped(Int64(found.faultCount))); whole: "
+      lines.append(("files", verdict + whole))
+      lines += entry.lost.map { ("", "lost: \($0): \(OutputState.remedy)") }
       if found.takenCount > 0 {
         lines.append(("", "\(Phrase.count(found.takenCount, "file")) taken away by readers"))
       }
@@ -81,6 +98,7 @@ struct ChecksumReport {
             "lines": .integer(entry.checksums.lineCount),
             "taken_away": .integer(entry.checksums.takenCount),
             "damaged": .integer(entry.checksums.faultCount),
+            "lost": .array(entry.lost.map { .string($0) }),
             "faults": .array(
               entry.checksums.faults.map { fault -> JSONValue in
                 ["file": .string(fault.file), "reason": .string(fault.reason)]

@@ -97,6 +97,34 @@ import Testing
     #expect(error.code == .lostOutput && error.message.contains(name))
   }
 
+  @Test("A lost file is no matter once all records were read after it")
+  func coveredLoss() throws {
+    var stream = RandomStream(seed: 2)
+    try stream.write(to: self.directory.path, fileCount: 8)
+    var pass = FilePass(
+      beginning: ReadPass(entity: RandomStream.entity, number: 9),
+      RecordBatch(layout: Self.layout), at: 0)
+    (pass.epoch, pass.nextOrdinal) = (1, 1)
+    pass.state = .complete
+    func state(finishedAt: Int64?) -> JSONValue {
+      pass.finishedAt = finishedAt
+      return ["directory": .string(self.directory.path), FilePass.key: [pass.json]]
+    }
+    let all = try self.folded(state: state(finishedAt: 1))
+    let files = try Decompression.files(below: self.directory.path)
+      .filter { $0.hasSuffix(".zst") && !$0.contains("-s") }.sorted()
+    // Its first event has number 0, so the pass stands behind it.
+    try FileManager.default.removeItem(atPath: try #require(files.first))
+    #expect(throws: FileSinkError.self) { try self.folded() }
+    #expect(throws: FileSinkError.self) { try self.folded(state: state(finishedAt: nil)) }
+    #expect(try self.folded(state: state(finishedAt: 1)).count <= all.count)
+    try FileManager.default.removeItem(atPath: try #require(files.last))
+    let error = #expect(throws: FileSinkError.self) {
+      try self.folded(state: state(finishedAt: 1))
+    }
+    #expect(error?.code == .lostOutput)
+  }
+
   @Test("Of a file in progress what is durable counts, whether it has its final name by now or not")
   func inProgress() throws {
     var stream = RandomStream(seed: 4)

@@ -212,6 +212,9 @@ class Proof:
                 before.check("kill at %d" % at)
                 at += self.arguments.step
             pipeline.expect(0, "dead-letters", "retry", "--all")
+            _, output, _ = pipeline.start("status")
+            if "killed:" in output:
+                pipeline.fail("status takes the retry for a run that was killed:", output)
             pipeline.expect_counts(0, count)
             before.check("the whole retry")
             before.check_manifest()

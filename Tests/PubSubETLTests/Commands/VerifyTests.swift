@@ -34,15 +34,36 @@ import Testing
     checksums.faults = [FileChecksums.Fault(file: "Account/x.ndjson.zst", reason: "is missing")]
     let report = ChecksumReport(
       pipeline: "p",
-      entries: [ChecksumReport.Entry(sink: "files", directory: "/out", checksums: checksums)])
+      entries: [
+        ChecksumReport.Entry(sink: "files", directory: "/out", checksums: checksums, lost: [])
+      ])
     #expect(!report.isEqual)
-    #expect(report.text.contains("DAMAGED; 3 files, "))
+    #expect(report.text.contains("DAMAGED: 2; whole: 3 files, "))
     #expect(report.text.contains("Account/x.ndjson.zst is missing\n"))
     #expect(report.text.contains("and 1 more"))
     let json = report.json
     #expect(json["equal"]?.boolean == false)
     let sink = json["sinks"]?.array?.first
     #expect(sink?["damaged"]?.integer == 2 && sink?["faults"]?.array?.count == 1)
+  }
+
+  @Test("Output that is gone with its manifest is lost, and what never was is not compared")
+  func lostOutput() throws {
+    let sample = try StateSample()
+    let never = #expect(throws: RunFailure.self) { try ChecksumReport.read(sample.configuration) }
+    #expect(never?.exitCode == .tryAgain && never?.reason == "nothing_to_compare")
+    let directory = try #require(sample.configuration.fileSinks.first?.directory)
+    try sample.store(
+      [StateSample.topic: sample.position(confirmedAt: 0)],
+      sinks: [
+        "files": [
+          "directory": .string(directory), "files": [],
+          "last_finished": "Opportunity/commit_date=2026-02-17/opps-x-e1-000000000000.ndjson.zst",
+        ]
+      ])
+    let report = try ChecksumReport.read(sample.configuration)
+    #expect(!report.isEqual && report.json["equal"] == false)
+    #expect(report.text.contains("lost: "), "\(report.text)")
   }
 
   private static func report(

@@ -21,6 +21,10 @@ extension PostgresSettings: VerifyingSink {
     for freshness in try table.freshness() where freshness.stale != nil {
       if freshness.reading != nil {
         states.objects[freshness.entity] = .incomplete("its records are being read")
+      } else if freshness.snapshotAt == nil {
+        states.objects[freshness.entity] = .incomplete(
+          "its records were not read into the table, which has changes only; 'pubsub-etl snapshot' "
+            + "reads them")
       } else if let through = freshness.completeThrough {
         states.objects[freshness.entity] = .complete(through: through)
       } else {
