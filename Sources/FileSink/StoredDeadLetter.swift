@@ -33,8 +33,8 @@ public struct StoredDeadLetter: Sendable, Equatable {
     guard let topic = json["topic"]?.string, !topic.isEmpty,
       let replayID = json["replay_id"]?.string.flatMap({ ReplayID(hex: $0) }),
       let eventID = json["event_id"]?.string, let schemaID = json["schema_id"]?.string,
-      let epoch = json["epoch"]?.integer, (1...Int64(Int32.max)).contains(epoch),
-      let ordinal = json["ordinal"]?.integer, ordinal >= 0,
+      let epoch = json["epoch"]?.integer, (1...TopicPosition.maxEpoch).contains(epoch),
+      let ordinal = json["ordinal"]?.integer, (0...TopicPosition.maxOrdinal).contains(ordinal),
       let time = json["time"]?.string, let reason = json["reason"]?.string
     else { return nil }
     let payload = json["payload"]?.string

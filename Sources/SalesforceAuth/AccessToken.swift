@@ -59,3 +59,16 @@ extension String {
     return String(text)
   }
 }
+
+extension AccessToken {
+  /// Words of a text that may be access tokens: an org's ID, an exclamation mark and more, or the three
+  /// parts of a JWT.
+  static func resemblances(in text: String) -> [String] {
+    let words = text.split { !($0.isLetter || $0.isNumber || "!._-".contains($0)) }
+    return words.filter { word in
+      let isSession = word.hasPrefix("00D") && word.contains("!")
+      let isJWT = word.hasPrefix("eyJ") && word.count { $0 == "." } == 2
+      return isSession || isJWT
+    }.map(String.init)
+  }
+}

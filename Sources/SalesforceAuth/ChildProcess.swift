@@ -99,7 +99,13 @@ struct ChildProcess: Sendable {
       // Asked before reading: what an ended program has written is all there.
       let hasEnded = waitpid(process, &status, WNOHANG) == process
       var watched = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
-      if !hasEnded { _ = poll(&watched, 1, 50) }
+      if !hasEnded {
+        _ = poll(&watched, 1, 50)
+        // A program that has closed its output, and goes on, would be asked again at once.
+        if watched.revents & Int16(POLLIN) == 0, watched.revents & Int16(POLLHUP) != 0 {
+          _ = poll(nil, 0, 50)
+        }
+      }
       if !self.drain(output, into: &bytes) { failure = .wroteTooMuch }
       if hasEnded { break }
       if failure == nil, ContinuousClock.now >= deadline { failure = .tookTooLong }

@@ -7,8 +7,11 @@ struct LoginAnswer {
   var instanceURL: String
   /// `https://<host>/id/<org id>/<user id>`.
   var identityURL: String?
-  /// The one to use from now on, where the service replaces refresh tokens.
-  var refreshToken: String?
+  /// The new refresh token of a response that may lack the rest: the one before is used up all the same.
+  static func refreshToken(of response: HTTPResponse) -> String? {
+    guard (200..<300).contains(response.status) else { return nil }
+    return (try? JSONValue(parsing: response.body))?["refresh_token"]?.string
+  }
 
   /// Throws `AuthError` for any other answer.
   /// - Parameter secrets: texts of the request that a server might repeat.
@@ -34,6 +37,5 @@ struct LoginAnswer {
     self.accessToken = accessToken
     self.instanceURL = instanceURL
     self.identityURL = json["id"]?.string
-    self.refreshToken = json["refresh_token"]?.string
   }
 }

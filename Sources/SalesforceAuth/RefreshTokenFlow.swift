@@ -58,25 +58,26 @@ public struct RefreshTokenFlow: AccessTokenFlow {
     switch self.source {
     case .value(let token):
       let used = self.unstored.withLock { $0 } ?? token
-      let (answer, date) = try await self.refresh(used)
-      if let new = answer.refreshToken, new != used {
+      let reply = try await self.refresh(used)
+      if let new = reply.refreshToken, new != used {
         self.unstored.withLock { $0 = new }
         self.onNotice(
           "the login service has replaced the refresh token, and refresh_token cannot be changed in "
             + "its place, so the next run's login will be refused; authorize the app again, store "
             + "the token in a file, and name it with refresh_token_file")
       }
-      return (try self.endpoint.token(answer), date)
+      return (try self.endpoint.token(reply.result.get()), reply.date)
     case .file(let file):
       return try await file.locked {
         try self.storeLate(in: file)
         let used = try file.read()
-        let (answer, date) = try await self.refresh(used)
-        if let new = answer.refreshToken, new != used {
+        let reply = try await self.refresh(used)
+        // Before the rest of the response is looked at: without the new token nobody can log in again.
+        if let new = reply.refreshToken, new != used {
           self.unstored.withLock { $0 = new }
           try self.storeLate(in: file)
         }
-        return (try self.endpoint.token(answer), date)
+        return (try self.endpoint.token(reply.result.get()), reply.date)
       }
     }
   }
@@ -96,7 +97,7 @@ public struct RefreshTokenFlow: AccessTokenFlow {
     self.unstored.withLock { $0 = nil }
   }
 
-  private func refresh(_ token: String) async throws -> (answer: LoginAnswer, date: Int64?) {
+  private func refresh(_ token: String) async throws -> TokenEndpoint.Reply {
     self.onToken(token)
     var fields = [
       (name: "grant_type", value: "refresh_token"), ("client_id", self.app.clientID),
@@ -105,8 +106,7 @@ public struct RefreshTokenFlow: AccessTokenFlow {
     if let secret = self.app.clientSecret { fields.append(("client_secret", secret)) }
     let reply = try await self.endpoint.ask(
       fields, secrets: [token] + (self.app.clientSecret.map { [$0] } ?? []))
-    let answer = try reply.result.get()
-    if let new = answer.refreshToken {
+    if let new = reply.refreshToken {
       guard AccessToken.isUsable(new) else {
         throw AuthError(
           .unavailable,
@@ -115,7 +115,7 @@ public struct RefreshTokenFlow: AccessTokenFlow {
       }
       self.onToken(new)
     }
-    return (answer, reply.date)
+    return reply
   }
 }
 

@@ -114,8 +114,11 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
 
   /// `{"status":1,"name":"…","message":"…"}`.
   private static func refusal(_ json: JSONValue, name: String, targetOrg: String) -> AuthError {
-    let kind = LoginRefusal.printable(json["name"]?.string ?? "", without: [])
-    let message = LoginRefusal.printable(json["message"]?.string ?? "", without: [])
+    func printable(_ member: String) -> String {
+      let text = json[member]?.string ?? ""
+      return LoginRefusal.printable(text, without: AccessToken.resemblances(in: text))
+    }
+    let (kind, message) = (printable("name"), printable("message"))
     let said = [kind, message].filter { !$0.isEmpty }.joined(separator: ": ")
     let text = "\(name) failed\(said.isEmpty ? "" : ": \(said)")"
     func says(_ words: String...) -> Bool { words.contains { said.lowercased().contains($0) } }

@@ -10,6 +10,8 @@ struct TokenEndpoint {
     var result: Result<LoginAnswer, AuthError>
     /// The server's clock, in seconds since 1970.
     var date: Int64?
+    /// The one to use from now on, where the service replaces refresh tokens.
+    var refreshToken: String?
   }
 
   private let url: String
@@ -42,7 +44,9 @@ struct TokenEndpoint {
     let result = Result { () throws(AuthError) in
       try LoginAnswer(response, from: request, grant: self.grant, secrets: secrets)
     }
-    return Reply(result: result, date: response.date)
+    return Reply(
+      result: result, date: response.date,
+      refreshToken: LoginAnswer.refreshToken(of: response))
   }
 
   /// The token of an answer, with the org that it is for.

@@ -103,6 +103,17 @@ struct DeadLetterLedgerTests {
   }
 
   @Test(
+    "A place that no run reaches is refused",
+    arguments: [("epoch", 0), ("epoch", .max), ("ordinal", -1), ("ordinal", .max)]
+      as [(String, Int64)])
+  func place(member: String, number: Int64) throws {
+    let members = try #require(self.letter(1).json.members).map {
+      $0.name == member ? JSONMember(member, .integer(number)) : $0
+    }
+    #expect(StoredDeadLetter(json: JSONValue(.object(members))) == nil)
+  }
+
+  @Test(
     "Base64 is read strictly",
     arguments: [
       ("", []), ("AQID", [1, 2, 3]), ("AQI=", [1, 2]), ("AQ==", [1]), ("+/+/", [251, 255, 191]),

@@ -1,8 +1,9 @@
 """A token endpoint on a loopback port that takes refresh tokens, and replaces them.
 
-    refresh_peer.py TOKEN rotate|keep [SECRET]
+    refresh_peer.py TOKEN rotate|keep|incomplete [SECRET]
 
 Each token works once with `rotate`: the answer has the next one, `next-1`, `next-2` and so on.
+With `incomplete` likewise, and the first answer has nothing else of use.
 """
 
 import json
@@ -13,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 current = sys.argv[1]
-ROTATES = sys.argv[2] == "rotate"
+ROTATES = sys.argv[2] != "keep"
+INCOMPLETE = sys.argv[2] == "incomplete"
 SECRET = sys.argv[3] if len(sys.argv) > 3 else None
 lock = threading.Lock()
 count = 0
@@ -44,6 +46,8 @@ class Handler(BaseHTTPRequestHandler):
             }
             if ROTATES:
                 answer["refresh_token"] = current
+            if INCOMPLETE and count == 1:
+                del answer["instance_url"]
         if not accepted:
             # Repeats what it was sent, which must not reach a log.
             answer = {

@@ -69,6 +69,17 @@ struct RefreshTokenFlowTests {
     #expect(!FileManager.default.fileExists(atPath: "\(self.file).new"))
   }
 
+  @Test("A replaced token is stored, whatever else the answer lacks")
+  func incomplete() async throws {
+    let peer = try PythonServer("refresh_peer.py", ["first", "incomplete"])
+    let flow = self.flow(peer)
+    let error = await #expect(throws: AuthError.self) { try await flow.obtain() }
+    #expect(error?.code == .unavailable)
+    #expect(try self.stored == "next-1\n")
+    _ = try await flow.obtain()
+    #expect(try self.stored == "next-2\n")
+  }
+
   @Test("A link to the file stays one")
   func link() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])

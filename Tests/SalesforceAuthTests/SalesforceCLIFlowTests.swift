@@ -107,6 +107,16 @@ struct SalesforceCLIFlowTests {
     #expect(!error.message.contains("standard error"))
   }
 
+  @Test("What looks like a token is not passed on", arguments: ["name", "message"])
+  func tokenInRefusal(member: String) async throws {
+    for token in ["00DXX0000000001!AQ.x_y-z", "eyJhbGciOiJSUzI1NiJ9.eyJhIjoxfQ.c2lnbg"] {
+      try self.script(
+        display: #"echo '{"status":1,"\#(member)":"refused with \#(token), sorry"}'; exit 1"#)
+      let error = try await self.error(self.flow())
+      #expect(error.message.contains("(redacted)") && !error.message.contains(token))
+    }
+  }
+
   @Test("A failure to reach the org may pass")
   func network() async throws {
     try self.script(

@@ -53,7 +53,9 @@ struct RecordComparison {
     let read = RecordPatch(record)
     if read.flags.contains(.isUnreadable) { return .unreadable }
     let state = copy.map { RecordPatch($0) }
-    if read.time >= self.horizon || (state?.time ?? Int64.min) >= self.horizon { return .young }
+    // The copy was folded before the record was read, so it cannot be newer: one that says so has been
+    // edited, and is compared.
+    if read.time >= self.horizon { return .young }
     let isLive = state.map { $0.effect != .deletion } ?? false
     let isStale = state?.flags.contains(.isStale) ?? false
     if read.effect == .deletion {

@@ -234,8 +234,10 @@ struct RecordLine {
 }
 
 /// Times as lines have them: `2026-02-17T04:03:15.000Z`, and years outside 0001–9999 with a sign and
-/// nine digits or fewer.
+/// nine digits or fewer. Days that 64 bits of milliseconds do not have count as the last that they have.
 enum TimestampText {
+  private static let dayRange: ClosedRange<Int64> = -106_000_000_000...106_000_000_000
+
   static func milliseconds(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
     var offset = 0
     var sign: Int64 = 1
@@ -253,7 +255,9 @@ enum TimestampText {
       let second = Self.number(text, dash + 13..<dash + 15), second < 60,
       let millisecond = Self.number(text, dash + 16..<dash + 19)
     else { return nil }
-    let days = Self.days(year: sign * year, month: month, day: day)
+    let days = min(
+      max(Self.days(year: sign * year, month: month, day: day), Self.dayRange.lowerBound),
+      Self.dayRange.upperBound)
     return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + millisecond
   }
 

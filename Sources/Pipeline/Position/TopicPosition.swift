@@ -140,8 +140,8 @@ extension TopicPosition {
   }
 
   /// No run comes near them, and there is room to count on: file names hold 18 digits.
-  private static let maxEpoch: Int64 = 1_000_000_000
-  private static let maxOrdinal: Int64 = 100_000_000_000_000_000
+  package static let maxEpoch: Int64 = 1_000_000_000
+  package static let maxOrdinal: Int64 = 100_000_000_000_000_000
   private static let maxHoles: Int64 = 1_000_000_000
 
   /// - Throws: `TopicPositionError` naming the member that is missing or wrong.

@@ -28,6 +28,8 @@ final class DeadLetterRetry {
   private let logger: Logger
   private let assembly: PipelineAssembly
   private var result = Result()
+  /// Letters of this command so far: a file that was edited may have one twice.
+  private var seen: Set<StoredDeadLetter.ID> = []
 
   /// Letters of a commit, and bytes of their payloads.
   private static let maxLetters = 500
@@ -231,6 +233,34 @@ final class DeadLetterRetry {
     }
   }
 
+  /// Whether the letter is one that a run of this pipeline has written, as far as can be told.
+  private func isPlausible(
+    _ letter: StoredDeadLetter, _ positions: [String: TopicPosition]
+  ) -> Bool {
+    let place = (letter.letter.epoch, letter.letter.ordinal)
+    guard self.seen.insert(letter.id).inserted else {
+      self.fail(letter, "another letter has the same place; the file was changed")
+      return false
+    }
+    if let position = positions[letter.letter.topic],
+      place >= (position.epoch, position.nextOrdinal)
+    {
+      self.fail(
+        letter,
+        "the checkpoint does not know its place; the file was changed, or the checkpoint is older")
+      return false
+    }
+    if let sink = letter.letter.refusal?.sink,
+      !self.configuration.sinks.contains(where: { $0.name == sink && $0.keepsPosition })
+    {
+      self.fail(
+        letter,
+        "sink '\(sink)', which refused it, is not in the pipeline file; the others have the event")
+      return false
+    }
+    return true
+  }
+
   private func fail(_ letter: StoredDeadLetter, _ reason: String) {
     self.result.failed.append((letter.id, reason))
   }
@@ -239,7 +269,7 @@ final class DeadLetterRetry {
     _ letters: [StoredDeadLetter], _ decoders: LetterDecoders, _ stores: Stores
   ) async throws {
     var accepted: [StoredDeadLetter] = []
-    for letter in letters {
+    for letter in letters where self.isPlausible(letter, stores.topics) {
       guard let batch = try await self.decoded(letter, decoders) else { continue }
       try stores.stages.apply(to: batch)
       for (store, positions) in stores.databases {

@@ -1,4 +1,5 @@
 import FileSink
+import GRPCCore
 import HTTP2Transport
 import Pipeline
 import PubSubAPI
@@ -44,6 +45,9 @@ final class LetterDecoders {
       json = try await self.service.schema(id: key.schemaID, credentials: used).json
     } catch {
       let error = PubSubError(error, operation: "GetSchema \(key.schemaID)")
+      if error.status == .invalidArgument || error.status == .notFound {
+        return .failure(UndecodableEvent(reason: error.message))
+      }
       switch error.disposition(sentReplayID: false) {
       case .retry, .reauthenticate, .quota, .bug: throw error
       // The service does not know it any more, or does not show it to this user.

@@ -142,7 +142,7 @@ final class AllowanceWatch: Sendable {
       let client = SnapshotRun.client(configuration.source.org, credentials)
       let found = try await OrgAllowance.ask(client)
       let mayUse = configuration.allowance.reserve.map {
-        max(0, found.remaining.subtractingReportingOverflow($0.events(of: found.max)).partialValue)
+        found.remaining <= 0 ? 0 : max(0, found.remaining - $0.events(of: found.max))
       }
       let outstanding = configuration.source.numRequested * configuration.source.topics.count
       if let mayUse, mayUse <= outstanding, found.remaining > 0 {

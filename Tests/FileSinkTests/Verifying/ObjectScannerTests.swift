@@ -76,6 +76,8 @@ import Testing
       ("+012026-02-17T04:03:15.000Z", 317_340_820_995_000), ("2026-02-17T04:03:15Z", nil),
       ("2026-13-17T04:03:15.000Z", nil), ("2026-02-17 04:03:15.000Z", nil),
       ("2026-02-17T04:03:15.00xZ", nil), ("", nil), ("-", nil),
+      ("+999999999-01-01T00:00:00.000Z", 9_158_400_000_000_000_000),
+      ("-999999999-12-31T23:59:59.999Z", -9_158_399_999_913_600_001),
     ] as [(String, Int64?)])
   func times(text: String, expected: Int64?) {
     let time = Array(text.utf8).withUnsafeBufferPointer { TimestampText.milliseconds($0) }
