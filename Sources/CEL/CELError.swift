@@ -6,7 +6,7 @@ public struct CELError: Error, Sendable, Equatable {
     private enum Value { case syntax, type, unsupported, absent, nullOrdering, evaluation }
     private var value: Value
     private init(_ value: Value) { self.value = value }
-    /// The text is no expression, or is longer or deeper than the limits allow.
+    /// The text is not an expression, or is longer or deeper than the limits allow.
     public static var syntax: Self { Self(.syntax) }
     /// An unknown name, or an operator or function that does not take operands of these types.
     public static var type: Self { Self(.type) }

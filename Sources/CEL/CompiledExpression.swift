@@ -14,7 +14,7 @@ public final class CompiledExpression: @unchecked Sendable {
   // Sendable: nothing is changed after `init`, and patterns of RE2 may be shared.
 
   public let source: String
-  /// Of the result, as far as it is known before there is a row.
+  /// The type of the result, as far as it is known before there is a row.
   public let type: CELType
   public let scope: ExpressionScope
   /// Indices of the columns that the expression reads, ascending; all of them if it uses `row` as a

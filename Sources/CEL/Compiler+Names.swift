@@ -99,12 +99,12 @@ extension Compiler {
     if isQualified, !NameSuggestion.hasClose(name, among: names) {
       return self.error(
         .unsupported,
-        "'\(name)' is no column (unsupported: names of packages, messages and enums)"
+        "'\(name)' is not a column (unsupported: names of packages, messages and enums)"
           + NameSuggestion.text(for: name, among: names, kind: "columns"), at: offset)
     }
     return self.error(
       .type,
-      "'\(name)' is no column" + NameSuggestion.text(for: name, among: names, kind: "columns"),
+      "'\(name)' is not a column" + NameSuggestion.text(for: name, among: names, kind: "columns"),
       at: offset)
   }
 }

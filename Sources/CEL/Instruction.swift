@@ -1,7 +1,7 @@
 /// One node of a compiled expression. Its operands come before it, so the last one is the root.
 struct Instruction {
   var operation: Operation
-  /// Of the operator or name in the text, in bytes.
+  /// The position of the operator or name in the text, in bytes.
   var offset: Int32
   /// What these are, the operation says.
   var a: Int32 = 0

@@ -32,7 +32,7 @@ struct Lexer {
     }
     switch byte {
     case UInt8(ascii: "="):
-      throw self.error("'=' is no operator; compare with '=='", at: start)
+      throw self.error("'=' is not an operator; compare with '=='", at: start)
     case UInt8(ascii: "&"), UInt8(ascii: "|"):
       throw self.error("'and' is written '&&', 'or' is written '||'", at: start)
     default:

@@ -4,9 +4,10 @@ struct Parser {
   private let text: [UInt8]
   private let limits: ExpressionLimits
   var token = Token(kind: .end, offset: 0)
-  /// Of the calls that parse.
+  /// The depth of the calls that parse.
   private var depth = 0
-  /// Of the tree that was parsed last: what is deep is not always parsed deeply, as in `a + b + c`.
+  /// The depth of the tree that was parsed last: a deep tree is not always parsed deeply, as in
+  /// `a + b + c`.
   var height = 0
   private var nodeCount = 0
 

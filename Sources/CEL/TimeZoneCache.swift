@@ -7,7 +7,7 @@ struct TimeZoneCache {
   private static let capacity = 64
   private static let directory = "/usr/share/zoneinfo/"
 
-  /// Seconds east of UTC; nil if there is no such zone.
+  /// Seconds east of UTC; nil if the zone is unknown.
   ///
   /// - Parameters:
   ///   - name: `UTC`, an offset such as `+02:00`, `-09:30` or `02:00`, or a name of the IANA database.

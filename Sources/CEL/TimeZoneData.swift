@@ -3,7 +3,7 @@ struct TimeZoneData {
   /// Since 1970, ascending, and the offset that begins there.
   private var transitions: [(seconds: Int64, offset: Int64)] = []
   private var firstOffset: Int64 = 0
-  /// For the time after the last transition.
+  /// The rule for the time after the last transition.
   private var rule: TimeZoneRule?
 
   /// Nil when the bytes are not of the format, version 2 or later.
@@ -70,7 +70,7 @@ struct TimeZoneData {
       (self.timeCount, self.typeCount, self.nameCount) = (counts[3], counts[4], counts[5])
     }
 
-    /// Of what follows the header.
+    /// The number of bytes that follow the header.
     func byteCount(timeSize: Int) -> Int {
       self.timeCount * (timeSize + 1) + self.typeCount * 6 + self.nameCount
         + self.leapCount * (timeSize + 4) + self.standardCount + self.utcCount
@@ -92,7 +92,7 @@ struct TimeZoneRule {
     /// Seconds of local time since midnight.
     var time: Int64
 
-    /// In seconds of local time since 1970.
+    /// The time of the change, in seconds of local time since 1970.
     func seconds(inYear year: Int64) -> Int64 {
       let firstDay = CalendarDate.days(year: year, month: 1, day: 1)
       let isLeap = CalendarDate.dayCount(year: year, month: 2) == 29
@@ -114,7 +114,7 @@ struct TimeZoneRule {
   private var standard: Int64
   private var summer: (offset: Int64, begin: Change, end: Change)?
 
-  /// Nil when the text is no such rule.
+  /// Nil when the text is not such a rule.
   init?(_ text: [UInt8]) {
     var reader = Reader(text: text)
     guard reader.name(), let west = reader.time() else { return nil }

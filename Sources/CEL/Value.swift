@@ -10,7 +10,7 @@ public enum Value {
   case int(Int64)
   case uint(UInt64)
   case double(Double)
-  /// From columns only: it can be compared, not calculated with.
+  /// A decimal, which comes from columns only: it can be compared, not calculated with.
   case decimal(Decimal)
   /// Valid UTF-8.
   case string(BorrowedBytes)
@@ -156,7 +156,7 @@ public final class MapValue {
 extension Failure: Error {}
 
 extension Value {
-  /// Of the value with all that is in it.
+  /// The size of the value with everything in it.
   var byteCount: Int {
     let own = MemoryLayout<Value>.stride
     return switch self {

@@ -77,7 +77,7 @@ public struct DeadLetterLedger: Sendable {
     } catch {
       throw FileSinkError(error)
     }
-    // A line that a crash cut short is no entry: whoever was writing it writes it again.
+    // A line that a crash cut short is not an entry: whoever was writing it writes it again.
     for line in content.split(separator: UInt8(ascii: "\n")) {
       guard let json = try? JSONValue(parsing: Array(line)), let id = json["id"]?.string,
         let replayID = json["replay_id"]?.string,
@@ -121,7 +121,7 @@ public struct DeadLetterLedger: Sendable {
 }
 
 extension DeadLetterLedger.Key {
-  /// Of the checkpoint's state of the dead letters.
+  /// The key in the checkpoint's state of the dead letters.
   static let retriedMember = "retried"
 
   /// The letters whose rows the checkpoint has, and which the ledger may lack.

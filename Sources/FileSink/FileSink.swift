@@ -23,7 +23,7 @@ public final class FileSink: CheckpointedSink {
   /// By object.
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
   @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
-  /// Of lines that tell their places.
+  /// The encoders of lines that tell their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic, the place of the event that comes next.
   @exclusivity(unchecked) private var nextPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]

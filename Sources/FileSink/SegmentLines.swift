@@ -22,7 +22,7 @@ struct SegmentLines {
 
   /// Why the content is refused.
   struct Fault: Error {
-    /// From 1; 0 when it is none of a line.
+    /// The line's number, from 1; 0 when the fault is not in a line.
     var line = 0
     var reason: String
   }
@@ -69,7 +69,7 @@ struct SegmentLines {
         do throws(ZstdDecompressor.Fault) {
           step = try decompressor.decompress(rest, into: output)
         } catch {
-          throw Fault(line: lines.count, reason: "it is no zstd frame: \(error.reason)")
+          throw Fault(line: lines.count, reason: "it is not a zstd frame: \(error.reason)")
         }
         rest = UnsafeRawBufferPointer(rebasing: rest[step.consumed...])
         try lines.take(UnsafeRawBufferPointer(rebasing: output[..<step.produced]), body)

@@ -50,7 +50,7 @@ package final class PostgresSink: Store {
   var undecodable: [UnwritableEvents.Letter] = []
   /// The rows are events of dead letters: see `PostgresSink+Redriving`.
   var isRedriving = false
-  /// Of the open commit.
+  /// The redriven events of the open commit.
   var redriven: [RedrivenEvent] = []
   /// Rows that the database has refused in the transaction at hand.
   var refusedRows: [RefusedRow] = []

@@ -58,9 +58,9 @@ struct ColumnTests {
   @Test(
     "Mistakes are found without a row, with the choices",
     arguments: [
-      ("StageNam == 'x'", "'StageNam' is no column; did you mean 'StageName'?"),
-      ("row.amount > 1", "'amount' is no column; did you mean 'Amount'?"),
-      ("has(row.Amuont)", "'Amuont' is no column; did you mean 'Amount'?"),
+      ("StageNam == 'x'", "'StageNam' is not a column; did you mean 'StageName'?"),
+      ("row.amount > 1", "'amount' is not a column; did you mean 'Amount'?"),
+      ("has(row.Amuont)", "'Amuont' is not a column; did you mean 'Amount'?"),
       (
         "StageName > 1",
         "'>' does not take (string, int); it orders numbers, or two of one type: bool, string, bytes, timestamp, duration"

@@ -105,7 +105,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Texts that are no durations are refused",
+    "Texts that are not durations are refused",
     arguments: ["", "s", "1", "1x", "1 s", "--1s", "1s-1s", "320000000000s", ".s", "1e3s"])
   func badDurations(text: String) {
     #expect(
@@ -142,7 +142,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Names that are no time zones are refused",
+    "Names that are not time zones are refused",
     arguments: [
       "", "Europe/Nowhere", "../../etc/passwd", "/etc/passwd", "+25:00", "2:00", "posixrules/x",
     ])

@@ -49,7 +49,7 @@ struct ParserTests {
       ),
       ("[1 2]", 1, 4, "expected ']' in the list, found a number"),
       ("f(1,)", 1, 5, "expected an argument after ',', found ')'"),
-      ("a = 1", 1, 3, "'=' is no operator; compare with '=='"),
+      ("a = 1", 1, 3, "'=' is not an operator; compare with '=='"),
       ("a & b", 1, 3, "'and' is written '&&', 'or' is written '||'"),
       ("1 +\n  @", 2, 3, "unexpected character"),
       ("'é' + 'x", 1, 7, "the string that begins here does not end"),
@@ -109,7 +109,7 @@ struct ParserTests {
     let error = #expect(throws: CELError.self) { try CompiledExpression(source, scope: scope) }
     #expect(
       error?.diagram(in: source) == """
-        line 2, column 19: 'Amuont' is no column; did you mean 'Amount'?
+        line 2, column 19: 'Amuont' is not a column; did you mean 'Amount'?
             Stage == 'é' || Amuont > 1
                             ^
         """)

@@ -75,7 +75,7 @@ struct EvalTests {
         "line 1, column 4: expected an expression, found the end of the expression\n  1 +\n     ^\n"
       ),
       ("1 + 'a'", 64, "line 1, column 3: '+' does not take (int, string)"),
-      ("Amuont > 1", 64, "line 1, column 1: 'Amuont' is no column; did you mean 'Amount'?"),
+      ("Amuont > 1", 64, "line 1, column 1: 'Amuont' is not a column; did you mean 'Amount'?"),
       ("Name{}", 64, "unsupported"),
       ("1 / 0", 65, "line 1, column 3: division by zero\n  1 / 0\n    ^\n"),
       ("{'a': 1}.b", 65, "no such key in the map"), ("Name < 1", 65, "null has no order"),

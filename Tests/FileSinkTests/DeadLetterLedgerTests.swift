@@ -93,7 +93,7 @@ struct DeadLetterLedgerTests {
   }
 
   @Test(
-    "A line that is no dead letter is refused",
+    "A line that is not a dead letter is refused",
     arguments: [
       "topic", "replay_id", "event_id", "schema_id", "epoch", "ordinal", "time", "reason",
     ])

@@ -27,7 +27,7 @@ struct AssertionVerifierTests {
       "no JSON": "invalid assertion", "empty": "invalid assertion",
     ]
     #expect(Set(forged.keys) == Set(expected.keys))
-    // Of the certificate and of the bare key.
+    // The certificate, and the bare key.
     for file in [files.certificate, files.publicKey] {
       let verifier = try AssertionVerifier(file: file)
       for (name, assertion) in forged {

@@ -6,7 +6,7 @@ public final class SigningKeyFiles: Sendable {
 
   /// PKCS#8, `-----BEGIN PRIVATE KEY-----`.
   public var privateKey: String { self.path("key.pem") }
-  /// Of the same key.
+  /// The public half of the same key.
   public var publicKey: String { self.path("key.pub") }
   /// Self-signed, of the same key.
   public var certificate: String { self.path("key.crt") }

@@ -5,7 +5,7 @@ internal import Glibc
 /// merged at a time. Keys are compared byte by byte, and each is there once.
 struct EntrySorter {
   struct Limits {
-    /// Of the entries that are sorted in memory.
+    /// The size of the entries that are sorted in memory.
     var byteCount = 12 << 20
     /// Runs that are merged at a time; each takes a third of a MiB.
     var fanIn = 32
@@ -124,7 +124,7 @@ final class MergeReader {
     for index in self.heap.indices.reversed() { self.siftDown(index) }
   }
 
-  /// Of the entry at hand; valid after `next` has returned true.
+  /// The entry at hand; valid after `next` has returned true.
   var key: [UInt8] { self.heap[0].key }
   var value: [UInt8] { self.heap[0].value }
 

@@ -15,8 +15,8 @@ struct FileCopy {
     var entity: String
     var topic: String
     var org: String
-    /// Of the sink in the checkpoint; read before the manifest is, so that a file which is finished in
-    /// between is in one of them.
+    /// The sink's state in the checkpoint; read before the manifest is, so that a file which is
+    /// finished in between is in one of them.
     var state: JSONValue?
   }
 
@@ -45,15 +45,16 @@ struct FileCopy {
 
   struct File {
     var lines: SegmentLines
-    /// Of a file in progress: what it is called once it is finished. It then begins with the same bytes.
+    /// The final name of a file in progress, which then begins with the same bytes; nil for finished
+    /// files.
     var finalPath: String?
     var epoch: Int64
     var firstOrdinal: Int64
     /// The pass that read its records; nil for events.
     var pass: Int64?
 
-    /// Nothing of it counts any more: all its events stand before a complete pass, or a newer pass than
-    /// its own is complete.
+    /// The file does not count any more: all its events stand before a complete pass, or a newer pass
+    /// than its own is complete.
     func isCovered(by complete: FilePass) -> Bool {
       if let pass = self.pass { return pass < Int64(complete.number) }
       return (self.epoch, self.firstOrdinal) < (Int64(complete.epoch), complete.nextOrdinal)
@@ -105,7 +106,7 @@ struct FileCopy {
     return try Self.withoutCovered(files, source)
   }
 
-  /// Files that were lost are no matter once all records have been read again since.
+  /// Files that were lost do not matter once all records have been read again since.
   private static func withoutCovered(_ files: [File], _ source: Source) throws -> [File] {
     let passes = try FilePass.passes(in: source.state, directory: source.directory)
     guard let complete = passes[source.entity], complete.finishedAt != nil else { return files }
@@ -117,7 +118,7 @@ struct FileCopy {
 
   // MARK: Folding
 
-  /// Of the key of a line, behind the ID: reads come before changes.
+  /// The class of a line in its key, behind the ID: reads come before changes.
   static let (readClass, changeClass): (UInt8, UInt8) = (0, 1)
   /// A byte that no ID has, so that IDs are in their own order.
   static let separator: UInt8 = 0
@@ -206,7 +207,7 @@ private struct FileReader {
       throw FileSinkError(
         .lostOutput,
         "\(file.lines.path) is missing, so what the files say of its records is not known; put it "
-          + "back, or have all records read again with 'pubsub-etl snapshot --accept-missing', which makes up "
+          + "back, or run 'pubsub-etl snapshot --accept-missing', which reads all records again and makes up "
           + "for it",
         cause: error)
     }

@@ -47,9 +47,9 @@ public final class FilesVerification {
   private var sequence: Int64 = 0
   private var records: SortedEntries?
   private var candidates: Candidates
-  /// In the copy, during the rounds.
+  /// The place in the copy, during the rounds.
   private var cursor: CopyCursor?
-  /// Of those that were asked for in this round.
+  /// The candidates that were asked for in this round.
   private var asked: [Candidates.Entry] = []
   /// Counts by outcome, of the pass.
   private var tally: [RecordComparison.Outcome: Int] = [:]
@@ -149,7 +149,7 @@ public final class FilesVerification {
     }
     while try reader.next() {
       let key = reader.key.dropLast(Self.sequenceByteCount)
-      // Of a record that came twice, the later counts.
+      // If a record came twice, the later row counts.
       if !key.elementsEqual(id) {
         try end()
         id = Array(key)

@@ -9,9 +9,9 @@ struct ObjectScanner {
     var value: Range<Int>
   }
 
-  /// Where the line is no JSON object.
+  /// Where the line is not a JSON object.
   struct Fault: Error {
-    /// From the beginning of the line.
+    /// The distance from the beginning of the line, in bytes.
     var offset: Int
   }
 

@@ -9,7 +9,7 @@ struct RecordLine {
   private var members: [ObjectScanner.Member] = []
   /// By key of the table: place in `members`, -1 for keys that the line does not have.
   private var places: [Int32]
-  /// Of the list at hand.
+  /// The elements of the list at hand.
   private var elements: [Range<Int>] = []
   /// By column: whether the line changes it, and whether its value is a diff.
   private var isNamed: [Bool]
@@ -26,7 +26,7 @@ struct RecordLine {
 
   /// What the line is about and where it belongs.
   struct Head {
-    /// Of the line itself, if it has them.
+    /// The line's own place, if it has one.
     var epoch: Int64?
     var ordinal: Int64?
     var patch: RecordPatch
@@ -46,7 +46,7 @@ struct RecordLine {
     let kind = try self.text(.kind, line)
     guard let kind, Self.kinds.contains(where: { kind.equals($0) }) else {
       guard let kind, Self.otherKinds.contains(where: { kind.equals($0) }) else {
-        throw Fault(reason: "its _kind is none that this program writes")
+        throw Fault(reason: "its _kind is not one that this program writes")
       }
       return nil
     }
@@ -59,7 +59,7 @@ struct RecordLine {
     guard
       let effect = isRead
         ? try self.effectOfRead(changeType) : Self.effect(changeType, isGap: kind.equals("gap"))
-    else { throw Fault(reason: "its _change_type is none that this program writes") }
+    else { throw Fault(reason: "its _change_type is not one that this program writes") }
     var patch = RecordPatch(effect)
     if isRead { patch.flags.insert(.isRead) }
     patch.time = try self.time(isRead ? .stamp : .commitTimestamp, line) ?? Int64.min
@@ -160,12 +160,12 @@ struct RecordLine {
     do throws(ObjectScanner.Fault) {
       try ObjectScanner.elements(list, into: &self.elements)
     } catch {
-      throw Fault(reason: "its \(meta.name) is no list")
+      throw Fault(reason: "its \(meta.name) is not a list")
     }
     for element in self.elements {
       let name = list[element]
       guard name.first == UInt8(ascii: "\"") else {
-        throw Fault(reason: "its \(meta.name) is no list of names")
+        throw Fault(reason: "its \(meta.name) is not a list of names")
       }
       let key = UnsafeBufferPointer(rebasing: name.dropFirst().dropLast())
       if let column = self.columns.keys.index(of: key), column < self.columns.count {
@@ -181,7 +181,7 @@ struct RecordLine {
     do throws(ObjectScanner.Fault) {
       try ObjectScanner.scan(line, into: &self.members)
     } catch {
-      throw Fault(reason: "it is no JSON object at byte \(error.offset)")
+      throw Fault(reason: "it is not a JSON object at byte \(error.offset)")
     }
     for (place, member) in self.members.enumerated() {
       let key = UnsafeBufferPointer(rebasing: line[member.key])
@@ -207,7 +207,7 @@ struct RecordLine {
   ) throws(Fault) -> UnsafeBufferPointer<UInt8>? {
     guard let value = self.value(meta, line) else { return nil }
     guard value.first == UInt8(ascii: "\"") else {
-      throw Fault(reason: "its \(meta.name) is no text")
+      throw Fault(reason: "its \(meta.name) is not a string")
     }
     return UnsafeBufferPointer(rebasing: value.dropFirst().dropLast())
   }
@@ -217,7 +217,7 @@ struct RecordLine {
   ) throws(Fault) -> Int64? {
     guard let text = try self.text(meta, line) else { return nil }
     guard let time = TimestampText.milliseconds(text) else {
-      throw Fault(reason: "its \(meta.name) is no time")
+      throw Fault(reason: "its \(meta.name) is not a timestamp")
     }
     return time
   }
@@ -227,7 +227,7 @@ struct RecordLine {
   ) throws(Fault) -> Int64? {
     guard let value = self.value(meta, line) else { return nil }
     guard let number = Int64(String(decoding: value, as: UTF8.self)), number >= 0 else {
-      throw Fault(reason: "its \(meta.name) is no number")
+      throw Fault(reason: "its \(meta.name) is not a number")
     }
     return number
   }

@@ -37,7 +37,7 @@ struct RecordPatch: Equatable {
 
   enum CellState: UInt8 {
     case null, value
-    /// There is a change to it that is no value, so a text cannot be right.
+    /// A change to the column came as a diff and not as a value, so its text cannot be right.
     case staleNull, staleValue
 
     var isStale: Bool { self == .staleNull || self == .staleValue }

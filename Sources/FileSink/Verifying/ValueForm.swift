@@ -31,7 +31,7 @@ enum ValueForm {
       && text.first != UInt8(ascii: "f") && text.first != UInt8(ascii: "t")
   }
 
-  /// Pairs of an escape are skipped as pairs: `\\r\\n` is no line end.
+  /// Pairs of an escape are skipped as pairs: `\\r\\n` is not a line end.
   private static func unixLines(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(text.count)

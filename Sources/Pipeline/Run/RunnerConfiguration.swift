@@ -30,7 +30,7 @@ public struct RunnerConfiguration: Sendable {
   /// `ratioFromEvents` events on.
   public var maxDeadLetterRatio: Double?
 
-  /// Of fewer events a share says little: one letter among ten events is 10 %.
+  /// A share of fewer events says little: one letter among ten events is 10 %.
   public static let ratioFromEvents = 100
 
   /// Events outstanding per stream, 1…100.
@@ -63,7 +63,7 @@ public struct RunnerConfiguration: Sendable {
 public enum RunOutcome: Sendable {
   public enum DeadLetterLimit: Sendable {
     case count
-    /// Of the run's events so far.
+    /// A share of the run's events so far.
     case ratio(ofEvents: Int)
   }
 

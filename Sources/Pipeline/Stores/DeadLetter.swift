@@ -6,7 +6,7 @@ public struct DeadLetter: Sendable, Equatable {
   public struct Refusal: Sendable, Equatable {
     /// The sink's name.
     public var sink: String
-    /// Of the database; nil when it is not known which one refused the row.
+    /// The database's column; nil when it is not known which one refused the row.
     public var column: String?
     /// Five characters; nil when the value could not even be sent.
     public var sqlState: String?

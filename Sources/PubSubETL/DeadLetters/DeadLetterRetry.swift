@@ -10,9 +10,10 @@ import SalesforceAuth
 
 /// Sends dead letters through the pipeline again, as the pipeline file is now.
 ///
-/// In commits of some letters: first the databases, which take nothing that they hold, then the
-/// checkpoint, in one step with the files and with the note that the letters were retried. Killed
-/// between the two, the next retry finds the letters still waiting, and only the files without them.
+/// Works in commits of some letters: the databases first, which take nothing that they hold already,
+/// then the checkpoint, in one step with the files and with the note that the letters were retried.
+/// After a kill between the two, the next retry finds the letters still waiting, and only the files
+/// without them.
 /// Positions stay where they are.
 final class DeadLetterRetry {
   struct Result {
@@ -69,7 +70,7 @@ final class DeadLetterRetry {
       throw FileCheckpointStore.missing(self.configuration)
     }
     try self.checkSinks(document)
-    // Who looks at the lock later sees that it was no run.
+    // `status` takes a lock without a result or a line in the journal for a run that was killed.
     try CheckpointJournal.append(
       self.configuration.statePaths, command: "dead-letters retry", topic: nil,
       old: all ? "all" : .array(ids.map { .string($0) }), new: nil)

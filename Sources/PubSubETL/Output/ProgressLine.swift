@@ -84,7 +84,9 @@ struct ProgressLine {
 
   /// `12,000 of 200,000 records, 2 min left`
   private static func text(_ records: ProgressSnapshot.Records) -> String {
-    if let startIn = records.startIn { return "records are read in \(Phrase.duration(startIn))" }
+    if let startIn = records.startIn {
+      return "records will be read in \(Phrase.duration(startIn))"
+    }
     let count = Self.grouped(Int64(records.count))
     guard let total = records.total else {
       return records.count == 0 ? "waiting for records" : "\(count) records read"

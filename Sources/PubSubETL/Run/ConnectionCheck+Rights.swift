@@ -22,7 +22,9 @@ extension ConnectionCheck {
       return "rights: not checked: \(RunFailure(error).message)"
     }
     let excess = Self.wideRights.filter { granted.contains($0.0) && !needed.contains($0.0) }
-    guard !excess.isEmpty else { return "rights: none of the wide ones beyond what is needed" }
+    guard !excess.isEmpty else {
+      return "rights: no broad permissions beyond those that the pipeline needs"
+    }
     return "rights: attention: the user has \(excess.map(\.1).joined(separator: ", ")), which this "
       + "pipeline does not need; pubsub-etl permissions writes a permission set that is enough"
   }

@@ -42,7 +42,7 @@ final class AllowanceWatch: Sendable {
   /// The figures are minutes late.
   private static let interval = Duration.seconds(300)
   private static let attempts = 3
-  /// For an answer that the run does not depend on.
+  /// The time limit for an answer that the run does not depend on.
   private static let patience = Duration.seconds(5)
 
   private let client: RESTClient
@@ -109,7 +109,7 @@ final class AllowanceWatch: Sendable {
     }
   }
 
-  /// For the log and the report only.
+  /// Asks once, for the log and the report only.
   private func look(maxEvents: Int?) async {
     let client = self.client
     let found = await withTaskGroup(of: Result<OrgAllowance, any Error>?.self) { group in

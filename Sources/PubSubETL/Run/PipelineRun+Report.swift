@@ -49,7 +49,13 @@ extension PipelineRun {
       self.configuration.repair.mode == .auto
       && self.configuration.sinks.allSatisfy(\.repairsRecords)
     let consequence =
-      isRepaired ? "are read again by this run or the next" : "have to be read again over REST"
+      if isRepaired {
+        "are read again by this run or the next"
+      } else if self.configuration.sinks.contains(where: { $0.takesReads && !$0.repairsRecords }) {
+        "stay as they are in files until 'pubsub-etl snapshot' reads them again"
+      } else {
+        "have to be read again over REST"
+      }
     for (key, count) in topic.attention.sorted(by: { $0.key.entity < $1.key.entity }) {
       self.report.gaps += Int64(count)
       self.report.attention.append(

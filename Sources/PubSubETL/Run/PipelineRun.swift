@@ -127,9 +127,12 @@ final class PipelineRun {
       self.report.startClock = .service
     }
     let watch = AllowanceWatch(self.configuration, credentials, logger: self.logger)
-    runner.allowance = try await watch.begin(
-      outstanding: runner.window * self.configuration.source.topics.count,
-      maxEvents: runner.maxEvents)
+    let (outstanding, maxEvents) = (
+      runner.window * self.configuration.source.topics.count, runner.maxEvents
+    )
+    runner.allowance = try await Self.within(deadline, "the org's limits could be read") {
+      try await watch.begin(outstanding: outstanding, maxEvents: maxEvents)
+    }
     let transport = try self.assembly.transport()
     let client = GRPCClient(transport: transport)
     var options = self.assembly.sourceOptions(self.options, logger: self.logger)
@@ -184,7 +187,7 @@ final class PipelineRun {
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
     let reads = snapshot.map { Task(operation: $0.reader.background) }
-    let limits = Task { [allowance = runner.allowance, maxEvents = runner.maxEvents] in
+    let limits = Task { [allowance = runner.allowance] in
       await watch.watch(allowance, maxEvents: maxEvents)
     }
     let result: Result<RunOutcome, any Error>
@@ -281,7 +284,9 @@ final class PipelineRun {
     var delay = Duration.seconds(1)
     while true {
       do {
-        let token = try await Self.token(of: credentials, until: deadline)
+        let token = try await Self.within(deadline, "the login had answered") {
+          try await credentials.provider.token()
+        }
         self.log.loggedIn(token)
         return token.organizationID
       } catch let error as AuthError {
@@ -293,24 +298,26 @@ final class PipelineRun {
     }
   }
 
-  /// The login's token, unless it does not come within the run's time limit.
-  private static func token(
-    of credentials: OrgCredentials, until deadline: ContinuousClock.Instant?
-  ) async throws -> AccessToken {
-    guard let deadline else { return try await credentials.provider.token() }
-    return try await withThrowingTaskGroup(of: AccessToken?.self) { group in
-      group.addTask { try await credentials.provider.token() }
+  /// What `body` returns, unless the run's time limit comes first.
+  ///
+  /// - Parameter what: the part of the run that the limit would end, for the message.
+  private static func within<Value: Sendable>(
+    _ deadline: ContinuousClock.Instant?, _ what: String,
+    _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    guard let deadline else { return try await body() }
+    return try await withThrowingTaskGroup(of: Value?.self) { group in
+      group.addTask { try await body() }
       group.addTask {
         try await Task.sleep(until: deadline, clock: .continuous)
         return nil
       }
       defer { group.cancelAll() }
-      guard let token = try await group.next() ?? nil else {
+      guard let value = try await group.next() ?? nil else {
         throw RunFailure(
-          .tryAgain, reason: "max_duration",
-          "the time limit was reached before the login had answered")
+          .tryAgain, reason: "max_duration", "the time limit was reached before \(what)")
       }
-      return token
+      return value
     }
   }
 

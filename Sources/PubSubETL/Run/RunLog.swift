@@ -80,7 +80,7 @@ final class RunLog {
       self.readsAt = max(self.readsAt ?? until, until)
       let wait = Phrase.duration(
         .seconds((until - self.clock.now + .milliseconds(500)).components.seconds))
-      self.logger.info("records are read in \(wait)", metadata: ["entity": "\(entity)"])
+      self.logger.info("records will be read in \(wait)", metadata: ["entity": "\(entity)"])
     case .reading(let pass):
       self.logger.info(
         "reading records",

@@ -34,6 +34,8 @@ struct CopyStates {
     case complete(through: Int64)
     /// Why it cannot be compared yet.
     case incomplete(String)
+    /// The records of the object were never read: the copy has changes only.
+    case unread
   }
 }
 

@@ -151,16 +151,21 @@ struct VerifyRun {
         "sink '\(sink.name)' is held by a run: \(holder); --repair needs it, try again later")
     }
     for (entity, _) in objects {
-      let reason: String
+      let (reason, remedy): (String, String)
       switch states.objects[entity] {
       case .complete: continue
-      case .incomplete(let why): reason = why
-      case nil: reason = "no run has been there"
+      case .incomplete(let why):
+        (reason, remedy) = (why, "run 'pubsub-etl run' until 'status' says that it is complete")
+      case .unread:
+        (reason, remedy) = (
+          "it has changes only, since the records were never read",
+          "read them with 'pubsub-etl snapshot'"
+        )
+      case nil: (reason, remedy) = ("no run has been there", "run 'pubsub-etl run'")
       }
       throw RunFailure(
         .tryAgain, reason: "incomplete",
-        "the copy of \(entity) in sink '\(sink.name)' is not complete yet: \(reason); run "
-          + "'pubsub-etl run' until 'status' says that it is")
+        "the copy of \(entity) in sink '\(sink.name)' is not complete: \(reason); \(remedy)")
     }
     return states
   }

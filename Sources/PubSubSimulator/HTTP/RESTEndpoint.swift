@@ -11,7 +11,7 @@ struct RESTEndpoint: Sendable {
   struct Call: Sendable {
     var kind: RESTFault.Call
     var answer: @Sendable (DataAPI, Int64) throws -> HTTPResponse
-    /// Of calls that do not need the org's records, and which an org without REST answers as well.
+    /// The answer to a call that does not need the org's records: an org without REST gives it too.
     var answerOfOrg: (@Sendable (Org, Int64) -> HTTPResponse)?
   }
 

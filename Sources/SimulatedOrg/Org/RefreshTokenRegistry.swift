@@ -20,7 +20,7 @@ package final class RefreshTokenRegistry: Sendable {
   package enum Use: Equatable {
     case refused
     case accepted
-    /// With the token that is valid from now on.
+    /// Accepted, with the token that is valid from now on.
     case replaced(String)
   }
 
@@ -35,6 +35,6 @@ package final class RefreshTokenRegistry: Sendable {
     }
   }
 
-  /// For tests that look for what a client has stored.
+  /// Lets tests look for what a client has stored.
   package var current: String { self.state.withLock { $0.current } }
 }

@@ -16,7 +16,7 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var stateDirectory: String?
   public var clientID = "simulator-client"
   public var clientSecret = "simulator-secret"
-  /// Of the user whom the app may log in.
+  /// The name of the user whom the app may log in.
   public var username = "integration@example.com"
   /// PEM file of the certificate or public key that assertions are verified with; nil: the JWT bearer
   /// flow is off.

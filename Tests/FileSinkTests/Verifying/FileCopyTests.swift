@@ -97,7 +97,7 @@ import Testing
     #expect(error.code == .lostOutput && error.message.contains(name))
   }
 
-  @Test("A lost file is no matter once all records were read after it")
+  @Test("A lost file does not matter once all records were read after it")
   func coveredLoss() throws {
     var stream = RandomStream(seed: 2)
     try stream.write(to: self.directory.path, fileCount: 8)

@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(
-    "What is no object is refused",
+    "Text that is not an object is refused",
     arguments: [
       "[]", "{} x", #"{"a"}"#, #"{"a":}"#, #"{"a":1,}"#, #"{a:1}"#, #"{"a":nul}"#, #"{"a":"\x"}"#,
       #"{"a":"\u12g4"}"#, "{\"a\":\"\u{1}\"}", #"{"a":[}]}"#, #"{"a":1.}"#, #"{"a":+1}"#,

@@ -6,7 +6,8 @@ The org delivers 5,000 events a day and has 8,000 waiting.
 - A run with a reserve stops in time (75) with everything delivered exported, and the reserve is there.
 - The next run does not even subscribe (75). So it is with a reserve in events.
 - Without a reserve a run uses what is left; then the service refuses (75), and nothing is lost.
-- An org that does not tell is no hindrance, except where something is to be left (77).
+- An org that does not answer keeps no run beyond its time limit (75).
+- An org that does not tell stops no run, except where something is to be left (77).
 When the allowance is there again, another run completes the files.
 
 Prints one JSON line; exits 1 on any difference.
@@ -96,6 +97,11 @@ def main():
         report, third, _ = proof.run(0, "caught_up")
         expect(report["allowance"] is None, report["allowance"])
         compared = harness.compare(org, proof.output, [TOPIC])
+    slow = '{"method": "Limits", "action": "drip", "times": 9}'
+    with harness.Simulator(arguments.programs, work, *state, "--fault", slow) as org:
+        proof.simulator = org
+        _, none, _ = proof.run(75, "max_duration", "1%", "--max-duration", "2s")
+        expect(none == 0, none)
     print(json.dumps({"used": [first, second, third], **compared}))
 
 

@@ -75,7 +75,7 @@ struct ProgressLineTests {
   @Test(
     "Records: the wait before them, then how many have come of how many",
     arguments: [
-      (ProgressSnapshot.Records(count: 0, startIn: .seconds(42)), "records are read in 42 s"),
+      (ProgressSnapshot.Records(count: 0, startIn: .seconds(42)), "records will be read in 42 s"),
       (.init(count: 0), "waiting for records"), (.init(count: 1200), "1,200 records read"),
       (.init(count: 1200, total: 9000), "1,200 of 9,000 records"),
       (

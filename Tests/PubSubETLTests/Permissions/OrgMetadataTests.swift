@@ -123,7 +123,7 @@ struct OrgMetadataTests {
     #expect(metadata.files.count == 2)
   }
 
-  @Test("What is no certificate is refused before anything is written")
+  @Test("Text that is not a certificate is refused before anything is written")
   func noCertificate() throws {
     let keys = try SigningKeyFiles()
     try self.sample.write(SamplePipeline.minimal.replacing("${SECRET}", with: "s3cret"))

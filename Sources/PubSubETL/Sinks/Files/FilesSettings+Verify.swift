@@ -10,11 +10,11 @@ extension FilesSettings: VerifyingSink {
     let passes = try? FilePass.passes(in: state?.json, directory: self.directory)
     guard passes?.isEmpty ?? true else { return nil }
     return
-      "sink '\(self.name)' has changes only, so it is no copy to compare; records are read into "
+      "sink '\(self.name)' has changes only, so there is no copy to compare; records are read into "
       + "files with \"snapshot\": {\"mode\": \"initial\"} in the source, or by 'pubsub-etl snapshot'"
   }
 
-  /// In files nothing is repaired: a pass over all records is what mends them.
+  /// Nothing is repaired in files: a pass over all records is what mends them.
   var repairObstacle: String? {
     "what differs in files of sink '\(self.name)' is right again when 'pubsub-etl snapshot' has read "
       + "all records"
@@ -29,7 +29,7 @@ extension FilesSettings: VerifyingSink {
       in: document.sinks[self.name]?.json, directory: self.directory)
     for (entity, topic) in configuration.source.snapshotObjects {
       guard let pass = passes[entity] else {
-        states.objects[entity] = .incomplete("its records were not read into files")
+        states.objects[entity] = .unread
         continue
       }
       if pass.finishedAt == nil {
@@ -56,53 +56,23 @@ extension FilesSettings: VerifyingSink {
       org: document?.org ?? "", state: document?.sinks[self.name]?.json,
       int64AsStrings: self.int64 == .string)
     let scratch = ScratchFiles(directory: configuration.statePaths.directory)
-    return StagedFilesVerification(
+    return StagedVerification(
       try FilesVerification(of: subject, layout: output, horizon: horizon, scratch: scratch),
       stages: stages)
   }
 }
 
-/// The comparison of files, behind the sink's stages.
-private final class StagedFilesVerification: CopyVerification {
-  private let files: FilesVerification
-  private let stages: StageChain
-
-  init(_ files: FilesVerification, stages: StageChain) {
-    self.files = files
-    self.stages = stages
-  }
-
-  private func staged(_ batch: RecordBatch) throws -> RecordBatch {
-    try self.stages.apply(to: batch)
-    return batch
-  }
-
-  func take(_ batch: RecordBatch) throws {
-    try FileSinkError.telling { try self.files.take(self.staged(batch)) }
-  }
-  func startOver() throws { self.files.startOver() }
-  func noteUnreadable(_ recordID: String?) throws {
-    try FileSinkError.telling { try self.files.noteUnreadable(recordID) }
-  }
-  func finishPass() throws { try FileSinkError.telling { try self.files.finishPass() } }
-  func sample(_ count: Int) throws -> [String] {
-    try FileSinkError.telling { try self.files.sample(count) }
-  }
-  func takeSample(_ batch: RecordBatch) throws {
-    try FileSinkError.telling { try self.files.takeSample(self.staged(batch)) }
-  }
+extension FilesVerification: CopyVerification {
   func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String] {
-    try FileSinkError.telling {
-      try self.files.candidates(beginsRound: id.isEmpty, limit: limit)
-    }
+    try self.candidates(beginsRound: id.isEmpty, limit: limit)
   }
+
   func takeAgain(
     _ batch: RecordBatch, asked: [String], missing: [String], round: Int
   ) throws {
-    try FileSinkError.telling { try self.files.takeAgain(self.staged(batch), missing: missing) }
+    try self.takeAgain(batch, missing: missing)
   }
-  func findings(idLimit: Int) throws -> CopyFindings {
-    try FileSinkError.telling { try self.files.findings(idLimit: idLimit) }
-  }
+
+  /// Nothing in files is read again singly: see `repairObstacle`.
   func noteForRepair() throws {}
 }

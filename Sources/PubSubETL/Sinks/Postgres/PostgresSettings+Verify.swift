@@ -22,9 +22,7 @@ extension PostgresSettings: VerifyingSink {
       if freshness.reading != nil {
         states.objects[freshness.entity] = .incomplete("its records are being read")
       } else if freshness.snapshotAt == nil {
-        states.objects[freshness.entity] = .incomplete(
-          "its records were not read into the table, which has changes only; 'pubsub-etl snapshot' "
-            + "reads them")
+        states.objects[freshness.entity] = .unread
       } else if let through = freshness.completeThrough {
         states.objects[freshness.entity] = .complete(through: through)
       } else {
@@ -46,43 +44,10 @@ extension PostgresSettings: VerifyingSink {
         .data, reason: "lost_table",
         "sink '\(self.name)' has no current table of \(layout.entity); the next run makes it")
     }
-    return PostgresVerification(
+    return StagedVerification(
       try TableVerification(table, layout: output, horizon: horizon, over: connection),
       stages: stages)
   }
 }
 
-/// The comparison of a current table, behind the sink's stages.
-private final class PostgresVerification: CopyVerification {
-  private let table: TableVerification
-  private let stages: StageChain
-
-  init(_ table: TableVerification, stages: StageChain) {
-    self.table = table
-    self.stages = stages
-  }
-
-  private func staged(_ batch: RecordBatch) throws -> RecordBatch {
-    try self.stages.apply(to: batch)
-    return batch
-  }
-
-  func take(_ batch: RecordBatch) throws { try self.table.take(self.staged(batch)) }
-  func startOver() throws { try self.table.startOver() }
-  func noteUnreadable(_ recordID: String?) throws { self.table.noteUnreadable(recordID) }
-  func finishPass() throws { try self.table.finishPass() }
-  func sample(_ count: Int) throws -> [String] { try self.table.sample(count) }
-  func takeSample(_ batch: RecordBatch) throws { try self.table.takeSample(self.staged(batch)) }
-  func candidates(inRound round: Int, after id: String, limit: Int) throws -> [String] {
-    try self.table.candidates(inRound: round, after: id, limit: limit)
-  }
-  func takeAgain(
-    _ batch: RecordBatch, asked: [String], missing: [String], round: Int
-  ) throws {
-    try self.table.takeAgain(self.staged(batch), asked: asked, missing: missing, round: round)
-  }
-  func findings(idLimit: Int) throws -> CopyFindings {
-    try self.table.findings(idLimit: idLimit)
-  }
-  func noteForRepair() throws { try self.table.noteForRepair() }
-}
+extension TableVerification: CopyVerification {}
