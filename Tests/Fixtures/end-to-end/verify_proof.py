@@ -342,6 +342,15 @@ class Proof:
                 if "GRANT TEMPORARY" not in file.read():
                     sys.exit("the missing grant is not named")
         self.query('GRANT TEMPORARY ON DATABASE "%s" TO PUBLIC' % database)
+        changes = [
+            option for value in ("name=changes", "sinks.0.schema=changes", "source.snapshot.mode=never")
+            for option in ("--set", value)
+        ]
+        self.run("run", *changes)
+        self.run("verify", *changes, allowed=(75,))
+        with open(self.work + "/stderr", encoding="utf-8") as file:
+            if "the records were never read" not in file.read():
+                sys.exit("a table of changes alone is taken for a copy")
         say("refusals", checks_grant=owned[0][0] != "t")
 
     def check_repair(self):
