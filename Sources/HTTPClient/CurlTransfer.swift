@@ -29,7 +29,9 @@ final class CurlTransfer: @unchecked Sendable {
   private var handle: UnsafeMutableRawPointer?  // CURL *, while `perform` runs
   private var headers: [(name: String, value: String)] = []
   private var headerByteCount = 0
-  private var hasHead = false
+  /// Of the final response, once its headers are there.
+  private var status: Int?
+  private var bodyByteCount = 0
   private var stall: StallDetector?
   /// Why a callback has ended the transfer.
   private var failure: (any Error)?
@@ -58,6 +60,20 @@ final class CurlTransfer: @unchecked Sendable {
 
   /// Returns after the whole body was received.
   func perform() throws {
+    guard let onExchange = self.configuration.onExchange else { return try self.exchange() }
+    let start = ContinuousClock.now
+    let result = Result { try self.exchange() }
+    var failure: String?
+    if case .failure(let error) = result { failure = (error as? HTTPError)?.message ?? "cancelled" }
+    onExchange(
+      HTTPExchange(
+        method: self.request.method, url: HTTPURL.withoutQuery(self.request.url),
+        status: self.status, bodyByteCount: self.bodyByteCount, duration: .now - start,
+        failure: failure))
+    try result.get()
+  }
+
+  private func exchange() throws {
     precondition(Self.globalInit == CURLE_OK, "curl_global_init: \(Self.globalInit)")
     guard let handle = curl_easy_init() else { preconditionFailure("curl: out of memory") }
     self.handle = handle
@@ -89,7 +105,7 @@ final class CurlTransfer: @unchecked Sendable {
         curl: result, detail: String(cString: detail), request: self.request,
         connectStatus: connectStatus)
     }
-    guard self.hasHead else { throw self.noFinalStatus() }
+    guard self.status != nil else { throw self.noFinalStatus() }
   }
 
   /// Descriptors may have run out just when libcurl wanted to read certificates, which it does not
@@ -150,10 +166,11 @@ final class CurlTransfer: @unchecked Sendable {
   }
 
   private func take(body bytes: UnsafeRawBufferPointer) -> Bool {
-    guard self.hasHead else {
+    guard self.status != nil else {
       self.failure = self.noFinalStatus()
       return false
     }
+    self.bodyByteCount += bytes.count
     let start = SuspendingClock.now
     do { try self.receiver.take(body: bytes) } catch {
       self.failure = error
@@ -169,12 +186,12 @@ final class CurlTransfer: @unchecked Sendable {
 
   /// The status is final: what interim answers (100 Continue) say is not passed on.
   private func deliverHead() {
-    guard !self.hasHead, let handle = self.handle else { return }
+    guard self.status == nil, let handle = self.handle else { return }
     var status = 0
     // Fails for unknown names only.
     ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
     guard status >= 200 else { return }
-    self.hasHead = true
+    self.status = status
     self.receiver.take(head: HTTPResponse(status: status, headers: self.headers))
   }
 
@@ -187,7 +204,7 @@ final class CurlTransfer: @unchecked Sendable {
       return false
     }
     // What follows the body (trailers) is not part of the head.
-    if self.hasHead { return true }
+    if self.status != nil { return true }
     if bytes.allSatisfy({ $0 == 10 || $0 == 13 }) {
       self.deliverHead()
       return true

@@ -21,6 +21,8 @@ public final class HTTPClient: Sendable {
     /// Of `send`, after decompression.
     public var maxBodyBytes: Int
     public var userAgent: String
+    /// Told of each exchange when it has ended; from any thread, must not block.
+    public var onExchange: (@Sendable (HTTPExchange) -> Void)?
 
     public init(
       caFile: String? = nil, connectTimeout: Duration = .seconds(15),

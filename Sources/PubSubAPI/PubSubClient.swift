@@ -10,10 +10,16 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   private let client: GRPCClient<Transport>
   /// For calls with one answer; a subscription has no deadline.
   private let unaryTimeout: Duration
+  private let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
-  public init(_ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30)) {
+  /// - Parameter onTrace: told what happens, from any thread; must not block.
+  public init(
+    _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30),
+    onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
+  ) {
     self.client = client
     self.unaryTimeout = unaryTimeout
+    self.onTrace = onTrace
   }
 
   /// What the service knows of a topic. Throws `PubSubError`.
@@ -22,7 +28,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ) async throws -> TopicInformation {
     let info: Eventbus_V1_TopicInfo = try await self.unary(
       Eventbus_V1_TopicRequest.with { $0.topicName = name },
-      Eventbus_V1_PubSub.Method.GetTopic.descriptor, credentials, "GetTopic \(name)")
+      Eventbus_V1_PubSub.Method.GetTopic.descriptor, credentials, .topic(name), rpcID: \.rpcID)
     return TopicInformation(
       name: info.topicName, tenantGUID: info.tenantGuid, canPublish: info.canPublish,
       canSubscribe: info.canSubscribe, schemaID: info.schemaID, rpcID: info.rpcID)
@@ -34,7 +40,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ) async throws -> SchemaInformation {
     let info: Eventbus_V1_SchemaInfo = try await self.unary(
       Eventbus_V1_SchemaRequest.with { $0.schemaID = id },
-      Eventbus_V1_PubSub.Method.GetSchema.descriptor, credentials, "GetSchema \(id)")
+      Eventbus_V1_PubSub.Method.GetSchema.descriptor, credentials, .schema(id: id), rpcID: \.rpcID)
     return SchemaInformation(id: info.schemaID, json: info.schemaJson, rpcID: info.rpcID)
   }
 
@@ -54,15 +60,18 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     onOpen: @Sendable @escaping () async -> Void = {},
     onResponse: @Sendable @escaping (FetchResponseView) async throws -> Bool
   ) async throws {
-    let operation = "Subscribe to \(start.topic)"
+    let call = ServiceTrace.Call.subscription(topic: start.topic)
     let first = start.firstRequest
+    let onTrace = self.onTrace
     let request = StreamingClientRequest<Eventbus_V1_FetchRequest>(
       metadata: credentials.metadata
     ) { writer in
       try await writer.write(first)
+      onTrace?(.subscribed(start))
       await onOpen()
       while let count = await credit.next() {
         try await writer.write(.with { $0.numRequested = Int32(count) })
+        onTrace?(.requested(topic: start.topic, count: count))
       }
     }
     // Whoever waits for more credit has to go when the call is over.
@@ -79,6 +88,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
         for try await part in contents.bodyParts {
           switch part {
           case .message(let view):
+            onTrace?(.received(topic: start.topic, view))
             do {
               guard try await onResponse(view) else { return .left }
             } catch {
@@ -92,8 +102,11 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
         throw RPCError(code: .unavailable, message: "the stream broke off without a status")
       }
     } catch {
-      throw PubSubError(error, operation: operation)
+      let failure = PubSubError(error, operation: "\(call)")
+      onTrace?(.ended(call, Task.isCancelled ? nil : failure))
+      throw failure
     }
+    onTrace?(.ended(call, nil))
     if case .failed(let error) = ending { throw error }
   }
 
@@ -104,18 +117,23 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
 
   private func unary<Request: Message, Response: Message>(
     _ message: Request, _ method: MethodDescriptor, _ credentials: Credentials,
-    _ operation: String
+    _ call: ServiceTrace.Call, rpcID: (Response) -> String
   ) async throws -> Response {
     var options = CallOptions.defaults
     options.timeout = self.unaryTimeout
+    let start = ContinuousClock.now
     do {
-      return try await self.client.unary(
+      let response = try await self.client.unary(
         request: ClientRequest(message: message, metadata: credentials.metadata),
         descriptor: method, serializer: ProtobufSerializer<Request>(),
         deserializer: ProtobufDeserializer<Response>(), options: options
       ) { try $0.message }
+      self.onTrace?(.answered(call, rpcID: rpcID(response), after: .now - start))
+      return response
     } catch {
-      throw PubSubError(error, operation: operation)
+      let failure = PubSubError(error, operation: "\(call)")
+      self.onTrace?(.ended(call, failure))
+      throw failure
     }
   }
 }

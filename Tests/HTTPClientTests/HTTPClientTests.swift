@@ -1,3 +1,4 @@
+import EventLoop
 import TestSupport
 import Testing
 
@@ -67,6 +68,25 @@ struct HTTPClientTests {
   func returnsAnyStatusAndFollowsNoRedirect(status: Int) async throws {
     let response = try await HTTPClient().send(HTTPRequest(.get, self.url("/status/\(status)")))
     #expect(response.status == status)
+  }
+
+  @Test func tellsOfEachExchangeWithoutQueryAndBody() async throws {
+    let told = Lock<[HTTPExchange]>([])
+    var configuration = HTTPClient.Configuration(maxBodyBytes: 100_000)
+    configuration.onExchange = { exchange in told.withLock { $0.append(exchange) } }
+    let client = HTTPClient(configuration)
+    _ = try await client.send(HTTPRequest(.get, self.url("/bytes/100000?q=secret")))
+    _ = try? await client.send(HTTPRequest(.get, self.url("/bytes/100001")))
+    _ = try await client.send(HTTPRequest(.get, self.url("/status/503")))
+    _ = try await client.send(.form(self.url("/form"), fields: [("password", "secret")]))
+    let exchanges = told.withLock { $0 }
+    #expect(
+      exchanges.map(\.url)
+        == ["/bytes/100000", "/bytes/100001", "/status/503", "/form"].map(self.url))
+    #expect(exchanges.map(\.status) == [200, 200, 503, 200])
+    #expect(exchanges.map { $0.failure == nil } == [true, false, true, true])
+    #expect(exchanges[0].bodyByteCount == 100_000)
+    #expect(exchanges[3].method == .post)
   }
 
   @Test func readsNoMoreThanItsLimitAfterDecompression() async throws {

@@ -96,6 +96,52 @@ import Testing
     #expect(received.withLock { $0.map(\.pendingCredit) } == [24, 100])
   }
 
+  @Test("A client tells of its calls: what was asked for, what came, how they ended")
+  func traces() async throws {
+    let told = Lock<[String]>([])
+    let transport = ScriptedTransport { call in
+      _ = await call.nextMetadata()
+      _ = await call.nextMessage()
+      guard call.method == "Subscribe" else {
+        return call.end(.unavailable, "Later. rpcId: 7")
+      }
+      call.sendHeaders()
+      call.send(Bytes(hex: "1a03722d312001"))
+      _ = await call.nextMessage()
+      call.end(.ok)
+    }
+    try await withGRPCClient(transport: transport) { grpc in
+      let client = PubSubClient(grpc) { trace in told.withLock { $0.append(Self.words(trace)) } }
+      _ = try? await client.schema(id: "S", credentials: Self.credentials)
+      let credit = CreditQueue()
+      try await client.subscribe(
+        Subscription(topic: "/event/A__e", position: .latest, credit: 1),
+        credentials: Self.credentials, credit: credit
+      ) { _ in
+        credit.add(2)
+        return true
+      }
+    }
+    #expect(
+      told.withLock { $0 } == [
+        "GetSchema S ended: unavailable 7", "/event/A__e subscribed: 1",
+        "/event/A__e received: 1 r-1", "/event/A__e requested: 2",
+        "Subscribe to /event/A__e ended: ok",
+      ])
+  }
+
+  private static func words(_ trace: ServiceTrace) -> String {
+    switch trace {
+    case .subscribed(let subscription): "\(subscription.topic) subscribed: \(subscription.credit)"
+    case .requested(let topic, let count): "\(topic) requested: \(count)"
+    case .received(let topic, let view):
+      "\(topic) received: \(view.pendingCredit) \(String(decoding: view[view.rpcID], as: UTF8.self))"
+    case .answered(let call, let rpcID, _): "\(call) answered: \(rpcID)"
+    case .ended(let call, let error):
+      "\(call) ended: \(error.map { "\($0.status) \($0.rpcID ?? "")" } ?? "ok")"
+    }
+  }
+
   @Test("A caller that has enough ends the call")
   func leaves() async throws {
     try await Self.withClient { call in

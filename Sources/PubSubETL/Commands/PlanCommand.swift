@@ -66,7 +66,7 @@ struct PlanCommand: AsyncParsableCommand {
   ) async -> [String] {
     guard configuration.source.snapshot.mode != .never else { return [] }
     let credentials = OrgCredentials(configuration.source.org, secrets: configuration.secrets)
-    let client = SnapshotRun.client(configuration.source.org, credentials)
+    let client = SnapshotRun.client(credentials)
     var lines: [String] = []
     for (entity, _) in configuration.source.snapshotObjects {
       guard let layout = planned.inputs.first(where: { $0.entity == entity }) else { continue }

@@ -32,7 +32,7 @@ struct RunCommand: AsyncParsableCommand {
   ) async -> ExitCode {
     let console = ErrorConsole()
     var logger = Logger.console(
-      console, level: options.effectiveLogLevel, format: options.log.logFormat,
+      console, level: options.effectiveLogLevel, format: options.log.effectiveFormat,
       hiding: configuration.secrets)
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let destination: ReportDestination?

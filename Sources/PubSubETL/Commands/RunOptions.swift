@@ -51,8 +51,9 @@ struct LogOptions: ParsableArguments {
     help: ArgumentHelp(
       "Lowest level of messages shown: trace, debug, info, notice, warning, error, critical; "
         + "default: warning, or info with --follow. info: logged in, connected, subscribed, "
-        + "committed (every 10 s), file finished, token renewed, caught up, stopping; debug: "
-        + "also counts of responses, events and credit.",
+        + "schema fetched, committed (every 10 s), file finished, records read again, token "
+        + "renewed, caught up, stopping; debug: also each request and response, with credit, "
+        + "status, RPC ID and duration.",
       valueName: "level"),
     transform: {
       guard let level = Logger.Level(rawValue: $0) else {
@@ -63,8 +64,13 @@ struct LogOptions: ParsableArguments {
     })
   var logLevel: Logger.Level?
 
-  @Option(help: "Format of log lines: text or json.")
-  var logFormat: LogFormat = .text
+  @Option(
+    help: ArgumentHelp(
+      "Format of log lines: text, json or journald (with the priority in front); default: text, "
+        + "or journald if standard error is systemd's journal.", valueName: "format"))
+  var logFormat: LogFormat?
+
+  var effectiveFormat: LogFormat { self.logFormat ?? .standard() }
 }
 
 extension LogFormat: ExpressibleByArgument {}

@@ -43,7 +43,7 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
     var logger = Logger.console(
-      ErrorConsole(), level: self.log.logLevel ?? .warning, format: self.log.logFormat,
+      ErrorConsole(), level: self.log.logLevel ?? .warning, format: self.log.effectiveFormat,
       hiding: secrets)
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let retry = DeadLetterRetry(

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Glibc
 import JSON
 import Logging
 import Pipeline
@@ -9,6 +10,20 @@ enum LogFormat: String, CaseIterable, Sendable {
   case text
   /// One JSON object: time, level, message, then the metadata.
   case json
+  /// `<4>reconnecting (attempt=2, topic=/data/…)`: the priority in front, which journald takes off
+  /// (sd-daemon(3)); it adds the time.
+  case journald
+
+  /// The form where nobody asked for one: `journald` if standard error is the journal, which systemd
+  /// tells by `JOURNAL_STREAM`, the device and inode of the stream (systemd.exec(5)).
+  static func standard(_ environment: Environment = .process) -> LogFormat {
+    var status = stat()
+    guard let stream = environment.variable("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0
+    else {
+      return .text
+    }
+    return stream == "\(status.st_dev):\(status.st_ino)" ? .journald : .text
+  }
 }
 
 /// Writes log lines to standard error.
@@ -47,8 +62,11 @@ struct ConsoleLogHandler: LogHandler {
     let pairs = metadata.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
     let time = UTCTime.timestamp(milliseconds: self.now())
     switch self.format {
-    case .text:
-      var line = "\(time) \(event.level): \(event.message)"
+    case .text, .journald:
+      let start =
+        self.format == .text
+        ? "\(time) \(event.level): " : "<\(event.level.journalPriority)>"
+      var line = "\(start)\(event.message)"
       if !pairs.isEmpty {
         line += " (\(pairs.map { "\($0)=\($1)" }.joined(separator: ", ")))"
       }
@@ -63,6 +81,20 @@ struct ConsoleLogHandler: LogHandler {
       }
       self.console.write(
         PrintableText(json: JSONValue(.object(members)), .compact, hiding: self.secrets))
+    }
+  }
+}
+
+extension Logger.Level {
+  /// As of syslog(3).
+  fileprivate var journalPriority: Int32 {
+    switch self {
+    case .trace, .debug: LOG_DEBUG
+    case .info: LOG_INFO
+    case .notice: LOG_NOTICE
+    case .warning: LOG_WARNING
+    case .error: LOG_ERR
+    case .critical: LOG_CRIT
     }
   }
 }

@@ -14,7 +14,7 @@ extension ConnectionCheck {
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async -> String {
     let needed = PipelineRights(configuration.source).userPermissions
-    let client = SnapshotRun.client(configuration.source.org, credentials)
+    let client = SnapshotRun.client(credentials)
     let granted: Set<String>
     do {
       granted = try await client.granted(of: Self.wideRights.map(\.0))

@@ -60,7 +60,7 @@ final class AllowanceWatch: Sendable {
     self.logger = logger
     // That a call is refused which the run does not depend on says nothing of the token.
     self.client = RESTClient(
-      http: HTTPClient(OrgCredentials.httpConfiguration(configuration.source.org)),
+      http: credentials.http,
       sessions: OrgSessions(provider: credentials.provider, renews: self.reserve != nil))
   }
 
@@ -139,7 +139,7 @@ final class AllowanceWatch: Sendable {
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async -> String {
     do {
-      let client = SnapshotRun.client(configuration.source.org, credentials)
+      let client = SnapshotRun.client(credentials)
       let found = try await OrgAllowance.ask(client)
       let mayUse = configuration.allowance.reserve.map {
         found.remaining <= 0 ? 0 : max(0, found.remaining - $0.events(of: found.max))

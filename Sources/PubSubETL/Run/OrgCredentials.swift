@@ -7,22 +7,29 @@ import SalesforceAuth
 /// Logins of one org, as credentials for calls.
 struct OrgCredentials: CredentialsSource {
   let provider: AccessTokenProvider
+  /// For calls to the org, as its logins are made.
+  let http: HTTPClient
 
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
   ///   - onRenewal: told about every token but the first. From any thread.
   ///   - onNotice: told what the user should correct though a login worked. From any thread; nil
   ///     for a warning on standard error.
+  ///   - onExchange: told of each request. From any thread.
   init(
     _ org: OrgConfiguration, secrets: SecretMask,
     onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in },
-    onNotice: (@Sendable (String) -> Void)? = nil
+    onNotice: (@Sendable (String) -> Void)? = nil,
+    onExchange: (@Sendable (HTTPExchange) -> Void)? = nil
   ) {
     let onNotice =
       onNotice ?? {
         StandardStream.error.write(PrintableText(line: "warning: \($0)", hiding: secrets))
       }
-    let client = HTTPClient(Self.httpConfiguration(org))
+    var configuration = Self.httpConfiguration(org)
+    configuration.onExchange = onExchange
+    let client = HTTPClient(configuration)
+    self.http = client
     switch org.auth {
     case .clientCredentials(let loginURL, let clientID, let clientSecret):
       self.provider = Self.provider(
@@ -84,7 +91,7 @@ struct OrgCredentials: CredentialsSource {
     AccessTokenProvider(WatchedFlow(flow: flow, secrets: secrets, onRenewal: onRenewal))
   }
 
-  static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {
+  private static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {
     var configuration = HTTPClient.Configuration(caFile: org.tls.caFile)
     configuration.certificate = org.tls.identity.map {
       HTTPClient.Configuration.Certificate(file: $0.certificateFile, keyFile: $0.keyFile)

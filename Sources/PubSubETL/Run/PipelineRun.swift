@@ -83,7 +83,8 @@ final class PipelineRun {
       self.configuration.source.org, secrets: self.configuration.secrets,
       onRenewal: { [logger] in
         logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
-      }, onNotice: { [logger] in logger.warning("\($0)") })
+      }, onNotice: { [logger] in logger.warning("\($0)") },
+      onExchange: ServiceLog.exchanges(self.logger))
     let org = try await self.login(credentials, until: deadline)
     try self.checkOrg(document, org: org)
     let succession = try document.map {
@@ -138,8 +139,9 @@ final class PipelineRun {
     var options = self.assembly.sourceOptions(self.options, logger: self.logger)
     options.allowance = runner.allowance
     let source = PubSubSource(
-      topics: self.assembly.topics(), client: PubSubClient(client), credentials: credentials,
-      options: options)
+      topics: self.assembly.topics(),
+      client: PubSubClient(client, onTrace: ServiceLog.calls(self.logger)),
+      credentials: credentials, options: options)
     let watcher = try await SignalWatcher {
       [interruption = context.interruption, interrupt = source.interrupt] in
       interruption.ask()
@@ -176,6 +178,7 @@ final class PipelineRun {
         try Self.checkTime(until: deadline, delay: $1, $0.message)
         self.log.schemasFailed($0.message, delay: $1)
       }
+    self.log.schemasFetched()
     let pipeline = try PipelineRunner(
       source: source, stages: stages.pipeline,
       stores: [checkpointed] + staged.stores, stored: stored,
@@ -248,6 +251,7 @@ final class PipelineRun {
       try Self.checkTime(until: deadline, delay: $1, $0.message)
       self.log.schemasFailed($0.message, delay: $1)
     }
+    self.log.schemasFetched()
     for warning in try ColumnCheck(stages, planned, earlier: earlier).warnings {
       self.logger.warning("\(warning)")
     }

@@ -66,6 +66,8 @@ final class RunLog {
     self.failed(.schemas, message, code: nil, delay: delay)
   }
 
+  func schemasFetched() { self.worked(.schemas) }
+
   // MARK: Streams
 
   func note(_ note: RunNote) {
@@ -235,6 +237,16 @@ final class RunLog {
         metadata["newest_change"] = "\(UTCTime.timestamp(milliseconds: newest))"
       }
       self.logger.info("committed", metadata: metadata)
+    }
+    let (reads, readsBefore) = (statistics.reads, self.summarized.reads)
+    if reads.repaired > readsBefore.repaired || reads.unseen > readsBefore.unseen {
+      self.logger.info(
+        "records read again",
+        metadata: [
+          "records": "\(reads.repaired - readsBefore.repaired)",
+          "not_found": "\(reads.unseen - readsBefore.unseen)",
+          "records_total": "\(reads.repaired)",
+        ])
     }
     for (index, topic) in statistics.topics.enumerated() {
       let before = index < self.summarized.topics.count ? self.summarized.topics[index] : nil

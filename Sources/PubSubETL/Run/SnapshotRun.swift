@@ -67,7 +67,7 @@ struct SnapshotRun {
       }
     }
     guard !objects.isEmpty else { return nil }
-    let client = Self.client(source.org, credentials)
+    let client = Self.client(credentials)
     if let condition = purpose.condition {
       for object in objects { try await client.check(condition, on: object.entity) }
     }
@@ -93,10 +93,9 @@ struct SnapshotRun {
 }
 
 extension SnapshotRun {
-  static func client(_ org: OrgConfiguration, _ credentials: OrgCredentials) -> RESTClient {
+  static func client(_ credentials: OrgCredentials) -> RESTClient {
     RESTClient(
-      http: HTTPClient(OrgCredentials.httpConfiguration(org)),
-      sessions: OrgSessions(provider: credentials.provider))
+      http: credentials.http, sessions: OrgSessions(provider: credentials.provider))
   }
 
   /// What the run-as user can read of each object, and which fields a copy cannot have: a line each, for
@@ -108,7 +107,7 @@ extension SnapshotRun {
     guard mode != .never,
       configuration.sinks.contains(where: { mode == nil ? $0.keepsPosition : $0.takesReads })
     else { return [] }
-    let client = Self.client(configuration.source.org, credentials)
+    let client = Self.client(credentials)
     let objects = configuration.source.snapshotObjects
     let layouts = try await PlannedLayouts.askPatiently(
       configuration, credentials, retries: 0, objects: objects

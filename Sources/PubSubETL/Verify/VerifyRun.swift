@@ -30,8 +30,8 @@ struct VerifyRun {
     let objects = try self.objects()
     let (sinks, obstacles) = try self.sinks()
     let assembly = PipelineAssembly(configuration: self.configuration)
-    let org = self.configuration.source.org
-    let credentials = OrgCredentials(org, secrets: self.configuration.secrets)
+    let credentials = OrgCredentials(
+      self.configuration.source.org, secrets: self.configuration.secrets)
     let token = try await credentials.provider.token()
     var states: [String: CopyStates] = [:]
     for sink in sinks {
@@ -40,7 +40,7 @@ struct VerifyRun {
     let layouts = try await PlannedLayouts.askPatiently(
       self.configuration, credentials, retries: 3, objects: objects
     ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
-    let client = SnapshotRun.client(org, credentials)
+    let client = SnapshotRun.client(credentials)
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
     for (entity, topic) in objects {
       guard let layout = layouts[entity] else {

@@ -1,3 +1,4 @@
+import Glibc
 import JSON
 import Logging
 import Testing
@@ -46,6 +47,29 @@ struct ConsoleLogHandlerTests {
       try JSONValue(parsing: output.text) == [
         "time": "2026-02-17T04:03:15.000Z", "level": "error", "message": "a\n\"b\"", "n": "1",
       ])
+  }
+
+  @Test(
+    "Lines for the journal begin with the priority of syslog, without a time",
+    arguments: [
+      (Logger.Level.debug, "<7>"), (.info, "<6>"), (.notice, "<5>"), (.warning, "<4>"),
+      (.error, "<3>"), (.critical, "<2>"),
+    ])
+  func journal(level: Logger.Level, priority: String) {
+    let output = ConsoleOutput()
+    self.logger(output, .journald, level: .trace)
+      .log(level: level, "a\nb", metadata: ["topic": "/data/A"])
+    #expect(output.text == "\(priority)a\\nb (topic=/data/A)\n")
+  }
+
+  @Test("The journal is recognized by the device and inode of standard error only")
+  func journalStream() {
+    var status = stat()
+    #expect(fstat(STDERR_FILENO, &status) == 0)
+    let stream = "\(status.st_dev):\(status.st_ino)"
+    #expect(LogFormat.standard(Environment(["JOURNAL_STREAM": stream])) == .journald)
+    #expect(LogFormat.standard(Environment(["JOURNAL_STREAM": "\(stream)1"])) == .text)
+    #expect(LogFormat.standard(Environment([:])) == .text)
   }
 
   @Test("A peer's control characters do not reach the terminal")

@@ -1,0 +1,28 @@
+/// What a client tells of its calls as they happen, for a log. Without tokens and payloads.
+public enum ServiceTrace: Sendable {
+  /// The first request of a subscription has been sent.
+  case subscribed(Subscription)
+  /// A subscription has asked for more events.
+  case requested(topic: String, count: Int)
+  /// A subscription has received a response.
+  case received(topic: String, FetchResponseView)
+  /// A call with one answer has succeeded.
+  case answered(Call, rpcID: String, after: Duration)
+  /// A call has ended; the error is nil when it ended with status OK or was ended by the client.
+  case ended(Call, PubSubError?)
+
+  /// A call and the thing that it is about.
+  public enum Call: Sendable, Hashable, CustomStringConvertible {
+    case topic(String)
+    case schema(id: String)
+    case subscription(topic: String)
+
+    public var description: String {
+      switch self {
+      case .topic(let name): "GetTopic \(name)"
+      case .schema(let id): "GetSchema \(id)"
+      case .subscription(let topic): "Subscribe to \(topic)"
+      }
+    }
+  }
+}

@@ -1,0 +1,88 @@
+internal import HTTPClient
+internal import Logging
+internal import Pipeline
+internal import PubSubAPI
+
+/// Log lines about single calls: at `info` what is rare, at `debug` each request and response. Without
+/// tokens, queries, payloads and row values.
+enum ServiceLog {
+  /// What a client of the Pub/Sub API is to call; nil when nobody reads it.
+  static func calls(_ logger: Logger) -> (@Sendable (ServiceTrace) -> Void)? {
+    guard logger.logLevel <= .info else { return nil }
+    return { self.log($0, logger) }
+  }
+
+  /// What an HTTP client is to call; nil when nobody reads it.
+  static func exchanges(_ logger: Logger) -> (@Sendable (HTTPExchange) -> Void)? {
+    guard logger.logLevel <= .debug else { return nil }
+    return { self.log($0, logger) }
+  }
+
+  private static func log(_ trace: ServiceTrace, _ logger: Logger) {
+    if case .answered(.schema(let id), let rpcID, _) = trace {
+      logger.info("schema fetched", metadata: ["schema": "\(id)", "rpc_id": "\(rpcID)"])
+    }
+    guard logger.logLevel <= .debug else { return }
+    switch trace {
+    case .subscribed(let subscription):
+      logger.debug(
+        "subscription sent",
+        metadata: [
+          "topic": "\(subscription.topic)", "from": "\(subscription.position.words)",
+          "num_requested": "\(subscription.credit)",
+        ])
+    case .requested(let topic, let count):
+      logger.debug(
+        "events requested", metadata: ["topic": "\(topic)", "num_requested": "\(count)"])
+    case .received(let topic, let response):
+      logger.debug(
+        response.isKeepalive ? "keepalive received" : "response received",
+        metadata: [
+          "topic": "\(topic)", "events": "\(response.events.count)",
+          "bytes": "\(response.bytes.count)", "pending_credit": "\(response.pendingCredit)",
+          "replay_id": "\(hex(response[response.latestReplayIDField]))",
+          "rpc_id": "\(String(decoding: response[response.rpcID], as: UTF8.self))",
+        ])
+    case .answered(let call, let rpcID, let duration):
+      logger.debug(
+        "\(call) succeeded",
+        metadata: ["milliseconds": "\(milliseconds(duration))", "rpc_id": "\(rpcID)"])
+    case .ended(let call, let error):
+      var metadata: Logger.Metadata = [:]
+      if let error {
+        metadata["status"] = "\(error.status)"
+        if let code = error.serviceCode { metadata["code"] = "\(code.rawValue)" }
+        if let rpcID = error.rpcID { metadata["rpc_id"] = "\(rpcID)" }
+      }
+      logger.debug("\(call) \(error == nil ? "ended" : "failed")", metadata: metadata)
+    }
+  }
+
+  private static func log(_ exchange: HTTPExchange, _ logger: Logger) {
+    var metadata: Logger.Metadata = [
+      "bytes": "\(exchange.bodyByteCount)", "milliseconds": "\(milliseconds(exchange.duration))",
+    ]
+    if let status = exchange.status { metadata["status"] = "\(status)" }
+    if let failure = exchange.failure { metadata["failure"] = "\(failure)" }
+    logger.debug("\(exchange.method.rawValue) \(exchange.url)", metadata: metadata)
+  }
+
+  private static func milliseconds(_ duration: Duration) -> Int64 {
+    let (seconds, attoseconds) = duration.components
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+
+  private static func hex(_ bytes: some Sequence<UInt8>) -> String {
+    ReplayID(Array(bytes)).hex
+  }
+}
+
+extension Subscription.Position {
+  fileprivate var words: String {
+    switch self {
+    case .latest: "latest"
+    case .earliest: "earliest"
+    case .after(let id): "after \(ReplayID(id).hex)"
+    }
+  }
+}
