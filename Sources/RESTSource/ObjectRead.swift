@@ -12,6 +12,7 @@ struct ObjectRead: Sendable {
   let client: RESTClient
   let options: SnapshotReader.Options
   let allowance: RepairAllowance
+  private let batches: BatchPool
   private let signals: SignalQueue<SnapshotDelivery>
   private let wake: @Sendable () -> Void
 
@@ -27,7 +28,7 @@ struct ObjectRead: Sendable {
 
   init(
     object: Int, _ read: ReadObject, client: RESTClient, options: SnapshotReader.Options,
-    allowance: RepairAllowance, signals: SignalQueue<SnapshotDelivery>,
+    allowance: RepairAllowance, batches: BatchPool, signals: SignalQueue<SnapshotDelivery>,
     wake: @escaping @Sendable () -> Void
   ) {
     self.object = object
@@ -38,6 +39,7 @@ struct ObjectRead: Sendable {
     self.client = client
     self.options = options
     self.allowance = allowance
+    self.batches = batches
     self.signals = signals
     self.wake = wake
   }
@@ -281,7 +283,7 @@ struct ObjectRead: Sendable {
     }
   }
 
-  func makeBatch() -> RecordBatch { RecordBatch(layout: self.layout) }
+  func makeBatch() -> RecordBatch { self.batches.take(self.layout) }
 }
 
 extension SourceFailure {

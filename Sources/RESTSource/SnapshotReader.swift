@@ -36,6 +36,7 @@ public final class SnapshotReader: RecordReader {
 
   public let objects: [ReadObject]
   private let signals = SignalQueue<SnapshotDelivery>(limit: 3)
+  private let batches = BatchPool()
   private let client: RESTClient
   private let options: Options
   private let begun: AsyncStream<Request>
@@ -64,9 +65,11 @@ public final class SnapshotReader: RecordReader {
 
   public func next() -> ReadSignal? { self.signals.poll()?.signal }
 
+  public func recycle(_ batch: RecordBatch) { self.batches.giveBack(batch) }
+
   /// What reads the records; to be run beside the runner and cancelled after it.
   public var background: @Sendable () async -> Void {
-    { [begun, objects, client, options, signals, wake] in
+    { [begun, objects, client, options, batches, signals, wake] in
       let allowance = RepairAllowance(options)
       await withDiscardingTaskGroup { group in
         let places = AsyncStream<Void>.makeStream()
@@ -76,8 +79,7 @@ public final class SnapshotReader: RecordReader {
           guard await free.next() != nil else { break }
           let read = ObjectRead(
             object: request.object, objects[request.object], client: client, options: options,
-            allowance: allowance,
-            signals: signals, wake: wake)
+            allowance: allowance, batches: batches, signals: signals, wake: wake)
           group.addTask {
             switch request {
             case .pass(_, let pass): await read.run(pass)

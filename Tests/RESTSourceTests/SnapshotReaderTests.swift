@@ -21,13 +21,15 @@ import Testing
   private struct Told {
     var ids: [String] = []
     var passes: [ReadPass] = []
+    /// Of each batch, what its rows point to.
+    var texts: [[UInt8]] = []
     var retries: [SourceFailure] = []
     var failure: SourceFailure?
   }
 
   private static func read(
     _ org: OrgServer, from pass: ReadPass = ReadPass(entity: "Account", number: 3),
-    condition: String? = nil
+    condition: String? = nil, recycles: Bool = true
   ) async throws -> Told {
     let object = ReadObject(
       entity: "Account", topic: "/data/AccountChangeEvent",
@@ -49,6 +51,9 @@ import Testing
             String(decoding: batch.bytes($0.eventID), as: UTF8.self)
           }
           told.passes.append(pass)
+          told.texts.append(
+            Array(UnsafeBufferPointer(start: batch.arenaBase, count: batch.arenaCount)))
+          if recycles { reader.recycle(batch) }
         case .retrying(_, let failure, _): told.retries.append(failure)
         case .failed(_, let failure):
           told.failure = failure
@@ -73,6 +78,32 @@ import Testing
     #expect(told.passes.first?.state == .reading)
     #expect(told.retries.isEmpty)
     await org.stop()
+  }
+
+  @Test("Batches whose memory is used again hold what fresh ones hold")
+  func recycled() async throws {
+    let org = try await Self.org()
+    let told = try await Self.read(org)
+    #expect(told.texts.count > 2)
+    #expect(try await Self.read(org, recycles: false).texts == told.texts)
+    await org.stop()
+  }
+
+  @Test("A batch that is given back comes again, empty, for any layout")
+  func pool() throws {
+    let (account, contact) = (
+      try SnapshotDecoderTests.layout(of: "Account"), try SnapshotDecoderTests.layout(of: "Contact")
+    )
+    let pool = BatchPool()
+    let batch = pool.take(account)
+    batch.readAt = .now
+    _ = batch.addRow()
+    #expect(pool.take(account) !== batch)
+    pool.giveBack(batch)
+    let again = pool.take(contact)
+    #expect(again === batch)
+    #expect(again.layout === contact && again.rowCount == 0 && again.arenaCount == 0)
+    #expect(again.readAt == nil && again.events.isEmpty)
   }
 
   @Test("A pass goes on from any place, without asking for another job")

@@ -83,4 +83,11 @@ public protocol RecordReader: AnyObject {
 
   /// What has come; nil when there is nothing yet.
   func next() -> ReadSignal?
+
+  /// A batch of records has been written; its memory may be used again.
+  func recycle(_ batch: RecordBatch)
+}
+
+extension RecordReader {
+  public func recycle(_ batch: RecordBatch) {}
 }

@@ -184,6 +184,7 @@ extension PipelineRunner {
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
       try self.stores[number].write(batch, pass: stored)
     }
+    self.reader?.recycle(batch)
     self.statistics.reads.rows += count
     self.statistics.reads.progressedAt = now
     self.policy.took(events: count, at: now)

@@ -88,6 +88,7 @@ struct ObjectVerification {
         try self.note(pass, &requestedAt)
         try self.stages.apply(to: batch)
         try self.verification.take(batch)
+        self.reader.recycle(batch)
       case .progress(_, let pass):
         try self.note(pass, &requestedAt)
         guard pass.state == .complete else { continue }
