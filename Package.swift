@@ -104,7 +104,10 @@ let package = Package(
     // 5: the ends of a pipeline.
     target(
       "PubSubSource",
-      ["Bytes", "JSON", "EventLoop", "Digest", "PubSubAPI", "Avro", "Pipeline", grpcCore]),
+      [
+        "Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "PubSubAPI", "Avro", "Pipeline",
+        grpcCore,
+      ]),
     // Records as REST and Bulk have them, as rows of their events.
     target(
       "RESTSource", ["CShortestDecimal", "Bytes", "EventLoop", "SalesforceREST", "Pipeline"]),
@@ -175,8 +178,8 @@ let package = Package(
     tests(
       "PubSubSource",
       [
-        "CSystem", "JSON", "EventLoop", "PubSubMessages", "PubSubAPI", "Avro", "Pipeline", grpcCore,
-        swiftProtobuf,
+        "CSystem", "JSON", "EventLoop", "DurableFiles", "PubSubMessages", "PubSubAPI", "Avro",
+        "Pipeline", grpcCore, swiftProtobuf,
       ]),
     tests(
       "FileSink", ["CZstd", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline", "Checkpoint"]),

@@ -16,6 +16,8 @@ public struct StatePaths: Sendable, Equatable {
   public var lastRun: String { "\(self.directory)/\(self.pipeline).last-run.json" }
   /// What databases know the state directory by; see `FileCheckpointStore.identity`.
   public var identity: String { "\(self.directory)/\(self.pipeline).identity" }
+  /// Schemas of the service, of all pipelines with this state directory.
+  public var schemas: String { "\(self.directory)/schemas" }
   /// A line for each change of positions by hand.
   public var journal: String { "\(self.directory)/\(self.pipeline).journal.ndjson" }
 }

@@ -77,6 +77,7 @@ extension SimulatorServer {
   }
 
   /// `{"now":ms,"published":N,"delivered":N,"connections":N,"logins":N,"refused_logins":N,"faults":N,
+  /// "calls":{"GetSchema":N,…},
   /// "topics":{"/data/…":{"events":N,"retained":N,"first_replay_id":hex|null,"last_replay_id":hex|null}}}`
   public func statsJSON() async throws -> String {
     try await self.onLoop { server in
@@ -96,12 +97,16 @@ extension SimulatorServer {
           + "\"last_replay_id\":\(hex(log.entries.last))}"
       }
       let (logins, refusals) = server.tokens.counts
+      let calls = server.org.calls.sorted { $0.key < $1.key }.map { method, count in
+        "\(JSONText.string(method)):\(count)"
+      }
       return "{\"now\":\(now),\"published\":\(server.org.publisher.published),"
         + "\"delivered\":\(server.org.deliveries.total),"
         + "\"connections\":\(server.connectionCount),"
         + "\"logins\":\(logins),\"refused_logins\":\(refusals),"
         + "\"faults\":\(server.org.faults.count),"
         + "\"api_calls\":\(server.org.dataAPI?.callCount ?? 0),"
+        + "\"calls\":{\(calls.joined(separator: ","))},"
         + "\"bulk_jobs\":\(server.org.dataAPI?.jobs.createdCount ?? 0),"
         + "\"topics\":{\(topics.joined(separator: ","))}}"
     }

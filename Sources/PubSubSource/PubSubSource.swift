@@ -29,7 +29,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     self.options = options
     self.decoders = topics.map { _ in TopicDecoders() }
     let library = SchemaLibrary(
-      maxByteCount: options.maxSchemaByteCount, onUnexpectedID: options.onUnexpectedSchemaID)
+      maxByteCount: options.maxSchemaByteCount, cache: options.schemaCache,
+      onUnexpectedID: options.onUnexpectedSchemaID)
     let schemas = SchemaResolver(
       library: library,
       fetcher: SchemaFetcher(client: client, credentials: credentials, options: options),

@@ -20,6 +20,7 @@ final class UnaryCall: Call {
   func received(_ message: [UInt8]) {
     guard !self.isAnswered else { return }
     self.isAnswered = true
+    self.context.org.calls[self.context.method, default: 0] += 1
     do throws(ServiceFault) {
       if let fault = self.context.org.faults.take(method: self.context.method, topic: nil) {
         if try self.perform(fault) { return }

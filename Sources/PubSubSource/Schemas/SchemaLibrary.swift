@@ -1,10 +1,10 @@
 internal import Avro
-internal import Digest
 internal import EventLoop
 internal import Pipeline
 
 /// The schemas of a run by their IDs, shared by the streams of all topics. An ID never changes its
-/// meaning, so each is asked for once, as long as there are not too many.
+/// meaning, so each is asked for once, as long as there are not too many; of earlier runs, the cache
+/// has them.
 final class SchemaLibrary: Sendable {
   private struct State {
     var schemas: [String: ResolvedSchema] = [:]
@@ -12,23 +12,42 @@ final class SchemaLibrary: Sendable {
   }
 
   private let maxByteCount: Int
+  private let cache: SchemaCache?
   private let onUnexpectedID: @Sendable (String) -> Void
   private let state = Lock(State())
 
   /// - Parameters:
   ///   - maxByteCount: schemas beyond it are dropped, all together.
+  ///   - cache: on disk; nil for none.
   ///   - onUnexpectedID: called for an ID that is not the fingerprint of its text.
-  init(maxByteCount: Int, onUnexpectedID: @escaping @Sendable (String) -> Void) {
+  init(
+    maxByteCount: Int, cache: SchemaCache? = nil,
+    onUnexpectedID: @escaping @Sendable (String) -> Void
+  ) {
     self.maxByteCount = maxByteCount
+    self.cache = cache
     self.onUnexpectedID = onUnexpectedID
   }
 
   subscript(id: String) -> ResolvedSchema? { self.state.withLock { $0.schemas[id] } }
 
-  /// - Parameter json: the schema's text.
+  /// A schema that an earlier run has stored; nil when it has to be fetched.
+  func stored(_ id: String) -> ResolvedSchema? {
+    self.cache?.find(id).map { self.add(id, .success($0.schema), json: $0.json) }
+  }
+
+  /// - Parameter json: the schema's text, as the service gave it.
   func add(_ id: String, json: String) -> ResolvedSchema {
+    let content = self.parse(json, id: id)
+    self.cache?.fetched(id, json: json, schema: try? content.get())
+    return self.add(id, content, json: json)
+  }
+
+  private func add(
+    _ id: String, _ content: Result<Schema, UndecodableEvent>, json: String
+  ) -> ResolvedSchema {
     let schema = ResolvedSchema(
-      Array(id.utf8), self.parse(json, id: id),
+      Array(id.utf8), content,
       byteCount: json.utf8.count + PubSubSourceOptions.schemaOverhead)
     self.state.withLock { state in
       if state.byteCount > self.maxByteCount { state = State() }
@@ -42,26 +61,10 @@ final class SchemaLibrary: Sendable {
   private func parse(_ json: String, id: String) -> Result<Schema, UndecodableEvent> {
     do {
       let parsed = try Schema(parsing: Array(json.utf8))
-      if let digest = try? parsed.md5Fingerprint(), digest.bytes.base64URL != id {
-        self.onUnexpectedID(id)
-      }
+      if let expected = parsed.serviceID, expected != id { self.onUnexpectedID(id) }
       return .success(parsed)
     } catch {
       return .failure(UndecodableEvent(reason: "schema \(id): \(error)"))
     }
-  }
-}
-
-extension [UInt8] {
-  /// RFC 4648 section 5, without padding.
-  fileprivate var base64URL: String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-    var text: [UInt8] = []
-    for start in stride(from: 0, to: self.count, by: 3) {
-      let group = self[start..<Swift.min(start + 3, self.count)]
-      let bits = group.enumerated().reduce(0) { $0 | Int($1.element) << (16 - 8 * $1.offset) }
-      for index in 0...group.count { text.append(alphabet[bits >> (18 - 6 * index) & 63]) }
-    }
-    return String(decoding: text, as: UTF8.self)
   }
 }

@@ -12,7 +12,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
   struct Resolution {
     var schemas: [ResolvedSchema] = []
     /// Bytes of the schemas that this response was the first to need.
-    var fetchedByteCount = 0
+    var newByteCount = 0
   }
 
   /// - Parameters:
@@ -24,6 +24,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
     onRetry: (SourceFailure, _ delay: Duration) -> Void
   ) async throws(SourceFailure) -> Resolution {
     var resolution = Resolution()
+    var isFetching = false
     for field in view.events.map(\.schemaID) {
       // An ID that is none is found out again when the event is decoded.
       guard resolution.schemas.find(field, of: view) == nil,
@@ -33,13 +34,17 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       let schema: ResolvedSchema
       if let known = self.library[id] {
         schema = known
-      } else if resolution.fetchedByteCount > self.maxByteCount {
+      } else if resolution.newByteCount > self.maxByteCount {
         // No honest service needs so many new schemas for one response.
         schema = self.refusal(id)
+      } else if let stored = self.library.stored(id) {
+        schema = stored
+        resolution.newByteCount += schema.byteCount
       } else {
-        if resolution.fetchedByteCount == 0 { onFetch() }
+        if !isFetching { onFetch() }
+        isFetching = true
         schema = self.library.add(id, json: try await self.fetcher.fetch(id, onRetry: onRetry))
-        resolution.fetchedByteCount += schema.byteCount
+        resolution.newByteCount += schema.byteCount
       }
       resolution.schemas.append(schema)
     }

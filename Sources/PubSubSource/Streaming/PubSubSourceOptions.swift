@@ -19,6 +19,8 @@ public struct PubSubSourceOptions: Sendable {
   public var isIdentityError: @Sendable (any Error) -> Bool
   /// Told about a schema whose ID is not the fingerprint of its text; it is used all the same.
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
+  /// Schemas of earlier runs; nil for none.
+  public var schemaCache: SchemaCache?
 
   /// Text of the schemas that are kept, counted for the run and for each topic that needs them.
   var maxSchemaByteCount = 64 << 20

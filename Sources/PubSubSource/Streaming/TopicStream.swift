@@ -242,7 +242,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
       return (
         PubSubResponse(view: view, schemas: resolution.schemas),
-        view.bytes.count + resolution.fetchedByteCount
+        view.bytes.count + resolution.newByteCount
       )
     } catch {
       if !Task.isCancelled { self.state.withLock { $0.schemaFailure = error } }

@@ -10,6 +10,8 @@ package final class Org {
   package let dataAPI: DataAPI?
   package var faults = FaultQueue()
   package var deliveries = DeliveryCounts()
+  /// Calls with one answer, by method.
+  package var calls: [String: Int] = [:]
   /// Tells the connections.
   package var onPublish: () -> Void = {}
   /// Something cannot go on, such as writing the truth.

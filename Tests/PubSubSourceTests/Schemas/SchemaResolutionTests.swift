@@ -1,3 +1,4 @@
+import Avro
 import EventLoop
 import FoundationEssentials
 import GRPCCore
@@ -82,11 +83,13 @@ struct SchemaResolutionTests {
 
   private func run(
     _ service: Service, maxSchemaByteCount: Int = 64 << 20, topics: Int = 1,
+    cache: SchemaCache? = nil,
     _ body: (PubSub) async throws -> Void
   ) async throws {
     let client = GRPCClient(transport: ScriptedTransport { await service.serve($0) })
     var options = PubSubSourceOptions(maxRetries: 1)
     options.maxSchemaByteCount = maxSchemaByteCount
+    options.schemaCache = cache
     let source = PubSub(
       topics: Array(Self.topics.prefix(topics)), client: PubSubClient(client),
       credentials: ScriptedCredentials(), options: options)
@@ -137,6 +140,25 @@ struct SchemaResolutionTests {
       #expect(known == [true])
     }
     #expect(service.requests == ["S1"])
+  }
+
+  @Test("A schema that an earlier run has fetched is not asked for")
+  func cached() async throws {
+    let id = try #require(try Schema(parsing: Array(Self.schema.utf8)).serviceID)
+    let directory = try TemporaryDirectory()
+    var requests: [[String]] = []
+    for isFetching in [true, false] {
+      let service = Service([[[id, id], [id]], []], answer: { try Service.succeed($0) })
+      let cache = SchemaCache(directory: directory.path + "/schemas", org: "00DXX0000000001AAA")
+      try await self.run(service, cache: cache) { source in
+        var known = try await self.known(source, isFetching: isFetching)
+        #expect(known == [true, true])
+        known = try await self.known(source, isFetching: false)
+        #expect(known == [true])
+      }
+      requests.append(service.requests)
+    }
+    #expect(requests == [[id], []])
   }
 
   @Test("Schemas beyond the budget are dropped, and fetched again when they are needed")
