@@ -11,6 +11,8 @@ public struct CheckpointDocument: Sendable, Equatable {
   public var pipeline: String
   /// ID of the org the positions belong to.
   public var org: String
+  /// The org's instance URL at the login of the run that stored it; nil when it is not known.
+  public var instance: String?
   /// Position per topic.
   public var topics: [String: TopicPosition]
   /// State per sink, by the sink's name.
@@ -50,6 +52,9 @@ extension CheckpointDocument {
       JSONMember("version", .integer(Self.version)),
       JSONMember("pipeline", .string(self.pipeline)),
       JSONMember("org", .string(self.org)),
+    ]
+    if let instance { members.append(JSONMember("instance", .string(instance))) }
+    members += [
       JSONMember("saved_at", .string(UTCTime.timestamp(milliseconds: self.savedAt))),
       JSONMember("saved_at_ms", .integer(self.savedAt)),
       JSONMember("topics", TopicPosition.json(self.topics)),
@@ -110,6 +115,7 @@ extension CheckpointDocument {
       topics: try TopicPosition.positions(json: member("topics"), member: "topics"),
       sinks: try table("sinks").mapValues { SinkState($0) },
       deadLetters: json["dead_letters"].map { SinkState($0) }, savedAt: try time("saved_at_ms"))
+    self.instance = json["instance"]?.string
     if json["removed_sinks"] != nil {
       for (name, kept) in try table("removed_sinks") {
         self.removedSinks[name] = try RemovedSink(json: kept, name: name)

@@ -27,6 +27,9 @@ public struct ExportHistory: Sendable, Equatable {
   /// In the order of the manifest, each once.
   public internal(set) var others: [Other] = []
 
+  /// Another org whose events this pipeline exported here, if the newest files are of that one.
+  public internal(set) var otherOrg: String?
+
   /// The last pass over records, by the folder of the object.
   var passes: [String: Int] = [:]
 
@@ -115,8 +118,13 @@ struct ExportHistoryReader {
     }
     for newest in self.newest {
       guard let json = try? JSONValue(parsing: newest.line),
-        json["pipeline"]?.string == self.identity.pipeline,
-        json["org"]?.string == self.identity.org, let topic = json["topic"]?.string,
+        json["pipeline"]?.string == self.identity.pipeline, let org = json["org"]?.string
+      else { continue }
+      guard org == self.identity.org else {
+        history.otherOrg = org
+        continue
+      }
+      guard let topic = json["topic"]?.string,
         let lastOrdinal = json["last_ordinal"]?.integer,
         let lastReplayID = json["last_replay_id"]?.string
       else { continue }

@@ -10,6 +10,8 @@ extension FileSink {
     self.passes[entity]?.pass(self.instants)
   }
 
+  public func awaitsReads(of entity: String) -> Bool { self.awaited.contains(entity) }
+
   /// Files of earlier passes are there, whatever the checkpoint knows of them.
   public func passNumber(over entity: String) -> Int {
     max(
@@ -31,6 +33,7 @@ extension FileSink {
       known = same
     } else {
       known = FilePass(beginning: pass, reads, at: self.clock.utcMilliseconds())
+      self.awaited.remove(pass.entity)
       // So each file of the stream is before the pass as a whole, or behind it.
       try self.store.seal { key in
         key.pass == nil && key.topic == reads.layout.topic && key.entity == reads.layout.entity

@@ -22,6 +22,8 @@ public final class FileSink: CheckpointedSink {
   let instants: InstantClock
   /// By object.
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
+  /// Objects whose records have to be read, and no pass has begun since that was asked for.
+  @exclusivity(unchecked) var awaited: Set<String> = []
   @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
   /// The encoders of lines that tell their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
@@ -97,6 +99,7 @@ public final class FileSink: CheckpointedSink {
       acceptsMissing: self.configuration.acceptsMissing)
     self.history = survey.history
     self.passes = try FilePass.passes(in: state, directory: self.configuration.directory)
+    self.awaited = FilePass.awaited(in: state)
     if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
       // Some of the records may be in what was lost.
       self.passes = [:]
@@ -182,9 +185,7 @@ public final class FileSink: CheckpointedSink {
 
   public func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
-    guard !self.passes.isEmpty, let members = state.members else { return state }
-    let passes = self.passes.values.sorted { $0.entity < $1.entity }.map(\.json)
-    return JSONValue(.object(members + [JSONMember(FilePass.key, .array(passes))]))
+    return FilePass.adding(self.passes, awaited: self.awaited, to: state)
   }
 
   public func committed() throws -> Bool { try self.store.committed() }

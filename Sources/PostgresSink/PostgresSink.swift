@@ -149,6 +149,7 @@ package final class PostgresSink: Store {
     try self.retrying {
       if isKnown { try self.catalog.checkSchema(over: self.connection) }
       try self.catalog.prepare(over: self.connection)
+      try self.checkpoint.checkOrg(over: self.connection)
     }
     let changes = try self.retrying {
       try self.catalog.takeOverFeeds(org: self.org, over: self.connection)

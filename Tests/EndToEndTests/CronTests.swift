@@ -10,3 +10,15 @@ import Testing
       "--runs", "14", "--silent-steps", "2", "--silent-step-hours", "40")
   }
 }
+
+@Suite(.serialized) struct OrgTests {
+  @Test(
+    "Another org or another stream stops a run; accept-org, killed at every call, lets it go on",
+    .enabled(if: ProofScript.programs != nil))
+  func acceptsOrg() throws { try ProofScript("org_proof.py").run() }
+
+  @Test(
+    "No run or command asks for a schema that an earlier run has fetched",
+    .enabled(if: ProofScript.programs != nil))
+  func cachesSchemas() throws { try ProofScript("schema_cache_proof.py").run() }
+}

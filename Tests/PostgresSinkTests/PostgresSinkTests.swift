@@ -71,9 +71,21 @@ import Testing
     let sink = try PostgresSink(
       name: "warehouse", configuration: database.configuration(), pipeline: "opps", org: "00X",
       owner: LeaseOwner(place: "host /state", identity: "a", processID: 7), takesOver: false)
-    let error = postgresError { try sink.open() }
-    #expect(error?.disposition == .configuration)
-    #expect(error?.message.contains("00D") == true)
+    let error = #expect(throws: OtherOrgError.self) { try sink.open() }
+    #expect(error?.description.contains("00D") == true)
+    // Another pipeline in the schema is refused on its first run, too, and without any positions.
+    for statement in ["SELECT", "DELETE FROM salesforce._etl_checkpoint"] {
+      try database.connect().execute(statement)
+      let first = try PostgresSink(
+        name: "warehouse", configuration: database.configuration(), pipeline: "new", org: "00X",
+        owner: LeaseOwner(place: "host /state", identity: "b", processID: 7), takesOver: true)
+      #expect(throws: OtherOrgError.self) { try first.open() }
+      #expect(throws: OtherOrgError.self) { try first.open(creating: [:]) }
+    }
+    let same = try PostgresSink(
+      name: "warehouse", configuration: database.configuration(), pipeline: "new", org: "00D",
+      owner: LeaseOwner(place: "host /state", identity: "b", processID: 7), takesOver: false)
+    #expect(try same.open(creating: [:]) == [:])
   }
 
   @Test("An event ID that JSON of the database cannot hold stops nothing")

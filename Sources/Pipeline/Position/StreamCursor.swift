@@ -80,6 +80,8 @@ package struct StreamCursor: Sendable {
   package private(set) var confirmedAt: Int64?
   /// Every change committed before it has been taken, milliseconds since 1970.
   package private(set) var completeThrough: Int64?
+  /// Newest commit time of the changes of this epoch, milliseconds since 1970.
+  package private(set) var newestCommit: Int64?
   /// Epochs begun by an unusable replay ID.
   private var holes = 0
   /// Where this epoch begins by decision of the user, until it has a place to resume from.
@@ -103,6 +105,7 @@ package struct StreamCursor: Sendable {
     self.lastEvent = stored?.lastEvent
     self.confirmedAt = stored?.confirmedAt
     self.completeThrough = stored?.completeThrough
+    self.newestCommit = stored?.newestCommit
     if let group = stored?.openGroup { self.open = OpenGroup(group) }
     self.holes = stored?.holes ?? 0
     self.start = stored?.start
@@ -152,6 +155,7 @@ package struct StreamCursor: Sendable {
     self.holes += 1
     self.start = nil
     self.ordinal = 0
+    self.newestCommit = nil
     self.resume = nil
     self.open.removeAll()
     self.phase = .current
@@ -238,8 +242,12 @@ package struct StreamCursor: Sendable {
   /// - Parameters:
   ///   - replayID, eventID: of its last event.
   ///   - confirmedAt: when the ID was last certainly kept by the service, milliseconds since 1970.
-  package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64) {
+  ///   - newestCommit: of its changes; nil without one.
+  package mutating func endResponse(
+    replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64, newestCommit: Int64? = nil
+  ) {
     if self.isBehindStream { return }
+    if let newestCommit { self.newestCommit = max(self.newestCommit ?? newestCommit, newestCommit) }
     self.lastEvent = TopicPosition.LastEvent(replayID: replayID, eventID: eventID)
     self.confirmedAt = confirmedAt
     if self.closesAtResponseEnd { self.resume = replayID }
@@ -284,7 +292,7 @@ package struct StreamCursor: Sendable {
       lastEvent: self.lastEvent, openGroup: self.open.group,
       recent: self.recent.entries.map { .init(replayID: $0.replayID, eventID: $0.eventID) },
       confirmedAt: self.confirmedAt,
-      completeThrough: self.completeThrough, holes: self.holes,
+      completeThrough: self.completeThrough, newestCommit: self.newestCommit, holes: self.holes,
       start: self.resume == nil ? self.start : nil, first: self.first)
   }
 

@@ -40,6 +40,8 @@ package struct TopicCursors: Sendable {
   package var resume: ReplayID? { self.stores[self.furthestBehind].resume }
   /// There is something to resume from: an event or a keepalive has come.
   package var hasPlace: Bool { self.resume != nil || self.hasEvent }
+  /// Newest commit time of what the store furthest behind has.
+  package var newestCommit: Int64? { self.stores[self.furthestBehind].newestCommit }
   package var hasEvent: Bool { self.stores[self.furthestBehind].lastEvent != nil }
   /// The least recent of all stores; nil when one was never confirmed.
   package var confirmedAt: Int64? {
@@ -154,10 +156,12 @@ package struct TopicCursors: Sendable {
       ?? self.epoch
   }
 
-  package mutating func endResponse(replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64) {
+  package mutating func endResponse(
+    replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64, newestCommit: Int64? = nil
+  ) {
     for store in self.stores.indices {
       self.stores[store].endResponse(
-        replayID: replayID, eventID: eventID, confirmedAt: confirmedAt)
+        replayID: replayID, eventID: eventID, confirmedAt: confirmedAt, newestCommit: newestCommit)
     }
   }
 

@@ -32,6 +32,9 @@ public struct TopicPosition: Sendable, Equatable {
   /// Every change committed before it has been taken; milliseconds since 1970, nil when that is not
   /// known.
   public var completeThrough: Int64?
+  /// Newest commit time of the epoch's changes up to this position, milliseconds since 1970; nil before one,
+  /// and in positions of earlier versions.
+  public var newestCommit: Int64?
 
   /// Epochs that began because the stored replay ID was not usable: events may be missing before
   /// them.
@@ -129,6 +132,9 @@ extension TopicPosition {
     if let through = self.completeThrough {
       members.append(JSONMember("complete_through_ms", .integer(through)))
     }
+    if let newest = self.newestCommit {
+      members.append(JSONMember("newest_commit_ms", .integer(newest)))
+    }
     if self.holes > 0 { members.append(JSONMember("holes", .integer(self.holes))) }
     if let start { members.append(JSONMember("start", .string(start.rawValue))) }
     if let first { members.append(JSONMember("first", .string(first.hex))) }
@@ -193,6 +199,7 @@ extension TopicPosition {
     // Times that no calendar has prove nothing; they may be from an event, in an older checkpoint.
     self.confirmedAt = json["confirmed_at_ms"]?.calendarTime
     self.completeThrough = json["complete_through_ms"]?.calendarTime
+    self.newestCommit = json["newest_commit_ms"]?.calendarTime
     if let holes = json["holes"] {
       guard let count = holes.integer, (0...Self.maxHoles).contains(count) else {
         throw wrong("holes")

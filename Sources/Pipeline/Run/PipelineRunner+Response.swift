@@ -88,6 +88,9 @@ extension PipelineRunner {
       self.statistics.topics[topic].repeated += 1
       return true
     }
+    if self.topics[topic].continuity.isOpen {
+      try self.checkContinuity(batch.events[batch.events.count - 1], topic: topic)
+    }
     hand.recipients = recipients
     let commits = self.shouldCommit(before: batch.events[batch.events.count - 1], in: batch)
     let disagree = self.topics[topic].cursors.disagree(recipients)
@@ -115,6 +118,16 @@ extension PipelineRunner {
     }
     self.policy.took(events: 1, at: hand.receivedAt)
     return true
+  }
+
+  /// Nothing of another stream is written: not the event, which is the last of the batch, nor those before
+  /// it that are not committed.
+  private func checkContinuity(_ event: RecordBatch.Event, topic: Int) throws {
+    guard let commit = event.commitTimestamp,
+      let exported = self.topics[topic].continuity.judge(commit: commit)
+    else { return }
+    throw OtherStreamError(
+      topic: self.topics[topic].topic.name, exportedAt: exported, committedAt: commit)
   }
 
   // What is generic stays out of `takeEvent`, which would ask for its metadata at every event.
@@ -312,7 +325,8 @@ extension PipelineRunner {
     let now = self.wallClock()
     self.topics[topic].cursors.endResponse(
       replayID: replayID, eventID: self.previous.eventID,
-      confirmedAt: min(now, self.responseNewestCommit ?? now))
+      confirmedAt: min(now, self.responseNewestCommit ?? now),
+      newestCommit: self.responseNewestCommit)
     if let newest = self.responseNewestCommit {
       self.topics[topic].cursors.prove(
         completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))

@@ -6,6 +6,7 @@ struct TopicRun {
   /// In every store.
   var cursors: TopicCursors
   var caughtUp: CaughtUp
+  var continuity = StreamContinuity()
   /// What stages remembered where each store stood when the run began.
   let storedMemory: [StageMemory]
   /// Events before this place have their dead letters already.
@@ -43,7 +44,9 @@ struct TopicRun {
 
   /// Where the stream is to be opened; nil when nothing says so.
   mutating func reopen() -> StartPoint? {
-    self.cursors.reopen(start: self.startOverride ?? self.topic.start)
+    let start = self.cursors.reopen(start: self.startOverride ?? self.topic.start)
+    self.continuity.opening(at: start, exported: self.cursors.newestCommit)
+    return start
   }
 
   /// - Parameter isConfirmed: see `CaughtUp.opened`.

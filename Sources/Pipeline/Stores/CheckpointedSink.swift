@@ -41,6 +41,9 @@ public protocol CheckpointedSink: AnyObject {
   /// has to begin anew.
   func pass(over entity: String) -> ReadPass?
 
+  /// All records of the object have to be read, whatever was read before: somebody has asked for it.
+  func awaitsReads(of entity: String) -> Bool
+
   /// The number of the last pass over the object that was begun; 0 without one.
   func passNumber(over entity: String) -> Int
 
@@ -57,6 +60,7 @@ public protocol CheckpointedSink: AnyObject {
 extension CheckpointedSink {
   public var takesReads: Bool { false }
   public func pass(over entity: String) -> ReadPass? { nil }
+  public func awaitsReads(of entity: String) -> Bool { false }
   public func passNumber(over entity: String) -> Int { 0 }
   public func write(_ reads: RecordBatch, pass: ReadPass) throws {
     preconditionFailure("\(self.name) takes no records that were read")

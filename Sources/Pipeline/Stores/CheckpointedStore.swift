@@ -49,6 +49,11 @@ public final class CheckpointedStore: Store {
     return first
   }
 
+  /// Some sink has been told to have all records of an object.
+  public func awaitsReads(of entity: String) -> Bool {
+    self.readers.contains { $0.awaitsReads(of: entity) }
+  }
+
   public func passNumber(over entity: String) -> Int {
     self.readers.reduce(0) { max($0, $1.passNumber(over: entity)) }
   }

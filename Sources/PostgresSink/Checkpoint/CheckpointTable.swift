@@ -57,12 +57,12 @@ package struct TableFreshness: Sendable, Equatable {
 ///
 /// Nothing is tried twice. Used by one thread at a time.
 package final class CheckpointTable {
-  private let connection: PostgresConnection
-  private let bookkeeping: Bookkeeping
-  private let pipeline: String
-  private let sink: String
+  let connection: PostgresConnection
+  let bookkeeping: Bookkeeping
+  let pipeline: String
+  let sink: String
   private let configuration: PostgresSinkConfiguration
-  private var table: String { self.bookkeeping.qualified("_etl_checkpoint") }
+  var table: String { self.bookkeeping.qualified("_etl_checkpoint") }
 
   /// Connects.
   package init(
@@ -128,7 +128,7 @@ package final class CheckpointTable {
     }
   }
 
-  private func reading<Value>(_ body: () throws -> Value) throws -> Value {
+  func reading<Value>(_ body: () throws -> Value) throws -> Value {
     try self.connection.begin()
     do {
       try self.connection.execute("SET TRANSACTION READ ONLY")
@@ -141,13 +141,13 @@ package final class CheckpointTable {
     }
   }
 
-  private func exists(_ name: String) throws(PostgresError) -> Bool {
+  func exists(_ name: String) throws(PostgresError) -> Bool {
     try self.connection.query(
       "SELECT 1 WHERE to_regclass($1) IS NOT NULL", [self.bookkeeping.qualified(name)]
     ).rowCount == 1
   }
 
-  private func state(locking: Bool) throws -> DatabaseState? {
+  func state(locking: Bool) throws -> DatabaseState? {
     let row = try self.connection.query(
       """
       SELECT org, topics::text, owner, fence, \(Self.milliseconds("lease_until")), \
@@ -195,11 +195,7 @@ package final class CheckpointTable {
       let found = try self.state(locking: true)
       try self.checkLease(found ?? expected, owner: owner)
       guard let found, found.positions == expected.positions, found.fence == expected.fence else {
-        throw LeaseError(
-          description:
-            "the positions of sink '\(self.sink)' in its database have just been changed by "
-            + "\(found?.owner ?? "another run"); nothing was set; check the positions and try "
-            + "again")
+        throw self.changed(by: found)
       }
       let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
       try self.connection.query(

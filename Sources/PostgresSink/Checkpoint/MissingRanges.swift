@@ -53,16 +53,21 @@ struct MissingRanges {
 
   /// Notes, in the open transaction, that an epoch begins after events that are missing.
   ///
-  /// - Parameter completeThrough: milliseconds since 1970; nil when it is not known.
+  /// - Parameters:
+  ///   - completeThrough: milliseconds since 1970; nil when it is not known.
+  ///   - reason: one stable word.
   func note(
-    topic: String, epoch: Int, completeThrough: Int64?, over connection: PostgresConnection
+    topic: String, epoch: Int, completeThrough: Int64?, reason: String = "position_expired",
+    over connection: PostgresConnection
   ) throws(PostgresError) {
     try connection.query(
       """
       INSERT INTO \(self.table) (pipeline, sink, topic, epoch, missing_from, reason) \
-      VALUES ($1, $2, $3, $4, to_timestamp($5::double precision / 1000), 'position_expired')
+      VALUES ($1, $2, $3, $4, to_timestamp($5::double precision / 1000), $6)
       """,
-      [self.pipeline, self.sink, topic, "\(epoch)", completeThrough.map { "\($0)" }])
+      [
+        self.pipeline, self.sink, topic, "\(epoch)", completeThrough.map { "\($0)" }, reason,
+      ])
   }
 
   /// Whether all records of an object have to be read again: an event said that any of them may have

@@ -47,6 +47,7 @@ package struct PostgresCheckpoint {
   private let owner: LeaseOwner
   private let table: String
   private let journal: String
+  private let orgs: SchemaOrgs
   private var fence = 0
   /// Who held the lease that `acquire` has taken over; nil when none was held by another.
   package private(set) var formerLease: (owner: String, fence: Int)?
@@ -60,13 +61,14 @@ package struct PostgresCheckpoint {
     self.owner = owner
     self.table = bookkeeping.qualified("_etl_checkpoint")
     self.journal = bookkeeping.qualified("_etl_journal")
+    self.orgs = SchemaOrgs(bookkeeping)
   }
 
   /// Takes the lease.
   ///
   /// - Parameter positions: what the row begins with if there is none; nil to make none.
   /// - Returns: the stored positions by topic; nil when there is no row.
-  /// - Throws: `LeaseError` naming the owner, `PostgresError`, `TopicPositionError`.
+  /// - Throws: `LeaseError` naming the owner, `OtherOrgError`, `PostgresError`, `TopicPositionError`.
   package mutating func acquire(
     over connection: PostgresConnection, takesOver: Bool,
     creating positions: [String: TopicPosition]?
@@ -74,8 +76,11 @@ package struct PostgresCheckpoint {
     try connection.begin()
     do {
       if let positions {
+        // One after the other: of two first runs, the second sees the org of the first.
+        try connection.execute("LOCK TABLE \(self.table) IN SHARE ROW EXCLUSIVE MODE")
+        try self.orgs.check(self.org, over: connection)
         let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
-        try connection.query(
+        let made = try connection.query(
           """
           INSERT INTO \(self.table) \
           (pipeline, sink, org, topics, owner, fence, lease_until, committed_at) \
@@ -86,6 +91,10 @@ package struct PostgresCheckpoint {
             self.pipeline, self.sink, self.org, self.owner.text,
             Self.text(JSONValue(.object(members))),
           ])
+        if made.affectedRowCount == 1 {
+          try self.orgs.note(
+            self.org, pipeline: self.pipeline, sink: self.sink, over: connection)
+        }
       }
       let positions = try self.acquireInTransaction(over: connection, takesOver: takesOver)
       try connection.execute("COMMIT")
@@ -110,11 +119,10 @@ package struct PostgresCheckpoint {
       let fence = row[0, 3].flatMap({ Int($0) }), fence < Int.max
     else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete or damaged") }
     guard org == self.org else {
-      throw PostgresError(
-        .configuration,
-        "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' belong to "
-          + "org \(org), but the login is for org \(self.org); check the login, give the "
-          + "pipeline another name, or give the sink another schema")
+      throw OtherOrgError(
+        description:
+          "postgres: the positions of pipeline '\(self.pipeline)', sink '\(self.sink)' belong to "
+          + "org \(org), but the login is for org \(self.org); nothing was written")
     }
     if row[0, 4] == "t", !takesOver, !self.owner.isSameState(owner) {
       throw LeaseError(
@@ -133,6 +141,13 @@ package struct PostgresCheckpoint {
       WHERE pipeline = $1 AND sink = $2
       """, [self.pipeline, self.sink, self.owner.text, "\(self.fence)"])
     return try Self.positions(topics)
+  }
+
+  /// Whether the tables of the schema are of the login's org, before anything is changed.
+  ///
+  /// - Throws: `OtherOrgError`.
+  func checkOrg(over connection: PostgresConnection) throws {
+    try self.orgs.check(self.org, over: connection)
   }
 
   /// In the transaction that takes the lease.

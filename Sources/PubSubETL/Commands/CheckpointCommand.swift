@@ -4,9 +4,11 @@ import ArgumentParser
 struct CheckpointCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "checkpoint",
-    abstract: "Shows the stored positions, sets one, or restores lost ones.",
+    abstract:
+      "Shows the stored positions, sets one, restores lost ones, or goes on with another org.",
     subcommands: [
       CheckpointShowCommand.self, CheckpointSetCommand.self, CheckpointRestoreCommand.self,
+      CheckpointAcceptOrgCommand.self,
     ])
 }
 

@@ -49,7 +49,9 @@ final class DeadLetterRetry {
     _ = try DeadLetterChoice.keys(ids, all: all, in: book)
     let selection = DeadLetterChoice.selection(ids, all: all)
     try await self.assembly.withService { service, credentials in
-      let decoders = LetterDecoders(service, credentials, options: self.assembly.decoding)
+      let org = try await credentials.provider.token().organizationID
+      let decoders = LetterDecoders(
+        service, credentials, self.assembly.schemas(ofOrg: org), options: self.assembly.decoding)
       let stages = self.assembly.stages().pipeline
       try await self.visitCommits(book, selection) { letters in
         for letter in letters {
@@ -86,7 +88,7 @@ final class DeadLetterRetry {
       let org = try await credentials.provider.token().organizationID
       guard document.org == org else {
         throw RunFailure(
-          .configuration, reason: "other_org",
+          .data, reason: "other_org",
           "the dead letters of pipeline '\(self.configuration.name)' belong to org "
             + "\(document.org), but the login is for org \(org)")
       }
@@ -100,7 +102,9 @@ final class DeadLetterRetry {
       let sinks = self.configuration.sinks.map { $0.runSink(context) }
       defer { for sink in sinks { sink.close() } }
       let stores = try self.open(sinks, context, document, store)
-      let decoders = LetterDecoders(service, credentials, options: self.assembly.decoding)
+      let decoders = LetterDecoders(
+        service, credentials, self.assembly.schemas(ofOrg: org, logger: self.logger),
+        options: self.assembly.decoding)
       // Only now: files that a killed run has left in progress are finished, and letters whose rows
       // it had committed are in the ledger.
       let book = try DeadLetterBook(self.configuration)

@@ -3,6 +3,7 @@ import Bytes
 import FileSink
 import JSON
 import Pipeline
+import SalesforceAuth
 
 /// `pubsub-etl dead-letters show FILE ID`.
 struct DeadLettersShowCommand: AsyncParsableCommand {
@@ -48,7 +49,9 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
   ) async throws {
     let assembly = PipelineAssembly(configuration: configuration)
     try await assembly.withService { service, credentials in
-      let decoders = LetterDecoders(service, credentials, options: assembly.decoding)
+      let org = try await credentials.provider.token().organizationID
+      let decoders = LetterDecoders(
+        service, credentials, assembly.schemas(ofOrg: org), options: assembly.decoding)
       try await decoders.prepare(for: letter)
       let batch: RecordBatch
       do throws(UndecodableEvent) {

@@ -5,7 +5,8 @@ import Pipeline
 import PubSubAPI
 import PubSubSource
 
-/// Decodes events of dead letters by their schemas, which are asked for once each.
+/// Decodes events of dead letters by their schemas: those that runs have kept, and else those of the
+/// service, which are asked for once each.
 final class LetterDecoders {
   private struct Key: Hashable {
     var topic: String
@@ -14,15 +15,17 @@ final class LetterDecoders {
 
   private let service: PubSubClient<HTTP2ClientTransport>
   private let credentials: OrgCredentials
+  private let schemas: SchemaCache
   private let options: EventDecodingOptions
   private var decoders: [Key: Result<AvroEventDecoder, UndecodableEvent>] = [:]
 
   init(
     _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
-    options: EventDecodingOptions
+    _ schemas: SchemaCache, options: EventDecodingOptions
   ) {
     self.service = service
     self.credentials = credentials
+    self.schemas = schemas
     self.options = options
   }
 
@@ -39,27 +42,35 @@ final class LetterDecoders {
     guard !key.schemaID.isEmpty else {
       return .failure(UndecodableEvent(reason: "the event names no schema"))
     }
-    let used = try await self.credentials.credentials()
-    let json: String
-    do {
-      json = try await self.service.schema(id: key.schemaID, credentials: used).json
-    } catch {
-      let error = PubSubError(error, operation: "GetSchema \(key.schemaID)")
-      if error.status == .invalidArgument || error.status == .notFound {
-        return .failure(UndecodableEvent(reason: error.message))
-      }
-      switch error.disposition(sentReplayID: false) {
-      case .retry, .reauthenticate, .quota, .bug: throw error
-      // The service does not know it any more, or does not show it to this user.
-      default: return .failure(UndecodableEvent(reason: error.message))
+    return try await self.text(of: key.schemaID).flatMap { json in
+      do throws(EventDecodingError) {
+        return .success(
+          try AvroEventDecoder(
+            json: json, schemaID: key.schemaID, topic: key.topic, options: self.options))
+      } catch {
+        return .failure(UndecodableEvent(reason: error.reason, fieldPath: error.path))
       }
     }
+  }
+
+  private func text(of id: String) async throws -> Result<String, UndecodableEvent> {
     do {
       return .success(
-        try AvroEventDecoder(
-          json: json, schemaID: key.schemaID, topic: key.topic, options: self.options))
+        try await self.schemas.json(of: id) {
+          let used = try await self.credentials.credentials()
+          return try await self.service.schema(id: id, credentials: used).json
+        })
     } catch {
-      return .failure(UndecodableEvent(reason: error.reason, fieldPath: error.path))
+      let error = PubSubError(error, operation: "GetSchema \(id)")
+      if error.status != .invalidArgument, error.status != .notFound {
+        switch error.disposition(sentReplayID: false) {
+        case .retry, .reauthenticate, .quota, .bug: throw error
+        // The service does not know it any more, or does not show it to this user.
+        default: break
+        }
+      }
+      if let known = self.schemas.forgotten(id) { return .success(known) }
+      return .failure(UndecodableEvent(reason: error.message))
     }
   }
 

@@ -103,8 +103,17 @@ struct RunReport: Sendable {
   var deadLetterDirectory: String?
   var gaps: Int64 = 0
   var records = Records()
+  var schemas = Schemas()
   /// What the org said before the first fetch; nil when it did not.
   var allowance: OrgAllowance?
+
+  /// Schemas that the run needed, by where they came from.
+  struct Schemas: Sendable, Equatable {
+    /// The service was asked.
+    var fetched: Int64 = 0
+    /// Earlier runs had them.
+    var cached: Int64 = 0
+  }
 
   /// Records that were read over REST and Bulk, beside the streams.
   struct Records: Sendable, Equatable {
@@ -199,6 +208,9 @@ struct RunReport: Sendable {
               "complete": .boolean(object.isComplete),
             ]
           }),
+      ],
+      "schemas": [
+        "fetched": .integer(self.schemas.fetched), "from_cache": .integer(self.schemas.cached),
       ],
       "allowance": self.allowance.map { allowance -> JSONValue in
         [

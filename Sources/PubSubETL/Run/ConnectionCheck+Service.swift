@@ -8,8 +8,8 @@ extension ConnectionCheck {
     _ configuration: PipelineConfiguration
   ) async throws(Failure) -> [String] {
     do {
-      return try await PipelineAssembly(configuration: configuration).withService {
-        service, credentials in
+      let assembly = PipelineAssembly(configuration: configuration)
+      return try await assembly.withService { service, credentials in
         let token = try await credentials.provider.token()
         var lines = ["login: org \(token.organizationID) at \(token.instanceURL)"]
         for topic in configuration.source.topics {
@@ -17,7 +17,8 @@ extension ConnectionCheck {
           lines.append("topic: \(topic.name) can be subscribed to")
         }
         lines.append(await AllowanceWatch.line(configuration, credentials))
-        lines += try await SnapshotRun.check(configuration, credentials)
+        lines += try await SnapshotRun.check(
+          configuration, credentials, assembly.schemas(ofOrg: token.organizationID))
         lines.append(await Self.rights(configuration, credentials))
         if configuration.namesColumns { lines.append(try await Self.columns(configuration)) }
         return lines

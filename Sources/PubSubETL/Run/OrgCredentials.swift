@@ -137,7 +137,8 @@ private struct WatchedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
   let flow: Flow
   let secrets: SecretMask
   let onRenewal: @Sendable (AccessToken) -> Void
-  private let hasToken = Lock(false)
+  /// Of the first token.
+  private let org = Lock<String?>(nil)
 
   init(
     flow: Flow, secrets: SecretMask, onRenewal: @escaping @Sendable (AccessToken) -> Void
@@ -152,11 +153,18 @@ private struct WatchedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
   func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     let answer = try await self.flow.obtain()
     self.secrets.add(answer.token.value)
-    let isRenewal = self.hasToken.withLock { hasToken in
-      defer { hasToken = true }
-      return hasToken
+    let first = self.org.withLock { org -> String? in
+      defer { org = org ?? answer.token.organizationID }
+      return org
     }
-    if isRenewal { self.onRenewal(answer.token) }
+    guard let first else { return answer }
+    guard first == answer.token.organizationID else {
+      throw AuthError(
+        .configuration,
+        "the new token is for org \(answer.token.organizationID), but the run began with org \(first); "
+          + "nothing of the other org is written; run again")
+    }
+    self.onRenewal(answer.token)
     return answer
   }
 }

@@ -92,11 +92,22 @@ struct PipelineAssembly {
     }
   }
 
-  func sourceOptions(_ options: RunOptions, logger: Logger) -> PubSubSourceOptions {
+  /// The schemas of an org that runs of this state directory have seen.
+  ///
+  /// - Parameter logger: that of a run, which stores new ones; nil to store none.
+  func schemas(ofOrg org: String, logger: Logger? = nil) -> SchemaCache {
+    SchemaCache(
+      directory: self.configuration.statePaths.schemas, org: org, isReadOnly: logger == nil,
+      onFailure: { logger?.info("\($0)") })
+  }
+
+  func sourceOptions(
+    _ options: RunOptions, schemas: SchemaCache, logger: Logger
+  ) -> PubSubSourceOptions {
     let until = options.until(self.configuration.run)
     var maxEvents = options.maxEvents
     if case .events(let count) = until { maxEvents = min(count, maxEvents ?? count) }
-    return PubSubSourceOptions(
+    var source = PubSubSourceOptions(
       window: self.configuration.source.numRequested,
       // While a batch is committed the next comes in.
       readAhead: self.configuration.commit.maxEvents, maxEvents: maxEvents,
@@ -107,6 +118,8 @@ struct PipelineAssembly {
         logger.notice(
           "schema \(id): the ID is not the fingerprint of the schema that came with it")
       })
+    source.schemaCache = schemas
+    return source
   }
 
   var decoding: EventDecodingOptions {

@@ -47,14 +47,14 @@ extension PipelineRun {
     return [positions.checkpoint] + positions.keepers
   }
 
+  /// - Throws: `RunFailure` (65) when the checkpoint is of another org.
   func checkOrg(_ document: CheckpointDocument?, org: String) throws {
     guard let document else { return }
     guard document.org == org else {
       throw RunFailure(
-        .configuration, reason: "other_org",
+        .data, reason: "other_org",
         "the checkpoint of pipeline '\(self.configuration.name)' belongs to org "
-          + "\(document.org), but the login is for org \(org); check the login, or give the "
-          + "pipeline another name")
+          + "\(document.org), but the login is for org \(org). \(OrgChange.remedy)")
     }
   }
 

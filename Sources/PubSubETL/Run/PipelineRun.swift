@@ -24,6 +24,8 @@ final class PipelineRun {
   var report: RunReport
   /// No other run uses the state directory: this one counts as a run of the pipeline.
   private(set) var hasLock = false
+  /// The org's instance URL at the last commit, if it has changed since.
+  private var formerInstance: String?
 
   init(
     _ configuration: PipelineConfiguration, options: RunOptions, purpose: RunPurpose,
@@ -60,8 +62,18 @@ final class PipelineRun {
     }
   }
 
+  /// Reasons that a stream which began anew has as well.
+  private static let streamFaults: Set<String> = [
+    "other_stream", "subscription_fetch_replayid_corrupted",
+  ]
+
   private func failed(_ error: any Error) {
-    let failure = RunFailure(error)
+    var failure = RunFailure(error)
+    if let formerInstance, Self.streamFaults.contains(failure.reason) {
+      failure.message +=
+        ". The org's instance URL was \(formerInstance) before and has changed, as when "
+        + "Salesforce moves an org"
+    }
     self.report.exitCode = failure.exitCode
     self.report.reason = failure.reason
     self.report.message = failure.message
@@ -85,14 +97,22 @@ final class PipelineRun {
         logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
       }, onNotice: { [logger] in logger.warning("\($0)") },
       onExchange: ServiceLog.exchanges(self.logger))
-    let org = try await self.login(credentials, until: deadline)
+    let token = try await self.login(credentials, until: deadline)
+    let org = token.organizationID
     try self.checkOrg(document, org: org)
+    self.formerInstance = document?.instance.flatMap { $0 == token.instanceURL ? nil : $0 }
     let succession = try document.map {
       try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())
     }
+    let schemas = self.assembly.schemas(ofOrg: org, logger: self.logger)
+    defer {
+      let counts = schemas.counts
+      self.report.schemas = RunReport.Schemas(
+        fetched: Int64(counts.fetched), cached: Int64(counts.cached))
+    }
     let stages = self.assembly.stages()
     let matched = document?.matchedColumns ?? [:]
-    try await self.checkColumns(stages, credentials, earlier: matched, until: deadline)
+    try await self.checkColumns(stages, credentials, schemas, earlier: matched, until: deadline)
     let context = SinkContext(
       configuration: self.configuration, org: org, options: self.options,
       owner: try self.assembly.owner(store), logger: self.logger, log: self.log,
@@ -136,7 +156,8 @@ final class PipelineRun {
     }
     let transport = try self.assembly.transport()
     let client = GRPCClient(transport: transport)
-    var options = self.assembly.sourceOptions(self.options, logger: self.logger)
+    var options = self.assembly.sourceOptions(
+      self.options, schemas: schemas, logger: self.logger)
     options.allowance = runner.allowance
     let source = PubSubSource(
       topics: self.assembly.topics(),
@@ -163,6 +184,7 @@ final class PipelineRun {
         topics: topics.merging(otherTopics) { own, _ in own },
         sinks: states.mapValues { SinkState($0) }.merging(positionStates) { own, _ in own },
         removedSinks: removedSinks, deadLetters: SinkState(letters))
+      next.instance = token.instanceURL
       next.matchedColumns = stages.matched(since: matched)
       try checkpoints.save(next)
     }
@@ -170,10 +192,8 @@ final class PipelineRun {
       self.options.maxEvents != nil
       ? nil
       : try await SnapshotRun.make(
-        self.assembly, credentials, sinks: sinks, files: checkpointed, purpose: self.purpose,
-        follows: self.follows,
-        logger: self.logger,
-        wake: source.wake
+        self.assembly, credentials, schemas, sinks: sinks, files: checkpointed,
+        purpose: self.purpose, follows: self.follows, logger: self.logger, wake: source.wake
       ) {
         try Self.checkTime(until: deadline, delay: $1, $0.message)
         self.log.schemasFailed($0.message, delay: $1)
@@ -241,12 +261,12 @@ final class PipelineRun {
   /// Before anything is written: a name that `drop` was to leave out must not go out for a typing
   /// mistake.
   private func checkColumns(
-    _ stages: RunStages, _ credentials: OrgCredentials, earlier: [String: Set<String>],
-    until deadline: ContinuousClock.Instant?
+    _ stages: RunStages, _ credentials: OrgCredentials, _ schemas: SchemaCache,
+    earlier: [String: Set<String>], until deadline: ContinuousClock.Instant?
   ) async throws {
     guard self.configuration.namesColumns else { return }
     let planned = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, retries: self.follows ? nil : 8
+      self.configuration, credentials, schemas, retries: self.follows ? nil : 8
     ) {
       try Self.checkTime(until: deadline, delay: $1, $0.message)
       self.log.schemasFailed($0.message, delay: $1)
@@ -279,10 +299,9 @@ final class PipelineRun {
     }
   }
 
-  /// - Returns: the org's ID.
   private func login(
     _ credentials: OrgCredentials, until deadline: ContinuousClock.Instant?
-  ) async throws -> String {
+  ) async throws -> AccessToken {
     let auth = self.configuration.source.org.auth
     self.log.loggingIn(at: auth.server?.url ?? "the org of the Salesforce CLI")
     var delay = Duration.seconds(1)
@@ -292,7 +311,7 @@ final class PipelineRun {
           try await credentials.provider.token()
         }
         self.log.loggedIn(token)
-        return token.organizationID
+        return token
       } catch let error as AuthError {
         guard error.isTransient, delay < .seconds(60) else { throw error }
         try Self.checkTime(until: deadline, delay: delay, error.message)

@@ -2,6 +2,7 @@ import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import SalesforceAuth
 
 /// The columns that a run's events would have by the schemas of today.
 struct PlannedLayouts {
@@ -16,10 +17,12 @@ struct PlannedLayouts {
   static func ask(_ configuration: PipelineConfiguration) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, credentials in
+      let schemas = assembly.schemas(ofOrg: try await credentials.provider.token().organizationID)
       let stages = assembly.stages().pipeline
       var planned = PlannedLayouts()
       for topic in configuration.source.topics {
-        guard let layout = try await assembly.layout(of: topic.name, service, credentials) else {
+        guard let layout = try await assembly.layout(of: topic.name, service, credentials, schemas)
+        else {
           planned.unknown.append(topic.name)
           continue
         }
@@ -37,8 +40,8 @@ struct PlannedLayouts {
   ///   - retries: nil is no limit.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retries: Int?,
-    onRetry: (PubSubError, Duration) throws -> Void
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
+    retries: Int?, onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, _ in
@@ -46,7 +49,7 @@ struct PlannedLayouts {
       var asking = Patience(credentials: credentials, retries: retries)
       for topic in configuration.source.topics {
         let layout = try await asking.ask("schema of \(topic.name)", onRetry) {
-          try await assembly.layout(of: topic.name, service, credentials)
+          try await assembly.layout(of: topic.name, service, credentials, schemas)
         }
         if let layout { planned.inputs.append(layout) } else { planned.unknown.append(topic.name) }
       }
@@ -62,8 +65,8 @@ struct PlannedLayouts {
   ///   - objects: with the topics that bring their events.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retries: Int?,
-    objects: [(entity: String, topic: String)],
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
+    retries: Int?, objects: [(entity: String, topic: String)],
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> [String: RecordLayout] {
     let assembly = PipelineAssembly(configuration: configuration)
@@ -73,7 +76,7 @@ struct PlannedLayouts {
       for (entity, topic) in objects {
         layouts[entity] = try await asking.ask("schema of \(entity)", onRetry) {
           try await assembly.layout(
-            of: TopicName.changes(of: entity), for: topic, service, credentials)
+            of: TopicName.changes(of: entity), for: topic, service, credentials, schemas)
         }
       }
       return layouts
@@ -141,15 +144,17 @@ extension PipelineAssembly {
   /// - Parameter other: the topic that brings the events, if it is another.
   fileprivate func layout(
     of topic: String, for other: String? = nil, _ service: PubSubClient<HTTP2ClientTransport>,
-    _ credentials: OrgCredentials
+    _ credentials: OrgCredentials, _ schemas: SchemaCache
   ) async throws -> RecordLayout? {
     let used = try await credentials.credentials()
     let found = try await service.subscribableTopic(topic, credentials)
     await credentials.worked(used)
     guard !found.schemaID.isEmpty else { return nil }
-    let schema = try await service.schema(id: found.schemaID, credentials: used)
+    let json = try await schemas.json(of: found.schemaID) {
+      try await service.schema(id: found.schemaID, credentials: used).json
+    }
     return try AvroEventDecoder(
-      json: schema.json, schemaID: found.schemaID, topic: other ?? topic, options: self.decoding
+      json: json, schemaID: found.schemaID, topic: other ?? topic, options: self.decoding
     ).layout
   }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Checkpoint
 import EventLoop
 import GRPCCore
@@ -31,6 +32,13 @@ struct RunFailure: Error {
     switch error {
     case let failure as RunFailure: self = failure
     case let failure as SourceFailure: self.init(failure)
+    case let error as OtherStreamError:
+      self.init(
+        .data, reason: "other_stream",
+        "\(error.topic): the first change after the stored position was committed at "
+          + "\(UTCTime.timestamp(milliseconds: error.committedAt)), more than an hour before the newest "
+          + "exported one (\(UTCTime.timestamp(milliseconds: error.exportedAt))): this is another stream "
+          + "than the one that was exported. Nothing of it was written. \(OrgChange.remedy)")
     case let error as CheckpointError:
       let (code, reason): (ExitCode, String) =
         switch error.code {

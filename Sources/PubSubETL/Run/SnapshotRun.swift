@@ -21,9 +21,9 @@ struct SnapshotRun {
   ///   - follows: the run goes on until it is stopped, so that attempts have no limit.
   /// - Returns: nil when there is nothing to be read.
   static func make(
-    _ assembly: PipelineAssembly, _ credentials: OrgCredentials, sinks: [any RunSink],
-    files: CheckpointedStore, purpose: RunPurpose, follows: Bool, logger: Logger,
-    wake: @escaping @Sendable () -> Void,
+    _ assembly: PipelineAssembly, _ credentials: OrgCredentials, _ schemas: SchemaCache,
+    sinks: [any RunSink], files: CheckpointedStore, purpose: RunPurpose, follows: Bool,
+    logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
     let source = assembly.configuration.source
@@ -49,7 +49,7 @@ struct SnapshotRun {
     }
     guard !wanted.isEmpty else { return nil }
     let layouts = try await PlannedLayouts.askPatiently(
-      assembly.configuration, credentials, retries: follows ? nil : 8,
+      assembly.configuration, credentials, schemas, retries: follows ? nil : 8,
       objects: wanted.map { ($0.entity, $0.topic) }, onRetry: onRetry)
     for object in wanted where layouts[object.entity] == nil {
       logger.warning(
@@ -101,7 +101,7 @@ extension SnapshotRun {
   /// What the run-as user can read of each object, and which fields a copy cannot have: a line each, for
   /// `check`. Two calls an object.
   static func check(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache
   ) async throws -> [String] {
     let mode = configuration.source.snapshot.mode
     guard mode != .never,
@@ -110,7 +110,7 @@ extension SnapshotRun {
     let client = Self.client(credentials)
     let objects = configuration.source.snapshotObjects
     let layouts = try await PlannedLayouts.askPatiently(
-      configuration, credentials, retries: 0, objects: objects
+      configuration, credentials, schemas, retries: 0, objects: objects
     ) { _, _ in }
     var lines: [String] = []
     for (entity, _) in objects {
@@ -215,7 +215,9 @@ extension Wanted {
     let mode = configuration.source.snapshot.mode
     let pass = files.pass(over: self.entity)
     let isUnfinished = pass.map { $0.state != .complete } ?? false
-    if mode == .initial && pass == nil || isUnfinished && mode != .never {
+    if files.awaitsReads(of: self.entity) || mode == .initial && pass == nil
+      || isUnfinished && mode != .never
+    {
       self.initial.insert(files.name)
     }
   }

@@ -16,6 +16,8 @@ struct LastRun: Equatable {
   var reason: String
   var message: String?
   var events: Int64
+  /// Schemas that the service was asked for; nil for a run of an earlier version.
+  var schemasFetched: Int64?
   /// Messages of what the run wanted somebody to look at.
   var attention: [String]
 
@@ -57,6 +59,7 @@ struct LastRun: Equatable {
     self.reason = reason
     self.message = report["message"]?.string
     self.events = (report["topics"]?.array ?? []).reduce(0) { $0 + ($1["events"]?.integer ?? 0) }
+    self.schemasFetched = report["schemas"]?["fetched"]?.integer
     self.attention = (report["attention"]?.array ?? []).compactMap { $0["message"]?.string }
   }
 }

@@ -78,6 +78,7 @@ extension PipelineStatus {
       "started_at": .string(run.startedAt), "finished_at": .string(run.finishedAt),
       "exit_code": .integer(run.exitCode), "reason": .string(run.reason),
       "message": Self.text(run.message), "events": .integer(run.events),
+      "schemas_fetched": run.schemasFetched.map { .integer($0) } ?? nil,
       "attention": .array(run.attention.map { .string($0) }),
     ]
   }

@@ -16,6 +16,7 @@ extension PipelineStatus {
           "last run",
           "\(run.startedAt) to \(run.finishedAt): exit \(run.exitCode) (\(run.reason)), "
             + Phrase.count(Int(run.events), "event")
+            + (run.schemasFetched.map { ", \(Phrase.count(Int($0), "schema")) fetched" } ?? "")
         ))
       lines += run.attention.map { ("", "attention: \($0)") }
     }

@@ -38,7 +38,8 @@ struct VerifyRun {
       states[sink.name] = try self.states(of: sink, org: token.organizationID, objects)
     }
     let layouts = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, retries: 3, objects: objects
+      self.configuration, credentials, assembly.schemas(ofOrg: token.organizationID), retries: 3,
+      objects: objects
     ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
     let client = SnapshotRun.client(credentials)
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)

@@ -24,6 +24,8 @@ struct RunReportTests {
       RunReport.Sink(name: "files", type: "files", target: "/out", rows: 3, bytes: 99, files: 1)
     ]
     report.gaps = 1
+    report.schemas.fetched = 2
+    report.schemas.cached = 1
     report.attention = [
       RunReport.Attention(kind: .gaps, topic: "/data/A", message: "read the record again")
     ]
@@ -43,7 +45,8 @@ struct RunReportTests {
         "last_replay_id":null,"complete_through":null,"caught_up_by":null}],"sinks":[{"name":"files",\
         "type":"files","target":"/out","rows":3,"bytes":99,"files":1}],"dead_letters":{"count":0,\
         "directory":null},"gaps":1,"records":{"read":0,"repaired":0,"not_found":0,"unreadable":0,\
-        "api_calls":0,"snapshots":[]},"allowance":null,"attention":[{"kind":"gaps","topic":"/data/A","message":\
+        "api_calls":0,"snapshots":[]},"schemas":{"fetched":2,"from_cache":1},\
+        "allowance":null,"attention":[{"kind":"gaps","topic":"/data/A","message":\
         "read the record again"}]}
         """)
   }

@@ -37,6 +37,13 @@ final class FilesRun: RunSink {
   /// A pipeline that has been given another name has lost its position: it would export everything
   /// again, or with `"start": "latest"` leave events out.
   func checkIsNew() throws {
+    if let other = self.sink.history.otherOrg {
+      throw RunFailure(
+        .data, reason: "other_org",
+        "\(self.settings.directory) holds files of pipeline '\(self.context.configuration.name)' with "
+          + "events of org \(other), but the login is for org \(self.context.org). \(OrgChange.remedy)"
+      )
+    }
     guard !self.context.options.acceptReset, self.sink.history.isEmpty else { return }
     let topics = self.context.configuration.source.topics.map(\.name)
     guard let other = self.sink.history.others.first(where: { topics.contains($0.topic) }) else {

@@ -82,6 +82,10 @@ struct PostgresSettings: ConfiguredSink, Equatable {
     if let error = error as? LeaseError {
       return RunFailure(.tryAgain, reason: "already_running", error.description)
     }
+    if let error = error as? OtherOrgError {
+      return RunFailure(
+        .data, reason: "other_org", "\(error.description). \(OrgChange.remedy)")
+    }
     guard let error = error as? PostgresError else { return nil }
     let (code, reason): (ExitCode, String) =
       switch error.disposition {

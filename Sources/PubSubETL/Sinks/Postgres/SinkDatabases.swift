@@ -11,18 +11,29 @@ struct SinkDatabases {
     var schema: String
     /// Nil when the database has no position of the sink.
     var state: DatabaseState?
+    /// Nil unless it was asked for, and where the schema has no tables of this program.
+    var orgState: CheckpointTable.OrgState?
     fileprivate var stored: CheckpointTable
 
     /// By topic; nil when there is no position of the sink.
     var positions: [String: TopicPosition]? { self.state?.positions }
+
+    /// It has something that a change to an org replaces, or that keeps the org away.
+    func isConcerned(_ org: String) -> Bool {
+      if self.state != nil { return true }
+      guard let orgs = self.orgState?.orgs else { return false }
+      return !orgs.isEmpty && !orgs.contains(org)
+    }
   }
 
   private(set) var entries: [Entry] = []
 
   /// Connects to each and reads its positions.
   ///
+  /// - Parameter readsOrgs: also of which orgs the tables are, and their newest epochs, which reads whole
+  ///   tables.
   /// - Throws: `RunFailure` naming the sink.
-  init(_ configuration: PipelineConfiguration) throws {
+  init(_ configuration: PipelineConfiguration, readsOrgs: Bool = false) throws {
     for settings in configuration.postgresSinks {
       do {
         let stored = try CheckpointTable(
@@ -30,7 +41,7 @@ struct SinkDatabases {
         self.entries.append(
           Entry(
             name: settings.name, schema: settings.sink.schema, state: try stored.read(),
-            stored: stored))
+            orgState: readsOrgs ? try stored.orgState() : nil, stored: stored))
       } catch {
         var failure = RunFailure(error)
         failure.message = "sink '\(settings.name)': \(failure.message)"
@@ -46,14 +57,15 @@ struct SinkDatabases {
     self.entries.compactMap { $0.state?.positions[topic]?.epoch }.max() ?? 0
   }
 
-  /// - Throws: `RunFailure` (78) when one belongs to another org.
+  /// - Throws: `RunFailure` (65) when one belongs to another org.
   func checkOrg(_ org: String) throws {
     for entry in self.entries {
       guard let state = entry.state, state.org != org else { continue }
       throw RunFailure(
-        .configuration, reason: "other_org",
+        .data, reason: "other_org",
         "the positions of sink '\(entry.name)' in its database belong to org \(state.org), but "
-          + "those of the checkpoint belong to org \(org); nothing was changed")
+          + "those of the checkpoint belong to org \(org); nothing was changed. \(OrgChange.remedy)"
+      )
     }
   }
 
@@ -71,6 +83,27 @@ struct SinkDatabases {
     for entry in self.entries {
       guard let state = entry.state else { continue }
       try entry.stored.set(positions, expecting: state, owner: LeaseOwner(owner), command: command)
+    }
+  }
+
+  /// Has every database that holds something of an org go on with another, each in a transaction of its
+  /// own. Durable on return.
+  func accept(
+    org: String, _ positions: [String: TopicPosition], reading entities: [String],
+    owner: RunOwner, command: String
+  ) throws {
+    for entry in self.entries where entry.isConcerned(org) {
+      do {
+        try entry.stored.accept(
+          org: org, positions, reading: entities, expecting: entry.state,
+          owner: LeaseOwner(owner), command: command)
+        try entry.stored.commit()
+      } catch {
+        var failure = RunFailure(error)
+        failure.message =
+          "sink '\(entry.name)': \(failure.message); the checkpoint is unchanged; run the command again"
+        throw failure
+      }
     }
   }
 

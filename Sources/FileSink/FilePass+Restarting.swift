@@ -1,0 +1,44 @@
+public import JSON
+internal import Pipeline
+
+/// What the state of a sink says of passes, besides how far each has come.
+extension FilePass {
+  static let awaitedKey = "awaited_reads"
+
+  /// Objects whose records have to be read, whatever was read before.
+  static func awaited(in state: JSONValue?) -> Set<String> {
+    Set((state?[Self.awaitedKey]?.array ?? []).compactMap(\.string))
+  }
+
+  /// A state with the passes and objects instead of those that it has.
+  static func adding(
+    _ passes: [String: FilePass], awaited: Set<String>, to state: JSONValue
+  ) -> JSONValue {
+    guard var members = state.members else { return state }
+    members.removeAll { $0.name == Self.key || $0.name == Self.awaitedKey }
+    if !passes.isEmpty {
+      let list = passes.values.sorted { $0.entity < $1.entity }.map(\.json)
+      members.append(JSONMember(Self.key, .array(list)))
+    }
+    if !awaited.isEmpty {
+      members.append(
+        JSONMember(Self.awaitedKey, .array(awaited.sorted().map { .string($0) })))
+    }
+    return JSONValue(.object(members))
+  }
+
+  /// The state of a sink that goes on with another org: what was being read of the old one, and what is
+  /// asked for, is read anew.
+  ///
+  /// - Parameter entities: objects whose records have to be read.
+  /// - Throws: `FileSinkError.inconsistent` for a damaged state.
+  public static func restarting(
+    _ state: JSONValue, directory: String, entities: [String]
+  ) throws(FileSinkError) -> JSONValue {
+    var passes = try Self.passes(in: state, directory: directory)
+    var awaited = Self.awaited(in: state).union(entities)
+    for pass in passes.values where pass.state != .complete { awaited.insert(pass.entity) }
+    for entity in awaited { passes[entity] = nil }
+    return Self.adding(passes, awaited: awaited, to: state)
+  }
+}

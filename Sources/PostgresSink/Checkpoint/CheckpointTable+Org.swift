@@ -1,0 +1,141 @@
+internal import Checkpoint
+internal import JSON
+package import Pipeline
+internal import PostgresClient
+
+/// Going on with another org, by decision of the user.
+extension CheckpointTable {
+  /// What the database holds of an org that a sink is to leave.
+  package struct OrgState: Sendable, Equatable {
+    /// The orgs that the tables of the schema are of.
+    package var orgs: [String]
+    /// The highest epoch of any row; 0 without one.
+    package var newestEpoch: Int
+  }
+
+  /// - Returns: nil when the schema has no tables of this program.
+  package func orgState() throws -> OrgState? {
+    try self.reading {
+      guard try self.exists("_etl_checkpoint"), try self.exists("_etl_journal"),
+        try self.exists("_etl_table")
+      else { return nil }
+      let tables = try self.connection.query(
+        """
+        SELECT table_name FROM \(self.bookkeeping.qualified("_etl_table")) \
+        WHERE to_regclass($1 || '.' || quote_ident(table_name)) IS NOT NULL
+        """, [SQLIdentifier.quoted(self.bookkeeping.schema)])
+      var newest = 0
+      for row in 0..<tables.rowCount {
+        guard let table = tables[row, 0] else { continue }
+        let epoch = try self.connection.query(
+          "SELECT max(_epoch) FROM \(self.bookkeeping.qualified(table))")[0, 0]
+        newest = max(newest, epoch.flatMap { Int($0) } ?? 0)
+      }
+      return OrgState(
+        orgs: try SchemaOrgs(self.bookkeeping).read(over: self.connection), newestEpoch: newest)
+    }
+  }
+
+  /// Has the sink go on with an org at positions that begin new epochs; makes its row where there is none.
+  /// What is known of records that were read counts for the old org only. `commit` makes it durable.
+  ///
+  /// - Parameters:
+  ///   - entities: objects whose records the next run has to read, whatever was read before.
+  ///   - expected: what `read` returned.
+  ///   - command: what was asked for.
+  /// - Throws: `LeaseError` while another place runs the pipeline, or when the positions have changed.
+  package func accept(
+    org: String, _ positions: [String: TopicPosition], reading entities: [String],
+    expecting expected: DatabaseState?, owner: LeaseOwner, command: String
+  ) throws {
+    try self.connection.begin()
+    do {
+      let found = try self.state(locking: true)
+      if let state = found ?? expected { try self.checkLease(state, owner: owner) }
+      guard found?.positions == expected?.positions, found?.fence == expected?.fence else {
+        throw self.changed(by: found)
+      }
+      let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
+      let topics = PostgresCheckpoint.text(JSONValue(.object(members)))
+      // The tables of each topic stay its own.
+      try self.connection.query(
+        """
+        INSERT INTO \(self.table) AS c \
+        (pipeline, sink, org, topics, owner, fence, lease_until, committed_at) \
+        VALUES ($1, $2, $3, $4::jsonb, $5, 1, now(), now()) \
+        ON CONFLICT (pipeline, sink) DO UPDATE SET org = excluded.org, topics = \
+        (SELECT coalesce(jsonb_object_agg(p.key, p.value || CASE WHEN c.topics -> p.key ? 'tables' \
+        THEN jsonb_build_object('tables', c.topics -> p.key -> 'tables') ELSE '{}' END), '{}') \
+        FROM jsonb_each(excluded.topics) AS p), owner = excluded.owner, fence = c.fence + 1, \
+        lease_until = now(), complete_through = NULL
+        """, [self.pipeline, self.sink, org, topics, owner.text])
+      try self.restartReads(entities, isNew: found == nil)
+      try self.noteMissing(positions, before: expected)
+      let detail: JSONValue = [
+        "command": .string(command), "pipeline": .string(self.pipeline),
+        "sink": .string(self.sink), "owner": .string(owner.text),
+        "old": expected.map { .string($0.org) } ?? nil, "new": .string(org),
+        "topics": JSONValue(.object(members)),
+      ]
+      try self.connection.query(
+        """
+        INSERT INTO \(self.bookkeeping.qualified("_etl_journal")) (table_name, action, detail) \
+        VALUES ('_etl_checkpoint', 'accept_org', $1)
+        """, [PostgresCheckpoint.text(detail)])
+      try SchemaOrgs(self.bookkeeping).note(
+        org, pipeline: self.pipeline, sink: self.sink, over: self.connection)
+    } catch {
+      self.rollBack()
+      throw error
+    }
+  }
+
+  /// Forgets how far reading has come where it is not complete, for all of the old org's jobs are of no
+  /// use, and of the objects asked for altogether. What stamps are known stays known.
+  private func restartReads(_ entities: [String], isNew: Bool) throws {
+    if !entities.isEmpty {
+      let existing = Set(try Bookkeeping.readNames.filter { try self.exists($0) })
+      for statement in self.bookkeeping.readStatements(existing: existing) {
+        try self.connection.execute(statement)
+      }
+    }
+    guard try self.exists("_etl_snapshot") else { return }
+    let snapshots = self.bookkeeping.qualified("_etl_snapshot")
+    try self.connection.query(
+      """
+      UPDATE \(snapshots) SET number = 0, state = 'awaited', job = NULL, locator = NULL, \
+      page_row = 0, rows = 0, total = NULL, requested_at = NULL, finished_at = NULL \
+      WHERE pipeline = $1 AND sink = $2 AND entity <> '*' \
+      AND (state IN ('begun', 'reading') OR entity = ANY ($3::text[]))
+      """, [self.pipeline, self.sink, SQLArray.literal(entities)])
+    // An object without a row is awaited as well; `*` has what is awaited read (see PassTable).
+    for entity in entities + (isNew || !entities.isEmpty ? ["*"] : []) {
+      try self.connection.query(
+        """
+        INSERT INTO \(snapshots) (pipeline, sink, entity, number, state, begun_at, page_row, rows) \
+        VALUES ($1, $2, $3, 0, $4, now(), 0, 0) ON CONFLICT (pipeline, sink, entity) DO NOTHING
+        """, [self.pipeline, self.sink, entity, entity == "*" ? "none" : "awaited"])
+    }
+  }
+
+  /// The copy lacks what the org had before the new epochs, until all records are read.
+  private func noteMissing(
+    _ positions: [String: TopicPosition], before old: DatabaseState?
+  ) throws {
+    guard try self.exists("_etl_missing_range") else { return }
+    let ranges = MissingRanges(pipeline: self.pipeline, sink: self.sink, self.bookkeeping)
+    for (topic, position) in positions.sorted(by: { $0.key < $1.key }) {
+      try ranges.note(
+        topic: topic, epoch: position.epoch,
+        completeThrough: old?.positions[topic]?.completeThrough, reason: "org_accepted",
+        over: self.connection)
+    }
+  }
+
+  func changed(by found: DatabaseState?) -> LeaseError {
+    LeaseError(
+      description:
+        "the positions of sink '\(self.sink)' in its database have just been changed by "
+        + "\(found?.owner ?? "another run"); nothing was set; check the positions and try again")
+  }
+}
