@@ -185,8 +185,11 @@ struct FileCheckpointStoreTests {
     let planted = "\(directory.path)/.opps.checkpoint.json.tmp"
     #expect(symlink(victim, planted) == 0)
     let store = try FileCheckpointStore(directory: directory.path, pipeline: "opps")
-    try store.save(CheckpointDocument(pipeline: "opps", org: "00D"))
+    var document = CheckpointDocument(pipeline: "opps", org: "00D")
+    document.instance = "https://acme.my.salesforce.com"
+    try store.save(document)
     #expect(try store.load()?.org == "00D")
+    #expect(try store.load()?.instance == document.instance)
     #expect(try SystemFileSystem().size(of: victim) == nil)
     #expect(try SystemFileSystem().size(of: planted) == nil)
   }
