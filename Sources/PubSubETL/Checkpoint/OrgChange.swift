@@ -113,6 +113,15 @@ struct OrgChange {
           ? "those of the old org stay as they are; --snapshot reads all records again"
           : "the next run reads all of \(self.entities.joined(separator: ", "))"
       ))
+    if self.oldOrgs != [self.org], databases.entries.contains(where: { $0.isConcerned(self.org) }) {
+      lines.append(
+        (
+          "attention",
+          "of a record that both orgs have (a copied sandbox), a row with a later change in the old org "
+            + "stays, also after --snapshot; for a clean copy, give the sink a new name and schema with "
+            + "\"start\": \"now\""
+        ))
+    }
     return PipelineStatus.text(lines)
   }
 
