@@ -32,10 +32,19 @@ struct OrgChange {
     + "begin a new epoch where the pipeline file's 'start' says, and with --snapshot the next run reads all "
     + "records again"
 
+  /// - Throws: `RunFailure` (65) when the checkpoint belongs to another org.
+  static func check(_ document: CheckpointDocument?, isOf org: String) throws {
+    guard let document, document.org != org else { return }
+    throw RunFailure(
+      .data, reason: "other_org",
+      "the checkpoint of pipeline '\(document.pipeline)' belongs to org \(document.org), but the login is "
+        + "for org \(org). \(Self.remedy)")
+  }
+
   /// - Parameters:
   ///   - stored: the checkpoint; nil when there is none.
   ///   - entities: objects whose records are to be read anew.
-  /// - Throws: `RunFailure` (65) where there is no state of any org.
+  /// - Throws: `RunFailure` (65) when the pipeline has no state of any org.
   init(
     _ configuration: PipelineConfiguration, to org: String, stored: CheckpointDocument?,
     _ databases: SinkDatabases, entities: [String]

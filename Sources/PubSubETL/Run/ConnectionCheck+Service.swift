@@ -1,3 +1,4 @@
+internal import Checkpoint
 import PubSubAPI
 import SalesforceAuth
 
@@ -11,6 +12,8 @@ extension ConnectionCheck {
       let assembly = PipelineAssembly(configuration: configuration)
       return try await assembly.withService { service, credentials in
         let token = try await credentials.provider.token()
+        try OrgChange.check(
+          try FileCheckpointStore.peek(configuration.statePaths), isOf: token.organizationID)
         var lines = ["login: org \(token.organizationID) at \(token.instanceURL)"]
         for topic in configuration.source.topics {
           _ = try await service.subscribableTopic(topic.name, credentials)

@@ -137,7 +137,7 @@ private struct WatchedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
   let flow: Flow
   let secrets: SecretMask
   let onRenewal: @Sendable (AccessToken) -> Void
-  /// Of the first token.
+  /// The org of the first token.
   private let org = Lock<String?>(nil)
 
   init(

@@ -47,17 +47,6 @@ extension PipelineRun {
     return [positions.checkpoint] + positions.keepers
   }
 
-  /// - Throws: `RunFailure` (65) when the checkpoint is of another org.
-  func checkOrg(_ document: CheckpointDocument?, org: String) throws {
-    guard let document else { return }
-    guard document.org == org else {
-      throw RunFailure(
-        .data, reason: "other_org",
-        "the checkpoint of pipeline '\(self.configuration.name)' belongs to org "
-          + "\(document.org), but the login is for org \(org). \(OrgChange.remedy)")
-    }
-  }
-
   /// Stored positions, and the topics whose files an accepted reset leaves in place: the newest
   /// epoch of the files is their position.
   private func positions(

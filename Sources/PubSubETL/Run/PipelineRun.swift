@@ -99,7 +99,7 @@ final class PipelineRun {
       onExchange: ServiceLog.exchanges(self.logger))
     let token = try await self.login(credentials, until: deadline)
     let org = token.organizationID
-    try self.checkOrg(document, org: org)
+    try OrgChange.check(document, isOf: org)
     self.formerInstance = document?.instance.flatMap { $0 == token.instanceURL ? nil : $0 }
     let succession = try document.map {
       try SinkSuccession($0, sinks: self.configuration.sinkPlaces, now: UTCTime.now())

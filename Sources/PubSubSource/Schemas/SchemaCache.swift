@@ -70,7 +70,7 @@ public final class SchemaCache: Sendable {
     self.now = now
   }
 
-  /// Of this object.
+  /// What this object has counted.
   public var counts: Counts { self.state.withLock { $0 } }
 
   /// The text of a schema: from its file, or else from the service.
@@ -97,7 +97,7 @@ public final class SchemaCache: Sendable {
 
   /// Counts a schema that the service gave, and stores it if it is what its ID says.
   ///
-  /// - Parameter schema: what the text says; nil when it is no schema.
+  /// - Parameter schema: what the text says; nil for a text that is not a schema.
   func fetched(_ id: String, json: String, schema: Schema?) {
     self.state.withLock { $0.fetched += 1 }
     guard !self.isReadOnly, let schema, Self.has(schema, id: id), let path = self.path(of: id)
@@ -140,7 +140,7 @@ public final class SchemaCache: Sendable {
     return "\(self.directory)/\(self.org).\(id)\(Self.suffix)"
   }
 
-  /// Nil when there is no file, or none of these: why does not matter.
+  /// Nil when there is no usable file, for whatever reason.
   private func read(_ path: String) -> StoredSchema? {
     do throws(FileSystemError) {
       guard let size = try self.fileSystem.size(of: path),
@@ -156,7 +156,7 @@ public final class SchemaCache: Sendable {
   private func store(_ bytes: [UInt8], at path: String) throws(FileSystemError) {
     _ = try self.fileSystem.makeDirectory(self.directory)
     try self.makeRoom(for: bytes.count)
-    // Of its own: runs at the same time may store the same.
+    // A name that no other run has: two may store the same schema at the same time.
     let number = String(UInt64.random(in: 0 ... .max), radix: 16)
     let temporary = "\(self.directory)/.\(number)\(Self.temporarySuffix)"
     do throws(FileSystemError) {
