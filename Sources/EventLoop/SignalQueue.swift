@@ -34,6 +34,12 @@ package final class SignalQueue<Element: Sendable>: Sendable {
   /// - Parameter limit: sum of the weights above which senders wait.
   package init(limit: Int) { self.limit = limit }
 
+  /// Whether the total is within the limit.
+  package var hasRoom: Bool { self.state.withLock { $0.weight <= self.limit } }
+
+  /// Whether the total is more than twice the limit.
+  package var isOverfull: Bool { self.state.withLock { $0.weight > 2 * self.limit } }
+
   /// Queues an element without waiting, whatever the weight.
   package func post(_ element: Element, weight: Int = 0, isUrgent: Bool = false) {
     let receiver = self.state.withLock { state -> Receiver? in
@@ -50,12 +56,6 @@ package final class SignalQueue<Element: Sendable>: Sendable {
       return nil
     }
     receiver?.continuation.resume(returning: element)
-  }
-
-  /// Queues an element; returns when the total is within the limit or the task is cancelled.
-  package func send(_ element: Element, weight: Int) async {
-    self.post(element, weight: weight)
-    await self.waitForRoom()
   }
 
   /// Returns when the total is within the limit or the task is cancelled.

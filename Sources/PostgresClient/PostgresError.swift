@@ -20,6 +20,9 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
     case configuration
     /// A table was dropped that cannot be rebuilt. Exit code 65.
     case lostTable
+    /// The database has lost commits that it had confirmed. Exit code 75: the next run resumes from
+    /// what it has.
+    case rewound
     /// A schema needs what the contract does not allow to add. Exit code 65.
     case contract
     /// This program has used the server wrongly. Exit code 70.

@@ -65,8 +65,10 @@ package final class PostgresSink: Store {
   var isAhead = false
   /// COMMIT has been sent, and not answered.
   var isCommitInDoubt = false
-  /// Attempts in a row that have failed.
-  var failedAttempts = 0
+  /// Of what the runner asks for.
+  var retries: Retries
+  /// Since the last commit the connection was lost and made anew, perhaps to another server.
+  var isReconnected = false
   /// What fails is not tried again here.
   var isAttempt = false
   /// False from the first of these that failed until the end of its transaction.
@@ -127,6 +129,7 @@ package final class PostgresSink: Store {
       pipeline: pipeline, sink: name, org: org, owner: owner,
       bookkeeping: Bookkeeping(schema: configuration.schema))
     self.takesOver = takesOver
+    self.retries = Retries(configuration.retry, quickDelays: Self.quickDelays)
     self.fedTables = FedTables(pipeline: pipeline, sink: name, configuration)
     let bookkeeping = Bookkeeping(schema: configuration.schema)
     self.passTable = PassTable(pipeline: pipeline, sink: name, bookkeeping)
@@ -474,6 +477,8 @@ package final class PostgresSink: Store {
     self.isAhead = false
     self.maySendAhead = true
     self.isCommitInDoubt = false
+    self.checkpoint.committed(topics: self.topics)
+    self.isReconnected = false
     self.renewedAt = .now
   }
 }

@@ -1,3 +1,4 @@
+package import Pipeline
 package import PostgresClient
 
 /// What a pipeline file says of a `postgres` sink (design page, section 5).
@@ -64,6 +65,8 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
   /// the current table, or of the history where there is no other.
   package var indexes: [String] = []
+  /// How long a database that does not answer is waited for, and how often it is asked.
+  package var retry = RetrySchedule()
   /// Records are going to be read beside the stream; nil: never.
   package var reads: Reads?
 

@@ -47,7 +47,7 @@ struct ObjectRead: Sendable {
   /// What is remembered between attempts.
   private struct Progress {
     var pass: ReadPass
-    var failures = 0
+    var retries: Retries
     var lostJobs = 0
     var usesPages = false
     /// Rows at the time of the last failure.
@@ -55,7 +55,7 @@ struct ObjectRead: Sendable {
   }
 
   func run(_ pass: ReadPass) async {
-    var progress = Progress(pass: pass)
+    var progress = Progress(pass: pass, retries: Retries(self.options.retry))
     progress.usesPages = Self.isPages(pass.job)
     progress.rowCount = pass.rowCount
     while !Task.isCancelled {
@@ -67,9 +67,13 @@ struct ObjectRead: Sendable {
         return
       } catch {
         let failure = error as? RESTError ?? RESTError(.stop, "\(error)")
-        guard let delay = Self.answer(to: failure, &progress, self.options.maxRetries) else {
-          return await self.send(
-            .failed(object: self.object, SourceFailure(failure, entity: self.entity)), weight: 0)
+        let now = ContinuousClock.now
+        guard let delay = Self.answer(to: failure, &progress, at: now) else {
+          var reason = SourceFailure(failure, entity: self.entity)
+          if failure.disposition == .retry {
+            reason.description += progress.retries.verdict(at: now)
+          }
+          return await self.send(.failed(object: self.object, reason), weight: 0)
         }
         if delay > .zero {
           let reason = SourceFailure(failure, entity: self.entity)
@@ -82,10 +86,10 @@ struct ObjectRead: Sendable {
 
   /// - Returns: after which time the pass goes on; nil when it cannot.
   private static func answer(
-    to failure: RESTError, _ progress: inout Progress, _ maxRetries: Int?
+    to failure: RESTError, _ progress: inout Progress, at now: ContinuousClock.Instant
   ) -> Duration? {
     if progress.pass.rowCount > progress.rowCount {
-      progress.failures = 0
+      progress.retries.succeeded()
       progress.rowCount = progress.pass.rowCount
     }
     switch failure.disposition {
@@ -93,7 +97,9 @@ struct ObjectRead: Sendable {
     case .gone, .split, .describe:
       progress.pass.forgetJob()
       progress.lostJobs += 1
-      if progress.lostJobs >= Self.maxLostJobs { return maxRetries == nil ? Self.longDelay : nil }
+      if progress.lostJobs >= Self.maxLostJobs {
+        return progress.retries.schedule.giveUpAfter == nil ? Self.longDelay : nil
+      }
     case .unsupportedByBulk:
       guard !progress.usesPages else { return nil }
       progress.usesPages = true
@@ -101,9 +107,9 @@ struct ObjectRead: Sendable {
       return .zero
     case .quota, .login, .stop: return nil
     }
-    progress.failures += 1
-    if let maxRetries, progress.failures > maxRetries { return nil }
-    return .seconds(min(60, 1 << min(max(progress.failures, progress.lostJobs) - 1, 6)))
+    // Jobs that are lost again and again, with records in between, are not asked for at a quick pace.
+    let minimum = progress.lostJobs > 1 ? Duration.seconds(1 << (progress.lostJobs - 1)) : .zero
+    return progress.retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
   }
 
   func send(_ signal: ReadSignal, weight: Int) async {

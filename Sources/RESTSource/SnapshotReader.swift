@@ -17,8 +17,8 @@ public final class SnapshotReader: RecordReader {
     public var maxRepairCalls: Int?
     /// Of them, those that runs before this one have made.
     public var repairCallsMade = 0
-    /// Attempts in a row that may fail; nil is no limit.
-    public var maxRetries: Int? = 8
+    /// What fails for the moment; records that come start it afresh.
+    public var retry = RetrySchedule()
 
     public init() {}
   }

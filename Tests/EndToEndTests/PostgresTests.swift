@@ -24,6 +24,11 @@ import Testing
   func outlivesOutages() throws { try ProofScript("outage_proof.py").run() }
 
   @Test(
+    "Service, login, database and topics that fail are waited for as the pipeline file says",
+    .enabled(if: ProofScript.programs != nil))
+  func waitsAsConfigured() throws { try ProofScript("retry_proof.py").run() }
+
+  @Test(
     "What an earlier version has left is gone on from: checkpoint, files in progress, tables",
     .enabled(if: ProofScript.programs != nil))
   func resumesEarlierState() throws { try ProofScript("earlier_state_proof.py").run() }

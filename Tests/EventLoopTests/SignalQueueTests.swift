@@ -112,3 +112,11 @@ import Testing
     for element in [3, 4] { #expect(await signals.receive(until: .now) == element) }
   }
 }
+
+extension SignalQueue {
+  /// Queues an element, and waits for room.
+  fileprivate func send(_ element: Element, weight: Int) async {
+    self.post(element, weight: weight)
+    await self.waitForRoom()
+  }
+}

@@ -42,7 +42,7 @@ import Testing
       layout: try SnapshotDecoderTests.layout(of: "Account"))
     let (woken, wake) = AsyncStream<Void>.makeStream()
     var options = SnapshotReader.Options()
-    options.maxRetries = 3
+    options.retry = RetrySchedule(giveUpAfter: .seconds(3), minDelay: .milliseconds(200))
     let reader = SnapshotReader([object], client: self.client(name), options: options) {
       wake.yield()
     }

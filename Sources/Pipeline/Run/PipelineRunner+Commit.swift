@@ -60,9 +60,7 @@ extension PipelineRunner {
 
   /// Waits for stores to become available, a second at most, and asks them again.
   func waitForStores() async throws {
-    if await self.source.interruption(until: self.nextDeadline(now: .now)) {
-      self.decide(.interrupted(following: self.configuration.until == .forever))
-    }
+    if await self.source.interruption(until: self.nextDeadline(now: .now)) { self.interrupt() }
     let now = Instant.now
     if self.inFlight?.isDue(at: now) == true { try self.advance() }
     if self.inFlight != nil { try self.commitIfDue(now: now) }
@@ -79,7 +77,7 @@ extension PipelineRunner {
     let order = [self.keeper] + self.stores.indices.filter { $0 != self.keeper }
     for number in order where self.inFlight?.durable.contains(number) == false {
       if case .unavailable(let outage) = try self.stores[number].commit() {
-        self.inFlight?.waits(for: outage)
+        self.inFlight?.waits(for: self.hastened(outage))
       } else {
         self.inFlight?.durable.insert(number)
       }
@@ -102,7 +100,7 @@ extension PipelineRunner {
         // The others must not hold locks for as long as this one is waited for.
         for other in order where flight.prepared.contains(other) { self.stores[other].retract() }
         self.inFlight?.prepared = StoreSet()
-        self.inFlight?.waits(for: outage)
+        self.inFlight?.waits(for: self.hastened(outage))
         return false
       }
       self.inFlight?.prepared.insert(number)
@@ -185,13 +183,19 @@ extension PipelineRunner {
 
   /// Ends the run when its user no longer waits for what a store is waited for.
   func checkPatience(now: Instant) throws {
-    guard let outage = self.inFlight?.outage ?? self.inHand?.place.outage,
-      let stoppedAt = self.stoppedAt,
-      now - stoppedAt >= self.configuration.stopPatience
-    else { return }
+    guard let outage = self.inFlight?.outage ?? self.inHand?.place.outage else { return }
+    let since: Instant?
     switch self.outcome {
-    case .interrupted, .outOfTime: throw outage.reason
-    default: break
+    case .interrupted, .outOfTime: since = self.stoppedAt
+    // A store is waited for without end when following, whatever else has ended the run.
+    default: since = self.configuration.until == .forever ? self.stoppedAt : self.interruptedAt
     }
+    if let since, now - since >= self.configuration.stopPatience { throw outage.reason }
+  }
+
+  /// A run that is to end asks a store at a quick pace, for as long as it waits for it at all.
+  func hastened(_ outage: StoreOutage) -> StoreOutage {
+    guard self.isStopping else { return outage }
+    return StoreOutage(outage.reason, retryAt: min(outage.retryAt, .now + .seconds(1)))
   }
 }

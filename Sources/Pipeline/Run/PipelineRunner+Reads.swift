@@ -2,7 +2,7 @@
 /// wait, then the records, while the stream goes on.
 extension PipelineRunner {
   /// Every pass over records that this run has to make is durable, or has failed.
-  var hasReadAll: Bool { self.reads.allSatisfy(\.hasEnded) }
+  var hasReadAll: Bool { self.reads.allSatisfy { $0.hasEnded || self.isOutOfReach($0) } }
 
   /// Why records could not be read.
   var readFailure: SourceFailure? { self.reads.lazy.compactMap(\.failure).first }

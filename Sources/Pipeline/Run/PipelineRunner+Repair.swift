@@ -7,7 +7,9 @@ extension PipelineRunner {
   private static var repairInterval: Duration { .seconds(60) }
 
   /// Everything that could be read again has been.
-  var hasRepaired: Bool { self.repairs.allSatisfy(\.hasEnded) }
+  var hasRepaired: Bool {
+    self.repairs.allSatisfy { $0.hasEnded || self.isOutOfReach(self.reads[$0.read]) }
+  }
 
   /// Gives the reader records that a store waits for.
   func advanceRepairs(now: Instant) throws {
@@ -27,8 +29,10 @@ extension PipelineRunner {
         self.repairs[index].phase = .ended
         continue
       }
-      let ids = try store.recordsToRepair(
-        object.entity, after: repair.last, limit: Self.repairCount)
+      guard
+        let ids = try store.recordsToRepair(
+          object.entity, after: repair.last, limit: Self.repairCount)
+      else { continue }
       guard let last = ids.last else {
         self.endSweep(index, now: now)
         try self.beginAnew(ifNeededFor: index)

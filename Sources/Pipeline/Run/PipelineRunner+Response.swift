@@ -51,6 +51,7 @@ extension PipelineRunner {
     let name = self.topics[topic].topic.name
     if !self.topics[topic].isAnswered {
       self.topics[topic].isAnswered = true
+      self.noteService(topic: topic)
       self.onNote?(.answered(topic: name))
     }
     if self.topics[topic].lacksSchema {
@@ -152,7 +153,7 @@ extension PipelineRunner {
     where self.batchRecipients.contains(number) && !store.isReady(for: written) {
       if self.inFlight != nil { return false }
       if case .unavailable(let outage) = try store.makeReady(for: written) {
-        hand.outage = outage
+        hand.outage = self.hastened(outage)
         return false
       }
     }

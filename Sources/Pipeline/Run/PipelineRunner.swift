@@ -45,6 +45,8 @@ public final class PipelineRunner<S: Source> {
   private(set) var outcome: RunOutcome?
   /// When `outcome` was decided.
   private(set) var stoppedAt: Instant?
+  /// When the user asked for a stop, decided or not.
+  private(set) var interruptedAt: Instant?
   /// Rows of the current response, all of one layout; reused.
   @exclusivity(unchecked) var batch: RecordBatch?
   /// The layout the decoder fills; stages replace the one in the batch.
@@ -146,6 +148,7 @@ public final class PipelineRunner<S: Source> {
       let wasStopping = self.isStopping
       try await self.step(clock)
       let now = clock.now
+      self.retryRefused(now: now)
       try self.commitIfDue(now: now)
       self.checkEnd(now: now)
       try self.checkPatience(now: now)
@@ -205,12 +208,14 @@ public final class PipelineRunner<S: Source> {
     case .retrying(let topic, let failure, let delay):
       self.topics[topic].closed()
       self.noteRetry(topic: topic, failure, delay: delay)
+    case .heldBack(let topic):
+      self.topics[topic].closed()
+      self.onNote?(.heldBack(topic: self.topics[topic].topic.name))
     case .ended(let topic, let failure):
       self.topics[topic].caughtUp.closed()
-      try await self.end(topic: topic, failure: failure)
+      try await self.end(topic: topic, failure: failure, at: now)
     case .woken: break
-    case .interrupted:
-      self.decide(.interrupted(following: self.configuration.until == .forever))
+    case .interrupted: self.interrupt()
     case nil:
       // Only now is there nothing in the queue: silence while we were slow is not silence.
       for topic in self.topics.indices {
@@ -239,6 +244,14 @@ public final class PipelineRunner<S: Source> {
 
   var isStopping: Bool { self.outcome != nil }
 
+  /// The user asks for a clean stop. A store that is waited for is asked once more at once.
+  func interrupt() {
+    self.decide(.interrupted(following: self.configuration.until == .forever))
+    self.interruptedAt = self.interruptedAt ?? .now
+    self.inFlight?.outage?.retryAt = .now
+    self.inHand?.place.outage?.retryAt = .now
+  }
+
   private func startPoint(of topic: Int) -> StartPoint? {
     if self.isStopping { return nil }
     guard let start = self.topics[topic].reopen() else { return nil }
@@ -249,7 +262,10 @@ public final class PipelineRunner<S: Source> {
     return start
   }
 
-  private func end(topic: Int, failure: SourceFailure?) async throws {
+  private func end(topic: Int, failure: SourceFailure?, at now: Instant) async throws {
+    if let failure, failure.isOfTopicAlone, !self.isStopping {
+      return self.refuse(topic: topic, failure, at: now)
+    }
     if let failure, failure.disposition == .invalidReplay, !self.isStopping,
       let start = self.replacement(for: self.configuration.onInvalidReplay)
     {
@@ -264,7 +280,7 @@ public final class PipelineRunner<S: Source> {
       self.source.reopen(topic: topic)
       return
     }
-    self.topics[topic].hasEnded = true
+    self.topics[topic].state = .ended
     if let failure { self.decide(.failed(failure)) }
   }
 
@@ -288,7 +304,7 @@ public final class PipelineRunner<S: Source> {
     if let due = self.policy.deadline, self.inFlight == nil { deadline = min(deadline, due) }
     for read in self.reads { if let due = read.deadline { deadline = min(deadline, due) } }
     if case .caughtUp = self.configuration.until {
-      for topic in self.topics where topic.caughtUp.rule == nil {
+      for topic in self.topics where topic.caughtUp.rule == nil && !topic.hasEnded {
         if let quiet = topic.caughtUp.quietDeadline { deadline = min(deadline, quiet) }
       }
     }
@@ -333,7 +349,7 @@ public final class PipelineRunner<S: Source> {
   /// is renewed by waiting for a keepalive, and a topic without any position needs one.
   private func caughtUpOutcome(now: Instant) -> RunOutcome? {
     var withoutPosition = false
-    for topic in self.topics.indices {
+    for topic in self.topics.indices where self.topics[topic].state == .running {
       let run = self.topics[topic]
       guard let rule = run.caughtUp.rule else { return nil }
       if self.statistics.topics[topic].caughtUpBy == nil {

@@ -8,6 +8,11 @@ public enum RunNote: Sendable {
   case answered(topic: String)
   /// Its schemas have come, after attempts that failed.
   case schemasFetched(topic: String)
+  /// The service refuses a topic; the others go on. It is asked again after a time, or, if nil, by the
+  /// next run.
+  case refused(topic: String, SourceFailure, retryAfter: Duration?)
+  /// The stream of a topic was closed because a sink is waited for, and is opened again later.
+  case heldBack(topic: String)
   /// By which rule.
   case caughtUp(topic: String, rule: String)
   /// The records of an object are read from then on.

@@ -31,6 +31,8 @@ public struct RunStatistics: Sendable {
     public var retries = 0
     /// Why the stream is not open; nil while it is.
     public var lastFailure: SourceFailure?
+    /// Why the service has refused the topic; nil once it delivers again.
+    public var refusal: SourceFailure?
     /// Times the stored position was unusable and another one was taken by policy.
     public var holes = 0
     public var caughtUpBy: String?

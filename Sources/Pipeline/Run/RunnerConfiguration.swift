@@ -49,6 +49,9 @@ public struct RunnerConfiguration: Sendable {
   /// A pass over the records of an object that takes longer begins anew.
   public var passLimit: Duration = .seconds(48 * 3600)
 
+  /// When following, a topic that the service refuses is asked for again after this time.
+  public var refusedDelay: Duration = .seconds(600)
+
   /// How long a run that was interrupted, or whose time is over, waits for a store that is not
   /// available.
   public var stopPatience = Self.stopPatience

@@ -2,6 +2,13 @@
 struct TopicRun {
   typealias Instant = ContinuousClock.Instant
 
+  enum State: Equatable {
+    case running
+    /// The service refuses the topic; nil: it is not asked again in this run.
+    case refused(until: Instant?)
+    case ended
+  }
+
   let topic: SourceTopic
   /// In every store.
   var cursors: TopicCursors
@@ -19,7 +26,9 @@ struct TopicRun {
   var isAnswered = false
   /// A schema that a response needs could not be fetched so far.
   var lacksSchema = false
-  var hasEnded = false
+  var state = State.running
+  /// Why the service has refused the topic; nil once it delivers again.
+  var refusal: SourceFailure?
   /// When its open stream was last seen to be silent for long enough to be caught up, by the
   /// service's clock.
   var quietAt: Int64?
@@ -40,6 +49,25 @@ struct TopicRun {
     self.lettersDurable = stored[keeper].map {
       RefusedPlace(topic: index, epoch: $0.epoch, ordinal: $0.nextOrdinal)
     }
+  }
+
+  /// Nothing comes of it for now.
+  var hasEnded: Bool { self.state != .running }
+
+  /// The service refuses the topic.
+  ///
+  /// - Parameter until: when it is asked again; nil: not in this run.
+  mutating func refused(_ failure: SourceFailure, until: Instant?) {
+    self.closed()
+    self.refusal = failure
+    self.state = .refused(until: until)
+  }
+
+  /// Goes on with a topic that was refused, when its time has come.
+  mutating func resumeIfDue(at now: Instant) -> Bool {
+    guard case .refused(let until?) = self.state, now >= until else { return false }
+    self.state = .running
+    return true
   }
 
   /// Where the stream is to be opened; nil when nothing says so.

@@ -34,6 +34,8 @@ public struct SourceFailure: Error, Sendable, CustomStringConvertible {
   public var reason: String
   /// What failed, on which topic, what to do.
   public var description: String
+  /// A refusal that says nothing about other topics.
+  public var isOfTopicAlone = false
 
   public init(_ disposition: Disposition, reason: String, _ description: String) {
     self.disposition = disposition
@@ -70,6 +72,9 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case schemasFailed(topic: Int, SourceFailure, delay: Duration)
   /// The stream broke and will be opened again after `delay`.
   case retrying(topic: Int, SourceFailure, delay: Duration)
+  /// Nobody took the responses of a topic for so long that its stream was closed, before the service
+  /// would. All that it had delivered has been handed on; it is opened again when there is room.
+  case heldBack(topic: Int)
   /// The last signal of a topic: drained after `stop`, or failed.
   case ended(topic: Int, SourceFailure?)
   /// Something else has come that the runner waits for.
@@ -99,7 +104,7 @@ public protocol Source {
   /// than a limit of the run, it may ask for so many more.
   func allow(_ count: Int, topic: Int)
 
-  /// Opens the stream of a topic again that ended with `invalidReplay`.
+  /// Opens the stream of a topic again that ended with `invalidReplay`, or because it was refused.
   func reopen(topic: Int)
 
   /// The layout of an event's rows.

@@ -76,7 +76,7 @@ extension Staged: Store where Base: Store {
   public func needsPass(over entity: String, topic: String) throws -> Bool {
     try self.base.needsPass(over: entity, topic: topic)
   }
-  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
+  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]? {
     try self.base.recordsToRepair(entity, after: id, limit: limit)
   }
   public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {

@@ -47,11 +47,11 @@ public protocol Store: AnyObject {
   var isIdle: Bool { get }
 
   /// Records of an object that the store does not have right, and that may be read again: in the order
-  /// of their IDs, after `id`.
-  func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]
+  /// of their IDs, after `id`. Nil: the store is not available.
+  func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]?
 
   /// Whether all records of an object have to be read again, since events are missing or one said that
-  /// any of them may have changed.
+  /// any of them may have changed. False while the store is not available: it is asked again.
   func needsPass(over entity: String, topic: String) throws -> Bool
 
   /// Takes IDs of records that were asked for and not found, and the last event before; durable with
@@ -116,7 +116,7 @@ extension Store {
   }
   public var isIdle: Bool { true }
   public func needsPass(over entity: String, topic: String) throws -> Bool { false }
-  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
+  public func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]? {
     []
   }
   public func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {}

@@ -49,6 +49,8 @@ package struct PostgresCheckpoint {
   private let journal: String
   private let orgs: SchemaOrgs
   private var fence = 0
+  /// Positions that the database has confirmed, JSON text; nil before the lease is taken.
+  private var confirmed: String?
   /// Who held the lease that `acquire` has taken over; nil when none was held by another.
   package private(set) var formerLease: (owner: String, fence: Int)?
 
@@ -108,6 +110,7 @@ package struct PostgresCheckpoint {
   private mutating func acquireInTransaction(
     over connection: PostgresConnection, takesOver: Bool
   ) throws -> [String: TopicPosition]? {
+    self.confirmed = nil
     let row = try connection.query(
       """
       SELECT org, topics::text, owner, fence, lease_until > now(), \
@@ -140,6 +143,7 @@ package struct PostgresCheckpoint {
       UPDATE \(self.table) SET owner = $3, fence = $4, lease_until = now() + \(Self.lease) \
       WHERE pipeline = $1 AND sink = $2
       """, [self.pipeline, self.sink, self.owner.text, "\(self.fence)"])
+    self.confirmed = topics
     return try Self.positions(topics)
   }
 
@@ -149,6 +153,9 @@ package struct PostgresCheckpoint {
   func checkOrg(over connection: PostgresConnection) throws {
     try self.orgs.check(self.org, over: connection)
   }
+
+  /// A transaction with these positions is known to be committed.
+  mutating func committed(topics: String) { self.confirmed = topics }
 
   /// In the transaction that takes the lease.
   private mutating func noteTakeOver(
@@ -182,8 +189,11 @@ package struct PostgresCheckpoint {
   /// - Parameters:
   ///   - topics: JSON text.
   ///   - completeThrough: milliseconds since 1970; nil when it is not known.
+  ///   - verifies: the server may be another one: a standby that was made the primary may lack commits
+  ///     that its predecessor has confirmed. To go on would leave a hole where they were.
   package func store(
-    topics: String, completeThrough: Int64?, over connection: PostgresConnection
+    topics: String, completeThrough: Int64?, verifies: Bool = false,
+    over connection: PostgresConnection
   ) throws {
     guard topics.utf8.count <= FileCheckpointStore.maxByteCount else {
       throw PostgresError(
@@ -196,12 +206,32 @@ package struct PostgresCheckpoint {
       """
       UPDATE \(self.table) SET topics = $4::jsonb, lease_until = now() + \(Self.lease), \
       committed_at = now(), complete_through = to_timestamp($5::double precision / 1000) \
-      WHERE pipeline = $1 AND sink = $2 AND fence = $3
+      WHERE pipeline = $1 AND sink = $2 AND fence = $3 \
+      AND ($6::jsonb IS NULL OR topics = $6::jsonb)
       """,
       [
         self.pipeline, self.sink, "\(self.fence)", topics, completeThrough.map { "\($0)" },
+        verifies ? self.confirmed : nil,
       ])
-    guard stored.affectedRowCount == 1 else { throw self.takenOver(over: connection) }
+    guard stored.affectedRowCount == 1 else {
+      if verifies, try self.hasLease(over: connection) { throw self.rewound }
+      throw self.takenOver(over: connection)
+    }
+  }
+
+  private func hasLease(over connection: PostgresConnection) throws(PostgresError) -> Bool {
+    let row = try connection.query(
+      "SELECT fence = $3 FROM \(self.table) WHERE pipeline = $1 AND sink = $2",
+      [self.pipeline, self.sink, "\(self.fence)"])
+    return row.rowCount == 1 && row[0, 0] == "t"
+  }
+
+  private var rewound: PostgresError {
+    PostgresError(
+      .rewound,
+      "postgres: pipeline '\(self.pipeline)', sink '\(self.sink)': the positions in the database are not "
+        + "those that it had confirmed, as after a failover to a standby that was behind; nothing more "
+        + "was written. Run again: the next run resumes from what the database has")
   }
 
   /// JSON text that `jsonb` takes: without U+0000, which a hostile event ID may hold.

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Pipeline
+package import Pipeline
 internal import PostgresClient
 
 /// Doing again what a lost connection, a lock or another transaction has prevented.
@@ -7,30 +7,61 @@ internal import PostgresClient
 /// Before a run, whoever asks waits (`retrying`). During a run nothing is waited for: the runner asks
 /// again (`attempt`), and has other things to do meanwhile.
 extension PostgresSink {
-  /// After so many failures in a row, the error is thrown.
-  private static let delays: [Duration] = [
-    .milliseconds(50), .milliseconds(200), .milliseconds(500), .seconds(1), .seconds(2),
-    .seconds(4), .seconds(8), .seconds(8), .seconds(8),
+  /// A deadlock, or a server process that has ended, is over at once.
+  static let quickDelays: [Duration] = [
+    .milliseconds(50), .milliseconds(200), .milliseconds(500),
   ]
 
   /// Does what the runner asks for, once.
   func attempt(_ body: () throws -> StoreAnswer) throws -> StoreAnswer {
-    self.isAttempt = true
-    defer { self.isAttempt = false }
     do {
-      let answer = try body()
-      if self.failedAttempts > 0 { self.onRecovery?() }
-      self.failedAttempts = 0
+      let answer = try self.once(body)
+      if self.retries.failures > 0 { self.onRecovery?() }
+      self.retries.succeeded()
       return answer
-    } catch let error as PostgresError
-      where error.disposition == .retry && self.failedAttempts < Self.delays.count
-      && self.givesUp?() != true
-    {
-      let delay = Self.delays[self.failedAttempts]
-      self.failedAttempts += 1
-      self.onRetry?(error.message, error.sqlState, delay)
+    } catch let error as PostgresError where error.disposition == .retry {
+      let delay = try self.delay(after: error)
       return .unavailable(StoreOutage(error, retryAt: .now + delay))
     }
+  }
+
+  /// Asks for what can wait for another time.
+  ///
+  /// - Returns: nil when the database does not answer; then the sink is not idle before a commit has
+  ///   worked.
+  func unlessAway<Value>(_ body: () throws -> Value) throws -> Value? {
+    do {
+      return try self.once(body)
+    } catch let error as PostgresError where error.disposition == .retry {
+      _ = try self.delay(after: error)
+      return nil
+    }
+  }
+
+  private func once<Value>(_ body: () throws -> Value) rethrows -> Value {
+    let isNested = self.isAttempt
+    self.isAttempt = true
+    defer { self.isAttempt = isNested }
+    return try body()
+  }
+
+  /// - Throws: the error, when nothing is waited for any longer.
+  private func delay(after error: PostgresError) throws(PostgresError) -> Duration {
+    var retries = self.retries
+    defer { self.retries = retries }
+    return try self.delay(after: error, &retries)
+  }
+
+  private func delay(
+    after error: PostgresError, _ retries: inout Retries
+  ) throws(PostgresError) -> Duration {
+    if self.givesUp?() == true { throw error }
+    let now = ContinuousClock.now
+    guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
+      throw error.givenUp(retries, at: now)
+    }
+    self.onRetry?(error.message, error.sqlState, delay)
+    return delay
   }
 
   /// Does it again, on a new connection if need be, as long as that may help; within an `attempt`
@@ -39,24 +70,21 @@ extension PostgresSink {
   func retrying<Value>(
     butFor sqlState: String? = nil, continuesAhead: Bool = false, _ body: () throws -> Value
   ) throws -> Value {
-    var delays = Self.delays.makeIterator()
-    var hasFailed = false
+    var retries = Retries(self.configuration.retry, quickDelays: Self.quickDelays)
     while true {
       do {
-        try self.beginAttempt(isContinuing: continuesAhead && !hasFailed && self.isAhead)
+        try self.beginAttempt(
+          isContinuing: continuesAhead && retries.failures == 0 && self.isAhead)
         let value = try body()
-        if hasFailed { self.onRecovery?() }
+        if retries.failures > 0 { self.onRecovery?() }
         return value
       } catch let error as PostgresError {
         // Whatever was sent is rolled back with what has failed.
         self.forgetAhead()
         guard !self.isAttempt, error.disposition == .retry,
-          sqlState == nil || error.sqlState != sqlState, let delay = delays.next()
-        else {
-          throw error
-        }
-        hasFailed = true
-        self.wait(delay, after: error)
+          sqlState == nil || error.sqlState != sqlState
+        else { throw error }
+        Self.wait(try self.delay(after: error, &retries), givesUp: self.givesUp)
       }
     }
   }
@@ -68,6 +96,7 @@ extension PostgresSink {
     if !self.connection.isConnected {
       self.forgetAhead()
       try self.connection.reset()
+      self.isReconnected = true
     } else if !isContinuing {
       if self.connection.transactionStatus != .idle { try self.rollBack() }
       // A COMMIT that has failed leaves no transaction, and none of what was sent.
@@ -75,11 +104,50 @@ extension PostgresSink {
     }
   }
 
+  /// Blocks for the time, or until `givesUp`.
   @inline(never)
-  private func wait(_ delay: Duration, after error: PostgresError) {
-    self.onRetry?(error.message, error.sqlState, delay)
-    let (seconds, attoseconds) = delay.components
-    var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-    nanosleep(&time, nil)
+  private static func wait(_ delay: Duration, givesUp: (() -> Bool)?) {
+    let end = ContinuousClock.now + delay
+    while case let left = end - .now, left > .zero, givesUp?() != true {
+      let (seconds, attoseconds) = min(left, .milliseconds(200)).components
+      var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+      nanosleep(&time, nil)
+    }
+  }
+
+  /// Connects to a database that may not be there yet. Blocks.
+  ///
+  /// - Parameters:
+  ///   - onRetry: told about each attempt that failed.
+  ///   - givesUp: true ends the attempts.
+  /// - Throws: what connecting throws, when waiting does not help or has lasted long enough.
+  package static func connecting(
+    _ schedule: RetrySchedule, givesUp: @escaping () -> Bool,
+    onRetry: (_ message: String, _ sqlState: String?, _ delay: Duration) -> Void,
+    _ connect: () throws -> PostgresSink
+  ) throws -> PostgresSink {
+    var retries = Retries(schedule, quickDelays: Self.quickDelays)
+    while true {
+      do {
+        return try connect()
+      } catch let error as PostgresError where error.disposition == .retry && !givesUp() {
+        let now = ContinuousClock.now
+        guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
+          throw error.givenUp(retries, at: now)
+        }
+        onRetry(error.message, error.sqlState, delay)
+        Self.wait(delay, givesUp: givesUp)
+      }
+    }
+  }
+}
+
+extension PostgresError {
+  fileprivate func givenUp(
+    _ retries: Retries, at time: ContinuousClock.Instant
+  ) -> PostgresError {
+    var error = self
+    error.message += retries.verdict(at: time)
+    return error
   }
 }

@@ -91,9 +91,12 @@ extension PostgresSink {
   /// Whether all records of an object have to be read again.
   package func needsPass(over entity: String, topic: String) throws -> Bool {
     guard self.takesReads else { return false }
-    return try self.retrying {
-      try self.missingRanges.needsPass(over: entity, topic: topic, over: self.connection)
+    let needs = try self.unlessAway {
+      try self.retrying {
+        try self.missingRanges.needsPass(over: entity, topic: topic, over: self.connection)
+      }
     }
+    return needs ?? false
   }
 
   /// An epoch that begins after events that are missing.
@@ -126,6 +129,12 @@ extension PostgresSink {
   /// first of them, what events have put right is marked so.
   package func recordsToRepair(
     _ entity: String, after id: String, limit: Int
+  ) throws -> [String]? {
+    try self.unlessAway { try self.repairList(entity, after: id, limit: limit) }
+  }
+
+  private func repairList(
+    _ entity: String, after id: String, limit: Int
   ) throws -> [String] {
     guard self.takesReads, let reads = self.configuration.reads,
       let current = try self.retrying({
@@ -143,7 +152,9 @@ extension PostgresSink {
   }
 
   /// Whether the connection has nothing under way.
-  package var isIdle: Bool { self.sealed == nil && !self.isAhead }
+  package var isIdle: Bool {
+    self.sealed == nil && !self.isAhead && self.retries.failures == 0
+  }
 
   /// Takes IDs of records that were asked for and not found; durable with the open commit.
   package func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {

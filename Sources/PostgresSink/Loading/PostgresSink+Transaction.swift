@@ -186,7 +186,8 @@ extension PostgresSink {
       try self.connection.beginLoad()
     }
     try self.checkpoint.store(
-      topics: self.topics, completeThrough: self.completeThrough, over: self.connection)
+      topics: self.topics, completeThrough: self.completeThrough,
+      verifies: self.isReconnected, over: self.connection)
     try self.beginPasses()
     if self.care == .immediateConstraints {
       try self.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -7,8 +7,9 @@ struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Runs a pipeline: exports events until caught up, or follows.",
     discussion: """
-      Without a terminal, a successful run prints nothing but the rows of a stdout sink. If the service cannot be reached, the \
-      first failure is reported and the run retries for some minutes. On a terminal, a live line \
+      Without a terminal, a successful run prints nothing but the rows of a stdout sink. If the service or a database cannot be \
+      reached, the first failure is reported and the run retries for retry.give_up_after, or without \
+      end with --follow. On a terminal, a live line \
       shows events, rate and newest change, and a summary remains. A run that finds nothing new \
       takes run.quiet plus 2 s.
       Exit codes: 0 done; 64 command line; 65 data or position: an unusable replay ID, lost \

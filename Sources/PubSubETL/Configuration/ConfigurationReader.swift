@@ -34,6 +34,7 @@ final class ConfigurationReader {
     let checkpoint = reader.object("checkpoint", required: true).flatMap(self.checkpoint)
     let deadLetter = self.deadLetter(reader.object("dead_letter"), checkpoint: checkpoint)
     let run = self.run(reader.object("run"))
+    let retry = reader.object("retry").map(self.retry)
     let repair = reader.object("repair").map(self.repair)
     let allowance = reader.object("allowance").map(self.allowance)
     reader.finish()
@@ -43,7 +44,8 @@ final class ConfigurationReader {
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run,
-      repair: repair ?? RepairConfiguration(), allowance: allowance ?? AllowanceConfiguration(),
+      retry: retry ?? RetryConfiguration(), repair: repair ?? RepairConfiguration(),
+      allowance: allowance ?? AllowanceConfiguration(),
       secrets: self.secrets, secretFiles: self.secretFiles.paths)
   }
 

@@ -19,6 +19,7 @@ struct PipelineConfiguration: Sendable {
   var checkpoint: CheckpointConfiguration
   var deadLetter: DeadLetterConfiguration
   var run = RunConfiguration()
+  var retry = RetryConfiguration()
   var repair = RepairConfiguration()
   var allowance = AllowanceConfiguration()
   /// What no output may hold.

@@ -94,7 +94,8 @@ final class DeadLetterRetry {
       }
       let context = SinkContext(
         configuration: self.configuration, org: org, options: self.options,
-        owner: try self.assembly.owner(store), logger: self.logger,
+        owner: try self.assembly.owner(store),
+        retry: self.configuration.retry.schedule(follows: false), logger: self.logger,
         log: RunLog(
           logger: self.logger, progress: nil, follows: false,
           endpoint: self.configuration.source.org.endpoint.url),

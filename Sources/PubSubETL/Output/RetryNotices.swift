@@ -4,7 +4,7 @@
 /// What has worked may fail for a moment, as services are restarted, and is told at its third failure
 /// in a row. Then again only when it fails in another way. A value without clock and output.
 struct RetryNotices {
-  enum Place: Hashable {
+  enum Place: Hashable, Sendable {
     case login
     case schemas
     case topic(String)
@@ -23,13 +23,17 @@ struct RetryNotices {
 
   private static let tolerated = 2
 
-  /// - Parameter message: as it will be shown, or not.
+  /// - Parameters:
+  ///   - message: as it will be shown, or not.
+  ///   - isRefusal: it will hardly mend itself, though it has worked before.
   /// - Returns: how many attempts in a row have failed, and whether to warn of this one.
-  mutating func failed(_ place: Place, _ message: String) -> (attempts: Int, isShown: Bool) {
+  mutating func failed(
+    _ place: Place, _ message: String, isRefusal: Bool = false
+  ) -> (attempts: Int, isShown: Bool) {
     var state = self.states[place] ?? State()
     state.failures += 1
     defer { self.states[place] = state }
-    guard state.failures > (state.hasWorked ? Self.tolerated : 0) else {
+    guard isRefusal || state.failures > (state.hasWorked ? Self.tolerated : 0) else {
       return (state.failures, false)
     }
     let kind = Self.kind(message, of: place)
@@ -48,7 +52,7 @@ struct RetryNotices {
   }
 
   /// The words of a message, without what differs from attempt to attempt and from topic to topic.
-  private static func kind(_ message: String, of place: Place) -> String {
+  static func kind(_ message: String, of place: Place) -> String {
     var text = message[...]
     if case .topic(let name) = place, let range = text.firstRange(of: name) {
       text = text[range.upperBound...]

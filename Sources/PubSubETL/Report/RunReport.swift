@@ -28,6 +28,8 @@ struct RunReport: Sendable {
     var exported: Int64 = 0
     var firstReplayID: ReplayID?
     var lastReplayID: ReplayID?
+    /// Why the service refused the topic when the run ended; nil if it did not.
+    var refusal: String?
     /// Milliseconds since 1970; nil unless caught up.
     var completeThrough: Int64?
     var caughtUpBy: CaughtUpRule?
@@ -136,6 +138,9 @@ struct RunReport: Sendable {
     var objects: [Object] = []
   }
 
+  /// What failed for the moment and was tried again.
+  var retries = RetryLedger()
+
   var attention: [Attention] = []
 
   /// The exit code that `run.fail_on` asks for: a success with something of these kinds to look
@@ -164,6 +169,7 @@ struct RunReport: Sendable {
         "last_replay_id": text(topic.lastReplayID?.hex),
         "complete_through": time(topic.completeThrough),
         "caught_up_by": text(topic.caughtUpBy?.rawValue),
+        "refused": text(topic.refusal),
       ]
     }
     let sinks = self.sinks.map { sink -> JSONValue in
@@ -218,6 +224,11 @@ struct RunReport: Sendable {
           "used": .integer(self.topics.reduce(0) { $0 + $1.delivered }),
         ]
       } ?? nil,
+      "retries": [
+        "count": .integer(
+          self.retries.entries.reduce(self.retries.otherCount) { $0 + $1.count }),
+        "errors": .array(self.retries.entries.map(\.json)),
+      ],
       "attention": .array(attention),
     ]
   }

@@ -41,12 +41,12 @@ struct OrgAllowance: Sendable, Equatable {
 final class AllowanceWatch: Sendable {
   /// The figures are minutes late.
   private static let interval = Duration.seconds(300)
-  private static let attempts = 3
   /// The time limit for an answer that the run does not depend on.
   private static let patience = Duration.seconds(5)
 
   private let client: RESTClient
   private let reserve: AllowanceConfiguration.Reserve?
+  private let retry: RetrySchedule
   private let logger: Logger
   private let reading = Lock<OrgAllowance?>(nil)
 
@@ -54,8 +54,10 @@ final class AllowanceWatch: Sendable {
   var first: OrgAllowance? { self.reading.withLock { $0 } }
 
   init(
-    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, logger: Logger
+    _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, retry: RetrySchedule,
+    logger: Logger
   ) {
+    self.retry = retry
     self.reserve = configuration.allowance.reserve
     self.logger = logger
     // That a call is refused which the run does not depend on says nothing of the token.
@@ -160,25 +162,26 @@ final class AllowanceWatch: Sendable {
   }
 
   private func askPatiently() async throws -> OrgAllowance {
-    var delay = Duration.seconds(1)
-    for attempt in 1... {
+    var retries = Retries(self.retry)
+    while true {
       do {
         return try await OrgAllowance.ask(self.client)
       } catch {
         let failure = RunFailure(error)
-        guard failure.exitCode == .unavailable, attempt < Self.attempts else {
+        let now = ContinuousClock.now
+        guard failure.exitCode == .unavailable,
+          let delay = retries.failed(at: now, random: .random(in: 0..<1))
+        else {
           throw RunFailure(
             failure.exitCode, reason: failure.reason,
             "allowance.reserve cannot be kept, because the org's limits cannot be read: "
-              + failure.message
+              + failure.message + retries.verdict(at: now)
               + (failure.exitCode == .refused
                 ? "; grant the run-as user View Setup and Configuration, or remove allowance.reserve"
                 : ""))
         }
         try await Task.sleep(for: delay)
-        delay = delay * 2
       }
     }
-    preconditionFailure("attempts are counted")
   }
 }

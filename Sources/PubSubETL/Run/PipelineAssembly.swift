@@ -111,7 +111,7 @@ struct PipelineAssembly {
       window: self.configuration.source.numRequested,
       // While a batch is committed the next comes in.
       readAhead: self.configuration.commit.maxEvents, maxEvents: maxEvents,
-      maxRetries: until == .forever ? nil : 8,
+      retry: self.retrySchedule(options),
       recordIDs: self.decoding.recordIDs,
       isIdentityError: { ($0 as? TLSError)?.needsIntervention == true },
       onUnexpectedSchemaID: { id in
@@ -120,6 +120,11 @@ struct PipelineAssembly {
       })
     source.schemaCache = schemas
     return source
+  }
+
+  func retrySchedule(_ options: RunOptions) -> RetrySchedule {
+    self.configuration.retry.schedule(
+      follows: options.until(self.configuration.run) == .forever)
   }
 
   var decoding: EventDecodingOptions {
@@ -142,6 +147,7 @@ struct PipelineAssembly {
     case .earliest, .snapshot: runner.onInvalidReplay = .earliest
     case .latest: runner.onInvalidReplay = .latest
     }
+    runner.refusedDelay = self.configuration.retry.refusedDelay
     runner.maxDeadLetters = self.configuration.deadLetter.max
     runner.maxDeadLetterRatio = self.configuration.deadLetter.maxRatio
     runner.window = self.configuration.source.numRequested

@@ -16,6 +16,7 @@ extension PipelineRun {
         entry.caughtUpBy = RunReport.Topic.CaughtUpRule(rawValue: rule)
       }
       entry.completeThrough = topic.completeThrough
+      entry.refusal = topic.refusal?.description
       return entry
     }
     self.report.sinks = sinks.map { $0.reportEntry(statistics) }
@@ -92,6 +93,25 @@ extension PipelineRun {
     return parts.compactMap { $0 }.joined(separator: " and ")
   }
 
+  /// Topics named in a message.
+  private static let maxNamedTopics = 5
+
+  /// Topics that the service refuses decide how a run ends that has not failed otherwise.
+  private static func refusal(_ outcome: RunOutcome, _ statistics: RunStatistics) -> RunFailure? {
+    let refusals = statistics.topics.compactMap(\.refusal)
+    guard let first = refusals.first else { return nil }
+    switch outcome {
+    case .deadLetterLimit: return nil
+    case .failed(let failure) where !failure.isOfTopicAlone: return nil
+    default: break
+    }
+    var messages = refusals.prefix(Self.maxNamedTopics).map(\.description)
+    if refusals.count > messages.count {
+      messages.append("so are \(Phrase.count(refusals.count - messages.count, "other topic"))")
+    }
+    return RunFailure(.refused, reason: first.reason, messages.joined(separator: "; "))
+  }
+
   /// Exit code and reason of a run that came to its end.
   func conclude(_ outcome: RunOutcome, statistics: RunStatistics) throws {
     func end(_ code: ExitCode, _ reason: String, _ message: String? = nil) {
@@ -99,6 +119,7 @@ extension PipelineRun {
       self.report.reason = reason
       self.report.message = message
     }
+    if let refusal = Self.refusal(outcome, statistics) { throw refusal }
     switch outcome {
     case .caughtUp: end(.success, "caught_up")
     case .eventsReached: end(.success, "events_reached")

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Checkpoint
 import EventLoop
 import GRPCCore
+import Glibc
 import HTTP2Transport
 import JSON
 import Logging
@@ -56,6 +57,7 @@ final class PipelineRun {
       self.failed(error)
     }
     self.report.finishedAt = UTCTime.now()
+    self.report.retries = self.log.retries
     self.log.finish(self.report)
     if let message = self.report.message, self.report.exitCode != .success {
       self.logger.error("\(message)")
@@ -90,6 +92,8 @@ final class PipelineRun {
     let deadline = self.options.maxDuration.map { ContinuousClock.now + $0 }
     let store = try await self.lockedStore(until: deadline)
     self.hasLock = true
+    self.tellStatus()
+    defer { WaitingRecord.remove(self.configuration.statePaths) }
     let document = try store.load()
     let credentials = OrgCredentials(
       self.configuration.source.org, secrets: self.configuration.secrets,
@@ -115,7 +119,8 @@ final class PipelineRun {
     try await self.checkColumns(stages, credentials, schemas, earlier: matched, until: deadline)
     let context = SinkContext(
       configuration: self.configuration, org: org, options: self.options,
-      owner: try self.assembly.owner(store), logger: self.logger, log: self.log,
+      owner: try self.assembly.owner(store), retry: self.assembly.retrySchedule(self.options),
+      logger: self.logger, log: self.log,
       interruption: Interruption(deadline: deadline))
     let sinks = self.configuration.sinks.map { $0.runSink(context) }
     let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
@@ -147,7 +152,9 @@ final class PipelineRun {
       runner.serviceClock = ServiceClock(reading: date * 1000, readAt: readAt)
       self.report.startClock = .service
     }
-    let watch = AllowanceWatch(self.configuration, credentials, logger: self.logger)
+    let watch = AllowanceWatch(
+      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
+      logger: self.logger)
     let (outstanding, maxEvents) = (
       runner.window * self.configuration.source.topics.count, runner.maxEvents
     )
@@ -256,6 +263,20 @@ final class PipelineRun {
       old: .array(faults.map { .string($0) }), new: nil)
   }
 
+  /// Keeps what is waited for where `status` finds it. Its failures are those of the checkpoint beside
+  /// it, and told there.
+  private func tellStatus() {
+    let (paths, secrets) = (self.configuration.statePaths, self.configuration.secrets)
+    WaitingRecord.remove(paths)
+    self.log.onWaiting = { [logger] waiting in
+      do {
+        try WaitingRecord.store(waiting, processID: getpid(), in: paths, hiding: secrets)
+      } catch {
+        logger.debug("what the run waits for could not be stored for 'status': \(error)")
+      }
+    }
+  }
+
   private var follows: Bool { self.options.until(self.configuration.run) == .forever }
 
   /// Before anything is written: a name that `drop` was to leave out must not go out for a typing
@@ -266,7 +287,7 @@ final class PipelineRun {
   ) async throws {
     guard self.configuration.namesColumns else { return }
     let planned = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, schemas, retries: self.follows ? nil : 8
+      self.configuration, credentials, schemas, retry: self.assembly.retrySchedule(self.options)
     ) {
       try Self.checkTime(until: deadline, delay: $1, $0.message)
       self.log.schemasFailed($0.message, delay: $1)
@@ -304,7 +325,7 @@ final class PipelineRun {
   ) async throws -> AccessToken {
     let auth = self.configuration.source.org.auth
     self.log.loggingIn(at: auth.server?.url ?? "the org of the Salesforce CLI")
-    var delay = Duration.seconds(1)
+    var retries = Retries(self.assembly.retrySchedule(self.options))
     while true {
       do {
         let token = try await Self.within(deadline, "the login had answered") {
@@ -312,11 +333,15 @@ final class PipelineRun {
         }
         self.log.loggedIn(token)
         return token
-      } catch let error as AuthError {
-        guard error.isTransient, delay < .seconds(60) else { throw error }
+      } catch var error as AuthError {
+        guard error.isTransient else { throw error }
+        let now = ContinuousClock.now
+        guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
+          error.message += retries.verdict(at: now)
+          throw error
+        }
         try Self.checkTime(until: deadline, delay: delay, error.message)
         try await self.log.loginFailed(error, delay: delay)
-        delay = delay * 2
       }
     }
   }

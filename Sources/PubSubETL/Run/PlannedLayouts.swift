@@ -37,16 +37,16 @@ struct PlannedLayouts {
   /// streams what is refused and to the dead letters what cannot be read.
   ///
   /// - Parameters:
-  ///   - retries: nil is no limit.
+  ///   - retry: how long to wait for the service.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    retries: Int?, onRetry: (PubSubError, Duration) throws -> Void
+    retry: RetrySchedule, onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, _ in
       var planned = PlannedLayouts()
-      var asking = Patience(credentials: credentials, retries: retries)
+      var asking = Patience(credentials: credentials, retry: retry)
       for topic in configuration.source.topics {
         let layout = try await asking.ask("schema of \(topic.name)", onRetry) {
           try await assembly.layout(of: topic.name, service, credentials, schemas)
@@ -61,18 +61,18 @@ struct PlannedLayouts {
   /// refused is left out.
   ///
   /// - Parameters:
-  ///   - retries: nil is no limit.
+  ///   - retry: how long to wait for the service.
   ///   - objects: with the topics that bring their events.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    retries: Int?, objects: [(entity: String, topic: String)],
+    retry: RetrySchedule, objects: [(entity: String, topic: String)],
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> [String: RecordLayout] {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, _ in
       var layouts: [String: RecordLayout] = [:]
-      var asking = Patience(credentials: credentials, retries: retries)
+      var asking = Patience(credentials: credentials, retry: retry)
       for (entity, topic) in objects {
         layouts[entity] = try await asking.ask("schema of \(entity)", onRetry) {
           try await assembly.layout(
@@ -87,13 +87,11 @@ struct PlannedLayouts {
 /// Asks again what has failed for a while.
 private struct Patience {
   let credentials: OrgCredentials
-  /// Nil is no limit.
-  let retries: Int?
-  private var failures = 0
+  private var retries: Retries
 
-  init(credentials: OrgCredentials, retries: Int?) {
+  init(credentials: OrgCredentials, retry: RetrySchedule) {
     self.credentials = credentials
-    self.retries = retries
+    self.retries = Retries(retry)
   }
 
   /// - Returns: nil for what is refused, or cannot be read.
@@ -104,15 +102,19 @@ private struct Patience {
     var refusals = 0
     while true {
       do {
-        return try await body()
+        let value = try await body()
+        self.retries.succeeded()
+        return value
       } catch {
-        let failure = PubSubError(error, operation: what)
+        var failure = PubSubError(error, operation: what)
         guard !(error is RunFailure), !(error is EventDecodingError),
           await self.mayPass(failure, &refusals)
         else { return nil }
-        self.failures += 1
-        if let retries, self.failures > retries { throw failure }
-        let delay = Duration.seconds(min(60, 1 << min(self.failures - 1, 6)))
+        let now = ContinuousClock.now
+        guard let delay = self.retries.failed(at: now, random: .random(in: 0..<1)) else {
+          failure.message += self.retries.verdict(at: now)
+          throw failure
+        }
         try onRetry(failure, delay)
         try await Task.sleep(for: delay)
       }

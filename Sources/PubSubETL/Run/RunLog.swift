@@ -17,6 +17,10 @@ final class RunLog {
   private let endpoint: String
   private let clock = ContinuousClock()
   private var notices = RetryNotices()
+  /// What was tried again so far.
+  private(set) var retries = RetryLedger()
+  /// Told what the run waits for, whenever that changes.
+  var onWaiting: (([RetryLedger.Wait]) -> Void)?
   private var snapshot = ProgressSnapshot()
   private var nextAttempt: ContinuousClock.Instant?
   /// When records began to come, and how many there were.
@@ -76,6 +80,11 @@ final class RunLog {
     case .opened(let topic): self.opened(topic)
     case .answered(let topic), .schemasFetched(let topic):
       self.worked(.topic(topic), metadata: ["topic": "\(topic)"])
+    case .refused(let topic, let failure, let delay): self.refused(topic, failure, delay)
+    case .heldBack(let topic):
+      self.logger.info(
+        "closed the stream, since a sink is waited for; it is resumed later",
+        metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
     case .waitsToRead(let entity, let until):
@@ -133,6 +142,19 @@ final class RunLog {
       .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata)
   }
 
+  /// What waiting alone does not mend is told at once.
+  private func refused(_ topic: String, _ failure: SourceFailure, _ delay: Duration?) {
+    let metadata: Logger.Metadata = ["topic": "\(topic)", "code": "\(failure.reason)"]
+    guard let delay else {
+      self.logger.warning(
+        "\(failure.description); the other topics are exported first", metadata: metadata)
+      return
+    }
+    self.failed(
+      .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata,
+      isRefusal: true)
+  }
+
   func retrying(sink: String, _ message: String, code: String?, delay: Duration) {
     self.failed(
       .sink(sink), "sink '\(sink)': \(message)", code: code, delay: delay,
@@ -146,9 +168,12 @@ final class RunLog {
 
   private func failed(
     _ place: RetryNotices.Place, _ message: String, code: String?, delay: Duration,
-    metadata: Logger.Metadata = [:]
+    metadata: Logger.Metadata = [:], isRefusal: Bool = false
   ) {
-    let (attempts, isShown) = self.notices.failed(place, message)
+    let (attempts, isShown) = self.notices.failed(place, message, isRefusal: isRefusal)
+    self.retries.failed(
+      place, code: code, message, isRefusal: isRefusal, delay: delay, at: UTCTime.now())
+    self.onWaiting?(self.retries.waiting)
     var metadata = metadata
     metadata["attempt"] = "\(attempts)"
     if let code { metadata["code"] = "\(code)" }
@@ -163,6 +188,7 @@ final class RunLog {
 
   private func worked(_ place: RetryNotices.Place, metadata: Logger.Metadata = [:]) {
     self.forgetFailure()
+    if self.retries.worked(place) { self.onWaiting?(self.retries.waiting) }
     guard let failures = self.notices.worked(place) else { return }
     self.logger.info(
       "recovered after \(Phrase.count(failures, "failed attempt"))", metadata: metadata)

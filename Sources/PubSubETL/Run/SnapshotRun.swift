@@ -48,8 +48,9 @@ struct SnapshotRun {
         """)
     }
     guard !wanted.isEmpty else { return nil }
+    let retry = assembly.configuration.retry.schedule(follows: follows)
     let layouts = try await PlannedLayouts.askPatiently(
-      assembly.configuration, credentials, schemas, retries: follows ? nil : 8,
+      assembly.configuration, credentials, schemas, retry: retry,
       objects: wanted.map { ($0.entity, $0.topic) }, onRetry: onRetry)
     for object in wanted where layouts[object.entity] == nil {
       logger.warning(
@@ -79,7 +80,7 @@ struct SnapshotRun {
     }
     var options = SnapshotReader.Options()
     options.concurrency = source.snapshot.concurrency
-    options.maxRetries = follows ? nil : 8
+    options.retry = retry
     options.reserve = Double(assembly.configuration.repair.reserve) / 100
     options.maxRepairCalls = assembly.configuration.repair.maxCalls
     for sink in sinks {
@@ -110,7 +111,8 @@ extension SnapshotRun {
     let client = Self.client(credentials)
     let objects = configuration.source.snapshotObjects
     let layouts = try await PlannedLayouts.askPatiently(
-      configuration, credentials, schemas, retries: 0, objects: objects
+      configuration, credentials, schemas, retry: RetrySchedule(giveUpAfter: .zero),
+      objects: objects
     ) { _, _ in }
     var lines: [String] = []
     for (entity, _) in objects {
@@ -198,7 +200,7 @@ private struct Wanted {
     // What a pass does not bring is asked for at its end.
     self.isRepaired =
       try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
-      || !store.recordsToRepair(self.entity, after: "", limit: 1).isEmpty
+      || store.recordsToRepair(self.entity, after: "", limit: 1)?.isEmpty != true
   }
 }
 

@@ -47,6 +47,7 @@ enum PipelineSchema {
       .optional(
         "dead_letter", Self.deadLetter, "Where events that cannot be decoded or written go."),
       .optional("run", Self.run, "When a run ends, and with which exit code."),
+      .optional("retry", Self.retry, "How long, and how often, what fails is tried again."),
       .optional(
         "repair", Self.repair, "What becomes of records that events have left incomplete or wrong."),
       .optional(
@@ -103,6 +104,27 @@ enum PipelineSchema {
         "full: a dead letter keeps the event's payload, and can be retried; none: position and "
           + "reason only.",
         default: .string(DeadLetterConfiguration(directory: "").payload.rawValue)),
+    ])
+  }
+
+  private static var retry: JSONSchema {
+    let defaults = RetryConfiguration()
+    return .object([
+      .optional(
+        "give_up_after", .reference("duration"),
+        "A run that ends by itself gives up (exit code 69) when the service, the login or a database "
+          + "has failed for this long; a run that follows never does.",
+        default: Self.duration(defaults.giveUpAfter)),
+      .optional(
+        "min_delay", .reference("duration"), "Pause after the first failure; it doubles each time.",
+        default: Self.duration(defaults.minDelay)),
+      .optional(
+        "max_delay", .reference("duration"), "Longest pause between two attempts.",
+        default: Self.duration(defaults.maxDelay)),
+      .optional(
+        "refused_delay", .reference("duration"),
+        "A run that follows asks again for a topic that the service refuses after this time.",
+        default: Self.duration(defaults.refusedDelay)),
     ])
   }
 

@@ -10,6 +10,8 @@ struct SinkContext {
   var options: RunOptions
   /// This process, as stores that others may use know it.
   var owner: RunOwner
+  /// How long what does not answer is waited for.
+  var retry: RetrySchedule
   var logger: Logger
   var log: RunLog
   var interruption: Interruption

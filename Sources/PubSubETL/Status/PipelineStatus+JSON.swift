@@ -22,6 +22,7 @@ extension PipelineStatus {
         }),
       "running": self.lock.isHeld.map { .boolean($0) } ?? nil,
       "pid": self.lock.isHeld == true ? self.lock.processID.map { .integer($0) } ?? nil : nil,
+      "waiting": .array(self.waiting.map(\.json)),
       "state_directory": .string(self.stateDirectory),
       "org": Self.text(self.org),
       "last_commit_at": Self.time(self.savedAt),

@@ -22,6 +22,7 @@ extension PipelineStatus {
       savedAt: document?.savedAt,
       deadLetters: DeadLetterStatus(directory: configuration.deadLetter.directory))
     status.lastRun = LastRun.load(paths)
+    status.waiting = WaitingRecord.load(paths, lock: lock)
     let topics = configuration.source.topics.map(\.name)
     let unused = document.map { $0.topics.keys.filter { !topics.contains($0) }.sorted() } ?? []
     for name in topics + unused {

@@ -9,6 +9,7 @@ extension PipelineStatus {
       ("pipeline", "\(self.pipeline) (\(self.file))"), ("state", self.stateDirectory),
     ]
     lines.append(("running", self.runningText))
+    lines += self.waiting.map { ("waiting", self.text($0)) }
     if let savedAt = self.savedAt { lines.append(("last commit", self.moment(savedAt))) }
     if let run = self.lastRun {
       lines.append(
@@ -69,6 +70,14 @@ extension PipelineStatus {
       lines.append("starts where the pipeline file says")
     }
     return lines
+  }
+
+  /// `topic /data/X, since …, 3 attempts, next in 9 min 58 s: why`
+  private func text(_ wait: RetryLedger.Wait) -> String {
+    let left = ProgressLine.age(milliseconds: max(0, wait.nextAttemptAt - self.now))
+    return "\(wait.place.text)\(wait.isRefusal ? " is refused" : ""), since "
+      + "\(self.moment(wait.since)), \(Phrase.count(wait.attempts, "failed attempt")), next in "
+      + "\(left): \(wait.message)"
   }
 
   private var runningText: String {

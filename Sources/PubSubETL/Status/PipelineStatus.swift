@@ -47,6 +47,8 @@ struct PipelineStatus {
   var sinks: [any SinkStatus] = []
   var deadLetters: DeadLetterStatus
   var lastRun: LastRun?
+  /// What the run in progress waits for.
+  var waiting: [RetryLedger.Wait] = []
   /// In the order of their weight.
   var problems: [Problem] = []
 
@@ -68,6 +70,9 @@ extension PipelineStatus {
   mutating func judge(maxAge: Duration?, journalAt: Int64?) {
     let isRunning = self.lock.isHeld == true
     self.judgeSinks()
+    for wait in self.waiting where wait.isRefusal {
+      self.add(.refused, "topic_refused", wait.message)
+    }
     if let savedAt = self.savedAt {
       self.judgeRun(isRunning: isRunning, journalAt: journalAt)
       self.judgePositions()

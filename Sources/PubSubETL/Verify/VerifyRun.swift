@@ -38,7 +38,8 @@ struct VerifyRun {
       states[sink.name] = try self.states(of: sink, org: token.organizationID, objects)
     }
     let layouts = try await PlannedLayouts.askPatiently(
-      self.configuration, credentials, assembly.schemas(ofOrg: token.organizationID), retries: 3,
+      self.configuration, credentials, assembly.schemas(ofOrg: token.organizationID),
+      retry: RetrySchedule(giveUpAfter: .seconds(7)),
       objects: objects
     ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
     let client = SnapshotRun.client(credentials)

@@ -15,7 +15,7 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
   func fetch(
     _ id: String, onRetry: (SourceFailure, _ delay: Duration) -> Void
   ) async throws(SourceFailure) -> String {
-    var retries = RetryPolicy(limit: self.options.maxRetries)
+    var retries = Retries(self.options.retry)
     var refusals = 0
     while true {
       var used: Credentials?
@@ -42,9 +42,10 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
         case .bug: throw error.failure(.bug, options: self.options)
         default: throw error.failure(.refused, options: self.options)
         }
-        guard failure.disposition != .configuration,
-          let delay = retries.failed(minimum: minimum, random: .random(in: 0..<1))
-        else { throw failure }
+        guard failure.disposition != .configuration else { throw failure }
+        let now = self.clock.now()
+        guard let delay = retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
+        else { throw error.failure(givingUp: retries, at: now, options: self.options) }
         onRetry(failure, delay)
         await self.clock.sleep(self.clock.now() + delay)
         if Task.isCancelled { throw failure }

@@ -22,7 +22,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
   func resolve(
     _ view: FetchResponseView, onFetch: () -> Void,
     onRetry: (SourceFailure, _ delay: Duration) -> Void
-  ) async throws(SourceFailure) -> Resolution {
+  ) async throws(MissingSchema) -> Resolution {
     var resolution = Resolution()
     var isFetching = false
     for field in view.events.map(\.schemaID) {
@@ -43,12 +43,24 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       } else {
         if !isFetching { onFetch() }
         isFetching = true
-        schema = self.library.add(id, json: try await self.fetcher.fetch(id, onRetry: onRetry))
+        do throws(SourceFailure) {
+          schema = try await self.fetch(id, onRetry: onRetry)
+        } catch {
+          throw MissingSchema(id: id, failure: error)
+        }
         resolution.newByteCount += schema.byteCount
       }
       resolution.schemas.append(schema)
     }
     return resolution
+  }
+
+  /// - Throws: why the schema will not come; also when the task is cancelled.
+  @discardableResult
+  func fetch(
+    _ id: String, onRetry: (SourceFailure, _ delay: Duration) -> Void
+  ) async throws(SourceFailure) -> ResolvedSchema {
+    self.library.add(id, json: try await self.fetcher.fetch(id, onRetry: onRetry))
   }
 
   private func refusal(_ id: String) -> ResolvedSchema {
@@ -60,6 +72,12 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
             + "\(self.maxByteCount) bytes")),
       byteCount: 0)
   }
+}
+
+/// A schema that events need, and why it will not come.
+struct MissingSchema: Error {
+  var id: String
+  var failure: SourceFailure
 }
 
 extension [ResolvedSchema] {

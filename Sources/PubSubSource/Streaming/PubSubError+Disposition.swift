@@ -37,6 +37,18 @@ extension PubSubError {
     }
   }
 
+  /// What is refused is the topic, or a schema of its events: others may be served all the same.
+  var refusesTopicAlone: Bool {
+    guard self.code != .credentials else { return false }
+    switch self.serviceCode {
+    case ServiceErrorCode.topicNotFound, ServiceErrorCode.topicMetaPermission,
+      ServiceErrorCode.schemaMetaPermission, ServiceErrorCode.cannotSubscribe:
+      return true
+    case ServiceErrorCode.tenantLicense: return false
+    default: return self.status == .permissionDenied || self.status == .notFound
+    }
+  }
+
   private static func byCode(_ code: ServiceErrorCode, sentReplayID: Bool) -> Disposition? {
     switch code {
     case .serviceUnavailable, .topicUnavailable, .schemaUnavailable, .replayRepeated,

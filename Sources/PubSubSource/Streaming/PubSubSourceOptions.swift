@@ -12,8 +12,8 @@ public struct PubSubSourceOptions: Sendable {
   public var maxEvents: Int?
   /// What the service may deliver; nil: as much as there is.
   public var allowance: DeliveryAllowance?
-  /// Attempts in a row without a useful response before giving up; nil: never (following).
-  public var maxRetries: Int?
+  /// What fails for the moment; a useful response starts it afresh.
+  public var retry: RetrySchedule
   public var recordIDs: EventDecodingOptions.RecordIDs
   /// Whether a failed call failed because the peer could not prove who it is.
   public var isIdentityError: @Sendable (any Error) -> Bool
@@ -26,7 +26,8 @@ public struct PubSubSourceOptions: Sendable {
   var maxSchemaByteCount = 64 << 20
 
   public init(
-    window: Int = 100, readAhead: Int = 2000, maxEvents: Int? = nil, maxRetries: Int? = 8,
+    window: Int = 100, readAhead: Int = 2000, maxEvents: Int? = nil,
+    retry: RetrySchedule = RetrySchedule(),
     recordIDs: EventDecodingOptions.RecordIDs = .rows,
     isIdentityError: @escaping @Sendable (any Error) -> Bool = { _ in false },
     onUnexpectedSchemaID: @escaping @Sendable (String) -> Void = { _ in }
@@ -34,7 +35,7 @@ public struct PubSubSourceOptions: Sendable {
     self.window = window
     self.readAhead = readAhead
     self.maxEvents = maxEvents
-    self.maxRetries = maxRetries
+    self.retry = retry
     self.recordIDs = recordIDs
     self.isIdentityError = isIdentityError
     self.onUnexpectedSchemaID = onUnexpectedSchemaID
@@ -62,7 +63,19 @@ extension PubSubError {
     if let cause = self.cause, options.isIdentityError(cause) {
       return SourceFailure(.configuration, reason: "untrusted_peer", self.message)
     }
-    return SourceFailure(disposition, reason: reason.lowercased(), self.message + self.advice)
+    var failure = SourceFailure(
+      disposition, reason: reason.lowercased(), self.message + self.advice)
+    failure.isOfTopicAlone = disposition == .refused && self.refusesTopicAlone
+    return failure
+  }
+
+  /// - Parameter time: of the last of these failures.
+  func failure(
+    givingUp retries: Retries, at time: ContinuousClock.Instant, options: PubSubSourceOptions
+  ) -> SourceFailure {
+    var failure = self.failure(.unavailable, options: options)
+    failure.description += retries.verdict(at: time)
+    return failure
   }
 
   /// Of a call whose tokens were refused, the new ones, too.

@@ -16,10 +16,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var openedAt: ContinuousClock.Instant
     var queue: CreditQueue?
     var stopAt: ContinuousClock.Instant?
-    var retries: RetryPolicy
+    var retries: Retries
     var authorization = StreamAuthorization()
-    /// Why a schema of the response in hand will not come.
-    var schemaFailure: SourceFailure?
+    /// A schema that a response needs and that will not come.
+    var missingSchema: MissingSchema?
+    /// The stream is being closed, since nobody takes its responses: until then, those that have been
+    /// asked for may still come.
+    var heldBackUntil: ContinuousClock.Instant?
   }
 
   private enum Ending: Sendable {
@@ -29,6 +32,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     /// A schema that will not come.
     case schema(SourceFailure)
     case idle
+    /// Closed on purpose: nobody takes its responses.
+    case heldBack
     case stopped
   }
 
@@ -44,6 +49,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   /// What still arrives for so long after a stop is handed on.
   private static var drainTime: Duration { .seconds(2) }
+  /// After so long without room for a response the stream is closed on purpose: without credit the
+  /// service ends it 60 s after its last response (contract/semantics.md section 3).
+  private static var roomPatience: Duration { .seconds(30) }
   /// A stream that the service ended after less is not opened again at once.
   private static var normalLife: Duration { .seconds(10) }
 
@@ -65,7 +73,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         window: options.window,
         credit: FetchCredit(window: options.window, allowance: options.maxEvents),
         liveness: Liveness(openedAt: clock.now()), openedAt: clock.now(),
-        retries: RetryPolicy(limit: options.maxRetries)))
+        retries: Retries(options.retry)))
   }
 
   /// No credit from now on; the stream ends after the drain time, at once if nothing can come.
@@ -87,6 +95,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   /// Runs until the stream has ended for good and says so with `ended`.
   func run() async {
+    self.state.withLock { $0.retries = Retries(self.options.retry) }
+    guard await self.fetchMissingSchema() else { return }
     while true {
       await self.waitForAllowance()
       guard let start = await self.startPoint(), !Task.isCancelled else { break }
@@ -104,9 +114,30 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .unauthorized(let error):
         return self.end(error.refusedForGood(options: self.options))
       case .schema(let failure): return self.end(failure)
+      case .heldBack:
+        self.signals.post(.heldBack(topic: self.index))
+        await self.waitWhileFull()
       }
     }
     self.end(nil)
+  }
+
+  /// A schema that was refused is asked for before the stream is opened again: otherwise the events
+  /// that need it would be delivered once more at every attempt.
+  ///
+  /// - Returns: false when it is still missing, and the stream has ended.
+  private func fetchMissingSchema() async -> Bool {
+    guard let missing = self.state.withLock({ $0.missingSchema }) else { return true }
+    do throws(SourceFailure) {
+      try await self.schemas.fetch(
+        missing.id,
+        onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
+      self.state.withLock { $0.missingSchema = nil }
+      return true
+    } catch {
+      self.end(self.isStopping ? nil : error)
+      return false
+    }
   }
 
   /// A first request asks for one event at least. When as many have come as may, a stream that broke
@@ -142,6 +173,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       state.credit = FetchCredit(window: state.window, allowance: state.credit.allowance)
       state.liveness = Liveness(openedAt: now)
       state.openedAt = now
+      state.heldBackUntil = nil
       state.authorization.opened()
       state.queue = queue
       return state.credit.begin(at: now)
@@ -158,10 +190,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     if case .call(let error) = ending, self.isStopping, error.status == .cancelled {
       return .stopped
     }
-    if let failure = self.state.withLock({ $0.schemaFailure }) {
-      return self.isStopping ? .stopped : .schema(failure)
-    }
-    return await self.judge(ending, credentials)
+    let (missing, isHeldBack) = self.state.withLock { ($0.missingSchema, $0.heldBackUntil != nil) }
+    if let missing { return self.isStopping ? .stopped : .schema(missing.failure) }
+    return await self.judge(isHeldBack && !self.isStopping ? .heldBack : ending, credentials)
   }
 
   /// What the end of a call says about its token.
@@ -218,13 +249,42 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     if let credit { queue.add(credit) }
     if provesToken { await self.credentials.worked(credentials) }
     guard let (response, byteCount) = await self.resolve(view) else { return false }
-    await self.signals.send(
+    self.signals.post(
       .response(topic: self.index, response, receivedAt: now),
       weight: self.options.weight(eventCount: view.events.count, byteCount: byteCount))
+    await self.waitForRoom()
     return self.state.withLock { state in
       state.liveness.resumed(at: self.clock.now())
-      // After a stop, when all that was asked for has come, nothing else will.
+      // After a stop, when all that was asked for has come, nothing else will. A stream that is held
+      // back takes no more than the queue may hold once again, so that memory stays bounded.
       return !(state.credit.isStopped && state.credit.open == 0)
+        && (state.heldBackUntil == nil || !self.signals.isOverfull)
+    }
+  }
+
+  /// Waits until the runner takes responses again. When it has not for too long, no more credit is
+  /// given: what has been asked for is taken, so that no event is delivered in vain, and the stream ends.
+  private func waitForRoom() async {
+    guard !self.signals.hasRoom, self.state.withLock({ $0.heldBackUntil == nil }) else { return }
+    let deadline = self.clock.now() + Self.roomPatience
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.signals.waitForRoom() }
+      group.addTask { await self.clock.sleep(deadline) }
+      _ = await group.next()
+      group.cancelAll()
+    }
+    let now = self.clock.now()
+    guard now >= deadline, !self.signals.hasRoom, !Task.isCancelled else { return }
+    self.state.withLock { state in
+      state.credit.stop()
+      state.heldBackUntil = now + Self.drainTime
+    }
+  }
+
+  /// The stream is closed, and not opened before its responses have been taken.
+  private func waitWhileFull() async {
+    while !self.signals.hasRoom, !self.isStopping, !Task.isCancelled {
+      await self.clock.sleep(self.clock.now() + .milliseconds(100))
     }
   }
 
@@ -236,7 +296,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private func resolve(
     _ view: FetchResponseView
   ) async -> (response: PubSubResponse, byteCount: Int)? {
-    do throws(SourceFailure) {
+    do throws(MissingSchema) {
       let resolution = try await self.schemas.resolve(
         view, onFetch: { self.signals.post(.fetchingSchemas(topic: self.index)) },
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
@@ -245,7 +305,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         view.bytes.count + resolution.newByteCount
       )
     } catch {
-      if !Task.isCancelled { self.state.withLock { $0.schemaFailure = error } }
+      if !Task.isCancelled { self.state.withLock { $0.missingSchema = error } }
       return nil
     }
   }
@@ -254,8 +314,11 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private func watch() async -> Ending {
     while !Task.isCancelled {
       let now = self.clock.now()
-      let (check, stopAt) = self.state.withLock { ($0.liveness.check(at: now), $0.stopAt) }
+      let (check, stopAt, heldBackUntil) = self.state.withLock {
+        ($0.liveness.check(at: now), $0.stopAt, $0.heldBackUntil)
+      }
       if let stopAt, now >= stopAt { return .stopped }
+      if let heldBackUntil, now >= heldBackUntil { return .heldBack }
       switch check {
       case .idle: return .idle
       case .giveCredit:
@@ -292,7 +355,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     case .reauthenticate: return await self.wait(after: error, minimum: .zero)
     case .replay: self.end(error.failure(.invalidReplay, options: self.options))
     case .quota:
-      if self.options.maxRetries == nil {
+      if self.options.retry.giveUpAfter == nil {
         return await self.wait(after: error, minimum: .seconds(300))
       }
       self.end(error.failure(.quota, options: self.options))
@@ -310,20 +373,21 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       return false
     }
     let now = self.clock.now()
-    let delay = self.state.withLock { state -> Duration? in
+    let (delay, retries) = self.state.withLock { state -> (Duration?, Retries) in
       // The service ends long-lived streams now and then, and sessions end: open again at once, the
       // first time.
       if error.code == .endOfStream || error.disposition(sentReplayID: false) == .reauthenticate,
         state.retries.failures == 0,
         now - state.openedAt >= Self.normalLife
       {
-        _ = state.retries.failed(minimum: .zero, random: 0)
-        return .zero
+        _ = state.retries.failed(at: now, random: 0)
+        return (.zero, state.retries)
       }
-      return state.retries.failed(minimum: minimum, random: .random(in: 0..<1))
+      let delay = state.retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
+      return (delay, state.retries)
     }
     guard let delay else {
-      self.end(failure)
+      self.end(error.failure(givingUp: retries, at: now, options: self.options))
       return false
     }
     self.signals.post(.retrying(topic: self.index, failure, delay: delay))

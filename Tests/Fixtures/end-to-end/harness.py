@@ -142,6 +142,18 @@ class Inventory:
             sys.exit("the manifest and the files differ: %s" % wrong)
 
 
+def compare_tables(simulator, url, schema, topics):
+    """Ends with an error unless history and current tables equal the truth; returns the counts."""
+    command = [sys.executable, HERE + "/compare_postgres.py", "--truth", simulator.truth]
+    command += ["--url", url, "--schema", schema, "--mode", "both", "--delete", "mark"]
+    for topic in topics:
+        command += ["--topic", topic]
+    compared = subprocess.run(command, env=simulator.environment, stdout=subprocess.PIPE)
+    if compared.returncode:
+        sys.exit("%s differs from the truth: %s" % (url, compared.stdout.decode()))
+    return json.loads(compared.stdout)
+
+
 def compare(simulator, output, topics, *options):
     """Ends with an error unless the files equal the truth; returns the counts."""
     files = data_files(output)

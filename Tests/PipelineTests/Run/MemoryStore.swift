@@ -250,7 +250,7 @@ final class MemoryDatabase: Store {
     self.openReads.add(MemoryReads(records: reads.recordIDs, pass: pass))
   }
 
-  func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String] {
+  func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]? {
     let known = self.store.reads[self.name]
     return Array(
       self.wrong.filter {

@@ -58,6 +58,21 @@ final class ScriptedSource: Source, @unchecked Sendable {
     var onSignal: (() -> Void)?
   }
   var held: Held?
+  /// A second topic, which the service refuses before it delivers its one event.
+  struct Refused {
+    var times: Int
+    var event: ScriptedEvent
+    /// The user asks for a stop when the event has come.
+    var interrupts = false
+  }
+  private var refused: Refused?
+  /// The first topic is refused, too.
+  var refusesAll = false
+  private static let refusal: SourceFailure = {
+    var failure = SourceFailure(.refused, reason: "topic_not_found", "/data/R: not found")
+    failure.isOfTopicAlone = true
+    return failure
+  }()
   private var rest: ArraySlice<ScriptedEvent> = []
   /// Events that the runner said do not count.
   private(set) var allowed = 0
@@ -71,11 +86,14 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   init(
     _ log: [ScriptedEvent], responseSize: Int = 3, isChannel: Bool = false,
-    start: StartPoint? = .earliest
+    start: StartPoint? = .earliest, refused: Refused? = nil
   ) {
+    self.refused = refused
     self.log = log
     self.responseSize = responseSize
-    self.topics = [SourceTopic(name: "/data/T", isChannel: isChannel, start: start)]
+    self.topics =
+      [SourceTopic(name: "/data/T", isChannel: isChannel, start: start)]
+      + (refused == nil ? [] : [SourceTopic(name: "/data/R", isChannel: false, start: start)])
     self.layout = RecordLayout(
       topic: "/data/T", schemaID: "s", entity: "T", family: .changeEvent,
       slotCount: MetadataSlot.count, fieldOrder: [],
@@ -84,7 +102,26 @@ final class ScriptedSource: Source, @unchecked Sendable {
           name: "_event_id", path: ["_event_id"], content: .slot(MetadataSlot.eventID, .string),
           isMetadata: true)
       ])
+    if refused != nil { self.openRefused() }
     self.open()
+  }
+
+  private func openRefused() {
+    self.queue.append(.opening(topic: 1, reply: { [unowned self] in self.startedRefused(at: $0) }))
+  }
+
+  private func startedRefused(at start: StartPoint?) {
+    guard start != nil, let refused = self.refused else {
+      return self.queue.append(.ended(topic: 1, nil))
+    }
+    self.queue.append(.opened(topic: 1))
+    guard refused.times == 0 else {
+      self.refused?.times -= 1
+      return self.queue.append(.ended(topic: 1, Self.refusal))
+    }
+    let response = ScriptedResponse(events: [refused.event], latest: refused.event.replay)
+    self.queue.append(.response(topic: 1, response, receivedAt: .now))
+    if refused.interrupts { self.queue += [.interrupted, .ended(topic: 1, nil)] }
   }
 
   func allow(_ count: Int, topic: Int) { self.allowed += count }
@@ -105,6 +142,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
       self.queue.append(.ended(topic: 0, failure))
       return
     }
+    if self.refusesAll { return self.queue.append(.ended(topic: 0, Self.refusal)) }
     self.queue.append(.opened(topic: 0))
     switch start {
     case .earliest: self.rest = self.log[...]
@@ -188,7 +226,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
   /// What had been received already is still handed on, as by the real source.
   func stop() { self.isStopped = true }
 
-  func reopen(topic: Int) { self.open() }
+  func reopen(topic: Int) { if topic == 0 { self.open() } else { self.openRefused() } }
 
   func layout(
     ofEvent index: Int, of response: ScriptedResponse, topic: Int

@@ -124,6 +124,18 @@ import Testing
     }
   }
 
+  @Test("A run that is asked to stop asks a store at once, however long it was to be left alone")
+  func hastened() async throws {
+    let harness = self.harness(away: 1..<2, delay: .seconds(3600))
+    harness.configuration.until = .forever
+    let source = ScriptedSource(PipelineRunnerTests.events(40))
+    source.onWait = { $0 == 2 }
+    let outcome = try await harness.run(source)
+    guard case .interrupted = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(harness.store.lines(of: "t").count == harness.store.lines(of: "a").count)
+    #expect(harness.store.lines(of: "t").count > 3)
+  }
+
   @Test("Other stores renew their leases, and let go of what they hold")
   func leases() async throws {
     let harness = self.harness(away: 0..<20, databases: ["u", "t"])

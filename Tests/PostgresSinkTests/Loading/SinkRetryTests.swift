@@ -119,6 +119,55 @@ import Testing
     #expect(try after.storedOrdinal() == "3")
   }
 
+  @Test("A server that lacks commits it had confirmed ends the run, and nothing is written")
+  func rewound() async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    let before = try run.eye.column("SELECT topics FROM salesforce._etl_checkpoint")[0]
+    try run.write(["a"])
+    try run.commit()
+    // As a standby that was made the primary before it had the last transaction.
+    try run.eye.execute("DELETE FROM salesforce.opportunity_history WHERE _record_id = 'a'")
+    try run.eye.query("UPDATE salesforce._etl_checkpoint SET topics = $1::jsonb", [before])
+    try run.terminateBackend()
+    try run.write(["b"])
+    #expect(postgresError { try run.commit() }?.disposition == .rewound)
+    #expect(try run.history() == ["first"])
+  }
+
+  @Test("A server that never comes back is waited for as long as the policy says")
+  func givesUp() async throws {
+    let cluster = try PostgresCluster()
+    let run = try SinkRun(try TestDatabase(cluster)) {
+      $0.retry = RetrySchedule(giveUpAfter: .milliseconds(600))
+    }.begin()
+    run.notices = []
+    try run.write(["a"])
+    try cluster.stopImmediately()
+    let error = postgresError { try run.commit() }
+    #expect(error?.disposition == .retry)
+    // After 50, 200 and 350 ms.
+    #expect(run.notices.count == 3, "\(run.notices)")
+    #expect(error?.message.contains("gave up after 4 failed attempts") == true)
+  }
+
+  @Test("Records to be repaired wait for a database that does not answer, and nothing else does")
+  func repairsLater() async throws {
+    let cluster = try PostgresCluster()
+    let run = try SinkRun(try TestDatabase(cluster)) {
+      $0.reads = PostgresSinkConfiguration.Reads()
+    }.begin()
+    #expect(try run.sink.recordsToRepair("Opportunity", after: "", limit: 9) == [])
+    #expect(run.sink.isIdle)
+    try cluster.stopImmediately()
+    #expect(try run.sink.recordsToRepair("Opportunity", after: "", limit: 9) == nil)
+    #expect(!run.sink.isIdle)
+    try cluster.start()
+    try run.write(["a"])
+    try run.commit()
+    #expect(run.sink.isIdle)
+    #expect(try run.sink.recordsToRepair("Opportunity", after: "", limit: 9) == [])
+  }
+
   @Test("Rows refused in a transaction that has to be sent again are told once")
   func refusedAndRetried() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()

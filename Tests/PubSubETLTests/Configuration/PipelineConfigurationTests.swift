@@ -100,7 +100,7 @@ struct PipelineConfigurationTests {
     let expected = [
       "2:14: /version: unknown version 2; known: 1",
       "3:11: /name: expected a name of 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit",
-      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, repair, allowance",
+      "4:3: /sorce: unknown key; did you mean 'source'?; known: $schema, version, name, source, stages, sinks, commit, checkpoint, dead_letter, run, retry, repair, allowance",
       "6:13: /source/type: unknown source 'kafka'; known: salesforce",
       "7:27: /source/topic/1: expected a topic: /data/<Entity>ChangeEvent, /data/ChangeEvents, /data/<Channel>__chn, /event/<Event>__e or /event/<Channel>__chn",
       "7:46: /source/topic/2/topic: the topic /data/A is listed twice",

@@ -76,6 +76,7 @@ struct PipelineSchemaTests {
       ("checkpoint.x", ["checkpoint"], []), ("dead_letter.x", ["dead_letter"], []),
       ("source.snapshot.x", ["source", "snapshot"], ["source.snapshot={}"]),
       ("repair.x", ["repair"], ["repair={}"]), ("run.x", ["run"], []),
+      ("retry.x", ["retry"], ["retry={}"]),
       ("allowance.x", ["allowance"], ["allowance={}"]),
       ("sinks.0.x", ["sinks", "[postgres]"], [Self.postgres]),
       ("sinks.0.tables.x", ["sinks", "[postgres]", "tables"], [Self.postgres]),

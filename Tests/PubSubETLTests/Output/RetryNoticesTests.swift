@@ -40,6 +40,17 @@ struct RetryNoticesTests {
     #expect(told == [nil, nil, nil, 4])
   }
 
+  @Test("A refusal is told at once though the topic has worked, and once")
+  func refusal() {
+    var notices = RetryNotices()
+    _ = notices.worked(self.topic)
+    let shown = (0..<3).map { _ in
+      notices.failed(self.topic, "/data/A: not found", isRefusal: true).isShown
+    }
+    #expect(shown == [true, false, false])
+    #expect(notices.worked(self.topic) == 3)
+  }
+
   @Test("Topics that fail alike are told once; IDs and times make no difference")
   func alike() {
     var notices = RetryNotices()

@@ -105,6 +105,40 @@ struct PipelineStatusTests {
     #expect(try self.kinds(state) == ["lost_output"])
   }
 
+  @Test("What the run in progress waits for is told, and a refused topic is a problem")
+  func waiting() throws {
+    let state = try StateSample()
+    try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
+    try LastRun.store(
+      state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+      hiding: SecretMask())
+    var ledger = RetryLedger()
+    ledger.failed(
+      .sink("db"), code: "57P03", "the database system is starting up", delay: .seconds(60),
+      at: self.now)
+    ledger.failed(
+      .topic("/data/A"), code: "topic_not_found", "/data/A: not found", isRefusal: true,
+      delay: .seconds(600), at: self.now)
+    try WaitingRecord.store(
+      ledger.waiting, processID: getpid(), in: state.paths, hiding: SecretMask())
+    // Left by a run that was killed: nothing holds the lock.
+    #expect(try PipelineStatus.read(state.configuration, maxAge: nil).waiting.isEmpty)
+    let run = try FileCheckpointStore(directory: state.paths.directory, pipeline: "opps")
+    try withExtendedLifetime(run) {
+      let status = try PipelineStatus.read(state.configuration, maxAge: nil, now: self.now)
+      #expect(status.waiting == ledger.waiting)
+      #expect(status.problems.map(\.kind) == ["topic_refused"])
+      #expect(status.exitCode == 77)
+      #expect(status.text.contains("topic /data/A is refused, since"))
+      #expect(status.text.contains("1 failed attempt, next in 10 min"))
+      #expect(status.json["waiting"]?.array?.count == 2)
+      // Nothing is waited for any more.
+      try WaitingRecord.store([], processID: getpid(), in: state.paths, hiding: SecretMask())
+      #expect(access(state.paths.waiting, F_OK) != 0)
+      #expect(try PipelineStatus.read(state.configuration, maxAge: nil).problems.isEmpty)
+    }
+  }
+
   @Test("Every file is compared with its size and hash when that is asked for")
   func verified() throws {
     let state = try StateSample()

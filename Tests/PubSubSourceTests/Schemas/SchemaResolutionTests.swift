@@ -87,7 +87,8 @@ struct SchemaResolutionTests {
     _ body: (PubSub) async throws -> Void
   ) async throws {
     let client = GRPCClient(transport: ScriptedTransport { await service.serve($0) })
-    var options = PubSubSourceOptions(maxRetries: 1)
+    var options = PubSubSourceOptions(
+      retry: RetrySchedule(giveUpAfter: .milliseconds(200), minDelay: .milliseconds(100)))
     options.maxSchemaByteCount = maxSchemaByteCount
     options.schemaCache = cache
     let source = PubSub(
@@ -254,15 +255,17 @@ struct SchemaResolutionTests {
       }
       #expect(failure.description.contains("GetSchema S1"))
       #expect(failure.description.contains("overloaded"))
-      #expect((.milliseconds(800)...(.milliseconds(1200))).contains(delay))
-      // One retry is all that this source makes.
-      guard case .ended(0, let last) = try await self.signal(source) else {
+      #expect((.milliseconds(80)...(.milliseconds(120))).contains(delay))
+      // The next comes when the time is over, and is the last.
+      guard case .schemasFailed = try await self.signal(source),
+        case .ended(0, let last) = try await self.signal(source)
+      else {
         Issue.record("no end")
         return
       }
       #expect(last?.disposition == .unavailable)
     }
-    #expect(service.requests == ["S1", "S1"])
+    #expect(service.requests == ["S1", "S1", "S1"])
   }
 
   @Test("A schema that the user may not see ends the topic")

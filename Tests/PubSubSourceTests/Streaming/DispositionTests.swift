@@ -75,26 +75,3 @@ import Testing
     #expect(Self.disposition(status, "new.code.of.next.year") == disposition)
   }
 }
-
-@Suite struct RetryPolicyTests {
-  @Test("Delays double from 1 s to 60 s, with a fifth of jitter either way")
-  func doubles() {
-    var policy = RetryPolicy(limit: nil)
-    for seconds in [1.0, 2, 4, 8, 16, 32, 60, 60, 60] {
-      var other = policy
-      let shortest = other.failed(minimum: .zero, random: 0) ?? .zero
-      let longest = policy.failed(minimum: .zero, random: 1) ?? .zero
-      #expect(abs(shortest / .seconds(seconds) - 0.8) < 1e-6)
-      #expect(abs(longest / .seconds(seconds) - 1.2) < 1e-6)
-    }
-  }
-
-  @Test("The budget counts failures in a row")
-  func budget() {
-    var policy = RetryPolicy(limit: 1)
-    #expect(policy.failed(minimum: .zero, random: 0) != nil)
-    policy.succeeded()
-    #expect(policy.failed(minimum: .seconds(30), random: 0) == .seconds(30))
-    #expect(policy.failed(minimum: .zero, random: 0) == nil)
-  }
-}

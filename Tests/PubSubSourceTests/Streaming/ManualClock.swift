@@ -14,7 +14,7 @@ final class ManualClock: Sendable {
     var sleepers: [Int: Sleeper] = [:]
     var nextID = 0
     /// Waits for somebody to sleep.
-    var observer: CheckedContinuation<Void, Never>?
+    var observer: (count: Int, continuation: CheckedContinuation<Void, Never>)?
   }
   private let state = Lock(State())
 
@@ -34,12 +34,12 @@ final class ManualClock: Sendable {
     for sleeper in due { sleeper.continuation.resume() }
   }
 
-  /// Returns when somebody sleeps: whoever does has seen the time as it is.
-  func someoneSleeps() async {
+  /// Returns when so many sleep: whoever does has seen the time as it is.
+  func someoneSleeps(count: Int = 1) async {
     await withCheckedContinuation { continuation in
       let isAsleep = self.state.withLock { state in
-        if !state.sleepers.isEmpty { return true }
-        state.observer = continuation
+        if state.sleepers.count >= count { return true }
+        state.observer = (count, continuation)
         return false
       }
       if isAsleep { continuation.resume() }
@@ -58,7 +58,11 @@ final class ManualClock: Sendable {
             return (true, nil as CheckedContinuation<Void, Never>?)
           }
           state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation)
-          return (false, state.observer.take())
+          guard let observer = state.observer, state.sleepers.count >= observer.count else {
+            return (false, nil)
+          }
+          state.observer = nil
+          return (false, observer.continuation)
         }
         observer?.resume()
         if isDue { continuation.resume() }

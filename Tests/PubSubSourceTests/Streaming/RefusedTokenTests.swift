@@ -64,7 +64,7 @@ struct RefusedTokenTests {
 
   @Test("Which token the next call has, and what is said of tokens", arguments: cases)
   func sequence(_ test: Case) async throws {
-    try await StreamHarness.run(StreamHarness(maxRetries: nil)) { harness in
+    try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in
       for call in test.calls { try await self.play(call, harness) }
       #expect(harness.logins.used == test.tokens)
       #expect(harness.logins.reports == test.reports)
@@ -91,7 +91,7 @@ struct RefusedTokenTests {
 
   @Test("When no token will do any more, the stream ends with what the service said")
   func exhausted() async throws {
-    try await StreamHarness.run(StreamHarness(maxRetries: nil)) { harness in
+    try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in
       try await self.play(.refused, harness)
       harness.logins.renewNoMore()
       try await self.serve(.refused, harness)
@@ -107,7 +107,7 @@ struct RefusedTokenTests {
     "A stream that is refused with five tokens in a row ends, though they may work elsewhere",
     arguments: [[Call.refused], [.answeredThenRefused, .answeredThenRefused]])
   func hopeless(_ calls: [Call]) async throws {
-    try await StreamHarness.run(StreamHarness(maxRetries: nil)) { harness in
+    try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in
       // The first counts no more after a call that was good.
       for call in [Call.refused, .broken] { try await self.play(call, harness) }
       for _ in 0..<4 {

@@ -24,7 +24,8 @@ final class StreamHarness: Sendable {
   private let client: GRPCClient<ScriptedTransport>
 
   init(
-    window: Int = 100, maxEvents: Int? = nil, maxRetries: Int? = 3, queueLimit: Int = 1 << 20
+    window: Int = 100, maxEvents: Int? = nil, retry: RetrySchedule = RetrySchedule(),
+    queueLimit: Int = 1 << 20
   ) {
     let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
     self.calls = calls
@@ -35,7 +36,7 @@ final class StreamHarness: Sendable {
         for await _ in AsyncStream<Never>.makeStream().stream {}
       })
     self.signals = SignalQueue(limit: queueLimit)
-    let options = PubSubSourceOptions(window: window, maxEvents: maxEvents, maxRetries: maxRetries)
+    let options = PubSubSourceOptions(window: window, maxEvents: maxEvents, retry: retry)
     let client = PubSubClient(self.client)
     self.stream = TopicStream(
       index: 0, topic: Self.topic, client: client, credentials: self.logins,

@@ -109,7 +109,8 @@ import Testing
 
   @Test("A broken connection is opened again after 1, 2, 4 s, then given up")
   func retries() async throws {
-    try await StreamHarness.run(StreamHarness(maxRetries: 3)) { harness in
+    let policy = RetrySchedule(giveUpAfter: .seconds(9))
+    try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
       for seconds in [1.0, 2.0, 4.0] {
         let (call, _) = try await harness.open()
         call.fail(RPCError(code: .unavailable, message: "connection reset"))
@@ -118,17 +119,25 @@ import Testing
         #expect(delay >= .seconds(seconds * 0.8) && delay <= .seconds(seconds * 1.2))
         harness.clock.advance(by: delay)
       }
+      // The last attempt comes when the time is over.
       let (call, _) = try await harness.open()
       call.fail(RPCError(code: .unavailable, message: "connection reset"))
+      let (_, rest) = try await harness.retry()
+      #expect(rest <= .seconds(9 - 7 * 0.8))
+      harness.clock.advance(by: rest)
+      let (last, _) = try await harness.open()
+      last.fail(RPCError(code: .unavailable, message: "connection reset"))
       let failure = try #require(try await harness.ending())
       #expect(failure.disposition == .unavailable)
       #expect(failure.description.contains(StreamHarness.topic))
+      #expect(failure.description.contains("gave up after 5 failed attempts in 9 s"))
     }
   }
 
   @Test("A useful response starts the retries afresh, an opened call does not")
   func resets() async throws {
-    try await StreamHarness.run(StreamHarness(maxRetries: 2)) { harness in
+    let policy = RetrySchedule(giveUpAfter: .seconds(2))
+    try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
       for _ in 0..<5 {
         let (call, _) = try await harness.open()
         try call.respond(events: 0, pending: 100)
@@ -287,6 +296,59 @@ import Testing
       #expect(try await again.numRequested == 10)
       steps.cancel()
       _ = await steps.result
+    }
+  }
+
+  @Test("A stream whose responses nobody takes is closed before the service does, and resumed")
+  func heldBack() async throws {
+    // Room for two responses of an event, and closed with twice as many.
+    let limit = 2 * PubSubSourceOptions().weight(eventCount: 1, byteCount: 60)
+    try await StreamHarness.run(StreamHarness(window: 9, queueLimit: limit)) { harness in
+      let (call, _) = try await harness.open()
+      for number in 1...3 {
+        try call.respond(events: 1, pending: 9 - number)
+        #expect(try await call.request().numRequested == 1)
+      }
+      // The third waits for room. These have been asked for, and are taken without new credit.
+      for _ in 0..<2 { try call.respond(events: 1, pending: 8) }
+      // The stream's watch, and the wait for room.
+      await harness.clock.someoneSleeps(count: 2)
+      harness.clock.advance(by: .seconds(30))
+      #expect(await call.nextMessage() == nil)
+      for _ in 0..<5 { #expect(try await harness.response().events.count == 1) }
+      guard case .heldBack(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "heldBack")
+      }
+      // It sleeps if it has seen the queue before this test has emptied it.
+      let steps = Task {
+        while !Task.isCancelled {
+          await harness.clock.someoneSleeps()
+          harness.clock.advance(by: .milliseconds(1))
+        }
+      }
+      let (again, first) = try await harness.open(at: .after(ReplayID([7])))
+      steps.cancel()
+      await steps.value
+      #expect(Array(first.replayID) == [7])
+      #expect(first.numRequested == 9)
+      try again.respond(events: 1, pending: 8)
+      #expect(try await again.request().numRequested == 1)
+      #expect(try await harness.response().events.count == 1)
+    }
+  }
+
+  @Test("A topic that is refused says that it alone is; a login that is refused does not")
+  func refusedAlone() async throws {
+    try await StreamHarness.run(StreamHarness()) { harness in
+      let (call, _) = try await harness.open()
+      call.refuse(.notFound, .topicNotFound)
+      #expect(try await harness.ending()?.isOfTopicAlone == true)
+    }
+    try await StreamHarness.run(StreamHarness()) { harness in
+      harness.logins.fail(
+        with: PubSubError(.credentials, status: .unauthenticated, "login is refused"))
+      try await harness.begin(at: .latest)
+      #expect(try await harness.ending()?.isOfTopicAlone == false)
     }
   }
 

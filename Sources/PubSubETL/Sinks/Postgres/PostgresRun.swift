@@ -23,20 +23,33 @@ final class PostgresRun: RunSink {
   }
 
   func connect() throws {
-    let sink = try PostgresSink(
-      name: self.name, configuration: self.settings.sink(of: self.context.configuration),
-      pipeline: self.context.configuration.name, org: self.context.org,
-      topics: self.context.configuration.source.topics.map(\.name),
-      owner: LeaseOwner(self.context.owner), takesOver: self.context.options.takeOver,
-      acceptsMissing: self.context.options.acceptMissing)
-    let interruption = self.context.interruption
-    sink.givesUp = { interruption.hasLasted(RunnerConfiguration.stopPatience) }
     let (name, logger, log) = (self.name, self.context.logger, self.context.log)
+    let interruption = self.context.interruption
+    let givesUp = { interruption.hasLasted(RunnerConfiguration.stopPatience) }
+    var isThere = true
+    let sink = try PostgresSink.connecting(
+      self.context.retry, givesUp: givesUp,
+      onRetry: {
+        isThere = false
+        log.retrying(sink: name, $0, code: $1, delay: $2)
+      }, self.makeSink)
+    if !isThere { log.recovered(sink: name) }
+    sink.givesUp = givesUp
     sink.onNotice = { logger.notice("sink '\(name)': \($0)") }
     sink.onRepair = { logger.warning("sink '\(name)': \($0)") }
     sink.onRetry = { log.retrying(sink: name, $0, code: $1, delay: $2) }
     sink.onRecovery = { log.recovered(sink: name) }
     self.connected = sink
+  }
+
+  private func makeSink() throws -> PostgresSink {
+    var configuration = self.settings.sink(of: self.context.configuration)
+    configuration.retry = self.context.retry
+    return try PostgresSink(
+      name: self.name, configuration: configuration, pipeline: self.context.configuration.name,
+      org: self.context.org, topics: self.context.configuration.source.topics.map(\.name),
+      owner: LeaseOwner(self.context.owner), takesOver: self.context.options.takeOver,
+      acceptsMissing: self.context.options.acceptMissing)
   }
 
   var store: SinkStore { .ownPosition(self) }

@@ -95,6 +95,7 @@ struct PostgresSettings: ConfiguredSink, Equatable {
       case .configuration: (.configuration, "database")
       case .contract: (.data, "contract")
       case .lostTable: (.data, "lost_table")
+      case .rewound: (.tryAgain, "database_rewound")
       case .rejectedRow: (.data, "rejected_row")
       case .bug: (.internal, "internal")
       }

@@ -1,0 +1,41 @@
+/// A topic that the service refuses does not stop the others. When following, it is asked for again at
+/// a stated pace; otherwise the others are exported first. The refusal decides how the run ends.
+extension PipelineRunner {
+  private var follows: Bool { self.configuration.until == .forever }
+
+  /// Puts a topic aside; ends the run when no topic is left.
+  func refuse(topic: Int, _ failure: SourceFailure, at now: Instant) {
+    let delay = self.follows ? self.configuration.refusedDelay : nil
+    self.topics[topic].refused(failure, until: delay.map { now + $0 })
+    self.statistics.topics[topic].refusal = failure
+    self.statistics.topics[topic].retries += 1
+    self.onNote?(
+      .refused(topic: self.topics[topic].topic.name, failure, retryAfter: delay))
+    if self.topics.allSatisfy({ $0.state != .running }) { self.decide(.failed(failure)) }
+  }
+
+  /// Asks again for topics whose time has come.
+  func retryRefused(now: Instant) {
+    guard !self.isStopping else { return }
+    for topic in self.topics.indices where self.topics[topic].resumeIfDue(at: now) {
+      self.source.reopen(topic: topic)
+    }
+  }
+
+  /// The service delivers the topic again.
+  func noteService(topic: Int) {
+    guard self.topics[topic].refusal != nil else { return }
+    self.topics[topic].refusal = nil
+    self.statistics.topics[topic].refusal = nil
+  }
+
+  /// The records of an object are not waited for when nothing says where its stream begins, and nothing
+  /// will in this run.
+  func isOutOfReach(_ read: ReadRun) -> Bool {
+    guard self.topics[read.topic].hasEnded else { return false }
+    switch read.phase {
+    case .unknown, .unbegun: return true
+    case .beginning, .waiting, .reading, .ending, .ended: return false
+    }
+  }
+}

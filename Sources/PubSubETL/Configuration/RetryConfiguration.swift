@@ -1,0 +1,40 @@
+import JSON
+import Pipeline
+
+/// What is done about things that fail for the moment (`retry`).
+struct RetryConfiguration: Sendable, Equatable {
+  /// How long runs that end by themselves try again; those that follow do without end.
+  var giveUpAfter = Duration.seconds(600)
+  var minDelay = Duration.seconds(1)
+  var maxDelay = Duration.seconds(60)
+  /// When following, a topic that the service refuses is asked for again after this time.
+  var refusedDelay = Duration.seconds(600)
+
+  /// - Parameter follows: the run goes on until it is stopped.
+  func schedule(follows: Bool) -> RetrySchedule {
+    RetrySchedule(
+      giveUpAfter: follows ? nil : self.giveUpAfter, minDelay: self.minDelay,
+      maxDelay: self.maxDelay)
+  }
+}
+
+extension ConfigurationReader {
+  func retry(_ reader: JSONReader) -> RetryConfiguration {
+    var retry = RetryConfiguration()
+    // The service keeps events for 72 h.
+    retry.giveUpAfter =
+      reader.duration("give_up_after", in: .zero ... .seconds(72 * 3600)) ?? retry.giveUpAfter
+    let minDelay = reader.duration("min_delay", in: .milliseconds(100) ... .seconds(3600))
+    let maxDelay = reader.duration("max_delay", in: .milliseconds(100) ... .seconds(3600))
+    retry.minDelay = minDelay ?? min(retry.minDelay, maxDelay ?? retry.minDelay)
+    retry.maxDelay = maxDelay ?? max(retry.maxDelay, retry.minDelay)
+    if retry.minDelay > retry.maxDelay {
+      reader.report("min_delay", "must not be longer than max_delay")
+    }
+    retry.refusedDelay =
+      reader.duration("refused_delay", in: .seconds(1) ... .seconds(24 * 3600))
+      ?? retry.refusedDelay
+    reader.finish()
+    return retry
+  }
+}

@@ -1,0 +1,163 @@
+internal import Bytes
+import JSON
+
+/// What a run has tried again, equal errors once with a count, and what it waits for now. A value: time is
+/// an argument, in milliseconds since 1970.
+struct RetryLedger: Sendable {
+  /// Attempts that failed in the same way.
+  struct Entry: Sendable, Equatable {
+    var place: RetryNotices.Place
+    var code: String?
+    /// Of the first of them.
+    var message: String
+    var count: Int
+    var firstAt: Int64
+    var lastAt: Int64
+  }
+
+  /// Something that fails, and has since `since`.
+  struct Wait: Sendable, Equatable {
+    var place: RetryNotices.Place
+    var code: String?
+    var message: String
+    /// The service refuses it: somebody has to change something.
+    var isRefusal: Bool
+    var since: Int64
+    var attempts: Int
+    var nextAttemptAt: Int64
+  }
+
+  /// Entries are kept of so many kinds of errors.
+  static let maxEntryCount = 50
+
+  private(set) var entries: [Entry] = []
+  /// Attempts that failed in other ways than those.
+  private(set) var otherCount = 0
+  private var indices: [Key: Int] = [:]
+  private var waits: [RetryNotices.Place: Wait] = [:]
+
+  private struct Key: Hashable {
+    var place: RetryNotices.Place
+    var kind: String
+  }
+
+  /// What the run waits for, the oldest first.
+  var waiting: [Wait] {
+    self.waits.values.sorted { ($0.since, $0.place.text) < ($1.since, $1.place.text) }
+  }
+
+  mutating func failed(
+    _ place: RetryNotices.Place, code: String?, _ message: String, isRefusal: Bool = false,
+    delay: Duration, at now: Int64
+  ) {
+    self.count(place, code: code, message, at: now)
+    var wait =
+      self.waits[place]
+      ?? Wait(
+        place: place, code: code, message: message, isRefusal: isRefusal, since: now, attempts: 0,
+        nextAttemptAt: now)
+    (wait.code, wait.message, wait.isRefusal) = (code, message, isRefusal)
+    wait.attempts += 1
+    wait.nextAttemptAt = now + Int64(delay / .milliseconds(1))
+    self.waits[place] = wait
+  }
+
+  /// - Returns: whether it was waited for.
+  mutating func worked(_ place: RetryNotices.Place) -> Bool {
+    self.waits.removeValue(forKey: place) != nil
+  }
+
+  private mutating func count(
+    _ place: RetryNotices.Place, code: String?, _ message: String, at now: Int64
+  ) {
+    let key = Key(place: place, kind: RetryNotices.kind(message, of: place))
+    if let index = self.indices[key] {
+      self.entries[index].count += 1
+      self.entries[index].lastAt = now
+    } else if self.entries.count < Self.maxEntryCount {
+      self.indices[key] = self.entries.count
+      self.entries.append(
+        Entry(
+          place: place, code: code, message: message, count: 1, firstAt: now, lastAt: now))
+    } else {
+      self.otherCount += 1
+    }
+  }
+}
+
+extension RetryNotices.Place {
+  /// `topic /data/AccountChangeEvent`
+  var text: String {
+    switch self {
+    case .login: "login"
+    case .schemas: "schemas"
+    case .topic(let name): "topic \(name)"
+    case .sink(let name): "sink \(name)"
+    }
+  }
+
+  fileprivate var members: [JSONMember] {
+    let (kind, name): (String, String?) =
+      switch self {
+      case .login: ("login", nil)
+      case .schemas: ("schemas", nil)
+      case .topic(let name): ("topic", name)
+      case .sink(let name): ("sink", name)
+      }
+    return [
+      JSONMember("kind", .string(kind)), JSONMember("name", name.map { .string($0) } ?? nil),
+    ]
+  }
+
+  fileprivate init?(json: JSONValue) {
+    switch (json["kind"]?.string, json["name"]?.string) {
+    case ("login", _): self = .login
+    case ("schemas", _): self = .schemas
+    case ("topic", let name?): self = .topic(name)
+    case ("sink", let name?): self = .sink(name)
+    default: return nil
+    }
+  }
+}
+
+extension RetryLedger.Entry {
+  var json: JSONValue {
+    JSONValue(
+      .object(
+        self.place.members + [
+          JSONMember("code", self.code.map { .string($0) } ?? nil),
+          JSONMember("message", .string(self.message)), JSONMember("count", .integer(self.count)),
+          JSONMember("first_at", .string(UTCTime.timestamp(milliseconds: self.firstAt))),
+          JSONMember("last_at", .string(UTCTime.timestamp(milliseconds: self.lastAt))),
+        ]))
+  }
+}
+
+extension RetryLedger.Wait {
+  /// As the file and `status` have it; times in milliseconds and, for people, as text.
+  var json: JSONValue {
+    JSONValue(
+      .object(
+        self.place.members + [
+          JSONMember("refused", .boolean(self.isRefusal)),
+          JSONMember("code", self.code.map { .string($0) } ?? nil),
+          JSONMember("message", .string(self.message)),
+          JSONMember("attempts", .integer(self.attempts)),
+          JSONMember("since", .string(UTCTime.timestamp(milliseconds: self.since))),
+          JSONMember("since_ms", .integer(self.since)),
+          JSONMember(
+            "next_attempt_at", .string(UTCTime.timestamp(milliseconds: self.nextAttemptAt))),
+          JSONMember("next_attempt_at_ms", .integer(self.nextAttemptAt)),
+        ]))
+  }
+
+  init?(json: JSONValue) {
+    guard let place = RetryNotices.Place(json: json), let message = json["message"]?.string,
+      let isRefusal = json["refused"]?.boolean, let since = json["since_ms"]?.integer,
+      let attempts = json["attempts"]?.integer, let next = json["next_attempt_at_ms"]?.integer
+    else { return nil }
+    self.init(
+      place: place, code: json["code"]?.string, message: message, isRefusal: isRefusal,
+      since: since, attempts: Int(attempts), nextAttemptAt: next)
+  }
+}

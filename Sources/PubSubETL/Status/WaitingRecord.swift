@@ -1,0 +1,40 @@
+internal import Checkpoint
+internal import DurableFiles
+import Glibc
+import JSON
+
+/// What the run in progress waits for, beside the checkpoint, for `status`.
+///
+/// It is there only while something is waited for, and counts only while that process holds the lock. It
+/// is no state: nothing but `status` reads it, so it is replaced without being synced.
+struct WaitingRecord {
+  /// Things that are shown; a pipeline has fewer.
+  static let maxCount = 1000
+
+  static func store(
+    _ waiting: [RetryLedger.Wait], processID: Int32, in paths: StatePaths,
+    hiding secrets: SecretMask
+  ) throws {
+    guard !waiting.isEmpty else { return Self.remove(paths) }
+    let json: JSONValue = [
+      "pid": .integer(processID), "waiting": .array(waiting.prefix(Self.maxCount).map(\.json)),
+    ]
+    let temporary = "\(paths.directory)/.\(paths.pipeline).waiting.json.tmp"
+    let fileSystem = SystemFileSystem()
+    let file = try OpenFile(temporary: temporary, on: fileSystem)
+    try file.write(Array(PrintableText(json: json, hiding: secrets).text.utf8))
+    try fileSystem.rename(temporary, to: paths.waiting)
+  }
+
+  static func remove(_ paths: StatePaths) { _ = unlink(paths.waiting) }
+
+  /// - Parameter lock: of the pipeline.
+  /// - Returns: nothing when the run in progress waits for nothing, or there is none.
+  static func load(_ paths: StatePaths, lock: RunLockState) -> [RetryLedger.Wait] {
+    guard lock.isHeld == true, let text = try? TextFile.read(paths.waiting),
+      let json = try? JSONValue(parsing: text), let processID = json["pid"]?.integer,
+      lock.processID.map({ Int64($0) == processID }) == true
+    else { return [] }
+    return (json["waiting"]?.array ?? []).prefix(Self.maxCount).compactMap(RetryLedger.Wait.init)
+  }
+}

@@ -1,0 +1,445 @@
+"""What fails for the moment is waited for, as `retry` says: the service, a database, a topic.
+
+    retry_proof.py --programs DIR --work DIR [--seed S] [--outage SECONDS] [--events N] [--only NAME]
+
+Each cell has a simulator of its own, and a PostgreSQL server where it needs one. Whatever fails, files and
+tables equal what was published in the end, exit codes are as documented, calls and deliveries are bounded.
+- The service is away: a run that ends by itself gives up in time (69); one that follows goes on.
+- The database is stopped, or read-only, or lost within COMMIT: a run that follows waits (for --outage seconds,
+  with its streams closed and its memory as it was), a batch run waits in its time, and else ends with 69.
+- A topic is refused: the others are exported, and it decides the exit code (77); a run that follows asks again.
+- SIGINT and SIGTERM, once and twice, in both kinds of runs, during a backlog and while the database is away.
+
+Prints a JSON line for each cell; exits 1 on any difference.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import commit_proxy
+import harness
+import postgres
+
+TOPICS = ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent"]
+FIRST, SECOND = TOPICS
+QUICK = {"give_up_after": "3s", "min_delay": "200ms", "max_delay": "1s", "refused_delay": "1s"}
+UNAVAILABLE = {"status": 14, "error_code": "service.unavailable", "message": "Try again later."}
+REFUSED = {"status": 7, "error_code": "subscription.topic.cannot.subscribe", "message": "No."}
+# Stands for a fault that comes again and again.
+ALWAYS = 100000
+
+
+class Cell:
+    """A simulator, a pipeline into files and perhaps a database, and its runs."""
+
+    def __init__(self, arguments, name, simulator, cluster=None, port=None, **keys):
+        self.arguments, self.name, self.simulator = arguments, name, simulator
+        self.work = "%s/%s" % (arguments.work, name)
+        self.environment = dict(simulator.environment)
+        document = harness.pipeline(name, TOPICS)
+        document["commit"] = {"max_events": 50}
+        document["retry"] = dict(QUICK)
+        self.url = None
+        if cluster:
+            self.url = cluster.make_database("warehouse")
+            self.environment["DATABASE_URL"] = cluster.url("warehouse", port, postgres.ROLE)
+            document["sinks"].append(
+                {"type": "postgres", "name": "db", "url": "${DATABASE_URL}", "schema": "proof"})
+        for key, value in keys.items():
+            document[key].update(value)
+        self.output = "%s/out/%s" % (self.work, name)
+        self.path = self.work + "/pipeline.json"
+        self.report_path = self.work + "/report.json"
+        self.errors_path = self.work + "/stderr"
+        harness.write_json(self.path, document)
+
+    def fail(self, *words):
+        with open(self.errors_path, encoding="utf-8", errors="replace") as file:
+            sys.exit("%s: %s\n%s" % (self.name, " ".join(str(word) for word in words), file.read()[-3000:]))
+
+    def spawn(self, *options):
+        command = [self.arguments.programs + "/pubsub-etl", "run", self.path, "--report", self.report_path]
+        with open(self.errors_path, "wb") as errors:
+            return subprocess.Popen(
+                command + list(options), env=self.environment, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=errors)
+
+    def end(self, process, code, limit=60):
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail("not ended after", limit, "s")
+        if process.returncode != code:
+            self.fail("exit code", process.returncode, "instead of", code)
+
+    def run(self, code, *options, limit=60):
+        self.end(self.spawn(*options), code, limit)
+        return self.report()
+
+    def report(self):
+        with open(self.report_path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def says(self, *words):
+        with open(self.errors_path, encoding="utf-8", errors="replace") as file:
+            said = file.read()
+        for word in words:
+            if word not in said:
+                self.fail("does not say", repr(word))
+
+    def fault(self, **fault):
+        body = json.dumps(dict({"times": ALWAYS}, **fault)).encode()
+        request = harness.urllib.request.Request(self.simulator.control + "faults", body)
+        harness.urllib.request.urlopen(request).read()
+
+    def forget_faults(self):
+        request = harness.urllib.request.Request(self.simulator.control + "faults", method="DELETE")
+        harness.urllib.request.urlopen(request).read()
+
+    def total(self):
+        with open(self.simulator.truth, encoding="utf-8") as file:
+            return sum(json.loads(line)["topic"] in TOPICS for line in file)
+
+    def committed(self):
+        """Events whose position is stored, by topic: in the database if there is one."""
+        if self.url:
+            rows = postgres.query(
+                self.url,
+                "SELECT t.key, t.value ->> 'next_ordinal' FROM proof._etl_checkpoint, jsonb_each(topics) AS t")
+            return {topic: int(count) for topic, count in rows}
+        try:
+            with open("%s/state/%s.checkpoint.json" % (self.work, self.name), encoding="utf-8") as file:
+                return {t: p["next_ordinal"] for t, p in json.load(file)["topics"].items()}
+        except FileNotFoundError:
+            return {}
+
+    def wait(self, process, is_so, what, limit=90):
+        deadline = time.monotonic() + limit
+        while True:
+            try:
+                if is_so():
+                    return
+            except subprocess.CalledProcessError:
+                pass  # no database, or no table yet
+            if process.poll() is not None:
+                self.fail("ended with", process.returncode, "before", what)
+            if time.monotonic() > deadline:
+                self.fail("waited in vain:", what)
+            time.sleep(0.05)
+
+    def wait_for(self, process, count):
+        self.wait(process, lambda: sum(self.committed().values()) >= count, "%d events" % count)
+
+    def status(self):
+        command = [self.arguments.programs + "/pubsub-etl", "status", self.path, "--json"]
+        done = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return done.returncode, json.loads(done.stdout)
+
+    def compare(self, wasted=0):
+        """Files and tables equal the truth; no more than `wasted` events were delivered twice."""
+        files = harness.compare(self.simulator, self.output, TOPICS)
+        if self.url:
+            harness.compare_tables(self.simulator, self.url, "proof", TOPICS)
+        total, delivered = self.total(), self.simulator.get("stats")["delivered"]
+        if delivered > total + wasted:
+            self.fail(delivered, "events were delivered,", total, "published")
+        return {"events": total, "delivered": delivered, "files": files}
+
+
+def memory(process):
+    """Resident memory in KiB."""
+    with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+
+def attempts(report):
+    return report["retries"]["count"]
+
+
+# Cells: each with its own simulator. They end with what they have measured.
+
+
+def service_away(arguments, simulator):
+    """Gives up in time; a run that follows does not, and has everything at the end."""
+    cell = Cell(arguments, "service_away", simulator)
+    cell.fault(**UNAVAILABLE)
+    began = time.monotonic()
+    report = cell.run(69)
+    seconds = time.monotonic() - began
+    cell.says("gave up after", "retry.give_up_after")
+    # Two topics: pauses of 0.2, 0.4, 0.8 and then about 1 s in 3 s.
+    if not 4 <= attempts(report) <= 16 or seconds > 20:
+        cell.fail(attempts(report), "attempts in", seconds, "s")
+    if len(report["retries"]["errors"]) != 2:
+        cell.fail("equal errors are not one:", report["retries"]["errors"])
+    run = cell.spawn("--follow")
+    cell.wait(run, lambda: cell.status()[1]["waiting"], "status tells what is waited for")
+    time.sleep(4)
+    cell.forget_faults()
+    cell.wait_for(run, cell.total())
+    cell.wait(run, lambda: not cell.status()[1]["waiting"], "status tells that nothing is waited for")
+    run.send_signal(signal.SIGTERM)
+    cell.end(run, 0)
+    return dict(cell.compare(), attempts=attempts(report), seconds=round(seconds, 1))
+
+
+def login_away(arguments, simulator):
+    """The login obeys the same policy."""
+    cell = Cell(arguments, "login_away", simulator)
+    cell.fault(method="Login", status=503, message="Down for Maintenance")
+    report = cell.run(69)
+    cell.says("gave up after")
+    if not 4 <= attempts(report) <= 8:
+        cell.fail(attempts(report), "logins")
+    run = cell.spawn("--follow")
+    time.sleep(4)
+    cell.forget_faults()
+    cell.wait_for(run, cell.total())
+    run.send_signal(signal.SIGINT)
+    cell.end(run, 0)
+    return dict(cell.compare(), attempts=attempts(report))
+
+
+def database_follow(arguments, simulator):
+    """Stopped in mid-backlog for longer than a stream may be without credit."""
+    with postgres.Cluster() as cluster:
+        cell = Cell(arguments, "database_follow", simulator, cluster)
+        run = cell.spawn("--follow")
+        cell.wait_for(run, 200)
+        cluster.crash()
+        for topic in TOPICS:
+            simulator.post("publish?count=%d&topic=%s" % (arguments.events, topic))
+        time.sleep(4)
+        before, delivered = memory(run), simulator.get("stats")["delivered"]
+        most = before
+        deadline = time.monotonic() + arguments.outage
+        while time.monotonic() < deadline:
+            if run.poll() is not None:
+                cell.fail("ended with", run.returncode)
+            most = max(most, memory(run))
+            time.sleep(0.2)
+        code, status = cell.status()
+        if [wait["kind"] for wait in status["waiting"]] != ["sink"]:
+            cell.fail("status tells that it waits for", status["waiting"])
+        if most > before + 32 * 1024:
+            cell.fail("memory has grown from", before, "to", most, "KiB")
+        more = simulator.get("stats")["delivered"] - delivered
+        if more:
+            cell.fail(more, "events were delivered while nobody took them")
+        cell.says("closed the stream, since a sink is waited for")
+        cluster.start()
+        cell.wait_for(run, cell.total())
+        run.send_signal(signal.SIGTERM)
+        cell.end(run, 0)
+        return dict(cell.compare(), memory_kib=[before, most], attempts=attempts(cell.report()))
+
+
+def database_batch(arguments, simulator):
+    """Within its time a batch run waits, at its beginning as well; beyond it ends with 69."""
+    with postgres.Cluster() as cluster:
+        cell = Cell(arguments, "database_batch", simulator, cluster, retry={"give_up_after": "60s"})
+        cluster.crash()
+        threading.Timer(2, cluster.start).start()
+        cell.run(0, limit=90)
+        cell.compare()
+        cluster.crash()
+        began = time.monotonic()
+        report = cell.run(69, "--set", "retry.give_up_after=2s")
+        seconds = time.monotonic() - began
+        cell.says("gave up after")
+        if seconds > 20:
+            cell.fail("gave up after", seconds, "s")
+        cluster.start()
+        for topic in TOPICS:
+            simulator.post("publish?count=%d&topic=%s" % (arguments.events, topic))
+        run = cell.spawn()
+        cell.wait_for(run, cell.total() - arguments.events)
+        cluster.crash()
+        time.sleep(3)
+        cluster.start()
+        cell.end(run, 0, 90)
+        # A database that is away while its first layouts are asked for may end the stream's window.
+        return dict(cell.compare(), attempts=attempts(report), seconds=round(seconds, 1))
+
+
+def database_fails_over(arguments, simulator):
+    """Read-only for a while, as a primary that has become a standby; then the answer to COMMIT is lost
+    together with the server."""
+    chance = random.Random(arguments.seed)
+    with postgres.Cluster() as cluster, commit_proxy.Proxy(cluster.port, arguments.seed) as proxy:
+        cell = Cell(
+            arguments, "database_fails_over", simulator, cluster, proxy.port, retry={"give_up_after": "60s"})
+        run = cell.spawn("--follow")
+        cell.wait_for(run, 200)
+
+        def read_only(is_on):
+            postgres.query(
+                cluster.url(), "ALTER ROLE %s SET default_transaction_read_only = %s" % (postgres.ROLE, is_on))
+            postgres.query(
+                cluster.url(),
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '%s'"
+                % postgres.ROLE)
+
+        read_only("on")
+        for topic in TOPICS:
+            simulator.post("publish?count=%d&topic=%s" % (arguments.events, topic))
+        cell.wait(run, lambda: cell.status()[1]["waiting"], "it waits for the database")
+        time.sleep(2)
+        read_only("off")
+        for _ in range(arguments.rounds):
+            for kind in ("answer", "request", "copy"):
+                before = proxy.cuts[kind]
+                proxy.arm(kind, chance.randrange(2))
+                for topic in TOPICS:
+                    simulator.post("publish?count=200&topic=" + topic)
+                cell.wait(run, lambda: proxy.cuts[kind] > before, "a connection is cut: " + kind)
+                cluster.crash()
+                time.sleep(0.5 + chance.random())
+                cluster.start()
+                cell.wait_for(run, cell.total())
+        run.send_signal(signal.SIGTERM)
+        cell.end(run, 0)
+        return dict(cell.compare(), cuts=proxy.cuts)
+
+
+def topic_refused(arguments, simulator):
+    """The others first, then 77; when following, asked again at the stated pace."""
+    cell = Cell(arguments, "topic_refused", simulator)
+    cell.fault(topic=SECOND, **REFUSED)
+    report = cell.run(77)
+    cell.says("the other topics are exported first", "View All", SECOND)
+    topics = {topic["topic"]: topic for topic in report["topics"]}
+    published = cell.total()
+    exported = topics[FIRST]["exported"]
+    if not topics[SECOND]["refused"] or topics[FIRST]["refused"] or not 0 < exported < published:
+        cell.fail("the report says", topics)
+    if cell.status()[0] != 77:
+        cell.fail("status ends with", cell.status()[0])
+    run = cell.spawn("--follow")
+    cell.wait(run, lambda: cell.status()[1]["waiting"], "status tells of the topic")
+    code, status = cell.status()
+    if code != 77 or [problem["kind"] for problem in status["problems"]] != ["topic_refused"]:
+        cell.fail("status ends with", code, status["problems"])
+    run.send_signal(signal.SIGTERM)
+    cell.end(run, 77)
+    run = cell.spawn("--follow")
+    cell.wait(run, lambda: any(w["attempts"] > 2 for w in cell.status()[1]["waiting"]), "three attempts")
+    cell.forget_faults()
+    cell.wait_for(run, published)
+    cell.wait(run, lambda: cell.status()[0] == 0, "all is well")
+    run.send_signal(signal.SIGTERM)
+    cell.end(run, 0)
+    return dict(cell.compare(), attempts=attempts(cell.report()))
+
+
+def signals_in_backlog(arguments, simulator):
+    """Everything received is committed, whatever the signal; a second one ends the run at once."""
+    cell = Cell(arguments, "signals_in_backlog", simulator, source={"num_requested": 10})
+    for options, first in (((), 75), (("--follow", "--log-level", "error"), 0)):
+        for number, second in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            run = cell.spawn(*options)
+            known = sum(cell.committed().values())
+            cell.wait_for(run, known + 1)
+            run.send_signal(number)
+            cell.end(run, first)
+            for topic in cell.report()["topics"]:
+                if topic["delivered"] != topic["exported"] + topic["redelivered"]:
+                    cell.fail("not everything received was committed:", topic)
+            run = cell.spawn(*options)
+            known = sum(cell.committed().values())
+            cell.wait_for(run, known + 1)
+            send_twice(run, number)
+            cell.end(run, second)
+    cell.run(0)
+    return cell.compare(wasted=400)
+
+
+def send_twice(process, number):
+    """A second signal of one kind is lost while the first is pending."""
+    process.send_signal(number)
+    while process.poll() is None:
+        with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
+            pending = [line.split()[1] for line in file if line.startswith(("SigPnd", "ShdPnd"))]
+        if not any(int(mask, 16) for mask in pending):
+            break
+    process.send_signal(number)
+
+
+def signals_in_outage(arguments, simulator):
+    """A run that waits for its database hears signals: 69 after ten seconds, or at once by the second."""
+    with postgres.Cluster() as cluster:
+        cell = Cell(arguments, "signals_in_outage", simulator, cluster, retry={"give_up_after": "5m"})
+        runs = 0
+        for options in ((), ("--follow",)):
+            for number, second in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+                run = cell.spawn(*options)
+                simulator.post("publish?count=300&topic=" + FIRST)
+                known = sum(cell.committed().values()) if runs else 0
+                cell.wait_for(run, known + 1)
+                cluster.crash()
+                simulator.post("publish?count=300&topic=" + FIRST)
+                cell.wait(run, lambda: cell.status()[1]["waiting"], "it waits for the database")
+                if number == signal.SIGTERM:
+                    run.send_signal(number)
+                    cell.end(run, 69, 30)
+                else:
+                    send_twice(run, number)
+                    cell.end(run, second)
+                cluster.start()
+                runs += 1
+        cell.run(0)
+        return cell.compare(wasted=1200)
+
+
+CELLS = [
+    database_follow, signals_in_outage, database_fails_over, database_batch, topic_refused, service_away,
+    login_away, signals_in_backlog,
+]
+
+
+def prove(cell, arguments):
+    os.makedirs("%s/%s" % (arguments.work, cell.__name__))
+    began = time.monotonic()
+    with harness.Simulator(
+        arguments.programs, "%s/%s" % (arguments.work, cell.__name__), "--events", str(arguments.events),
+        "--seed", str(arguments.seed), "--topics", ",".join(TOPICS), "--keepalive-interval", "2",
+    ) as simulator:
+        result = cell(arguments, simulator)
+    return {"cell": cell.__name__, **result, "took_seconds": round(time.monotonic() - began, 1)}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--outage", type=float, default=34)
+    parser.add_argument("--events", type=int, default=1500)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only")
+    arguments = parser.parse_args()
+    arguments.work = os.path.abspath(arguments.work)
+    cells = [cell for cell in CELLS if arguments.only in (None, cell.__name__)]
+    failed = False
+    # They wait most of the time.
+    with concurrent.futures.ThreadPoolExecutor(len(CELLS)) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(prove, cell, arguments) for cell in cells]):
+            try:
+                print(json.dumps(future.result()), flush=True)
+            except SystemExit as problem:
+                print(problem, file=sys.stderr, flush=True)
+                failed = True
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

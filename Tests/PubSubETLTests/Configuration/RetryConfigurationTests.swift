@@ -1,0 +1,51 @@
+import Pipeline
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Configuration of retries")
+struct RetryConfigurationTests {
+  private static func load(_ retry: String) throws -> RetryConfiguration {
+    try SamplePipeline().load(sets: ["retry=\(retry)"]).retry
+  }
+
+  @Test("A run that follows never gives up, one that ends by itself does after ten minutes")
+  func defaults() throws {
+    let retry = try SamplePipeline().load().retry
+    #expect(retry == RetryConfiguration())
+    #expect(retry.schedule(follows: true).giveUpAfter == nil)
+    #expect(retry.schedule(follows: false) == RetrySchedule())
+    #expect(retry.schedule(follows: false).giveUpAfter == .seconds(600))
+    #expect(retry.refusedDelay == .seconds(600))
+  }
+
+  @Test("Each key is taken, and the other pause follows one that is given")
+  func keys() throws {
+    let all = try Self.load(
+      #"{"give_up_after":"1h","min_delay":"2s","max_delay":"3m","refused_delay":"5m"}"#)
+    #expect(all.giveUpAfter == .seconds(3600))
+    #expect(
+      all.schedule(follows: true)
+        == RetrySchedule(giveUpAfter: nil, minDelay: .seconds(2), maxDelay: .seconds(180)))
+    #expect(all.refusedDelay == .seconds(300))
+    #expect(try Self.load(#"{"max_delay":"500ms"}"#).minDelay == .milliseconds(500))
+    #expect(try Self.load(#"{"min_delay":"2m"}"#).maxDelay == .seconds(120))
+    #expect(try Self.load(#"{"give_up_after":"0"}"#).giveUpAfter == .zero)
+  }
+
+  @Test(
+    "What is out of range, or the wrong way round, is told with its path",
+    arguments: [
+      (#"{"give_up_after":"73h"}"#, "/retry/give_up_after"),
+      (#"{"give_up_after":10}"#, "/retry/give_up_after"),
+      (#"{"min_delay":"1ms"}"#, "/retry/min_delay"),
+      (#"{"max_delay":"2h"}"#, "/retry/max_delay"),
+      (#"{"min_delay":"10s","max_delay":"5s"}"#, "/retry/min_delay: must not be longer"),
+      (#"{"refused_delay":"0"}"#, "/retry/refused_delay"),
+      (#"{"attempts":3}"#, "/retry/attempts: unknown key"),
+    ])
+  func mistakes(retry: String, expected: String) throws {
+    let mistakes = try SamplePipeline().mistakes(sets: ["retry=\(retry)"])
+    #expect(mistakes.contains { $0.contains(expected) }, "\(mistakes)")
+  }
+}
