@@ -83,7 +83,7 @@ final class RunLog {
     case .refused(let topic, let failure, let delay): self.refused(topic, failure, delay)
     case .heldBack(let topic):
       self.logger.info(
-        "closed the stream, since a sink is waited for; it is resumed later",
+        "the stream was closed while a sink was waited for; resuming",
         metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
