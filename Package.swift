@@ -120,7 +120,7 @@ let package = Package(
     target(
       "PubSubSimulator",
       [
-        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "EventLoop", "TLSStream",
+        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "JSON", "EventLoop", "TLSStream",
         "PubSubMessages", "SimulatedOrg", swiftProtobuf,
       ]),
     // 6: the programs.

@@ -45,19 +45,30 @@ extension SimulatorServer {
     }
   }
 
-  func add(_ descriptions: [ControlEndpoint.FaultDescription]) async throws {
-    for description in descriptions {
-      if let call = description.call {
-        try await self.add(description.restFault(call))
-      } else {
-        try await self.add(description.fault())
+  /// Adds all of them or, where one cannot happen in this org, none.
+  public func add(_ faults: [ScriptedFault]) async throws {
+    try await self.onLoop { server in
+      if server.org.dataAPI == nil, faults.contains(where: \.isOfREST) {
+        throw SimulatorError(
+          .configuration, "faults of REST calls need an org with records (--existing)")
+      }
+      for fault in faults {
+        switch fault {
+        case .service(let fault): server.org.faults.add(fault)
+        case .rest(let fault): server.org.dataAPI?.add(fault)
+        }
       }
     }
   }
 
-  /// Faults as JSON, as the control interface takes them.
-  public func addFaults(json: String) async throws {
-    try await self.add(ControlEndpoint.descriptions(Data(json.utf8)))
+  /// One fault or an array of them as JSON, as `--fault` and the control interface take them.
+  ///
+  /// - Returns: how many there are.
+  @discardableResult
+  public func addFaults(json: String) async throws -> Int {
+    let faults = try ScriptedFault.read(json)
+    try await self.add(faults)
+    return faults.count
   }
 
   /// Writes what the org holds.
@@ -113,6 +124,8 @@ extension SimulatorServer {
   }
 
   func takeFault(method: String) async -> Fault? {
-    try? await self.onLoop { $0.org.faults.take(method: method, topic: nil) }
+    try? await self.onLoop { server in
+      server.org.faults.take(FaultQueue.Call(method: method, at: server.clock.now))
+    }
   }
 }

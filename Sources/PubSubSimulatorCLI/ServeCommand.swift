@@ -64,6 +64,8 @@ struct ServeCommand: AsyncParsableCommand {
   var records: RecordOptions
   @Option(help: "A fault, as JSON, from the start; see the control interface.")
   var fault: [String] = []
+  @Option(help: "JSON file of faults, quotas and hidden fields; see the documentation.")
+  var faults: String?
   @OptionGroup(title: "Shares of special events and values, 0...1")
   var mix: MixOptions
 
@@ -87,10 +89,14 @@ struct ServeCommand: AsyncParsableCommand {
 
   func run() async throws {
     let signals = SignalStream()
-    let server = try SimulatorServer(configuration: self.simulator()) { error in
+    let script = try self.faults.map { try FaultScript(contentsOf: $0) }
+    var configuration = self.simulator()
+    script?.set(&configuration)
+    let server = try SimulatorServer(configuration: configuration) { error in
       FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
       Foundation.exit(74)
     }
+    try await server.add(script?.faults ?? [])
     for fault in self.fault { try await server.addFaults(json: fault) }
     let addresses = try await server.start()
     if let env = self.env {

@@ -26,6 +26,10 @@ import Testing
   func keepsAllowance() throws { try ProofScript("allowance_proof.py").run() }
 
   @Test(
+    "Storms of faults from files end with the truth", .enabled(if: ProofScript.programs != nil))
+  func survivesStorms() throws { try ProofScript("storm_proof.py").run("--storms", "4") }
+
+  @Test(
     "Refused an event loop or a thread, a run ends with 75 and names the call, or makes up for it",
     .enabled(if: ProofScript.programs != nil))
   func namesRefusedCalls() throws {

@@ -17,6 +17,10 @@ struct LoginEndpoint: Sendable {
       if let fault = await self.server.takeFault(method: "Login") {
         return Self.failure(fault, at: now)
       }
+      let limit = self.server.configuration.org.loginLimit
+      guard self.server.tokens.mayLogIn(limit: limit, at: now) else {
+        return self.refuse("rate_limit_exceeded", "login rate exceeded", at: now)
+      }
       return self.token(
         form: Self.form(request.body), authorization: request.headers["authorization"], at: now)
     case (_, "/services/oauth2/userinfo"):

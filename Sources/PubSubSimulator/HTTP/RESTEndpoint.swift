@@ -50,7 +50,7 @@ struct RESTEndpoint: Sendable {
             "API_DISABLED_FOR_ORG", "The REST API is not enabled for this Organization.",
             status: 403)
         }
-        let fault = api.takeFault(call.kind)
+        let fault = api.takeFault(call.kind, at: now)
         var response: HTTPResponse
         do {
           try api.begin(at: now)

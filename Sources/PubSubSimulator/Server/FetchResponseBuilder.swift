@@ -12,9 +12,11 @@ struct FetchResponseBuilder {
   private var bytes: [UInt8] = []
 
   /// Appends one response with up to `limit` events from `index` on. Returns how many it holds.
+  ///
+  /// - Parameter damaged: indices of events whose payloads are not to be decodable.
   mutating func append(
     from log: TopicLog, index: Int, limit: Int, in store: EventLog, rpcID: [UInt8], pending: Int,
-    to output: inout [UInt8]
+    damaged: Set<Int>? = nil, to output: inout [UInt8]
   ) -> Int {
     self.bytes.removeAll(keepingCapacity: true)
     var count = 0
@@ -23,7 +25,11 @@ struct FetchResponseBuilder {
       let size = Int(entry.byteCount) + Self.replayFieldBytes
       if count > 0, self.bytes.count + size + 10 > Self.maxBytes { break }
       WireWriter.appendLength(field: 1, count: size, to: &self.bytes)
-      self.bytes.append(contentsOf: store.bytes(of: entry))
+      if damaged?.contains(index + count) == true {
+        self.bytes.append(contentsOf: Self.damaging(Array(store.bytes(of: entry))))
+      } else {
+        self.bytes.append(contentsOf: store.bytes(of: entry))
+      }
       WireWriter.appendLength(field: 2, count: ReplayPosition.byteCount, to: &self.bytes)
       ReplayPosition.append(entry.replayNumber, to: &self.bytes)
       count += 1
@@ -32,6 +38,37 @@ struct FetchResponseBuilder {
       latest: log.entries[index + count - 1].replayNumber, rpcID: rpcID, pending: pending - count,
       to: &output)
     return count
+  }
+
+  /// A stored event, tag and length included, whose payload is all ones: the first number of the payload
+  /// then never ends, and every Avro schema of an event begins with one.
+  static func damaging(_ event: [UInt8]) -> [UInt8] {
+    var event = event
+    func varint(at index: inout Int) -> Int {
+      var value = 0
+      var shift = 0
+      while index < event.count {
+        let byte = event[index]
+        index += 1
+        value |= Int(byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80 { break }
+      }
+      return value
+    }
+    var index = 1
+    _ = varint(at: &index)
+    // ID, schema ID and payload, in this order: see `EventPublisher`.
+    while index < event.count {
+      let isPayload = event[index] == 3 << 3 | 2
+      index += 1
+      let count = varint(at: &index)
+      if isPayload {
+        for place in index..<min(event.count, index + count) { event[place] = 0xff }
+      }
+      index += count
+    }
+    return event
   }
 
   /// Appends an empty response.

@@ -26,6 +26,8 @@ final class SubscribeCall: Call, ResponseSource {
   private var random: RandomStream
   private var keepaliveIsDue = false
   private var hasResponded = false
+  /// Whether it is one of the org's open streams.
+  private var isCounted = false
 
   init(context: CallContext) {
     self.context = context
@@ -60,10 +62,16 @@ final class SubscribeCall: Call, ResponseSource {
       throw .replayMissing
     }
     if request.numRequested <= 0 { throw .requestedEventsInvalid }
+    guard org.mayOpenStream else { throw .clientLimit }
     self.next = try log.start(
       preset: preset, replayID: Array(request.replayID), at: self.context.now)
     self.topic = request.topicName
-    self.fault = org.faults.take(method: "Subscribe", topic: self.topic)
+    org.openStreams += 1
+    self.isCounted = true
+    self.fault = org.faults.take(
+      FaultQueue.Call(
+        method: "Subscribe", topic: self.topic, at: self.context.now, nextEvent: self.next,
+        hasReplayID: preset == .custom))
     self.state = .settingUp
     self.context.connection.after(milliseconds: org.configuration.subscribeDelay) { [weak self] in
       guard let self, case .settingUp = self.state else { return }
@@ -81,6 +89,10 @@ final class SubscribeCall: Call, ResponseSource {
 
   func closed() {
     self.state = .ended(.endWithoutTrailers)
+    if self.isCounted { self.context.org.openStreams -= 1 }
+    self.isCounted = false
+    if let fault = self.fault { self.context.org.faults.putBack(fault) }
+    self.fault = nil
   }
 
   // MARK: Time and events
@@ -145,12 +157,12 @@ final class SubscribeCall: Call, ResponseSource {
       guard limit > 0 else { return .more }
       let count = self.builder.append(
         from: log, index: self.next, limit: limit, in: org.log, rpcID: rpcID,
-        pending: self.credit.pending, to: &bytes)
+        pending: self.credit.pending, damaged: org.damagedEvents[self.topic], to: &bytes)
       self.next += count
       self.delivered += count
       self.credit.responded(count, at: self.context.now)
       self.keepaliveIsDue = false
-      org.deliveries.add(client: self.context.client, topic: self.topic, events: count)
+      org.delivered(count, client: self.context.client, topic: self.topic)
       if org.deliveriesLeft == 0 {
         self.context.connection.soon { [weak self] in self?.end(with: .deliveryLimit) }
       }
@@ -192,7 +204,12 @@ final class SubscribeCall: Call, ResponseSource {
     case .reset(let code):
       self.state = .stalled
       self.context.connection.reset(self.context.stream, code: code)
-    case .goAway: self.context.connection.goAway()
+    case .goAway:
+      self.context.connection.goAway()
+      self.meetNextEventFault()
+    case .damage:
+      self.context.org.damagedEvents[self.topic, default: []].insert(self.next)
+      self.meetNextEventFault()
     case .drop: self.context.connection.close()
     case .endWithoutTrailers:
       self.state = .ended(.endWithoutTrailers)
@@ -201,6 +218,15 @@ final class SubscribeCall: Call, ResponseSource {
     case .truncate:
       self.state = .stalled
       self.context.connection.truncate(self.context.stream)
+    }
+  }
+
+  /// The call goes on after a fault, and may come to the event of another.
+  private func meetNextEventFault() {
+    self.fault = self.context.org.faults.takeAtEvent(topic: self.topic, nextEvent: self.next)
+    self.fault?.afterEvents += self.delivered
+    if let fault = self.fault, fault.afterEvents == self.delivered {
+      self.context.connection.soon { [weak self] in self?.wake() }
     }
   }
 }

@@ -22,7 +22,8 @@ final class UnaryCall: Call {
     self.isAnswered = true
     self.context.org.calls[self.context.method, default: 0] += 1
     do throws(ServiceFault) {
-      if let fault = self.context.org.faults.take(method: self.context.method, topic: nil) {
+      let call = FaultQueue.Call(method: self.context.method, at: self.context.now)
+      if let fault = self.context.org.faults.take(call) {
         if try self.perform(fault) { return }
       }
       let queue = ResponseQueue()
@@ -48,6 +49,8 @@ final class UnaryCall: Call {
       return false
     case .drop: self.context.connection.close()
     case .stall: break
+    // The reader of faults allows it for Subscribe only.
+    case .damage: return false
     case .endWithoutTrailers:
       let queue = ResponseQueue()
       queue.finish(.endWithoutTrailers)

@@ -66,6 +66,10 @@ package struct ServiceFault: Error, Equatable, Sendable {
     status: .resourceExhausted, code: "subscription.limit.exceeded",
     message: "You have exceeded the event delivery limit for your org.")
 
+  package static let clientLimit = ServiceFault(
+    status: .resourceExhausted, code: "concurrent.client.limit.exceeded",
+    message: "The limit of concurrent clients is exceeded.")
+
   package static let replayMissing = ServiceFault(
     status: .invalidArgument, code: "subscription.fetch.replayid.validation.failed",
     message: "A Replay ID is required when the replay preset is CUSTOM.")

@@ -15,10 +15,12 @@ public struct Fault: Sendable, Equatable {
     case stall
     /// Send a message of which the second half is missing, then end the stream without trailers.
     case truncate
+    /// Deliver the next event with a payload that is not valid Avro; the call goes on.
+    case damage
   }
 
   public var action: Action
-  /// `Subscribe`, `GetTopic`, `GetSchema`, `Publish`, `PublishStream`.
+  /// `Subscribe`, `GetTopic`, `GetSchema`, `Publish`, `Login`.
   public var method: String
   /// Only calls for this topic; nil for all. Subscribe only.
   public var topic: String?
@@ -26,41 +28,121 @@ public struct Fault: Sendable, Equatable {
   public var afterEvents: Int
   /// How many calls it hits.
   public var times: Int
+  /// Which of the calls it hits.
+  public var moment: FaultMoment
 
   public init(
     _ action: Action, method: String = "Subscribe", topic: String? = nil, afterEvents: Int = 0,
-    times: Int = 1
+    times: Int = 1, moment: FaultMoment = .next
   ) {
     self.action = action
     self.method = method
     self.topic = topic
     self.afterEvents = afterEvents
     self.times = times
+    self.moment = moment
+  }
+
+  /// Only a call that names a replay ID can be told that the ID is unusable.
+  var needsReplayID: Bool {
+    if case .status(_, let code, _) = self.action {
+      code?.hasPrefix("subscription.fetch.replayid.") == true
+    } else {
+      false
+    }
   }
 }
 
 /// The faults that wait for a call.
 package struct FaultQueue {
-  private var faults: [Fault] = []
+  /// What a fault may depend on.
+  package struct Call {
+    var method: String
+    var topic: String?
+    var now: Int64
+    /// Subscribe: index of the event that is delivered next, and whether the client named a replay ID.
+    var nextEvent: Int?
+    var hasReplayID: Bool
 
-  package var count: Int { self.faults.count }
-
-  package mutating func add(_ fault: Fault) {
-    if fault.times > 0 { self.faults.append(fault) }
+    package init(
+      method: String, topic: String? = nil, at now: Int64, nextEvent: Int? = nil,
+      hasReplayID: Bool = false
+    ) {
+      self.method = method
+      self.topic = topic
+      self.now = now
+      self.nextEvent = nextEvent
+      self.hasReplayID = hasReplayID
+    }
   }
 
-  package mutating func removeAll() { self.faults.removeAll() }
+  private struct Waiting {
+    var fault: Fault
+    var trigger: FaultTrigger
+  }
 
-  /// The first fault for such a call; one use of it is taken.
-  package mutating func take(method: String, topic: String?) -> Fault? {
-    guard
-      let index = self.faults.firstIndex(where: {
-        $0.method == method && ($0.topic == nil || $0.topic == topic)
-      })
-    else { return nil }
-    let fault = self.faults[index]
-    self.faults[index].times -= 1
-    if self.faults[index].times == 0 { self.faults.remove(at: index) }
+  private var waiting: [Waiting] = []
+
+  package var count: Int { self.waiting.count }
+
+  package mutating func add(_ fault: Fault) {
+    if fault.times > 0 {
+      self.waiting.append(Waiting(fault: fault, trigger: FaultTrigger(fault.moment)))
+    }
+  }
+
+  package mutating func removeAll() { self.waiting.removeAll() }
+
+  /// The first fault for such a call; one use of it is taken. Faults at an event come behind those that
+  /// hit the call anyway, the nearest event first.
+  package mutating func take(_ call: Call) -> Fault? {
+    var hit: Int?
+    var nearest: (index: Int, event: Int)?
+    // All are asked, because each counts the calls that it could hit.
+    for index in self.waiting.indices where Self.matches(self.waiting[index].fault, call) {
+      if case .event(let number) = self.waiting[index].fault.moment {
+        guard let next = call.nextEvent, number > next else { continue }
+        if number < nearest?.event ?? .max { nearest = (index, number) }
+      } else if self.waiting[index].trigger.fires(at: call.now), hit == nil {
+        hit = index
+      }
+    }
+    guard let index = hit ?? nearest?.index else { return nil }
+    return self.use(index, nextEvent: call.nextEvent)
+  }
+
+  /// The fault at the nearest event that a running subscription has yet to deliver.
+  package mutating func takeAtEvent(topic: String, nextEvent: Int) -> Fault? {
+    var nearest: (index: Int, event: Int)?
+    for (index, waiting) in self.waiting.enumerated() {
+      guard case .event(let number) = waiting.fault.moment, number > nextEvent,
+        waiting.fault.topic == nil || waiting.fault.topic == topic
+      else { continue }
+      if number < nearest?.event ?? .max { nearest = (index, number) }
+    }
+    return nearest.map { self.use($0.index, nextEvent: nextEvent) }
+  }
+
+  private mutating func use(_ index: Int, nextEvent: Int?) -> Fault {
+    var fault = self.waiting[index].fault
+    if case .event(let number) = fault.moment, let nextEvent {
+      fault.afterEvents = number - 1 - nextEvent
+    }
+    self.waiting[index].fault.times -= 1
+    if self.waiting[index].fault.times == 0 { self.waiting.remove(at: index) }
     return fault
+  }
+
+  /// The call ended before the event at which the fault was to happen: another call meets it.
+  package mutating func putBack(_ fault: Fault) {
+    guard case .event = fault.moment else { return }
+    var fault = fault
+    fault.times = 1
+    self.add(fault)
+  }
+
+  private static func matches(_ fault: Fault, _ call: Call) -> Bool {
+    fault.method == call.method && (fault.topic == nil || fault.topic == call.topic)
+      && (call.hasReplayID || !fault.needsReplayID)
   }
 }

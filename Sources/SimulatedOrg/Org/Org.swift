@@ -9,9 +9,14 @@ package final class Org {
   /// Nil for an org without REST.
   package let dataAPI: DataAPI?
   package var faults = FaultQueue()
-  package var deliveries = DeliveryCounts()
+  package private(set) var deliveries = DeliveryCounts()
   /// Calls with one answer, by method.
   package var calls: [String: Int] = [:]
+  private var allowance = PeriodicAllowance(period: 86_400_000)
+  /// By topic, the indices of events whose payload is delivered as something that is not Avro.
+  package var damagedEvents: [String: Set<Int>] = [:]
+  /// Subscriptions that are open.
+  package var openStreams = 0
   /// Tells the connections.
   package var onPublish: () -> Void = {}
   /// Something cannot go on, such as writing the truth.
@@ -168,9 +173,20 @@ package final class Org {
     return self.log.keepalivePosition(topic, at: now)
   }
 
-  /// Events that may still be delivered.
+  /// Events that may still be delivered in these 24 hours.
   package var deliveriesLeft: Int {
-    max(0, self.configuration.deliveryLimit - self.deliveries.total)
+    max(0, self.configuration.deliveryLimit - self.allowance.used(at: self.clock.now))
+  }
+
+  /// Events have been handed over to a client.
+  package func delivered(_ count: Int, client: String, topic: String) {
+    self.deliveries.add(client: client, topic: topic, events: count)
+    self.allowance.use(count, at: self.clock.now)
+  }
+
+  /// Whether one more subscription may be open.
+  package var mayOpenStream: Bool {
+    self.openStreams < self.configuration.streamLimit ?? .max
   }
 
   /// `GET /limits`, which answers without the objects of REST as well.

@@ -47,6 +47,10 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var hiddenFields: [String] = []
   /// Events that are delivered in 24 hours, to all clients.
   public var deliveryLimit = 10_000_000
+  /// Subscriptions that may be open at the same time; nil: any number.
+  public var streamLimit: Int?
+  /// Logins in an hour; nil: any number.
+  public var loginLimit: Int?
   /// API names of user permissions that the user has besides `ApiEnabled`.
   public var userPermissions: [String] = []
   /// API calls in 24 hours.

@@ -7,6 +7,7 @@ package final class TokenRegistry: Sendable {
     var tokens: [String: Int64] = [:]
     var logins = 0
     var refusals = 0
+    var allowance = PeriodicAllowance(period: 3_600_000)
   }
 
   package let organizationID: String
@@ -52,6 +53,16 @@ package final class TokenRegistry: Sendable {
       guard let issuedAt = state.tokens[token] else { return false }
       guard let lifetime = self.lifetime else { return true }
       return now - issuedAt < lifetime
+    }
+  }
+
+  /// Whether the org takes one more login in this hour.
+  package func mayLogIn(limit: Int?, at now: Int64) -> Bool {
+    self.state.withLock { state in
+      guard let limit else { return true }
+      guard state.allowance.used(at: now) < limit else { return false }
+      state.allowance.use(1, at: now)
+      return true
     }
   }
 

@@ -9,7 +9,7 @@ package final class DataAPI {
   package let jobs: QueryJobs
   package private(set) var callCount = 0
   private let callLimit: Int
-  private var faults: [RESTFault] = []
+  private var faults: [(fault: RESTFault, trigger: FaultTrigger)] = []
   private var cursors: [String: Cursor] = [:]
   private var createdCursors: UInt64 = 0
   /// What becomes of the next job.
@@ -49,18 +49,23 @@ package final class DataAPI {
   package var usage: String { "api-usage=\(min(self.callCount, self.callLimit))/\(self.callLimit)" }
 
   package func add(_ fault: RESTFault) {
-    if fault.times > 0 { self.faults.append(fault) }
+    if fault.times > 0 { self.faults.append((fault, FaultTrigger(fault.moment))) }
   }
 
   package func removeFaults() { self.faults.removeAll() }
 
   /// The first fault for such a call; one use of it is taken.
-  package func takeFault(_ call: RESTFault.Call) -> RESTFault.Action? {
-    guard let index = self.faults.firstIndex(where: { $0.call == call }) else { return nil }
-    let fault = self.faults[index]
-    self.faults[index].times -= 1
-    if self.faults[index].times == 0 { self.faults.remove(at: index) }
-    return fault.action
+  package func takeFault(_ call: RESTFault.Call, at now: Int64) -> RESTFault.Action? {
+    var hit: Int?
+    // All are asked, because each counts the calls that it could hit.
+    for index in self.faults.indices where self.faults[index].fault.call == call {
+      if self.faults[index].trigger.fires(at: now), hit == nil { hit = index }
+    }
+    guard let index = hit else { return nil }
+    let action = self.faults[index].fault.action
+    self.faults[index].fault.times -= 1
+    if self.faults[index].fault.times == 0 { self.faults.remove(at: index) }
+    return action
   }
 
   package func createJob(_ request: QueryJob.Request, at now: Int64) throws(APIRefusal) -> QueryJob

@@ -44,8 +44,10 @@ public struct RESTFault: Sendable, Equatable {
   public var action: Action
   public var call: Call
   public var times: Int
+  /// Which of the calls it hits; events do not count here.
+  public var moment: FaultMoment
 
-  public init(_ action: Action, call: Call, times: Int = 1) {
-    (self.action, self.call, self.times) = (action, call, times)
+  public init(_ action: Action, call: Call, times: Int = 1, moment: FaultMoment = .next) {
+    (self.action, self.call, self.times, self.moment) = (action, call, times, moment)
   }
 }
