@@ -67,22 +67,25 @@ let package = Package(
     // What `--version` says.
     .target(name: "CBuildInfo"),
     // 1: what does not depend on any protocol.
-    // Buffers; text of numbers, dates and base64; the clock.
-    target("Bytes", ["CShortestDecimal"]),
+    // The time of this process.
+    target("Clocks"),
+    // Buffers; text of numbers, dates and base64; the wall clock.
+    target("Bytes", ["CShortestDecimal", "Clocks"]),
     target("JSON", ["Bytes"]),
     // Expressions over the columns of a row.
     target("CEL", ["CRE2", "CSystem", "Bytes", "JSON"]),
     // Threads, locks, timers and waiting for descriptors.
-    target("EventLoop", ["CSystem"]),
+    target("EventLoop", ["CSystem", "Clocks"]),
     target("Digest", ["COpenSSL"]),
     // Signatures with private keys.
     target("Signatures", ["COpenSSL"]),
     // 2: bytes over the network.
     target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
-    target("HTTPClient", ["CCurl", "EventLoop"]),
-    target("HTTP2Transport", ["CNGHTTP2", "CZlib", "EventLoop", "TLSStream", grpcCore]),
+    target("HTTPClient", ["CCurl", "Clocks", "EventLoop"]),
+    target(
+      "HTTP2Transport", ["CNGHTTP2", "CZlib", "Clocks", "EventLoop", "TLSStream", grpcCore]),
     // Connections to PostgreSQL, by libpq.
-    target("PostgresClient", ["CPQ", "Digest"]),
+    target("PostgresClient", ["CPQ", "Clocks", "Digest"]),
     // Files that survive a crash: the system calls behind them, and their errors.
     target("DurableFiles", ["CSystem"]),
     // 3: the service, the login, the format.
@@ -93,41 +96,48 @@ let package = Package(
     target("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
     target(
       "SalesforceAuth",
-      ["CSystem", "Bytes", "JSON", "EventLoop", "Signatures", "HTTPClient", "DurableFiles"]),
+      [
+        "CSystem", "Clocks", "Bytes", "JSON", "EventLoop", "Signatures", "HTTPClient",
+        "DurableFiles",
+      ]),
     // Records by the REST API and Bulk API 2.0.
-    target("SalesforceREST", ["JSON", "HTTPClient", "EventLoop"]),
+    target("SalesforceREST", ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
     target("Avro", ["Bytes", "JSON", "Digest"]),
     // 4: how a run is conducted.
-    target("Pipeline", ["JSON", "EventLoop"]),
+    target("Pipeline", ["Clocks", "JSON", "EventLoop"]),
     // Where a run stands, on disk.
     target("Checkpoint", ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
     // 5: the ends of a pipeline.
     target(
       "PubSubSource",
       [
-        "Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "PubSubAPI", "Avro", "Pipeline",
-        grpcCore,
+        "Clocks", "Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "PubSubAPI", "Avro",
+        "Pipeline", grpcCore,
       ]),
     // Records as REST and Bulk have them, as rows of their events.
     target(
-      "RESTSource", ["CShortestDecimal", "Bytes", "EventLoop", "SalesforceREST", "Pipeline"]),
+      "RESTSource",
+      ["CShortestDecimal", "Clocks", "Bytes", "EventLoop", "SalesforceREST", "Pipeline"]),
     target(
-      "FileSink", ["CZstd", "CSystem", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
+      "FileSink",
+      ["CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
     target(
-      "PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline", "Checkpoint"]),
+      "PostgresSink",
+      ["Clocks", "Bytes", "JSON", "Digest", "PostgresClient", "Pipeline", "Checkpoint"]),
     // The simulator: the org, what it holds and logs; the servers that deliver it.
     target("SimulatedOrg", ["COpenSSL", "EventLoop"]),
     target(
       "PubSubSimulator",
       [
-        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "JSON", "EventLoop", "TLSStream",
+        "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "Clocks", "JSON", "EventLoop", "TLSStream",
         "PubSubMessages", "SimulatedOrg", swiftProtobuf,
       ]),
     // 6: the programs.
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "CBuildInfo", "Bytes", "JSON", "CEL", "EventLoop", "Signatures", "TLSStream", "HTTPClient",
+        "CBuildInfo", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Signatures", "TLSStream",
+        "HTTPClient",
         "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
         "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
@@ -161,7 +171,7 @@ let package = Package(
     tests("CEL", ["Bytes", "JSON"]),
     tests("Digest", support: []),
     tests("Signatures"),
-    tests("EventLoop", support: []),
+    tests("EventLoop", ["Clocks"], support: []),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
     tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import Glibc
 
 /// Dates and times in UTC, without locale or time zone data.
@@ -44,7 +45,7 @@ package enum UTCTime {
   package static func now() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000 + ProcessClock.wallOffset
   }
 
   private static func padded(_ value: Int64, _ width: Int) -> String {

@@ -26,6 +26,7 @@ static const unsigned int C_RENAME_NOREPLACE = 1;
 static inline int c_accept4(int listener, int flags) {
   return (int)syscall(SYS_accept4, listener, 0, 0, flags);
 }
+static inline long c_gettid(void) { return syscall(SYS_gettid); }
 static inline void c_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 // Hidden likewise; takes time linear in both texts.

@@ -1,4 +1,5 @@
 import CSystem
+internal import Clocks
 import Glibc
 
 /// What the thread of an `EventLoop` works on. Apart from the loop itself, so that the thread does
@@ -42,6 +43,8 @@ final class EventLoopCore: @unchecked Sendable {
   private var generation: UInt32 = 0
   private var timers = TimerQueue<() -> Void>()
   private var hasEnded = false
+  /// The loop's number among the deadlines of the process.
+  private var number = 0
 
   init() throws(SystemCallError) {
     self.epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -88,6 +91,8 @@ final class EventLoopCore: @unchecked Sendable {
 
   func run() {
     self.inbox.withLock { $0.thread = pthread_self() }
+    self.number = Deadlines.register { [weak self] in self?.post(.work {}) }
+    defer { Deadlines.unregister(self.number) }
     var events = [epoll_event](repeating: epoll_event(), count: 64)
     while !self.hasEnded {
       self.runEntries()
@@ -126,15 +131,17 @@ final class EventLoopCore: @unchecked Sendable {
 
   private func runTimers() {
     guard !self.timers.isEmpty else { return }
-    let now = ContinuousClock.now
+    let now = ProcessClock.now
     while let work = self.timers.popDue(now: now) { work() }
   }
 
   /// Milliseconds for `epoll_wait`; marks the thread as asleep unless work is there already.
   private func timeoutBeforeWaiting() -> Int32 {
     var timeout: Int32 = -1
-    if let deadline = self.timers.nextDeadline() {
-      let (seconds, attoseconds) = (deadline - ContinuousClock.now).components
+    let deadline = self.timers.nextDeadline()
+    if ProcessClock.isServed { Deadlines.announce(self.number, deadline) }
+    if let deadline {
+      let (seconds, attoseconds) = (deadline - ProcessClock.now).components
       // Rounded up: waking too early would spin until the deadline.
       let milliseconds =
         seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000

@@ -1,3 +1,5 @@
+internal import Clocks
+
 /// Elements on their way from several tasks to one, in order of arrival.
 ///
 /// Bounded by weight: a sender whose element takes the total above the limit is suspended until
@@ -93,7 +95,7 @@ package final class SignalQueue<Element: Sendable>: Sendable {
       return state.nextID
     }
     let timer = Task { [weak self] in
-      try? await ContinuousClock().sleep(until: deadline)
+      try? await ProcessClock.sleep(until: deadline)
       self?.giveUp(id)
     }
     defer { timer.cancel() }

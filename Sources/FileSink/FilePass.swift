@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Clocks
 public import JSON
 public import Pipeline
 
@@ -112,7 +113,7 @@ extension FilePass {
     self.begunAt = begunAt
     self.requestedAt = json["requested_at_ms"]?.calendarTime
     self.finishedAt = json["finished_at_ms"]?.calendarTime
-    guard self.pass(InstantClock(reading: 0, readAt: .now)).isPlausible,
+    guard self.pass(InstantClock(reading: 0, readAt: ProcessClock.now)).isPlausible,
       self.request <= 1_000_000_000, self.job == nil || self.request > 0
     else { throw Self.damaged }
   }

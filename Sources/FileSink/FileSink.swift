@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Clocks
 internal import DurableFiles
 public import JSON
 public import Pipeline
@@ -52,7 +53,7 @@ public final class FileSink: CheckpointedSink {
   init(_ configuration: FileSinkConfiguration, fileSystem: any FileSystem, clock: SinkClock) {
     self.configuration = configuration
     self.clock = clock
-    self.instants = InstantClock(reading: clock.utcMilliseconds(), readAt: .now)
+    self.instants = InstantClock(reading: clock.utcMilliseconds(), readAt: ProcessClock.now)
     self.store = SegmentStore(
       directory: configuration.directory, kind: .records,
       identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),

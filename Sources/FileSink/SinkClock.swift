@@ -1,5 +1,6 @@
 internal import Bytes
 internal import CSystem
+internal import Clocks
 internal import Glibc
 internal import Pipeline
 
@@ -14,7 +15,7 @@ struct SinkClock: Sendable {
     monotonic: {
       var time = timespec()
       clock_gettime(CLOCK_MONOTONIC, &time)
-      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec) + ProcessClock.skippedTime
     },
     utcMilliseconds: { UTCTime.now() })
 }

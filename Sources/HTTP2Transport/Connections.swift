@@ -1,3 +1,4 @@
+internal import Clocks
 internal import EventLoop
 internal import GRPCCore
 internal import TLSStream
@@ -146,7 +147,7 @@ final class Connections: @unchecked Sendable {
 
   private func serveWaiting() {
     guard !self.waiting.isEmpty, !self.isKilled else { return }
-    switch self.machine.streamWanted(now: .now) {
+    switch self.machine.streamWanted(now: ProcessClock.now) {
     case .wait: return
     case .waitUntil(let deadline):
       guard self.backoffTimer == nil else { return }
@@ -184,7 +185,7 @@ final class Connections: @unchecked Sendable {
   func connectFailed(_ connection: Connection, _ error: TLSError) {
     guard connection === self.current else { return }
     self.current = nil
-    self.machine.connectFailed(now: .now, jitter: .random(in: -1...1))
+    self.machine.connectFailed(now: ProcessClock.now, jitter: .random(in: -1...1))
     let failure = RPCError.connectFailed(self.configuration.endpoint, error)
     for stream in self.takeWaiting() {
       if stream.waitsForReady, !error.needsIntervention {
@@ -201,7 +202,7 @@ final class Connections: @unchecked Sendable {
     guard connection === self.current else { return }
     self.current = nil
     self.draining.append(connection)
-    self.machine.connectionGone(now: .now, jitter: .random(in: -1...1))
+    self.machine.connectionGone(now: ProcessClock.now, jitter: .random(in: -1...1))
     self.serveWaiting()
   }
 
@@ -209,7 +210,7 @@ final class Connections: @unchecked Sendable {
     self.draining.removeAll { $0 === connection }
     guard connection === self.current else { return }
     self.current = nil
-    self.machine.connectionGone(now: .now, jitter: .random(in: -1...1))
+    self.machine.connectionGone(now: ProcessClock.now, jitter: .random(in: -1...1))
     self.serveWaiting()
   }
 }

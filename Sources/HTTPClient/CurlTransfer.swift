@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Clocks
 internal import EventLoop
 internal import Glibc
 
@@ -94,7 +95,7 @@ final class CurlTransfer: @unchecked Sendable {
       self.stall = StallDetector(limit: limit, start: SuspendingClock.now)
     }
 
-    let result = curl_easy_perform(handle)
+    let result = ProcessClock.waitingForOthers { curl_easy_perform(handle) }
     if let failure = self.failure { throw failure }
     if result == CURLE_ABORTED_BY_CALLBACK { throw CancellationError() }
     guard result == CURLE_OK else {

@@ -1,4 +1,5 @@
 internal import CPQ
+internal import Clocks
 internal import Glibc
 
 extension PostgresConnection {
@@ -19,7 +20,7 @@ extension PostgresConnection {
     // Before anything is printed: the default processor writes to standard error.
     PQsetNoticeReceiver(connection, { _, _ in }, nil)
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
-    let deadline = ContinuousClock.now + Self.timeout(of: connection, configuration)
+    let deadline = ProcessClock.now + Self.timeout(of: connection, configuration)
     // As if libpq had asked to write (manual, PQconnectPoll).
     var wanted = Int16(POLLOUT)
     if PQstatus(connection) == CONNECTION_BAD { throw Self.refusal(connection) }
@@ -167,7 +168,7 @@ extension PostgresConnection {
     while true {
       var milliseconds: Int32 = givesUp == nil ? 3_600_000 : 200
       if let deadline {
-        let left = (deadline - .now).components
+        let left = (deadline - ProcessClock.now).components
         guard left.seconds >= 0, left.attoseconds >= 0 else { return nil }
         // Rounded up, so that the last wait is not a busy one.
         milliseconds = Int32(
@@ -176,7 +177,7 @@ extension PostgresConnection {
         )
       }
       var descriptor = pollfd(fd: socket, events: events, revents: 0)
-      let count = Glibc.poll(&descriptor, 1, milliseconds)
+      let count = ProcessClock.waitingForOthers { Glibc.poll(&descriptor, 1, milliseconds) }
       if count > 0 { return descriptor.revents }
       // What poll itself refuses, libpq reports when it uses the socket.
       if count < 0, errno != EINTR { return 0 }

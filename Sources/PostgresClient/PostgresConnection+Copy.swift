@@ -1,4 +1,5 @@
 internal import CPQ
+internal import Clocks
 
 /// A `COPY … FROM STDIN` whose answer has not been taken.
 struct CopyUnderWay {
@@ -21,7 +22,7 @@ extension PostgresConnection {
     precondition(self.copyUnderWay == nil, "a COPY is under way")
     try self.start("COPY") { PQsendQuery(self.connection, sql) }
     try self.awaitCopyIn(Self.label(sql))
-    self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: .now)
+    self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: ProcessClock.now)
   }
 
   /// True when the COPY under way takes more data of this statement. Not when it is old: the
@@ -29,7 +30,7 @@ extension PostgresConnection {
   package func isTakingCopy(_ sql: String) -> Bool {
     guard let copy = self.copyUnderWay, !copy.isEnded, copy.statement == sql else { return false }
     let timeout = self.configuration.statementTimeout
-    return timeout == .zero || .now - copy.startedAt < timeout / 4
+    return timeout == .zero || ProcessClock.now - copy.startedAt < timeout / 4
   }
 
   /// Data are best sent in chunks of some kilobytes.

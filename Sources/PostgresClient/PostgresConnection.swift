@@ -1,4 +1,5 @@
 internal import CPQ
+internal import Clocks
 internal import Glibc
 
 /// A connection to a PostgreSQL server, or to a pooler before it.
@@ -227,7 +228,8 @@ package final class PostgresConnection {
   /// Nil without a statement timeout: a statement may then take as long as it likes.
   private func deadline() -> ContinuousClock.Instant? {
     guard self.configuration.statementTimeout > .zero else { return nil }
-    return .now + self.configuration.statementTimeout + self.configuration.silenceTimeout
+    return ProcessClock.now + self.configuration.statementTimeout
+      + self.configuration.silenceTimeout
   }
 
   func error(of result: PostgresResult, _ label: String) -> PostgresError {

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import Glibc
 internal import JSON
 package import Pipeline
@@ -79,7 +80,7 @@ package final class PostgresSink: Store {
   var completeThrough: Int64?
   /// Positions to be stored, JSON text.
   var topics = "{}"
-  private var renewedAt = ContinuousClock.now
+  private var renewedAt = ProcessClock.now
   /// By object; empty unless records are read.
   var passes: [String: PassTable.Entry] = [:]
   var openPasses: [String: ReadPass] = [:]
@@ -264,13 +265,13 @@ package final class PostgresSink: Store {
     try? self.checkpoint.release(over: self.connection)
   }
 
-  package var isDue: Bool { ContinuousClock.now - self.renewedAt > .seconds(20) }
+  package var isDue: Bool { ProcessClock.now - self.renewedAt > .seconds(20) }
 
   package func renewLease() throws {
     guard self.connection.isConnected, self.connection.transactionStatus == .idle else { return }
     // A failure shows at the next commit; whether it lasts, it does not tell.
     try? self.checkpoint.renew(over: self.connection)
-    self.renewedAt = .now
+    self.renewedAt = ProcessClock.now
   }
 
   package var pendingByteCount: Int {
@@ -479,7 +480,7 @@ package final class PostgresSink: Store {
     self.isCommitInDoubt = false
     self.checkpoint.committed(topics: self.topics)
     self.isReconnected = false
-    self.renewedAt = .now
+    self.renewedAt = ProcessClock.now
   }
 }
 

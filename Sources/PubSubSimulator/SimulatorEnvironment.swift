@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import SimulatedOrg
 
 /// The variables with which pipeline files find a simulator.
@@ -23,16 +24,21 @@ public struct SimulatorEnvironment: Sendable {
 }
 
 extension SimulatorServer {
-  /// - Parameter addresses: as `start` returned them.
-  public func environment(_ addresses: Addresses) -> SimulatorEnvironment {
+  /// - Parameters:
+  ///   - addresses: as `start` returned them.
+  ///   - clock: the address of the served clock, if there is one.
+  public func environment(
+    _ addresses: Addresses, clock: String? = nil
+  ) -> SimulatorEnvironment {
     let configuration = self.configuration.org
-    return SimulatorEnvironment(variables: [
-      ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
-      ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),
-      ("SF_CLIENT_SECRET", configuration.clientSecret), ("SF_USERNAME", configuration.username),
-      ("SF_REFRESH_TOKEN", configuration.refreshToken),
-      ("SF_ACCESS_TOKEN", self.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
-      ("SF_ORG_ID", self.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
-    ])
+    return SimulatorEnvironment(
+      variables: [
+        ("PUBSUB_ENDPOINT", addresses.endpoint), ("PUBSUB_CA_FILE", addresses.caFile ?? ""),
+        ("SF_LOGIN_URL", addresses.loginURL), ("SF_CLIENT_ID", configuration.clientID),
+        ("SF_CLIENT_SECRET", configuration.clientSecret), ("SF_USERNAME", configuration.username),
+        ("SF_REFRESH_TOKEN", configuration.refreshToken),
+        ("SF_ACCESS_TOKEN", self.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
+        ("SF_ORG_ID", self.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
+      ] + (clock.map { [(ServedClock.variable, $0)] } ?? []))
   }
 }

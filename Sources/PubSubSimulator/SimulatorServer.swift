@@ -1,3 +1,4 @@
+internal import Clocks
 internal import EventLoop
 internal import Foundation
 internal import Glibc
@@ -173,7 +174,8 @@ public final class SimulatorServer: @unchecked Sendable {
     if let socket = try? Socket.listen(host: "::1", port: port) {
       self.listeners.append(try Listener(socket: socket, loop: self.loop, accept: accept))
     }
-    self.tick()
+    // A served clock is moved to what is due, and does it.
+    if !ProcessClock.isServed { self.tickAgainAndAgain() }
     self.liveStart = SimulatorClock.wallTime
     self.liveBase = self.org.livePublished
     if self.configuration.liveRate > 0 { self.publishLive() }
@@ -202,21 +204,29 @@ public final class SimulatorServer: @unchecked Sendable {
   }
 
   /// Looks after keepalives, credit and Bulk jobs.
-  private func tick() {
+  /// Does what is due now. Returns when something is due next, epoch milliseconds; nil for never.
+  func tickOnce() -> Int64? {
     do {
       try self.org.advanceDataAPI()
     } catch {
       self.onFailure(error)
     }
     self.tickConnections()
-    self.loop.schedule(at: .now + .milliseconds(200)) { [weak self] in self?.tick() }
+    return self.connections.values.compactMap(\.due).min()
+  }
+
+  private func tickAgainAndAgain() {
+    _ = self.tickOnce()
+    self.loop.schedule(at: ProcessClock.now + .milliseconds(200)) { [weak self] in
+      self?.tickAgainAndAgain()
+    }
   }
 
   /// Once per turn of the loop, however many events were published.
   private func notify() {
     guard !self.isNotifying else { return }
     self.isNotifying = true
-    self.loop.schedule(at: .now) { [weak self] in
+    self.loop.schedule(at: ProcessClock.now) { [weak self] in
       guard let self else { return }
       self.isNotifying = false
       for connection in Array(self.connections.values) { connection.eventsArrived() }
@@ -239,7 +249,9 @@ public final class SimulatorServer: @unchecked Sendable {
     }
     if let most = configuration.liveCount, self.org.livePublished >= most { return }
     let pause = count == Self.slice ? 0 : max(5, min(1000, Int(1000 / configuration.liveRate)))
-    self.loop.schedule(at: .now + .milliseconds(pause)) { [weak self] in self?.publishLive() }
+    self.loop.schedule(at: ProcessClock.now + .milliseconds(pause)) { [weak self] in
+      self?.publishLive()
+    }
   }
 
   /// Events that are published in one turn of the loop.

@@ -58,6 +58,10 @@ struct ServeCommand: AsyncParsableCommand {
   var deliveryLimit = 10_000_000
   @Option(help: "Writes counts of delivered events at the end and on SIGUSR1, JSON.")
   var delivered: String?
+  @Flag(
+    help:
+      "Serves the time to programs that are run with PUBSUB_ETL_CLOCK: idle waits are skipped.")
+  var clock = false
   @OptionGroup(title: "Logins")
   var logins: LoginOptions
   @OptionGroup(title: "Records, for REST and Bulk")
@@ -81,6 +85,9 @@ struct ServeCommand: AsyncParsableCommand {
     if let most = self.maxResponseEvents, !(1...100).contains(most) {
       throw ValidationError("--max-response-events must be 1 to 100")
     }
+    if self.clock, self.liveRate > 0 {
+      throw ValidationError("--clock skips time, in which --live-rate would publish; use one")
+    }
     if self.deliveryLimit < 0 { throw ValidationError("--delivery-limit must not be negative") }
     if !(0...10_000).contains(self.subscribeDelay) {
       throw ValidationError("--subscribe-delay must be 0 to 10000 ms")
@@ -98,13 +105,16 @@ struct ServeCommand: AsyncParsableCommand {
     }
     try await server.add(script?.faults ?? [])
     for fault in self.fault { try await server.addFaults(json: fault) }
+    let clock = try self.clock ? server.serveClock() : nil
+    defer { clock?.stop() }
     let addresses = try await server.start()
     if let env = self.env {
-      try OutputFile.write(server.environment(addresses).shellText, to: env)
+      try OutputFile.write(server.environment(addresses, clock: clock?.address).shellText, to: env)
     }
     let line =
       "ready endpoint=\(addresses.endpoint) login=\(addresses.loginURL) "
-      + "control=\(addresses.controlURL) ca=\(addresses.caFile ?? "-")\n"
+      + "control=\(addresses.controlURL) ca=\(addresses.caFile ?? "-")"
+      + (clock.map { " clock=\($0.address)" } ?? "") + "\n"
     FileHandle.standardOutput.write(Data(line.utf8))
     for await signal in signals.stream {
       try await self.writeDelivered(server)

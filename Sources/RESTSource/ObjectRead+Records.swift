@@ -1,3 +1,5 @@
+internal import Clocks
+internal import EventLoop
 internal import Pipeline
 internal import SalesforceREST
 
@@ -34,13 +36,13 @@ extension ObjectRead {
   ) async throws -> (RecordBatch, missing: [String]) {
     guard !ids.isEmpty else {
       let empty = self.makeBatch()
-      empty.readAt = .now
+      empty.readAt = ProcessClock.now
       return (empty, [])
     }
     let plan = SnapshotPlan(
       self.layout, try await self.attempting { try await self.client.describe(self.entity) },
       isRead: self.reads)
-    let readAt = ContinuousClock.now
+    let readAt = ProcessClock.now
     let records = try await self.attempting {
       try await self.client.retrieve(self.entity, ids: ids, fields: plan.fields)
     }
@@ -106,7 +108,7 @@ extension ObjectRead {
         try self.allowance.take(usage: self.client.usage)
         return try await body()
       } catch let error as RESTError where error.disposition == .retry {
-        try await Task.sleep(for: delay)
+        try await ProcessClock.sleep(for: delay)
         delay *= 2
       }
     }

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import EventLoop
 internal import Pipeline
 internal import SalesforceREST
@@ -78,7 +79,7 @@ struct ObjectRead: Sendable {
         if delay > .zero {
           let reason = SourceFailure(failure, entity: self.entity)
           await self.send(.retrying(object: self.object, reason, delay: delay), weight: 0)
-          try? await Task.sleep(for: delay)
+          try? await ProcessClock.sleep(for: delay)
         }
       }
     }
@@ -143,7 +144,7 @@ struct ObjectRead: Sendable {
     _ plan: SnapshotPlan, _ statement: String, _ pass: inout ReadPass
   ) async throws {
     if pass.job == nil {
-      let now = ContinuousClock.now
+      let now = ProcessClock.now
       let job = try await self.client.createJob(statement)
       pass.job = job.id
       pass.state = .reading
@@ -213,7 +214,7 @@ struct ObjectRead: Sendable {
       case .aborted: throw RESTError(.gone, "\(self.entity): job \(id) was aborted")
       case .underWay: break
       }
-      try await Task.sleep(for: delay)
+      try await ProcessClock.sleep(for: delay)
       delay = min(delay * 2, .seconds(30))
     }
   }
@@ -266,7 +267,7 @@ struct ObjectRead: Sendable {
       page = try await self.client.nextPage(locator)
     } else {
       pass.forgetJob()
-      let now = ContinuousClock.now
+      let now = ProcessClock.now
       page = try await self.client.query(statement)
       pass.job = Self.makePagesJob()
       pass.state = .reading

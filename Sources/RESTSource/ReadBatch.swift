@@ -1,3 +1,4 @@
+internal import Clocks
 internal import Pipeline
 internal import SalesforceREST
 
@@ -19,7 +20,7 @@ struct ReadBatch {
   private(set) var rowCount = 0
 
   init(_ read: ObjectRead, _ plan: SnapshotPlan, _ pass: ReadPass) {
-    self.init(read, plan, number: pass.number, readAt: pass.requestedAt ?? .now)
+    self.init(read, plan, number: pass.number, readAt: pass.requestedAt ?? ProcessClock.now)
   }
 
   /// - Parameter number: of the pass; 0 for records that belong to none.

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import EventLoop
 internal import SalesforceREST
 
@@ -23,7 +24,7 @@ final class RepairAllowance: Sendable {
   init(_ options: SnapshotReader.Options) {
     self.maxCalls = options.maxRepairCalls
     self.reserve = options.reserve
-    self.state = Lock(State(made: options.repairCallsMade, dayEnds: .now + Self.day))
+    self.state = Lock(State(made: options.repairCallsMade, dayEnds: ProcessClock.now + Self.day))
   }
 
   /// Counts a call that is about to be made.
@@ -31,7 +32,7 @@ final class RepairAllowance: Sendable {
   /// - Parameter usage: of the org's API, by the newest answer; nil before the first.
   /// - Throws: `RESTError` (quota) when it must not be made.
   func take(
-    usage: RESTClient.Usage?, now: ContinuousClock.Instant = .now
+    usage: RESTClient.Usage?, now: ContinuousClock.Instant = ProcessClock.now
   ) throws(RESTError) {
     if let usage, Double(usage.used) >= Double(usage.limit) * (1 - self.reserve) {
       throw RESTError(

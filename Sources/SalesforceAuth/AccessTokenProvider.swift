@@ -1,3 +1,5 @@
+internal import Clocks
+
 /// The access token shared by all streams: obtained once, kept until it is invalidated.
 ///
 /// However many ask at once, one login runs. After three refusals in a row none is tried any more,
@@ -67,7 +69,7 @@ public actor AccessTokenProvider {
   @discardableResult
   public func refused(_ value: String) -> Bool {
     if let cached = self.cached, cached.value == value {
-      self.trials.refused(at: .now)
+      self.trials.refused(at: ProcessClock.now)
       self.rejected = cached
       self.cached = nil
     }
@@ -96,10 +98,10 @@ public actor AccessTokenProvider {
   private func finishLogin(_ token: AccessToken, serverDate: Int64?) {
     self.cached = token
     self.refusals = 0
-    self.trials.issued(at: .now)
+    self.trials.issued(at: ProcessClock.now)
     if let serverDate {
       self.serverDate = serverDate
-      self.serverDateReadAt = .now
+      self.serverDateReadAt = ProcessClock.now
     }
     self.endLogin(.success(token))
   }

@@ -1,4 +1,5 @@
 internal import CSystem
+internal import Clocks
 internal import EventLoop
 internal import Glibc
 
@@ -91,7 +92,7 @@ struct ChildProcess: Sendable {
 
   /// Reads until the program has ended, or has to be ended.
   private func attend(_ process: pid_t, output: Int32) throws(Failure) -> Result {
-    let deadline = ContinuousClock.now + self.timeLimit
+    let deadline = ProcessClock.now + self.timeLimit
     var bytes: [UInt8] = []
     var failure: Failure?
     var status: Int32 = 0
@@ -100,7 +101,7 @@ struct ChildProcess: Sendable {
       let hasEnded = waitpid(process, &status, WNOHANG) == process
       var watched = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
       if !hasEnded {
-        _ = poll(&watched, 1, 50)
+        _ = ProcessClock.waitingForOthers { poll(&watched, 1, 50) }
         // A program that has closed its output, and goes on, would be asked again at once.
         if watched.revents & Int16(POLLIN) == 0, watched.revents & Int16(POLLHUP) != 0 {
           _ = poll(nil, 0, 50)
@@ -108,7 +109,7 @@ struct ChildProcess: Sendable {
       }
       if !self.drain(output, into: &bytes) { failure = .wroteTooMuch }
       if hasEnded { break }
-      if failure == nil, ContinuousClock.now >= deadline { failure = .tookTooLong }
+      if failure == nil, ProcessClock.now >= deadline { failure = .tookTooLong }
       if failure != nil {
         kill(-process, SIGKILL)
         while waitpid(process, &status, 0) == -1, errno == EINTR {}

@@ -1,3 +1,4 @@
+public import Clocks
 internal import EventLoop
 public import Glibc
 public import HTTPClient
@@ -43,7 +44,9 @@ public struct JWTBearerFlow: AccessTokenFlow {
   ///   - onNotice: told, in a sentence, what the user should correct though the login worked.
   public init(
     _ identity: Identity, key: RSASigningKey, organizationID: String?, client: HTTPClient,
-    now: @escaping @Sendable () -> Int64 = { Int64(time(nil)) },
+    now: @escaping @Sendable () -> Int64 = {
+      Int64(time(nil)) + ProcessClock.wallOffset / 1000
+    },
     onNotice: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.identity = identity

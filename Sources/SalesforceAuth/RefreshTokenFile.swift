@@ -1,4 +1,6 @@
+internal import Clocks
 package import DurableFiles
+internal import EventLoop
 internal import Glibc
 
 /// A file with a refresh token that the service replaces: read, used and replaced under a lock, so
@@ -56,7 +58,7 @@ package struct RefreshTokenFile: Sendable {
           .unavailable,
           "another process has held \(lock) for two minutes; end the process that hangs")
       }
-      try await Task.sleep(for: pause)
+      try await ProcessClock.sleep(for: pause)
     }
     return try await body()
   }

@@ -1,3 +1,4 @@
+public import Clocks
 internal import EventLoop
 public import HTTPClient
 internal import JSON
@@ -41,7 +42,7 @@ public final class RESTClient: Sendable {
   public var callCount: Int { self.counters.withLock { $0.calls } }
 
   /// The org's clock by its answers, milliseconds since 1970; nil before the first that had it.
-  public func serviceTime(at now: ContinuousClock.Instant = .now) -> Int64? {
+  public func serviceTime(at now: ContinuousClock.Instant = ProcessClock.now) -> Int64? {
     self.counters.withLock { counters in
       counters.date.map { ($0.seconds + ($0.readAt.duration(to: now)).components.seconds) * 1000 }
     }
@@ -138,7 +139,7 @@ public final class RESTClient: Sendable {
   /// `Sforce-Limit-Info: api-usage=25/5000; per-app-api-usage=17/250(appName=sample-app)`
   private func note(_ response: HTTPResponse) {
     if let date = response.date, (200..<300).contains(response.status) {
-      let now = ContinuousClock.now
+      let now = ProcessClock.now
       self.counters.withLock { counters in
         // Of the clocks of several servers, the one that is furthest.
         let isLater = counters.date.map {

@@ -1,3 +1,5 @@
+internal import Clocks
+
 /// Committing: every store prepared, then one after the other durable.
 ///
 /// One commit is on its way at most while the next one fills. Both have the limits of `CommitPolicy`;
@@ -60,7 +62,9 @@ extension PipelineRunner {
 
   /// Waits for stores to become available, a second at most, and asks them again.
   func waitForStores() async throws {
-    if await self.source.interruption(until: self.nextDeadline(now: .now)) { self.interrupt() }
+    if await self.source.interruption(until: self.nextDeadline(now: ProcessClock.now)) {
+      self.interrupt()
+    }
     let now = Instant.now
     if self.inFlight?.isDue(at: now) == true { try self.advance() }
     if self.inFlight != nil { try self.commitIfDue(now: now) }
@@ -111,13 +115,13 @@ extension PipelineRunner {
   private func finishCommit() throws {
     guard let flight = self.inFlight else { return }
     self.inFlight = nil
-    self.policy.committed(at: .now)
+    self.policy.committed(at: ProcessClock.now)
     self.statistics.commits += 1
     for (index, count) in flight.takenCounts.enumerated() {
       self.statistics.topics[index].exported = count
     }
     for store in self.stores { try store.complete() }
-    try self.advanceRepairs(now: .now)
+    try self.advanceRepairs(now: ProcessClock.now)
   }
 
   /// The positions of the topics that have one: a topic that was misspelt leaves no trace.

@@ -1,3 +1,5 @@
+internal import Clocks
+
 /// Up to when a topic is known to have been taken whole. Times are milliseconds since 1970 by the
 /// service's clock.
 extension PipelineRunner {
@@ -6,16 +8,17 @@ extension PipelineRunner {
 
   /// The service's, as far as it is known.
   private var clock: ServiceClock {
-    self.configuration.serviceClock ?? ServiceClock(reading: self.wallClock(), readAt: .now)
+    self.configuration.serviceClock
+      ?? ServiceClock(reading: self.wallClock(), readAt: ProcessClock.now)
   }
 
   /// Now.
-  var serviceTime: Int64 { self.clock.time(at: .now) }
+  var serviceTime: Int64 { self.clock.time(at: ProcessClock.now) }
 
   /// Of the response at hand only those commit times are believed that a calendar has and that have
   /// come: any other is wrong, and proves nothing.
   func beginCommitTimes() {
-    self.latestCommit = self.clock.latestCommit(at: .now)
+    self.latestCommit = self.clock.latestCommit(at: ProcessClock.now)
     self.responseNewestCommit = nil
   }
 

@@ -1,3 +1,5 @@
+internal import Clocks
+
 /// Records that are read beside the stream (contract/rest.md section 8): the position first, then a
 /// wait, then the records, while the stream goes on.
 extension PipelineRunner {
@@ -45,7 +47,9 @@ extension PipelineRunner {
       if known?.state == .complete, !read.object.anew.contains(store.name) { continue }
       recipients.append(number)
       guard read.object.condition == nil, let known, known.state != .complete else { continue }
-      if let begun = known.begunAt, .now - begun > self.configuration.passLimit { continue }
+      if let begun = known.begunAt, ProcessClock.now - begun > self.configuration.passLimit {
+        continue
+      }
       // The stores go on from where the one furthest behind is.
       pass = pass.map { known.isAtLeast($0) ? $0 : known } ?? known
     }
@@ -73,7 +77,7 @@ extension PipelineRunner {
     self.reads[index].pass = pass
     if pass.state == .begun {
       // The positions have been durable since then, also while no run was there.
-      self.waitToRead(index, from: min(pass.begunAt ?? .now, .now))
+      self.waitToRead(index, from: min(pass.begunAt ?? ProcessClock.now, ProcessClock.now))
     } else {
       self.startReading(index)
     }

@@ -1,3 +1,5 @@
+internal import Clocks
+
 /// Conducts a run: takes responses from the source, has them decoded, staged and written, commits.
 ///
 /// The one rule: a position is stored only in the checkpoint that also holds the state of every
@@ -118,7 +120,7 @@ public final class PipelineRunner<S: Source> {
       if object.isRepaired {
         let read = self.reads.count
         self.repairs += stores.indices.map {
-          RepairRun(read: read, store: $0, phase: .idle(from: .now))
+          RepairRun(read: read, store: $0, phase: .idle(from: ProcessClock.now))
         }
       }
       self.reads.append(ReadRun(object, topic: topic))
@@ -142,7 +144,7 @@ public final class PipelineRunner<S: Source> {
   ///
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
   public func run() async throws -> RunOutcome {
-    let clock = ContinuousClock()
+    let clock = ProcessClock()
     self.began = clock.now
     while !self.topics.allSatisfy(\.hasEnded) {
       let wasStopping = self.isStopping
@@ -162,7 +164,7 @@ public final class PipelineRunner<S: Source> {
   }
 
   /// Does what can be done: for the commit in flight, for the response in hand, for the next signal.
-  private func step(_ clock: ContinuousClock) async throws {
+  private func step(_ clock: ProcessClock) async throws {
     if self.inFlight?.isDue(at: clock.now) == true { try self.advance() }
     try self.advanceReads(now: clock.now)
     try self.advanceRepairs(now: clock.now)
@@ -237,7 +239,7 @@ public final class PipelineRunner<S: Source> {
   func decide(_ outcome: RunOutcome) {
     guard self.outcome == nil else { return }
     self.outcome = outcome
-    self.stoppedAt = .now
+    self.stoppedAt = ProcessClock.now
     self.onNote?(.stopping(outcome))
     self.source.stop()
   }

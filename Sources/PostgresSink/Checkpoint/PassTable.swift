@@ -1,3 +1,4 @@
+internal import Clocks
 internal import Pipeline
 internal import PostgresClient
 
@@ -137,7 +138,7 @@ struct DatabaseClock {
     let result = try connection.query(
       "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
     self.reading = result[0, 0].flatMap { Int64($0) } ?? 0
-    self.readAt = .now
+    self.readAt = ProcessClock.now
   }
 
   /// Milliseconds since 1970.

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Bytes
 internal import JSON
 internal import Pipeline
 internal import PostgresClient
@@ -26,7 +26,7 @@ struct FedTables {
   /// minute slow.
   static func plausibleCommits(latest: Int64? = nil) -> ClosedRange<Int64> {
     let first = CommitTime.range.lowerBound
-    return first...max(first, latest ?? Int64(time(nil)) * 1000 + 60_000)
+    return first...max(first, latest ?? UTCTime.now() + 60_000)
   }
 
   /// Reads what is stored with the positions. Of topics without it, stored by an earlier version,

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import Glibc
 package import Pipeline
 internal import PostgresClient
@@ -21,7 +22,7 @@ extension PostgresSink {
       return answer
     } catch let error as PostgresError where error.disposition == .retry {
       let delay = try self.delay(after: error)
-      return .unavailable(StoreOutage(error, retryAt: .now + delay))
+      return .unavailable(StoreOutage(error, retryAt: ProcessClock.now + delay))
     }
   }
 
@@ -56,7 +57,7 @@ extension PostgresSink {
     after error: PostgresError, _ retries: inout Retries
   ) throws(PostgresError) -> Duration {
     if self.givesUp?() == true { throw error }
-    let now = ContinuousClock.now
+    let now = ProcessClock.now
     guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
       throw error.givenUp(retries, at: now)
     }
@@ -107,11 +108,11 @@ extension PostgresSink {
   /// Blocks for the time, or until `givesUp`.
   @inline(never)
   private static func wait(_ delay: Duration, givesUp: (() -> Bool)?) {
-    let end = ContinuousClock.now + delay
-    while case let left = end - .now, left > .zero, givesUp?() != true {
+    let end = ProcessClock.now + delay
+    while case let left = end - ProcessClock.now, left > .zero, givesUp?() != true {
       let (seconds, attoseconds) = min(left, .milliseconds(200)).components
       var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
-      nanosleep(&time, nil)
+      _ = ProcessClock.waitingForOthers { nanosleep(&time, nil) }
     }
   }
 
@@ -131,7 +132,7 @@ extension PostgresSink {
       do {
         return try connect()
       } catch let error as PostgresError where error.disposition == .retry && !givesUp() {
-        let now = ContinuousClock.now
+        let now = ProcessClock.now
         guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
           throw error.givenUp(retries, at: now)
         }

@@ -24,6 +24,10 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = try self.options.pipeline.loadOrExit()
+    if let refusal = RehearsalClock.join(for: configuration.source.org) {
+      StandardStream.error.write(PrintableText(line: refusal, hiding: configuration.secrets))
+      throw ExitCode.usage.error
+    }
     let code = await Self.execute(configuration, self.options, purpose: .export)
     if code != .success { throw code.error }
   }

@@ -1,4 +1,6 @@
 internal import Checkpoint
+internal import Clocks
+internal import EventLoop
 import FileSink
 import HTTP2Transport
 import JSON
@@ -351,7 +353,7 @@ final class DeadLetterRetry {
     while true {
       let answer = try body()
       guard case .unavailable(let outage) = answer else { return answer }
-      try await Task.sleep(until: outage.retryAt, clock: .continuous)
+      try await ProcessClock.sleep(until: outage.retryAt)
     }
   }
 }

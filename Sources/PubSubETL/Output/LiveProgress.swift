@@ -1,11 +1,12 @@
 internal import Bytes
+internal import Clocks
 import Pipeline
 
 /// The progress line of a run on the terminal of standard error. Used by one thread at a time.
 final class LiveProgress {
   private let console: ErrorConsole
   private let secrets: SecretMask
-  private let clock = ContinuousClock()
+  private let clock = ProcessClock()
   private let start: ContinuousClock.Instant
   private var line = ProgressLine()
 

@@ -1,4 +1,5 @@
 internal import Checkpoint
+internal import Clocks
 import JSON
 import Pipeline
 
@@ -21,7 +22,7 @@ final class CheckpointPace {
   }
 
   func save(_ document: CheckpointDocument) throws {
-    let now = ContinuousClock.now
+    let now = ProcessClock.now
     if !self.isOnlyCopy, let saved, let savedAt, saved.deadLetters == document.deadLetters,
       Self.epochs(saved) == Self.epochs(document), now - savedAt < .seconds(1)
     {

@@ -1,3 +1,4 @@
+internal import Clocks
 import EventLoop
 
 /// Since when a run should have stopped: its user has asked for it, or its time is over. Known to every
@@ -9,11 +10,11 @@ final class Interruption: Sendable {
   init(deadline: ContinuousClock.Instant?) { self.since = Lock(deadline) }
 
   func ask() {
-    self.since.withLock { $0 = $0.map { min($0, .now) } ?? .now }
+    self.since.withLock { $0 = $0.map { min($0, ProcessClock.now) } ?? ProcessClock.now }
   }
 
   /// The run has been asked to stop, and should have by now.
   func hasLasted(_ patience: Duration) -> Bool {
-    self.since.withLock { since in since.map { .now - $0 >= patience } ?? false }
+    self.since.withLock { since in since.map { ProcessClock.now - $0 >= patience } ?? false }
   }
 }

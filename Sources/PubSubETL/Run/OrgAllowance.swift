@@ -1,3 +1,4 @@
+internal import Clocks
 import EventLoop
 import HTTPClient
 import Logging
@@ -98,7 +99,7 @@ final class AllowanceWatch: Sendable {
       await self.look(maxEvents: maxEvents)
       return
     }
-    while (try? await Task.sleep(for: Self.interval)) != nil {
+    while (try? await ProcessClock.sleep(for: Self.interval)) != nil {
       do {
         let found = try await OrgAllowance.ask(self.client)
         allowance.renew(remaining: found.remaining)
@@ -119,7 +120,7 @@ final class AllowanceWatch: Sendable {
         do { return .success(try await OrgAllowance.ask(client)) } catch { return .failure(error) }
       }
       group.addTask {
-        try? await Task.sleep(for: Self.patience)
+        try? await ProcessClock.sleep(for: Self.patience)
         return nil
       }
       defer { group.cancelAll() }
@@ -180,7 +181,7 @@ final class AllowanceWatch: Sendable {
                 ? "; grant the run-as user View Setup and Configuration, or remove allowance.reserve"
                 : ""))
         }
-        try await Task.sleep(for: delay)
+        try await ProcessClock.sleep(for: delay)
       }
     }
   }

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Checkpoint
+internal import Clocks
 import EventLoop
 import GRPCCore
 import Glibc
@@ -89,7 +90,7 @@ final class PipelineRun {
 
   private func run() async throws {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
-    let deadline = self.options.maxDuration.map { ContinuousClock.now + $0 }
+    let deadline = self.options.maxDuration.map { ProcessClock.now + $0 }
     let store = try await self.lockedStore(until: deadline)
     self.hasLock = true
     self.tellStatus()
@@ -145,7 +146,7 @@ final class PipelineRun {
 
     var runner = self.assembly.runner(self.options)
     // What has passed, waiting for another run perhaps, counts.
-    runner.maxDuration = deadline.map { max(.zero, $0 - .now) }
+    runner.maxDuration = deadline.map { max(.zero, $0 - ProcessClock.now) }
     if let date = await credentials.provider.serverDate,
       let readAt = await credentials.provider.serverDateReadAt
     {
@@ -312,10 +313,10 @@ final class PipelineRun {
         guard error.code == .alreadyRunning, self.configuration.run.ifRunning == .wait else {
           throw error
         }
-        let now = ContinuousClock.now
+        let now = ProcessClock.now
         if let deadline, now >= deadline { throw error }
         let next = now + .milliseconds(500)
-        try await Task.sleep(until: deadline.map { min($0, next) } ?? next)
+        try await ProcessClock.sleep(until: deadline.map { min($0, next) } ?? next)
       }
     }
   }
@@ -357,7 +358,7 @@ final class PipelineRun {
     return try await withThrowingTaskGroup(of: Value?.self) { group in
       group.addTask { try await body() }
       group.addTask {
-        try await Task.sleep(until: deadline, clock: .continuous)
+        try await ProcessClock.sleep(until: deadline)
         return nil
       }
       defer { group.cancelAll() }
@@ -373,7 +374,7 @@ final class PipelineRun {
   private static func checkTime(
     until deadline: ContinuousClock.Instant?, delay: Duration, _ failure: String
   ) throws(RunFailure) {
-    guard let deadline, ContinuousClock.now + delay >= deadline else { return }
+    guard let deadline, ProcessClock.now + delay >= deadline else { return }
     throw RunFailure(
       .tryAgain, reason: "max_duration",
       "the time limit was reached before the first event could be read; \(failure)")

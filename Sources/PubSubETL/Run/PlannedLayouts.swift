@@ -1,3 +1,5 @@
+internal import Clocks
+internal import EventLoop
 import HTTP2Transport
 import Pipeline
 import PubSubAPI
@@ -116,7 +118,7 @@ private struct Patience {
           throw failure
         }
         try onRetry(failure, delay)
-        try await Task.sleep(for: delay)
+        try await ProcessClock.sleep(for: delay)
       }
     }
   }

@@ -1,4 +1,6 @@
 internal import Bytes
+internal import Clocks
+internal import EventLoop
 import Logging
 import Pipeline
 import SalesforceAuth
@@ -15,7 +17,7 @@ final class RunLog {
   private let progress: LiveProgress?
   private let follows: Bool
   private let endpoint: String
-  private let clock = ContinuousClock()
+  private let clock = ProcessClock()
   private var notices = RetryNotices()
   /// What was tried again so far.
   private(set) var retries = RetryLedger()
@@ -52,7 +54,7 @@ final class RunLog {
     self.failed(.login, error.message, code: nil, delay: delay)
     let until = self.clock.now + delay
     while case let left = until - self.clock.now, left > .zero {
-      try await Task.sleep(for: min(left, .seconds(1)))
+      try await ProcessClock.sleep(for: min(left, .seconds(1)))
       self.draw()
     }
   }

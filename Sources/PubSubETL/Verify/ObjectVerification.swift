@@ -1,3 +1,5 @@
+internal import Clocks
+internal import EventLoop
 import Pipeline
 import RESTSource
 import SalesforceREST
@@ -126,7 +128,7 @@ struct ObjectVerification {
       let ids = try self.verification.candidates(
         inRound: round, after: last, limit: RESTClient.maxRetrievedRecords)
       guard let end = ids.last else { return }
-      if last.isEmpty { try await Task.sleep(for: self.visibilityWait) }
+      if last.isEmpty { try await ProcessClock.sleep(for: self.visibilityWait) }
       last = end
       // What cannot be read is neither in the batch nor missing.
       let (batch, missing) = try await self.read(ids) { _ in }

@@ -1,3 +1,5 @@
+internal import Clocks
+internal import EventLoop
 import Pipeline
 import PubSubAPI
 import RESTSource
@@ -203,7 +205,7 @@ struct VerifyRun {
       do {
         return try await body()
       } catch let error as RESTError where error.disposition == .retry {
-        try await Task.sleep(for: delay)
+        try await ProcessClock.sleep(for: delay)
         delay *= 2
       }
     }

@@ -10,6 +10,8 @@ protocol Call: AnyObject {
   func closed()
   /// Time has passed, perhaps a lot of it.
   func tick(at now: Int64)
+  /// When `tick` will have something to do, unless something else happens before; nil for never.
+  var due: Int64? { get }
   /// Events may have been published.
   func eventsArrived()
 }

@@ -64,5 +64,6 @@ final class PublishStreamCall: Call {
   func inputEnded() { self.end(CallContext.okTrailers()) }
   func closed() { self.queue.finish(.endWithoutTrailers) }
   func tick(at now: Int64) {}
+  var due: Int64? { nil }
   func eventsArrived() {}
 }

@@ -1,4 +1,5 @@
 internal import CNGHTTP2
+internal import Clocks
 internal import EventLoop
 internal import SimulatedOrg
 internal import TLSStream
@@ -118,7 +119,7 @@ final class ServerConnection {
   private func scheduleFlush() {
     guard !self.isFlushScheduled, !self.isReceiving, !self.isClosed else { return }
     self.isFlushScheduled = true
-    self.loop.schedule(at: .now) { [weak self] in
+    self.loop.schedule(at: ProcessClock.now) { [weak self] in
       guard let self else { return }
       self.isFlushScheduled = false
       if !self.isClosed, !self.isHandshaking {
@@ -251,6 +252,9 @@ final class ServerConnection {
     for open in Array(self.calls.values) { open.call.tick(at: now) }
   }
 
+  /// When `tick` will have something to do; nil for never.
+  var due: Int64? { self.calls.values.compactMap(\.call.due).min() }
+
   func eventsArrived() {
     for open in Array(self.calls.values) { open.call.eventsArrived() }
   }
@@ -289,11 +293,11 @@ final class ServerConnection {
   }
 
   func after(milliseconds: Int, _ work: @escaping () -> Void) {
-    self.loop.schedule(at: .now + .milliseconds(milliseconds), work)
+    self.loop.schedule(at: ProcessClock.now + .milliseconds(milliseconds), work)
   }
 
   /// Not inside the library's callback.
   func soon(_ work: @escaping () -> Void) {
-    self.loop.schedule(at: .now, work)
+    self.loop.schedule(at: ProcessClock.now, work)
   }
 }

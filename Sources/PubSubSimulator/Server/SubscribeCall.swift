@@ -112,6 +112,14 @@ final class SubscribeCall: Call, ResponseSource {
     }
   }
 
+  var due: Int64? {
+    switch self.state {
+    case .waitingForFirstRequest, .delivering:
+      self.credit.due(keepaliveInterval: self.context.org.configuration.keepaliveInterval)
+    case .settingUp, .stalled, .ended: nil
+    }
+  }
+
   func eventsArrived() { self.wake() }
 
   private func wake() {

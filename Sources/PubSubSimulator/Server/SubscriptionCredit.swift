@@ -36,6 +36,11 @@ struct SubscriptionCredit: Equatable {
     self.lastResponseAt = now
   }
 
+  /// When silence leads to something.
+  func due(keepaliveInterval: Int64) -> Int64 {
+    self.lastResponseAt + (self.pending == 0 ? Self.patience : keepaliveInterval)
+  }
+
   /// What silence until `now` leads to. Without credit there is no keepalive either.
   func due(at now: Int64, keepaliveInterval: Int64) -> Due {
     let silence = now - self.lastResponseAt

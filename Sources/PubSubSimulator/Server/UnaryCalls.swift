@@ -73,6 +73,7 @@ final class UnaryCall: Call {
 
   func closed() { self.isAnswered = true }
   func tick(at now: Int64) {}
+  var due: Int64? { nil }
   func eventsArrived() {}
 }
 

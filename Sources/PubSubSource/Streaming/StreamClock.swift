@@ -1,3 +1,6 @@
+internal import Clocks
+internal import EventLoop
+
 /// Time as the streams see it.
 struct StreamClock: Sendable {
   var now: @Sendable () -> ContinuousClock.Instant
@@ -5,9 +8,9 @@ struct StreamClock: Sendable {
   var sleep: @Sendable (ContinuousClock.Instant) async -> Void
 
   static let continuous = StreamClock(
-    now: { .now },
+    now: { ProcessClock.now },
     sleep: { deadline in
       // The only error is cancellation, which the caller looks at itself.
-      try? await ContinuousClock().sleep(until: deadline)
+      try? await ProcessClock.sleep(until: deadline)
     })
 }

@@ -1,0 +1,43 @@
+import EventLoop
+import Glibc
+
+/// Lets a simulator on this machine serve the time of a run (`pubsub-simulator serve --clock`, `rehearse`).
+///
+/// A clock that others set could make a run believe that its position had expired or that its lease still held,
+/// so it is accepted only where no real org can be reached: the clock and the org's endpoints have to be
+/// loopback addresses.
+enum RehearsalClock {
+  /// - Parameter address: of the clock; nil, as always but in rehearsals, changes nothing.
+  /// - Returns: why the clock is refused; nil when the run may begin.
+  static func join(
+    _ address: String? = getenv(ServedClock.variable).map { String(cString: $0) },
+    for org: OrgConfiguration
+  ) -> String? {
+    guard let address, !address.isEmpty else { return nil }
+    if let refusal = Self.refusal(of: address, for: org) { return refusal }
+    guard let port = ServedClock.port(of: address) else { return nil }
+    do throws(ServedClock.Failure) {
+      try ServedClock.join(port: port)
+      return nil
+    } catch {
+      return "\(ServedClock.variable): \(error)"
+    }
+  }
+
+  static func refusal(of address: String, for org: OrgConfiguration) -> String? {
+    let remedy = "; unset \(ServedClock.variable)"
+    guard ServedClock.port(of: address) != nil else {
+      return "\(ServedClock.variable): expected 127.0.0.1:PORT, the clock of a simulator" + remedy
+    }
+    guard org.endpoint.isLoopback else {
+      return "\(ServedClock.variable) is for rehearsals, and source.org.endpoint is not a loopback "
+        + "address" + remedy
+    }
+    guard let server = org.auth.server, server.isLoopback else {
+      return
+        "\(ServedClock.variable) is for rehearsals, and the login of source.org.auth is not at "
+        + "a loopback address" + remedy
+    }
+    return nil
+  }
+}
