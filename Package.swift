@@ -132,6 +132,8 @@ let package = Package(
         "CNGHTTP2", "COpenSSL", "CMicroHTTPD", "CZlib", "Clocks", "JSON", "EventLoop", "TLSStream",
         "PubSubMessages", "SimulatedOrg", swiftProtobuf,
       ]),
+    // A pipeline in compressed time, against the simulator.
+    target("Rehearsal", ["JSON", "SimulatedOrg", "PubSubSimulator"]),
     // 6: the programs.
     .executableTarget(
       name: "PubSubETL",
@@ -148,7 +150,8 @@ let package = Package(
     .executableTarget(
       name: "PubSubSimulatorCLI",
       dependencies: [
-        "PubSubSimulator", "SimulatedOrg", "TLSStream", "CBuildInfo", argumentParser,
+        "PubSubSimulator", "SimulatedOrg", "Rehearsal", "JSON", "TLSStream", "CBuildInfo",
+        argumentParser,
       ],
       swiftSettings: swiftSettings
     ),
@@ -171,7 +174,7 @@ let package = Package(
     tests("CEL", ["Bytes", "JSON"]),
     tests("Digest", support: []),
     tests("Signatures"),
-    tests("EventLoop", ["Clocks"], support: []),
+    tests("EventLoop", ["CSystem", "Clocks"], support: []),
     tests("TLSStream", ["EventLoop"]),
     tests("HTTPClient"),
     tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),
@@ -203,6 +206,7 @@ let package = Package(
     tests("PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
+    tests("Rehearsal", ["JSON", "SimulatedOrg"], support: []),
     tests(
       "PubSubETL",
       [

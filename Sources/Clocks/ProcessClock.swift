@@ -35,6 +35,12 @@ public struct ProcessClock: Sendable {
   /// Whether idle waits may be skipped.
   public static var isServed: Bool { Self.served.load(ordering: .relaxed) }
 
+  /// How often to look for something that nobody announces, such as a stop. With a served clock every look
+  /// costs a skip: once a second is enough then, and a stop is noticed that much later.
+  public static func interval(_ usual: Duration) -> Duration {
+    Self.isServed ? max(usual, .seconds(1)) : usual
+  }
+
   /// - Parameter wallShift: milliseconds from the machine's wall clock to the served one.
   public static func beServed(wallShift: Int64) {
     Self.wallShift.store(wallShift, ordering: .relaxed)

@@ -17,31 +17,15 @@ package enum Quiescence {
     guard var threads = Self.names(in: "/proc/self/task") else { return nil }
     threads.sort()
     var mark: [UInt64] = []
-    var text = [UInt8](repeating: 0, count: 4096)
     for thread in threads where thread != own {
-      let count = Self.read("/proc/self/task/\(thread)/status", into: &text)
-      guard count > 0, let switches = Self.switches(text[..<count]) else { return nil }
-      mark += [thread, switches.voluntary, switches.involuntary]
+      var (voluntary, involuntary) = (UInt64(0), UInt64(0))
+      guard
+        c_sleeping_thread("/proc/self/task/\(thread)/status", &voluntary, &involuntary) == 1
+      else { return nil }
+      mark += [thread, voluntary, involuntary]
     }
     guard !Self.hasBytesInSockets(), !ProcessClock.waitsForOthers else { return nil }
     return mark
-  }
-
-  /// The counts of a thread that sleeps; nil for any other.
-  static func switches(_ status: ArraySlice<UInt8>) -> (voluntary: UInt64, involuntary: UInt64)? {
-    var isAsleep = false
-    var counts: [UInt64] = []
-    for line in status.split(separator: UInt8(ascii: "\n")) {
-      if line.starts(with: "State:\tS".utf8) { isAsleep = true }
-      guard line.starts(with: "voluntary_ctxt".utf8) || line.starts(with: "nonvoluntary".utf8),
-        let tab = line.firstIndex(of: UInt8(ascii: "\t"))
-      else { continue }
-      guard let count = UInt64(String(decoding: line[(tab + 1)...], as: UTF8.self)) else {
-        return nil
-      }
-      counts.append(count)
-    }
-    return isAsleep && counts.count == 2 ? (counts[0], counts[1]) : nil
   }
 
   /// Bytes that have arrived and are not read, or were sent and have not arrived.
@@ -71,12 +55,5 @@ package enum Quiescence {
       if let number { names.append(number) }
     }
     return names
-  }
-
-  private static func read(_ path: String, into bytes: inout [UInt8]) -> Int {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return -1 }
-    defer { close(descriptor) }
-    return Glibc.read(descriptor, &bytes, bytes.count)
   }
 }

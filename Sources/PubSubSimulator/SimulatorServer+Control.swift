@@ -28,6 +28,12 @@ extension SimulatorServer {
     }
   }
 
+  /// Epoch milliseconds of the org's clock.
+  public var now: Int64 { self.clock.now }
+
+  /// All access tokens stop working.
+  public func revokeTokens() { self.tokens.revokeAll() }
+
   /// The fault waits for calls that begin later.
   public func add(_ fault: Fault) async throws {
     try await self.onLoop { $0.org.faults.add(fault) }

@@ -8,7 +8,8 @@ struct SimulatorCommand: AsyncParsableCommand {
     commandName: "pubsub-simulator",
     abstract: "A fake Salesforce org with the Pub/Sub API, to test pipelines without an org.",
     version: String(cString: pubsub_etl_build()),
-    subcommands: [ServeCommand.self, TopicsCommand.self], defaultSubcommand: ServeCommand.self)
+    subcommands: [ServeCommand.self, RehearseCommand.self, TopicsCommand.self],
+    defaultSubcommand: ServeCommand.self)
 
   static func main() async {
     OpenSSLLifetime.outliveThreads()
@@ -29,6 +30,7 @@ struct SimulatorCommand: AsyncParsableCommand {
       OVERVIEW: \(Self.configuration.abstract)
 
       USAGE: pubsub-simulator [serve] [<options>]
+             pubsub-simulator rehearse <pipeline> [--days <days>] [<options>]
              pubsub-simulator topics
 
       \(ServeCommand.configuration.discussion)
@@ -36,6 +38,7 @@ struct SimulatorCommand: AsyncParsableCommand {
       \(options)
       SUBCOMMANDS:
         serve (default)         \(ServeCommand.configuration.abstract)
+        rehearse                \(RehearseCommand.configuration.abstract)
         topics                  \(TopicsCommand.configuration.abstract)
       """
   }

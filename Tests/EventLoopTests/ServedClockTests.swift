@@ -1,4 +1,6 @@
+import CSystem
 import Clocks
+import Foundation
 import Testing
 
 @testable import EventLoop
@@ -16,25 +18,30 @@ struct ServedClockTests {
     }
   }
 
-  @Test("A thread counts as asleep by its state, with its context switches")
+  @Test("Only a thread that sleeps has a mark, which its next run changes")
   func readsStatus() throws {
-    func switches(_ state: String) -> (voluntary: UInt64, involuntary: UInt64)? {
+    func mark(_ state: String, _ switches: Int) throws -> [UInt64]? {
+      let path = "/tmp/served-clock-\(UInt64.random(in: 0 ... .max))"
       let text = """
         Name:\tclock
         State:\t\(state)
         Threads:\t3
-        voluntary_ctxt_switches:\t27
+        voluntary_ctxt_switches:\t\(switches)
         nonvoluntary_ctxt_switches:\t4
 
         """
-      return Quiescence.switches(Array(text.utf8)[...])
+      try text.write(toFile: path, atomically: false, encoding: .utf8)
+      defer { unlink(path) }
+      var (voluntary, involuntary) = (UInt64(0), UInt64(0))
+      guard c_sleeping_thread(path, &voluntary, &involuntary) == 1 else { return nil }
+      return [voluntary, involuntary]
     }
-    let asleep = try #require(switches("S (sleeping)"))
-    #expect(asleep == (27, 4))
+    #expect(try mark("S (sleeping)", 27) == [27, 4])
     for state in ["R (running)", "D (disk sleep)", "T (stopped)"] {
-      #expect(switches(state) == nil)
+      #expect(try mark(state, 27) == nil)
     }
-    #expect(Quiescence.switches(Array("State:\tS (sleeping)\n".utf8)[...]) == nil)
+    var counts = (UInt64(0), UInt64(0))
+    #expect(c_sleeping_thread("/nowhere", &counts.0, &counts.1) == 0)
   }
 
   @Test("While somebody outside is waited for, the process is not quiet")

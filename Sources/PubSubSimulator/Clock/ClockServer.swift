@@ -54,18 +54,17 @@ public final class ClockServer {
 
   deinit { close(self.listener) }
 
-  /// Programs that take their time from here.
-  public var processIDs: [Int32] { self.participants.map(\.processID) }
-
   /// Skips to what happens next, if nobody works now.
   ///
   /// - Parameters:
   ///   - limit: epoch milliseconds that are not skipped; nil without any.
-  ///   - mayBeAlone: whether time is skipped without a program.
-  /// - Returns: whether time was skipped.
-  public func step(limit: Int64? = nil, mayBeAlone: Bool = true) -> Bool {
+  ///   - expecting: programs that are running; before all of them take their time from here, none is skipped.
+  /// - Returns: whether time was skipped. Without a program there is nobody whose waits could be.
+  public func step(limit: Int64? = nil, expecting processIDs: [Int32] = []) -> Bool {
     self.accept()
-    if self.participants.isEmpty, !mayBeAlone { return false }
+    guard !self.participants.isEmpty,
+      processIDs.allSatisfy({ id in self.participants.contains { $0.processID == id } })
+    else { return false }
     // Keepalives and the like that are due now; wakes the server's loop, so before anybody is asked.
     let due = self.server.tick()
     guard var next = self.probe(isFirst: true) else { return false }
@@ -81,8 +80,14 @@ public final class ClockServer {
     return true
   }
 
-  /// Skips without asking: for a driver that knows of no program.
-  public func skip(_ milliseconds: Int64) {
+  /// Skips while no program is running, and does what is due then.
+  public func skipAlone(_ milliseconds: Int64) {
+    guard milliseconds > 0 else { return }
+    self.skip(milliseconds)
+    _ = self.server.tick()
+  }
+
+  private func skip(_ milliseconds: Int64) {
     self.server.clock.advance(byMilliseconds: milliseconds)
     // Ours first: a program that wakes up finds us at the new time.
     ServedClock.skip(milliseconds: milliseconds)

@@ -13,8 +13,7 @@ public final class ClockThread: Sendable {
     nonisolated(unsafe) let clock = clock
     try Thread.detach(name: "clock") { [isStopped] in
       while !isStopped.withLock({ $0 }) {
-        // Without a program there is nobody whose waits could be skipped.
-        if !clock.step(mayBeAlone: false) { usleep(500) }
+        if !clock.step() { usleep(500) }
       }
     }
   }

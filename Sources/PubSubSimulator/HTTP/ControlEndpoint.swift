@@ -41,7 +41,7 @@ struct ControlEndpoint: Sendable {
       try await self.server.changeSchemas()
       return .json("{}\n")
     case ("POST", "/control/tokens/revoke"):
-      self.server.tokens.revokeAll()
+      self.server.revokeTokens()
       return .json("{}\n")
     case ("POST", "/control/faults"):
       let count = try await self.server.addFaults(

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import EventLoop
 internal import GRPCCore
 internal import Pipeline
@@ -329,7 +330,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         if let credit { queue?.add(credit) }
       case .alive: break
       }
-      await self.clock.sleep(now + .milliseconds(stopAt == nil ? 250 : 50))
+      await self.clock.sleep(
+        now + ProcessClock.interval(.milliseconds(stopAt == nil ? 250 : 50)))
     }
     return .stopped
   }
@@ -393,7 +395,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     self.signals.post(.retrying(topic: self.index, failure, delay: delay))
     let until = now + delay
     while case let now = self.clock.now(), now < until, !self.isStopping, !Task.isCancelled {
-      await self.clock.sleep(min(until, now + .milliseconds(100)))
+      await self.clock.sleep(min(until, now + ProcessClock.interval(.milliseconds(100))))
     }
     return true
   }

@@ -11,6 +11,8 @@ public enum FaultMoment: Sendable, Equatable {
   /// Calls that begin in this part of each day, in minutes since midnight UTC of the org's clock. `to` is
   /// excluded; a part that ends before it begins lasts over midnight.
   case timeOfDay(from: Int, to: Int)
+  /// Calls that begin in this range of the org's time, epoch milliseconds.
+  case during(Range<Int64>)
 }
 
 /// Decides call by call whether a fault happens.
@@ -40,6 +42,7 @@ struct FaultTrigger {
     case .timeOfDay(let from, let to):
       let minute = Int(now / 60_000 % 1440)
       return from <= to ? (from..<to).contains(minute) : minute >= from || minute < to
+    case .during(let range): return range.contains(now)
     }
   }
 }

@@ -1,0 +1,147 @@
+internal import Foundation
+internal import Glibc
+internal import JSON
+public import PubSubSimulator
+internal import SimulatedOrg
+
+/// Runs a user's pipeline as a crontab would, against a simulator whose clock skips the waits.
+public struct Rehearsal: Sendable {
+  public struct Options: Sendable {
+    /// The pipeline file.
+    public var file: String
+    public var days: Int
+    /// Milliseconds between runs, and how the user wrote them.
+    public var every: Int64
+    public var everyText: String
+    public var seed: UInt64
+    public var eventsPerDay: Int
+    /// Nil: a pipeline with a postgres sink is refused.
+    public var databaseURL: String?
+    /// The exporter.
+    public var program: String
+    /// Absolute path of an empty directory.
+    public var work: String
+    /// Faults besides the incidents.
+    public var script: FaultScript?
+
+    public init(
+      file: String, days: Int, every: Int64, everyText: String, seed: UInt64, eventsPerDay: Int,
+      databaseURL: String?, program: String, work: String, script: FaultScript?
+    ) {
+      self.file = file
+      self.days = days
+      self.every = every
+      self.everyText = everyText
+      self.seed = seed
+      self.eventsPerDay = eventsPerDay
+      self.databaseURL = databaseURL
+      self.program = program
+      self.work = work
+      self.script = script
+    }
+  }
+
+  /// Sessions of an org last so long.
+  private static let tokenLifetime: Int64 = 2 * 3_600_000
+  /// What the service keeps its promise of 270 s with.
+  private static let keepaliveInterval: Int64 = 180_000
+  /// Runs behind the end that may make up for what came last.
+  private static let mostLastRuns = 5
+
+  let options: Options
+  let pipeline: RehearsedPipeline
+  let plan: RehearsalPlan
+  private var truth: String { "\(self.options.work)/truth.ndjson" }
+
+  /// - Throws: `SimulatorError` when the pipeline cannot be rehearsed.
+  public init(_ options: Options) throws {
+    self.options = options
+    self.pipeline = try RehearsedPipeline(
+      contentsOf: options.file, work: options.work, databaseURL: options.databaseURL)
+    self.plan = RehearsalPlan(
+      days: options.days, every: options.every, seed: options.seed,
+      eventsPerDay: options.eventsPerDay, hasDatabase: self.pipeline.hasPostgres)
+  }
+
+  public func run() async throws -> RehearsalAccount {
+    try FileManager.default.createDirectory(
+      atPath: "\(self.options.work)/runs", withIntermediateDirectories: true)
+    let path = "\(self.options.work)/pipeline.json"
+    try Data(self.pipeline.document.text().utf8).write(to: URL(filePath: path))
+    let server = try SimulatorServer(configuration: self.simulator()) { error in
+      FileHandle.standardError.write(Data("pubsub-simulator: \(error)\n".utf8))
+      Glibc.exit(74)
+    }
+    let clock = try server.makeClock()
+    let addresses = try await server.start()
+    if let script = self.options.script { try await server.add(script.faults) }
+    var environment = ProcessInfo.processInfo.environment
+    for (name, value) in server.environment(addresses, clock: clock.address).variables {
+      environment[name] = value
+    }
+    if let url = self.options.databaseURL { environment["DATABASE_URL"] = url }
+    var arguments = ["run", path, "--root", self.root]
+    if self.pipeline.runsForever { arguments.append("--until-caught-up") }
+    var crontab = Crontab(
+      rehearsal: self, server: server, clock: clock, arguments: arguments,
+      environment: environment)
+    do {
+      try await crontab.run(lastRuns: Self.mostLastRuns)
+    } catch {
+      crontab.killAll()
+      await server.stop()
+      throw error
+    }
+    var account = crontab.account
+    let stats = try JSONValue(parsing: try await server.statsJSON())
+    // One token was issued for the environment, without a login.
+    account.logins = Int(stats["logins"]?.integer ?? 1) - 1
+    account.apiCalls = Int(stats["api_calls"]?.integer ?? 0)
+    account.skips = clock.skips
+    await server.stop()
+    try self.compare(&account)
+    return account
+  }
+
+  /// Of relative paths in the file.
+  private var root: String {
+    URL(filePath: self.options.file).deletingLastPathComponent().path
+  }
+
+  private func simulator() -> SimulatorConfiguration {
+    var configuration = SimulatorConfiguration()
+    configuration.org.seed = self.options.seed
+    configuration.org.topics = self.pipeline.topics
+    configuration.org.truthPath = self.truth
+    configuration.org.stateDirectory = "\(self.options.work)/simulator"
+    configuration.org.tokenLifetime = Self.tokenLifetime
+    configuration.org.keepaliveInterval = Self.keepaliveInterval
+    // Copies in tables begin with the records that there are.
+    if self.pipeline.hasPostgres { configuration.org.existing = 50 }
+    self.options.script?.set(&configuration)
+    return configuration
+  }
+
+  private func compare(_ account: inout RehearsalAccount) throws {
+    for directory in self.pipeline.directories {
+      let comparison = try OutputComparison.files(
+        in: directory, truth: self.truth, topics: self.pipeline.topics,
+        leftOut: account.rowsLeftOut)
+      account.comparisons.append(("files", comparison))
+    }
+    if !self.pipeline.histories.isEmpty, let url = self.options.databaseURL {
+      let comparison = try OutputComparison.histories(
+        self.pipeline.histories, url: url, truth: self.truth, topics: self.pipeline.topics,
+        leftOut: account.rowsLeftOut)
+      account.comparisons.append(("history tables", comparison))
+    }
+    if account.comparisons.isEmpty {
+      account.notes.append(
+        "the output was not compared: only files and history tables are, and this pipeline has none"
+      )
+    }
+    if self.pipeline.runsForever {
+      account.notes.append("run.until is forever; the runs had --until-caught-up")
+    }
+  }
+}
