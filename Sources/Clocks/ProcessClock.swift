@@ -35,11 +35,17 @@ public struct ProcessClock: Sendable {
   /// Whether idle waits may be skipped.
   public static var isServed: Bool { Self.served.load(ordering: .relaxed) }
 
-  /// How often to look for something that nobody announces, such as a stop. With a served clock every look
-  /// costs a skip: once a second is enough then, and a stop is noticed that much later.
-  public static func interval(_ usual: Duration) -> Duration {
-    Self.isServed ? max(usual, .seconds(1)) : usual
+  /// When to look again for something that nobody announces, such as a stop. With a served clock every look
+  /// costs a skip, so all look together, at whole seconds: a stop is noticed up to a second later.
+  public static func nextLook(
+    from now: ContinuousClock.Instant, after usual: Duration
+  ) -> ContinuousClock.Instant {
+    guard Self.isServed, usual <= .seconds(1) else { return now + usual }
+    let sinceStart = (now - Self.start).components
+    return now + (.seconds(sinceStart.seconds + 1) - (now - Self.start))
   }
+
+  private static let start = ContinuousClock.now
 
   /// - Parameter wallShift: milliseconds from the machine's wall clock to the served one.
   public static func beServed(wallShift: Int64) {

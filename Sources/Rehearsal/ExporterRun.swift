@@ -23,6 +23,8 @@ final class ExporterRun {
     var reason: String?
     var delivered = 0
     var exported = 0
+    /// Delivered again on channels, because the events before shared their replay ID.
+    var redelivered = 0
     var rowsLeftOut = 0
   }
 
@@ -75,6 +77,7 @@ final class ExporterRun {
       for topic in report["topics"]?.array ?? [] {
         result.delivered += Int(topic["delivered"]?.integer ?? 0)
         result.exported += Int(topic["exported"]?.integer ?? 0)
+        result.redelivered += Int(topic["redelivered"]?.integer ?? 0)
         result.rowsLeftOut += Int(topic["rows_left_out"]?.integer ?? 0)
       }
     }

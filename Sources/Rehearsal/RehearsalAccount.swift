@@ -25,6 +25,7 @@ public struct RehearsalAccount: Sendable {
   var published = 0
   var delivered = 0
   var exported = 0
+  var redelivered = 0
   var rowsLeftOut = 0
   var logins = 0
   var apiCalls = 0
@@ -46,6 +47,7 @@ public struct RehearsalAccount: Sendable {
     self.runs += 1
     self.delivered += result.delivered
     self.exported += result.exported
+    self.redelivered += result.redelivered
     self.rowsLeftOut += result.rowsLeftOut
     self.lastExitCode = result.exitCode
     if incidents.isEmpty { Self.add(result, to: &self.calm) }
@@ -90,7 +92,8 @@ public struct RehearsalAccount: Sendable {
     lines += [
       "", "runs: \(self.runs), logins: \(self.logins), API calls: \(self.apiCalls)",
       "events: \(self.published) published, \(self.delivered) delivered, \(self.exported) exported"
-        + (self.exported > 0 ? "; delivered/exported = \(self.ratio)" : ""),
+        + (self.exported > 0 ? "; delivered/exported = \(self.ratio)" : "")
+        + (self.redelivered > 0 ? " (\(self.redelivered) delivered again by channels)" : ""),
       "longest time without a successful run: \(Self.duration(self.longestGap))",
     ]
     for (sink, comparison) in self.comparisons {
@@ -159,7 +162,8 @@ public struct RehearsalAccount: Sendable {
       ("good", .boolean(self.isGood)), ("runs", .integer(self.runs)),
       ("incidents", Self.object(incidents)), ("no_incident", met(self.calm)),
       ("published", .integer(self.published)), ("delivered", .integer(self.delivered)),
-      ("exported", .integer(self.exported)), ("rows_left_out", .integer(self.rowsLeftOut)),
+      ("exported", .integer(self.exported)),
+      ("redelivered", .integer(self.redelivered)), ("rows_left_out", .integer(self.rowsLeftOut)),
       ("logins", .integer(self.logins)), ("api_calls", .integer(self.apiCalls)),
       ("longest_gap_ms", .integer(self.longestGap)), ("skips", .integer(self.skips)),
       ("last_exit_code", .integer(self.lastExitCode)), ("outputs", .array(outputs)),

@@ -295,7 +295,7 @@ public final class PipelineRunner<S: Source> {
   }
 
   func nextDeadline(now: Instant) -> Instant {
-    var deadline = now + .seconds(1)
+    var deadline = ProcessClock.nextLook(from: now, after: .seconds(1))
     if let outage = self.inFlight?.outage ?? self.inHand?.place.outage {
       deadline = min(deadline, outage.retryAt)
     }

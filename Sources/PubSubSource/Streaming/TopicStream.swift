@@ -331,7 +331,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .alive: break
       }
       await self.clock.sleep(
-        now + ProcessClock.interval(.milliseconds(stopAt == nil ? 250 : 50)))
+        ProcessClock.nextLook(from: now, after: .milliseconds(stopAt == nil ? 250 : 50)))
     }
     return .stopped
   }
@@ -395,7 +395,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     self.signals.post(.retrying(topic: self.index, failure, delay: delay))
     let until = now + delay
     while case let now = self.clock.now(), now < until, !self.isStopping, !Task.isCancelled {
-      await self.clock.sleep(min(until, now + ProcessClock.interval(.milliseconds(100))))
+      await self.clock.sleep(
+        min(until, ProcessClock.nextLook(from: now, after: .milliseconds(100))))
     }
     return true
   }

@@ -1,0 +1,140 @@
+"""Rehearses every pipeline of the repository: `pubsub-simulator rehearse` has to find the output equal.
+
+    rehearse_proof.py --programs DIR --work DIR [--days N] [--every DURATION] [--seed S] [--only NAME ...]
+
+Also shows that the clock serves right times, and is refused where it must be. Prints one JSON line per
+pipeline; exits 1 at the first thing that is wrong.
+"""
+
+import argparse
+import datetime
+import glob
+import json
+import os
+import subprocess
+import sys
+import time
+
+import harness
+import postgres
+
+PIPELINES = os.path.join(harness.HERE, "../../../pipelines")
+TOPIC = "/data/OpportunityChangeEvent"
+
+
+def rehearse(programs, path, url, arguments):
+    command = [programs + "/pubsub-simulator", "rehearse", path, "--json"]
+    command += ["--days", str(arguments.days), "--every", arguments.every, "--seed", str(arguments.seed)]
+    if url:
+        command += ["--database-url", url]
+    started = time.monotonic()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit("%s: exit code %d\n%s%s" % (path, done.returncode, done.stdout, done.stderr))
+    account = json.loads(done.stdout)
+    account["seconds"] = round(time.monotonic() - started, 1)
+    expected = {"silence", "outage", "token expiry", "overlapping runs"}
+    if url:
+        expected.add("database restart")
+    if set(account["incidents"]) != expected:
+        sys.exit("%s: incidents: %s" % (path, account["incidents"]))
+    if not account["outputs"] or any(not output["rows"] for output in account["outputs"]):
+        sys.exit("%s: nothing was compared: %s" % (path, account["outputs"]))
+    if 69 not in [int(code) for code in account["incidents"]["outage"]["exit_codes"]]:
+        sys.exit("%s: no run met the outage: %s" % (path, account["incidents"]["outage"]))
+    again = account["redelivered"]
+    if account["exported"] != account["published"] or account["delivered"] - again != account["exported"]:
+        sys.exit("%s: delivered is not exported: %s" % (path, account))
+    return account
+
+
+def check_refusals(programs, work):
+    """The clock of others is refused with 64, as is any clock for an org that is not on this machine."""
+    document = harness.pipeline("refused", TOPIC)
+    document["source"]["org"]["endpoint"] = "https://api.pubsub.salesforce.com:7443"
+    harness.write_json(work + "/remote.json", document)
+    harness.write_json(work + "/local.json", harness.pipeline("refused", TOPIC))
+    environment = dict(
+        os.environ, PUBSUB_ENDPOINT="http://127.0.0.1:9", SF_LOGIN_URL="http://127.0.0.1:9",
+        SF_CLIENT_ID="id", SF_CLIENT_SECRET="secret")
+    for name, clock, words in (
+        ("remote", "127.0.0.1:9", "source.org.endpoint"), ("local", "10.0.0.1:9", "127.0.0.1:PORT"),
+        ("local", "127.0.0.1:9", "clock at 127.0.0.1:9"),
+    ):
+        done = subprocess.run(
+            [programs + "/pubsub-etl", "run", "%s/%s.json" % (work, name)],
+            env=dict(environment, PUBSUB_ETL_CLOCK=clock), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 64 or words not in done.stderr:
+            sys.exit("clock %s for %s: %d %s" % (clock, name, done.returncode, done.stderr))
+
+
+def check_times(programs, work):
+    """A run with 15 s of quiet, and one that waits for a keepalive after 200 s, in much less."""
+    directory = work + "/times"
+    os.mkdir(directory)
+    document = harness.pipeline("times", TOPIC)
+    document["run"]["quiet"] = "15s"
+    document["checkpoint"]["renew_after"] = "1h"
+    harness.write_json(directory + "/times.json", document)
+    spent = []
+    with harness.Simulator(
+        programs, directory, "--clock", "--events", "50", "--topics", TOPIC, "--keepalive-interval", "200",
+    ) as simulator:
+        for hours, least, most in ((0, 16, 30), (3, 200, 330)):
+            if hours:
+                # Only the org moves on: the position of the run before has become old.
+                simulator.post("clock?advance=%dh" % hours)
+            started = time.monotonic()
+            done = subprocess.run(
+                [programs + "/pubsub-etl", "run", directory + "/times.json", "--report", directory + "/report.json"],
+                env=simulator.environment, stderr=subprocess.PIPE, text=True)
+            real = time.monotonic() - started
+            if done.returncode or done.stderr:
+                sys.exit("times: exit code %d: %s" % (done.returncode, done.stderr))
+            with open(directory + "/report.json", encoding="utf-8") as file:
+                report = json.load(file)
+            times = [datetime.datetime.fromisoformat(report[key].replace("Z", "+00:00"))
+                     for key in ("started_at", "finished_at")]
+            served = (times[1] - times[0]).total_seconds()
+            now = simulator.get("stats")["now"] / 1000
+            if not least <= served <= most:
+                sys.exit("the report says %.1f s, not %d to %d" % (served, least, most))
+            if abs(now - times[1].timestamp()) > 5:
+                sys.exit("the run ended at %s, the org is at %.1f" % (report["finished_at"], now))
+            if real > served / 3:
+                sys.exit("%.1f s took %.1f s" % (served, real))
+            spent.append({"served": round(served, 1), "real": round(real, 2)})
+    print(json.dumps({"times": spent}))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--days", type=int, default=1)
+    parser.add_argument("--every", default="4h")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*")
+    arguments = parser.parse_args()
+    work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    check_refusals(arguments.programs, work)
+    check_times(arguments.programs, work)
+    with postgres.Cluster() as cluster:
+        for path in sorted(glob.glob(PIPELINES + "/*.json")):
+            name = os.path.basename(path)[:-5]
+            if name in ("org", "pipeline.schema") or arguments.only and name not in arguments.only:
+                continue
+            with open(path, encoding="utf-8") as file:
+                sinks = json.load(file)["sinks"]
+            url = None
+            if any(sink["type"] == "postgres" for sink in sinks):
+                url = cluster.make_database("rehearse_" + name)
+            account = rehearse(arguments.programs, path, url, arguments)
+            for key in ("notes", "every", "seed"):
+                del account[key]
+            print(json.dumps(account), flush=True)
+
+
+if __name__ == "__main__":
+    main()
