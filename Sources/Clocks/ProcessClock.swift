@@ -69,6 +69,16 @@ public struct ProcessClock: Sendable {
     return try body()
   }
 
+  /// Runs `body`, which waits for this process itself, in the middle of `waitingForOthers`.
+  @inlinable
+  public static func waitingForOurselves<Result, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    Self.endWait()
+    defer { Self.beginWait() }
+    return try body()
+  }
+
   @usableFromInline static func beginWait() {
     Self.externalWaits.wrappingAdd(1, ordering: .sequentiallyConsistent)
   }

@@ -1,4 +1,5 @@
-/// When the event loops of this process will wake up by themselves, and how to wake them before.
+/// When the event loops of this process will wake up by themselves, how to wake them before, and the sockets that
+/// they wait for.
 ///
 /// Kept for `ServedClock`: a loop announces its deadline before it waits.
 enum Deadlines {
@@ -10,6 +11,7 @@ enum Deadlines {
   private struct State {
     var loops: [Int: Loop] = [:]
     var nextID = 0
+    var descriptors: Set<Int32> = []
   }
 
   private static let state = Lock(State())
@@ -30,6 +32,16 @@ enum Deadlines {
   static func announce(_ id: Int, _ deadline: ContinuousClock.Instant?) {
     Self.state.withLock { $0.loops[id]?.deadline = deadline }
   }
+
+  static func add(_ descriptor: Int32) {
+    Self.state.withLock { _ = $0.descriptors.insert(descriptor) }
+  }
+
+  static func remove(_ descriptor: Int32) {
+    Self.state.withLock { _ = $0.descriptors.remove(descriptor) }
+  }
+
+  static var descriptors: Set<Int32> { Self.state.withLock { $0.descriptors } }
 
   static var earliest: ContinuousClock.Instant? {
     Self.state.withLock { $0.loops.values.compactMap(\.deadline).min() }

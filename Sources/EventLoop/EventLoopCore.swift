@@ -185,6 +185,7 @@ final class EventLoopCore: @unchecked Sendable {
       handler: handler, interest: interest, generation: self.generation)
     try self.control(EPOLL_CTL_ADD, descriptor, registration)
     self.registrations[descriptor] = registration
+    Deadlines.add(descriptor)
   }
 
   func update(_ descriptor: Int32, interest: EventLoop.Readiness) throws(SystemCallError) {
@@ -196,6 +197,7 @@ final class EventLoopCore: @unchecked Sendable {
 
   func deregister(_ descriptor: Int32) {
     guard self.registrations.removeValue(forKey: descriptor) != nil else { return }
+    Deadlines.remove(descriptor)
     epoll_ctl(self.epoll, EPOLL_CTL_DEL, descriptor, nil)
   }
 

@@ -5,7 +5,7 @@ internal import Glibc
 /// Tells whether every thread of this process sleeps, and whether it has slept since an earlier look.
 ///
 /// A look (`sample`) reads state and counts of context switches of all threads but the caller's from
-/// `/proc/self/task`, and asks each TCP socket whether bytes wait in it. Equal marks of two looks prove that no
+/// `/proc/self/task`, and asks each socket of an event loop whether bytes wait in it. Equal marks of two looks prove that no
 /// thread ran in between: a thread that runs has to be switched in. What was true of the process at any instant
 /// between the two looks was therefore true at all of them.
 package enum Quiescence {
@@ -28,20 +28,15 @@ package enum Quiescence {
     return mark
   }
 
-  /// Bytes that have arrived and are not read, or were sent and have not arrived.
+  /// Bytes that have arrived and are not read, or were sent and have not arrived. Only in sockets of event
+  /// loops: whoever blocks in another waits for others.
   private static func hasBytesInSockets() -> Bool {
-    guard let descriptors = Self.names(in: "/proc/self/fd") else { return true }
-    for descriptor in descriptors {
-      var status = stat()
-      guard fstat(Int32(descriptor), &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else {
-        continue
-      }
+    Deadlines.descriptors.contains { descriptor in
       var count: Int32 = 0
-      // Fails for sockets that listen, which hold no bytes.
-      if ioctl(Int32(descriptor), UInt(FIONREAD), &count) == 0, count > 0 { return true }
-      if ioctl(Int32(descriptor), UInt(TIOCOUTQ), &count) == 0, count > 0 { return true }
+      // Fails for sockets that listen and for signals, which hold no bytes.
+      if ioctl(descriptor, UInt(FIONREAD), &count) == 0, count > 0 { return true }
+      return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 && count > 0
     }
-    return false
   }
 
   private static func names(in directory: String) -> [UInt64]? {

@@ -173,7 +173,10 @@ final class CurlTransfer: @unchecked Sendable {
     }
     self.bodyByteCount += bytes.count
     let start = SuspendingClock.now
-    do { try self.receiver.take(body: bytes) } catch {
+    do {
+      // A consumer that is slow is one of us.
+      try ProcessClock.waitingForOurselves { try self.receiver.take(body: bytes) }
+    } catch {
       self.failure = error
       return false
     }
