@@ -16,16 +16,10 @@ struct OutputComparison: Equatable {
 
   var isEqual: Bool { self.missing == 0 && self.unknown == 0 && self.repeated == 0 }
 
-  private struct Key: Hashable {
-    var topic: Substring
-    var event: Substring
-    var record: Substring
-  }
-
   /// - Parameter leftOut: rows that the stages of the pipeline left out.
-  private init(expected: Set<Key>, found: some Sequence<Key>, leftOut: Int) {
+  init(expected: Set<String>, found: [String], leftOut: Int = 0) {
     self.expected = expected.count
-    var seen: Set<Key> = []
+    var seen: Set<String> = []
     for key in found {
       self.found += 1
       if !expected.contains(key) {
@@ -37,6 +31,11 @@ struct OutputComparison: Equatable {
     self.missing = max(0, expected.count - seen.count - leftOut)
   }
 
+  /// Identifies a row.
+  private static func key(_ topic: String, _ event: String, _ record: String) -> String {
+    "\(topic) \(event) \(record)"
+  }
+
   /// - Parameter truth: path of the simulator's file.
   static func files(
     in directory: String, truth: String, topics: [String], leftOut: Int
@@ -46,7 +45,7 @@ struct OutputComparison: Equatable {
     let paths = (names ?? []).filter {
       $0.hasSuffix(".ndjson.zst") && $0.split(separator: "/").last?.hasPrefix(".") == false
     }.map { "\(directory)/\($0)" }
-    var keys: [Key] = []
+    var keys: [String] = []
     for start in stride(from: 0, to: paths.count, by: 500) {
       let chunk = paths[start..<min(start + 500, paths.count)]
       for line in try Self.output(of: ["zstd", "-dcq", "--"] + chunk) {
@@ -56,7 +55,7 @@ struct OutputComparison: Equatable {
             .configuration, "the rows have no _topic and _event_id, so they cannot be compared")
         }
         for record in Self.records(row) {
-          keys.append(Key(topic: topic[...], event: event[...], record: record[...]))
+          keys.append(Self.key(topic, event, record))
         }
       }
     }
@@ -76,7 +75,7 @@ struct OutputComparison: Equatable {
   ) throws -> OutputComparison {
     // A table has an event once, whichever topic brought it.
     let expected = try Self.truth(truth, topics: topics, withTopics: false)
-    var keys: [Key] = []
+    var keys: [String] = []
     for history in histories {
       let pattern = history.table.replacing("_", with: "\\_").replacing("{entity}", with: "%")
       let tables = try Self.query(
@@ -93,7 +92,7 @@ struct OutputComparison: Equatable {
         {
           let parts = line.split(separator: "|", omittingEmptySubsequences: false)
           guard parts.count == 2 else { continue }
-          keys.append(Key(topic: "", event: parts[0], record: parts[1]))
+          keys.append(Self.key("", String(parts[0]), String(parts[1])))
         }
       }
     }
@@ -109,8 +108,8 @@ struct OutputComparison: Equatable {
 
   private static func truth(
     _ path: String, topics: [String], withTopics: Bool
-  ) throws -> Set<Key> {
-    var keys: Set<Key> = []
+  ) throws -> Set<String> {
+    var keys: Set<String> = []
     for line in try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n") {
       let event = try JSONValue(parsing: String(line))
       guard let topic = event["topic"]?.string, topics.contains(topic),
@@ -118,7 +117,7 @@ struct OutputComparison: Equatable {
       else { continue }
       let records = event["header"]?["recordIds"]?.array?.compactMap(\.string) ?? []
       for record in records.isEmpty ? [""] : records {
-        keys.insert(Key(topic: withTopics ? topic[...] : "", event: id[...], record: record[...]))
+        keys.insert(Self.key(withTopics ? topic : "", id, record))
       }
     }
     return keys

@@ -1,0 +1,54 @@
+import Testing
+
+@testable import Rehearsal
+
+@Suite("The account of a rehearsal")
+struct RehearsalAccountTests {
+  private func result(
+    _ code: Int32, _ errors: String..., delivered: Int = 0, exported: Int = 0
+  ) -> ExporterRun.Result {
+    ExporterRun.Result(
+      exitCode: code, errors: errors, reason: nil, delivered: delivered, exported: exported)
+  }
+
+  @Test("Runs count for each incident that they met, and texts that differ in numbers once")
+  func counts() {
+    var account = RehearsalAccount(pipeline: "opps", days: 30, every: "5m", seed: 1)
+    account.incidents[.outage] = RehearsalAccount.Met(occurrences: 2)
+    account.add(
+      self.result(69, "2026-11-25T07:22:51.724Z error: service is away rpcId: 12ab"),
+      met: [.outage, .silence])
+    account.add(
+      self.result(69, "2026-11-26T09:22:51.724Z error: service is away rpcId: 99ff"),
+      met: [.outage])
+    account.add(self.result(0, delivered: 1100, exported: 1000), met: [])
+    #expect(account.runs == 3)
+    #expect(account.incidents[.outage]?.exitCodes == [69: 2])
+    #expect(account.incidents[.silence]?.runs == 1)
+    #expect(account.incidents[.outage]?.said == ["error: service is away rpcId: 12ab"])
+    #expect(account.text.contains("outage × 2: 2 runs; exit codes: 69 × 2\n"))
+    #expect(account.text.contains("no incident: 1 run; exit codes: 0 × 1\n"))
+    #expect(account.text.contains("delivered/exported = 1.100\n"))
+    #expect(account.isGood)
+  }
+
+  @Test("It is good only if the last run succeeded and nothing is missing, repeated or unknown")
+  func judges() {
+    var account = RehearsalAccount(pipeline: "opps", days: 1, every: "5m", seed: 1)
+    account.comparisons = [("files", OutputComparison(expected: ["a", "b"], found: ["b", "a"]))]
+    #expect(account.isGood)
+    for found in [["a"], ["a", "b", "b"], ["a", "b", "c"]] {
+      account.comparisons = [("files", OutputComparison(expected: ["a", "b"], found: found))]
+      #expect(!account.isGood, "\(found)")
+    }
+    account.comparisons = []
+    account.lastExitCode = 75
+    #expect(!account.isGood)
+  }
+
+  @Test("Rows that stages left out are not missing")
+  func leftOut() {
+    let comparison = OutputComparison(expected: ["a", "b"], found: ["a"], leftOut: 1)
+    #expect(comparison.isEqual)
+  }
+}
