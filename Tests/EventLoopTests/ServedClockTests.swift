@@ -62,4 +62,28 @@ struct ServedClockTests {
     sleeper.cancel()
     await #expect(throws: CancellationError.self) { try await sleeper.value }
   }
+
+  /// A place that asks the machine would not see what was skipped: it would wait, or spin, in real time.
+  @Test("Nothing in the programs asks the machine for the time, or sleeps by it")
+  func asksProcessClock() throws {
+    // libcurl measures stalls in real time, during which nothing is skipped.
+    let exempt = ["ProcessClock.swift", "ProcessClock+Sleep.swift", "CurlTransfer.swift"]
+    let sources = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Sources").standardizedFileURL
+    let pattern = try Regex(
+      #"(ContinuousClock|SuspendingClock|Instant)\.now\b|Task\.sleep|ContinuousClock\(\)"#)
+    let files = FileManager.default.enumerator(atPath: sources.path)?.compactMap { $0 as? String }
+    let checked = (files ?? []).filter { file in
+      file.hasSuffix(".swift") && !exempt.contains { file.hasSuffix("/" + $0) }
+    }
+    #expect(checked.count > 100)
+    for file in checked {
+      let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+      for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false)
+        .enumerated()
+      where !line.drop(while: \.isWhitespace).hasPrefix("//") {
+        #expect(line.firstMatch(of: pattern) == nil, "\(file):\(number + 1): \(line)")
+      }
+    }
+  }
 }

@@ -65,7 +65,7 @@ extension PipelineRunner {
     if await self.source.interruption(until: self.nextDeadline(now: ProcessClock.now)) {
       self.interrupt()
     }
-    let now = Instant.now
+    let now = ProcessClock.now
     if self.inFlight?.isDue(at: now) == true { try self.advance() }
     if self.inFlight != nil { try self.commitIfDue(now: now) }
     self.checkEnd(now: now)

@@ -43,7 +43,7 @@ public final class PipelineRunner<S: Source> {
   private var isReadersTurn = false
   /// It had something when it was asked last.
   private var hasReads = false
-  private var began = Instant.now
+  private var began = ProcessClock.now
   private(set) var outcome: RunOutcome?
   /// When `outcome` was decided.
   private(set) var stoppedAt: Instant?
