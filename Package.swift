@@ -93,7 +93,8 @@ let package = Package(
     .target(
       name: "PubSubMessages", dependencies: [grpcCore, grpcProtobuf, swiftProtobuf],
       exclude: ["Protos"], swiftSettings: swiftSettings),
-    target("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
+    target(
+      "PubSubAPI", ["Clocks", "EventLoop", "PubSubMessages", grpcCore, grpcProtobuf, swiftProtobuf]),
     target(
       "SalesforceAuth",
       [

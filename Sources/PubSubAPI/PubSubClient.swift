@@ -1,3 +1,4 @@
+internal import Clocks
 internal import FoundationEssentials
 public import GRPCCore
 internal import GRPCProtobuf
@@ -121,14 +122,14 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ) async throws -> Response {
     var options = CallOptions.defaults
     options.timeout = self.unaryTimeout
-    let start = ContinuousClock.now
+    let start = ProcessClock.now
     do {
       let response = try await self.client.unary(
         request: ClientRequest(message: message, metadata: credentials.metadata),
         descriptor: method, serializer: ProtobufSerializer<Request>(),
         deserializer: ProtobufDeserializer<Response>(), options: options
       ) { try $0.message }
-      self.onTrace?(.answered(call, rpcID: rpcID(response), after: .now - start))
+      self.onTrace?(.answered(call, rpcID: rpcID(response), after: ProcessClock.now - start))
       return response
     } catch {
       let failure = PubSubError(error, operation: "\(call)")

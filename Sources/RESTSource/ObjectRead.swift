@@ -68,7 +68,7 @@ struct ObjectRead: Sendable {
         return
       } catch {
         let failure = error as? RESTError ?? RESTError(.stop, "\(error)")
-        let now = ContinuousClock.now
+        let now = ProcessClock.now
         guard let delay = Self.answer(to: failure, &progress, at: now) else {
           var reason = SourceFailure(failure, entity: self.entity)
           if failure.disposition == .retry {

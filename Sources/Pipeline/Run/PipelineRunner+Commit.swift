@@ -200,6 +200,6 @@ extension PipelineRunner {
   /// A run that is to end asks a store at a quick pace, for as long as it waits for it at all.
   func hastened(_ outage: StoreOutage) -> StoreOutage {
     guard self.isStopping else { return outage }
-    return StoreOutage(outage.reason, retryAt: min(outage.retryAt, .now + .seconds(1)))
+    return StoreOutage(outage.reason, retryAt: min(outage.retryAt, ProcessClock.now + .seconds(1)))
   }
 }

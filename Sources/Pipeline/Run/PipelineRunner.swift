@@ -249,9 +249,9 @@ public final class PipelineRunner<S: Source> {
   /// The user asks for a clean stop. A store that is waited for is asked once more at once.
   func interrupt() {
     self.decide(.interrupted(following: self.configuration.until == .forever))
-    self.interruptedAt = self.interruptedAt ?? .now
-    self.inFlight?.outage?.retryAt = .now
-    self.inHand?.place.outage?.retryAt = .now
+    self.interruptedAt = self.interruptedAt ?? ProcessClock.now
+    self.inFlight?.outage?.retryAt = ProcessClock.now
+    self.inHand?.place.outage?.retryAt = ProcessClock.now
   }
 
   private func startPoint(of topic: Int) -> StartPoint? {

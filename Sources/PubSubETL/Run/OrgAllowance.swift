@@ -169,7 +169,7 @@ final class AllowanceWatch: Sendable {
         return try await OrgAllowance.ask(self.client)
       } catch {
         let failure = RunFailure(error)
-        let now = ContinuousClock.now
+        let now = ProcessClock.now
         guard failure.exitCode == .unavailable,
           let delay = retries.failed(at: now, random: .random(in: 0..<1))
         else {

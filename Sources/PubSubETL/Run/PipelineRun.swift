@@ -336,7 +336,7 @@ final class PipelineRun {
         return token
       } catch var error as AuthError {
         guard error.isTransient else { throw error }
-        let now = ContinuousClock.now
+        let now = ProcessClock.now
         guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
           error.message += retries.verdict(at: now)
           throw error

@@ -112,7 +112,7 @@ private struct Patience {
         guard !(error is RunFailure), !(error is EventDecodingError),
           await self.mayPass(failure, &refusals)
         else { return nil }
-        let now = ContinuousClock.now
+        let now = ProcessClock.now
         guard let delay = self.retries.failed(at: now, random: .random(in: 0..<1)) else {
           failure.message += self.retries.verdict(at: now)
           throw failure
