@@ -143,7 +143,9 @@ public enum ScriptedFault: Sendable, Equatable {
   private static func restAction(
     _ reader: JSONReader, _ key: String, _ what: String, _ call: RESTFault.Call
   ) -> RESTFault.Action? {
-    let status = reader.integer("status", in: 400...599)
+    // A proxy's page may come with a status that says all is well.
+    let least = what == RESTEffect.html.rawValue ? 200 : 400
+    let status = reader.integer("status", in: least...599)
     let code = reader.string("error_code")
     let message = reader.string("message")
     let pages = reader.integer("after_events", in: 0...1_000_000)
