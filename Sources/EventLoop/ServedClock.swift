@@ -21,6 +21,11 @@ public enum ServedClock {
   /// The environment variable that names the address.
   public static let variable = "PUBSUB_ETL_CLOCK"
 
+  /// Milliseconds for which the clock is waited for.
+  private static let greetingLimit: Int32 = 5000
+  /// How far, in milliseconds, the time may be from the machine's: 50 years.
+  private static let maxShift: Int64 = 50 * 365 * 86_400_000
+
   public struct Failure: Error, CustomStringConvertible {
     public var description: String
   }
@@ -38,11 +43,15 @@ public enum ServedClock {
   /// else takes time.
   public static func join(port: UInt16) throws(Failure) {
     let connection = ClockConnection(try Self.connect(port))
-    guard connection.send("clock 1 \(getpid())"), let answer = connection.line() else {
+    guard connection.send("clock 1 \(getpid())"),
+      let answer = connection.line(milliseconds: Self.greetingLimit)
+    else {
       throw Failure(description: "the clock at 127.0.0.1:\(port) does not answer")
     }
     let words = answer.split(separator: " ")
-    guard words.count == 2, words[0] == "wall", let shift = Int64(words[1]) else {
+    guard words.count == 2, words[0] == "wall", let shift = Int64(words[1]),
+      (-Self.maxShift...Self.maxShift).contains(shift)
+    else {
       throw Failure(description: "127.0.0.1:\(port) is not the clock of a simulator")
     }
     ProcessClock.beServed(wallShift: shift)
@@ -62,7 +71,10 @@ public enum ServedClock {
       case "probe":
         guard connection.send(Self.answer()) else { return }
       case "skip":
-        guard words.count == 2, let milliseconds = Int64(words[1]) else { return }
+        guard words.count == 2, let milliseconds = Int64(words[1]),
+          (0...Self.maxShift).contains(milliseconds),
+          ProcessClock.skippedTime + .milliseconds(milliseconds) <= .milliseconds(Self.maxShift)
+        else { return }
         ProcessClock.skip(milliseconds: milliseconds)
         Deadlines.wakeAll()
       default: return

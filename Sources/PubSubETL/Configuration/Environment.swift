@@ -68,10 +68,17 @@ enum TextFile {
     var isTemporary = false
   }
 
-  static func read(_ path: String, limit: Int = 4 << 20) throws(ReadError) -> [UInt8] {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
+  /// - Parameter waits: whether the file may be one whose writer has to come first, such as a FIFO.
+  static func read(
+    _ path: String, limit: Int = 4 << 20, waits: Bool = true
+  ) throws(ReadError) -> [UInt8] {
+    let file = open(path, O_RDONLY | O_CLOEXEC | (waits ? 0 : O_NONBLOCK))
     guard file >= 0 else { throw Self.error(errno) }
     defer { close(file) }
+    var status = stat()
+    guard waits || fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG else {
+      throw ReadError(description: "cannot be read: it is not a regular file")
+    }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {

@@ -92,6 +92,11 @@ final class SecretMask: Sendable {
     return text
   }
 
+  /// Unicode scalars of the longest secret.
+  var longestCount: Int {
+    self.texts.withLock { $0.lazy.map(\.unicodeScalars.count).max() ?? 0 }
+  }
+
   /// With the secrets taken out of all texts; names of members stay.
   func redacted(_ value: JSONValue) -> JSONValue {
     switch value.content {

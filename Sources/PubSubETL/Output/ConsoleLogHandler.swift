@@ -74,10 +74,12 @@ struct ConsoleLogHandler: LogHandler {
     case .json:
       var members = [
         JSONMember("time", .string(time)), JSONMember("level", .string(event.level.rawValue)),
-        JSONMember("message", .string("\(event.message)")),
+        JSONMember(
+          "message", .string(PrintableText.logged("\(event.message)", hiding: self.secrets))),
       ]
       for (key, value) in pairs where !members.contains(where: { $0.name == key }) {
-        members.append(JSONMember(key, .string(value)))
+        members.append(
+          JSONMember(key, .string(PrintableText.logged(value, hiding: self.secrets))))
       }
       self.console.write(
         PrintableText(json: JSONValue(.object(members)), .compact, hiding: self.secrets))

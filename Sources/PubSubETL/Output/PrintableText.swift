@@ -13,7 +13,8 @@ struct PrintableText: Sendable, Equatable {
   /// One line, its end included. Line ends inside it are shown as `\n`, so that a peer's text cannot
   /// pass for a line of ours; what is very long is cut.
   init(line: String, hiding secrets: SecretMask) {
-    self.init(unchecked: Self.line(secrets.redacted(line)) + "\n")
+    let (text, missing) = Self.beginning(of: line, hiding: secrets)
+    self.init(unchecked: Self.line(text, missing: missing) + "\n")
   }
 
   /// Lines of ours, each ended; longer ones are cut.
@@ -49,7 +50,29 @@ struct PrintableText: Sendable, Equatable {
     PrintableText(unchecked: left.text + right.text)
   }
 
+  /// A value for a log: without secrets, and as much of it as a line shows.
+  static func logged(_ value: String, hiding secrets: SecretMask) -> String {
+    let (text, missing) = Self.beginning(of: value, hiding: secrets)
+    return Self.cut(text, missing: missing)
+  }
+
   // MARK: Cleaning
+
+  /// Scalars of a text that are looked at, far more than a line shows.
+  private static let longestBeginning = 16 * longestLine
+
+  /// The beginning of a text that may be megabytes, without secrets, and how much is left out.
+  private static func beginning(
+    of text: String, hiding secrets: SecretMask
+  ) -> (text: String, missing: Int) {
+    guard text.utf8.count > Self.longestBeginning else { return (secrets.redacted(text), 0) }
+    let scalars = text.unicodeScalars
+    let head = String(String.UnicodeScalarView(scalars.prefix(Self.longestBeginning)))
+    // Of a secret that the cut has divided, the beginning is not recognized.
+    let redacted = secrets.redacted(head).unicodeScalars.dropLast(secrets.longestCount)
+    let missing = max(0, scalars.count - Self.longestBeginning) + secrets.longestCount
+    return (String(String.UnicodeScalarView(redacted)), missing)
+  }
 
   /// For a value of another's in a text of several lines, which it may not extend.
   static func withoutLineEnds(_ text: String) -> String {
@@ -62,7 +85,7 @@ struct PrintableText: Sendable, Equatable {
   private static let longestLine = 4000
 
   /// The text as one line that a terminal shows as it is.
-  static func line(_ text: String) -> String {
+  static func line(_ text: String, missing: Int = 0) -> String {
     let clean = Self.replacingUnsafe(in: text, keeping: "") { scalar in
       switch scalar {
       case "\n": "\\n"
@@ -70,9 +93,14 @@ struct PrintableText: Sendable, Equatable {
       default: "\u{FFFD}"
       }
     }
-    let scalars = clean.unicodeScalars
-    guard scalars.count > Self.longestLine else { return clean }
-    let rest = scalars.count - Self.longestLine
+    return Self.cut(clean, missing: missing)
+  }
+
+  /// - Parameter missing: characters that were left out already.
+  private static func cut(_ text: String, missing: Int) -> String {
+    let scalars = text.unicodeScalars
+    let rest = missing + max(0, scalars.count - Self.longestLine)
+    guard rest > 0 else { return text }
     return String(scalars.prefix(Self.longestLine))
       + "… (\(ProgressLine.grouped(Int64(rest))) more characters)"
   }
@@ -87,7 +115,8 @@ struct PrintableText: Sendable, Equatable {
     var result = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
       if isUnsafe(scalar) {
-        result.append(contentsOf: replacement(scalar).unicodeScalars)
+        // One by one: appending a sequence makes room for it alone, each time.
+        for scalar in replacement(scalar).unicodeScalars { result.append(scalar) }
       } else {
         result.append(scalar)
       }

@@ -1,5 +1,6 @@
 internal import Bytes
 import JSON
+internal import Pipeline
 
 /// What a run has tried again, equal errors once with a count, and what it waits for now. A value: time is
 /// an argument, in milliseconds since 1970.
@@ -153,8 +154,9 @@ extension RetryLedger.Wait {
 
   init?(json: JSONValue) {
     guard let place = RetryNotices.Place(json: json), let message = json["message"]?.string,
-      let isRefusal = json["refused"]?.boolean, let since = json["since_ms"]?.integer,
-      let attempts = json["attempts"]?.integer, let next = json["next_attempt_at_ms"]?.integer
+      let isRefusal = json["refused"]?.boolean, let since = json["since_ms"]?.calendarTime,
+      let attempts = json["attempts"]?.integer, (0...Int64(Int32.max)).contains(attempts),
+      let next = json["next_attempt_at_ms"]?.calendarTime
     else { return nil }
     self.init(
       place: place, code: json["code"]?.string, message: message, isRefusal: isRefusal,

@@ -3,12 +3,15 @@ internal import Logging
 internal import Pipeline
 internal import PubSubAPI
 
-/// Log lines about single calls: at `info` what is rare, at `debug` each request and response. Without
-/// tokens, queries, payloads and row values.
+/// Log lines about single calls, at `debug`: each request and response. Without tokens, queries, payloads and
+/// row values.
 enum ServiceLog {
+  /// Characters of an RPC ID that are shown; the service's are UUIDs.
+  private static let longestID = 100
+
   /// What a client of the Pub/Sub API is to call; nil when nobody reads it.
   static func calls(_ logger: Logger) -> (@Sendable (ServiceTrace) -> Void)? {
-    guard logger.logLevel <= .info else { return nil }
+    guard logger.logLevel <= .debug else { return nil }
     return { self.log($0, logger) }
   }
 
@@ -19,10 +22,6 @@ enum ServiceLog {
   }
 
   private static func log(_ trace: ServiceTrace, _ logger: Logger) {
-    if case .answered(.schema(let id), let rpcID, _) = trace {
-      logger.info("schema fetched", metadata: ["schema": "\(id)", "rpc_id": "\(rpcID)"])
-    }
-    guard logger.logLevel <= .debug else { return }
     switch trace {
     case .subscribed(let subscription):
       logger.debug(
@@ -41,18 +40,21 @@ enum ServiceLog {
           "topic": "\(topic)", "events": "\(response.events.count)",
           "bytes": "\(response.bytes.count)", "pending_credit": "\(response.pendingCredit)",
           "replay_id": "\(hex(response[response.latestReplayIDField]))",
-          "rpc_id": "\(String(decoding: response[response.rpcID], as: UTF8.self))",
+          "rpc_id":
+            "\(String(decoding: response[response.rpcID].prefix(longestID), as: UTF8.self))",
         ])
     case .answered(let call, let rpcID, let duration):
       logger.debug(
         "\(call) succeeded",
-        metadata: ["milliseconds": "\(milliseconds(duration))", "rpc_id": "\(rpcID)"])
+        metadata: [
+          "milliseconds": "\(milliseconds(duration))", "rpc_id": "\(rpcID.prefix(longestID))",
+        ])
     case .ended(let call, let error):
       var metadata: Logger.Metadata = [:]
       if let error {
         metadata["status"] = "\(error.status)"
         if let code = error.serviceCode { metadata["code"] = "\(code.rawValue)" }
-        if let rpcID = error.rpcID { metadata["rpc_id"] = "\(rpcID)" }
+        if let rpcID = error.rpcID { metadata["rpc_id"] = "\(rpcID.prefix(longestID))" }
       }
       logger.debug("\(call) \(error == nil ? "ended" : "failed")", metadata: metadata)
     }

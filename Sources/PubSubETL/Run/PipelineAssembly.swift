@@ -98,6 +98,7 @@ struct PipelineAssembly {
   func schemas(ofOrg org: String, logger: Logger? = nil) -> SchemaCache {
     SchemaCache(
       directory: self.configuration.statePaths.schemas, org: org, isReadOnly: logger == nil,
+      onFetch: { logger?.info("schema fetched", metadata: ["schema": "\($0)"]) },
       onFailure: { logger?.info("\($0)") })
   }
 

@@ -20,23 +20,25 @@ enum RehearsalClock {
       try ServedClock.join(port: port)
       return nil
     } catch {
-      return "\(ServedClock.variable): \(error)"
+      return "\(ServedClock.variable): \(error)\(Self.remedy)"
     }
   }
 
+  private static let remedy = "; unset \(ServedClock.variable)"
+
   static func refusal(of address: String, for org: OrgConfiguration) -> String? {
-    let remedy = "; unset \(ServedClock.variable)"
     guard ServedClock.port(of: address) != nil else {
-      return "\(ServedClock.variable): expected 127.0.0.1:PORT, the clock of a simulator" + remedy
+      return "\(ServedClock.variable): expected 127.0.0.1:PORT, the clock of a simulator"
+        + Self.remedy
     }
     guard org.endpoint.isLoopback else {
       return "\(ServedClock.variable) is for rehearsals, and source.org.endpoint is not a loopback "
-        + "address" + remedy
+        + "address" + Self.remedy
     }
     guard let server = org.auth.server, server.isLoopback else {
       return
         "\(ServedClock.variable) is for rehearsals, and the login of source.org.auth is not at "
-        + "a loopback address" + remedy
+        + "a loopback address" + Self.remedy
     }
     return nil
   }

@@ -40,7 +40,8 @@ struct LastRun: Equatable {
 
   /// nil when no run has ended so far, or what is there is no record of one.
   static func load(_ paths: StatePaths) -> LastRun? {
-    guard let text = try? TextFile.read(paths.lastRun), let json = try? JSONValue(parsing: text)
+    guard let text = try? TextFile.read(paths.lastRun, waits: false),
+      let json = try? JSONValue(parsing: text)
     else { return nil }
     return LastRun(json: json)
   }

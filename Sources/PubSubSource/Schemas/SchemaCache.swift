@@ -38,6 +38,7 @@ public final class SchemaCache: Sendable {
   private let directory: String
   private let org: String
   private let isReadOnly: Bool
+  private let onFetch: @Sendable (String) -> Void
   private let onFailure: @Sendable (String) -> Void
   private let fileSystem: any FileSystem
   private let now: @Sendable () -> Int64
@@ -47,24 +48,29 @@ public final class SchemaCache: Sendable {
   ///   - directory: absolute; made with the first schema, in a directory that is there.
   ///   - org: organization ID, 18 characters.
   ///   - isReadOnly: nothing is stored, so that no file belongs to whoever only looks.
+  ///   - onFetch: receives the ID of each schema that the service gave. From any thread.
   ///   - onFailure: receives why a schema could not be stored. From any thread.
   public convenience init(
     directory: String, org: String, isReadOnly: Bool = false,
+    onFetch: @escaping @Sendable (String) -> Void = { _ in },
     onFailure: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.init(
-      directory: directory, org: org, isReadOnly: isReadOnly, onFailure: onFailure,
+      directory: directory, org: org, isReadOnly: isReadOnly, onFetch: onFetch,
+      onFailure: onFailure,
       fileSystem: SystemFileSystem(), now: { UTCTime.now() })
   }
 
   init(
     directory: String, org: String, isReadOnly: Bool = false,
+    onFetch: @escaping @Sendable (String) -> Void = { _ in },
     onFailure: @escaping @Sendable (String) -> Void = { _ in }, fileSystem: any FileSystem,
     now: @escaping @Sendable () -> Int64
   ) {
     self.directory = directory
     self.org = org
     self.isReadOnly = isReadOnly
+    self.onFetch = onFetch
     self.onFailure = onFailure
     self.fileSystem = fileSystem
     self.now = now
@@ -100,6 +106,7 @@ public final class SchemaCache: Sendable {
   /// - Parameter schema: what the text says; nil for a text that is not a schema.
   func fetched(_ id: String, json: String, schema: Schema?) {
     self.state.withLock { $0.fetched += 1 }
+    self.onFetch(id)
     guard !self.isReadOnly, let schema, Self.has(schema, id: id), let path = self.path(of: id)
     else { return }
     let bytes = StoredSchema(org: self.org, id: id, fetchedAt: self.now(), json: json).bytes
@@ -169,9 +176,17 @@ public final class SchemaCache: Sendable {
     }
   }
 
+  /// Whether a run has given a file its name: nothing else is removed.
+  private static func isOurs(_ name: String) -> Bool {
+    if name.hasSuffix(Self.temporarySuffix) { return name.hasPrefix(".") }
+    let parts = name.utf8.split(separator: UInt8(ascii: "."), maxSplits: 2)
+    return name.hasSuffix(Self.suffix) && parts.count == 3 && parts[0].count == 18
+      && parts[1].count == 22
+  }
+
   private func makeRoom(for byteCount: Int) throws(FileSystemError) {
     let paths = (try self.fileSystem.list(self.directory) ?? [])
-      .filter { $0.name.hasSuffix(Self.suffix) || $0.name.hasSuffix(Self.temporarySuffix) }
+      .filter { Self.isOurs($0.name) }
       .map { "\(self.directory)/\($0.name)" }
     var total = byteCount
     for path in paths { total += try self.fileSystem.size(of: path) ?? 0 }

@@ -93,6 +93,24 @@ struct ConsoleLogHandlerTests {
     #expect(output.text.contains("x=<redacted>&y"))
   }
 
+  @Test(
+    "A value of megabytes is cut, and a secret at the cut is not shown",
+    arguments: LogFormat.allCases)
+  func megabytes(format: LogFormat) throws {
+    let output = ConsoleOutput()
+    let secrets = SecretMask()
+    let secret = String(repeating: "c4nary", count: 100)
+    secrets.add(secret)
+    let logger = self.logger(output, format, secrets: secrets)
+    // Control characters are replaced one by one, and would take minutes if that were quadratic.
+    logger.warning("m", metadata: ["id": "\(String(repeating: "\u{1}", count: 3_000_000))"])
+    // All secrets: what is left of them is short, and the last one is divided by the cut.
+    logger.warning("m", metadata: ["id": "\(String(repeating: secret, count: 5000))"])
+    #expect(output.text.utf8.count < 60_000)
+    #expect(output.text.contains("more characters)"))
+    #expect(!output.text.contains("c4n"))
+  }
+
   @Test("A log line stands above the progress line")
   func aboveProgress() {
     let output = ConsoleOutput()
