@@ -87,10 +87,16 @@ struct OrgChange {
     self.document.org = org
     self.document.instance = nil
     self.document.topics = self.positions
+    // A sink that is new in the pipeline file stays so: its `start` counts at the next run.
     for sink in configuration.postgresSinks {
+      let isKnown = stored?.sinks[sink.name] != nil
+      guard
+        isKnown
+          || databases.entries.contains(where: { $0.name == sink.name && $0.isConcerned(org) })
+      else { continue }
       self.document.sinks[sink.name] = SinkDatabases.documentState(schema: sink.sink.schema)
     }
-    for files in configuration.fileSinks {
+    for files in configuration.fileSinks where stored.map({ $0.sinks[files.name] != nil }) ?? true {
       let state = self.document.sinks[files.name] ?? SinkState(directory: files.directory)
       self.document.sinks[files.name] = SinkState(
         try FilePass.restarting(state.json, directory: files.directory, entities: entities))
@@ -127,8 +133,8 @@ struct OrgChange {
         (
           "attention",
           "of a record that both orgs have (a copied sandbox), a row with a later change in the old org "
-            + "stays, also after --snapshot; for a clean copy, give the sink a new name and schema with "
-            + "\"start\": \"now\""
+            + "stays, also after --snapshot; for a clean copy, give the postgres sink a new name and schema with "
+            + "\"start\": \"now\" in the pipeline file"
         ))
     }
     return PipelineStatus.text(lines)

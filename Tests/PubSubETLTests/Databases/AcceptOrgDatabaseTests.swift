@@ -76,6 +76,23 @@ struct AcceptOrgDatabaseTests {
     #expect(try sample.copy() == nil)
   }
 
+  @Test("A sink that the pipeline file has got since the last run stays new")
+  func newSink() async throws {
+    let sample = try await DatabaseSample()
+    try sample.state.store([Self.topic: sample.state.position(confirmedAt: 1)])
+    let before = try #require(try FileCheckpointStore.peek(sample.state.paths)).sinks.keys
+    #expect(!before.contains("fresh"))
+    let index = try #require(
+      sample.configuration.sinks.firstIndex { $0.name != sample.configuration.fileSinks[0].name })
+    #expect(
+      try await self.accept(
+        sample, "--set", "sinks.\(index).name=fresh", "--set", "sinks.\(index).schema=fresh") == 0)
+    let after = try #require(try FileCheckpointStore.peek(sample.state.paths))
+    #expect(after.org == Self.other)
+    #expect(after.sinks["fresh"] == nil)
+    #expect(after.sinks[sample.configuration.fileSinks[0].name] != nil)
+  }
+
   @Test("Nothing is changed while another host has the lease")
   func leased() async throws {
     let sample = try await DatabaseSample()
