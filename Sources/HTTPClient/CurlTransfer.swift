@@ -30,7 +30,7 @@ final class CurlTransfer: @unchecked Sendable {
   private var handle: UnsafeMutableRawPointer?  // CURL *, while `perform` runs
   private var headers: [(name: String, value: String)] = []
   private var headerByteCount = 0
-  /// Of the final response, once its headers are there.
+  /// Status of the final response; nil until its headers have come.
   private var status: Int?
   private var bodyByteCount = 0
   private var stall: StallDetector?

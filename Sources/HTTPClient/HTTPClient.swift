@@ -21,7 +21,7 @@ public final class HTTPClient: Sendable {
     /// Of `send`, after decompression.
     public var maxBodyBytes: Int
     public var userAgent: String
-    /// Told of each exchange when it has ended; from any thread, must not block.
+    /// Receives each exchange when it has ended. Called from any thread; must not block.
     public var onExchange: (@Sendable (HTTPExchange) -> Void)?
 
     public init(

@@ -6,7 +6,7 @@ public struct HTTPExchange: Sendable {
   public var url: String
   /// Nil when no response came.
   public var status: Int?
-  /// Of the response, after decompression.
+  /// Size of the response body after decompression.
   public var bodyByteCount: Int
   /// From the request to the end of the response.
   public var duration: Duration

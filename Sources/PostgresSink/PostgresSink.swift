@@ -66,7 +66,7 @@ package final class PostgresSink: Store {
   var isAhead = false
   /// COMMIT has been sent, and not answered.
   var isCommitInDoubt = false
-  /// Of what the runner asks for.
+  /// Attempts at what the runner asks for.
   var retries: Retries
   /// Since the last commit the connection was lost and made anew, perhaps to another server.
   var isReconnected = false

@@ -13,7 +13,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   private let unaryTimeout: Duration
   private let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
-  /// - Parameter onTrace: told what happens, from any thread; must not block.
+  /// - Parameter onTrace: receives what happens. Called from any thread; must not block.
   public init(
     _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30),
     onTrace: (@Sendable (ServiceTrace) -> Void)? = nil

@@ -7,7 +7,7 @@ final class BatchPool: Sendable {
   private static let limit = 4
 
   private struct Batches: @unchecked Sendable {
-    // Guard: a batch belongs to whoever has taken it; here it belongs to nobody.
+    // Guard: the lock around this value; a batch that was taken has left it.
     var batches: [RecordBatch] = []
   }
 
@@ -23,7 +23,7 @@ final class BatchPool: Sendable {
     return batch
   }
 
-  /// Takes a batch that nobody needs any more.
+  /// Takes back a batch that is no longer needed.
   func giveBack(_ batch: RecordBatch) {
     self.free.withLock { free in
       if free.batches.count < Self.limit { free.batches.append(batch) }

@@ -103,7 +103,7 @@ public struct Rehearsal: Sendable {
     return account
   }
 
-  /// Of relative paths in the file.
+  /// The base of relative paths in the file.
   private var root: String {
     URL(filePath: self.options.file).deletingLastPathComponent().path
   }

@@ -14,7 +14,7 @@ enum LogFormat: String, CaseIterable, Sendable {
   /// (sd-daemon(3)); it adds the time.
   case journald
 
-  /// The form where nobody asked for one: `journald` if standard error is the journal, which systemd
+  /// The default format: `journald` if standard error is the journal, which systemd
   /// tells by `JOURNAL_STREAM`, the device and inode of the stream (systemd.exec(5)).
   static func standard(_ environment: Environment = .process) -> LogFormat {
     var status = stat()

@@ -68,7 +68,7 @@ struct PrintableText: Sendable, Equatable {
     guard text.utf8.count > Self.longestBeginning else { return (secrets.redacted(text), 0) }
     let scalars = text.unicodeScalars
     let head = String(String.UnicodeScalarView(scalars.prefix(Self.longestBeginning)))
-    // Of a secret that the cut has divided, the beginning is not recognized.
+    // The cut may have divided a secret, whose beginning would not be recognized.
     let redacted = secrets.redacted(head).unicodeScalars.dropLast(secrets.longestCount)
     let missing = max(0, scalars.count - Self.longestBeginning) + secrets.longestCount
     return (String(String.UnicodeScalarView(redacted)), missing)

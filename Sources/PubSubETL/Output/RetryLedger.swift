@@ -9,7 +9,7 @@ struct RetryLedger: Sendable {
   struct Entry: Sendable, Equatable {
     var place: RetryNotices.Place
     var code: String?
-    /// Of the first of them.
+    /// The message of the first attempt.
     var message: String
     var count: Int
     var firstAt: Int64

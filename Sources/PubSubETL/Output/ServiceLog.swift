@@ -9,13 +9,13 @@ enum ServiceLog {
   /// Characters of an RPC ID that are shown; the service's are UUIDs.
   private static let longestID = 100
 
-  /// What a client of the Pub/Sub API is to call; nil when nobody reads it.
+  /// The callback for a client of the Pub/Sub API; nil when the level shows no calls.
   static func calls(_ logger: Logger) -> (@Sendable (ServiceTrace) -> Void)? {
     guard logger.logLevel <= .debug else { return nil }
     return { self.log($0, logger) }
   }
 
-  /// What an HTTP client is to call; nil when nobody reads it.
+  /// The callback for an HTTP client; nil when the level shows no calls.
   static func exchanges(_ logger: Logger) -> (@Sendable (HTTPExchange) -> Void)? {
     guard logger.logLevel <= .debug else { return nil }
     return { self.log($0, logger) }

@@ -15,7 +15,7 @@ struct OrgCredentials: CredentialsSource {
   ///   - onRenewal: told about every token but the first. From any thread.
   ///   - onNotice: told what the user should correct though a login worked. From any thread; nil
   ///     for a warning on standard error.
-  ///   - onExchange: told of each request. From any thread.
+  ///   - onExchange: receives each request. Called from any thread.
   init(
     _ org: OrgConfiguration, secrets: SecretMask,
     onRenewal: @escaping @Sendable (AccessToken) -> Void = { _ in },

@@ -144,7 +144,7 @@ final class RunLog {
       .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata)
   }
 
-  /// What waiting alone does not mend is told at once.
+  /// A failure that waiting alone does not cure is reported at once.
   private func refused(_ topic: String, _ failure: SourceFailure, _ delay: Duration?) {
     let metadata: Logger.Metadata = ["topic": "\(topic)", "code": "\(failure.reason)"]
     guard let delay else {

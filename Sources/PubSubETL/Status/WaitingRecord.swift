@@ -6,7 +6,7 @@ import JSON
 /// What the run in progress waits for, beside the checkpoint, for `status`.
 ///
 /// It is there only while something is waited for, and counts only while that process holds the lock. It
-/// is no state: nothing but `status` reads it, so it is replaced without being synced.
+/// is not state: only `status` reads it, so it is replaced without being synced.
 struct WaitingRecord {
   /// Things that are shown; a pipeline has fewer.
   static let maxCount = 1000

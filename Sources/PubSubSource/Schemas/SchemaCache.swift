@@ -147,7 +147,7 @@ public final class SchemaCache: Sendable {
     return "\(self.directory)/\(self.org).\(id)\(Self.suffix)"
   }
 
-  /// Nil when there is no usable file, for whatever reason.
+  /// Nil when the file cannot be used.
   private func read(_ path: String) -> StoredSchema? {
     do throws(FileSystemError) {
       guard let size = try self.fileSystem.size(of: path),

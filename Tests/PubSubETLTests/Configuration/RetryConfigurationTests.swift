@@ -34,7 +34,7 @@ struct RetryConfigurationTests {
   }
 
   @Test(
-    "What is out of range, or the wrong way round, is told with its path",
+    "Values out of range, or in the wrong order, are reported with their path",
     arguments: [
       (#"{"give_up_after":"73h"}"#, "/retry/give_up_after"),
       (#"{"give_up_after":10}"#, "/retry/give_up_after"),
