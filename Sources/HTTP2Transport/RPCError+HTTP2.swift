@@ -11,10 +11,11 @@ extension RPCError {
       case .noError, .protocolError, .internalError, .flowControlError, .settingsTimeout,
         .frameSizeError, .compressionError, .connectError:
         .internalError
-      case .refusedStream: .unavailable
+      // The specification makes RESOURCE_EXHAUSTED and PERMISSION_DENIED of the last two, which callers
+      // would take for a response that is too large and for a right that is missing. A server or a proxy
+      // that resets a stream says neither: it is asked again later.
+      case .refusedStream, .enhanceYourCalm, .inadequateSecurity: .unavailable
       case .cancel: .cancelled
-      case .enhanceYourCalm: .resourceExhausted
-      case .inadequateSecurity: .permissionDenied
       default: .unknown
       }
     self.init(

@@ -3,6 +3,13 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Test(
+  "A reset that says nothing of the call is one of a service that is not there for the moment",
+  arguments: [HTTP2ErrorCode.refusedStream, .enhanceYourCalm, .inadequateSecurity])
+func resetsThatAreRetried(code: HTTP2ErrorCode) {
+  #expect(RPCError(streamResetWith: code).code == .unavailable)
+}
+
 struct StreamStateMachineTests {
   static let headers = [
     HeaderField(name: ":status", value: "200"),
