@@ -93,8 +93,8 @@ extension SimulatorServer {
     try await self.onLoop { $0.org.deliveries.json }
   }
 
-  /// `{"now":ms,"published":N,"delivered":N,"connections":N,"logins":N,"refused_logins":N,"faults":N,
-  /// "calls":{"GetSchema":N,…},
+  /// `{"now":ms,"published":N,"delivered":N,"connections":N,"streams":N,"most_streams":N,"logins":N,
+  /// "refused_logins":N,"faults":N,"calls":{"GetSchema":N,…},
   /// "topics":{"/data/…":{"events":N,"retained":N,"first_replay_id":hex|null,"last_replay_id":hex|null}}}`
   public func statsJSON() async throws -> String {
     try await self.onLoop { server in
@@ -120,6 +120,8 @@ extension SimulatorServer {
       return "{\"now\":\(now),\"published\":\(server.org.publisher.published),"
         + "\"delivered\":\(server.org.deliveries.total),"
         + "\"connections\":\(server.connectionCount),"
+        + "\"streams\":\(server.org.openStreams),"
+        + "\"most_streams\":\(server.org.mostOpenStreams),"
         + "\"logins\":\(logins),\"refused_logins\":\(refusals),"
         + "\"faults\":\(server.org.faults.count),"
         + "\"api_calls\":\(server.org.dataAPI?.callCount ?? 0),"

@@ -57,6 +57,7 @@ final class SubscribeCall: Call, ResponseSource {
 
   private func begin(_ request: Eventbus_V1_FetchRequest) throws(ServiceFault) {
     let org = self.context.org
+    org.calls[self.context.method, default: 0] += 1
     let log = try org.log.log(request.topicName, tenant: org.tokens.tenantGUID)
     guard let preset = ReplayPreset(rawValue: request.replayPreset.rawValue) else {
       throw .replayMissing

@@ -10,13 +10,17 @@ package final class Org {
   package let dataAPI: DataAPI?
   package var faults = FaultQueue()
   package private(set) var deliveries = DeliveryCounts()
-  /// Calls with one answer, by method.
+  /// Calls, by method.
   package var calls: [String: Int] = [:]
   private var allowance = PeriodicAllowance(period: 86_400_000)
   /// By topic, the indices of events whose payload is delivered as something that is not Avro.
   package var damagedEvents: [String: Set<Int>] = [:]
   /// Subscriptions that are open.
-  package var openStreams = 0
+  package var openStreams = 0 {
+    didSet { self.mostOpenStreams = max(self.mostOpenStreams, self.openStreams) }
+  }
+  /// The most subscriptions that were open at once.
+  package private(set) var mostOpenStreams = 0
   /// Tells the connections.
   package var onPublish: () -> Void = {}
   /// Something cannot go on, such as writing the truth.
