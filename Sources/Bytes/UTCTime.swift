@@ -12,21 +12,12 @@ package enum UTCTime {
 
   /// `2026-02-17`; years before 1 or after 9999 with a sign and at least six digits.
   package static func date(day: Int64) -> String {
-    // Days to civil date by eras of 400 years, each beginning on 1 March.
-    let shifted = day + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra =
-      (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let shiftedMonth = (5 * dayOfYear + 2) / 153
-    let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-    let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-    let dayOfMonth = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+    let date = CalendarDate(day: day)
+    let year = date.year
     let yearText =
       (1...9999).contains(year)
       ? Self.padded(year, 4) : (year < 0 ? "-" : "+") + Self.padded(abs(year), 6)
-    return "\(yearText)-\(Self.padded(month, 2))-\(Self.padded(dayOfMonth, 2))"
+    return "\(yearText)-\(Self.padded(date.month, 2))-\(Self.padded(date.dayOfMonth, 2))"
   }
 
   /// `2026-02-17T04:03:15.000Z`.
