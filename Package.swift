@@ -77,6 +77,8 @@ let package = Package(
     // Threads, locks, timers and waiting for descriptors.
     target("EventLoop", ["CSystem", "Clocks"]),
     target("Digest", ["COpenSSL"]),
+    // Texts that only the holders of a key can read.
+    target("Sealing", ["COpenSSL", "Bytes", "Digest"]),
     // Signatures with private keys.
     target("Signatures", ["COpenSSL"]),
     // 2: bytes over the network.
@@ -105,7 +107,7 @@ let package = Package(
     target("SalesforceREST", ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
     target("Avro", ["Bytes", "JSON", "Digest"]),
     // 4: how a run is conducted.
-    target("Pipeline", ["Clocks", "JSON", "EventLoop"]),
+    target("Pipeline", ["Clocks", "Bytes", "JSON", "Digest", "CEL", "EventLoop"]),
     // Where a run stands, on disk.
     target("Checkpoint", ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
     // 5: the ends of a pipeline.
@@ -121,7 +123,10 @@ let package = Package(
       ["CShortestDecimal", "Clocks", "Bytes", "EventLoop", "SalesforceREST", "Pipeline"]),
     target(
       "FileSink",
-      ["CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline"]),
+      [
+        "CZstd", "CSystem", "Clocks", "Bytes", "JSON", "Digest", "Sealing", "DurableFiles",
+        "Pipeline",
+      ]),
     target(
       "PostgresSink",
       ["Clocks", "Bytes", "JSON", "Digest", "PostgresClient", "Pipeline", "Checkpoint"]),
@@ -139,8 +144,8 @@ let package = Package(
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "CBuildInfo", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Signatures", "TLSStream",
-        "HTTPClient",
+        "CBuildInfo", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Sealing", "Signatures",
+        "TLSStream", "HTTPClient",
         "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
         "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
@@ -174,6 +179,7 @@ let package = Package(
     tests("JSON", ["Bytes"]),
     tests("CEL", ["Bytes", "JSON"]),
     tests("Digest", support: []),
+    tests("Sealing", support: []),
     tests("Signatures"),
     tests("EventLoop", ["CSystem", "Clocks"], support: []),
     tests("TLSStream", ["EventLoop"]),
@@ -187,7 +193,7 @@ let package = Package(
     tests(
       "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
-    tests("Pipeline", ["JSON", "Checkpoint"]),
+    tests("Pipeline", ["Bytes", "JSON", "Digest", "Checkpoint"]),
     tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),
     tests(
       "PubSubSource",
@@ -196,7 +202,10 @@ let package = Package(
         "Pipeline", grpcCore, swiftProtobuf,
       ]),
     tests(
-      "FileSink", ["CZstd", "Bytes", "JSON", "Digest", "DurableFiles", "Pipeline", "Checkpoint"]),
+      "FileSink",
+      [
+        "CZstd", "Bytes", "JSON", "Digest", "Sealing", "DurableFiles", "Pipeline", "Checkpoint",
+      ]),
     tests(
       "RESTSource",
       [

@@ -1,3 +1,9 @@
+/// A name in an expression that is not that of a column.
+public struct UnknownName: Sendable, Hashable {
+  public var name: String
+  public var position: SourcePosition
+}
+
 /// A compiled expression, for the rows of one layout.
 ///
 /// Compiled once per schema and then evaluated by any number of frames, one per thread. Evaluations
@@ -20,6 +26,10 @@ public final class CompiledExpression: @unchecked Sendable {
   /// Indices of the columns that the expression reads, ascending; all of them if it uses `row` as a
   /// whole.
   public let columns: [Int]
+  /// Names that are not columns, where the scope accepts them; each as often as it occurs.
+  public let unknownNames: [UnknownName]
+  /// Whether `row` is used as a whole.
+  public let readsWholeRow: Bool
 
   let instructions: UnsafeMutablePointer<Instruction>
   let instructionCount: Int
@@ -44,6 +54,8 @@ public final class CompiledExpression: @unchecked Sendable {
     self.source = source
     self.scope = scope
     self.columns = compiler.columns.sorted()
+    self.unknownNames = compiler.unknownNames
+    self.readsWholeRow = compiler.readsWholeRow
     self.instructionCount = compiler.instructions.count
     self.instructions = .allocate(capacity: self.instructionCount)
     self.instructions.initialize(from: compiler.instructions, count: self.instructionCount)

@@ -128,7 +128,11 @@ extension Compiler {
     guard parts[0].type.isAccepted(as: .bool) else {
       throw self.error(.type, "the condition before '?' is \(parts[0].type), not bool", at: offset)
     }
-    guard let type = parts[1].type.joined(with: parts[2].type) else {
+    // A column that no event has leaves the type to the other choice.
+    let known =
+      self.isAbsentColumn(parts[1])
+      ? parts[2].type : self.isAbsentColumn(parts[2]) ? parts[1].type : nil
+    guard let type = known ?? parts[1].type.joined(with: parts[2].type) else {
       throw self.error(
         .type,
         "the choices of '?' are of different types, \(parts[1].type) and \(parts[2].type); "
@@ -136,6 +140,13 @@ extension Compiler {
     }
     return self.emit(
       .conditional, type, offset, parts[0].place, parts[1].place, parts[2].place)
+  }
+
+  private func isAbsentColumn(_ part: Part) -> Bool {
+    let instruction = self.instructions[Int(part.place)]
+    guard instruction.operation == .constant else { return false }
+    if case .failure = self.constants[Int(instruction.a)] { return true }
+    return false
   }
 
   private mutating func equality(

@@ -22,13 +22,30 @@ extension Compiler {
       return try self.select(fields[count...], of: part)
     }
     guard name == "row", self.scope.hasRow else {
-      throw self.unknown(name, isQualified: !fields.isEmpty, at: offset)
+      guard self.scope.acceptsUnknown else {
+        throw self.unknown(name, isQualified: !fields.isEmpty, at: offset)
+      }
+      return try self.select(fields[...], of: self.absentColumn(name, at: offset))
     }
     guard let field = fields.first else { return self.wholeRow(at: offset) }
-    guard let part = self.variable(field.name, at: field.offset, isColumn: true) else {
+    if let part = self.variable(field.name, at: field.offset, isColumn: true) {
+      return try self.select(fields[1...], of: part)
+    }
+    guard self.scope.acceptsUnknown else {
       throw self.unknown(field.name, isQualified: false, at: field.offset)
     }
-    return try self.select(fields[1...], of: part)
+    return try self.select(fields[1...], of: self.absentColumn(field.name, at: field.offset))
+  }
+
+  /// A column that no event has.
+  private mutating func absentColumn(_ name: String, at offset: Int) -> Part {
+    self.note(unknown: name, at: offset)
+    return self.constant(.failure(Failure(.absent, at: Int32(offset))), .dyn, offset)
+  }
+
+  private mutating func note(unknown name: String, at offset: Int) {
+    self.unknownNames.append(
+      UnknownName(name: name, position: SourcePosition(offset: offset, in: self.text)))
   }
 
   /// A column, or unless `isColumn`, a type.
@@ -45,6 +62,7 @@ extension Compiler {
 
   private mutating func wholeRow(at offset: Int) -> Part {
     self.columns.formUnion(self.scope.columns.indices)
+    self.readsWholeRow = true
     return self.emit(.row, .map(.string, .dyn), offset)
   }
 
@@ -82,7 +100,11 @@ extension Compiler {
       isRooted || !self.locals.contains(where: { $0.name == "row" })
     {
       guard let index = self.scope.index(of: field) else {
-        throw self.unknown(field, isQualified: false, at: place)
+        guard self.scope.acceptsUnknown else {
+          throw self.unknown(field, isQualified: false, at: place)
+        }
+        self.note(unknown: field, at: place)
+        return self.constant(.bool(false), .bool, offset)
       }
       self.columns.insert(index)
       return self.emit(.hasColumn, .bool, offset, Int32(index))

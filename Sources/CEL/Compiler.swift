@@ -22,6 +22,8 @@ struct Compiler {
   let arena = ByteArena()
   /// Columns that are read.
   var columns: Set<Int> = []
+  var unknownNames: [UnknownName] = []
+  var readsWholeRow = false
   /// Variables of the macros around the part, innermost last; the index is the place of the value.
   var locals: [(name: String, type: CELType)] = []
   var localCount = 0

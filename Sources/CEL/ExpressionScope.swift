@@ -15,11 +15,15 @@ public struct ExpressionScope: Sendable {
   }
 
   public let columns: [Column]
+  /// Whether names that are not columns count as columns that no event has. They are listed in
+  /// `CompiledExpression.unknownNames`.
+  public let acceptsUnknown: Bool
   private let indices: [String: Int]
 
   /// - Parameter columns: names differ from each other; of those that do not, the first counts.
-  public init(columns: [Column]) {
+  public init(columns: [Column], acceptsUnknown: Bool = false) {
     self.columns = columns
+    self.acceptsUnknown = acceptsUnknown
     self.indices = Dictionary(
       columns.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
   }

@@ -106,7 +106,10 @@ extension Frame {
       return map[self.program.constants[Int(node.b)]] ?? self.failure(.noSuchKey, node)
     case .hasField:
       guard case .map(let map) = operand else { return self.failure(.noSelection, node) }
-      return .bool(map.place(of: self.program.constants[Int(node.b)]) != nil)
+      // A part that the event does not have is there as a failure.
+      guard let value = map[self.program.constants[Int(node.b)]] else { return .bool(false) }
+      if case .failure = value { return .bool(false) }
+      return .bool(true)
     case .size: return self.size(node, operand)
     case .typeOf: return operand.typeName.map { .type($0) } ?? operand
     case .dynamic: return operand

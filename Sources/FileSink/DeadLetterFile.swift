@@ -2,19 +2,30 @@ internal import Bytes
 internal import DurableFiles
 public import JSON
 public import Pipeline
+public import Sealing
 
 /// Dead letters as zstd NDJSON files, by the same protocol as the files of a sink.
 ///
 /// `<directory>/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000042.dead.ndjson.zst`
 /// with a manifest beside. One line per letter: `topic`, `replay_id` (hexadecimal), `event_id`,
 /// `schema_id`, `epoch`, `ordinal`, `time`, `kind` (`undecodable`, `refused`), `reason`,
-/// `field_path`, `offset`, `sink`, `column`, `sqlstate`, `payload` (base64, or null when payloads are
-/// not to be kept). What does not apply is null.
+/// `field_path`, `offset`, `sink`, `column`, `sqlstate`, where several sinks refused it `other_sinks`, and `payload` (base64, or null when payloads
+/// are not to be kept) or `sealed` (base64 of nonce, ciphertext and tag) with `key_id`. What does not
+/// apply is null.
 /// The row position is the event's: the line says which place in the stream is not in the sinks.
 ///
 /// That a letter was retried is part of the commit that has its rows: the state names it until it is
 /// in the `DeadLetterLedger`.
 public final class DeadLetterFile: DeadLetterStore {
+  /// What a letter keeps of the event.
+  public enum Payload: Sendable, Equatable {
+    case full
+    /// In a form that only the holders of the key can read.
+    case sealed(SealingKey)
+    /// Position and reason only, with which no event can be made again.
+    case none
+  }
+
   /// Letters taken since the start of the run.
   public private(set) var count = 0
 
@@ -26,7 +37,7 @@ public final class DeadLetterFile: DeadLetterStore {
   /// the ledger.
   private var retried: [DeadLetterLedger.Key] = []
   private var announced: [DeadLetterLedger.Key] = []
-  private let keepsPayload: Bool
+  private let payload: Payload
   private let acceptsMissing: Bool
   private let clock: SinkClock
   private var line = ByteBuffer()
@@ -35,27 +46,26 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - directory: absolute path; made when missing.
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
-  ///   - keepsPayload: false leaves position and reason only, with which no event can be made again.
   ///   - acceptsMissing: go on without letters in progress that are gone.
   public convenience init(
-    directory: String, pipeline: String, org: String, keepsPayload: Bool = true,
+    directory: String, pipeline: String, org: String, payload: Payload = .full,
     acceptsMissing: Bool = false
   ) {
     self.init(
-      directory: directory, pipeline: pipeline, org: org, keepsPayload: keepsPayload,
+      directory: directory, pipeline: pipeline, org: org, payload: payload,
       acceptsMissing: acceptsMissing,
       fileSystem: SystemFileSystem(), clock: .system)
   }
 
   init(
-    directory: String, pipeline: String, org: String, keepsPayload: Bool = true,
+    directory: String, pipeline: String, org: String, payload: Payload = .full,
     acceptsMissing: Bool = false,
     fileSystem: any FileSystem, clock: SinkClock
   ) {
     self.directory = directory
     self.pipeline = pipeline
     self.fileSystem = fileSystem
-    self.keepsPayload = keepsPayload
+    self.payload = payload
     self.acceptsMissing = acceptsMissing
     self.clock = clock
     self.store = SegmentStore(
@@ -125,7 +135,7 @@ public final class DeadLetterFile: DeadLetterStore {
   public var pendingByteCount: Int { self.store.pendingByteCount }
 
   private func write(_ letter: DeadLetter, time: Int64) {
-    let head: JSONValue = [
+    var head: JSONValue = [
       "topic": .string(letter.topic),
       "replay_id": .string(letter.replayID.hex),
       "event_id": .string(letter.eventID),
@@ -141,13 +151,29 @@ public final class DeadLetterFile: DeadLetterStore {
       "column": letter.refusal?.column.map { .string($0) } ?? nil,
       "sqlstate": letter.refusal?.sqlState.map { .string($0) } ?? nil,
     ]
+    if let others = letter.refusal?.otherSinks, !others.isEmpty {
+      head = JSONValue(
+        .object(
+          (head.members ?? []) + [
+            JSONMember("other_sinks", .array(others.map { .string($0) }))
+          ]))
+    }
     head.write(to: &self.line)
     self.line.truncate(to: self.line.count - 1)
-    guard self.keepsPayload else {
-      return self.line.append(utf8: ",\"payload\":null}\n" as StaticString)
+    switch self.payload {
+    case .none:
+      self.line.append(utf8: ",\"payload\":null}\n" as StaticString)
+    case .full:
+      self.line.append(utf8: ",\"payload\":\"" as StaticString)
+      letter.payload.withUnsafeBufferPointer { self.line.appendBase64($0) }
+      self.line.append(utf8: "\"}\n" as StaticString)
+    case .sealed(let key):
+      let sealed = SealedPayload(letter, key: key)
+      self.line.append(utf8: ",\"sealed\":\"" as StaticString)
+      sealed.bytes.withUnsafeBufferPointer { self.line.appendBase64($0) }
+      self.line.append(utf8: "\",\"key_id\":\"")
+      self.line.append(utf8: sealed.keyID)
+      self.line.append(utf8: "\"}\n" as StaticString)
     }
-    self.line.append(utf8: ",\"payload\":\"" as StaticString)
-    letter.payload.withUnsafeBufferPointer { self.line.appendBase64($0) }
-    self.line.append(utf8: "\"}\n" as StaticString)
   }
 }

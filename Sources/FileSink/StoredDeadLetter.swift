@@ -1,3 +1,4 @@
+internal import Bytes
 public import JSON
 public import Pipeline
 
@@ -18,12 +19,19 @@ public struct StoredDeadLetter: Sendable, Equatable {
   public var id: ID
   /// Whether the payload is there; without it the event cannot be made again.
   public var hasPayload: Bool
-  /// As `DeadLetterFile` was given it.
+  /// As `DeadLetterFile` was given it; without its payload if that is sealed.
   public var letter: DeadLetter
+  /// Its payload, if that has to be opened first.
+  public var sealed: SealedPayload?
   /// When it was written, `2026-02-17T04:03:15.000Z`.
   public var time: String
   /// The line as it is in the file.
   public var json: JSONValue
+
+  /// The size of the payload; nil when there is none.
+  public var payloadByteCount: Int? {
+    self.sealed?.byteCount ?? (self.hasPayload ? self.letter.payload.count : nil)
+  }
 
   /// `undecodable` or `refused`.
   public var kind: String { self.letter.refusal == nil ? "undecodable" : "refused" }
@@ -44,7 +52,13 @@ public struct StoredDeadLetter: Sendable, Equatable {
       bytes = decoded
     }
     self.id = ID(topic: topic, epoch: Int(epoch), ordinal: ordinal)
-    self.hasPayload = payload != nil
+    if let text = json["sealed"]?.string {
+      guard payload == nil, let bytes = [UInt8](base64: text), let keyID = json["key_id"]?.string,
+        let sealed = SealedPayload(bytes: bytes, keyID: keyID)
+      else { return nil }
+      self.sealed = sealed
+    }
+    self.hasPayload = payload != nil || self.sealed != nil
     self.time = time
     self.json = json
     self.letter = DeadLetter(
@@ -56,44 +70,13 @@ public struct StoredDeadLetter: Sendable, Equatable {
 
   private static func refusal(_ json: JSONValue, reason: String) -> DeadLetter.Refusal? {
     if json["kind"]?.string == "refused", let sink = json["sink"]?.string {
-      return DeadLetter.Refusal(
+      var refusal = DeadLetter.Refusal(
         sink: sink, column: json["column"]?.string, sqlState: json["sqlstate"]?.string)
+      refusal.otherSinks = (json["other_sinks"]?.array ?? []).compactMap(\.string)
+      return refusal
     }
     // Earlier versions said it in the reason alone.
     guard json["kind"] == nil, reason.hasPrefix("sink '") else { return nil }
     return DeadLetter.Refusal(sink: String(reason.dropFirst(6).prefix { $0 != "'" }))
-  }
-}
-
-extension [UInt8] {
-  /// Base64 with the standard alphabet and padding (RFC 4648 section 4); nil for anything else.
-  init?(base64 text: String) {
-    let digits = Array(text.utf8)
-    guard digits.count.isMultiple(of: 4) else { return nil }
-    let padding = digits.suffix(2).filter { $0 == UInt8(ascii: "=") }.count
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(digits.count / 4 * 3)
-    var bits: UInt32 = 0
-    for (index, digit) in digits.enumerated() {
-      let value: UInt32
-      switch digit {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"): value = UInt32(digit) - 65
-      case UInt8(ascii: "a")...UInt8(ascii: "z"): value = UInt32(digit) - 71
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = UInt32(digit) + 4
-      case UInt8(ascii: "+"): value = 62
-      case UInt8(ascii: "/"): value = 63
-      case UInt8(ascii: "=") where index >= digits.count - padding: value = 0
-      default: return nil
-      }
-      bits = bits << 6 | value
-      if index % 4 == 3 {
-        bytes.append(UInt8(truncatingIfNeeded: bits >> 16))
-        bytes.append(UInt8(truncatingIfNeeded: bits >> 8))
-        bytes.append(UInt8(truncatingIfNeeded: bits))
-        bits = 0
-      }
-    }
-    bytes.removeLast(padding)
-    self = bytes
   }
 }

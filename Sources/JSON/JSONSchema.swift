@@ -48,6 +48,13 @@ public struct JSONSchema: Sendable {
     return Self(members)
   }
 
+  public static func boolean() -> Self { Self([JSONMember("type", "boolean")]) }
+
+  /// A string, a number, true or false.
+  public static func scalar() -> Self {
+    Self([JSONMember("type", ["string", "number", "boolean"])])
+  }
+
   public static func fraction() -> Self {
     Self([JSONMember("type", "number"), JSONMember("minimum", 0), JSONMember("maximum", 1)])
   }

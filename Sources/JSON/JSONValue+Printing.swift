@@ -8,6 +8,8 @@ extension JSONValue {
     case spaced
     /// A line per member and element, two spaces per level; no line end after the last.
     case pretty
+    /// Like `pretty`, but a value that fits into 100 columns takes one line.
+    case folded
   }
 
   /// Appends the value as JSON text. Numbers go out as they were written.
@@ -23,6 +25,9 @@ extension JSONValue {
   }
 
   private func write(to buffer: inout ByteBuffer, format: Format, level: Int) {
+    if format == .folded, 2 * level + self.text(.spaced).utf8.count < 96 {
+      return self.write(to: &buffer, format: .spaced, level: level)
+    }
     switch self.content {
     case .null: buffer.append(utf8: "null" as StaticString)
     case .boolean(let value): buffer.appendJSON(value)
@@ -58,7 +63,7 @@ extension JSONValue {
   }
 
   private static func breakLine(_ buffer: inout ByteBuffer, _ format: Format, _ level: Int) {
-    guard format == .pretty else { return }
+    guard format == .pretty || format == .folded else { return }
     buffer.append(UInt8(ascii: "\n"))
     for _ in 0..<level { buffer.append(utf8: "  " as StaticString) }
   }

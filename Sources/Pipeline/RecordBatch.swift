@@ -47,6 +47,14 @@ public final class RecordBatch {
     }
   }
 
+  /// An event that a stage cannot process.
+  public struct Refusal: Sendable {
+    /// Index into `events`.
+    public var event: Int
+    /// Why, without values.
+    public var reason: String
+  }
+
   /// What is known of an event besides its rows.
   public struct Event {
     public var firstRow: Int
@@ -106,6 +114,8 @@ public final class RecordBatch {
   public var arenaCount: Int { self.arenaUsed }
   /// Of all rows, in the order of their texts in the arena. Rows of one event share texts.
   @exclusivity(unchecked) public private(set) var nonfinite: [NonfiniteNumber] = []
+  /// Events that the stage at hand cannot process, each once; see `refuse`.
+  public private(set) var refusals: [Refusal] = []
   /// Memory that a row takes beside the arena.
   public var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
   /// Memory of the rows and what they point to. A batch is to be written long before ranges of the
@@ -115,7 +125,10 @@ public final class RecordBatch {
   // Private throughout: for those the compiler proves exclusive access and leaves the checks at run
   // time out, a quarter of the time of decoding an event.
   private var rows = 0
+  /// Each row in memory has the slots of the layout that `removeAll` was given, and those that stages add.
   private var slotCount: Int
+  /// Slots of the layout that the rows were made for.
+  private var ownSlotCount: Int
   private var stride: Int
   private var cells: UnsafeMutablePointer<UInt64>
   private var presence: UnsafeMutablePointer<UInt8>
@@ -132,6 +145,7 @@ public final class RecordBatch {
   public init(layout: RecordLayout) {
     self.layout = layout
     self.slotCount = layout.slotCount
+    self.ownSlotCount = layout.slotCount
     self.stride = (layout.slotCount + 7) & ~7
     self.rowCapacity = 16
     self.cellCapacity = self.rowCapacity * self.stride
@@ -153,7 +167,7 @@ public final class RecordBatch {
       cells: self.cells(ofRow: index), presence: self.presence(ofRow: index), arena: self.arena)
   }
 
-  /// Cells of a row, `layout.slotCount` of them; valid until the next row is added.
+  /// Cells of a row, at least `layout.slotCount` of them; valid until the next row is added.
   @inline(__always)
   func cells(ofRow row: Int) -> UnsafeMutablePointer<UInt64> {
     self.cells + row * self.slotCount
@@ -228,6 +242,44 @@ public final class RecordBatch {
     return Range(offset: self.arenaUsed, count: count)
   }
 
+  /// Makes room for the slots of `layout` that stages have added behind those of the rows; they are
+  /// absent. The room is kept for rows to come.
+  func makeRoom(for layout: RecordLayout) {
+    guard layout.slotCount > self.slotCount else { return }
+    let (oldCount, oldStride) = (self.slotCount, self.stride)
+    let (oldCells, oldPresence) = (self.cells, self.presence)
+    self.setSlotCount(layout.slotCount)
+    self.rowCapacity = max(self.rows, 16)
+    self.cellCapacity = self.rowCapacity * self.stride
+    self.cells = .allocate(capacity: self.cellCapacity)
+    self.presence = .allocate(capacity: self.cellCapacity)
+    self.presence.update(repeating: Presence.absent, count: self.cellCapacity)
+    for row in 0..<self.rows {
+      self.cells(ofRow: row).update(from: oldCells + row * oldCount, count: oldCount)
+      self.presence(ofRow: row).update(from: oldPresence + row * oldStride, count: oldCount)
+    }
+    oldCells.deallocate()
+    oldPresence.deallocate()
+  }
+
+  private func setSlotCount(_ count: Int) {
+    self.slotCount = count
+    self.stride = (count + 7) & ~7
+  }
+
+  /// Notes that the stage at hand cannot process an event, which goes to the dead letters with all its
+  /// rows. The first reason counts.
+  ///
+  /// - Parameters:
+  ///   - event: index into `events`.
+  ///   - reason: why, with the column, without values.
+  public func refuse(event: Int, reason: String) {
+    guard !self.refusals.contains(where: { $0.event == event }) else { return }
+    self.refusals.append(Refusal(event: event, reason: reason))
+  }
+
+  func removeRefusals() { self.refusals.removeAll() }
+
   /// Takes back everything added after a mark: an event that could not be decoded leaves nothing.
   public func truncate(rows: Int, arena: Int) {
     precondition(rows <= self.rows && arena <= self.arenaUsed, "truncate beyond the end")
@@ -246,10 +298,11 @@ public final class RecordBatch {
     self.rows = 0
     self.arenaUsed = 0
     if !self.nonfinite.isEmpty { self.nonfinite.removeAll(keepingCapacity: true) }
+    self.removeRefusals()
     self.events.removeAll(keepingCapacity: true)
-    if layout.slotCount != self.slotCount {
-      self.slotCount = layout.slotCount
-      self.stride = (layout.slotCount + 7) & ~7
+    if layout.slotCount != self.ownSlotCount {
+      self.setSlotCount(layout.slotCount + self.slotCount - self.ownSlotCount)
+      self.ownSlotCount = layout.slotCount
       // On a channel the layout may change with every event: the memory stays.
       self.rowCapacity = self.cellCapacity / max(self.stride, 1)
     }
@@ -259,14 +312,17 @@ public final class RecordBatch {
   /// Becomes equal to another batch and keeps its own memory.
   func replaceAll(with other: RecordBatch) {
     self.removeAll(layout: other.layout)
-    // Stages may have made the layout; the slots are the decoder's.
-    self.slotCount = other.slotCount
-    self.stride = other.stride
-    self.rowCapacity = self.cellCapacity / max(self.stride, 1)
+    if self.slotCount < other.slotCount {
+      self.setSlotCount(other.slotCount)
+      self.rowCapacity = self.cellCapacity / max(self.stride, 1)
+    }
     self.reserveRows(other.rows)
-    self.cells.update(from: other.cells, count: other.rows * other.slotCount)
-    self.presence.update(from: other.presence, count: other.rows * other.stride)
     self.rows = other.rows
+    for row in 0..<other.rows {
+      self.cells(ofRow: row).update(from: other.cells(ofRow: row), count: other.slotCount)
+      self.presence(ofRow: row).update(repeating: Presence.absent, count: self.stride)
+      self.presence(ofRow: row).update(from: other.presence(ofRow: row), count: other.slotCount)
+    }
     _ = self.append(UnsafeBufferPointer(start: other.arena, count: other.arenaUsed))
     self.nonfinite = other.nonfinite
     self.events = other.events

@@ -46,7 +46,7 @@ public struct Column: Sendable, Equatable {
 /// The columns of the rows of one schema on one topic.
 ///
 /// Made once when a schema ID is first seen; stages make new ones from it. Slots belong to the
-/// batch and never change; columns name them, so selecting, renaming and flattening cost nothing
+/// batch and keep their places; columns name them, so selecting, renaming and flattening cost nothing
 /// per row. Sinks keep what they compile per layout in a `LayoutCache`.
 public final class RecordLayout: Sendable {
   public enum Family: Sendable, Hashable {
@@ -59,7 +59,7 @@ public final class RecordLayout: Sendable {
   /// API name of the object or event: `Opportunity`, `Order_Event__e`.
   public let entity: String
   public let family: Family
-  /// Cells of a row, the metadata slots included.
+  /// Cells of a row, the metadata slots included. Those that stages have added are the last.
   public let slotCount: Int
   /// Slots that hold fields of the schema in the order in which names are listed in
   /// `_changed_fields`: top level first, then the children of records.
@@ -82,6 +82,9 @@ public final class RecordLayout: Sendable {
     }
   }
 
+  /// Where the stage `route` notes which sinks a row is for.
+  let routeSlot: Int?
+
   public init(
     topic: String, schemaID: String, entity: String, family: Family, slotCount: Int,
     fieldOrder: [Int], columns: [Column], compounds: [Compound] = []
@@ -94,14 +97,44 @@ public final class RecordLayout: Sendable {
     self.fieldOrder = fieldOrder
     self.columns = columns
     self.compounds = compounds
+    self.routeSlot = nil
+  }
+
+  private init(
+    _ other: RecordLayout, slotCount: Int, fieldOrder: [Int], columns: [Column], routeSlot: Int?
+  ) {
+    self.topic = other.topic
+    self.schemaID = other.schemaID
+    self.entity = other.entity
+    self.family = other.family
+    self.slotCount = slotCount
+    self.fieldOrder = fieldOrder
+    self.columns = columns
+    self.compounds = other.compounds
+    self.routeSlot = routeSlot
+  }
+
+  /// The same rows with further slots for columns that a stage is about to add; they are the last ones,
+  /// and fields whose names `_changed_fields` lists.
+  public func adding(slots count: Int) -> RecordLayout {
+    RecordLayout(
+      self, slotCount: self.slotCount + count,
+      fieldOrder: self.fieldOrder + (self.slotCount..<self.slotCount + count),
+      columns: self.columns, routeSlot: self.routeSlot)
+  }
+
+  /// The same rows with a further slot, in which they say where they go.
+  func addingRouteSlot() -> RecordLayout {
+    RecordLayout(
+      self, slotCount: self.slotCount + 1, fieldOrder: self.fieldOrder, columns: self.columns,
+      routeSlot: self.slotCount)
   }
 
   /// The same rows under other columns.
   public func with(columns: [Column]) -> RecordLayout {
     RecordLayout(
-      topic: self.topic, schemaID: self.schemaID, entity: self.entity, family: self.family,
-      slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns,
-      compounds: self.compounds)
+      self, slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns,
+      routeSlot: self.routeSlot)
   }
 }
 

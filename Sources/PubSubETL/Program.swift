@@ -14,6 +14,7 @@ struct Program: AsyncParsableCommand {
       RunCommand.self, CheckCommand.self, PlanCommand.self, StatusCommand.self,
       CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, VerifyCommand.self,
       RefoldCommand.self, DeadLettersCommand.self, PermissionsCommand.self, EvalCommand.self,
+      TestCommand.self,
       PipelineSchemaCommand.self,
     ])
 

@@ -18,7 +18,7 @@ public enum CoveredTime {
     let text = try await client.latestDateCovered(
       of: object, from: UTCTime.timestamp(milliseconds: now - Self.period),
       to: UTCTime.timestamp(milliseconds: now))
-    let time = Array(text.utf8).withUnsafeBytes { TextValue.timestamp($0) }
+    let time = Array(text.utf8).withUnsafeBytes { UTCTime.timestamp($0) }
     guard let time else {
       throw RESTError(.retry, "\(object): latestDateCovered is not a usable time")
     }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Clocks
 internal import Pipeline
 internal import SalesforceREST
@@ -55,7 +56,7 @@ struct ReadBatch {
       let id = texts.count > 0 ? String(decoding: texts[SnapshotPlan.idField], as: UTF8.self) : ""
       let stamp =
         texts.count > SnapshotPlan.stampField
-        ? TextValue.timestamp(texts[SnapshotPlan.stampField]) : nil
+        ? UTCTime.timestamp(texts[SnapshotPlan.stampField]) : nil
       self.refuse(id, stamp: stamp, error)
     }
   }
@@ -85,7 +86,7 @@ struct ReadBatch {
   /// A record that is in the recycle bin.
   mutating func addDeletion(_ id: String, stamp: String) {
     guard id.utf8.count == 18, SOQL.isRecordID(id),
-      let time = RowTexts([stamp]).withText({ TextValue.timestamp($0) }),
+      let time = RowTexts([stamp]).withText({ UTCTime.timestamp($0) }),
       time <= self.decoder.latestStamp ?? .max
     else { return }
     self.rowCount += 1

@@ -1,3 +1,4 @@
+internal import Bytes
 public import Pipeline
 public import SalesforceREST
 
@@ -53,7 +54,7 @@ public struct SnapshotDecoder {
     guard Self.hasChecksum(id), id.starts(with: self.keyPrefix) else {
       throw SnapshotRowError(field: "Id", "not the ID of a record of \(self.plan.object)")
     }
-    guard let stamp = TextValue.timestamp(texts[SnapshotPlan.stampField]),
+    guard let stamp = UTCTime.timestamp(texts[SnapshotPlan.stampField]),
       CommitTime.range.contains(stamp)
     else { throw SnapshotRowError(field: "SystemModstamp", "not a usable time") }
     if let latestStamp, stamp > latestStamp {

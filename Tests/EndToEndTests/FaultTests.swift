@@ -30,6 +30,13 @@ import Testing
   func survivesStorms() throws { try ProofScript("storm_proof.py").run("--storms", "4") }
 
   @Test(
+    "A sample of the fault matrix: exit codes as documented, bounded calls, and in the end the truth",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesMatrix() throws {
+    try ProofScript("fault_matrix_proof.py").run("--sample", "8", "--seed", "3")
+  }
+
+  @Test(
     "Refused an event loop or a thread, a run ends with 75 and names the call, or makes up for it",
     .enabled(if: ProofScript.programs != nil))
   func namesRefusedCalls() throws {

@@ -29,6 +29,11 @@ import Testing
   func waitsAsConfigured() throws { try ProofScript("retry_proof.py").run() }
 
   @Test(
+    "Signals during login, schemas and commits lose nothing and repeat nothing",
+    .enabled(if: ProofScript.programs != nil))
+  func hearsSignals() throws { try ProofScript("signals_proof.py").run() }
+
+  @Test(
     "What an earlier version has left is gone on from: checkpoint, files in progress, tables",
     .enabled(if: ProofScript.programs != nil))
   func resumesEarlierState() throws { try ProofScript("earlier_state_proof.py").run() }

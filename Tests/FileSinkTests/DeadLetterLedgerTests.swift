@@ -1,3 +1,4 @@
+import Bytes
 import DurableFiles
 import JSON
 import Pipeline

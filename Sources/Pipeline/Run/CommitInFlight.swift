@@ -9,8 +9,8 @@ struct CommitInFlight<Response: SourceResponse> {
   let retained: RetainedEvents<Response>
   /// Events of it that a store has refused already.
   var refused: Set<RefusedPlace> = []
-  /// Events taken of each topic up to its end.
-  let takenCounts: [Int]
+  /// What each topic had taken when the commit was sealed.
+  var tallies: [RunStatistics.Tally]
   /// Stores that hold it ready; all of them do before the first one commits.
   var prepared = StoreSet()
   var durable = StoreSet()

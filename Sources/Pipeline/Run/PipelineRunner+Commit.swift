@@ -10,9 +10,6 @@ extension PipelineRunner {
     self.stores.reduce(self.letterByteCount) { max($0, $1.pendingByteCount) }
   }
 
-  /// Whether a store may refuse what the keeper of dead letters has taken.
-  var mayRefuse: Bool { self.stores.count > 1 }
-
   /// The open commit has all it may have, and the one before it is not durable.
   var isFull: Bool {
     self.inFlight != nil && self.policy.isFull(pendingBytes: self.pendingByteCount)
@@ -44,11 +41,15 @@ extension PipelineRunner {
           isLast: isLast)
       },
       retained: self.retained.seal(keepingLast: self.inHand != nil),
-      takenCounts: self.topics.map(\.takenCount))
+      tallies: self.sealTallies())
     self.letters.removeAll()
     self.letterByteCount = 0
     self.policy.sealed()
     self.isOverweight = false
+    // These refusals belong to this commit: rows that are written from here on are part of the next one.
+    for (number, store) in self.stores.enumerated() {
+      for event in store.takeRefusedEvents() { try self.takeRefused(event, missingIn: number) }
+    }
     try self.advance()
     return true
   }
@@ -117,11 +118,21 @@ extension PipelineRunner {
     self.inFlight = nil
     self.policy.committed(at: ProcessClock.now)
     self.statistics.commits += 1
-    for (index, count) in flight.takenCounts.enumerated() {
-      self.statistics.topics[index].exported = count
+    for (index, tally) in flight.tallies.enumerated() {
+      self.statistics.topics[index].committed = tally
     }
     for store in self.stores { try store.complete() }
     try self.advanceRepairs(now: ProcessClock.now)
+  }
+
+  /// What has been taken of each topic up to now.
+  private func sealTallies() -> [RunStatistics.Tally] {
+    self.topics.indices.map { topic in
+      self.statistics.topics[topic].taken.events = self.topics[topic].takenCount
+      self.statistics.topics[topic].taken.completeThrough =
+        self.topics[topic].cursors.completeThrough
+      return self.statistics.topics[topic].taken
+    }
   }
 
   /// The positions of the topics that have one: a topic that was misspelt leaves no trace.
@@ -143,45 +154,71 @@ extension PipelineRunner {
   }
 
   /// Gives an event that a store refused to the dead letters, once.
-  private func takeRefused(_ event: RefusedEvent) throws {
+  ///
+  /// - Parameter store: one that has not got the event at all, since its own stages refused it.
+  private func takeRefused(_ event: RefusedEvent, missingIn store: Int? = nil) throws {
     guard let topic = self.topics.firstIndex(where: { $0.topic.name == event.topic }) else {
       return
     }
+    guard let retained = self.inFlight?.retained else { return }
+    let letter = self.letter(for: event, in: retained, topic: topic)
+    if let store, store != self.keeper { self.inFlight?.commits[store].letters.append(letter) }
     let place = RefusedPlace(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
-    guard self.inFlight?.refused.insert(place).inserted == true else { return }
+    guard self.inFlight?.refused.insert(place).inserted == true else {
+      self.noteRefusal(by: event.refusal?.sink, of: letter)
+      return
+    }
     if let durable = self.topics[topic].lettersDurable, durable.isAfter(place) { return }
+    self.inFlight?.commits[self.keeper].letters.append(letter)
+    // The event was taken before the commit in flight was sealed.
+    self.inFlight?.tallies[topic].deadLetters += 1
+    self.inFlight?.tallies[topic].refused += 1
+    self.statistics.topics[topic].taken.refused += 1
+    self.countDeadLetter(topic: topic)
+  }
+
+  /// Adds a sink to the letter of an event that another sink has refused as well.
+  private func noteRefusal(by sink: String?, of letter: DeadLetter) {
+    let letters = self.inFlight?.commits[self.keeper].letters ?? []
+    guard let sink,
+      let index = letters.firstIndex(where: {
+        ($0.topic, $0.epoch, $0.ordinal) == (letter.topic, letter.epoch, letter.ordinal)
+      }), letters[index].refusal?.sinks.contains(sink) == false
+    else { return }
+    self.inFlight?.commits[self.keeper].letters[index].refusal?.otherSinks.append(sink)
+  }
+
+  /// The letter of an event that was taken and is not written.
+  func letter(
+    for event: RefusedEvent, in retained: RetainedEvents<S.Response>, topic: Int
+  ) -> DeadLetter {
     guard
-      let found = self.inFlight?.retained.find(
-        topic: topic, epoch: event.epoch, ordinal: event.ordinal)
+      let found = retained.find(topic: topic, epoch: event.epoch, ordinal: event.ordinal)
     else {
       preconditionFailure("\(event.topic): an event outside the commit was refused")
     }
     let raw = self.source.rawEvent(found.event, of: found.response)
-    self.inFlight?.commits[self.keeper].letters.append(
-      DeadLetter(
-        topic: event.topic, replayID: ReplayID(raw.replayID),
-        eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,
-        payload: raw.payload, reason: event.reason, refusal: event.refusal, epoch: event.epoch,
-        ordinal: event.ordinal))
-    self.statistics.topics[topic].refused += 1
-    self.countDeadLetter(topic: topic)
+    return DeadLetter(
+      topic: event.topic, replayID: ReplayID(raw.replayID),
+      eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,
+      payload: raw.payload, reason: event.reason, refusal: event.refusal, epoch: event.epoch,
+      ordinal: event.ordinal)
   }
 
   func countDeadLetter(topic: Int) {
-    self.statistics.topics[topic].deadLetters += 1
-    guard let limit = self.configuration.maxDeadLetters, self.statistics.deadLetters > limit else {
-      return
-    }
+    self.statistics.topics[topic].taken.deadLetters += 1
+    guard let limit = self.configuration.maxDeadLetters, self.statistics.takenDeadLetters > limit
+    else { return }
     self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name, .count))
   }
 
   /// Ends the run when too large a share of its events has become dead letters.
   func checkDeadLetterRatio() {
-    guard let limit = self.configuration.maxDeadLetterRatio, self.statistics.deadLetters > 0,
+    guard let limit = self.configuration.maxDeadLetterRatio, self.statistics.takenDeadLetters > 0,
       self.takenCount >= RunnerConfiguration.ratioFromEvents,
-      Double(self.statistics.deadLetters) > limit * Double(self.takenCount)
+      Double(self.statistics.takenDeadLetters) > limit * Double(self.takenCount)
     else { return }
-    let worst = self.statistics.topics.max { $0.deadLetters < $1.deadLetters }
+    let worst = self.statistics.topics.max { $0.taken.deadLetters < $1.taken.deadLetters }
     self.decide(.deadLetterLimit(topic: worst?.name ?? "", .ratio(ofEvents: self.takenCount)))
   }
 

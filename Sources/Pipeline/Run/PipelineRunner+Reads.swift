@@ -158,14 +158,10 @@ extension PipelineRunner {
       self.end(repairOf: index, store: store, failure, now: now)
       return true
     case .unreadable(let index, let store, let record):
-      self.statistics.reads.unreadable += 1
-      let entity = self.reads[index].object.entity
-      for number in store.map({ [$0] }) ?? self.reads[index].recipients {
-        self.stores[number].noteUnreadable(record, of: entity)
-      }
+      self.noteUnreadable(
+        [record], of: self.reads[index].object.entity,
+        in: store.map { [$0] } ?? self.reads[index].recipients)
       self.policy.took(events: 1, at: now)
-      self.onNote?(
-        .unreadable(entity: entity, recordID: record.recordID, reason: record.reason))
     case .retrying(let index, let failure, let delay):
       self.onRetry?(self.reads[index].object.topic, failure, delay)
     case .failed(let index, let failure): self.end(read: index, failure: failure, now: now)
@@ -187,12 +183,26 @@ extension PipelineRunner {
       (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)
       for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
       try self.stores[number].write(batch, pass: stored)
+      self.noteUnreadable(
+        self.stores[number].takeUnreadable(), of: batch.layout.entity, in: [number])
     }
+    self.noteUnreadable(
+      self.stages.takeUnreadable(), of: batch.layout.entity, in: self.reads[index].recipients)
     self.reader?.recycle(batch)
     self.statistics.reads.rows += count
     self.statistics.reads.progressedAt = now
     self.policy.took(events: count, at: now)
     if self.policy.isFull(pendingBytes: self.pendingByteCount) { try self.commit() }
+  }
+
+  /// Notes records that cannot become rows of some stores.
+  func noteUnreadable(_ records: [UnreadableRecord], of entity: String, in stores: [Int]) {
+    for record in records {
+      self.statistics.reads.unreadable += 1
+      for number in stores { self.stores[number].noteUnreadable(record, of: entity) }
+      self.onNote?(
+        .unreadable(entity: entity, recordID: record.recordID, reason: record.reason))
+    }
   }
 
   private func end(read index: Int, failure: SourceFailure?, now: Instant) {

@@ -74,6 +74,8 @@ extension PipelineRunner {
     batch.epoch = cursor.epoch
     for event in batch.events.indices { batch.events[event].ordinal = cursor.ordinal - 1 }
     try self.stores[store].write(batch, pass: nil)
+    self.noteUnreadable(self.stages.takeUnreadable(), of: entity, in: [store])
+    self.noteUnreadable(self.stores[store].takeUnreadable(), of: entity, in: [store])
     if !missing.isEmpty {
       self.stores[store].noteUnseen(
         missing, of: entity, epoch: cursor.epoch, ordinal: cursor.ordinal - 1)

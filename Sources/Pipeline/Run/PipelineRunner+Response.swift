@@ -310,7 +310,13 @@ extension PipelineRunner {
     batch.epoch = self.topics[topic].cursors.epoch(of: self.batchRecipients)
     batch.latestCommit = self.latestCommit
     try self.stages.apply(to: batch)
-    self.statistics.topics[topic].leftOut += self.stages.takeLeftOutCount()
+    self.statistics.topics[topic].taken.leftOut += self.stages.takeLeftOutCount()
+    for event in self.stages.takeRefusedEvents() {
+      let letter = self.letter(for: event, in: self.retained, topic: topic)
+      self.letters.append((self.batchRecipients, letter))
+      self.letterByteCount += letter.payload.count
+      if self.batchRecipients.contains(self.keeper) { self.countDeadLetter(topic: topic) }
+    }
     for (number, store) in self.stores.enumerated() where self.batchRecipients.contains(number) {
       try store.write(batch)
     }
@@ -332,7 +338,7 @@ extension PipelineRunner {
       self.topics[topic].cursors.prove(
         completeThrough: self.completeThrough(nothingMoreAt: min(newest, self.serviceTime)))
     }
-    self.statistics.topics[topic].lastReplayID = replayID
+    self.statistics.topics[topic].taken.lastReplayID = replayID
   }
 }
 

@@ -17,6 +17,8 @@ public final class PipelineRunner<S: Source> {
   let stores: [any Store]
   /// The number of the store that keeps the dead letters.
   let keeper: Int
+  /// Whether a store, or a stage, may refuse what the keeper of dead letters has taken.
+  let mayRefuse: Bool
   let configuration: RunnerConfiguration
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
@@ -57,9 +59,10 @@ public final class PipelineRunner<S: Source> {
   @exclusivity(unchecked) var isOverweight = false
   /// Stores that have not taken the rows of the batch before.
   @exclusivity(unchecked) var batchRecipients = StoreSet()
-  /// The responses of the open commit; kept only where a store may refuse what another takes.
+  /// The responses of the open commit; kept only where a store or a stage may
+  /// refuse one of its events.
   @exclusivity(unchecked) var retained = RetainedEvents<S.Response>()
-  /// Events of the open commit that could not be decoded, and the stores that have to know.
+  /// Events of the open commit that could not be decoded, or not processed by a stage, and the stores that have to know.
   var letters: [(recipients: StoreSet, letter: DeadLetter)] = []
   /// The size of the payloads in `letters`.
   var letterByteCount = 0
@@ -97,6 +100,8 @@ public final class PipelineRunner<S: Source> {
     precondition(keepers.count == 1, "\(keepers.count) stores keep dead letters")
     let keeper = keepers[0]
     self.keeper = keeper
+    self.mayRefuse =
+      stores.count > 1 || stages.changesRows || stores.contains(where: \.hasRefusingStages)
     for topic in source.topics
     where topic.start == nil
       && !stored.contains(where: { $0[topic.name]?.isResumable == true })
@@ -138,6 +143,9 @@ public final class PipelineRunner<S: Source> {
         maxEvents: configuration.commitMaxEvents, maxBytes: configuration.commitMaxBytes,
         maxDelay: configuration.commitMaxDelay))
     self.statistics = RunStatistics(topics: source.topics.map(\.name))
+    for (index, topic) in self.topics.enumerated() {
+      self.statistics.topics[index].committed.completeThrough = topic.cursors.completeThrough
+    }
   }
 
   /// Runs until the configured end and leaves everything received exported and committed.
@@ -383,7 +391,6 @@ public final class PipelineRunner<S: Source> {
       let cursors = self.topics[topic].cursors
       self.statistics.topics[topic].epoch = cursors.epoch
       self.statistics.topics[topic].resume = cursors.resume
-      self.statistics.topics[topic].completeThrough = cursors.completeThrough
     }
     self.onProgress?(self.statistics)
   }

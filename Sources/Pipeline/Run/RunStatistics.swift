@@ -8,24 +8,13 @@ public struct RunStatistics: Sendable {
     public var responses = 0
     /// Credit that was open after the last of them.
     public var pendingCredit = 0
-    /// Events exported: written to every sink, or to the dead letters.
-    public var exported = 0
-    /// Rows decoded.
-    public var rows = 0
-    /// Rows, of those decoded, that stages of the pipeline left out.
-    public var leftOut = 0
+    /// Everything taken, committed or not.
+    public internal(set) var taken = Tally()
+    /// What the last commit that every store has finished, and those before it, brought: all that a
+    /// report may tell, since the next run begins behind it.
+    public internal(set) var committed = Tally()
     /// Events sent again after a resume, dropped.
     public var repeated = 0
-    /// Events that have become dead letters: not decoded, or refused.
-    public var deadLetters = 0
-    /// Those of them that could be decoded and were refused by a database.
-    public var refused = 0
-    /// Entities with events that call for a re-read, with their number by kind.
-    public var attention: [Attention: Int] = [:]
-    public var firstReplayID: ReplayID?
-    public var lastReplayID: ReplayID?
-    /// Milliseconds since 1970; of times in the future none.
-    public var newestCommit: Int64?
     /// Events that were committed in the future, by the service's own clock.
     public var futureCommits = 0
     public var retries = 0
@@ -36,8 +25,6 @@ public struct RunStatistics: Sendable {
     /// Times the stored position was unusable and another one was taken by policy.
     public var holes = 0
     public var caughtUpBy: String?
-    /// Every change committed before it is exported; milliseconds since 1970, nil when not known.
-    public var completeThrough: Int64?
     public var epoch = 1
     public var resume: ReplayID?
 
@@ -48,19 +35,41 @@ public struct RunStatistics: Sendable {
       _ event: RecordBatch.Event, replayID: UnsafeBufferPointer<UInt8>, entity: String,
       latestCommit: Int64
     ) {
-      if self.firstReplayID == nil { self.firstReplayID = ReplayID(replayID) }
-      self.rows += event.rowCount
+      if self.taken.firstReplayID == nil { self.taken.firstReplayID = ReplayID(replayID) }
+      self.taken.rows += event.rowCount
       if event.kind != .change, event.kind != .event {
-        self.attention[Attention(entity: entity, kind: event.kind), default: 0] += 1
+        self.taken.attention[Attention(entity: entity, kind: event.kind), default: 0] += 1
       }
       if let time = event.commitTimestamp {
         if time > latestCommit {
           self.futureCommits += 1
         } else if CommitTime.range.contains(time) {
-          self.newestCommit = max(self.newestCommit ?? time, time)
+          self.taken.newestCommit = max(self.taken.newestCommit ?? time, time)
         }
       }
     }
+  }
+
+  /// What the events of a topic come to, up to some place in its stream.
+  public struct Tally: Sendable {
+    /// Events written to every sink, or to the dead letters.
+    public var events = 0
+    /// Rows decoded.
+    public var rows = 0
+    /// Rows, of those decoded, that stages of the pipeline left out.
+    public var leftOut = 0
+    /// Events that have become dead letters: not decoded, or refused.
+    public var deadLetters = 0
+    /// Those of them that could be decoded and were refused by a database, or by a stage of one sink.
+    public var refused = 0
+    /// Entities with events that call for a re-read, with their number by kind.
+    public var attention: [Attention: Int] = [:]
+    public var firstReplayID: ReplayID?
+    public var lastReplayID: ReplayID?
+    /// Milliseconds since 1970; of times in the future none.
+    public var newestCommit: Int64?
+    /// Every change committed before it is exported; milliseconds since 1970, nil when not known.
+    public var completeThrough: Int64?
   }
 
   /// Records that were read beside the stream.
@@ -94,13 +103,16 @@ public struct RunStatistics: Sendable {
 
   public init(topics: [String]) { self.topics = topics.map { Topic(name: $0) } }
 
-  public var exported: Int { self.topics.reduce(0) { $0 + $1.exported } }
   public var delivered: Int { self.topics.reduce(0) { $0 + $1.delivered } }
-  public var rows: Int { self.topics.reduce(0) { $0 + $1.rows } }
-  public var leftOut: Int { self.topics.reduce(0) { $0 + $1.leftOut } }
-  public var deadLetters: Int { self.topics.reduce(0) { $0 + $1.deadLetters } }
-  public var refused: Int { self.topics.reduce(0) { $0 + $1.refused } }
   public var holes: Int { self.topics.reduce(0) { $0 + $1.holes } }
-  public var hasGaps: Bool { self.topics.contains { !$0.attention.isEmpty } }
-  public var newestCommit: Int64? { self.topics.compactMap(\.newestCommit).max() }
+  /// With those that are not committed yet: the limits of a run count them.
+  var takenDeadLetters: Int { self.topics.reduce(0) { $0 + $1.taken.deadLetters } }
+
+  // Committed.
+  public var exported: Int { self.topics.reduce(0) { $0 + $1.committed.events } }
+  public var rows: Int { self.topics.reduce(0) { $0 + $1.committed.rows } }
+  public var leftOut: Int { self.topics.reduce(0) { $0 + $1.committed.leftOut } }
+  public var deadLetters: Int { self.topics.reduce(0) { $0 + $1.committed.deadLetters } }
+  public var refused: Int { self.topics.reduce(0) { $0 + $1.committed.refused } }
+  public var newestCommit: Int64? { self.topics.compactMap(\.committed.newestCommit).max() }
 }

@@ -5,15 +5,29 @@ public import JSON
 /// To add one: a file with one type that conforms, its configuration, and one line in
 /// `TransformRegistry`.
 public protocol Transform {
+  /// The kind of stage, for messages.
+  var kind: String { get }
+
   /// The columns that leave the stage for the columns that enter it. Called once for each layout.
   ///
   /// Throws `TransformError` for a mistake that the layout shows: two columns with one name (both
   /// paths named), a selected column that the schema does not have and must.
   func layout(for input: RecordLayout) throws -> RecordLayout
 
-  /// Changes rows in place, or leaves rows out (`RecordBatch.keepRows`); slots belong to the decoder's
-  /// layout. Stages that only arrange columns do nothing here; others say so with `changesRows`.
-  /// The batch's layout is already the one this stage has made.
+  /// Whether `apply` can take rows of a layout that this stage has made. False when what was compiled for
+  /// it has been let go of; `layout(for:)` is then called again.
+  func knows(_ output: RecordLayout) -> Bool
+
+  /// Called once, before there are layouts.
+  func begin(_ run: RunValues)
+
+  /// Changes rows in place, leaves rows out (`RecordBatch.keepRows`), or refuses events
+  /// (`RecordBatch.refuse`). Stages that only arrange columns do nothing here; others say so with
+  /// `changesRows`. The batch's layout is already the one this stage has made.
+  ///
+  /// Slots belong to the decoder's layout; those that this stage's layout has added behind them
+  /// (`RecordLayout.adding`) are absent. Bytes in the arena are shared by rows and never change: a new
+  /// text is appended, which may move the arena.
   ///
   /// Events come in stream order, each once for every run of the stream that a store still lacks: what
   /// a stage makes of them must depend on nothing but them, its configuration and its memory.
@@ -39,6 +53,9 @@ public protocol Transform {
 }
 
 extension Transform {
+  public var kind: String { "\(Self.self)" }
+  public func knows(_ output: RecordLayout) -> Bool { true }
+  public func begin(_ run: RunValues) {}
   public func apply(to batch: RecordBatch) throws {}
   public var changesRows: Bool { false }
   public var namedColumns: NamedColumns? { nil }

@@ -50,6 +50,11 @@ public protocol CheckpointedSink: AnyObject {
   /// Takes records that were read, all of one layout, and how far their pass has come with them.
   func write(_ reads: RecordBatch, pass: ReadPass) throws
 
+  /// As of stores.
+  var hasRefusingStages: Bool { get }
+  func takeRefusedEvents() -> [RefusedEvent]
+  func takeUnreadable() -> [UnreadableRecord]
+
   /// What stages of the sink's own remember of a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
@@ -65,6 +70,9 @@ extension CheckpointedSink {
   public func write(_ reads: RecordBatch, pass: ReadPass) throws {
     preconditionFailure("\(self.name) takes no records that were read")
   }
+  public var hasRefusingStages: Bool { false }
+  public func takeRefusedEvents() -> [RefusedEvent] { [] }
+  public func takeUnreadable() -> [UnreadableRecord] { [] }
   public func memory(ofTopic topic: String) -> StageMemory { [:] }
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }

@@ -41,6 +41,14 @@ public final class CheckpointedStore: Store {
 
   public func takesReads(of layout: RecordLayout) -> Bool { !self.readers.isEmpty }
 
+  public var hasRefusingStages: Bool { self.sinks.contains(where: \.hasRefusingStages) }
+
+  public func takeRefusedEvents() -> [RefusedEvent] {
+    self.sinks.flatMap { $0.takeRefusedEvents() }
+  }
+
+  public func takeUnreadable() -> [UnreadableRecord] { self.sinks.flatMap { $0.takeUnreadable() } }
+
   /// Where all sinks are; nil when they are not in one place, as when one of them is new.
   public func pass(over entity: String) -> ReadPass? {
     let passes = self.readers.map { $0.pass(over: entity) }

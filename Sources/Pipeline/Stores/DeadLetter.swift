@@ -10,6 +10,11 @@ public struct DeadLetter: Sendable, Equatable {
     public var column: String?
     /// Five characters; nil when the value could not even be sent.
     public var sqlState: String?
+    /// Further sinks whose own stages refused the event.
+    public var otherSinks: [String] = []
+
+    /// Every sink that lacks the event.
+    public var sinks: [String] { [self.sink] + self.otherSinks }
 
     public init(sink: String, column: String? = nil, sqlState: String? = nil) {
       self.sink = sink

@@ -40,6 +40,9 @@ extension Staged: CheckpointedSink where Base: CheckpointedSink {
   }
   public func flush(finish: Bool) throws -> JSONValue { try self.base.flush(finish: finish) }
   public func committed() throws -> Bool { try self.base.committed() }
+  public var hasRefusingStages: Bool { self.stages.changesRows }
+  public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
+  public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }
   public func memory(ofTopic topic: String) -> StageMemory {
     self.stages.memory(ofTopic: topic)
   }
@@ -93,6 +96,9 @@ extension Staged: Store where Base: Store {
   public func retract() { self.base.retract() }
   public func complete() throws { try self.base.complete() }
   public func renewLease() throws { try self.base.renewLease() }
+  public var hasRefusingStages: Bool { self.stages.changesRows }
+  public func takeRefusedEvents() -> [RefusedEvent] { self.stages.takeRefusedEvents() }
+  public func takeUnreadable() -> [UnreadableRecord] { self.stages.takeUnreadable() }
   public func memory(ofTopic topic: String) -> StageMemory {
     self.stages.memory(ofTopic: topic)
   }

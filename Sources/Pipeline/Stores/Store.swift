@@ -96,6 +96,15 @@ public protocol Store: AnyObject {
   /// Bytes of output in the open commit, before compression; drives `commit.max_bytes`.
   var pendingByteCount: Int { get }
 
+  /// Whether stages of the store's own may refuse events.
+  var hasRefusingStages: Bool { get }
+
+  /// Events that stages of the store's own have refused since the last call.
+  func takeRefusedEvents() -> [RefusedEvent]
+
+  /// Records that were read and that stages of the store's own have refused since the last call.
+  func takeUnreadable() -> [UnreadableRecord]
+
   /// What stages of the store's own remember of a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
@@ -126,6 +135,9 @@ extension Store {
   public func retract() {}
   public func complete() throws {}
   public func renewLease() throws {}
+  public var hasRefusingStages: Bool { false }
+  public func takeRefusedEvents() -> [RefusedEvent] { [] }
+  public func takeUnreadable() -> [UnreadableRecord] { [] }
   public func memory(ofTopic topic: String) -> StageMemory { [:] }
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }
@@ -178,10 +190,11 @@ public struct RefusedEvent: Sendable, Equatable {
   public var ordinal: Int64
   /// Why, without values.
   public var reason: String
-  public var refusal: DeadLetter.Refusal
+  /// Nil for an event that no sink has got.
+  public var refusal: DeadLetter.Refusal?
 
   public init(
-    topic: String, epoch: Int, ordinal: Int64, reason: String, refusal: DeadLetter.Refusal
+    topic: String, epoch: Int, ordinal: Int64, reason: String, refusal: DeadLetter.Refusal?
   ) {
     self.topic = topic
     self.epoch = epoch

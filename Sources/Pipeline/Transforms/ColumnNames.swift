@@ -5,7 +5,7 @@ internal import JSON
 /// One stage serves every schema of a pipeline, and a field may come or go with the next schema, so
 /// a name that one schema lacks is no error. A name that *no* schema has is most likely a typing
 /// mistake, which in `drop` would export what was to be left out: `NamedColumns` tells, and whoever
-/// knows the topics decides.
+/// knows the topics decides. The same holds for a pattern (`*Email*`) that fits none.
 public final class ColumnNames {
   /// What to do about names that schemas lack, where the configuration says so.
   public enum Missing: String, Sendable, CaseIterable {
@@ -16,27 +16,45 @@ public final class ColumnNames {
   }
 
   public let names: Set<String>
+  /// Those of the names that are patterns.
+  private let patterns: [ColumnPattern]
   /// Nil: a name may be missing in a schema, but not in all of them.
   public let missing: Missing?
   private var unseen: Set<String>
   private var known: Set<String> = []
 
-  public init(_ names: some Sequence<String>, missing: Missing? = nil) {
+  /// - Parameter takesPatterns: whether `*` and `?` in a name stand for others.
+  public init(
+    _ names: some Sequence<String>, missing: Missing? = nil, takesPatterns: Bool = false
+  ) {
     self.names = Set(names)
+    self.patterns = takesPatterns ? self.names.sorted().compactMap(ColumnPattern.init) : []
     self.missing = missing
     self.unseen = self.names
   }
 
-  func named(by stage: String) -> NamedColumns {
-    NamedColumns(
+  /// - Parameter expressions: that the names stand in.
+  func named(by stage: String, at expressions: [StageExpression] = []) -> NamedColumns {
+    var columns = NamedColumns(
       type: stage, names: self.names, unmatched: self.unseen, isAllowed: self.missing == .ignore,
       known: self.known)
+    for expression in expressions {
+      columns.places.merge(expression.places) { first, _ in first }
+    }
+    return columns
+  }
+
+  func contains(_ column: Column) -> Bool {
+    self.names.contains(column.name) || self.patterns.contains { $0.fits(column) }
   }
 
   /// Notes which names a layout has. Throws `TransformError` when it lacks one and must not.
   func match(_ layout: RecordLayout, stage: String) throws {
-    let present = Set(layout.columns.map(\.name))
+    var present = Set(layout.columns.map(\.name))
     self.known.formUnion(present)
+    for pattern in self.patterns where layout.columns.contains(where: pattern.fits) {
+      present.insert(pattern.text)
+    }
     self.unseen.subtract(present)
     guard self.missing == .fail else { return }
     let absent = self.names.subtracting(present).sorted()
@@ -53,7 +71,7 @@ public final class ColumnNames {
 }
 
 extension ColumnNames {
-  /// Reads `columns`, an array of names, and `missing`. Reports an empty list and repeated names.
+  /// Reads `columns`, an array of names and patterns, and `missing`. Reports an empty list and repeated names.
   convenience init?(listIn reader: JSONReader) {
     let missing: Missing? = reader.choice("missing", called: "choice")
     guard let names = reader.strings("columns", required: true) else { return nil }
@@ -66,6 +84,6 @@ extension ColumnNames {
     for name in names where !seen.insert(name).inserted {
       reader.report("columns", "lists '\(name)' twice")
     }
-    self.init(names, missing: missing)
+    self.init(names, missing: missing, takesPatterns: true)
   }
 }

@@ -15,7 +15,7 @@ public final class Drop: ConfiguredTransform {
   private let columns: ColumnNames
 
   public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {
-    self.columns = ColumnNames(columns, missing: missing)
+    self.columns = ColumnNames(columns, missing: missing, takesPatterns: true)
   }
 
   public init?(reading reader: JSONReader) {
@@ -27,6 +27,6 @@ public final class Drop: ConfiguredTransform {
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
-    return input.with(columns: input.columns.filter { !self.columns.names.contains($0.name) })
+    return input.with(columns: input.columns.filter { !self.columns.contains($0) })
   }
 }

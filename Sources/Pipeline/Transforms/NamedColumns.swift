@@ -12,6 +12,8 @@ public struct NamedColumns: Sendable, Equatable {
   public var isAllowed: Bool
   /// Names that schemas have had, for suggestions.
   public var known: Set<String>
+  /// Where a name stands, `line 1, column 12`, in a stage with expressions.
+  public var places: [String: String] = [:]
 
   public init(
     type: String, names: Set<String>, unmatched: Set<String>, isAllowed: Bool, known: Set<String>
@@ -26,7 +28,9 @@ public struct NamedColumns: Sendable, Equatable {
   /// `'Emial' (nearest: Email)`
   public func description(of name: String) -> String {
     let nearest = Self.nearest(to: name, in: self.known)
-    return "'\(name)'" + (nearest.isEmpty ? "" : " (nearest: \(nearest.joined(separator: ", ")))")
+    let place = self.places[name].map { " at \($0) of its expression" } ?? ""
+    return "'\(name)'" + place
+      + (nearest.isEmpty ? "" : " (nearest: \(nearest.joined(separator: ", ")))")
   }
 
   /// Up to three names that differ by case, by a few letters, or by what is around them.

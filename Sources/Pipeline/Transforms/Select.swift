@@ -16,7 +16,7 @@ public final class Select: ConfiguredTransform {
   private let columns: ColumnNames
 
   public init(_ columns: [String], missing: ColumnNames.Missing? = nil) {
-    self.columns = ColumnNames(columns, missing: missing)
+    self.columns = ColumnNames(columns, missing: missing, takesPatterns: true)
   }
 
   public init?(reading reader: JSONReader) {
@@ -29,6 +29,6 @@ public final class Select: ConfiguredTransform {
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     return input.with(
-      columns: input.columns.filter { $0.isMetadata || self.columns.names.contains($0.name) })
+      columns: input.columns.filter { $0.isMetadata || self.columns.contains($0) })
   }
 }

@@ -6,16 +6,20 @@ import JSON
 /// identity of their layout. Used by one thread at a time.
 public final class StageChain {
   private let stages: [any Transform]
+  /// Whose stages they are; nil for those of the whole pipeline.
+  private let sink: String?
   /// The stages that remember something, with the names under which their memory is stored.
   private let remembering: [(name: String, stage: any Transform)]
   /// What each stage made of a layout, in order.
   private var paths = LayoutCache<[RecordLayout]>()
   /// Rows that stages have left out since this was last taken.
   private var leftOutCount = 0
+  private var refusals = StageRefusals()
 
   /// - Parameter sink: whose stages they are; nil for those of the whole pipeline.
   public init(_ stages: [any Transform], sink: String? = nil) {
     self.stages = stages
+    self.sink = sink
     var counts: [String: Int] = [:]
     self.remembering = stages.compactMap { stage in
       guard let name = stage.memoryName else { return nil }
@@ -38,12 +42,39 @@ public final class StageChain {
   /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that
   /// of each stage in turn before the stage sees the rows.
   public func apply(to batch: RecordBatch) throws {
-    for (stage, output) in zip(self.stages, try self.outputs(of: batch.layout)) {
+    for (index, output) in try self.outputs(of: batch.layout).enumerated() {
       batch.layout = output
+      batch.makeRoom(for: output)
       let rowCount = batch.rowCount
-      try stage.apply(to: batch)
+      try self.stages[index].apply(to: batch)
       self.leftOutCount += rowCount - batch.rowCount
+      if !batch.refusals.isEmpty {
+        self.refusals.take(from: batch, stage: self.name(ofStage: index), sink: self.sink)
+      }
     }
+  }
+
+  /// The place of a stage in the pipeline file, which does not have all of them.
+  private func place(ofStage index: Int) -> Int {
+    self.stages[..<index].count { $0 is any ConfiguredTransform }
+  }
+
+  /// `stage filter (stages[1])`, for messages.
+  private func name(ofStage index: Int) -> String {
+    let stage = self.stages[index]
+    guard stage is any ConfiguredTransform else { return "stage \(stage.kind)" }
+    return "stage \(stage.kind) (stages[\(self.place(ofStage: index))])"
+  }
+
+  /// Events that stages could not process since the last call.
+  package func takeRefusedEvents() -> [RefusedEvent] { self.refusals.takeEvents() }
+
+  /// Records that were read and that stages could not process since the last call.
+  func takeUnreadable() -> [UnreadableRecord] { self.refusals.takeRecords() }
+
+  /// Tells the stages what belongs to the run; called once, before there are layouts.
+  public func begin(_ run: RunValues) {
+    for stage in self.stages { stage.begin(run) }
   }
 
   /// The rows that stages have left out since the last call.
@@ -78,7 +109,7 @@ public final class StageChain {
   public var namedColumns: [NamedColumns] {
     self.stages.enumerated().compactMap { index, stage in
       var columns = stage.namedColumns
-      columns?.stage = index
+      columns?.stage = self.place(ofStage: index)
       return columns
     }
   }
@@ -87,7 +118,10 @@ public final class StageChain {
   public var hasSeenLayouts: Bool { self.paths.count > 0 }
 
   private func outputs(of input: RecordLayout) throws -> [RecordLayout] {
-    if let known = self.paths[input] { return known }
+    // A stage counts the slots that it adds, so its cache may be emptied before this one.
+    if let known = self.paths[input], zip(self.stages, known).allSatisfy({ $0.knows($1) }) {
+      return known
+    }
     try input.checkNames(stage: "decode")
     var outputs: [RecordLayout] = []
     for stage in self.stages {

@@ -1,7 +1,9 @@
 /// A stage cannot make sense of the columns it is given.
 public struct TransformError: Error, Sendable {
   public struct Code: Hashable, Sendable {
-    private enum Value { case duplicateColumn, reservedColumn, unknownColumn }
+    private enum Value {
+      case duplicateColumn, reservedColumn, unknownColumn, expression, maskedColumn, castColumn
+    }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// Two columns would get one name.
@@ -10,6 +12,12 @@ public struct TransformError: Error, Sendable {
     public static var reservedColumn: Self { Self(.reservedColumn) }
     /// A stage names a column that the schema, or every schema, does not have.
     public static var unknownColumn: Self { Self(.unknownColumn) }
+    /// An expression does not go with the types of the columns.
+    public static var expression: Self { Self(.expression) }
+    /// A column cannot be masked in the way that the configuration says.
+    public static var maskedColumn: Self { Self(.maskedColumn) }
+    /// A column cannot have the type that the configuration says.
+    public static var castColumn: Self { Self(.castColumn) }
   }
 
   public var code: Code

@@ -13,8 +13,10 @@ extension TransformRegistry {
       )
     }
     let any = JSONSchema.oneOf(stages.map { .reference($0.name) })
-      .described("Changes the columns that leave the stage before it; costs nothing per event.")
+      .described("Changes what leaves the stage before it.")
     return [("stage", any)] + stages + ColumnNames.schemaDefinitions
+      + SetColumns.schemaDefinitions
+      + CastTarget.schemaDefinitions + Route.schemaDefinitions
   }
 }
 
@@ -24,7 +26,9 @@ extension ColumnNames {
       (
         "columnNames",
         .list(of: .text(), minCount: 1, isUnique: true)
-          .described("Column names as left by the stages before.")
+          .described(
+            "Column names as left by the stages before. In a name, * stands for any characters "
+              + "and ? for one; such a pattern fits metadata columns only if it begins with _.")
       ),
       (
         "missing",
@@ -39,7 +43,8 @@ extension ColumnNames {
 
   static var listSchemaMember: JSONSchema.Member {
     .required(
-      "columns", .reference("columnNames"), "Column names as left by the stages before.")
+      "columns", .reference("columnNames"),
+      "Column names, or patterns such as *Email*, as left by the stages before.")
   }
 
   static var missingSchemaMember: JSONSchema.Member {

@@ -16,6 +16,10 @@ public protocol ConfiguredTransform: Transform {
   init?(reading reader: JSONReader)
 }
 
+extension ConfiguredTransform {
+  public var kind: String { Self.type }
+}
+
 /// The stages a pipeline file can name. To add one, add its line.
 public enum TransformRegistry {
   static var types: [any ConfiguredTransform.Type] {
@@ -24,6 +28,11 @@ public enum TransformRegistry {
       Select.self,
       Drop.self,
       Rename.self,
+      Filter.self,
+      SetColumns.self,
+      Route.self,
+      Mask.self,
+      Cast.self,
     ]
   }
 

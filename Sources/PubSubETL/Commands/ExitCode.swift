@@ -4,7 +4,9 @@ import ArgumentParser
 enum ExitCode: Int32, Sendable, CaseIterable {
   /// Done; also a limit asked for was reached, or a clean stop by signal when following.
   case success = 0
-  /// The command line.
+  /// What came out is not what a test expects.
+  case difference = 1
+  /// The command line, or a test file.
   case usage = 64
   /// Data or position: invalid replay ID, lost state, dead-letter limit, `run.fail_on`.
   case data = 65

@@ -1,6 +1,8 @@
 internal import Bytes
 internal import Checkpoint
+import FileSink
 import Glibc
+import JSON
 import Pipeline
 
 /// What `check` finds out on this machine without a connection: everything at which `run` would stop
@@ -34,6 +36,14 @@ enum LocalCheck {
     if let reason = Self.obstacle(to: directory) {
       warnings.append("attention: dead letters could not be stored in \(directory): \(reason)")
     }
+    let dropped = Self.droppedFields(configuration)
+    if configuration.deadLetter.payload == .full, !dropped.isEmpty {
+      warnings.append(
+        "attention: dead letters hold whole events, with what the stage 'drop' removes ("
+          + "\(dropped.joined(separator: ", "))); set dead_letter.payload to \"sealed\" or \"none\" "
+          + "if it must not be stored")
+    }
+    warnings += Self.conditionalTables(configuration)
     if case .refreshToken(let login) = configuration.source.org.auth,
       case .file(let file) = login.token,
       let reason = Self.obstacle(to: FilePath.directory(of: FilePath.real(file) ?? file))
@@ -43,6 +53,32 @@ enum LocalCheck {
           + "in \(file): \(reason)")
     }
     return warnings
+  }
+
+  /// Current tables whose rows depend on conditions about values, which select changes, not records.
+  private static func conditionalTables(_ configuration: PipelineConfiguration) -> [String] {
+    func conditions(_ stages: [StageConfiguration]) -> [String] {
+      stages.filter { [Filter.type, Route.type].contains($0.type) }.flatMap { stage in
+        let named = stage.transform().namedColumns?.names ?? []
+        return named.filter { !$0.hasPrefix("_") }
+      }
+    }
+    return configuration.sinks.compactMap { sink in
+      let names = Set(conditions(configuration.stages + sink.stages)).sorted()
+      guard sink.repairsRecords, !names.isEmpty else { return nil }
+      return
+        "attention: sink '\(sink.name)': a condition on \(names.joined(separator: ", ")) selects "
+        + "changes, not records: rows of the current table stay when a record no longer meets it, and "
+        + "most updates do not carry the field; select records in a view instead"
+    }
+  }
+
+  /// Metadata columns say nothing of a record that a dead letter does not say anyway.
+  private static func droppedFields(_ configuration: PipelineConfiguration) -> [String] {
+    let stages = configuration.stages + configuration.sinks.flatMap(\.stages)
+    let names = stages.filter { $0.value["type"]?.string == Drop.type }
+      .flatMap { $0.value["columns"]?.array ?? [] }.compactMap(\.string)
+    return Set(names).filter { !$0.hasPrefix("_") }.sorted()
   }
 
   private static func checkPositions(_ configuration: PipelineConfiguration) throws {

@@ -32,8 +32,9 @@ struct PlanCommand: AsyncParsableCommand {
           "pipeline '\(configuration.name)' has no postgres sink; only databases need a plan")
       }
       let planned = try await PlannedLayouts.ask(configuration)
+      let stages = RunStages(configuration, org: "")
       _ = try ColumnCheck(
-        RunStages(configuration), planned, earlier: configuration.matchedColumns)
+        stages, planned, earlier: configuration.matchedColumns)
       for topic in planned.unknown {
         StandardStream.error.write(
           PrintableText(
@@ -45,7 +46,8 @@ struct PlanCommand: AsyncParsableCommand {
         StandardStream.error.write(PrintableText(line: line, hiding: secrets))
       }
       for sink in sinks {
-        let plan = try sink.plan(planned.layouts, configuration)
+        let plan = try sink.plan(
+          planned.layouts, through: stages.chain(of: sink), configuration)
         let text = PrintableText(sql: plan.text, hiding: secrets)
         guard StandardStream.output.write(text) else {
           throw RunFailure(.output, reason: "output", "standard output cannot be written")

@@ -1,4 +1,5 @@
 import JSON
+import Pipeline
 
 extension ConfigurationReader {
   static let maxSinkCount = 32
@@ -62,6 +63,33 @@ extension ConfigurationReader {
         "on_invalid_replay",
         "only into postgres sinks records are read again when events are missing, and this "
           + "pipeline has none; choose \"earliest\", and run 'pubsub-etl snapshot' afterwards")
+    }
+  }
+
+  /// Reports a `route` in another place than the last of the pipeline's stages, sinks that it names and
+  /// the pipeline does not have, and sinks that nothing goes to.
+  func checkRoute(
+    _ reader: JSONReader, _ stages: [StageConfiguration], sinks: [any ConfiguredSink]
+  ) {
+    func report(_ stage: StageConfiguration, _ message: String) {
+      reader.mistakes.append(
+        JSONMistake(path: stage.path, position: stage.value.position, message: message))
+    }
+    for stage in sinks.flatMap(\.stages) where stage.type == Route.type {
+      report(stage, "'route' is a stage of the pipeline, not of one sink")
+    }
+    for stage in stages.dropLast() where stage.type == Route.type {
+      report(stage, "'route' has to be the last of the pipeline's stages; the others go before it")
+    }
+    guard let stage = stages.last, stage.type == Route.type, reader.mistakes.isEmpty,
+      let route = stage.transform() as? Route
+    else { return }
+    let names = sinks.map(\.name)
+    for sink in route.sinks where !names.contains(sink) {
+      report(stage, "there is no sink '\(sink)'; the sinks are: \(names.joined(separator: ", "))")
+    }
+    for name in names where !route.sinks.contains(name) {
+      report(stage, "nothing goes to sink '\(name)'; name it in a route or in 'default'")
     }
   }
 

@@ -38,8 +38,10 @@ final class ConfigurationReader {
     let repair = reader.object("repair").map(self.repair)
     let allowance = reader.object("allowance").map(self.allowance)
     reader.finish()
+    self.checkMasks(reader, stages: stages + sinks.flatMap(\.stages), deadLetter)
     self.checkTopics(reader, source?.topics ?? [], sinks: sinks)
     self.checkReads(reader, source, sinks: sinks)
+    self.checkRoute(reader, stages, sinks: sinks)
     guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
@@ -52,6 +54,7 @@ final class ConfigurationReader {
   /// Of the pipeline or of a sink.
   func stages(_ reader: JSONReader) -> [StageConfiguration] {
     (reader.elements("stages") ?? []).map { path, value in
+      let value = self.withKey(value, path, reader.mistakes)
       // Made once to find its mistakes; the run makes its own.
       _ = TransformRegistry.transform(
         reading: JSONReader(value, path: path, mistakes: reader.mistakes))
@@ -89,7 +92,8 @@ final class ConfigurationReader {
     let directory = reader.flatMap { self.path($0, "directory") }
     let max = reader?.integer("max", in: 0 ... .max)
     let maxRatio = reader?.fraction("max_ratio")
-    let payload: DeadLetterConfiguration.Payload? = reader?.choice("payload")
+    let keys = reader.map(self.sealingKeys)
+    let payload = reader.flatMap { self.payload($0, key: keys?.present) }
     reader?.finish()
     guard let directory = directory ?? checkpoint.map({ "\($0.directory)/dead" }) else {
       return nil
@@ -99,6 +103,7 @@ final class ConfigurationReader {
     deadLetter.max = max ?? (maxRatio == nil ? deadLetter.max : nil)
     deadLetter.maxRatio = maxRatio
     deadLetter.payload = payload ?? deadLetter.payload
+    deadLetter.keys = [keys?.present].compactMap { $0 } + (keys?.old ?? [])
     return deadLetter
   }
 

@@ -5,12 +5,17 @@ import Glibc
 struct Environment: Sendable {
   /// The value of an environment variable, nil when it is not set.
   var variable: @Sendable (String) -> String?
+  /// Stands for variables that are needed and not set; nil where that is a mistake.
+  var placeholder: String?
 
   static let process = Environment { name in
     getenv(name).map { String(cString: $0) }
   }
 
-  init(variable: @escaping @Sendable (String) -> String?) { self.variable = variable }
+  init(variable: @escaping @Sendable (String) -> String?, placeholder: String? = nil) {
+    self.variable = variable
+    self.placeholder = placeholder
+  }
 
   init(_ variables: [String: String]) { self.init { variables[$0] } }
 }

@@ -96,7 +96,7 @@ struct Interpolation {
       return nil
     }
     if let set = self.environment.variable(name), !(set.isEmpty && fallback != nil) { return set }
-    guard let fallback else {
+    guard let fallback = fallback ?? self.environment.placeholder else {
       self.report(
         Self.mayBePartOfSecret(name, path)
           ? "a variable in it is not set; write '$${' for a literal '${'"
@@ -116,7 +116,7 @@ struct Interpolation {
       var bytes = try TextFile.read(file, limit: 1 << 20)
       if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
       if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-      if let key = path.split(separator: "/").last, Secret.keys.contains(String(key)) {
+      if path.split(separator: "/").contains(where: { Secret.keys.contains(String($0)) }) {
         self.secretFiles.insert(file)
       }
       guard let text = String(validating: bytes, as: UTF8.self) else {

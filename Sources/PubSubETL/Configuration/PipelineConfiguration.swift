@@ -1,5 +1,7 @@
+import FileSink
 import JSON
 import Pipeline
+import Sealing
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
 ///
@@ -104,6 +106,9 @@ struct StageConfiguration: Sendable, Equatable {
   var path: String
   var value: JSONValue
 
+  /// Its kind; empty when that is what is wrong with it.
+  var type: String { self.value["type"]?.string ?? "" }
+
   /// The stage, new for each run.
   func transform() -> any Transform {
     let reader = JSONReader(self.value, path: self.path, mistakes: JSONMistakes())
@@ -146,13 +151,13 @@ struct DeadLetterConfiguration: Sendable, Equatable {
   var max: Int? = 0
   /// Share of a run's events, 0…1, that may become dead letters; nil for any share.
   var maxRatio: Double?
-  var payload = Payload.full
+  var payload = DeadLetterFile.Payload.full
+  /// What opens payloads that are sealed: the present key, and those before it.
+  var keys: [SealingKey] = []
 
-  /// What a dead letter keeps of the event.
-  enum Payload: String, CaseIterable, Sendable {
-    case full
-    /// Position and reason only.
-    case none
+  /// What `payload` may be in the file.
+  enum PayloadChoice: String, CaseIterable, Sendable {
+    case full, sealed, none
   }
 }
 

@@ -9,7 +9,8 @@ struct Secret: Sendable, Equatable {
   /// Keys of the pipeline file whose values are secrets. They come from the environment or a
   /// file, never from the command line, which other users of the machine can read.
   static let keys: Set<String> = [
-    "client_secret", "access_token", "refresh_token", "private_key", "password", "url",
+    "client_secret", "access_token", "refresh_token", "private_key", "password", "url", "key",
+    "old_keys",
   ]
 
   /// Keys whose values are URLs, in which a password may stand whether or not it is accepted there.

@@ -44,7 +44,7 @@ final class SecretMask: Sendable {
         pieces.append(String(user[1]))
         pieces += user[1].split(whereSeparator: { "@:/?#&=".contains($0) }).map(String.init)
         // A proxy is sent both in one.
-        self.add(Self.base64("\(user[0]):\(user[1])"))
+        self.add(Array("\(user[0]):\(user[1])".utf8).base64)
       }
     }
     var rest = url[...]
@@ -140,12 +140,6 @@ final class SecretMask: Sendable {
       }
     }
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  private static func base64(_ text: String) -> String {
-    var buffer = ByteBuffer(capacity: 64)
-    Array(text.utf8).withUnsafeBufferPointer { buffer.appendBase64($0) }
-    return String(decoding: buffer.bytes, as: UTF8.self)
   }
 }
 

@@ -105,11 +105,12 @@ extension StoredDeadLetter {
       JSONMember("id", .string(self.id.description)),
       JSONMember("state", .string(outcome?.rawValue ?? "waiting")),
     ]
-    members += (self.json.members ?? []).filter { $0.name != "payload" && $0.name != "kind" }
+    let hidden: Set = ["payload", "sealed", "kind"]
+    members += (self.json.members ?? []).filter { !hidden.contains($0.name) }
     members.append(JSONMember("kind", .string(self.kind)))
     members.append(
       JSONMember(
-        "payload_bytes", self.hasPayload ? .integer(self.letter.payload.count) : nil))
+        "payload_bytes", self.payloadByteCount.map { .integer($0) } ?? nil))
     return JSONValue(.object(members))
   }
 }

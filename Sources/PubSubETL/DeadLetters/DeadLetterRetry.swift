@@ -53,14 +53,13 @@ final class DeadLetterRetry {
     try await self.assembly.withService { service, credentials in
       let org = try await credentials.provider.token().organizationID
       let decoders = LetterDecoders(
-        service, credentials, self.assembly.schemas(ofOrg: org), options: self.assembly.decoding)
-      let stages = self.assembly.stages().pipeline
+        service, credentials, self.assembly.schemas(ofOrg: org), options: self.assembly.decoding,
+        keys: self.configuration.deadLetter.keys)
+      let stages = self.assembly.stages(ofOrg: org)
       try await self.visitCommits(book, selection) { letters in
-        for letter in letters {
-          if let batch = try await self.decoded(letter, decoders) {
-            try stages.apply(to: batch)
-            self.result.retried.append(letter.id)
-          }
+        for letter in letters
+        where try await self.decoded(letter, decoders, passing: stages) != nil {
+          self.result.retried.append(letter.id)
         }
       }
     }
@@ -107,7 +106,8 @@ final class DeadLetterRetry {
       let stores = try self.open(sinks, context, document, store)
       let decoders = LetterDecoders(
         service, credentials, self.assembly.schemas(ofOrg: org, logger: self.logger),
-        options: self.assembly.decoding)
+        options: self.assembly.decoding,
+        keys: self.configuration.deadLetter.keys)
       // Only now: files that a killed run has left in progress are finished, and letters whose rows
       // it had committed are in the ledger.
       let book = try DeadLetterBook(self.configuration)
@@ -122,7 +122,9 @@ final class DeadLetterRetry {
   // MARK: Stores
 
   private struct Stores {
-    var stages: StageChain
+    var stages: RunStages
+    /// Those whose state the checkpoint holds.
+    var files: [any CheckpointedSink]
     var databases: [(store: any Store, positions: [String: TopicPosition])]
     var checkpointed: CheckpointedStore
     var deadLetters: DeadLetterFile
@@ -162,7 +164,7 @@ final class DeadLetterRetry {
     }
     for sink in sinks { try sink.recover() }
     let deadLetters = try context.deadLetters(recoveredFrom: document.deadLetters)
-    let stages = self.assembly.stages()
+    let stages = self.assembly.stages(ofOrg: context.org)
     let staged = self.assembly.staged(sinks, stages)
     var next = document
     let checkpointed = CheckpointedStore(
@@ -173,8 +175,9 @@ final class DeadLetterRetry {
       try store.save(next)
     }
     return Stores(
-      stages: stages.pipeline, databases: Array(zip(staged.stores, positions)),
-      checkpointed: checkpointed, deadLetters: deadLetters, topics: document.topics)
+      stages: stages, files: staged.checkpointed,
+      databases: Array(zip(staged.stores, positions)), checkpointed: checkpointed,
+      deadLetters: deadLetters, topics: document.topics)
   }
 
   /// As at the start of a run: with an old checkpoint, files would be written over newer ones.
@@ -212,7 +215,7 @@ final class DeadLetterRetry {
             throw CommitIsFull()
           }
           letters.append(letter)
-          byteCount += letter.letter.payload.count
+          byteCount += letter.payloadByteCount ?? 0
         }
       } catch is CommitIsFull {}
       if letters.isEmpty { return }
@@ -225,7 +228,7 @@ final class DeadLetterRetry {
 
   /// - Returns: nil for a letter that stays.
   private func decoded(
-    _ letter: StoredDeadLetter, _ decoders: LetterDecoders
+    _ letter: StoredDeadLetter, _ decoders: LetterDecoders, passing stages: RunStages
   ) async throws -> RecordBatch? {
     guard self.configuration.source.topics.contains(where: { $0.name == letter.letter.topic })
     else {
@@ -234,11 +237,16 @@ final class DeadLetterRetry {
     }
     try await decoders.prepare(for: letter)
     do {
-      return try decoders.decode(letter)
-    } catch {
+      let batch = try decoders.decode(letter)
+      let refusal = try stages.refusal(sinks: letter.letter.refusal?.sinks) {
+        try decoders.decode(letter)
+      }
+      guard let refusal else { return batch }
+      self.fail(letter, refusal)
+    } catch let error as UndecodableEvent {
       self.fail(letter, "could not be decoded: \(error.reason)")
-      return nil
     }
+    return nil
   }
 
   /// Whether the letter is one that a run of this pipeline has written, as far as can be told.
@@ -258,12 +266,12 @@ final class DeadLetterRetry {
         "the checkpoint does not know its place; the file was changed, or the checkpoint is older")
       return false
     }
-    if let sink = letter.letter.refusal?.sink,
-      !self.configuration.sinks.contains(where: { $0.name == sink && $0.keepsPosition })
-    {
+    let known = self.configuration.sinks.map(\.name)
+    if let sink = letter.letter.refusal?.sinks.first(where: { !known.contains($0) }) {
       self.fail(
         letter,
-        "sink '\(sink)', which refused it, is not in the pipeline file; the others have the event")
+        "sink '\(sink)', which refused it, is not in the pipeline file; put it back and retry, or "
+          + "use 'dead-letters export'")
       return false
     }
     return true
@@ -278,8 +286,10 @@ final class DeadLetterRetry {
   ) async throws {
     var accepted: [StoredDeadLetter] = []
     for letter in letters where self.isPlausible(letter, stores.topics) {
-      guard let batch = try await self.decoded(letter, decoders) else { continue }
-      try stores.stages.apply(to: batch)
+      guard let batch = try await self.decoded(letter, decoders, passing: stores.stages) else {
+        continue
+      }
+      try stores.stages.pipeline.apply(to: batch)
       for (store, positions) in stores.databases {
         try Self.check(letter, isBehind: positions, of: store)
         try await Self.waiting { try store.makeReady(for: batch.layout) }
@@ -300,11 +310,14 @@ final class DeadLetterRetry {
       if let reason = refusals[letter.id] { self.fail(letter, reason) }
     }
     accepted.removeAll { refusals[$0.id] != nil }
-    // The files have had an event from the start that only a database refused.
-    for letter in accepted where letter.letter.refusal == nil {
-      let batch = try decoders.decode(letter)
-      try stores.stages.apply(to: batch)
-      try stores.checkpointed.write(batch)
+    // Files have had an event from the start that another sink refused.
+    for letter in accepted {
+      let refused = letter.letter.refusal?.sinks
+      for sink in stores.files where refused?.contains(sink.name) ?? true {
+        let batch = try decoders.decode(letter)
+        try stores.stages.pipeline.apply(to: batch)
+        try sink.write(batch)
+      }
     }
     guard !accepted.isEmpty else { return }
     stores.deadLetters.noteRetried(accepted)

@@ -9,8 +9,8 @@ struct DeadLettersListCommand: AsyncParsableCommand {
     commandName: "list", abstract: "Lists dead letters. Safe while a run is in progress.",
     discussion: """
       A line for each letter that is waiting: ID, time, kind, sink, and reason. The kind is \
-      undecodable (the event could not be decoded) or refused (it was decoded, and a database \
-      refused a value of it).
+      undecodable (the event could not be decoded, or a stage could not process it) or refused (one \
+      sink has not taken it).
 
       """ + DeadLettersCommand.exitCodes)
 
@@ -71,7 +71,11 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
     abstract: "Writes dead letters with their payloads as NDJSON. Safe while a run is in progress.",
-    discussion: DeadLettersCommand.exitCodes)
+    discussion: """
+      Payloads that are sealed are opened with dead_letter.key and dead_letter.old_keys. A letter that \
+      cannot be opened is named on standard error, and left out; the exit code is then 65.
+
+      """ + DeadLettersCommand.exitCodes)
 
   @OptionGroup var options: PipelineOptions
   @OptionGroup var filter: DeadLetterFilterOptions
@@ -82,13 +86,21 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = try self.options.loadOrExit()
     let secrets = configuration.secrets
+    var hasFailed = false
     try CheckpointCommand.reporting(hiding: secrets) {
       var selection = self.filter.selection
       selection.includesHandled = self.all
       try DeadLetterBook(configuration).visit(selection) { letter, _ in
-        try DeadLettersCommand.print(
-          PrintableText(json: letter.json, .compact, hiding: secrets))
+        do {
+          let opened = try letter.opened(with: configuration.deadLetter.keys)
+          try DeadLettersCommand.print(
+            PrintableText(json: opened.json, .compact, hiding: secrets))
+        } catch let error as SealedPayloadError {
+          hasFailed = true
+          StandardStream.error.write(PrintableText(line: "\(letter.id): \(error)", hiding: secrets))
+        }
       }
     }
+    if hasFailed { throw ExitCode.data.error }
   }
 }

@@ -51,7 +51,8 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
     try await assembly.withService { service, credentials in
       let org = try await credentials.provider.token().organizationID
       let decoders = LetterDecoders(
-        service, credentials, assembly.schemas(ofOrg: org), options: assembly.decoding)
+        service, credentials, assembly.schemas(ofOrg: org), options: assembly.decoding,
+        keys: configuration.deadLetter.keys)
       try await decoders.prepare(for: letter)
       let batch: RecordBatch
       do throws(UndecodableEvent) {
@@ -60,7 +61,12 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
         throw RunFailure(
           .data, reason: "undecodable", "\(letter.id) cannot be decoded: \(error.reason)")
       }
-      try assembly.stages().pipeline.apply(to: batch)
+      let stages = assembly.stages(ofOrg: org).pipeline
+      try stages.apply(to: batch)
+      if let refused = stages.takeRefusedEvents().first {
+        throw RunFailure(
+          .data, reason: "undecodable", "\(letter.id) cannot be processed: \(refused.reason)")
+      }
       let encoder = NDJSONEncoder(layout: batch.layout, tellsPlaces: true)
       encoder.place = NDJSONEncoder.Place(
         epoch: letter.letter.epoch, ordinal: letter.letter.ordinal)

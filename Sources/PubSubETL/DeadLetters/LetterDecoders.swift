@@ -4,6 +4,7 @@ import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import Sealing
 
 /// Decodes events of dead letters by their schemas: those that runs have kept, and else those of the
 /// service, which are asked for once each.
@@ -17,16 +18,18 @@ final class LetterDecoders {
   private let credentials: OrgCredentials
   private let schemas: SchemaCache
   private let options: EventDecodingOptions
+  private let keys: [SealingKey]
   private var decoders: [Key: Result<AvroEventDecoder, UndecodableEvent>] = [:]
 
   init(
     _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
-    _ schemas: SchemaCache, options: EventDecodingOptions
+    _ schemas: SchemaCache, options: EventDecodingOptions, keys: [SealingKey]
   ) {
     self.service = service
     self.credentials = credentials
     self.schemas = schemas
     self.options = options
+    self.keys = keys
   }
 
   /// Asks the service for the schema of a letter, unless that was done.
@@ -86,12 +89,18 @@ final class LetterDecoders {
       throw UndecodableEvent(
         reason: "the letter has no payload (dead_letter.payload was none when it was written)")
     }
+    let payload: [UInt8]
+    do {
+      payload = try letter.opened(with: self.keys).letter.payload
+    } catch {
+      throw UndecodableEvent(reason: "\(error)")
+    }
     let decoder = try known.get()
     let batch = RecordBatch(layout: decoder.layout)
     do {
       try Array(letter.letter.eventID.utf8).withUnsafeBufferPointer { eventID in
         try letter.letter.replayID.bytes.withUnsafeBufferPointer { replayID in
-          try letter.letter.payload.withUnsafeBufferPointer { payload in
+          try payload.withUnsafeBufferPointer { payload in
             _ = try decoder.decode(
               eventID: eventID, replayID: replayID, payload: payload, into: batch)
           }

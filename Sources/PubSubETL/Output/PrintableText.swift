@@ -46,6 +46,19 @@ struct PrintableText: Sendable, Equatable {
     PrintableText(unchecked: Self.line(secrets.redacted(line)))
   }
 
+  enum Color: String {
+    case red = "31"
+    case green = "32"
+    case yellow = "33"
+  }
+
+  /// The text in a color of the terminal (ECMA-48 SGR), up to its line end.
+  func colored(_ color: Color) -> PrintableText {
+    let line = self.text.hasSuffix("\n") ? self.text.dropLast() : self.text[...]
+    return PrintableText(
+      unchecked: "\u{1B}[\(color.rawValue)m\(line)\u{1B}[0m" + self.text.dropFirst(line.count))
+  }
+
   static func + (left: PrintableText, right: PrintableText) -> PrintableText {
     PrintableText(unchecked: left.text + right.text)
   }

@@ -106,7 +106,7 @@ enum ReportDestination: Equatable {
   }
 
   /// The new file gets a name that nobody can have taken before, in the same directory.
-  private static func replace(_ file: String, with text: PrintableText) throws(Failure) {
+  static func replace(_ file: String, with text: PrintableText) throws(Failure) {
     let name = String(UInt64.random(in: .min ... .max), radix: 16)
     let temporary = "\(FilePath.directory(of: file))/.pubsub-etl.\(name).tmp"
     let descriptor = open(

@@ -6,7 +6,7 @@ import Pipeline
 ///
 /// A topic of one object tells its schema beforehand, a channel does not. A name that none of the
 /// schemas has ends the run, unless a channel may still bring it, or an earlier run has seen it: a
-/// field that is deleted in the org must not stop a run of long standing.
+/// field that is deleted in the org must not stop a run of long standing, unless it is one to be masked.
 struct ColumnCheck {
   /// For the log, one sentence each.
   private(set) var warnings: [String] = []
@@ -24,7 +24,8 @@ struct ColumnCheck {
     var mistakes: [String] = []
     // A channel tells its schemas with its events: what it has had before it may have again.
     for finding in stages.findings() where planned.unknown.isEmpty {
-      if earlier[finding.key]?.contains(finding.name) ?? false {
+      // A mask that fits nothing any more would let the field out under its new name.
+      if !finding.isOfMask, earlier[finding.key]?.contains(finding.name) ?? false {
         self.warnings.append(
           "\(finding.description) is not in any current schema but was in an earlier one; if "
             + "the field was renamed in the org, use its new name in the pipeline file")
@@ -56,7 +57,7 @@ struct ColumnCheck {
 
 extension PipelineConfiguration {
   /// Whether any stage, or a sink's `column_types`, names columns that have to be somewhere.
-  var namesColumns: Bool { !RunStages(self).findings().isEmpty }
+  var namesColumns: Bool { !RunStages(self, org: "").findings().isEmpty }
 
   /// Of the checkpoint, without its lock; empty when there is none that can be read.
   var matchedColumns: [String: Set<String>] {

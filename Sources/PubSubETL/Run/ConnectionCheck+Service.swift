@@ -38,7 +38,7 @@ extension ConnectionCheck {
   private static func columns(_ configuration: PipelineConfiguration) async throws -> String {
     let planned = try await PlannedLayouts.ask(configuration)
     let check = try ColumnCheck(
-      RunStages(configuration), planned, earlier: configuration.matchedColumns)
+      RunStages(configuration, org: ""), planned, earlier: configuration.matchedColumns)
     var parts = check.warnings
     if !check.unknown.isEmpty {
       parts.append(

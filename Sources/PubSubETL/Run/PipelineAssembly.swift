@@ -51,7 +51,7 @@ struct PipelineAssembly {
       identity: try store.identity(), processID: getpid())
   }
 
-  func stages() -> RunStages { RunStages(self.configuration) }
+  func stages(ofOrg org: String) -> RunStages { RunStages(self.configuration, org: org) }
 
   /// The sinks as the runner sees them, behind stages of their own where there are any.
   func staged(

@@ -4,18 +4,19 @@ extension PipelineRun {
   func fill(statistics: RunStatistics, sinks: [any RunSink]) {
     self.report.topics = statistics.topics.map { topic in
       var entry = RunReport.Topic(topic: topic.name)
-      entry.events = Int64(topic.exported)
-      entry.rows = Int64(topic.rows - topic.leftOut)
-      entry.rowsLeftOut = Int64(topic.leftOut)
+      let committed = topic.committed
+      entry.events = Int64(committed.events)
+      entry.rows = Int64(committed.rows - committed.leftOut)
+      entry.rowsLeftOut = Int64(committed.leftOut)
       entry.delivered = Int64(topic.delivered)
       entry.redelivered = Int64(topic.repeated)
-      entry.exported = Int64(topic.exported)
-      entry.firstReplayID = topic.firstReplayID
-      entry.lastReplayID = topic.lastReplayID
+      entry.exported = Int64(committed.events)
+      entry.firstReplayID = committed.firstReplayID
+      entry.lastReplayID = committed.lastReplayID
       if let rule = topic.caughtUpBy {
         entry.caughtUpBy = RunReport.Topic.CaughtUpRule(rawValue: rule)
       }
-      entry.completeThrough = topic.completeThrough
+      entry.completeThrough = committed.completeThrough
       entry.refusal = topic.refusal?.description
       return entry
     }
@@ -57,7 +58,8 @@ extension PipelineRun {
       } else {
         "have to be read again over REST"
       }
-    for (key, count) in topic.attention.sorted(by: { $0.key.entity < $1.key.entity }) {
+    let committed = topic.committed
+    for (key, count) in committed.attention.sorted(by: { $0.key.entity < $1.key.entity }) {
       self.report.gaps += Int64(count)
       self.report.attention.append(
         RunReport.Attention(
@@ -72,22 +74,24 @@ extension PipelineRun {
           message: "the stored replay ID could not be used; events may be missing before epoch "
             + "\(topic.epoch)"))
     }
-    if topic.deadLetters > 0 {
+    if committed.deadLetters > 0 {
       self.report.attention.append(
         RunReport.Attention(
           kind: .deadLetters, topic: topic.name,
-          message: Self.sentence(undecodable: topic.deadLetters - topic.refused, topic.refused)
-            + "; \(topic.deadLetters == 1 ? "it is" : "they are") in the dead letters "
+          message: Self.sentence(
+            undecodable: committed.deadLetters - committed.refused, committed.refused)
+            + "; \(committed.deadLetters == 1 ? "it is" : "they are") in the dead letters "
             + "('dead-letters list' shows why)"))
     }
   }
 
-  /// `3 events could not be decoded and 1 event was refused by a database`
+  /// `3 events could not be decoded or processed and 1 event was refused by a sink`
   private static func sentence(undecodable: Int, _ refused: Int) -> String {
     let parts = [
-      undecodable > 0 ? "\(Phrase.count(undecodable, "event")) could not be decoded" : nil,
+      undecodable > 0
+        ? "\(Phrase.count(undecodable, "event")) could not be decoded or processed" : nil,
       refused > 0
-        ? "\(Phrase.count(refused, "event")) \(refused == 1 ? "was" : "were") refused by a database"
+        ? "\(Phrase.count(refused, "event")) \(refused == 1 ? "was" : "were") refused by a sink"
         : nil,
     ]
     return parts.compactMap { $0 }.joined(separator: " and ")

@@ -115,7 +115,7 @@ final class PipelineRun {
       self.report.schemas = RunReport.Schemas(
         fetched: Int64(counts.fetched), cached: Int64(counts.cached))
     }
-    let stages = self.assembly.stages()
+    let stages = self.assembly.stages(ofOrg: org)
     let matched = document?.matchedColumns ?? [:]
     try await self.checkColumns(stages, credentials, schemas, earlier: matched, until: deadline)
     let context = SinkContext(

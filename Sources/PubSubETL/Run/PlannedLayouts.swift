@@ -19,8 +19,9 @@ struct PlannedLayouts {
   static func ask(_ configuration: PipelineConfiguration) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, credentials in
-      let schemas = assembly.schemas(ofOrg: try await credentials.provider.token().organizationID)
-      let stages = assembly.stages().pipeline
+      let org = try await credentials.provider.token().organizationID
+      let schemas = assembly.schemas(ofOrg: org)
+      let stages = assembly.stages(ofOrg: org).pipeline
       var planned = PlannedLayouts()
       for topic in configuration.source.topics {
         guard let layout = try await assembly.layout(of: topic.name, service, credentials, schemas)

@@ -6,16 +6,33 @@ import Pipeline
 /// export what was to be left out.
 struct RunStages {
   let pipeline: StageChain
-  /// By the sink's name; of those only that name columns or change them.
+  /// By the sink's name; of those only whose columns are named, or rows changed.
   let sinks: [String: StageChain]
+  private let route: Route?
 
-  init(_ configuration: PipelineConfiguration) {
-    self.pipeline = StageChain(configuration.stages.map { $0.transform() })
+  /// - Parameter org: ID of the org; empty when nobody has logged in.
+  init(_ configuration: PipelineConfiguration, org: String) {
+    let run = RunValues(pipeline: configuration.name, org: org)
+    let stages = configuration.stages.map { $0.transform() }
+    self.pipeline = StageChain(stages)
+    self.pipeline.begin(run)
+    let route = stages.lazy.compactMap { $0 as? Route }.first
+    self.route = route
     var sinks: [String: StageChain] = [:]
-    for sink in configuration.sinks where !sink.stages.isEmpty || sink.columnWatcher != nil {
-      sinks[sink.name] = sink.stageChain()
+    for sink in configuration.sinks {
+      let own =
+        [route?.filter(for: sink.name)].compactMap { $0 } + sink.stages.map { $0.transform() }
+        + [sink.columnWatcher].compactMap { $0 }
+      guard !own.isEmpty else { continue }
+      let chain = StageChain(own, sink: sink.name)
+      chain.begin(run)
+      sinks[sink.name] = chain
     }
     self.sinks = sinks
+  }
+
+  func chain(of sink: some ConfiguredSink) -> StageChain {
+    self.sinks[sink.name] ?? StageChain([], sink: sink.name)
   }
 
   /// Shows a layout to every stage, as the first event of its schema would.
@@ -24,6 +41,37 @@ struct RunStages {
     for (_, chain) in self.sinks.sorted(by: { $0.key < $1.key }) {
       _ = try chain.layout(for: output)
     }
+  }
+
+  /// Why a stage cannot process an event.
+  ///
+  /// - Parameters:
+  ///   - lacking: the sinks that lack the event; nil for all of them.
+  ///   - decode: decodes the event, each time into a batch of its own.
+  func refusal(sinks lacking: [String]?, _ decode: () throws -> RecordBatch) throws -> String? {
+    try self.pipeline.apply(to: decode())
+    if let refused = self.pipeline.takeRefusedEvents().first { return refused.reason }
+    for sink in lacking ?? [] {
+      guard let route = self.route else { break }
+      let batch = try decode()
+      try self.pipeline.apply(to: batch)
+      let hasRows = batch.rowCount > 0
+      try StageChain([route.filter(for: sink)]).apply(to: batch)
+      if hasRows, batch.rowCount == 0 {
+        return
+          "sink '\(sink)' refused it, and the stage 'route' does not send it there now; send it "
+          + "there and retry, or use 'dead-letters export'"
+      }
+    }
+    for (name, chain) in self.sinks where lacking?.contains(name) ?? true {
+      let batch = try decode()
+      try self.pipeline.apply(to: batch)
+      try chain.apply(to: batch)
+      if let refused = chain.takeRefusedEvents().first {
+        return "sink '\(name)', \(refused.reason)"
+      }
+    }
+    return nil
   }
 
   private var chains: [(place: String, chain: StageChain)] {
@@ -39,6 +87,8 @@ struct RunStages {
     /// are left out, since adding one moves the others.
     var key: String
     var name: String
+    /// The stage hides what it names.
+    var isOfMask: Bool
     /// `stage drop (stages[0]): column 'Emial' (nearest: Email)`
     var description: String
   }
@@ -53,7 +103,7 @@ struct RunStages {
           columns.isOfStage
           ? "\(sink)stage \(columns.type) (stages[\(columns.stage)])" : "\(sink)\(columns.type)"
         return Finding(
-          key: place + columns.type, name: name,
+          key: place + columns.type, name: name, isOfMask: columns.type == Mask.type,
           description: "\(what): \(columns.description(of: name))")
       }
     }

@@ -100,10 +100,18 @@ enum PipelineSchema {
         "Share of a run's events, from 0 to 1, that may become dead letters; it counts from "
           + "\(RunnerConfiguration.ratioFromEvents) events on."),
       .optional(
-        "payload", .choice(of: DeadLetterConfiguration.Payload.self),
-        "full: a dead letter keeps the event's payload, and can be retried; none: position and "
-          + "reason only.",
-        default: .string(DeadLetterConfiguration(directory: "").payload.rawValue)),
+        "payload", .choice(of: DeadLetterConfiguration.PayloadChoice.self),
+        "full: a dead letter keeps the event's payload, and can be retried; sealed: the same, "
+          + "encrypted with key; none: position and reason only. With a mask stage, sealed or none.",
+        default: .string(DeadLetterConfiguration.PayloadChoice.full.rawValue)),
+      .optional(
+        "key", .reference("variable"),
+        "Variable with the key that seals payloads: 32 bytes as 64 hexadecimal digits or base64."),
+      .optional(
+        "key_file", .reference("path"), "File with the key, instead of key."),
+      .optional(
+        "old_keys", .list(of: .reference("variable"), minCount: 1),
+        "Earlier keys, for letters that were sealed with them."),
     ])
   }
 

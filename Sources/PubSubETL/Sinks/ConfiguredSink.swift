@@ -79,6 +79,9 @@ protocol ConfiguredSink: Sendable {
   /// The sink of a run; without I/O.
   func runSink(_ context: SinkContext) -> any RunSink
 
+  /// Shows lines or rows as the sink would write them; without I/O.
+  func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview
+
   /// The highest epoch of a topic in the output, as far as it can be told without a connection; 0
   /// without one.
   func exportedEpoch(ofTopic topic: String, pipeline: String) throws -> Int
@@ -132,12 +135,6 @@ extension ConfiguredSink {
     _ succession: SinkSuccession, pipeline: String, org: String,
     log: (Logger.Level, String) -> Void
   ) throws -> [String: RemovedSink] { succession.removed }
-
-  /// The sink's own stages, new for each run.
-  func stageChain() -> StageChain {
-    StageChain(
-      self.stages.map { $0.transform() } + [self.columnWatcher].compactMap { $0 }, sink: self.name)
-  }
 }
 
 /// Where a sink begins that the checkpoint of its pipeline does not know.

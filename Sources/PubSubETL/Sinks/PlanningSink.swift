@@ -4,8 +4,12 @@ import Pipeline
 protocol PlanningSink: ConfiguredSink {
   /// Compares the layouts with the existing tables; changes nothing.
   ///
-  /// - Parameter layouts: after the stages of the pipeline, a layout per topic.
-  func plan(_ layouts: [RecordLayout], _ configuration: PipelineConfiguration) throws -> SinkPlan
+  /// - Parameters:
+  ///   - layouts: after the stages of the pipeline, a layout per topic.
+  ///   - stages: those of the sink.
+  func plan(
+    _ layouts: [RecordLayout], through stages: StageChain, _ configuration: PipelineConfiguration
+  ) throws -> SinkPlan
 }
 
 struct SinkPlan {

@@ -15,9 +15,11 @@ protocol VerifyingSink: ConfiguredSink {
   ///
   /// - Parameters:
   ///   - layout: of the object's records, after the stages of the pipeline.
+  ///   - stages: those of the sink.
   ///   - horizon: milliseconds since 1970; what has changed since is not judged.
   func verification(
-    of layout: RecordLayout, horizon: Int64, _ configuration: PipelineConfiguration
+    of layout: RecordLayout, through stages: StageChain, horizon: Int64,
+    _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification
 }
 

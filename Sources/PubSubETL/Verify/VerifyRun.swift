@@ -64,7 +64,8 @@ struct VerifyRun {
         entry.blind = BlindFields(layout, description)
         entry.unread = SnapshotPlan(layout, description).unread
         try await self.verify(
-          object, sink, assembly.stages().pipeline, client, calculated: Set(entry.blind.calculated),
+          object, sink, assembly.stages(ofOrg: token.organizationID), client,
+          calculated: Set(entry.blind.calculated),
           &entry)
         report.entries.append(entry)
       }
@@ -75,16 +76,17 @@ struct VerifyRun {
   }
 
   private func verify(
-    _ object: ReadObject, _ sink: any VerifyingSink, _ stages: StageChain, _ client: RESTClient,
+    _ object: ReadObject, _ sink: any VerifyingSink, _ stages: RunStages, _ client: RESTClient,
     calculated: Set<String>, _ entry: inout VerifyReport.Entry
   ) async throws {
     var object = object
     // Calculated fields change without events, so a difference in them is not drift.
     object.reads = { !calculated.contains($0.name) }
     let verification = try sink.verification(
-      of: try stages.layout(for: object.layout), horizon: entry.horizon, self.configuration)
+      of: try stages.pipeline.layout(for: object.layout), through: stages.chain(of: sink),
+      horizon: entry.horizon, self.configuration)
     try await ObjectVerification(
-      object, self.request.depth, stages: stages, verification, client: client,
+      object, self.request.depth, stages: stages.pipeline, verification, client: client,
       reserve: self.configuration.repair.reserve,
       visibilityWait: self.configuration.source.snapshot.visibilityWait, remark: self.remark
     ).run()

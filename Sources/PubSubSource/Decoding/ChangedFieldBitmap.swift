@@ -71,6 +71,22 @@ struct ChangedFieldBitmap {
   }
 }
 
+extension ChangedFieldBitmap {
+  /// The text of an entry, as the service writes it: whole bytes, most significant first.
+  ///
+  /// - Parameters:
+  ///   - indices: of the fields; at least one.
+  ///   - parent: index of the compound field; nil for fields of the record itself.
+  static func text(of indices: Set<Int>, parent: Int?) -> String {
+    var bytes = [UInt8](repeating: 0, count: (indices.max() ?? 0) / 8 + 1)
+    for index in indices { bytes[bytes.count - 1 - index / 8] |= 1 << UInt8(index % 8) }
+    let digits = bytes.map { byte in
+      (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+    }
+    return (parent.map { "\($0)-" } ?? "") + "0x" + digits.joined()
+  }
+}
+
 extension ClosedRange<UInt8> {
   @inline(__always)
   fileprivate func firstOffset(of byte: UInt8) -> Int? {

@@ -134,7 +134,7 @@ struct FieldBitmapIndex: Sendable {
 
 extension Schema {
   /// Fields of a record, or of the only record of a union; nil for all other types.
-  fileprivate func recordFields(of type: TypeID) -> [Field]? {
+  func recordFields(of type: TypeID) -> [Field]? {
     switch self[type].kind {
     case .record(let fields): return fields
     case .union(let branches):

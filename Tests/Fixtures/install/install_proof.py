@@ -31,8 +31,9 @@ def expected():
         files["share/bash-completion/completions/" + name] = 0o644
         files["share/zsh/site-functions/_" + name] = 0o644
         files["share/fish/vendor_completions.d/%s.fish" % name] = 0o644
-    for name in os.listdir(ROOT + "/pipelines"):
-        files["share/pubsub-etl/pipelines/" + name] = 0o644
+    for directory, _, names in os.walk(ROOT + "/pipelines"):
+        for name in names:
+            files["share/pubsub-etl/" + os.path.relpath(directory, ROOT) + "/" + name] = 0o644
     return files
 
 
@@ -138,6 +139,8 @@ def check_pipelines(prefix):
     """Each example is complete, and passes where it was installed."""
     directory = prefix + "/share/pubsub-etl/pipelines/"
     for name in os.listdir(directory):
+        if not name.endswith(".json"):
+            continue
         with open(directory + name, encoding="utf-8") as file:
             document = json.load(file)
         schema = document.get("$schema", "")
@@ -150,6 +153,7 @@ def check_pipelines(prefix):
             "SF_CLIENT_SECRET": "secret", "DATABASE_URL": "postgresql://localhost/warehouse",
         }
         output(prefix + "/bin/pubsub-etl", "check", directory + name, env=environment)
+    output(prefix + "/bin/pubsub-etl", "test", directory)
 
 
 def check_replacement(arguments, prefix):

@@ -71,8 +71,8 @@ import Testing
         reader: self.reader(source), configuration: self.configuration,
         wallClock: { [wallClock] in wallClock })
       runner.onNote = self.onNote
+      defer { self.statistics = runner.statistics }
       let outcome = try await runner.run()
-      self.statistics = runner.statistics
       self.readFailure = runner.readFailure
       return outcome
     }
@@ -355,7 +355,7 @@ import Testing
     try await harness.run(ScriptedSource(log, responseSize: 1))
     let topic = try #require(harness.statistics).topics[0]
     #expect(topic.caughtUpBy == "quiet")
-    #expect(topic.newestCommit == harness.wallClock - 5000)
+    #expect(topic.committed.newestCommit == harness.wallClock - 5000)
     #expect(topic.futureCommits == 1)
     #expect(harness.store.lines(of: "a") == log.map(\.line))
     #expect(try harness.store.positions()["/data/T"]?.confirmedAt == harness.wallClock)
@@ -372,7 +372,7 @@ import Testing
     log[1].committedAt = harness.wallClock + 25_000
     try await harness.run(ScriptedSource(log, responseSize: 2))
     #expect(harness.statistics?.topics[0].caughtUpBy == "committed_after_start")
-    #expect(harness.statistics?.topics[0].newestCommit == harness.wallClock + 25_000)
+    #expect(harness.statistics?.topics[0].committed.newestCommit == harness.wallClock + 25_000)
   }
 
   @Test("Commit times of the first and the last year are times like others")
@@ -492,7 +492,7 @@ import Testing
     let harness = Harness()
     harness.configuration.until = until
     try await harness.run(ScriptedSource(Self.changes(times), responseSize: 2))
-    #expect(harness.statistics?.topics[0].completeThrough == expected)
+    #expect(harness.statistics?.topics[0].committed.completeThrough == expected)
     #expect(try harness.store.positions()["/data/T"]?.completeThrough == expected)
   }
 
@@ -501,12 +501,12 @@ import Testing
     let harness = Harness()
     let log = Self.changes([900_000])
     try await harness.run(ScriptedSource(log))
-    #expect(harness.statistics?.topics[0].completeThrough == 995_000)
+    #expect(harness.statistics?.topics[0].committed.completeThrough == 995_000)
     harness.wallClock = 2_000_000
     harness.configuration.serviceClock = ServiceClock(reading: 1_990_000, readAt: .now)
     try await harness.run(ScriptedSource(log))
     // The service's clock goes on meanwhile.
-    let through = try #require(harness.statistics?.topics[0].completeThrough)
+    let through = try #require(harness.statistics?.topics[0].committed.completeThrough)
     #expect((1_985_000..<1_995_000).contains(through))
     // A run that is limited before it is caught up has its keepalive alone.
     harness.configuration.serviceClock = nil
@@ -516,11 +516,11 @@ import Testing
       log + [ScriptedEvent(replay: 2, event: "late", committedAt: 950_000)])
     source.keepalives = [2]
     try await harness.run(source)
-    #expect(harness.statistics?.topics[0].completeThrough == 2_995_000)
+    #expect(harness.statistics?.topics[0].committed.completeThrough == 2_995_000)
     // It never moves back.
     harness.wallClock = 1_000_000
     harness.configuration.until = .caughtUp
     try await harness.run(ScriptedSource(source.log))
-    #expect(harness.statistics?.topics[0].completeThrough == 2_995_000)
+    #expect(harness.statistics?.topics[0].committed.completeThrough == 2_995_000)
   }
 }

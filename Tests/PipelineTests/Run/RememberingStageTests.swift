@@ -13,7 +13,7 @@ private final class EveryThird: Transform {
 
   func apply(to batch: RecordBatch) {
     var count = self.counts[batch.layout.topic, default: 0]
-    batch.keepRows { _ in
+    batch.keepRows { _, _ in
       count += 1
       return count % 3 != 0
     }
@@ -92,8 +92,8 @@ private final class EveryThird: Transform {
     for stored in [try harness.store.positions(), try harness.store.positions(of: "t")] {
       #expect(stored["/data/T"]?.memory == ["every_third": 7])
     }
-    let topic = try #require(harness.statistics?.topics.first)
-    #expect(topic.rows == 7 && topic.leftOut == 2 && topic.exported == 7)
+    let committed = try #require(harness.statistics?.topics.first?.committed)
+    #expect(committed.rows == 7 && committed.leftOut == 2 && committed.events == 7)
     try await harness.run(ScriptedSource(PipelineRunnerTests.events(10)))
     #expect(harness.statistics?.leftOut == 1)
     #expect(try harness.store.positions()["/data/T"]?.memory == ["every_third": 10])
@@ -174,7 +174,7 @@ private final class EveryThird: Transform {
       }
       #expect(names() == ["a,b,c", "d"])
       var verdicts = (keeps + [true]).makeIterator()
-      batch.keepRows { _ in verdicts.next() ?? true }
+      batch.keepRows { _, _ in verdicts.next() ?? true }
       #expect(names() == ["a,b,c", "d"])
       let count = keeps.count { $0 }
       #expect(batch.rowCount == count + 1)

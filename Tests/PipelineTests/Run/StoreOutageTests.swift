@@ -100,6 +100,45 @@ import Testing
     self.check(harness, log, "")
   }
 
+  @Test("A run that gives up tells of nothing that it has not committed")
+  func tellsOfCommitted() async throws {
+    // After a layout and one commit of four events.
+    let harness = self.harness(away: 3..<100_000, delay: .milliseconds(1))
+    harness.configuration.until = .forever
+    harness.configuration.stopPatience = .zero
+    let log = PipelineRunnerTests.events(40).map { event in
+      var event = event
+      event.committedAt = 900_000 + Int64(event.replay)
+      return event
+    }
+    let source = ScriptedSource(log, responseSize: 2)
+    source.onWait = { $0 == 2 }
+    await #expect(throws: OutagePlan.Outage.self) { try await harness.run(source) }
+    let topic = try #require(harness.statistics?.topics.first)
+    let position = try #require(try harness.store.positions(of: "t")["/data/T"])
+    #expect(position.nextOrdinal > 0)
+    #expect(topic.committed.events == Int(position.nextOrdinal))
+    #expect(topic.committed.rows == topic.committed.events)
+    #expect(topic.committed.lastReplayID == position.resume)
+    #expect(topic.committed.completeThrough == position.completeThrough)
+    #expect(topic.committed.newestCommit == position.newestCommit)
+    #expect(harness.statistics?.newestCommit == position.newestCommit)
+    #expect(topic.taken.events > topic.committed.events)
+    #expect(topic.taken.newestCommit != topic.committed.newestCommit)
+    // The position of before stands in a report of a run that has committed nothing.
+    let away = OutagePlan(0..<100_000)
+    away.delay = .milliseconds(1)
+    harness.outages["t"] = away
+    await #expect(throws: OutagePlan.Outage.self) {
+      let source = ScriptedSource(log, responseSize: 2)
+      source.onWait = { $0 == 2 }
+      try await harness.run(source)
+    }
+    let next = try #require(harness.statistics?.topics.first)
+    #expect(next.committed.events == 0 && next.committed.lastReplayID == nil)
+    #expect(next.committed.completeThrough == position.completeThrough)
+  }
+
   @Test("An interrupted run waits a little for a store that comes back")
   func interruptedInTime() async throws {
     let harness = self.harness(away: 1..<20, delay: .milliseconds(1))

@@ -73,3 +73,19 @@ struct StageChainTests {
     #expect(chain.namedColumns.map(\.unmatched) == [["Nmae"], []])
   }
 }
+
+@Test("A stage whose plans were let go of is asked again for its layout")
+func plansThatWereLetGoOf() throws {
+  // Each layout takes almost a quarter of what caches hold, and the stage adds a slot to each.
+  let columns = (0..<(LayoutCache<Int>.maxSlotCount / 4 - MetadataSlot.count)).map {
+    ("F\($0)", ColumnType.int64)
+  }
+  let chain = try StageChain(json: [#"{"type":"set","columns":{"X":"F0 + 1"}}"#])
+  let fixtures = (0..<4).map { _ in StageRows(columns) }
+  for fixture in fixtures + fixtures {
+    fixture.batch.removeAll(layout: fixture.layout)
+    fixture.add(StageRows.Row(cells: ["F0": .int(1)]))
+    try chain.apply(to: fixture.batch)
+    #expect(fixture.value("X", ofRow: 0) == .int(2))
+  }
+}

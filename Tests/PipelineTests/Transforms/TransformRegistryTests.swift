@@ -41,7 +41,7 @@ struct TransformRegistryTests {
     arguments: [
       (
         #"{"type":"flaten"}"#,
-        "/stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: flatten, select, drop, rename"
+        "/stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: \(TransformRegistry.names.joined(separator: ", "))"
       ),
       (#"{}"#, "/stages/0/type: is required"),
       (

@@ -23,10 +23,10 @@ import Testing
       #expect(event.topic == SinkRun.topic && event.epoch == 1)
       #expect(event.reason.hasPrefix("refused "))
       #expect(event.reason.contains("(sink 'warehouse'): "))
-      #expect(event.refusal.sink == "warehouse")
+      #expect(event.refusal?.sink == "warehouse")
       if let sqlState {
         #expect(event.reason.contains(sqlState), "\(event.reason)")
-        #expect(event.refusal.sqlState == sqlState)
+        #expect(event.refusal?.sqlState == sqlState)
       }
     }
     let loaded = ["first"] + Self.names.filter { !refused.contains($0) }

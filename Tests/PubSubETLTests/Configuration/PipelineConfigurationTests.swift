@@ -120,10 +120,10 @@ struct PipelineConfigurationTests {
         + "Domain URL: https://<name>.my.salesforce.com",
       "17:22: /source/org/auth/client_id: must not be empty",
       "17:43: /source/org/auth/client_secret: environment variable NO_SECRET is not set",
-      "20:25: /stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: flatten, select, drop, rename",
+      "20:25: /stages/0/type: unknown stage 'flaten'; did you mean 'flatten'?; known: \(TransformRegistry.names.joined(separator: ", "))",
       "22:69: /sinks/0/compression/type: unknown compression 'gzip'; known: zstd",
       "22:86: /sinks/0/compression/level: expected an integer from 1 to 19, found 23",
-      "22:113: /sinks/0/stages/0/type: unknown stage 'selekt'; did you mean 'select'?; known: flatten, select, drop, rename",
+      "22:113: /sinks/0/stages/0/type: unknown stage 'selekt'; did you mean 'select'?; known: \(TransformRegistry.names.joined(separator: ", "))",
       "23:5: /sinks/1/name: two sinks are named 'files'; give one of them another \"name\"",
       "23:37: /sinks/1/directory: another sink writes to \(sample.base)/out already; give each "
         + "sink its own directory",

@@ -40,6 +40,7 @@ struct PipelineSchemaTests {
       let next =
         switch name {
         case "[]": part["items"]
+        case "*": part["additionalProperties"]
         case _ where name.hasPrefix("["):
           self.alternative(String(name.dropFirst().dropLast()), of: part)
         default: part["properties"]?[name]
@@ -84,6 +85,17 @@ struct PipelineSchemaTests {
       ("stages.0.x", ["stages", "[select]"], [#"stages=[{"type":"select","columns":["A"]}]"#]),
       ("stages.0.x", ["stages", "[drop]"], [#"stages=[{"type":"drop","columns":["A"]}]"#]),
       ("stages.0.x", ["stages", "[rename]"], [#"stages=[{"type":"rename","columns":{"A":"B"}}]"#]),
+      (
+        "stages.0.x", ["stages", "[mask]"],
+        [
+          #"stages=[{"type":"mask","columns":["A"],"with":"drop"}]"#, "dead_letter.payload=none",
+        ]
+      ),
+      ("stages.0.x", ["stages", "[cast]"], [#"stages=[{"type":"cast","columns":{"A":"text"}}]"#]),
+      (
+        "stages.0.columns.A.x", ["stages", "[cast]", "columns", "*"],
+        [#"stages=[{"type":"cast","columns":{"A":{"to":"text"}}}]"#]
+      ),
       (
         "sinks.0.stages.0.x", ["sinks", "[files]", "stages", "[drop]"],
         [#"sinks.0.stages=[{"type":"drop","columns":["A"]}]"#]

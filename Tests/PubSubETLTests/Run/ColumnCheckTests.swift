@@ -28,7 +28,7 @@ struct ColumnCheckTests {
   /// The stages of a pipeline with one stage, or with what the options say.
   private func stages(_ stage: String? = nil, sets: [String] = []) throws -> RunStages {
     let own = stage.map { ["stages=[\($0)]"] } ?? []
-    return RunStages(try SamplePipeline().load(sets: own + sets))
+    return RunStages(try SamplePipeline().load(sets: own + sets), org: "")
   }
 
   private func refusal(
@@ -78,6 +78,16 @@ struct ColumnCheckTests {
     #expect(try !SamplePipeline().load(sets: ["stages=[\(allowed)]"]).namesColumns)
     #expect(try SamplePipeline().load(sets: ["stages=[\(drop)]"]).namesColumns)
     #expect(try !SamplePipeline().load(sets: [#"stages=[{"type":"flatten"}]"#]).namesColumns)
+  }
+
+  @Test("A mask that no longer fits anything is refused, though an earlier schema had its field")
+  func masks() throws {
+    let mask = #"{"type":"mask","columns":["Mail"],"with":"redact"}"#
+    let stages = try self.stages(mask, sets: [#"dead_letter={"payload":"none"}"#])
+    let planned = self.planned([self.layout("Contact", Self.contact)])
+    #expect(self.refusal(stages, planned, earlier: ["mask": ["Mail"]]) != nil)
+    let drop = try self.stages(#"{"type":"drop","columns":["Mail"]}"#)
+    #expect(self.refusal(drop, planned, earlier: ["drop": ["Mail"]]) == nil)
   }
 
   @Test("A stage of a sink and column_types are looked at behind the pipeline's stages")

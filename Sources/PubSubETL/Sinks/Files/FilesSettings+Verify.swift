@@ -44,9 +44,9 @@ extension FilesSettings: VerifyingSink {
   }
 
   func verification(
-    of layout: RecordLayout, horizon: Int64, _ configuration: PipelineConfiguration
+    of layout: RecordLayout, through stages: StageChain, horizon: Int64,
+    _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
-    let stages = self.stageChain()
     let output = try stages.layout(for: layout)
     // The checkpoint before the manifest, which is read by what follows: a file that is finished in
     // between is then in both.

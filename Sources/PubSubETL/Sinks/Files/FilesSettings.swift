@@ -86,6 +86,10 @@ struct FilesSettings: ConfiguredSink, Equatable {
     try FilesStatus(removed: name, kept, reading)
   }
 
+  func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
+    NDJSONPreview(NDJSONOptions(int64AsStrings: self.int64 == .string))
+  }
+
   func runSink(_ context: SinkContext) -> any RunSink { FilesRun(self, context) }
 
   static func finishRemoved(

@@ -8,7 +8,7 @@ extension SinkContext {
   func deadLetters(recoveredFrom state: SinkState?) throws -> DeadLetterFile {
     let letters = DeadLetterFile(
       directory: self.configuration.deadLetter.directory, pipeline: self.configuration.name,
-      org: self.org, keepsPayload: self.configuration.deadLetter.payload == .full,
+      org: self.org, payload: self.configuration.deadLetter.payload,
       acceptsMissing: self.options.acceptMissing)
     try letters.recover(from: state?.json)
     return letters

@@ -2,8 +2,9 @@ import Pipeline
 import PostgresSink
 
 extension PostgresSettings: PlanningSink {
-  func plan(_ layouts: [RecordLayout], _ configuration: PipelineConfiguration) throws -> SinkPlan {
-    let stages = self.stageChain()
+  func plan(
+    _ layouts: [RecordLayout], through stages: StageChain, _ configuration: PipelineConfiguration
+  ) throws -> SinkPlan {
     let plan = try TableCatalog.plan(
       try layouts.map { try stages.layout(for: $0) }, self.sink(of: configuration),
       feeder: configuration.feeder(self))

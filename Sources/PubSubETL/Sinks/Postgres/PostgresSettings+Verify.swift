@@ -33,9 +33,9 @@ extension PostgresSettings: VerifyingSink {
   }
 
   func verification(
-    of layout: RecordLayout, horizon: Int64, _ configuration: PipelineConfiguration
+    of layout: RecordLayout, through stages: StageChain, horizon: Int64,
+    _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
-    let stages = self.stageChain()
     let output = try stages.layout(for: layout)
     let connection = try PostgresConnection(self.sink.connection)
     let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)

@@ -76,6 +76,10 @@ struct PostgresSettings: ConfiguredSink, Equatable {
 
   func status(_ reading: SinkStatusReading) -> any SinkStatus { PostgresStatus(self, reading) }
 
+  func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
+    PostgresPreview(self.sink(of: configuration))
+  }
+
   func runSink(_ context: SinkContext) -> any RunSink { PostgresRun(self, context) }
 
   static func failure(_ error: any Error) -> RunFailure? {

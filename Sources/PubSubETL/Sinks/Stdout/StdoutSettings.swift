@@ -34,6 +34,10 @@ struct StdoutSettings: ConfiguredSink, Equatable {
     return ("type", "only one sink can write to standard output, and sink '\(other.name)' does")
   }
 
+  func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview {
+    NDJSONPreview(NDJSONOptions(int64AsStrings: self.int64 == .string))
+  }
+
   func runSink(_ context: SinkContext) -> any RunSink { StdoutRun(self, context) }
 
   func status(_ reading: SinkStatusReading) -> any SinkStatus {

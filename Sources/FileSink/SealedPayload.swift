@@ -1,0 +1,87 @@
+internal import Bytes
+internal import JSON
+internal import Pipeline
+public import Sealing
+
+/// A payload that only the holders of a key can read, as a line of dead letters has it.
+public struct SealedPayload: Sendable, Equatable {
+  /// Nonce, ciphertext and tag.
+  public var bytes: [UInt8]
+  /// Names the key that opens it.
+  public var keyID: String
+
+  /// The size of the payload.
+  public var byteCount: Int { self.bytes.count - SealingKey.overhead }
+
+  init(_ letter: DeadLetter, key: SealingKey) {
+    self.bytes = key.seal(letter.payload, context: Self.context(of: letter))
+    self.keyID = key.id
+  }
+
+  /// - Returns: nil for what the other initialiser does not make.
+  init?(bytes: [UInt8], keyID: String) {
+    guard bytes.count >= SealingKey.overhead, !keyID.isEmpty else { return nil }
+    self.bytes = bytes
+    self.keyID = keyID
+  }
+
+  func open(_ letter: DeadLetter, key: SealingKey) -> [UInt8]? {
+    key.open(self.bytes, context: Self.context(of: letter))
+  }
+
+  /// What a payload is sealed with: whose it is, so that payloads cannot be exchanged between lines.
+  /// Every part has its length before it.
+  private static func context(of letter: DeadLetter) -> [UInt8] {
+    let parts = [
+      letter.topic, String(letter.epoch), String(letter.ordinal), letter.schemaID,
+      letter.replayID.hex, letter.eventID,
+    ]
+    return Array("pubsub-etl dead letter\0".utf8)
+      + parts.flatMap { Array("\($0.utf8.count):".utf8) + Array($0.utf8) }
+  }
+}
+
+/// A sealed payload cannot be opened.
+public struct SealedPayloadError: Error, Sendable, CustomStringConvertible {
+  /// Names the key by its ID, and what to do.
+  public let description: String
+}
+
+extension StoredDeadLetter {
+  /// The letter with its payload in the clear: itself, unless it is sealed.
+  ///
+  /// - Parameter keys: the present one and older ones.
+  public func opened(with keys: [SealingKey]) throws(SealedPayloadError) -> StoredDeadLetter {
+    guard let sealed = self.sealed else { return self }
+    guard let key = keys.first(where: { $0.id == sealed.keyID }) else {
+      let known = keys.map(\.id).joined(separator: ", ")
+      throw SealedPayloadError(
+        description: "its payload is sealed with key \(sealed.keyID), "
+          + (keys.isEmpty
+            ? "and the pipeline file has no key; set dead_letter.key or dead_letter.key_file"
+            : "and the pipeline file has \(known); add that key to dead_letter.old_keys"))
+    }
+    guard let payload = sealed.open(self.letter, key: key) else {
+      throw SealedPayloadError(
+        description: "its sealed payload was changed, or belongs to another letter (key "
+          + "\(key.id)); put back a copy of the file")
+    }
+    var opened = self
+    opened.sealed = nil
+    opened.letter.payload = payload
+    opened.json = self.json(withPayload: payload)
+    return opened
+  }
+
+  /// The line as it would be unsealed.
+  private func json(withPayload payload: [UInt8]) -> JSONValue {
+    let members = (self.json.members ?? []).compactMap { member -> JSONMember? in
+      switch member.name {
+      case "sealed": JSONMember("payload", .string(payload.base64))
+      case "key_id": nil
+      default: member
+      }
+    }
+    return JSONValue(.object(members))
+  }
+}

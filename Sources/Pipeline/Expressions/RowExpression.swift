@@ -1,0 +1,177 @@
+internal import CEL
+internal import JSON
+
+/// An expression over the rows of one layout.
+///
+/// Made once per layout. What the columns hold is read where it is: expressions that make no text, list
+/// or map allocate nothing per row. Used by one thread at a time.
+final class RowExpression {
+  let program: CompiledExpression
+  /// Whether the expression asks how a change came about, which records that were read do not tell.
+  let readsChange: Bool
+  private let frame: Frame
+  private let readings: [(column: Int, reading: ColumnReading)]
+  /// By slot: the name under which a set of fields lists it.
+  private let listedNames: [BorrowedBytes?]
+  private let fieldOrder: [Int]
+  /// Keeps names, symbols and constants.
+  private let arena = ByteArena()
+  /// Keeps the texts of JSON columns for one row.
+  private let rowArena = ByteArena()
+
+  /// - Throws: `CELError` for a type error, with its place in the expression.
+  init(_ source: String, layout: RecordLayout) throws(CELError) {
+    let scope = ExpressionScope(
+      columns: layout.columns.map { .init($0.name, ColumnReading.type(of: $0)) },
+      acceptsUnknown: true)
+    self.program = try CompiledExpression(source, scope: scope)
+    self.frame = Frame(self.program)
+    var readings: [(column: Int, reading: ColumnReading)] = []
+    for index in self.program.columns {
+      let column = layout.columns[index]
+      if case .constant(let text) = column.content {
+        self.frame.set(index, to: .string(self.arena.store(text)))
+      } else if let reading = ColumnReading.reading(of: column, in: self.arena) {
+        readings.append((index, reading))
+      }
+    }
+    self.readings = readings
+    self.readsChange = readings.contains { Self.changeSlots.contains($0.reading.slot) }
+    self.fieldOrder = layout.fieldOrder
+    var names = [BorrowedBytes?](repeating: nil, count: layout.slotCount)
+    for column in layout.columns where !column.isMetadata {
+      let name = self.arena.store(column.name)
+      for slot in column.slots { names[slot] = name }
+    }
+    self.listedNames = names
+  }
+
+  /// Who changed a record, how, and which of its fields.
+  private static let changeSlots: Set<Int> = [
+    MetadataSlot.changeType, MetadataSlot.changeOrigin, MetadataSlot.commitUser,
+    MetadataSlot.changedFields, MetadataSlot.nulledFields, MetadataSlot.diffFields,
+  ]
+
+  /// The value for a row, or a failure; valid until the next call and the next change of the batch.
+  func value(_ row: RecordBatch.Row, _ character: RowCharacter) -> Value {
+    self.rowArena.removeAll()
+    for (column, reading) in self.readings {
+      self.frame.set(column, to: self.read(reading, row, character))
+    }
+    return self.frame.evaluate()
+  }
+
+  /// Why there is no value: place and cause, without values.
+  func reason(_ failure: Failure) -> String { "\(self.frame.error(failure))" }
+
+  // MARK: Reading
+
+  @inline(__always)
+  private func read(
+    _ reading: ColumnReading, _ row: RecordBatch.Row, _ character: RowCharacter
+  ) -> Value {
+    let slot = reading.slot
+    if self.readsChange, !character.kind.isOfChange, Self.changeSlots.contains(slot) {
+      return .absent
+    }
+    guard row.hasValue(slot) else {
+      if case .fieldSet = reading.form { return .list(ListValue([])) }
+      return character.missing(slot, row)
+    }
+    let cell = row.cells[slot]
+    switch reading.form {
+    case .string:
+      // The value is not known where the event has its changes only.
+      if row.isDiff(slot) { return .absent }
+      return .string(BorrowedBytes(row.bytes(cell)))
+    case .record(let scalar, let parts):
+      return self.record(scalar, parts, row, character)
+    default: return self.scalar(reading.form, cell, row)
+    }
+  }
+
+  private func scalar(_ form: ColumnReading.Form, _ cell: UInt64, _ row: RecordBatch.Row) -> Value {
+    switch form {
+    case .bool: return .bool(cell != 0)
+    case .int: return .int(Int64(bitPattern: cell))
+    case .float: return .double(Double(Float(bitPattern: UInt32(truncatingIfNeeded: cell))))
+    case .double: return .double(Double(bitPattern: cell))
+    case .string: return .string(BorrowedBytes(row.bytes(cell)))
+    case .bytes: return .bytes(BorrowedBytes(row.bytes(cell)))
+    case .symbols(let symbols): return .string(symbols[Int(cell)])
+    case .decimal(let scale):
+      return .decimal(Decimal(unscaled: BorrowedBytes(row.bytes(cell)), scale: scale))
+    case .date(.days): return Self.midnight(ofDay: Int64(bitPattern: cell))
+    case .date(.milliseconds):
+      // The date is taken in UTC.
+      let days = Int64(bitPattern: cell).quotientAndRemainder(dividingBy: 86_400_000)
+      return Self.midnight(ofDay: days.remainder < 0 ? days.quotient - 1 : days.quotient)
+    case .timeOfDay(let factor):
+      let (nanoseconds, overflows) = Int64(bitPattern: cell).multipliedReportingOverflow(by: factor)
+      return overflows ? .failure(Failure(.outOfRange)) : .duration(nanoseconds)
+    case .timestamp(let unit):
+      return Timestamp(Int64(bitPattern: cell), unitsPerSecond: unit).map { .timestamp($0) }
+        ?? .failure(Failure(.outOfRange))
+    case .json: return self.json(row.bytes(cell))
+    case .fieldSet: return self.names(row.bytes(cell))
+    case .record: return .failure(Failure(.noOverload))
+    }
+  }
+
+  private static func midnight(ofDay day: Int64) -> Value {
+    let (seconds, overflows) = day.multipliedReportingOverflow(by: 86_400)
+    guard !overflows, let time = Timestamp(seconds: seconds) else {
+      return .failure(Failure(.outOfRange))
+    }
+    return .timestamp(time)
+  }
+
+  private func json(_ text: UnsafeBufferPointer<UInt8>) -> Value {
+    guard let json = try? JSONValue(parsing: Array(text)) else {
+      return .failure(Failure(.invalidText))
+    }
+    return Value(json, in: self.rowArena)
+  }
+
+  private func names(_ bits: UnsafeBufferPointer<UInt8>) -> Value {
+    var names: [Value] = []
+    var last: UnsafePointer<UInt8>?
+    for slot in self.fieldOrder where bits.hasBit(slot) {
+      guard let name = self.listedNames[slot], name.start != last || last == nil else { continue }
+      last = name.start
+      names.append(.string(name))
+    }
+    return .list(ListValue(names))
+  }
+
+  private func record(
+    _ scalar: ColumnReading.ScalarReading?, _ parts: [ColumnReading.Part],
+    _ row: RecordBatch.Row, _ character: RowCharacter
+  ) -> Value {
+    if let scalar, row.hasValue(scalar.slot) {
+      return self.scalar(scalar.form, row.cells[scalar.slot], row)
+    }
+    return .map(
+      MapValue(
+        uniqueKeys: parts.map { .string($0.key) },
+        parts.map { self.read($0.reading, row, character) }))
+  }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  func hasBit(_ slot: Int) -> Bool {
+    slot / 8 < self.count && self[slot / 8] & (1 << UInt8(slot % 8)) != 0
+  }
+}
+
+extension Column {
+  /// Every slot that the column's values are in.
+  var slots: [Int] {
+    switch self.content {
+    case .constant: []
+    case .slot(let slot, _): [slot]
+    case .record(let slot, let scalar, let children):
+      [slot] + (scalar.map { [$0.slot] } ?? []) + children.flatMap(\.slots)
+    }
+  }
+}

@@ -1,0 +1,76 @@
+internal import CEL
+internal import JSON
+
+/// An expression of a stage's configuration.
+///
+/// Names are columns as left by the stages before. A column that the layout at hand lacks, but another
+/// layout of the pipeline has, counts as absent; one that none has is reported as for stages that list
+/// columns (`ColumnNames`).
+final class StageExpression {
+  let source: String
+  let names: Set<String>
+  /// By name, where it occurs first: `line 1, column 12`.
+  let places: [String: String]
+  private var compiled = LayoutCache<RowExpression>()
+
+  /// - Throws: `CELError` for a mistake that shows without a layout.
+  init(_ source: String) throws(CELError) {
+    let draft = try CompiledExpression(
+      source, scope: ExpressionScope(columns: [], acceptsUnknown: true))
+    self.source = source
+    self.names = Set(draft.unknownNames.map(\.name))
+    self.places = Dictionary(
+      draft.unknownNames.map {
+        ($0.name, "line \($0.position.line), column \($0.position.column)")
+      },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Reports what is wrong with the member.
+  convenience init?(reading reader: JSONReader, _ member: String, required: Bool) {
+    guard let source = reader.string(member, required: required) else { return nil }
+    do throws(CELError) {
+      try self.init(source)
+    } catch {
+      reader.report(member, "\(error)")
+      return nil
+    }
+  }
+
+  /// The expression for rows of a layout.
+  ///
+  /// - Parameter stage: for messages: `filter`.
+  /// - Throws: `TransformError` for a type error.
+  func compiled(for layout: RecordLayout, stage: String) throws -> RowExpression {
+    if let known = self.compiled[layout] { return known }
+    do throws(CELError) {
+      let expression = try RowExpression(self.source, layout: layout)
+      self.compiled.insert(expression, for: layout)
+      return expression
+    } catch {
+      throw self.error(error.description, layout, stage: stage)
+    }
+  }
+
+  /// - Throws: `TransformError` for a type error, and when the expression cannot be a condition.
+  func checkIsCondition(for layout: RecordLayout, stage: String) throws {
+    let expression = try self.compiled(for: layout, stage: stage)
+    switch expression.program.type {
+    case .bool, .dyn, .null: break
+    case let type:
+      throw self.error(
+        "the expression yields \(type); a condition has to yield bool", layout, stage: stage)
+    }
+  }
+
+  func error(_ message: String, _ layout: RecordLayout, stage: String) -> TransformError {
+    TransformError(
+      .expression, "stage \(stage): \(self.shown): \(message) (\(layout.origin))")
+  }
+
+  /// The expression in quotes, cut where it is long.
+  private var shown: String {
+    let words = self.source.split(whereSeparator: \.isNewline).joined(separator: " ")
+    return words.count > 120 ? "'\(words.prefix(120))…'" : "'\(words)'"
+  }
+}

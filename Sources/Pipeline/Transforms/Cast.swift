@@ -1,0 +1,100 @@
+internal import Bytes
+public import JSON
+
+/// Gives columns other types: `{"type": "cast", "columns": {"Amount": "decimal(18,2)"}}`.
+///
+/// Null stays null and absent stays absent. A value that the type cannot hold sends its event to the dead
+/// letters, or becomes null with `"on_error": "null"`.
+public final class Cast: ConfiguredTransform {
+  /// What becomes of a value that cannot be converted.
+  enum OnError: String, CaseIterable { case refuse, null }
+
+  public static let type = "cast"
+  public static let schemaDescription =
+    "Gives columns other types. A value that cannot be converted sends its event to the dead letters."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [
+      .required(
+        "columns", .map(of: .reference("castColumn"), minCount: 1),
+        "Maps the name of each column to its type."),
+      .optional(
+        "on_error", .choice(of: OnError.self),
+        "refuse: the event becomes a dead letter; null: the value becomes null.",
+        default: .string(OnError.refuse.rawValue)),
+      ColumnNames.missingSchemaMember,
+    ]
+  }
+
+  private let targets: [String: CastTarget]
+  private let columns: ColumnNames
+  private let onError: OnError
+  private var plans = LayoutCache<CastPlan>()
+  private var buffer = ByteBuffer(capacity: 256)
+  private var number = DecimalNumber()
+
+  public init?(reading reader: JSONReader) {
+    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
+    self.onError = reader.choice("on_error", called: "choice") ?? .refuse
+    guard let members = reader.object("columns", required: true) else { return nil }
+    var targets: [String: CastTarget] = [:]
+    let named = (members.value.members ?? []).filter { $0.name != "//" }
+    if named.isEmpty { reader.report("columns", "does not name a column") }
+    for member in named { targets[member.name] = CastTarget(reading: members, member) }
+    self.targets = targets
+    self.columns = ColumnNames(targets.keys, missing: missing)
+  }
+
+  public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
+
+  public var changesRows: Bool { true }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.columns.match(input, stage: Self.type)
+    let plan = try CastPlan(self.targets, layout: input)
+    self.plans.insert(plan, for: plan.output)
+    return plan.output
+  }
+
+  public func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
+
+  public func apply(to batch: RecordBatch) throws {
+    guard let plan = self.plans[batch.layout] else {
+      preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
+    }
+    for (index, event) in batch.events.enumerated() {
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        for column in plan.columns {
+          guard let reason = self.cast(column, row: row, of: event, batch) else { continue }
+          batch.refuse(event: index, reason: "column '\(column.name)': \(reason)")
+        }
+      }
+    }
+  }
+
+  /// - Returns: why the value cannot be had.
+  private func cast(
+    _ column: CastPlan.Converted, row number: Int, of event: RecordBatch.Event,
+    _ batch: RecordBatch
+  ) -> String? {
+    let row = batch.row(number)
+    guard let cell = row.value(column.slot) else { return nil }
+    if row.isDiff(column.slot) {
+      if case .text = column.conversion.kind { return nil }
+      // Null would be wrong: the dead letter has the record read again.
+      return "it holds the changes of a long text, not the text"
+    }
+    self.buffer.removeAll()
+    switch column.conversion.convert(cell, row, &self.buffer, &self.number) {
+    case .number(let value): row.set(column.slot, to: value)
+    case .written:
+      let range = batch.append(self.buffer.bytes)
+      batch.row(number).set(column.slot, to: range)
+    case .failed(let reason):
+      row.presence[column.slot] = RecordBatch.Presence.null
+      if self.onError == .refuse { return reason }
+      var fields = FieldListEdit(of: number, in: batch, RowCharacter(of: event, row))
+      fields.note(column.slot, RecordBatch.Presence.null)
+    }
+    return nil
+  }
+}

@@ -1,0 +1,106 @@
+internal import CEL
+public import JSON
+
+/// Keeps the rows for which an expression is true:
+/// `{"type": "filter", "where": "StageName == 'Closed Won' && Amount >= 1000.0"}`.
+///
+/// A condition on values selects changes, not records: an update that does not carry a field of the
+/// condition is kept or dropped by `absent`. Ordering against null counts as false, as in SQL; any other
+/// failure of the expression sends the event to the dead letters. Lines that say something of a whole
+/// object (overflow, wildcard) are always kept.
+public final class Filter: ConfiguredTransform {
+  /// What becomes of a row whose missing fields decide.
+  enum Absent: String, CaseIterable { case keep, drop }
+
+  public static let type = "filter"
+  public static let schemaDescription =
+    "Keeps the rows for which a CEL expression is true. A condition on values selects changes, not "
+    + "records: most updates carry a few fields only."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [
+      .required(
+        "where", .text(minLength: 1),
+        "Expression of type bool over the columns as left by the stages before."),
+      .optional(
+        "absent", .choice(of: Absent.self),
+        "What becomes of a row that does not carry a field which the condition needs.",
+        default: .string(Absent.keep.rawValue)),
+      .optional(
+        "snapshot", .boolean(),
+        "Whether records that were read pass conditions on how, by whom and from where they were "
+          + "changed.", default: true),
+      ColumnNames.missingSchemaMember,
+    ]
+  }
+  private let condition: StageExpression
+  private let columns: ColumnNames
+  private let absent: Absent
+  private let keepsReads: Bool
+
+  public init?(reading reader: JSONReader) {
+    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
+    self.absent = reader.choice("absent", called: "choice") ?? .keep
+    self.keepsReads = reader.bool("snapshot") ?? true
+    guard let condition = StageExpression(reading: reader, "where", required: true) else {
+      return nil
+    }
+    self.condition = condition
+    self.columns = ColumnNames(condition.names, missing: missing)
+  }
+
+  public var namedColumns: NamedColumns? {
+    self.columns.named(by: Self.type, at: [self.condition])
+  }
+  public var changesRows: Bool { true }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.columns.match(input, stage: Self.type)
+    try self.condition.checkIsCondition(for: input, stage: Self.type)
+    return input
+  }
+
+  public func apply(to batch: RecordBatch) throws {
+    let expression = try self.condition.compiled(for: batch.layout, stage: Self.type)
+    batch.keepRows { row, event in
+      let character = RowCharacter(of: batch.events[event], row)
+      if character.kind.isOfWholeObject { return true }
+      let verdict = RowCondition.verdict(expression, row, character)
+      switch verdict {
+      case .holds(let isTrue): return isTrue
+      case .absent:
+        if character.kind == .snapshot, expression.readsChange { return self.keepsReads }
+        return self.absent == .keep
+      case .failed(let reason):
+        batch.refuse(event: event, reason: reason)
+        return true
+      }
+    }
+  }
+}
+
+/// A condition for one row.
+enum RowCondition {
+  case holds(Bool)
+  /// A column that the row does not have decides.
+  case absent
+  /// Why there is no answer.
+  case failed(String)
+
+  static func verdict(
+    _ expression: RowExpression, _ row: RecordBatch.Row, _ character: RowCharacter
+  ) -> Self {
+    switch expression.value(row, character) {
+    case .bool(let isTrue): return .holds(isTrue)
+    case .failure(let failure):
+      switch failure.reason {
+      case .absent: return .absent
+      case .nullOrdering: return .holds(false)
+      default: return .failed(expression.reason(failure))
+      }
+    // As in SQL, a condition that yields null does not hold.
+    case .null: return .holds(false)
+    case let value:
+      return .failed("the condition yields \(value.typeName?.rawValue ?? "no value"), not bool")
+    }
+  }
+}

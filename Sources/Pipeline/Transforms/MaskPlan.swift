@@ -1,0 +1,99 @@
+/// What the stage `mask` does to the rows of one layout.
+struct MaskPlan {
+  struct Masked {
+    var name: String
+    var slot: Int
+    /// Of the values as they come.
+    var type: ColumnType
+  }
+
+  let output: RecordLayout
+  let columns: [Masked]
+
+  /// Columns that say by whom and from where a record was changed; the others tell rows apart.
+  private static let metadata: Set<String> = ["_commit_user", "_change_origin"]
+
+  /// - Throws: `TransformError` for columns that cannot be masked that way.
+  init(_ names: ColumnNames, _ replacement: Mask.Replacement, layout: RecordLayout) throws {
+    var output: [Column] = []
+    var masked: [Masked] = []
+    for var column in layout.columns {
+      guard names.contains(column) else {
+        output.append(column)
+        continue
+      }
+      func refused(_ reason: String) -> TransformError {
+        TransformError(
+          .maskedColumn,
+          "stage \(Mask.type): column '\(column.name)' \(reason) (\(layout.origin))")
+      }
+      if column.isMetadata, !Self.metadata.contains(column.name) {
+        throw refused(
+          "identifies or orders rows and cannot be masked; use the stage 'drop' if it is not needed"
+        )
+      }
+      if case .drop = replacement {
+        // A field that no column names goes nowhere; metadata of a row is read from its slot.
+        if column.isMetadata { masked += Self.masked(column) }
+        continue
+      }
+      guard let type = Self.type(of: column, replacement) else {
+        throw refused(Self.obstacle(to: replacement, in: column))
+      }
+      masked += Self.masked(column)
+      switch column.content {
+      case .constant: break
+      case .slot(let slot, _), .record(let slot, _, _): column.content = .slot(slot, type)
+      }
+      column.salesforceType = nil
+      output.append(column)
+    }
+    self.columns = masked
+    self.output = layout.with(columns: output)
+  }
+
+  private static func masked(_ column: Column) -> [Masked] {
+    switch column.content {
+    case .constant: []
+    case .slot(let slot, let type): [Masked(name: column.name, slot: slot, type: type)]
+    case .record(let slot, _, _): [Masked(name: column.name, slot: slot, type: .json)]
+    }
+  }
+
+  /// The type of the masked column; nil when its values cannot be masked that way.
+  private static func type(of column: Column, _ replacement: Mask.Replacement) -> ColumnType? {
+    switch (replacement, column.content) {
+    case (_, .constant): return nil
+    case (.redact, _): return .string
+    case (_, .record): return nil
+    case (.drop, .slot): return .string
+    case (.hash, .slot(_, let type)): return ValueText.hasText(type) ? .string : nil
+    case (.truncate, .slot(_, let type)): return type.isText ? .string : nil
+    case (.year, .slot(_, let type)): return Year.isKnown(of: type) ? .int32 : nil
+    }
+  }
+
+  private static func obstacle(to replacement: Mask.Replacement, in column: Column) -> String {
+    switch column.content {
+    case .constant:
+      "is a constant of the stage 'set'; change it there, or remove it with drop"
+    case .record: "is a record; flatten it first, or use drop or redact"
+    case .slot(_, let type):
+      switch replacement {
+      case .truncate: "is \(type.words), and truncate is for text; use another method"
+      case .year: "is \(type.words), which has no year; use another method"
+      default: "is \(type.words), which has no text to hash; use drop or redact"
+      }
+    }
+  }
+}
+
+extension ColumnType {
+  /// Whether values are text that has a beginning.
+  var isText: Bool {
+    switch self {
+    case .string, .uuid, .enumeration: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,193 @@
+internal import CEL
+public import JSON
+
+/// Sends rows to some of the sinks:
+/// `{"type": "route", "routes": [{"where": "_entity == 'Account'", "to": ["accounts"]}], "default": ["rest"]}`.
+///
+/// The first route whose condition holds takes the row; `default` takes the rest. The stage notes the
+/// route in a slot of its own; `RouteFilter`, before the stages of each sink, keeps what is for that
+/// sink. So a condition is evaluated once, and one that fails sends the event to the dead letters for
+/// all sinks.
+public final class Route: ConfiguredTransform {
+  public static let type = "route"
+  public static let schemaDescription =
+    "Sends rows to some of the sinks: to those of the first route whose condition holds, the rest to "
+    + "'default'. The last of the pipeline's stages."
+  public static var schemaMembers: [JSONSchema.Member] {
+    [
+      .required(
+        "routes", .list(of: .reference("route"), minCount: 1), "In the order of their precedence."),
+      .required(
+        "default", .list(of: .text(minLength: 1), isUnique: true),
+        "Names of the sinks for rows that no route takes; empty for none."),
+      .optional(
+        "snapshot", .boolean(),
+        "Whether records that were read pass conditions on how, by whom and from where they were "
+          + "changed.", default: true),
+      ColumnNames.missingSchemaMember,
+    ]
+  }
+
+  struct Rule {
+    /// Nil for a rule that names objects.
+    var condition: StageExpression?
+    var entities: Set<String>
+    var sinks: [String]
+  }
+
+  /// Each has a bit in the cell of a row, and so has the rest.
+  private static let maxCount = 63
+
+  private let rules: [Rule]
+  private let rest: [String]
+  private let keepsReads: Bool
+  private let columns: ColumnNames
+
+  public init?(reading reader: JSONReader) {
+    let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
+    self.keepsReads = reader.bool("snapshot") ?? true
+    let objects = reader.objects("routes", required: true)
+    let rest = reader.strings("default", required: true)
+    if objects?.isEmpty == true { reader.report("routes", "does not have a route") }
+    if let count = objects?.count, count > Self.maxCount {
+      reader.report("routes", "expected at most \(Self.maxCount) routes, found \(count)")
+    }
+    let rules = (objects ?? []).compactMap { Self.rule(reading: $0) }
+    guard let objects, let rest, rules.count == objects.count else { return nil }
+    self.rules = rules
+    self.rest = rest
+    self.columns = ColumnNames(rules.compactMap(\.condition).flatMap(\.names), missing: missing)
+  }
+
+  private static func rule(reading reader: JSONReader) -> Rule? {
+    defer { reader.finish() }
+    let sinks = reader.strings("to", required: true)
+    if sinks?.isEmpty == true { reader.report("to", "does not name a sink") }
+    guard reader.has("where") != reader.has("entity") else {
+      reader.report("where", "a route needs either 'where' or 'entity'")
+      return nil
+    }
+    if reader.has("entity") {
+      let single = reader.any("entity")?.string.map { [$0] }
+      let names = single ?? reader.strings("entity")
+      guard let names, let sinks else { return nil }
+      if names.isEmpty { reader.report("entity", "does not name an object") }
+      return Rule(condition: nil, entities: Set(names), sinks: sinks)
+    }
+    let condition = StageExpression(reading: reader, "where", required: true)
+    guard let condition, let sinks else { return nil }
+    return Rule(condition: condition, entities: [], sinks: sinks)
+  }
+
+  /// The names of sinks that rows may go to, each once, in order.
+  public var sinks: [String] {
+    var seen: Set<String> = []
+    return (self.rules.flatMap(\.sinks) + self.rest).filter { seen.insert($0).inserted }
+  }
+
+  public var namedColumns: NamedColumns? {
+    self.columns.named(by: Self.type, at: self.rules.compactMap(\.condition))
+  }
+  public var changesRows: Bool { true }
+
+  public func layout(for input: RecordLayout) throws -> RecordLayout {
+    try self.columns.match(input, stage: Self.type)
+    for rule in self.rules { try rule.condition?.checkIsCondition(for: input, stage: Self.type) }
+    return input.addingRouteSlot()
+  }
+
+  public func apply(to batch: RecordBatch) throws {
+    guard let slot = batch.layout.routeSlot else {
+      preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
+    }
+    let conditions = try self.rules.map {
+      try $0.condition?.compiled(for: batch.layout, stage: Self.type)
+    }
+    for (index, event) in batch.events.enumerated() {
+      for number in event.firstRow..<event.firstRow + event.rowCount {
+        let row = batch.row(number)
+        switch self.rules(for: row, event, conditions, entity: batch.layout.entity) {
+        case .success(let rules): row.set(slot, to: rules)
+        case .failure(let failure): batch.refuse(event: index, reason: failure.reason)
+        }
+      }
+    }
+  }
+
+  private struct Refusal: Error {
+    var reason: String
+  }
+
+  /// - Returns: a bit for the first rule that takes the row, the highest one for none. A line about a whole
+  ///   object has a bit for every rule that may take a row of the object.
+  private func rules(
+    for row: RecordBatch.Row, _ event: RecordBatch.Event, _ conditions: [RowExpression?],
+    entity: String
+  ) -> Result<UInt64, Refusal> {
+    let character = RowCharacter(of: event, row)
+    var possible: UInt64 = 0
+    for (index, condition) in conditions.enumerated() {
+      guard let condition else {
+        if self.rules[index].entities.contains(entity) { return .success(possible | 1 << index) }
+        continue
+      }
+      switch RowCondition.verdict(condition, row, character) {
+      case .holds(true): return .success(possible | 1 << index)
+      case .holds(false): continue
+      case .absent:
+        if character.kind.isOfWholeObject { possible |= 1 << index }
+        if character.kind == .snapshot, condition.readsChange, self.keepsReads {
+          return .success(1 << index)
+        }
+      case .failed(let reason): return .failure(Refusal(reason: "route \(index): \(reason)"))
+      }
+    }
+    return .success(possible | 1 << conditions.count)
+  }
+
+  /// The stage before those of a sink.
+  public func filter(for sink: String) -> RouteFilter {
+    let sinks = self.rules.map(\.sinks) + [self.rest]
+    return RouteFilter(
+      sinks.enumerated().reduce(0) { $1.element.contains(sink) ? $0 | 1 << $1.offset : $0 })
+  }
+}
+
+/// Keeps the rows that the stage `route` has sent to one sink. Lines that say something of a whole object
+/// go to every sink which the object may go to.
+public final class RouteFilter: Transform {
+  /// A bit per rule, the rest last.
+  private let rules: UInt64
+
+  init(_ rules: UInt64) { self.rules = rules }
+
+  public var changesRows: Bool { true }
+  public var kind: String { Route.type }
+  public func layout(for input: RecordLayout) throws -> RecordLayout { input }
+
+  public func apply(to batch: RecordBatch) throws {
+    guard let slot = batch.layout.routeSlot else {
+      preconditionFailure("\(batch.layout.origin): rows that have not passed the stage 'route'")
+    }
+    batch.keepRows { row, _ in row.value(slot).map { $0 & self.rules != 0 } ?? false }
+  }
+}
+
+extension Route {
+  static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
+    let sinks: JSONSchema.Member = .required(
+      "to", .list(of: .text(minLength: 1), minCount: 1, isUnique: true), "Names of sinks.")
+    let names = JSONSchema.oneOf([
+      .text(minLength: 1), .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
+    ])
+    return [
+      (
+        "route",
+        .oneOf([
+          .object([.required("where", .text(minLength: 1), "CEL expression of type bool."), sinks]),
+          .object([.required("entity", names, "API names of objects, or of one."), sinks]),
+        ])
+      )
+    ]
+  }
+}

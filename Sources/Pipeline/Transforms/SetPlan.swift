@@ -1,0 +1,77 @@
+internal import CEL
+
+/// What the stage `set` does to the rows of one layout.
+struct SetPlan {
+  struct Step {
+    var name: String
+    var slot: Int
+    var expression: RowExpression
+    var result: ResultColumn
+  }
+
+  let output: RecordLayout
+  let steps: [Step]
+
+  /// - Throws: `TransformError` for types that do not go together, and for columns that cannot be set.
+  init(
+    _ sources: [(name: String, source: SetColumns.Source)], run: RunValues, layout: RecordLayout
+  ) throws {
+    var columns = layout.columns
+    var steps: [Step] = []
+    var slotCount = layout.slotCount
+    for (name, source) in sources {
+      let place = columns.firstIndex { $0.name == name }
+      if let place { try Self.check(columns[place], layout) }
+      let content: Column.Content
+      switch source {
+      case .text(let text): content = .constant(text)
+      case .run(.pipeline): content = .constant(run.pipeline)
+      case .run(.org): content = .constant(run.org)
+      case .expression(let source, let type):
+        let expression = try source.compiled(for: layout, stage: SetColumns.type)
+        // Without its columns an expression says nothing of this object.
+        if type == nil, expression.program.type == .dyn, !expression.program.unknownNames.isEmpty {
+          continue
+        }
+        let result: ResultColumn
+        do throws(ResultTypeError) {
+          result = try ResultColumn(expression, layout: layout, stated: type)
+        } catch {
+          throw source.error("column '\(name)': \(error.message)", layout, stage: SetColumns.type)
+        }
+        // A field keeps its slot, under which `_changed_fields` lists it.
+        var slot = slotCount
+        if let place, case .slot(let own, _) = columns[place].content {
+          slot = own
+        } else {
+          slotCount += 1
+        }
+        steps.append(Step(name: name, slot: slot, expression: expression, result: result))
+        content = .slot(slot, result.type)
+      }
+      if let place {
+        columns[place].content = content
+        columns[place].salesforceType = nil
+      } else {
+        columns.append(Column(name: name, path: [name], content: content))
+      }
+    }
+    self.steps = steps
+    self.output = layout.adding(slots: slotCount - layout.slotCount).with(columns: columns)
+  }
+
+  private static func check(_ column: Column, _ layout: RecordLayout) throws {
+    if column.isMetadata {
+      throw TransformError(
+        .reservedColumn,
+        "stage \(SetColumns.type): '\(column.name)' is a metadata column, which cannot be set "
+          + "(\(layout.origin)); choose another name")
+    }
+    if case .record = column.content {
+      throw TransformError(
+        .reservedColumn,
+        "stage \(SetColumns.type): '\(column.name)' is a record, which cannot be set "
+          + "(\(layout.origin)); flatten it first, or choose another name")
+    }
+  }
+}

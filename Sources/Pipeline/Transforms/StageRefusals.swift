@@ -1,0 +1,41 @@
+/// Events and records that the stages of a chain could not process.
+struct StageRefusals {
+  private var events: [RefusedEvent] = []
+  private var records: [UnreadableRecord] = []
+
+  /// Takes what a stage has refused out of a batch.
+  ///
+  /// - Parameters:
+  ///   - stage: its kind and place, for the reason.
+  ///   - sink: whose stage it is; nil for one of the whole pipeline.
+  mutating func take(from batch: RecordBatch, stage: String, sink: String?) {
+    for refusal in batch.refusals {
+      let event = batch.events[refusal.event]
+      let reason = "\(stage): \(refusal.reason)"
+      if event.kind == .snapshot {
+        var recordID: [UInt8] = []
+        batch.appendRecordIDs(of: event, to: &recordID)
+        self.records.append(
+          UnreadableRecord(
+            recordID: recordID.isEmpty ? nil : String(decoding: recordID, as: UTF8.self),
+            stamp: event.commitTimestamp, reason: reason))
+      } else {
+        self.events.append(
+          RefusedEvent(
+            topic: batch.layout.topic, epoch: batch.epoch, ordinal: event.ordinal, reason: reason,
+            refusal: sink.map { DeadLetter.Refusal(sink: $0) }))
+      }
+    }
+    batch.removeRefusedEvents()
+  }
+
+  mutating func takeEvents() -> [RefusedEvent] {
+    defer { self.events.removeAll() }
+    return self.events
+  }
+
+  mutating func takeRecords() -> [UnreadableRecord] {
+    defer { self.records.removeAll() }
+    return self.records
+  }
+}

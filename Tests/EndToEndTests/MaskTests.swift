@@ -1,0 +1,8 @@
+import Testing
+
+@Suite(.serialized) struct MaskTests {
+  @Test(
+    "Masked values are in no file, table, log, report or dead letter; letters open with their key only",
+    .enabled(if: ProofScript.programs != nil))
+  func masked() throws { try ProofScript("mask_proof.py").run() }
+}

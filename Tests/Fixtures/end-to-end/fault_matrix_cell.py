@@ -1,0 +1,255 @@
+"""One cell of the matrix: a simulator, a pipeline and its runs. See fault_matrix_proof.py."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import fault_matrix
+import harness
+import postgres
+
+TOPICS = ["/data/OpportunityChangeEvent", "/data/AccountChangeEvent"]
+FIRST, SECOND = TOPICS
+EVENTS = 240
+# Credit of a stream; with what the next request brings it is all that can be on its way when a stream breaks.
+WINDOW = 20
+# Waits are skipped (--clock), so these cost nothing: about nine attempts until a run gives up.
+RETRY = {"give_up_after": "60s", "min_delay": "1s", "max_delay": "10s", "refused_delay": "60s"}
+# Attempts of one thing in one run: the pauses of RETRY with their jitter, and first ones without a pause.
+MOST_ATTEMPTS = 16
+# Bytes that a run with a fault may need beyond one without, in KiB.
+MORE_MEMORY = 32 * 1024
+
+
+class Cell:
+    def __init__(self, arguments, name, simulator, url=None, has_files=True):
+        self.programs, self.name, self.simulator = arguments.programs, name, simulator
+        self.work = simulator.work
+        self.environment = dict(simulator.environment)
+        document = harness.pipeline("cell", TOPICS)
+        document["source"]["num_requested"] = WINDOW
+        document["commit"] = {"max_events": 20}
+        document["retry"] = dict(RETRY)
+        self.url = url
+        # Names of cells are longer than identifiers may be.
+        self.schema = "cell_" + hashlib.sha256(name.encode()).hexdigest()[:16]
+        if url:
+            self.environment["DATABASE_URL"] = url
+            sink = {"type": "postgres", "name": "db", "url": "${DATABASE_URL}", "schema": self.schema}
+            document["sinks"] = document["sinks"] * has_files + [sink]
+        self.output = self.work + "/out/cell" if has_files else None
+        self.path, self.errors = self.work + "/cell.json", self.work + "/stderr"
+        self.report_path = self.work + "/report.json"
+        harness.write_json(self.path, document)
+        self.has_table = False
+        self.runs = 0
+        self.most_kib = 0
+
+    def said(self):
+        with open(self.errors, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def fail(self, *words):
+        sys.exit("%s: %s\n%s" % (self.name, " ".join(str(word) for word in words), self.said()[-2000:]))
+
+    def spawn(self, *options):
+        self.runs += 1
+        command = [self.programs + "/pubsub-etl", "run", self.path, "--report", self.report_path, *options]
+        with open(self.errors, "wb") as errors:
+            return subprocess.Popen(
+                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+
+    def end(self, process, code, limit=180):
+        """Waits for the end, which has to be this one; the report has to tell the same."""
+        deadline = time.monotonic() + limit
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                process.kill()
+                self.fail("not ended after", limit, "s")
+            time.sleep(0.01)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.most_kib = max(self.most_kib, usage.ru_maxrss)
+        if process.returncode != code:
+            self.fail("exit code", process.returncode, "instead of", code)
+        with open(self.report_path, encoding="utf-8") as file:
+            report = json.load(file)
+        if report["exit_code"] != code:
+            self.fail("the report tells exit code", report["exit_code"], "instead of", code)
+        if self.environment["SF_CLIENT_SECRET"] in self.said():
+            self.fail("tells a secret")
+        return report
+
+    def run(self, code, *options):
+        return self.end(self.spawn(*options), code)
+
+    def add_fault(self, **fault):
+        request = urllib.request.Request(self.simulator.control + "faults", json.dumps(fault).encode())
+        urllib.request.urlopen(request).read()
+
+    def forget_faults(self):
+        request = urllib.request.Request(self.simulator.control + "faults", method="DELETE")
+        urllib.request.urlopen(request).read()
+
+    def published(self):
+        with open(self.simulator.truth, encoding="utf-8") as file:
+            return sum(1 for _ in file)
+
+    def committed(self):
+        """Events whose position is stored, by topic."""
+        if self.url:
+            table = self.schema + "._etl_checkpoint"
+            if not self.has_table:
+                self.has_table = postgres.query(self.url, "SELECT to_regclass('%s')" % table) != [[""]]
+                if not self.has_table:
+                    return {}
+            sql = "SELECT t.key, t.value ->> 'next_ordinal' FROM %s, jsonb_each(topics) AS t"
+            return {topic: int(count) for topic, count in postgres.query(self.url, sql % table)}
+        try:
+            with open(self.work + "/state/cell.checkpoint.json", encoding="utf-8") as file:
+                return {topic: at["next_ordinal"] for topic, at in json.load(file)["topics"].items()}
+        except FileNotFoundError:
+            return {}
+
+    def wait(self, process, is_so, what, limit=60):
+        deadline = time.monotonic() + limit
+        while not is_so():
+            if process.poll() is not None:
+                self.fail("ended with", process.returncode, "before", what)
+            if time.monotonic() > deadline:
+                self.fail("waited in vain:", what)
+            time.sleep(0.02)
+
+    def calls(self):
+        """Subscriptions, requests for schemas and logins so far, and the simulated time in seconds."""
+        stats = self.simulator.get("stats")
+        calls = stats["calls"]
+        return {
+            "Subscribe": calls.get("Subscribe", 0), "GetSchema": calls.get("GetSchema", 0),
+            "Login": stats["logins"] + stats["refused_logins"], "now": stats["now"] / 1000,
+        }
+
+    def check_calls(self, before, is_following):
+        """No more calls than the schedule of retries allows in the time that has passed."""
+        after = self.calls()
+        passed = after["now"] - before["now"]
+        for method in ("Subscribe", "GetSchema", "Login"):
+            # Pauses are at least four fifths of max_delay after the first few.
+            most = MOST_ATTEMPTS + (passed / 8 if is_following else 0)
+            count = after[method] - before[method]
+            if count > most * len(TOPICS):
+                self.fail(count, "calls of", method, "in", round(passed), "s")
+
+    def compare(self, damaged=()):
+        """Files and tables equal the truth, each event once; returns how many were delivered in vain."""
+        stats = self.simulator.get("stats")
+        if stats["most_streams"] > len(TOPICS) + 1:
+            self.fail(stats["most_streams"], "streams were open at once")
+        if stats["streams"]:
+            self.fail(stats["streams"], "streams are open after the last run")
+        published = self.published()
+        wasted = stats["delivered"] - published
+        # Each stream that breaks loses what is on its way, and the last event of a run may come again.
+        if wasted > (WINDOW + 10) * len(TOPICS) * (self.runs + 2):
+            self.fail(stats["delivered"], "events were delivered,", published, "published")
+        truth = self.simulator.truth
+        if damaged:
+            with open(truth, encoding="utf-8") as file:
+                lines = [line for line in file if json.loads(line)["event_id"] not in damaged]
+            self.simulator.truth = self.work + "/decodable.ndjson"
+            with open(self.simulator.truth, "w", encoding="utf-8") as file:
+                file.writelines(lines)
+        if self.output:
+            harness.compare(self.simulator, self.output, TOPICS)
+        if self.url and damaged:
+            # A letter has an ordinal, which the comparison does not know of.
+            self.compare_events(published - len(damaged))
+        elif self.url:
+            harness.compare_tables(self.simulator, self.url, self.schema, TOPICS)
+        self.simulator.truth = truth
+        return max(wasted, 0)
+
+    def compare_events(self, expected):
+        """The histories have so many events, none of them twice."""
+        sql = "SELECT count(*), count(DISTINCT (_event_id, _record_id)), count(DISTINCT _event_id) FROM %s.%s_history"
+        events = 0
+        for topic in TOPICS:
+            entity = topic.removeprefix("/data/").removesuffix("ChangeEvent").lower()
+            rows, distinct, count = map(int, postgres.query(self.url, sql % (self.schema, entity))[0])
+            if rows != distinct:
+                self.fail(rows - distinct, "rows of the history are there twice")
+            events += count
+        if events != expected:
+            self.fail(events, "events are in the histories, not", expected)
+
+    # What cells do.
+
+    def meet(self, fault, stays, is_following):
+        """Runs that meet a fault, and those after it; returns a cell's figures."""
+        kind = fault_matrix.KINDS[fault.kind]
+        if fault.kind == "topic" and fault.method == "GetSchema" and stays:
+            # Every topic lacks its schema: none is left, and a run that follows ends, too.
+            kind = fault_matrix.KINDS["stop"]
+        description = dict(fault.what, method=fault.method)
+        if fault.method == "Subscribe":
+            description["topic"] = SECOND
+        if stays or fault.kind == "replay":
+            # A position is stored, which must not be lost.
+            if fault.method != "GetSchema":
+                self.run(0, "--max-events", "40")
+            description["times"] = fault_matrix.ALWAYS
+        elif fault.method == "Subscribe":
+            description["after_events"] = 40
+        self.add_fault(**description)
+        before = self.calls()
+        code = 0 if kind.passes and not stays else kind.follow if is_following else kind.batch
+        goes_on = is_following and (code is None or code == 0)
+        process = self.spawn(*(["--follow"] if is_following else []))
+        if goes_on:
+            self.follow(process, kind, stays)
+        else:
+            self.end(process, code)
+        self.check_calls(before, is_following)
+        if kind is fault_matrix.KINDS["topic"] and fault.method == "Subscribe" and not is_following:
+            self.check_others()
+        self.forget_faults()
+        damaged = self.dead_letters() if fault.kind == "letter" else ()
+        self.run(0)
+        self.run(0)
+        if self.said():
+            self.fail("a run without a fault is not silent")
+        return self.compare(damaged)
+
+    def follow(self, process, kind, stays):
+        """While it waits the fault goes away; then it has everything, and what comes later."""
+        if stays and kind.batch:
+            # Equal errors are warned of once, and each attempt is logged.
+            self.wait(process, lambda: self.said().count("; retrying in ") >= 3, "three attempts")
+            self.forget_faults()
+        self.wait(process, lambda: sum(self.committed().values()) >= self.published(), "all events")
+        self.simulator.post("publish?count=30&topic=" + FIRST)
+        self.wait(process, lambda: sum(self.committed().values()) >= self.published(), "new events")
+        process.send_signal(signal.SIGTERM)
+        self.end(process, 0)
+
+    def check_others(self):
+        with open(self.simulator.truth, encoding="utf-8") as file:
+            published = sum(json.loads(line)["topic"] == FIRST for line in file)
+        if self.committed().get(FIRST) != published:
+            self.fail("of the other topic", self.committed().get(FIRST), "events were exported")
+
+    def dead_letters(self):
+        command = [self.programs + "/pubsub-etl", "dead-letters", "list", self.path, "--json"]
+        listed = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, check=False)
+        found = re.findall(rb'"event_id": *"([^"]+)"', listed.stdout)
+        if not found:
+            self.fail("no dead letter is listed:", listed.stdout.decode()[:500])
+        return {event.decode() for event in found}

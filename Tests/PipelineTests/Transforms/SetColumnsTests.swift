@@ -1,0 +1,165 @@
+import JSON
+import Testing
+
+@testable import Pipeline
+
+@Suite("Stage set")
+struct SetColumnsTests {
+  private static let columns: [(String, ColumnType)] = [
+    ("Name", .string), ("Amount", .double), ("IsWon", .boolean), ("Count", .int32),
+    ("Price", .decimal(precision: 18, scale: 2)),
+  ]
+
+  private func rows(_ stage: String, _ rows: [StageRows.Row]) throws -> StageRows {
+    let fixture = StageRows(Self.columns)
+    for row in rows { fixture.add(row) }
+    try StageChain(json: [stage]).apply(to: fixture.batch)
+    return fixture
+  }
+
+  private func stage(_ columns: String) -> String { #"{"type":"set","columns":{\#(columns)}}"# }
+
+  @Test(
+    "Values by expression",
+    arguments: [
+      (#""X":"Name + '!'""#, CellValue.text("A!")), (#""X":"Amount * 2.0""#, .double(3)),
+      (#""X":"Count + 1""#, .int(8)), (#""X":"!IsWon""#, .bool(false)),
+      (#""X":"Name""#, .text("A")), (#""X":"[Count, 2]""#, .text("[7,2]")),
+      (#""X":"{'n': Name}""#, .text(#"{"n":"A"}"#)), (#""X":"duration('90s')""#, .text("90s")),
+      (#""X":"timestamp('1970-01-01T00:00:01Z')""#, .int(1_000_000)),
+      (#""X":"IsWon ? null : 'x'""#, .null),
+      (#""X":{"constant":"it's"}"#, .text("it's")), (#""X":{"constant":-7}"#, .int(-7)),
+      (#""X":{"constant":true}"#, .bool(true)), (#""X":{"constant":1.5}"#, .double(1.5)),
+      (#""X":{"run":"pipeline"}"#, .text("sales")),
+      (#""X":{"run":"org"}"#, .text("00D000000000001AAA")),
+      (#""X":{"expression":"dyn(Count)","type":"bigint"}"#, .int(7)),
+      (#""X":{"expression":"Count","type":"json"}"#, .text("7")),
+      (#""X":"_entity""#, .text("Account")),
+      (#""X":"has(row.Name)""#, .bool(true)),
+    ])
+  func values(columns: String, expected: CellValue) throws {
+    let row = StageRows.Row(
+      cells: [
+        "Name": .text("A"), "Amount": .double(1.5), "IsWon": .bool(true), "Count": .int(7),
+      ])
+    let rows = try self.rows(self.stage(columns), [row, row])
+    for number in 0..<2 { #expect(rows.value("X", ofRow: number) == expected) }
+    #expect(rows.value("Name", ofRow: 1) == .text("A"))
+  }
+
+  @Test("A column that is computed from an absent field is absent")
+  func absent() throws {
+    let rows = try self.rows(
+      self.stage(#""X":"Amount * 2.0","Count":"Count + 1""#),
+      [
+        StageRows.Row(cells: ["Name": .text("A")]), StageRows.Row(cells: ["Amount": .double(1)]),
+        StageRows.Row(cells: ["Count": .int(1)]),
+      ])
+    #expect((0..<3).map { rows.value("X", ofRow: $0) } == [.absent, .double(2), .absent])
+    #expect((0..<3).map { rows.value("Count", ofRow: $0) } == [.absent, .absent, .int(2)])
+  }
+
+  @Test("Null is absent where the event has all fields, as the decoder has it")
+  func nulls() throws {
+    let rows = try self.rows(
+      self.stage(#""X":{"expression":"null","type":"text"}"#),
+      ["CREATE", "UPDATE", "DELETE"].map { StageRows.Row(changeType: $0) })
+    #expect((0..<3).map { rows.value("X", ofRow: $0) } == [.absent, .null, .absent])
+  }
+
+  @Test("The lists of an update name what was set, and only that")
+  func lists() throws {
+    let rows = try self.rows(
+      self.stage(#""X":"Amount * 2.0","Name":"IsWon ? 'won' : null","Count":"int(Amount)""#),
+      [
+        StageRows.Row(cells: ["Name": .text("A"), "Amount": .double(1)]),
+        StageRows.Row(cells: ["IsWon": .bool(false), "Count": .int(3)]),
+      ])
+    // Name is computed from IsWon, which the first event does not carry.
+    #expect(rows.list(MetadataSlot.changedFields, ofRow: 0) == ["Amount", "Count", "X"])
+    #expect(rows.list(MetadataSlot.nulledFields, ofRow: 0) == [])
+    #expect(rows.list(MetadataSlot.changedFields, ofRow: 1) == ["Name", "IsWon"])
+    #expect(rows.list(MetadataSlot.nulledFields, ofRow: 1) == ["Name"])
+  }
+
+  @Test("Keys that are one name in JSON refuse the event")
+  func repeatedNames() throws {
+    let fixture = StageRows(Self.columns)
+    fixture.add(StageRows.Row(cells: ["Count": .int(1)]))
+    let chain = try StageChain(json: [self.stage(#""X":"{1: Count, '1': Count}""#)])
+    try chain.apply(to: fixture.batch)
+    #expect(
+      chain.takeRefusedEvents().map(\.reason) == [
+        "stage set (stages[0]): column 'X': two keys of a map have the same text in JSON"
+      ])
+  }
+
+  @Test("All expressions see the row as it enters the stage")
+  func simultaneous() throws {
+    let rows = try self.rows(
+      self.stage(#""Amount":"double(Count)","Count":"int(Amount)""#),
+      [StageRows.Row(changeType: "CREATE", cells: ["Amount": .double(5), "Count": .int(7)])])
+    #expect(rows.value("Amount", ofRow: 0) == .double(7))
+    #expect(rows.value("Count", ofRow: 0) == .int(5))
+  }
+
+  @Test("A failure refuses the event and names the column, not the value")
+  func failure() throws {
+    let fixture = StageRows(Self.columns)
+    fixture.add(StageRows.Row(cells: ["Name": .text("secret")]))
+    fixture.add(StageRows.Row(cells: ["Name": .text("12")]))
+    let chain = try StageChain(json: [self.stage(#""X":"int(Name)""#)])
+    try chain.apply(to: fixture.batch)
+    #expect(fixture.value("X", ofRow: 0) == .int(12))
+    let reasons = chain.takeRefusedEvents().map(\.reason)
+    #expect(
+      reasons == [
+        "stage set (stages[0]): column 'X': line 1, column 1: the text cannot be converted to this type"
+      ])
+  }
+
+  @Test(
+    "Columns that cannot be set",
+    arguments: [
+      (#""_record_id":"'x'""#, "is a metadata column"), (#""X":"dyn(Name)""#, "state it with"),
+      (#""X":{"expression":"Count","type":"double"}"#, "yields int, not double"),
+      (#""X":"null""#, "state it with"), (#""X":"Name + 1""#, "line 1, column 6"),
+    ])
+  func mistakes(columns: String, part: String) throws {
+    let chain = try StageChain(json: [self.stage(columns)])
+    #expect(throws: TransformError.self) {
+      do {
+        _ = try chain.layout(for: StageRows(Self.columns).layout)
+      } catch {
+        #expect("\(error)".contains(part), "\(error)")
+        throw error
+      }
+    }
+  }
+
+  @Test("An object that lacks the columns of an expression gets what is known without them")
+  func otherObjects() throws {
+    let rows = try self.rows(
+      self.stage(
+        #""X":"has(row.Stage) ? Stage : 'unknown'","Y":"Stage + '!'","Name":"Stage","Z":"Stage == null""#
+      ), [StageRows.Row(cells: ["Name": .text("A")])])
+    #expect(rows.value("X", ofRow: 0) == .text("unknown"))
+    #expect(rows.value("Y", ofRow: 0) == .absent)
+    #expect(rows.value("Name", ofRow: 0) == .text("A"))
+    #expect(rows.value("Z", ofRow: 0) == .absent)
+  }
+
+  @Test("A record that is set in a sink's chain leaves the batch of the others as it was")
+  func copies() throws {
+    let fixture = StageRows(Self.columns)
+    fixture.add(StageRows.Row(cells: ["Amount": .double(1)]))
+    let copy = RecordBatch(layout: fixture.layout)
+    let chain = try StageChain(json: [self.stage(#""X":"Amount * 2.0""#)])
+    for _ in 0..<2 {
+      copy.replaceAll(with: fixture.batch)
+      try chain.apply(to: copy)
+      #expect(copy.row(0).value(fixture.layout.slotCount) == (2.0).bitPattern)
+    }
+    #expect(fixture.list(MetadataSlot.changedFields, ofRow: 0) == ["Amount"])
+  }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import JSON
+import Testing
+
+@testable import PubSubETL
+
+@Suite("Test cases beside a pipeline") struct PipelineTestTests {
+  private static let repository = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  private static let pipelines = Self.repository.appending(path: "pipelines").path
+
+  /// A pipeline with a test file beside it, and an object with a name and an amount.
+  private struct Sample {
+    let pipeline: SamplePipeline
+
+    init(stages: String = "", sinks: String = #"{ "type": "files", "directory": "out" }"#) throws {
+      self.pipeline = try SamplePipeline()
+      var text = SamplePipeline.minimal.replacing(
+        #"{ "type": "files", "directory": "out" }"#, with: sinks)
+      text = text.replacing(#""sinks""#, with: #""stages": [\#(stages)], "sinks""#)
+      try self.pipeline.write(text, to: "p.json")
+    }
+
+    func load(_ test: String) throws -> PipelineTestFile {
+      try self.pipeline.write(test, to: "p.test.json")
+      return try PipelineTestFile.load("\(self.pipeline.base)/p.test.json")
+    }
+
+    func verdicts(_ test: String) throws -> [PipelineTestVerdict] {
+      let file = try self.load(test)
+      let run = PipelineTestRun(configuration: file.configuration, org: file.org)
+      return try file.cases.map { PipelineTestVerdict($0, try run.outcome(of: $0)) }
+    }
+
+    func mistakes(_ test: String) throws -> [String] {
+      do {
+        _ = try self.load(test)
+        return []
+      } catch let error as PipelineTestError {
+        return error.mistakes.map { "\($0.mistake)" }
+      }
+    }
+  }
+
+  /// A test file with one case that has this update.
+  private static func test(
+    _ fields: String, _ rest: String, match: String = "fields"
+  ) -> String {
+    """
+    { "schema": "\(Self.pipelines)/schemas/OpportunityChangeEvent.avsc", "match": "\(match)",
+      "cases": [ { "name": "one", "events": [ { "payload": {
+        "ChangeEventHeader": { "changeType": "UPDATE", "recordIds": ["006000000000001AAA"] },
+        \(fields) } } ], \(rest) } ] }
+    """
+  }
+
+  @Test(
+    "The cases of every pipeline file of this repository pass",
+    arguments: ["opps", "opps-postgres", "order-events", "all-changes", "sales-postgres"])
+  func shipped(name: String) throws {
+    let file = try PipelineTestFile.load("\(Self.pipelines)/\(name)\(PipelineTestFile.suffix)")
+    let run = PipelineTestRun(configuration: file.configuration, org: file.org)
+    #expect(!file.cases.isEmpty)
+    for test in file.cases {
+      #expect(test.expected?.isEmpty == false)
+      #expect(PipelineTestVerdict(test, try run.outcome(of: test)).findings == [])
+    }
+  }
+
+  @Test("Every pipeline file of this repository has cases")
+  func coverage() throws {
+    let names = try FileManager.default.contentsOfDirectory(atPath: Self.pipelines)
+    let others: Set<String> = ["org.json", "pipeline.schema.json"]
+    for name in names where name.hasSuffix(".json") && !others.contains(name) {
+      guard !name.hasSuffix(PipelineTestFile.suffix) else { continue }
+      #expect(names.contains(name.replacing(".json", with: PipelineTestFile.suffix)), "\(name)")
+    }
+  }
+
+  @Test("A field that is wrong, missing or not expected is a difference; metadata is not")
+  func fields() throws {
+    let found = try Sample().verdicts(
+      Self.test(
+        #""Name": "Acme", "Amount": 5"#,
+        #""expect": { "files": [ { "Amount": 6.0, "StageName": "x" } ] }"#))
+    #expect(
+      found[0].findings == [
+        PipelineTestVerdict.Finding(
+          place: "sink 'files', line 1",
+          differences: [
+            LineDifference(
+              member: "Amount", expected: JSONValue(.number("6.0")),
+              found: JSONValue(.number("5.0"))),
+            LineDifference(member: "StageName", expected: "x", found: nil),
+            LineDifference(member: "Name", expected: nil, found: "Acme"),
+          ])
+      ])
+  }
+
+  @Test(
+    "How much of a line counts is up to the case",
+    arguments: [("fields", false), ("subset", true), ("exact", false)])
+  func match(match: String, passes: Bool) throws {
+    let found = try Sample().verdicts(
+      Self.test(
+        #""Name": "Acme", "Amount": 5"#,
+        #""expect": { "files": [ { "Amount": 5.0, "_change_type": "UPDATE" } ] }"#, match: match))
+    #expect(found[0].hasPassed == passes)
+  }
+
+  @Test("Lines that are missing, and lines too many, are differences")
+  func counts() throws {
+    for lines in ["", #"{ "Amount": 5 }, { "Amount": 5 }"#] {
+      let found = try Sample().verdicts(
+        Self.test(#""Amount": 5"#, #""expect": { "files": [ \#(lines) ] }"#))
+      #expect(found[0].findings.count == 1)
+    }
+  }
+
+  @Test("Stages of the pipeline and of each sink apply")
+  func stages() throws {
+    let sinks = """
+      { "type": "files", "directory": "a", "name": "a", "stages": [
+        { "type": "drop", "columns": ["Amount"] } ] }, { "type": "stdout" }
+      """
+    let found = try Sample(
+      stages: #"{ "type": "filter", "where": "Amount > 1.0" }"#, sinks: sinks
+    ).verdicts(
+      Self.test(
+        #""Name": "Acme", "Amount": 5"#,
+        #""expect": { "a": [ { "Name": "Acme" } ], "stdout": [ { "Name": "Acme", "Amount": 5 } ] }"#
+      ))
+    #expect(found[0].findings == [])
+    let none = try Sample(stages: #"{ "type": "filter", "where": "Amount > 9.0" }"#).verdicts(
+      Self.test(#""Amount": 5"#, #""expect": { "files": [] }"#))
+    #expect(none[0].findings == [])
+  }
+
+  @Test("An event that a stage refuses is a dead letter, which has to be expected")
+  func deadLetters() throws {
+    let sample = try Sample(
+      stages: #"{ "type": "set", "columns": { "X": "1 / int(Amount)" } }"#)
+    let silent = try sample.verdicts(Self.test(#""Amount": 0"#, #""expect": { "files": [] }"#))
+    #expect(silent[0].findings.map(\.place) == ["dead letters"])
+    let expected = try sample.verdicts(
+      Self.test(
+        #""Amount": 0"#, #""dead_letters": [ { "event": 1, "reason": "division by zero" } ]"#))
+    #expect(expected[0].findings == [])
+    let other = try sample.verdicts(
+      Self.test(#""Amount": 0"#, #""dead_letters": [ { "event": 1, "reason": "overflow" } ]"#))
+    #expect(other[0].findings.count == 2)
+  }
+
+  @Test("A case that was updated passes, and keeps the author's order")
+  func update() throws {
+    let sample = try Sample()
+    let test = Self.test(
+      #""Name": "Acme", "Amount": 5"#,
+      #""expect": { "files": [ { "//": "why", "Amount": 6, "_record_id": "", "Name": "Acme" } ] }"#)
+    let file = try sample.load(test)
+    let verdict = try sample.verdicts(test)[0]
+    let updated = verdict.updated(try #require(file.document["cases"]?.array?[0]))
+    let line = updated["expect"]?["files"]?.array?[0].text()
+    #expect(
+      line == #"{"//":"why","Amount":5.0,"_record_id":"006000000000001AAA","Name":"Acme"}"#)
+    let again = test.replacing(
+      #"{ "//": "why", "Amount": 6, "_record_id": "", "Name": "Acme" }"#, with: try #require(line))
+    #expect(try sample.verdicts(again)[0].findings == [])
+  }
+
+  @Test("Without expectations an update writes the lines of every sink")
+  func firstUpdate() throws {
+    let sample = try Sample()
+    let test = Self.test(#""Amount": 5"#, #""//": "no lines yet""#)
+    let file = try sample.load(test)
+    let updated = try sample.verdicts(test)[0].updated(
+      try #require(file.document["cases"]?.array?[0]))
+    #expect(
+      updated["expect"]?.text()
+        == #"{"files":[{"_change_type":"UPDATE","_record_id":"006000000000001AAA","Amount":5.0}]}"#)
+  }
+
+  @Test("The example of the documentation passes")
+  func documentation() throws {
+    let page = try String(
+      contentsOf: Self.repository.appending(
+        path: "Sources/PubSubETL/PubSubETL.docc/TestingAPipeline.md"), encoding: .utf8)
+    let blocks = page.components(separatedBy: "```json\n").dropFirst().map {
+      $0.components(separatedBy: "```")[0]
+    }
+    try #require(blocks.count == 3)
+    let sample = try Sample()
+    try sample.pipeline.write(blocks[0], to: "p.json")
+    try sample.pipeline.write(blocks[1], to: "OpportunityChangeEvent.avsc")
+    let found = try sample.verdicts(blocks[2])
+    #expect(found.count == 2)
+    for verdict in found { #expect(verdict.findings == []) }
+  }
+
+  @Test("Mistakes in a test file have their place")
+  func mistakes() throws {
+    let sample = try Sample()
+    #expect(
+      try sample.mistakes(Self.test(#""Amuont": 5"#, #""expect": { "file": [] }"#)).map {
+        String($0.prefix(70))
+      } == [
+        "/cases/0/events/0/payload/Amuont: unknown key; did you mean 'Amount'?;",
+        "/cases/0/expect/file: unknown key; did you mean 'files'?; known: files",
+      ])
+    #expect(
+      try sample.mistakes(#"{ "cases": [ { "events": [ { "payload": {} } ] } ] }"#)
+        == ["/cases/0/events/0/schema: is required here, in the case, or in the file"])
+  }
+
+  @Test("The process's environment has no influence, and variables that are not set do no harm")
+  func environment() throws {
+    let sample = try Sample(
+      stages: #"{ "type": "set", "columns": { "Home": "'${HOME:-none}'" } }"#)
+    let found = try sample.verdicts(
+      Self.test(#""Amount": 5"#, #""expect": { "files": [ { "Amount": 5, "Home": "none" } ] }"#))
+    #expect(found[0].findings == [])
+  }
+}
