@@ -1,4 +1,5 @@
 import ArgumentParser
+internal import Clocks
 import Glibc
 import Logging
 
@@ -59,16 +60,23 @@ struct RunCommand: AsyncParsableCommand {
         """)
       return .usage
     }
-    let run = PipelineRun(
-      configuration, options: options, purpose: purpose, logger: logger,
-      progress: LiveProgress(
-        console: console, secrets: configuration.secrets,
-        hasRows: configuration.sinks.contains(where: \.takesStandardOutput)))
-    await run.execute()
-    var report = run.report
+    let interruption = Interruption(deadline: options.maxDuration.map { ProcessClock.now + $0 })
+    let work = Task { [logger] in
+      let run = PipelineRun(
+        configuration, options: options, purpose: purpose, interruption: interruption,
+        logger: logger,
+        progress: LiveProgress(
+          console: console, secrets: configuration.secrets,
+          hasRows: configuration.sinks.contains(where: \.takesStandardOutput)))
+      await run.execute()
+      return (run.report, run.hasLock)
+    }
+    // Until the run reads, a signal cancels whatever it waits for.
+    interruption.respond(work.cancel)
+    var (report, hadLock) = await work.value
     report.exitCode = report.exitCode(failingOn: configuration.run.failOn)
-    // One that was turned away is no run of the pipeline: the record is that of the other.
-    if run.hasLock || report.reason != "already_running" {
+    // Without the lock it waited for another run, whose record this is.
+    if hadLock || !["already_running", "signal"].contains(report.reason) {
       do {
         try LastRun.store(
           report, processID: getpid(), in: configuration.statePaths, hiding: configuration.secrets)

@@ -116,6 +116,15 @@ extension PipelineRun {
     return RunFailure(.refused, reason: first.reason, messages.joined(separator: "; "))
   }
 
+  /// Exit code and reason of a run that a signal ended before it could read.
+  func endBySignal() {
+    let follows = self.options.until(self.configuration.run) == .forever
+    self.report.exitCode = follows ? .success : .tryAgain
+    self.report.reason = "signal"
+    self.report.message =
+      follows ? nil : "stopped by a signal before the first event could be read; run again to continue"
+  }
+
   /// Exit code and reason of a run that came to its end.
   func conclude(_ outcome: RunOutcome, statistics: RunStatistics) throws {
     func end(_ code: ExitCode, _ reason: String, _ message: String? = nil) {

@@ -23,6 +23,9 @@ final class PipelineRun {
   private let logger: Logger
   private let log: RunLog
   private let assembly: PipelineAssembly
+  private let interruption: Interruption
+  /// The runner has begun to read; from here on it ends the run itself.
+  private var isReading = false
   var report: RunReport
   /// No other run uses the state directory: this one counts as a run of the pipeline.
   private(set) var hasLock = false
@@ -31,11 +34,12 @@ final class PipelineRun {
 
   init(
     _ configuration: PipelineConfiguration, options: RunOptions, purpose: RunPurpose,
-    logger: Logger, progress: LiveProgress?
+    interruption: Interruption, logger: Logger, progress: LiveProgress?
   ) {
     self.configuration = configuration
     self.options = options
     self.purpose = purpose
+    self.interruption = interruption
     self.logger = logger
     self.log = RunLog(
       logger: logger, progress: progress, follows: options.until(configuration.run) == .forever,
@@ -51,6 +55,8 @@ final class PipelineRun {
   /// Runs and leaves the outcome in `report`.
   func execute() async {
     do {
+      let watcher = try await SignalWatcher { [interruption] in interruption.ask() }
+      defer { withExtendedLifetime(watcher) {} }
       // Sinks block: they get a thread that nobody else waits for.
       let worker = try EventLoop(name: "pipeline")
       try await withTaskExecutorPreference(worker) { try await self.run() }
@@ -72,6 +78,13 @@ final class PipelineRun {
 
   private func failed(_ error: any Error) {
     var failure = RunFailure(error)
+    // What a user has to mend is told all the same.
+    if self.interruption.isAsked, !self.isReading,
+      error is CancellationError || [.unavailable, .tryAgain].contains(failure.exitCode)
+    {
+      self.endBySignal()
+      return
+    }
     if let formerInstance, Self.streamFaults.contains(failure.reason) {
       failure.message +=
         ". The org's instance URL was \(formerInstance) before and has changed, as when "
@@ -90,7 +103,7 @@ final class PipelineRun {
 
   private func run() async throws {
     for warning in self.configuration.securityWarnings { self.logger.warning("\(warning)") }
-    let deadline = self.options.maxDuration.map { ProcessClock.now + $0 }
+    let deadline = self.interruption.deadline
     let store = try await self.lockedStore(until: deadline)
     self.hasLock = true
     self.tellStatus()
@@ -122,7 +135,7 @@ final class PipelineRun {
       configuration: self.configuration, org: org, options: self.options,
       owner: try self.assembly.owner(store), retry: self.assembly.retrySchedule(self.options),
       logger: self.logger, log: self.log,
-      interruption: Interruption(deadline: deadline))
+      interruption: self.interruption)
     let sinks = self.configuration.sinks.map { $0.runSink(context) }
     let faults = try sinks.flatMap { try $0.survey(from: succession?.states[$0.name]) }
     if document == nil { for sink in sinks { try sink.checkIsNew() } }
@@ -171,12 +184,7 @@ final class PipelineRun {
       topics: self.assembly.topics(),
       client: PubSubClient(client, onTrace: ServiceLog.calls(self.logger)),
       credentials: credentials, options: options)
-    let watcher = try await SignalWatcher {
-      [interruption = context.interruption, interrupt = source.interrupt] in
-      interruption.ask()
-      interrupt()
-    }
-    defer { withExtendedLifetime((watcher, store)) {} }
+    defer { withExtendedLifetime(store) {} }
 
     let checkpoints = CheckpointPace(store, isOnlyCopy: self.configuration.needsCheckpoint)
     // Of topics that the pipeline file does not have now: one that was misspelt must not cost the
@@ -207,6 +215,8 @@ final class PipelineRun {
         self.log.schemasFailed($0.message, delay: $1)
       }
     self.log.schemasFetched()
+    guard self.interruption.respond(source.interrupt) else { throw CancellationError() }
+    self.isReading = true
     let pipeline = try PipelineRunner(
       source: source, stages: stages.pipeline,
       stores: [checkpointed] + staged.stores, stored: stored,

@@ -1,21 +1,22 @@
-"""SIGINT and SIGTERM, once and twice, while a run logs in, waits for a schema, or commits.
+"""SIGINT and SIGTERM, once and twice, while a run waits for another one, logs in, waits for a schema, or commits.
 
     signals_proof.py --programs DIR --work DIR
 
 Signals during a backlog and while the database is away are cells of retry_proof.py. Each place has a simulator
 of its own, and runs that end by themselves as well as runs that follow. The exit codes are those of README.md: 75
-or 0 after one signal, 130 or 143 after two. Until a run has logged in, it does not watch for signals yet, and the
-first ends it at once, with nothing received. In the end a run completes the files and tables, each event once.
+or 0 after one signal, 130 or 143 after two. In the end a run completes the files and tables, each event once.
 
 Prints a JSON line for each place; exits 1 on any difference.
 """
 
 import argparse
 import concurrent.futures
+import glob
 import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -26,22 +27,26 @@ import retry_proof
 SIGNALS = ((signal.SIGINT, 130), (signal.SIGTERM, 143))
 
 
-def at_each(cell, reach, leave, is_watched=True):
+def at_each(cell, reach, leave, ends_at_once=False):
     """Signals a run that has come to a place, in every way; `reach` waits for that, `leave` ends what holds it.
 
-    A run that does not watch for signals yet is ended by the system, and writes no report."""
+    A run that ends at once may have ended before the second signal."""
     runs = 0
     for options, (number, twice), is_second in itertools.product(((), ("--follow",)), SIGNALS, (False, True)):
         run = cell.spawn(*options)
         held = reach(run)
-        if is_second and is_watched:
+        if is_second:
             retry_proof.send_twice(run, number)
         else:
             run.send_signal(number)
         if not is_second and held:
             leave(held)
         once = 0 if options else 75
-        cell.end(run, -number if not is_watched else twice if is_second else once, 40)
+        code = twice if is_second else once
+        if is_second and ends_at_once:
+            run.wait(40)
+            code = once if run.returncode == once else twice
+        cell.end(run, code, 40)
         if is_second and held:
             leave(held)
         runs += 1
@@ -55,9 +60,42 @@ def login(arguments, simulator):
     def reach(run):
         cell.wait(run, lambda: b"HTTP 503" in said(cell), "a login that fails")
 
-    runs = at_each(cell, reach, None, is_watched=False)
+    runs = at_each(cell, reach, None, ends_at_once=True)
+    if cell.report()["reason"] != "signal":
+        cell.fail("the report tells", cell.report()["reason"])
     cell.forget_faults()
     cell.run(0)
+    return dict(cell.compare(), runs=runs)
+
+
+def silent_login(arguments, simulator):
+    """A server that accepts connections and answers none."""
+    cell = retry_proof.Cell(arguments, "silent_login", simulator)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        cell.environment["SF_LOGIN_URL"] = "http://127.0.0.1:%d" % server.getsockname()[1]
+        server.settimeout(30)
+        runs = at_each(cell, lambda run: server.accept()[0], lambda connection: connection.close(), ends_at_once=True)
+    cell.environment["SF_LOGIN_URL"] = simulator.environment["SF_LOGIN_URL"]
+    cell.run(0)
+    return dict(cell.compare(), runs=runs)
+
+
+def other_run(arguments, simulator):
+    """Another run holds the lock, and the signal ends the one that waits for it."""
+    cell = retry_proof.Cell(arguments, "other_run", simulator, run={"if_running": "wait"})
+    holder = cell.spawn("--follow")
+    cell.wait_for(holder, cell.total())
+    last_run = cell.status()[1]["last_run"]
+
+    def reach(run):
+        # It tells nobody that it waits; from the start of this thread on there is nothing else it could do.
+        cell.wait(run, lambda: "pipeline" in threads(run), "the lock is waited for")
+
+    runs = at_each(cell, reach, None, ends_at_once=True)
+    if cell.status()[1]["last_run"] != last_run:
+        cell.fail("a run that never began counts as the last one")
+    holder.send_signal(signal.SIGTERM)
+    cell.end(holder, 0)
     return dict(cell.compare(), runs=runs)
 
 
@@ -99,6 +137,17 @@ def commit(arguments, simulator):
         return dict(cell.compare(wasted=runs * 200), runs=runs)
 
 
+def threads(run):
+    names = set()
+    for path in glob.glob("/proc/%d/task/*/comm" % run.pid):
+        try:
+            with open(path, encoding="ascii") as file:
+                names.add(file.read().strip())
+        except OSError:
+            pass  # it has ended
+    return names
+
+
 def said(cell):
     with open(cell.errors_path, "rb") as file:
         return file.read()
@@ -118,15 +167,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", required=True)
     parser.add_argument("--work", required=True)
-    # Of two runs beside much other load, one did not end within 40 s; not understood yet.
-    parser.add_argument("--login", action="store_true", help="signals during the login, too")
     arguments = parser.parse_args()
     arguments.work = os.path.abspath(arguments.work)
     failed = False
     # They wait most of the time.
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        places = (login, silent_login, other_run, schema, commit)
         for future in concurrent.futures.as_completed(
-            [pool.submit(prove, place, arguments) for place in ((login, schema, commit) if arguments.login else (schema, commit))]
+            [pool.submit(prove, place, arguments) for place in places]
         ):
             try:
                 print(json.dumps(future.result()), flush=True)
