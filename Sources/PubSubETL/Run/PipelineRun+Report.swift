@@ -122,7 +122,8 @@ extension PipelineRun {
     self.report.exitCode = follows ? .success : .tryAgain
     self.report.reason = "signal"
     self.report.message =
-      follows ? nil : "stopped by a signal before the first event could be read; run again to continue"
+      follows
+      ? nil : "stopped by a signal before the first event could be read; run again to continue"
   }
 
   /// Exit code and reason of a run that came to its end.
