@@ -7,8 +7,9 @@ internal import TLSStream
 /// when needed, and ends. Lives on the loop.
 final class Connections: @unchecked Sendable {
   // Guard: apart from the constants, everything is touched on the loop's thread only.
-  /// How often a request that the peer did not look at is sent again.
-  private static let maxReplays = 3
+  /// How often a request that the server did not look at is sent again: once (gRFC A6, "Transparent
+  /// Retries"), since a server that refuses again and again must not be asked without a pause.
+  private static let maxReplays = 1
 
   let loop: EventLoop
   let configuration: HTTP2ClientTransport.Configuration

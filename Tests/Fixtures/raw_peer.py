@@ -85,8 +85,8 @@ def respond(scenario, stream, connection):
                            ("grpc-message", "%C3%A4 100%25 %zz%"), ("x-detail-bin", "AQI, AwQ=")))
     if name == "rst":
         return head + frame(RST, 0, stream, struct.pack(">I", int(argument)))
-    if name == "refuse_once":
-        if requests == 1:
+    if name in ("refuse_once", "refuse_twice"):
+        if requests <= (1 if name == "refuse_once" else 2):
             return frame(RST, 0, stream, struct.pack(">I", 7))
         return answer(stream, b"served on connection %d" % connection)
     if name == "refuse_always":

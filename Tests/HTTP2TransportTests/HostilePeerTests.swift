@@ -101,6 +101,14 @@ struct HostilePeerTests {
     #expect(answer == "served on connection \(connection)")
   }
 
+  @Test func aRequestThatIsRefusedTwiceFails() async throws {
+    let peer = try self.peer("refuse_twice")
+    try await withClient(port: peer.port) { client in
+      #expect(try await rpcError { try await client.text("Any") }.code == .unavailable)
+      #expect(try await client.text("Any") == "served on connection 1")
+    }
+  }
+
   @Test func aGoodbyeLetsStreamsFinishAndMovesOn() async throws {
     let peer = try self.peer("goaway_finishing")
     try await withClient(port: peer.port) { client in

@@ -142,9 +142,3 @@ def login_faults():
 
 
 FAULTS = [*subscribe_faults(), *schema_faults(), *login_faults()]
-
-# Cells, by regular expression, in which the program does not do what contract/errors.md asks for ("RST_STREAM:
-# retry"), and what it does instead. They are run and counted apart until that is mended.
-KNOWN = {
-    r"^Subscribe/reset_7/stays/": "more calls than pauses allow: 41 in 64 s",
-}
