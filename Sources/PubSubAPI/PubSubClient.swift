@@ -1,4 +1,5 @@
 internal import Clocks
+internal import EventLoop
 internal import FoundationEssentials
 public import GRPCCore
 internal import GRPCProtobuf
@@ -124,17 +125,38 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     options.timeout = self.unaryTimeout
     let start = ProcessClock.now
     do {
-      let response = try await self.client.unary(
-        request: ClientRequest(message: message, metadata: credentials.metadata),
-        descriptor: method, serializer: ProtobufSerializer<Request>(),
-        deserializer: ProtobufDeserializer<Response>(), options: options
-      ) { try $0.message }
+      let response = try await Self.within(self.unaryTimeout) {
+        [client, options, metadata = credentials.metadata] in
+        try await client.unary(
+          request: ClientRequest(message: message, metadata: metadata),
+          descriptor: method, serializer: ProtobufSerializer<Request>(),
+          deserializer: ProtobufDeserializer<Response>(), options: options
+        ) { try $0.message }
+      }
       self.onTrace?(.answered(call, rpcID: rpcID(response), after: ProcessClock.now - start))
       return response
     } catch {
       let failure = PubSubError(error, operation: "\(call)")
       self.onTrace?(.ended(call, failure))
       throw failure
+    }
+  }
+
+  /// GRPCCore's timer goes by the machine's clock, which a served clock runs ahead of.
+  private static func within<Response: Sendable>(
+    _ timeout: Duration, _ call: @escaping @Sendable () async throws -> Response
+  ) async throws -> Response {
+    guard ProcessClock.isServed else { return try await call() }
+    return try await withThrowingTaskGroup(of: Response.self) { group in
+      group.addTask(operation: call)
+      group.addTask {
+        try await ProcessClock.sleep(for: timeout)
+        throw RPCError(code: .deadlineExceeded, message: "no response within \(timeout)")
+      }
+      defer { group.cancelAll() }
+      // Both children end: one by its result, the other by its cancellation.
+      guard let response = try await group.next() else { throw CancellationError() }
+      return response
     }
   }
 }

@@ -38,7 +38,11 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
           guard let used, await self.credentials.refused(used),
             refusals < StreamAuthorization.maxRefusals
           else { throw error.refusedForGood(options: self.options) }
-        case .quota: throw error.failure(.quota, options: self.options)
+        case .quota:
+          guard self.options.retry.giveUpAfter == nil else {
+            throw error.failure(.quota, options: self.options)
+          }
+          minimum = PubSubError.quotaDelay
         case .bug: throw error.failure(.bug, options: self.options)
         default: throw error.failure(.refused, options: self.options)
         }

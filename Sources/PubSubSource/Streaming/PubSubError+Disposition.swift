@@ -17,6 +17,9 @@ extension PubSubError {
     case bug
   }
 
+  /// How long at least a run that follows waits when an allowance is used up.
+  static let quotaDelay = Duration.seconds(300)
+
   /// - Parameter sentReplayID: whether the call began at a replay ID of ours.
   package func disposition(sentReplayID: Bool) -> Disposition {
     switch self.code {

@@ -358,7 +358,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     case .replay: self.end(error.failure(.invalidReplay, options: self.options))
     case .quota:
       if self.options.retry.giveUpAfter == nil {
-        return await self.wait(after: error, minimum: .seconds(300))
+        return await self.wait(after: error, minimum: PubSubError.quotaDelay)
       }
       self.end(error.failure(.quota, options: self.options))
     case .stop: self.end(error.failure(.refused, options: self.options))

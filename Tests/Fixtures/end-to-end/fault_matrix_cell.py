@@ -234,6 +234,10 @@ class Cell:
             # Equal errors are warned of once, and each attempt is logged.
             self.wait(process, lambda: self.said().count("; retrying in ") >= 3, "three attempts")
             self.forget_faults()
+        elif stays and kind is fault_matrix.KINDS["silent"]:
+            # Silence is no error: the stream has to be given up and opened again.
+            self.wait(process, lambda: self.calls()["Subscribe"] > len(TOPICS), "another subscription")
+            self.forget_faults()
         self.wait(process, lambda: sum(self.committed().values()) >= self.published(), "all events")
         self.simulator.post("publish?count=30&topic=" + FIRST)
         self.wait(process, lambda: sum(self.committed().values()) >= self.published(), "new events")

@@ -14,6 +14,7 @@ struct RunLockTests {
     let options = try RunOptions.parse([state.configuration.file, "--max-duration", "50ms"])
     let run = PipelineRun(
       state.configuration, options: options, purpose: .export,
+      interruption: Interruption(deadline: .now + .milliseconds(50)),
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, progress: nil)
     await run.execute()
     #expect(run.report.exitCode == .tryAgain)
