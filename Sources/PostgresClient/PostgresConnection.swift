@@ -220,7 +220,7 @@ package final class PostgresConnection {
   }
 
   /// Ends the connection, so that the server ends the transaction.
-  private func abandon() {
+  package func abandon() {
     self.isAbandoned = true
     _ = shutdown(PQsocket(self.connection), Int32(SHUT_RDWR))
   }

@@ -82,6 +82,9 @@ extension PostgresSink {
       } catch let error as PostgresError {
         // Whatever was sent is rolled back with what has failed.
         self.forgetAhead()
+        // A session keeps the default that it began with, and another host of the URL may be the one
+        // that takes writes now.
+        if error.sqlState == SQLState.readOnlySQLTransaction { self.connection.abandon() }
         guard !self.isAttempt, error.disposition == .retry,
           sqlState == nil || error.sqlState != sqlState
         else { throw error }

@@ -27,6 +27,9 @@ KINDS = {
     "bug": Kind(70, 70, False),
     # The stored position cannot be used.
     "replay": Kind(65, 65, False),
+    # The stored position is given up: read again from the beginning, or go on with what is new.
+    "earliest": Kind(0, None, True),
+    "latest": Kind(0, None, True),
     # The call goes on.
     "harmless": Kind(0, None, True),
     # Nothing more comes: a run that ends by itself takes it for the end, and the next one goes on.
@@ -141,4 +144,32 @@ def login_faults():
         yield Fault("http_%d_%s" % (status, error or "page"), kind, what, "Login")
 
 
-FAULTS = [*subscribe_faults(), *schema_faults(), *login_faults()]
+def limits_faults():
+    """The allowance cannot be read: a run without a reserve goes on."""
+    for status, error in ((403, "FUNCTIONALITY_NOT_ENABLED"), (500, None), (503, None)):
+        what = {"what": "status", "status": status, "message": "No."}
+        if error:
+            what["error_code"] = error
+        yield Fault("http_%d" % status, "harmless", what, "Limits")
+    for effect in ("html", "cut", "drop"):
+        yield Fault(effect, "harmless", {"what": effect}, "Limits")
+
+
+def policy_faults():
+    """The stored position cannot be used, and `source.on_invalid_replay` says what is to be done."""
+    for policy in ("earliest", "latest"):
+        for code in CODES["replay"]:
+            yield Fault("%s/%s" % (code, policy), policy, {"what": code}, "Subscribe")
+
+
+def database_faults():
+    """SQL that has effect on all sessions of the role in braces, and SQL that takes it back."""
+    yield Fault("too_many_connections", "retry", (
+        "ALTER ROLE {} CONNECTION LIMIT 0", "ALTER ROLE {} CONNECTION LIMIT -1"), "Database")
+    yield Fault("read_only", "retry", (
+        "ALTER ROLE {} SET default_transaction_read_only = on", "ALTER ROLE {} RESET ALL"), "Database")
+
+
+FAULTS = [
+    *subscribe_faults(), *schema_faults(), *login_faults(), *limits_faults(), *policy_faults(), *database_faults(),
+]

@@ -27,8 +27,12 @@ MOST_ATTEMPTS = 16
 MORE_MEMORY = 32 * 1024
 
 
+def entity(topic):
+    return topic.removeprefix("/data/").removesuffix("ChangeEvent")
+
+
 class Cell:
-    def __init__(self, arguments, name, simulator, url=None, has_files=True):
+    def __init__(self, arguments, name, simulator, url=None, has_files=True, admin_url=None):
         self.programs, self.name, self.simulator = arguments.programs, name, simulator
         self.work = simulator.work
         self.environment = dict(simulator.environment)
@@ -36,7 +40,8 @@ class Cell:
         document["source"]["num_requested"] = WINDOW
         document["commit"] = {"max_events": 20}
         document["retry"] = dict(RETRY)
-        self.url = url
+        # As the exporter, and as the superuser.
+        self.url, self.admin_url = url, admin_url
         # Names of cells are longer than identifiers may be.
         self.schema = "cell_" + hashlib.sha256(name.encode()).hexdigest()[:16]
         if url:
@@ -99,9 +104,12 @@ class Cell:
         request = urllib.request.Request(self.simulator.control + "faults", method="DELETE")
         urllib.request.urlopen(request).read()
 
-    def published(self):
+    def truth(self):
         with open(self.simulator.truth, encoding="utf-8") as file:
-            return sum(1 for _ in file)
+            return [json.loads(line) for line in file]
+
+    def published(self):
+        return len(self.truth())
 
     def committed(self):
         """Events whose position is stored, by topic."""
@@ -182,8 +190,8 @@ class Cell:
         sql = "SELECT count(*), count(DISTINCT (_event_id, _record_id)), count(DISTINCT _event_id) FROM %s.%s_history"
         events = 0
         for topic in TOPICS:
-            entity = topic.removeprefix("/data/").removesuffix("ChangeEvent").lower()
-            rows, distinct, count = map(int, postgres.query(self.url, sql % (self.schema, entity))[0])
+            table = (self.schema, entity(topic).lower())
+            rows, distinct, count = map(int, postgres.query(self.url, sql % table)[0])
             if rows != distinct:
                 self.fail(rows - distinct, "rows of the history are there twice")
             events += count
@@ -245,8 +253,7 @@ class Cell:
         self.end(process, 0)
 
     def check_others(self):
-        with open(self.simulator.truth, encoding="utf-8") as file:
-            published = sum(json.loads(line)["topic"] == FIRST for line in file)
+        published = sum(event["topic"] == FIRST for event in self.truth())
         if self.committed().get(FIRST) != published:
             self.fail("of the other topic", self.committed().get(FIRST), "events were exported")
 

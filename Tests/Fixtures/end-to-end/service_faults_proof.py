@@ -30,12 +30,12 @@ EVENTS = 400
 ALWAYS = 1000
 
 
-def lines(output):
-    """All lines of the files, those in progress too."""
+def lines(output, part=""):
+    """All lines of the files whose names have this part, those in progress too."""
     found = []
     for directory, _, names in os.walk(output):
         for name in names:
-            if ".ndjson.zst" in name:
+            if part in name and ".ndjson.zst" in name:
                 with open(os.path.join(directory, name), "rb") as file:
                     # A file in progress has no end of frame.
                     reader = zstandard.ZstdDecompressor().stream_reader(file)
