@@ -64,7 +64,7 @@ struct SegmentSummary {
     self.schemaIDs.append(schemaID)
   }
 
-  /// The line of the manifest (design page, section 5), and beside it who wrote the file: so that
+  /// The line of the manifest (LinesAndColumns.md#manifest), and beside it who wrote the file: so that
   /// a lost checkpoint is noticed and can be restored.
   func manifest(
     name: SegmentName, identity: SegmentIdentity, byteCount: Int, uncompressedByteCount: Int,

@@ -160,7 +160,7 @@ public enum MetadataSlot {
   public static let count = 16
 }
 
-/// What kind of line an event makes (design page, section 5).
+/// The column `_kind` (LinesAndColumns.md#a-line).
 public enum EventKind: UInt8, Sendable, CaseIterable {
   case change, gap, overflow, wildcard, event
   /// A record as it was read, not as it changed.

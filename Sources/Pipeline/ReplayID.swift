@@ -1,7 +1,7 @@
 /// A place in the stream of one topic, as the service names it.
 ///
 /// Opaque: stored and sent back exactly as received, never incremented, never compared for order
-/// (contract/semantics.md section 5).
+/// (TheService.md#replay-ids).
 public struct ReplayID: Hashable, Sendable {
   public var bytes: [UInt8]
 

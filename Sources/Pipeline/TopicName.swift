@@ -1,4 +1,4 @@
-/// What the name of a topic tells (contract/semantics.md section 2).
+/// What follows from the name of a topic (TheService.md#topics).
 ///
 /// - `/data/OpportunityChangeEvent`, `/data/Station__ChangeEvent`: changes to one object.
 /// - `/data/ChangeEvents`, `/data/Sales__chn`: a channel, on which several objects share the stream.

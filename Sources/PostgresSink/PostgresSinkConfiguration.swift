@@ -1,7 +1,7 @@
 package import Pipeline
 package import PostgresClient
 
-/// What a pipeline file says of a `postgres` sink (design page, section 5).
+/// The settings of a `postgres` sink (PipelineReference.md#sinkstype-postgres).
 package struct PostgresSinkConfiguration: Sendable, Equatable {
   package enum Mode: String, Sendable, CaseIterable {
     case both, history, current

@@ -16,7 +16,7 @@ public struct Credentials: Sendable, Hashable {
     self.tenantID = tenantID
   }
 
-  /// Lower-case keys, no `Bearer` (contract/semantics.md section 1).
+  /// Lower-case keys, no `Bearer` (TheService.md#connecting).
   var metadata: Metadata {
     [
       "accesstoken": .string(self.accessToken),

@@ -1,7 +1,7 @@
 /// How many more events a subscription asks for.
 ///
-/// Credit is additive, and at most 100 events may be outstanding (contract/semantics.md section
-/// 3). What is open is known from our own books: asked for, less received. The service's
+/// Credit is additive, and at most 100 events may be outstanding (TheService.md#flow-control).
+/// What is open is known from our own books: asked for, less received. The service's
 /// `pending_num_requested` lags behind them by the requests still on their way, so it corrects
 /// the books only when nothing can be on its way any more.
 public struct FetchCredit: Sendable {

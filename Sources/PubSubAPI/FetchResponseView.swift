@@ -3,7 +3,7 @@
 /// Reads what SwiftProtobuf reads and refuses what it refuses (fields in any order, the last of a
 /// repeated singular field counts, repeated sub-messages merge, unknown fields and groups are
 /// skipped, strings are valid UTF-8), but copies nothing out: strings and payloads stay ranges of
-/// `bytes`. Field numbers: contract/wire.md.
+/// `bytes`. Field numbers: TheService.md#wire-format.
 public struct FetchResponseView: Sendable {
   /// A field of type string or bytes: a range of `bytes`; empty when the field was not there.
   public struct Field: Sendable, Hashable {

@@ -1,7 +1,7 @@
 /// Whether a subscription is still alive, from the times of its messages.
 ///
 /// With credit open the service sends something at least every 270 s; without credit it sends
-/// nothing and ends the call after 60 s (contract/semantics.md sections 3 and 4).
+/// nothing and ends the call after 60 s (TheService.md#keepalives-and-liveness).
 public struct Liveness: Sendable {
   /// 270 s and slack.
   public static let idleLimit = Duration.seconds(300)

@@ -1,5 +1,5 @@
 /// A value of the `error-code` trailer without its prefix `sfdc.platform.eventbus.grpc.`
-/// (contract/errors.md). Open: a code the service adds later is kept as text.
+/// (ServiceErrors.md#codes). Open: a code the service adds later is kept as text.
 public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   public var rawValue: String
   public init(rawValue: String) { self.rawValue = rawValue }

@@ -168,8 +168,8 @@ struct ObjectRead: Sendable {
     try self.check(pass, isAtEnd: true)
   }
 
-  /// Pages are what the job says only when they end, and end with as many rows as it has (contract/rest.md
-  /// section 5, Completeness).
+  /// The pages are complete when they add up to the number of rows that the job has
+  /// (RESTAndBulk.md#bulk-queries).
   private func check(_ pass: ReadPass, isAtEnd: Bool) throws(RESTError) {
     guard let total = pass.total, pass.rowCount > total || isAtEnd && pass.rowCount < total else {
       return

@@ -4,7 +4,7 @@ public import SalesforceREST
 /// Which fields of an object fill which cells of its event rows: the fields of the event schema that
 /// describe has too.
 ///
-/// Names follow contract/cdc.md section 6: `BillingAddress.City` is `BillingCity`, `Name.FirstName`
+/// Names follow ChangeEvents.md#compound-fields: `BillingAddress.City` is `BillingCity`, `Name.FirstName`
 /// is `FirstName`, `Loc__c.Latitude` is `Loc__Latitude__s`. What describe has beyond the schema is not
 /// read, since no event would keep it up to date.
 public struct SnapshotPlan: Sendable, Equatable {

@@ -2,7 +2,7 @@ internal import Bytes
 internal import CShortestDecimal
 internal import Pipeline
 
-/// Values from the text that REST and Bulk write them as (contract/rest.md section 3). Nothing is
+/// Values from the text that REST and Bulk write them as (RESTAndBulk.md#describe). Nothing is
 /// allocated.
 enum TextValue {
   typealias Text = UnsafeRawBufferPointer

@@ -1,6 +1,6 @@
 /// What to do about a login that was refused, by the service's words and by what was sent.
 ///
-/// Source: contract/auth.md. The service's descriptions are texts for people, in no fixed wording.
+/// Source: ServiceLogins.md#refusals. The service's descriptions are texts for people, in no fixed wording.
 struct LoginAdvice {
   private let error: String
   private let detail: String

@@ -4,7 +4,7 @@ internal import JSON
 /// The access token of an org that a user has logged in to with the Salesforce CLI, which keeps and
 /// renews it.
 ///
-/// Source: contract/auth.md section 5. Versions since May 2026 redact the token in `sf org display` and
+/// Source: ServiceLogins.md#salesforce-cli. Versions since May 2026 redact the token in `sf org display` and
 /// print it with `sf org auth show-access-token` only; earlier ones know the former only.
 public struct SalesforceCLIFlow: AccessTokenFlow {
   private let program: String

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// What describe says of an object (contract/rest.md section 3).
+/// The description of an object (RESTAndBulk.md#describe).
 public struct ObjectDescription: Sendable, Equatable {
   public struct Field: Sendable, Equatable {
     public var name: String

@@ -1,7 +1,7 @@
 public import HTTPClient
 internal import JSON
 
-/// A query job of Bulk API 2.0 (contract/rest.md section 5).
+/// A query job of Bulk API 2.0 (RESTAndBulk.md#bulk-queries).
 public struct BulkJob: Sendable, Equatable {
   public enum State: Sendable, Equatable {
     /// Queued or at work.

@@ -3,7 +3,7 @@ internal import JSON
 extension RESTClient {
   /// Through when every transaction is finished of which changes to an object may come
   /// (`latestDateCovered` of `GET /sobjects/X/updated`), as the org writes it. Nothing else says that no
-  /// change with an older stamp will still turn up (contract/rest.md section 7).
+  /// change with an older stamp will still turn up (RESTAndBulk.md#deleted-and-updated).
   ///
   /// - Parameters: ISO 8601 with a zone, more than a minute apart.
   public func latestDateCovered(

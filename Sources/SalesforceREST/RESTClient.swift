@@ -5,7 +5,7 @@ internal import JSON
 
 /// Calls of one org's REST API: describe, SOQL, retrieval of records, limits, Bulk API 2.0.
 ///
-/// Source: contract/rest.md. A call whose token is refused is repeated once with a new one; nothing
+/// Source: RESTAndBulk.md#all-calls. A call whose token is refused is repeated once with a new one; nothing
 /// else is repeated here. Used from any task.
 public final class RESTClient: Sendable {
   /// The version that all calls use.

@@ -8,7 +8,7 @@ extension RESTError {
     self.init(isTransient ? .retry : .stop, error.message)
   }
 
-  /// What an answer that reports an error means (contract/rest.md sections 1 and 5).
+  /// What an answer that reports an error means (RESTAndBulk.md#all-calls).
   init(_ response: HTTPResponse, body: [UInt8], to call: String) {
     let (code, text) = Self.reported(body)
     let said = [code, text].compactMap { $0 }.joined(separator: ": ")

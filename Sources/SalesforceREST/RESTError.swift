@@ -1,7 +1,7 @@
 /// A call of the REST API that did not give what it was asked for. Its text never holds a secret or a
 /// record's value.
 public struct RESTError: Error, Sendable, CustomStringConvertible {
-  /// What to do about it (contract/errors.md, contract/rest.md sections 1 and 5).
+  /// What to do about it (RESTAndBulk.md#all-calls).
   public enum Disposition: String, Sendable {
     /// The same call may succeed later.
     case retry

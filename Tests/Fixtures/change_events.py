@@ -4,8 +4,8 @@ usage: change_events.py SEED SCHEMAS EVENTS_PER_SCHEMA
 
 Prints one JSON object per schema: {"schema": text, "events": [{"payload": hex, "rows": [{...}]}]}.
 A row maps column names to text: values, "null" for explicit nulls, nothing for absent cells;
-"X{}" is the presence of record X, "X.Y" a field in it. Written from the rules of the contract page
-(cdc.md sections 1-6) and of the design page ("Presence"), not from the decoder.
+"X{}" is the presence of record X, "X.Y" a field in it. Written from the rules of ChangeEvents.md
+and LinesAndColumns.md#presence, not from the decoder.
 """
 
 import io

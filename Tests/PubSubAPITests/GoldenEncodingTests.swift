@@ -6,7 +6,7 @@ import Testing
 
 @testable import PubSubAPI
 
-/// Encodings made with the reference protobuf runtime (contract/wire.md).
+/// Encodings made with the reference protobuf runtime (TheService.md#wire-format).
 @Suite struct GoldenEncodingTests {
   struct Golden: Sendable, CustomTestStringConvertible {
     var testDescription: String

@@ -2,7 +2,7 @@ public import Bytes
 internal import JSON
 public import Pipeline
 
-/// Writes rows of one layout as NDJSON lines (design page, section 5).
+/// Writes rows of one layout as NDJSON lines (LinesAndColumns.md#a-line).
 ///
 /// Everything that depends on the layout only, names and their escapes above all, is compiled by
 /// `init`; a row costs no allocation but the growth of the output. Used by one thread at a time.

@@ -1,7 +1,7 @@
 /// How far the stream of one topic has been taken, and from where it may be resumed.
 ///
 /// A value without I/O. It follows the events in stream order; `TopicPosition` is its stored form.
-/// The rules are those of the design page, section 4:
+/// The rules (Architecture.md#positions):
 /// - CUSTOM is exclusive, so a position must not lie inside a group of events with one replay ID.
 ///   On channels a group is closed when another ID or an empty response follows; until then the
 ///   rows of the group are remembered and skipped after a resume. On single-entity topics the end
@@ -92,8 +92,8 @@ package struct StreamCursor: Sendable {
   /// Replay ID of the first event of an epoch that began without a position.
   package private(set) var first: ReplayID?
 
-  /// Events dropped at most before the last one of a store must have come by again (design page,
-  /// section 4).
+  /// The number of events that are dropped while the last event of a store is awaited
+  /// (Architecture.md#several-stores).
   package static let passingLimit = 10_000
 
   /// - Parameter isChannel: several entities share the stream, so groups of equal IDs occur.

@@ -1,7 +1,7 @@
 /// How far a pass over all records of an object has come, as a store keeps it with its rows.
 ///
 /// A pass begins when the positions of the stream are durable, so that everything before them can be
-/// read and everything after them is streamed (contract/rest.md section 8).
+/// read and everything after them is streamed (RESTAndBulk.md#records-and-events).
 public struct ReadPass: Sendable, Equatable {
   public enum State: String, Sendable {
     /// The positions are stored; nothing has been asked for.

@@ -1,4 +1,4 @@
-/// Decides when the stream of one topic has been read up to now (design page, section 4).
+/// Decides when the stream of one topic has been read up to now (Architecture.md#caught-up).
 ///
 /// A value: responses and the passing of time are its events. There is no end mark in the stream,
 /// so these are the rules under which ending loses nothing: the position stays where it is and the

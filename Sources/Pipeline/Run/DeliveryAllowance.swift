@@ -3,7 +3,7 @@ internal import EventLoop
 /// How many events the service may still deliver to a run, so that some of the org's daily allowance
 /// is left for its other subscribers.
 ///
-/// The service counts deliveries minutes late (contract/rest.md section 2), so whatever remained when it
+/// The service counts deliveries minutes late (RESTAndBulk.md#limits), so whatever remained when it
 /// was asked is spent from the deliveries of the reading *before*: those since then may not be in the
 /// figure yet.
 public final class DeliveryAllowance: Sendable {

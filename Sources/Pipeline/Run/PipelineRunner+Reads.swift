@@ -1,7 +1,7 @@
 internal import Clocks
 
-/// Records that are read beside the stream (contract/rest.md section 8): the position first, then a
-/// wait, then the records, while the stream goes on.
+/// Reads records beside the stream (RESTAndBulk.md#records-and-events): stores the position, waits,
+/// then reads while the stream goes on.
 extension PipelineRunner {
   /// Every pass over records that this run has to make is durable, or has failed.
   var hasReadAll: Bool { self.reads.allSatisfy { $0.hasEnded || self.isOutOfReach($0) } }

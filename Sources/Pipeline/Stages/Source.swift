@@ -24,7 +24,7 @@ public struct RawEvent: Sendable {
 
 /// Why a topic, or the run, cannot go on.
 public struct SourceFailure: Error, Sendable, CustomStringConvertible {
-  /// Who decides sees this, not the message (contract/errors.md).
+  /// What the decision depends on; the message is for people (ServiceErrors.md#decision-classes).
   public enum Disposition: String, Sendable {
     case unavailable, refused, invalidReplay, quota, bug, configuration
   }

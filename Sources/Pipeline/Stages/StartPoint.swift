@@ -4,6 +4,6 @@ public enum StartPoint: Sendable, Hashable {
   case earliest
   /// The tip: events published from now on.
   case latest
-  /// Strictly after this ID (contract/semantics.md section 5).
+  /// Strictly after this ID (TheService.md#replay-ids).
   case after(ReplayID)
 }

@@ -2,7 +2,7 @@
 public enum FlattenNaming: String, Sendable, CaseIterable {
   /// Parent and child joined by `_`: `BillingAddress_City`.
   case path
-  /// The component's name in SOQL: `BillingCity` (contract/cdc.md section 6).
+  /// The component's name in SOQL: `BillingCity` (ChangeEvents.md#compound-fields).
   case sobject
 
   /// The name of a child whose record has the given column name.

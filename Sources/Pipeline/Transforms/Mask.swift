@@ -196,7 +196,7 @@ public final class Mask: ConfiguredTransform {
 }
 
 extension RecordBatch.Row {
-  /// Whether the slot holds the changes of a long text and not the text (contract/cdc.md section 7).
+  /// Whether the slot holds the changes of a long text and not the text (ChangeEvents.md#long-texts).
   func isDiff(_ slot: Int) -> Bool {
     guard let cell = self.value(MetadataSlot.diffFields) else { return false }
     return self.bytes(cell).hasBit(slot)

@@ -15,7 +15,7 @@ package struct RowBuffer {
     package var count: Int32
     /// Index into the table's data columns, of which there are 1,600 at most.
     package var column: UInt16
-    /// The value is a long-text diff (contract/cdc.md section 7), not the value.
+    /// The value is a long-text diff (ChangeEvents.md#long-texts), not the value.
     package var isDiff: Bool
 
     /// - Parameter range: of the value in `bytes`.

@@ -200,7 +200,7 @@ package final class TableLoader {
   }
 
   /// False for what events name instead of records: overflows no record, wildcards a key prefix
-  /// (contract/cdc.md section 5). Neither has a row.
+  /// (ChangeEvents.md#gaps-overflows-and-wildcards). Neither has a row.
   private static func isRecord(_ id: String) -> Bool {
     !id.hasSuffix("*") && id != "000000000000000AAA"
   }

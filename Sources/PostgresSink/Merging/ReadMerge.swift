@@ -1,5 +1,5 @@
-/// How a record that was read over REST and its change events come together: contract/rest.md
-/// section 8, rules 4 and 5.
+/// Merges a record that was read over REST with its change events
+/// (RESTAndBulk.md#records-and-events, rules 3 to 6).
 ///
 /// A record's state is its newest read, followed by its events in stream order from the first that
 /// the read may not contain. Events before that are contained in the read. Times are milliseconds

@@ -1,7 +1,7 @@
 internal import Digest
 
 /// A long-text value that came as a unified diff against the previous value
-/// (contract/cdc.md section 7).
+/// (ChangeEvents.md#long-texts).
 ///
 /// The header carries the SHA-256 of the complete new value: only a result with that hash is
 /// given, so that a wrong guess about line breaks can never become a wrong value.

@@ -132,7 +132,7 @@ package struct TableMapping: Sendable {
 }
 
 extension PostgresType {
-  /// What a column becomes unless the configuration says otherwise (design page, section 5).
+  /// What a column becomes unless the configuration says otherwise (LinesAndColumns.md#values).
   init(_ column: Column) {
     switch column.content {
     case .constant: self = .text

@@ -1,6 +1,6 @@
 import Signatures
 
-/// How an access token is obtained (contract/auth.md).
+/// How an access token is obtained (Logins.md).
 enum AuthConfiguration: Sendable {
   /// The org's My Domain, and an app with a run-as user.
   case clientCredentials(loginURL: ServiceAddress, clientID: String, clientSecret: Secret)

@@ -30,7 +30,7 @@ extension ConfigurationReader {
 
   private func clientCredentials(_ reader: JSONReader) -> AuthConfiguration? {
     let loginURL = self.loginURL(reader)
-    // contract/auth.md: these hosts answer `invalid_grant`.
+    // ServiceLogins.md#refusals: these hosts answer `invalid_grant`.
     if let host = loginURL?.host, ["login.salesforce.com", "test.salesforce.com"].contains(host) {
       reader.report(
         "login_url",

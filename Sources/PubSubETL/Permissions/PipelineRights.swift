@@ -2,7 +2,7 @@ import Pipeline
 
 /// What the run-as user of a pipeline needs, and no more.
 ///
-/// Source: contract/rest.md section 9, contract/semantics.md section 15.
+/// Source: RESTAndBulk.md#permissions, TheService.md#what-the-org-hides.
 struct PipelineRights: Equatable {
   struct Object: Equatable {
     var name: String

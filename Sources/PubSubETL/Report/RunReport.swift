@@ -5,7 +5,7 @@ import Pipeline
 /// What a run did, for the people and programs that watch it (`--report`).
 struct RunReport: Sendable {
   struct Topic: Sendable, Equatable {
-    /// The rule that said the topic is caught up (design page, section 4).
+    /// The rule that said the topic is caught up (Architecture.md#caught-up).
     enum CaughtUpRule: String, Sendable {
       case keepalive
       case committedAfterStart = "committed_after_start"

@@ -5,7 +5,7 @@ import Logging
 import Pipeline
 import SalesforceREST
 
-/// The org's allowance of delivered events, as it says itself (contract/rest.md section 2).
+/// The org's allowance of delivered events, as the org reports it (RESTAndBulk.md#limits).
 struct OrgAllowance: Sendable, Equatable {
   static let name = "DailyDeliveredPlatformEvents"
 

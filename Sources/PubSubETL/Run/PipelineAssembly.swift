@@ -163,7 +163,7 @@ struct PipelineAssembly {
 }
 
 extension SourceConfiguration.Topic {
-  /// Several entities share the stream (contract/semantics.md section 2).
+  /// Several entities share the stream (TheService.md#topics).
   var isChannel: Bool {
     TopicName.isChannel(self.name)
   }

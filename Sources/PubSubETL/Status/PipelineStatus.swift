@@ -55,7 +55,7 @@ struct PipelineStatus {
   /// 0 or that of the first problem.
   var exitCode: Int32 { self.problems.first?.exitCode ?? 0 }
 
-  /// For how long the service keeps events, in milliseconds (contract/semantics.md section 5).
+  /// For how long the service keeps events, in milliseconds (TheService.md#retention).
   static let retention: Int64 = 72 * 3_600_000
   /// A position that nothing has confirmed for so long is in danger.
   static let dangerAge: Int64 = 48 * 3_600_000

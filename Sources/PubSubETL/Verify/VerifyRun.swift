@@ -24,7 +24,7 @@ struct VerifyRun {
   let remark: (String) -> Void
 
   /// What is compared is as old as ten times the time after which every reader sees a commit, ten minutes
-  /// as a rule (contract/rest.md section 8, drift check).
+  /// as a rule (RESTAndBulk.md#records-and-events).
   private static let margin = 10
 
   /// - Throws: `RunFailure` and what parts throw.

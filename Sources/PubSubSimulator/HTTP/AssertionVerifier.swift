@@ -4,7 +4,7 @@ internal import SimulatedOrg
 
 /// Judges assertions of the JWT bearer flow as the service does: the signature, then the claims.
 ///
-/// Source: `contract/auth.md` section 2. Used from any thread.
+/// Source: ServiceLogins.md#jwt-bearer. Used from any thread.
 final class AssertionVerifier: @unchecked Sendable {
   // Guard: immutable after `init`; every verification has a context of its own.
   private let key: OpaquePointer  // EVP_PKEY *

@@ -4,7 +4,7 @@ internal import SimulatedOrg
 /// `POST /services/oauth2/token` (client credentials, JWT bearer, refresh token) and
 /// `GET /services/oauth2/userinfo`.
 ///
-/// Source: `contract/auth.md`.
+/// Source: ServiceLogins.md#token-endpoint.
 struct LoginEndpoint: Sendable {
   let server: SimulatorServer
   /// `instance_url` of the answers; known once the endpoint listens.

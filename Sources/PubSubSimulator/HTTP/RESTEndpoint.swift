@@ -3,7 +3,7 @@ internal import SimulatedOrg
 
 /// `/services/data/…`: describe, SOQL, composite retrieve, limits, Bulk API 2.0.
 ///
-/// Source: `contract/rest.md`.
+/// Source: RESTAndBulk.md.
 struct RESTEndpoint: Sendable {
   let server: SimulatorServer
 

@@ -36,7 +36,8 @@ struct CallContext {
 
   static func okTrailers() -> [HTTP2Header] { [HTTP2Header("grpc-status", "0")] }
 
-  /// `contract/errors.md`: code in a trailer, RPC ID at the end of the message.
+  /// The code is in a trailer, the RPC ID at the end of the message
+  /// (ServiceErrors.md#where-the-information-is).
   func trailers(of fault: ServiceFault) -> [HTTP2Header] {
     var trailers = [HTTP2Header("grpc-status", String(fault.status.rawValue))]
     if fault.status != .ok {

@@ -2,10 +2,10 @@ internal import SimulatedOrg
 
 /// Writes FetchResponse messages, framed, straight from the stored bytes.
 ///
-/// Source: `contract/wire.md`: events = 1, latest_replay_id = 2, rpc_id = 3, pending_num_requested = 4;
+/// Field numbers: TheService.md#wire-format. events = 1, latest_replay_id = 2, rpc_id = 3, pending_num_requested = 4;
 /// ConsumerEvent: event = 1, replay_id = 2.
 struct FetchResponseBuilder {
-  /// No response is larger, unless a single event is: `contract/semantics.md` section 14.
+  /// No response is larger, unless a single event is (TheService.md#limits).
   static let maxBytes = 3_000_000
   private static let replayFieldBytes = 2 + ReplayPosition.byteCount
 

@@ -7,7 +7,7 @@ struct MessageDeframer {
     case tooLarge
   }
 
-  /// Larger requests are refused (`contract/semantics.md` section 10).
+  /// Larger requests are refused (TheService.md#publishing).
   static let maxMessageBytes = 4 << 20
 
   private var bytes: [UInt8] = []

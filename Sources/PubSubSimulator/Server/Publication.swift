@@ -2,7 +2,7 @@ internal import Foundation
 internal import PubSubMessages
 internal import SimulatedOrg
 
-/// Publishing by clients, `contract/semantics.md` section 10.
+/// Publishing by clients (TheService.md#publishing).
 enum Publication {
   static func response(
     to request: Eventbus_V1_PublishRequest, _ context: CallContext

@@ -84,7 +84,7 @@ final class SubscribeCall: Call, ResponseSource {
   }
 
   func inputEnded() {
-    // the request side must stay open: closing it ends the call, `contract/semantics.md` section 3 rule 8
+    // the request side must stay open: closing it ends the call (TheService.md#flow-control, rule 7)
     self.end(with: ServiceFault(status: .ok, code: nil, message: ""))
   }
 

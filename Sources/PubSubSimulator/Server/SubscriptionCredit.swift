@@ -2,7 +2,7 @@ internal import SimulatedOrg
 
 /// The credit of one Subscribe call, without sockets and clocks.
 ///
-/// Source: `contract/semantics.md` section 3, rules 1 to 6, and section 4. Times are epoch milliseconds of
+/// Source: TheService.md#flow-control, rules 1 to 6; TheService.md#keepalives-and-liveness. Times are epoch milliseconds of
 /// the simulator's clock.
 struct SubscriptionCredit: Equatable {
   static let most = 100

@@ -217,7 +217,7 @@ public final class AvroEventDecoder {
         "\(ids.count) record IDs; the limit is \(self.options.maxRecordsPerEvent)",
         path: "\(EventLayout.headerName).recordIds")
     }
-    /// `001*`: all records of an object, by key prefix (contract/cdc.md section 5).
+    /// `001*`: all records of an object, by key prefix (ChangeEvents.md#gaps-overflows-and-wildcards).
     func kind(_ id: RowVisitor.Item) -> EventKind {
       kindOfEvent != .overflow && arena.bytes(id).last == UInt8(ascii: "*")
         ? .wildcard : kindOfEvent

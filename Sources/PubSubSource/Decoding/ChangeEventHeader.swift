@@ -1,7 +1,7 @@
 internal import Avro
 internal import Pipeline
 
-/// A field of the change event header and where it goes (contract/cdc.md section 1).
+/// A field of the change event header and where it goes (ChangeEvents.md#header).
 struct HeaderField: Sendable {
   var name: String
   var slot: Int

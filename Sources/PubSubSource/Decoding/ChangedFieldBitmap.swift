@@ -1,4 +1,4 @@
-/// One entry of `changedFields`, `nulledFields` or `diffFields` (contract/cdc.md section 3):
+/// One entry of `changedFields`, `nulledFields` or `diffFields` (ChangeEvents.md#bitmaps):
 /// `0x…` over the fields of the record, or `<parent>-0x…` over the fields of a compound field.
 struct ChangedFieldBitmap {
   enum Fault: Error, Equatable {

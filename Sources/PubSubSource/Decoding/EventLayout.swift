@@ -4,7 +4,7 @@ internal import Pipeline
 /// What is known of the events of one schema before the first is decoded: columns, slots, and the
 /// plan that fills them.
 struct EventLayout: Sendable {
-  /// Name of the header, which is field 0 of every change event (contract/cdc.md section 1).
+  /// Name of the header, which is field 0 of every change event (ChangeEvents.md#header).
   static let headerName = "ChangeEventHeader"
 
   let layout: RecordLayout

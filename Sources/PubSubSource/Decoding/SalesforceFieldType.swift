@@ -1,7 +1,7 @@
 internal import Avro
 
 /// What a field's `doc` says: `Data:Currency:00N…`, role, type and the custom field's ID
-/// (contract/cdc.md section 8).
+/// (ChangeEvents.md#field-types).
 struct SalesforceFieldType {
   var role: Substring
   var type: Substring

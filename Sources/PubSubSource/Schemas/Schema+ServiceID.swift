@@ -3,7 +3,7 @@ internal import Digest
 
 extension Schema {
   /// The ID that the service gives a schema: the MD5 of its canonical form in base64url
-  /// (contract/schemas.md section 1). Nil where OpenSSL has no MD5.
+  /// (EventSchemas.md#schema-id). Nil where OpenSSL has no MD5.
   var serviceID: String? { (try? self.md5Fingerprint())?.bytes.base64URL }
 }
 

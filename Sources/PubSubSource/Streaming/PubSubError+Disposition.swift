@@ -2,7 +2,7 @@ internal import GRPCCore
 package import PubSubAPI
 
 extension PubSubError {
-  /// What to do about a failed call (contract/errors.md, decision classes).
+  /// What to do about a failed call (ServiceErrors.md#decision-classes).
   package enum Disposition: Equatable, Sendable {
     /// Open again, not before `minimumDelay`.
     case retry(minimumDelay: Duration)

@@ -51,7 +51,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   /// What still arrives for so long after a stop is handed on.
   private static var drainTime: Duration { .seconds(2) }
   /// After so long without room for a response the stream is closed on purpose: without credit the
-  /// service ends it 60 s after its last response (contract/semantics.md section 3).
+  /// service ends it 60 s after its last response (TheService.md#flow-control).
   private static var roomPatience: Duration { .seconds(30) }
   /// A stream that the service ended after less is not opened again at once.
   private static var normalLife: Duration { .seconds(10) }

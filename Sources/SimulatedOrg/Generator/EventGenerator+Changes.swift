@@ -1,4 +1,4 @@
-// One change event of each kind, `contract/cdc.md` sections 2 and 5 to 7.
+// One change event of each kind, as ChangeEvents.md describes them.
 
 extension EventGenerator {
   /// Decides what happens, changes the records and fills header and body. Returns the records concerned.

@@ -20,7 +20,7 @@ extension EventGenerator {
   }
 
   /// `SystemModstamp` of what the transaction changes. It is set when the statement runs, by another
-  /// clock than `commitTimestamp` (contract/rest.md section 8).
+  /// clock than `commitTimestamp` (RESTAndBulk.md#records-and-events).
   var systemModstamp: Int64 { self.transaction.commitTimestamp + self.transaction.clockDifference }
 
   /// Changes some values of a record as an update would, without an event that has them.

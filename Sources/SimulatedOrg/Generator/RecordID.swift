@@ -16,7 +16,7 @@ package enum RecordID {
     return Self.lengthened(id)
   }
 
-  /// 15 → 18 characters, `contract/auth.md` "Org id".
+  /// 15 → 18 characters (ServiceLogins.md#org-id).
   static func lengthened(_ id: [UInt8]) -> [UInt8] {
     precondition(id.count == 15, "a short record ID has 15 characters")
     var result = id

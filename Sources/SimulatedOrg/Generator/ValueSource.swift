@@ -200,7 +200,7 @@ struct ValueSource: Sendable {
   }
 
   /// The value of `version` as a unified diff against the version one edit before it, as
-  /// `contract/cdc.md` section 7 shows it.
+  /// ChangeEvents.md#long-texts describes it.
   func appendDiff(record: UInt64, slot: Int, version: UInt32, to bytes: inout [UInt8]) {
     precondition(version & Version.editMask > 0, "a base version has nothing to differ from")
     let old = self.lines(record: record, slot: slot, version: version - 1)

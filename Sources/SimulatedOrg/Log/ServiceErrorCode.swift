@@ -1,6 +1,6 @@
 /// The error codes of the service, each with the gRPC status it comes with.
 ///
-/// Source: `contract/errors.md`. Where that does not know the status, it is the one expected by meaning.
+/// Source: ServiceErrors.md#codes. A status that the page marks as unverified is what the meaning suggests.
 package struct ServiceErrorCode: Sendable {
   /// Without the prefix `sfdc.platform.eventbus.grpc.`.
   package var code: String

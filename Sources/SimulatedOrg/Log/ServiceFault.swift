@@ -1,6 +1,6 @@
 /// An answer that ends a call: gRPC status, `error-code` trailer and message.
 ///
-/// Source: `contract/errors.md`.
+/// Source: ServiceErrors.md#codes.
 package struct ServiceFault: Error, Equatable, Sendable {
   /// gRPC status codes, by number.
   package enum Status: Int, Sendable {

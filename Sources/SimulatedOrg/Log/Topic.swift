@@ -1,4 +1,4 @@
-/// From where a subscription reads, `contract/wire.md`.
+/// Where a subscription begins (TheService.md#wire-format).
 package enum ReplayPreset: Int, Sendable {
   case latest = 0
   case earliest = 1
@@ -12,7 +12,7 @@ package struct Topic: Sendable {
   /// API names of fields whose current values are added to updates and deletions, per object.
   ///
   /// A channel with any has merged changes split: one event per record, all with one replay ID
-  /// (`contract/semantics.md` sections 7 and 8).
+  /// (TheService.md#enrichment-and-filters).
   var enrichedFields: [String: [String]] = [:]
   /// Channels of several objects have no schema of their own.
   package var isChannel: Bool

@@ -13,7 +13,7 @@ package struct TopicLog {
     var issuedAt: Int64
   }
 
-  /// 72 hours, `contract/semantics.md` section 6.
+  /// 72 hours (TheService.md#retention).
   static let retention: Int64 = 72 * 3_600_000
 
   package let topic: Topic

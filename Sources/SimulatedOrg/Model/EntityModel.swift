@@ -45,7 +45,7 @@ struct Field: Sendable {
   }
 
   var name: String
-  /// `<Role>:<Type>[:<custom field ID>]`, `contract/cdc.md` section 8.
+  /// `<Role>:<Type>[:<custom field ID>]` (ChangeEvents.md#field-types).
   var doc: String
   var shape: Shape
   /// Platform events: `CreatedDate` and `CreatedById` are not nullable and have no default.

@@ -1,6 +1,6 @@
 /// Writes `changedFields`, `nulledFields` and `diffFields` as the service does.
 ///
-/// Source: `contract/cdc.md` section 3: the top-level bitmap first if any bit is set in it, then one
+/// Source: ChangeEvents.md#bitmaps: the top-level bitmap first if any bit is set in it, then one
 /// `<parent>-0x…` entry per compound field, whole bytes, upper-case digits, no leading zero bytes.
 enum FieldBitmap {
   private static let digits = Array("0123456789ABCDEF".utf8)

@@ -5,7 +5,7 @@ package enum MessageDigest {
   private static let lowerHex = Array("0123456789abcdef".utf8)
 
   /// `schema_id` of the service: unpadded base64url of the MD5 of the canonical form
-  /// (`contract/schemas.md` section 1).
+  /// (EventSchemas.md#schema-id).
   static func schemaID(ofCanonicalForm text: String) -> String {
     base64URL(Self.digest(Array(text.utf8)[...], EVP_md5(), byteCount: 16))
   }

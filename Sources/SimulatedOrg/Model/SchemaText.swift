@@ -1,7 +1,7 @@
 /// Writes a schema as the service does (one line, nested types defined at first use, then referred to by
 /// name) and in Avro's Parsing Canonical Form.
 ///
-/// Source: `contract/schemas.md` sections 1 to 3; Avro specification, "Transforming into Parsing Canonical
+/// Source: EventSchemas.md; Avro specification, "Transforming into Parsing Canonical
 /// Form": only `name`, `type`, `fields`, `symbols`, `items`, in this order, with full names.
 struct SchemaText {
   static let namespace = "com.sforce.eventbus"

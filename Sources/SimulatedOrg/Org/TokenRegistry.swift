@@ -79,7 +79,7 @@ package final class TokenRegistry: Sendable {
     self.state.withLock { ($0.logins, $0.refusals) }
   }
 
-  /// Checks the metadata of a call, `contract/semantics.md` section 1.
+  /// Checks the metadata of a call (TheService.md#connecting).
   package func authenticate(
     token: String?, instanceURL: String?, tenantID: String?, at now: Int64
   ) throws(ServiceFault) {

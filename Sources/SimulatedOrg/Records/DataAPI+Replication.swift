@@ -1,4 +1,4 @@
-/// `GET /sobjects/X/updated` and `/deleted` (contract/rest.md section 7).
+/// `GET /sobjects/X/updated` and `/deleted` (RESTAndBulk.md#deleted-and-updated).
 extension DataAPI {
   private static let day: Int64 = 86_400_000
   /// The most IDs of an answer.

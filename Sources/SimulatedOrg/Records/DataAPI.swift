@@ -1,5 +1,5 @@
 /// What the REST API of the org answers: describe, SOQL, composite retrieve, limits, Bulk jobs
-/// (contract/rest.md).
+/// (RESTAndBulk.md).
 ///
 /// Confined to one thread at a time by its owner.
 package final class DataAPI {

@@ -14,7 +14,7 @@ enum FieldValue {
 }
 
 extension FieldValue {
-  /// JSON as in a record (contract/rest.md section 3).
+  /// JSON as in a record (RESTAndBulk.md#describe).
   func appendJSON(to bytes: inout [UInt8]) {
     switch self {
     case .null: bytes += "null".utf8
@@ -37,7 +37,7 @@ extension FieldValue {
     }
   }
 
-  /// A quoted value of CSV (contract/rest.md section 5).
+  /// A quoted value of CSV (RESTAndBulk.md#bulk-queries).
   func appendCSV(to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
     if case .text(let text) = self {

@@ -1,4 +1,4 @@
-/// A field as describe, SOQL and Bulk know it (contract/rest.md section 3).
+/// A field as describe, SOQL and Bulk know it (RESTAndBulk.md#describe).
 package struct OrgField: Sendable {
   /// Names as in describe.
   package enum FieldType: String, Sendable {

@@ -1,4 +1,4 @@
-/// A Bulk API 2.0 query job (contract/rest.md section 5).
+/// A Bulk API 2.0 query job (RESTAndBulk.md#bulk-queries).
 package struct QueryJob {
   package enum State: String, Sendable {
     case uploadComplete = "UploadComplete"

@@ -1,5 +1,5 @@
 /// The org's records as its APIs show them: as they were some time ago, since rows turn up later than
-/// their stamps (contract/rest.md section 8).
+/// their stamps (RESTAndBulk.md#records-and-events).
 ///
 /// Confined to one thread at a time by its owner.
 package final class RecordStore {

@@ -1,4 +1,4 @@
-/// A SOQL statement over one object: the subset of contract/rest.md section 10.
+/// A SOQL statement over one object: the subset of RESTAndBulk.md#soql.
 package struct SOQLQuery: Sendable {
   indirect enum Condition: Sendable {
     case compare(OrgField, Comparison, Literal)

@@ -1,5 +1,5 @@
-// Platform events of `contract/schemas.md` sections 1 and 4. The first versions are published schemas, so
-// their IDs are known.
+// Platform events (EventSchemas.md#schemas-of-the-simulator). The first versions are published schemas,
+// so their IDs are known.
 
 extension EntityModel {
   /// First version: schema ID `_CADE3qaegX3ECEW0rlbYA`.

@@ -1,4 +1,4 @@
-// Field lists of `contract/schemas.md` sections 4 and 6 to 10, with custom fields of our own.
+// Fields of published schemas, and custom fields of our own (EventSchemas.md#schemas-of-the-simulator).
 
 extension EntityModel {
   /// A custom object. Its first version has the older shapes: nine change types, and `XyzEncoded` in

@@ -1,4 +1,4 @@
-// Compound records of `contract/schemas.md` section 5.
+// Compound records of EventSchemas.md#shape.
 
 extension Field {
   static func scalar(_ name: String, _ type: ScalarType, _ kind: ValueKind, _ doc: String) -> Field

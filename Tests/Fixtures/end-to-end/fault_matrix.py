@@ -42,7 +42,7 @@ KINDS = {
 
 Fault = collections.namedtuple("Fault", "name kind what method")
 
-# contract/errors.md: by the code where the program knows it, otherwise by the gRPC status it comes with.
+# ServiceErrors.md#codes: by the code where the program knows it, otherwise by the gRPC status it comes with.
 CODES = {
     "retry": [
         "service.unavailable", "service.protection.triggered", "service.protection.stream.limit.triggered",
@@ -83,7 +83,7 @@ STATUSES = {
     "too_large": [8],
 }
 
-# Known sentences stand for codes, too (contract/errors.md, "Where the information is").
+# Known sentences stand for codes, too (ServiceErrors.md#where-the-information-is).
 NO_SENTENCE = "No reason is given."
 
 # HTTP/2 error codes of RST_STREAM.

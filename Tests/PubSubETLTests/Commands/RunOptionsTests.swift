@@ -64,7 +64,7 @@ struct RunOptionsTests {
     #expect(!message.contains("hidden"))
   }
 
-  @Test("Exit codes are those of the design page")
+  @Test("Exit codes are those that the page ExitCodes lists")
   func exitCodes() {
     #expect(
       ExitCode.allCases.map(\.rawValue) == [0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 143])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubSource
 
-/// contract/cdc.md and the paragraph "Presence" of the design page.
+/// ChangeEvents.md and LinesAndColumns.md#presence.
 @Suite struct AvroEventDecoderTests {
   /// 1 Name (string or person name), 2 BillingAddress, 3 ShippingAddress (by reference),
   /// 4 Amount, 5 CloseDate, 6 LastModifiedDate, 7 IsActive, 8 Tags.

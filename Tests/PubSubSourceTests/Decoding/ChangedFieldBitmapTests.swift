@@ -2,7 +2,7 @@ import Testing
 
 @testable import PubSubSource
 
-/// contract/cdc.md section 3.
+/// ChangeEvents.md#bitmaps.
 @Suite struct ChangedFieldBitmapTests {
   private func indexes(
     _ text: String, below fieldCount: Int = 200

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubSource
 
-/// The table of contract/errors.md.
+/// The tables of ServiceErrors.md.
 @Suite struct DispositionTests {
   static let prefix = "sfdc.platform.eventbus.grpc."
 
