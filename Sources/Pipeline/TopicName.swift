@@ -1,4 +1,4 @@
-/// What follows from the name of a topic (TheService.md#topics).
+/// What follows from the name of a topic (TheService.md#topic-names).
 ///
 /// - `/data/OpportunityChangeEvent`, `/data/Station__ChangeEvent`: changes to one object.
 /// - `/data/ChangeEvents`, `/data/Sales__chn`: a channel, on which several objects share the stream.

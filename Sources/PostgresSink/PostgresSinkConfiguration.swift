@@ -1,7 +1,7 @@
 package import Pipeline
 package import PostgresClient
 
-/// The settings of a `postgres` sink (PipelineReference.md#sinkstype-postgres).
+/// The settings of a `postgres` sink (PipelineReference.md#sink-postgres).
 package struct PostgresSinkConfiguration: Sendable, Equatable {
   package enum Mode: String, Sendable, CaseIterable {
     case both, history, current
@@ -63,7 +63,7 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// (`Opportunity.Amount`) or without.
   package var columnTypes: [String: PostgresType]
   /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
-  /// the current table, or of the history where there is no other.
+  /// the current table, or of the history if it is the only one.
   package var indexes: [String] = []
   /// How long a database that does not answer is waited for, and how often it is asked.
   package var retry = RetrySchedule()

@@ -7,8 +7,14 @@ struct PipelineSchemaCommand: ParsableCommand {
     commandName: "pipeline-schema",
     abstract: "Prints the JSON Schema of pipeline files.", shouldDisplay: false)
 
+  @Flag(help: "Print the page PipelineReference.md instead.")
+  var reference = false
+
   func run() throws {
-    let text = PrintableText(json: PipelineSchema.document, hiding: SecretMask())
+    let text =
+      self.reference
+      ? PrintableText(lines: PipelineReference.text, hiding: SecretMask())
+      : PrintableText(json: PipelineSchema.document, hiding: SecretMask())
     guard StandardStream.output.write(text) else { throw ExitCode.output.error }
   }
 }

@@ -163,7 +163,7 @@ struct PipelineAssembly {
 }
 
 extension SourceConfiguration.Topic {
-  /// Several entities share the stream (TheService.md#topics).
+  /// Several entities share the stream (TheService.md#topic-names).
   var isChannel: Bool {
     TopicName.isChannel(self.name)
   }

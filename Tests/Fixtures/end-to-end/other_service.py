@@ -1,6 +1,6 @@
 """Another implementation of the service: grpcio's C-core, fastavro, messages encoded by hand.
 
-Written from the contract pages and with nothing of the simulator. What the pages leave to a server
+Written from the pages about the service (TheService.md) and with nothing of the simulator. What the pages leave to a server
 it does in as many ways as there are: responses of any size, fields in any order, split and unknown
 ones, replay IDs without an order, groups of equal IDs over several responses, streams that end,
 schemas and topics that are not there for a moment, tokens that end, events sent again.

@@ -1,0 +1,75 @@
+import JSON
+import Testing
+
+@testable import Pipeline
+
+/// The example of the page WritingAStage.
+@Suite("Book: a stage")
+struct LowerCaseTests {
+  private static let columns: [(String, ColumnType)] = [
+    ("Email", .string), ("Name", .string), ("Amount", .double),
+  ]
+
+  private func stage(_ text: String) throws -> (stage: LowerCase?, mistakes: [JSONMistake]) {
+    let mistakes = JSONMistakes()
+    let reader = JSONReader(try JSONValue(parsing: text), path: "/stages/0", mistakes: mistakes)
+    _ = reader.string("type", required: true)
+    let stage = LowerCase(reading: reader)
+    reader.finish()
+    return (stage, mistakes.all)
+  }
+
+  private func rows(_ cells: [[String: CellValue]]) -> StageRows {
+    let rows = StageRows(Self.columns)
+    for cells in cells { rows.add(StageRows.Row(cells: cells)) }
+    return rows
+  }
+
+  @Test("Texts are written in lower case; null, absent and other columns stay")
+  func lowerCase() throws {
+    let rows = self.rows([
+      ["Email": .text("Anna.Ä@Example.COM"), "Name": .text("Anna")],
+      ["Email": .text("")], ["Email": .null], ["Name": .text("Bo")],
+    ])
+    let stage = try #require(try self.stage(#"{"type":"lower","columns":["Em*"]}"#).stage)
+    try StageChain([stage]).apply(to: rows.batch)
+    #expect(rows.value("Email", ofRow: 0) == .text("anna.Ä@example.com"))
+    #expect(rows.value("Name", ofRow: 0) == .text("Anna"))
+    #expect(rows.value("Email", ofRow: 1) == .text(""))
+    #expect(rows.value("Email", ofRow: 2) == .null)
+    #expect(rows.value("Email", ofRow: 3) == .absent)
+    #expect(rows.value("Name", ofRow: 3) == .text("Bo"))
+  }
+
+  @Test("A diff of a long text stays")
+  func diff() throws {
+    let rows = self.rows([["Email": .text("+++ ABC")]])
+    let slot = MetadataSlot.count
+    var bits = [UInt8](repeating: 0, count: (rows.layout.slotCount + 7) / 8)
+    bits[slot / 8] = 1 << UInt8(slot % 8)
+    let range = bits.withUnsafeBufferPointer { rows.batch.append($0) }
+    rows.batch.row(0).set(MetadataSlot.diffFields, to: range)
+    let stage = try #require(try self.stage(#"{"type":"lower","columns":["Email"]}"#).stage)
+    try StageChain([stage]).apply(to: rows.batch)
+    #expect(rows.value("Email", ofRow: 0) == .text("+++ ABC"))
+  }
+
+  @Test("A column of another type, and a member that the stage does not have, are mistakes")
+  func mistakes() throws {
+    let stage = try #require(try self.stage(#"{"type":"lower","columns":["Amount"]}"#).stage)
+    let error = try #require(throws: TransformError.self) {
+      _ = try stage.layout(for: self.rows([]).layout)
+    }
+    #expect(error.message.contains("column 'Amount' is not a text"))
+    let unknown = try self.stage(#"{"type":"lower","columns":["Email"],"upper":true}"#)
+    #expect(unknown.mistakes.count == 1)
+    #expect(try self.stage(#"{"type":"lower"}"#).stage == nil)
+  }
+
+  @Test("A name that no schema has is reported as one that is missing")
+  func missing() throws {
+    let stage = try #require(try self.stage(#"{"type":"lower","columns":["Emial"]}"#).stage)
+    _ = try stage.layout(for: self.rows([]).layout)
+    #expect(stage.namedColumns?.unmatched == ["Emial"])
+  }
+}

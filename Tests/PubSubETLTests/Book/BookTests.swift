@@ -1,0 +1,139 @@
+import FoundationEssentials
+import Testing
+
+@testable import PubSubETL
+
+/// The pages say what the repository has.
+@Suite("The book")
+struct BookTests {
+  @Test("Links between pages lead to pages and headings that exist")
+  func links() throws {
+    var count = 0
+    for page in try RepositoryPages.all() {
+      for link in try RepositoryPages.links(page) {
+        let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        let target = parts[0].isEmpty ? page : RepositoryPages.path(of: parts[0], from: page)
+        count += 1
+        guard RepositoryPages.exists(target) else {
+          Issue.record("\(page): \(link) leads nowhere")
+          continue
+        }
+        if parts.count > 1 {
+          #expect(
+            try RepositoryPages.anchors(target).contains(String(parts[1])),
+            "\(page): \(link) names no heading")
+        }
+      }
+    }
+    #expect(count > 150)
+  }
+
+  @Test("Files that pages name exist")
+  func files() throws {
+    var count = 0
+    for page in try RepositoryPages.all() {
+      for line in try RepositoryPages.prose(page) {
+        for match in line.matches(of: /`((?:Sources|Tests|scripts|pipelines|\.github)\/[^`\s]+)`/) {
+          let path = String(match.output.1)
+          guard path.allSatisfy({ !"*<…$".contains($0) }) else { continue }
+          count += 1
+          #expect(RepositoryPages.exists(path), "\(page): there is no \(path)")
+        }
+      }
+    }
+    #expect(count > 150)
+  }
+
+  @Test("Pages and sections that comments cite exist")
+  func citations() throws {
+    var places: [String: String] = [:]
+    for page in try RepositoryPages.all() {
+      let name = String(page.split(separator: "/").last ?? "")
+      #expect(places.updateValue(page, forKey: name) == nil, "two pages are named \(name)")
+    }
+    var count = 0
+    let files = try RepositoryPages.files(in: ["Sources", "Tests"], suffixes: [".swift", ".py"])
+    for file in files where !file.hasPrefix("Tests/PubSubETLTests/Book/") {
+      for line in try RepositoryPages.text(file).split(separator: "\n")
+      where line.contains(".md") && (line.contains("//") || file.hasSuffix(".py")) {
+        for match in line.matches(of: /\b([A-Z][A-Za-z]+\.md)(?:#([a-z0-9_-]+))?/) {
+          let name = String(match.output.1)
+          guard name != "README.md" else { continue }
+          count += 1
+          guard let page = places[name] else {
+            Issue.record("\(file): there is no page \(name)")
+            continue
+          }
+          guard let anchor = match.output.2 else { continue }
+          #expect(
+            try RepositoryPages.anchors(page).contains(String(anchor)),
+            "\(file): \(match.output.0) names no heading")
+        }
+      }
+    }
+    #expect(count > 80)
+  }
+
+  @Test("Comments cite nothing outside the repository")
+  func outside() throws {
+    for file in try RepositoryPages.files(in: ["Sources", "Tests"], suffixes: [".swift", ".py"])
+    where !file.hasPrefix("Tests/PubSubETLTests/Book/") {
+      let text = try RepositoryPages.text(file)
+      for place in ["contract/", "the design page", "of the contract page"] {
+        #expect(!text.contains(place), "\(file): \(place)")
+      }
+    }
+  }
+
+  @Test(
+    "The examples on the pages are those that tests run",
+    arguments: [
+      ("WritingAStage", ["Tests/PipelineTests/Book/LowerCase.swift"]),
+      (
+        "WritingASink",
+        [
+          "Tests/PubSubETLTests/Book/CountsSink.swift",
+          "Tests/PubSubETLTests/Book/CountsSettings.swift",
+        ]
+      ),
+      ("WritingALogin", ["Tests/SalesforceAuthTests/Book/TokenDocumentFlow.swift"]),
+    ])
+  func examples(page: String, files: [String]) throws {
+    let blocks = try RepositoryPages.blocks(
+      "\(RepositoryPages.book)/\(page).md", language: "swift")
+    #expect(blocks == (try files.map { try RepositoryPages.text($0) }))
+  }
+
+  @Test("The reference is what the program generates: pubsub-etl pipeline-schema --reference")
+  func reference() throws {
+    let page = try RepositoryPages.text("\(RepositoryPages.book)/PipelineReference.md")
+    #expect(page == PipelineReference.text)
+  }
+
+  @Test("The exit codes are those of the program")
+  func exitCodes() throws {
+    let codes = try RepositoryPages.prose("\(RepositoryPages.book)/ExitCodes.md").compactMap {
+      $0.firstMatch(of: /^\| (\d+) \|/).flatMap { Int32($0.output.1) }
+    }
+    #expect(codes == ExitCode.allCases.map(\.rawValue))
+  }
+
+  @Test("Reasons that the page lists are those of failures")
+  func reasons() throws {
+    let source = try RepositoryPages.text("Sources/PubSubETL/Run/RunFailure.swift")
+    let listed = try RepositoryPages.prose("\(RepositoryPages.book)/ExitCodes.md").compactMap {
+      $0.firstMatch(of: /^\| `([a-z_]+)` \|/).map { String($0.output.1) }
+    }
+    #expect(listed.count > 10)
+    for reason in listed { #expect(source.contains("\"\(reason)\""), "\(reason)") }
+  }
+
+  @Test("The root page links every page of its folder")
+  func root() throws {
+    let links = Set(try RepositoryPages.links("\(RepositoryPages.book)/PubSubETL.md"))
+    for page in try RepositoryPages.files(in: [RepositoryPages.book], suffixes: [".md"]) {
+      let name = String(page.split(separator: "/").last ?? "")
+      #expect(name == "PubSubETL.md" || links.contains(name), "\(name)")
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import FoundationEssentials
+import JSON
+import Pipeline
+
+@testable import PubSubETL
+
+/// Counts the rows of each object, exactly once: the counts are part of the checkpoint.
+final class CountsSink: CheckpointedSink {
+  let name: String
+  /// A copy of the counts for other programs. The checkpoint has the counts that matter.
+  private let file: String
+  /// Rows of all commits and of the open one.
+  private var counts: [String: Int64] = [:]
+  /// Rows of the commit that `flush` has closed; rows written since then are not in them.
+  private var sealed: JSONValue = [:]
+
+  init(name: String, file: String) {
+    self.name = name
+    self.file = file
+  }
+
+  func recover(from state: JSONValue?) throws {
+    // The state comes from a file, so it is checked like any other input.
+    for member in state?["counts"]?.members ?? [] {
+      guard let count = member.value.integer, (0...1 << 53).contains(count) else {
+        throw RunFailure(
+          .data, reason: "damaged_checkpoint",
+          "sink \(self.name): the checkpoint has no usable count for \(member.name); restore the "
+            + "checkpoint from a copy")
+      }
+      self.counts[member.name] = count
+    }
+    self.sealed = self.state
+    // An earlier run may have been killed between its checkpoint and its copy.
+    if state != nil { try self.publish() }
+  }
+
+  func write(_ batch: RecordBatch) throws {
+    for event in batch.events {
+      self.counts[batch.layout.entity, default: 0] += Int64(event.rowCount)
+    }
+  }
+
+  func flush(finish: Bool) throws -> JSONValue {
+    self.sealed = self.state
+    return self.sealed
+  }
+
+  func committed() throws -> Bool {
+    try self.publish()
+    return false
+  }
+
+  var isDue: Bool { false }
+  var pendingByteCount: Int { 0 }
+
+  private var state: JSONValue {
+    let counts = self.counts.sorted { $0.key < $1.key }
+    let members = counts.map { JSONMember($0.key, .integer($0.value)) }
+    return ["type": .string(CountsSettings.type), "counts": JSONValue(.object(members))]
+  }
+
+  private func publish() throws {
+    let text = (self.sealed["counts"] ?? [:]).text() + "\n"
+    do {
+      try Data(text.utf8).write(to: URL(filePath: self.file), options: .atomic)
+    } catch {
+      throw RunFailure(
+        .output, reason: "sink_io", "sink \(self.name): \(self.file) cannot be written: \(error)")
+    }
+  }
+}
