@@ -40,8 +40,8 @@ public struct AvroError: Error, Sendable {
   public var code: Code { self.content.code }
   /// What is wrong, without the place and without values of the payload.
   public var message: String { self.content.message }
-  /// Of a payload: field names joined by dots, `Items[3].Name`; empty for the root. Of a schema:
-  /// a JSON pointer, `/fields/3/type`.
+  /// Where the error is. In a payload: field names joined by dots, `Items[3].Name`; empty for the root.
+  /// In a schema: a JSON pointer, `/fields/3/type`.
   public var path: String { self.content.path }
   /// Where in the payload, from 0; nil for a schema.
   public var byteOffset: Int? { self.content.byteOffset }

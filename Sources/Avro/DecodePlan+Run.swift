@@ -6,7 +6,7 @@ extension DecodePlan {
   ///
   /// - Parameters:
   ///   - payload: one value in binary encoding, without container or marker.
-  ///   - visitor: called in the order of the payload; what it was told before an error is void.
+  ///   - visitor: called in the order of the payload; what it got before an error is void.
   ///   - scratch: reused from payload to payload; nothing is allocated once it has grown.
   /// - Throws: code `truncated`, `malformed`, `limitExceeded` or `trailing`, with field path and
   ///   byte offset.

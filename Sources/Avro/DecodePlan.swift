@@ -60,7 +60,7 @@ public final class DecodePlan: Sendable {
     }
   }
 
-  /// Fields of the root record, in schema order. A root that is no record is one field without a
+  /// Fields of the root record, in schema order. A root of another type is one field without a
   /// name.
   public let fields: [Field]
   /// One more than the highest slot given in order.

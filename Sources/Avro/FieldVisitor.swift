@@ -6,7 +6,7 @@ public protocol FieldVisitor {
   /// A boolean (0 or 1), int or long (sign-extended), index of an enum, or the bit pattern of a
   /// float (low 32 bits) or double.
   mutating func scalar(_ slot: Int, _ bits: UInt64)
-  /// A string (valid UTF-8), bytes or fixed that stands in the payload.
+  /// A string (valid UTF-8), bytes or fixed, as the payload has it.
   mutating func bytes(_ slot: Int, offset: Int, count: Int)
   /// A flattened record that is there. Its fields follow.
   mutating func record(_ slot: Int)

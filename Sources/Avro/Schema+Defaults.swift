@@ -1,7 +1,7 @@
 internal import JSON
 
 extension Schema {
-  /// Why a JSON value is no default for a type ("Complex Types", table of field defaults); nil
+  /// Why a JSON value cannot be the default of a type ("Complex Types", table of field defaults); nil
   /// when it is one. A union takes the default of any of its branches.
   ///
   /// - Parameter budget: steps left: comparisons, and what one comparison takes in proportion to

@@ -3,7 +3,7 @@ public import JSON
 /// A parsed Avro schema (Avro 1.12 specification, "Schema Declaration").
 ///
 /// All types stand in one table and refer to each other by `TypeID`, so that a record may contain
-/// itself. A named type stands there once, however often it is named.
+/// itself. A named type is listed once, however often it is named.
 public struct Schema: Sendable {
   /// Place of a type in its schema's table.
   public struct TypeID: Hashable, Sendable {
@@ -12,7 +12,7 @@ public struct Schema: Sendable {
 
   public struct Definition: Sendable {
     public var kind: Kind
-    /// Of records, enums and fixed.
+    /// Records, enums and fixed have a name.
     public var name: Name?
     public var aliases: [Name] = []
     public var doc: String?

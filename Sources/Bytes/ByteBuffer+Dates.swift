@@ -24,7 +24,7 @@ extension ByteBuffer {
     self.commit(writeDate(days: floorDivide(milliseconds, 86_400_000).quotient, to: start) - start)
   }
 
-  /// `07:12:55.807`. A value that is no time of day keeps its meaning: hours beyond 23, and a
+  /// `07:12:55.807`. A value outside the day keeps its meaning: hours beyond 23, and a
   /// minus sign before a negative time.
   ///
   /// - Parameter value: since midnight, in the unit of `fraction`.

@@ -94,7 +94,7 @@ extension ByteBuffer {
   ///   - unscaled: two's complement, big-endian, of any length; empty is zero. Up to 8 bytes take
   ///     one division per digit pair; beyond that the time grows with the square of the length,
   ///     which callers who read from strangers must limit (to the column's precision).
-  ///   - scale: digits after the point, 0 or more; without any there is no point.
+  ///   - scale: digits after the point, 0 or more; with 0 the point is left out.
   public mutating func appendDecimal(unscaled: UnsafeBufferPointer<UInt8>, scale: Int) {
     precondition(scale >= 0, "a scale of \(scale)")
     let isNegative = (unscaled.first ?? 0) >= 0x80

@@ -55,7 +55,7 @@ extension Frame {
   }
 
   /// `&&` (deciding: false) and `||` (deciding: true): one side that decides is enough, whatever the
-  /// other is. Of two failures absence is the one that is told, since with the column the result
+  /// other is. If both fail, absence is the failure that counts, since with the column the result
   /// might be another.
   private func logical(_ node: Instruction, deciding: Bool) -> Value {
     let left = self.value(ofNode: node.a)

@@ -76,7 +76,7 @@ public enum TypeName: String, Sendable, CaseIterable {
   case duration = "google.protobuf.Duration"
 }
 
-/// Why there is no value; without any memory of its own, since filters meet it in every other row.
+/// Why an expression has no value; without any memory of its own, since filters meet it in every other row.
 public struct Failure: Equatable, Sendable {
   public enum Reason: UInt8, Sendable {
     case absent, nullOrdering, noOverload, noSuchKey, indexOutOfRange, divisionByZero, overflow
@@ -99,8 +99,8 @@ public struct Failure: Equatable, Sendable {
 /// A list; never changed once it is made.
 public final class ListValue {
   public let elements: [Value]
-  /// Of the elements and all that is in them, as often as it is there: a list that holds another one
-  /// twice takes the memory of one, and the time of two when it is compared or written.
+  /// The size of the elements and all that is in them, counted as often as it occurs: a list that holds
+  /// another one twice takes the memory of one, and the time of two when it is compared or written.
   let byteCount: Int
 
   public init(_ elements: [Value]) {
@@ -114,7 +114,7 @@ public final class ListValue {
 public final class MapValue {
   public let keys: [Value]
   public let values: [Value]
-  /// As of lists.
+  /// As for lists.
   let byteCount: Int
   /// Places of keys by hash; empty for small maps, which are searched.
   private var places: [MapKey: Int] = [:]

@@ -194,7 +194,7 @@ public final class FileCheckpointStore {
         + "\(self.lock.path) is locked; wait for that run to end, or stop it", processID: holder)
   }
 
-  /// Far above any checkpoint: 64 open files and a few hundred topics take some 100 kB. What is
-  /// stored, in whatever place, is no longer than what is read there.
+  /// Far above any checkpoint: 64 open files and a few hundred topics take some 100 kB. The
+  /// limit holds for reading and for writing.
   package static let maxByteCount = 64 << 20
 }

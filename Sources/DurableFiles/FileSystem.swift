@@ -30,7 +30,7 @@ package protocol FileSystem: Sendable {
   func remove(_ path: String) throws(FileSystemError)
   /// mkdir(2), with mode 0750 unless `FilePermissions` say otherwise; false when the name exists.
   func makeDirectory(_ path: String) throws(FileSystemError) -> Bool
-  /// readdir(3) without `.` and `..`, in no order; nil when there is no such directory.
+  /// readdir(3) without `.` and `..`, in no order; nil without such a directory.
   func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]?
   /// flock(2), exclusive. With `wait` false returns false when somebody else holds the lock.
   func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool
@@ -81,7 +81,7 @@ extension FileSystem {
     guard parent != path else { return }
     try self.makeDirectories(parent)
     var isNew = false
-    // Asked first: mkdir(2) fails in a directory that is closed to us, whatever is there.
+    // This comes first: mkdir(2) fails in a directory that is closed to us, whatever is there.
     if try self.size(of: path) == nil { isNew = try self.makeDirectory(path) }
     if isNew {
       try self.synchronizeDirectory(parent)

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Who may read and write what is made; given exactly, whatever the umask.
 package struct FilePermissions: Sendable, Equatable {
-  /// Of files, for example 0o640. Directories can be searched by those who can read them.
+  /// The mode of files, for example 0o640. Directories can be searched by those who can read them.
   package var mode: UInt32
   /// nil: that of the process, or of the directory where that has its group inherited.
   package var groupID: UInt32?

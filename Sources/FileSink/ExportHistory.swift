@@ -14,7 +14,7 @@ public struct ExportHistory: Sendable, Equatable {
     public var lastReplayID: String
   }
 
-  /// By topic. Dates and entities have files of their own: what is told is that of the file which
+  /// By topic. Dates and entities have files of their own: the entry is that of the file which
   /// began last.
   public internal(set) var topics: [String: Topic] = [:]
 

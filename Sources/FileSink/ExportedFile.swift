@@ -44,7 +44,7 @@ public struct ExportedFile: Sendable, Equatable {
       public var recordIDs: String
     }
 
-    /// Of the last event.
+    /// The ordinal of the last event.
     public var ordinal: Int64
     /// Hexadecimal replay ID of the last event before those with the last ID, and its ordinal.
     public var after: String?

@@ -63,7 +63,7 @@ public final class FileSink: CheckpointedSink {
 
   public var name: String { self.configuration.name }
 
-  /// Told about each file that is finished.
+  /// Receives each file that is finished.
   public var onFinished: ((FinishedFile) -> Void)? {
     get { self.store.onFinished }
     set { self.store.onFinished = newValue }
@@ -88,7 +88,7 @@ public final class FileSink: CheckpointedSink {
   /// - Throws: what `survey` throws; `FileSinkError.io`; `.inconsistent` for damaged files.
   public func recover(from state: JSONValue?) throws { try self.recover(self.survey(from: state)) }
 
-  /// Looks at what there is, and changes nothing: for those who have to know `history` before they
+  /// Looks at the existing files and changes nothing: for those who have to know `history` before they
   /// are sure that the checkpoint is the last one.
   ///
   /// - Throws: `FileSinkError`: `.lostState` when `state` is nil and the manifest has files of this

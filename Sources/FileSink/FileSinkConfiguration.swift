@@ -30,13 +30,13 @@ public struct FileSinkConfiguration: Sendable, Equatable {
     /// They are lost when the manifest is gone with them, or when older ones of the entity are
     /// there: a loader that deletes what it has read begins with the oldest.
     case fail
-    /// Whoever reads them takes them away, in any order, perhaps with the manifest.
+    /// A loader takes files away, in any order, perhaps with the manifest.
     case ignore
   }
 
   /// Who may read and write files and directories that are made.
   public struct Permissions: Sendable, Equatable {
-    /// Of files; 0o640. Directories can be searched by those who can read them.
+    /// The mode of files; 0o640. Directories can be searched by those who can read them.
     public var mode: UInt32
     /// nil: that of the process.
     public var groupID: UInt32?

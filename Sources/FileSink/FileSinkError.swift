@@ -16,7 +16,7 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     public static var unknownFile: Self { Self(.unknownFile) }
     /// A file or the manifest is not what checkpoint or manifest say of it. Exit code 65.
     public static var inconsistent: Self { Self(.inconsistent) }
-    /// The manifest has files of this pipeline and org, but there is no checkpoint. Exit code 65.
+    /// The manifest has files of this pipeline and org, but no checkpoint exists. Exit code 65.
     public static var lostState: Self { Self(.lostState) }
     /// Finished files are gone or changed. Exit code 65.
     public static var lostOutput: Self { Self(.lostOutput) }
@@ -37,7 +37,7 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   }
 
   init(_ error: FileSystemError) {
-    // A name that is taken means files nobody told us of.
+    // A name that is taken means files that neither checkpoint nor manifest lists.
     let code = error.code == FileSystemError.exists ? Code.unknownFile : .io
     self.init(code, "files: \(error)", cause: error)
   }

@@ -112,9 +112,9 @@ struct SegmentName: Equatable {
 
   /// What the name of a finished file tells.
   struct Parsed: Equatable {
-    /// Where the pipeline stands in the name.
+    /// The place of the pipeline in the name.
     var pipelinePart: Range<Int>
-    /// Where the topic stands in the name.
+    /// The place of the topic in the name.
     var topicPart: Range<Int>
     var epoch: Int64
     var firstOrdinal: Int64
@@ -133,7 +133,7 @@ struct SegmentName: Equatable {
       self.pipelinePart = Array(SegmentName.pipelinePart(pipeline).utf8)
     }
 
-    /// Of a file by its name without directories.
+    /// Whose a file is, by its name without directories.
     func ownership(of fileName: String) -> Ownership {
       var fileName = fileName
       return fileName.withUTF8 { name in

@@ -25,7 +25,7 @@ extension SegmentStore {
   /// - Parameters:
   ///   - state: of the last checkpoint.
   ///   - whenMissing: nil: what was finished is not looked at.
-  ///   - acceptsMissing: what was lost is told and passed over.
+  ///   - acceptsMissing: what was lost is reported and passed over.
   /// - Throws: `.unknownFile` for finished files that neither it nor the manifest knows;
   ///   `.lostOutput`.
   func survey(

@@ -10,7 +10,7 @@ struct SegmentSummary {
   let epoch: Int
   let firstOrdinal: Int64
   private(set) var lastOrdinal: Int64
-  /// Of records that were read, whose commit times are stamps; nil for events.
+  /// The pass of records that were read, whose commit times are stamps; nil for events.
   let pass: SegmentKey.Pass?
   /// Its events come from the dead letters, out of the order in which files are finished.
   let isRedriven: Bool

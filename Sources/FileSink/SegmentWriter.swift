@@ -16,7 +16,7 @@ final class SegmentWriter {
   /// Grows with every use of any file: the least is the one used longest ago.
   var lastUse = 0
   var summary: SegmentSummary
-  /// Lines have their epoch and ordinal: they are not told by the file's name and the order alone.
+  /// Lines have their epoch and ordinal: the file's name and the order alone do not show them.
   var tellsPlaces: Bool
   /// Compressed bytes in the file.
   private(set) var byteCount = 0

@@ -11,10 +11,10 @@ struct StreamTail {
   /// Replay ID, event IDs and joined record IDs of the last events, as far as this run has seen
   /// them; empty before the first.
   private(set) var group = OpenGroup()
-  /// Of the last event.
+  /// The ordinal of the last event.
   private(set) var ordinal: Int64 = 0
   private var before: [UInt8] = []
-  /// Of the last event before the group; nil when this run has not seen one.
+  /// The ordinal of the last event before the group; nil when this run has not seen one.
   private(set) var afterOrdinal: Int64?
 
   /// More than that is not written down: a restore then goes back to an earlier file. A line of the

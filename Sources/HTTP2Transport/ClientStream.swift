@@ -56,7 +56,7 @@ final class ClientStream: @unchecked Sendable {
   let key: ReceiveWindows.Key
   let path: String
   let waitsForReady: Bool
-  /// Of one message of the response, after decompression.
+  /// The limit for one message of the response, after decompression.
   let maxMessageBytes: Int
   private let maxRequestBytes: Int
   /// For requests that are to be compressed.

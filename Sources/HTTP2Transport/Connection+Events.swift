@@ -1,6 +1,6 @@
 internal import GRPCCore
 
-// What the HTTP/2 session has found in the bytes received, told to the streams.
+// Passes what the HTTP/2 session has found in the bytes received to the streams.
 extension Connection {
   func handle(_ event: HTTP2Event) {
     switch event {

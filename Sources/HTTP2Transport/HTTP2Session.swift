@@ -188,7 +188,7 @@ final class HTTP2Session {
       nghttp2_submit_ping(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil), "ping")
   }
 
-  /// Says goodbye: no more streams, regular end.
+  /// Sends GOAWAY (NO_ERROR): no more streams begin.
   func goAway() throws(HTTP2SessionError) {
     try Self.check(
       nghttp2_session_terminate_session(self.session, NGHTTP2_NO_ERROR.rawValue), "send GOAWAY")

@@ -20,7 +20,7 @@ struct MessageDeframer {
   private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
   private var prefixCount = 0
   private var message: [UInt8] = []
-  /// Of the message begun; meaningful once the prefix is complete.
+  /// The length of the message begun; meaningful once the prefix is complete.
   private var length = 0
 
   init(maxMessageBytes: Int) { self.maxMessageBytes = maxMessageBytes }

@@ -16,10 +16,10 @@ struct ProxyTunnel {
 
   /// The bytes to send.
   let request: [UInt8]
-  /// Of the line being received.
+  /// The line that is being received.
   private var line: [UInt8] = []
   private var byteCount = 0
-  /// Of the answer being received; nil before its first line.
+  /// The status of the answer that is being received; nil before its first line.
   private var status: (code: Int, reason: String)?
 
   /// - Parameters:

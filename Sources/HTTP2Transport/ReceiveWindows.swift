@@ -47,7 +47,7 @@ struct ReceiveWindows {
   private var heldWithinSizes = 0
 
   /// - Parameters:
-  ///   - initialStreamBytes: what the peer was told in SETTINGS_INITIAL_WINDOW_SIZE.
+  ///   - initialStreamBytes: the SETTINGS_INITIAL_WINDOW_SIZE that was sent to the peer.
   ///   - maxStreamBytes: what a stream may grow to.
   ///   - connectionBytes: the window of the connection, already announced.
   init(initialStreamBytes: Int, maxStreamBytes: Int, connectionBytes: Int) {
@@ -75,7 +75,7 @@ struct ReceiveWindows {
     self.streams[key] = window
   }
 
-  /// `byteCount` bytes of a body came in; nil for a stream that is no longer known.
+  /// `byteCount` bytes of a body came in; nil for a stream that was forgotten.
   mutating func received(_ byteCount: Int, on key: Key?) {
     self.connection.received += byteCount
     if let key { self.streams[key]?.received += byteCount }

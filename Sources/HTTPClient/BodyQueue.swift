@@ -1,7 +1,7 @@
 internal import EventLoop
 internal import Glibc
 
-/// Pieces of a body between the transfer's thread, which blocks while there is no room, and one
+/// Pieces of a body between the transfer's thread, which blocks while the queue is full, and one
 /// asynchronous consumer.
 final class BodyQueue: ResponseReceiver, @unchecked Sendable {
   // Guard: the state is in a lock; the semaphore is made for several threads.

@@ -74,7 +74,7 @@ extension CurlTransfer {
 
   /// - Returns: a list to be freed by the caller.
   func makeHeaderList() throws(HTTPError) -> UnsafeMutablePointer<curl_slist>? {
-    // curl asks before it sends a larger body unless told not to; servers answer slowly to that.
+    // By default curl asks before it sends a larger body (Expect: 100-continue); servers answer slowly to that.
     var list = curl_slist_append(nil, "Expect:")
     for (name, value) in self.request.headers {
       let line = "\(name): \(value)"

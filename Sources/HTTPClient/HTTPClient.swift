@@ -18,7 +18,7 @@ public final class HTTPClient: Sendable {
     /// For `stream`: how long the server may send less than one byte per second. Time in which the
     /// caller does not take what was received does not count.
     public var stallTimeout: Duration
-    /// Of `send`, after decompression.
+    /// The limit for bodies that `send` returns, after decompression.
     public var maxBodyBytes: Int
     public var userAgent: String
     /// Receives each exchange when it has ended. Called from any thread; must not block.

@@ -82,7 +82,7 @@ extension JSONReader {
     return duration
   }
 
-  /// Parses `"128MiB"`; nil when it is no number of bytes or exceeds 63 bits.
+  /// Parses `"128MiB"`; nil when it is not a number of bytes or exceeds 63 bits.
   public static func byteCount(_ text: String) -> Int? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard !digits.isEmpty, let number = Int(digits) else { return nil }

@@ -82,7 +82,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
 }
 
 extension JSONValue {
-  /// The member of that name, nil when there is none or the value is no object.
+  /// The member of that name, nil without one, or when the value is not an object.
   public subscript(_ name: String) -> JSONValue? {
     guard case .object(let members) = self.content else { return nil }
     return members.first { $0.name == name }?.value

@@ -35,7 +35,7 @@ public final class RecordBatch {
   public struct NonfiniteNumber: Sendable {
     /// The cell that holds the text.
     public var text: UInt64
-    /// Of the `null` in the text.
+    /// The offset of the `null` in the text.
     public var offset: UInt32
     /// NaN or an infinity.
     public var value: Float
@@ -112,7 +112,7 @@ public final class RecordBatch {
   public var presenceStride: Int { self.stride }
   public var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
   public var arenaCount: Int { self.arenaUsed }
-  /// Of all rows, in the order of their texts in the arena. Rows of one event share texts.
+  /// Lost numbers of all rows, in the order of their texts in the arena. Rows of one event share texts.
   @exclusivity(unchecked) public private(set) var nonfinite: [NonfiniteNumber] = []
   /// Events that the stage at hand cannot process, each once; see `refuse`.
   public private(set) var refusals: [Refusal] = []

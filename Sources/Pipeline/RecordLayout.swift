@@ -71,7 +71,7 @@ public final class RecordLayout: Sendable {
 
   /// A field that is a record.
   public struct Compound: Sendable, Equatable {
-    /// Of its presence. In a set of fields its bit says that the event names the field as a whole,
+    /// The slot of its presence. In a set of fields its bit says that the event names the field as a whole,
     /// beside the bits of what is in it.
     public var slot: Int
     public var path: [String]

@@ -84,7 +84,7 @@ extension PostgresConnection {
     return perHost * hostCount
   }
 
-  /// Why there is no connection.
+  /// Why the connection failed.
   private static func refusal(_ connection: OpaquePointer) -> PostgresError {
     let message = Self.message(of: connection)
     if let sqlState = Self.sqlState(in: message) {

@@ -141,7 +141,7 @@ package final class PostgresConnection {
     do throws(PostgresError) {
       value = try body()
     } catch {
-      // What ended the body is told; a rollback that fails as well ends with the connection.
+      // The error that ended the body is thrown; if the rollback fails too, the connection is closed.
       if self.isConnected { try? self.execute("ROLLBACK") }
       throw error
     }

@@ -7,9 +7,9 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   package var url: String
   /// Per host, unless the URL or `PGCONNECT_TIMEOUT` says otherwise.
   package var connectTimeout: Duration
-  /// Of each statement, by the server; zero: none.
+  /// The server's time limit for a statement; zero: none.
   package var statementTimeout: Duration
-  /// Of each lock, by the server; zero: none.
+  /// The server's time limit for waiting for a lock; zero: none.
   package var lockTimeout: Duration
   /// How long the server may be silent beyond the statement timeout before the connection is given
   /// up; never without a statement timeout, since nothing tells slow from stopped then.

@@ -10,7 +10,7 @@ final class PostgresResult {
 
   var status: ExecStatusType { PQresultStatus(self.pointer) }
 
-  /// Of a result in text format; nil when null.
+  /// A value of a result in text format; nil when null.
   func text(_ row: Int, _ column: Int) -> String? {
     precondition(
       row >= 0 && row < Int(PQntuples(self.pointer)) && column >= 0

@@ -16,18 +16,18 @@ package final class PostgresSink: Store {
   package private(set) var committedRowCount = 0
   /// Records that were read, committed in this run.
   package private(set) var committedReadCount = 0
-  /// Told of changed tables and the like, one sentence each.
+  /// Receives a notice for each schema change, one sentence each.
   package var onNotice: ((String) -> Void)?
   /// Receives a sentence for each thing that was gone and has been made anew.
   package var onRepair: ((String) -> Void)?
-  /// Told about errors after which the same is tried again; `sqlState` nil where there is none.
+  /// Receives errors after which the same is tried again; `sqlState` is nil for errors without one.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
   /// Called while the sink waits for the database; true gives the connection up.
   package var givesUp: (() -> Bool)? {
     get { self.connection.givesUp }
     set { self.connection.givesUp = newValue }
   }
-  /// Told when an attempt after such errors has worked.
+  /// Called when an attempt after such errors has worked.
   package var onRecovery: (() -> Void)?
 
   let configuration: PostgresSinkConfiguration
@@ -45,7 +45,7 @@ package final class PostgresSink: Store {
   private(set) var pending: [PendingRows] = []
   /// Events of the open commit that could not become rows.
   private var unwritable = UnwritableEvents()
-  /// The same of the sealed commit; nil while none is sealed.
+  /// Events of the sealed commit that could not become rows; nil while none is sealed.
   private(set) var sealed: UnwritableEvents?
   /// Events of the sealed commit that could not be decoded.
   var undecodable: [UnwritableEvents.Letter] = []
@@ -55,9 +55,9 @@ package final class PostgresSink: Store {
   var redriven: [RedrivenEvent] = []
   /// Rows that the database has refused in the transaction at hand.
   var refusedRows: [RefusedRow] = []
-  /// The same of records that were read.
+  /// Records that were read and that the database has refused in the transaction at hand.
   var refusedReads: [RefusedRead] = []
-  /// What `prepare` has told of.
+  /// Refused events that `prepare` has reported.
   var told: Set<EventPlace> = []
   var care = Care.none
   /// Tables have been made or changed, and not filled from their histories.
@@ -453,7 +453,7 @@ package final class PostgresSink: Store {
       self.committedReadCount += rows.sealedReads.rows.count
       rows.removeSealed()
     }
-    // Of tables that have changed only the newest is written to from now on.
+    // If tables have changed, only the newest are written to from now on.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
     self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.isEmpty }
     for (entity, pass) in self.sealedPasses {
@@ -493,7 +493,7 @@ struct UnwritableEvents {
     var entry: ResyncTable.Entry
   }
 
-  /// What `_etl_resync` is told.
+  /// The entry in `_etl_resync`.
   var letters: [Letter] = []
   /// Those that could not become rows.
   var refused: [RefusedEvent] = []

@@ -96,7 +96,7 @@ public struct FetchResponseView: Sendable {
   public subscript(_ field: Field) -> ArraySlice<UInt8> { self.bytes[field.range] }
 }
 
-/// A `FetchResponse` that is no protobuf message, or no part of a stream.
+/// A `FetchResponse` that is not a protobuf message, or cannot be part of a stream.
 public struct FetchResponseError: Error, Sendable, Hashable {
   public struct Code: Hashable, Sendable {
     private enum Value { case truncated, malformed, invalidUTF8, limitExceeded, noReplayID }

@@ -76,7 +76,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
         onTrace?(.requested(topic: start.topic, count: count))
       }
     }
-    // Whoever waits for more credit has to go when the call is over.
+    // The writer that waits for more credit ends with the call.
     defer { credit.finish() }
     let ending: Ending
     do {

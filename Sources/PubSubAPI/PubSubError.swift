@@ -15,7 +15,7 @@ public struct PubSubError: Error, Sendable {
     public static var endOfStream: Self { Self(.endOfStream) }
     /// Credit was open, and neither event nor keepalive came: the connection is half-open.
     public static var idle: Self { Self(.idle) }
-    /// A message that is no protobuf message of the expected type, or whose events have no place in
+    /// A message that is not a protobuf message of the expected type, or whose events have no place in
     /// the stream.
     public static var malformedResponse: Self { Self(.malformedResponse) }
     /// No access token could be had, and asking again will not help.

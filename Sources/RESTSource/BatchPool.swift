@@ -23,7 +23,7 @@ final class BatchPool: Sendable {
     return batch
   }
 
-  /// Takes back a batch that is no longer needed.
+  /// Takes back a batch after use.
   func giveBack(_ batch: RecordBatch) {
     self.free.withLock { free in
       if free.batches.count < Self.limit { free.batches.append(batch) }

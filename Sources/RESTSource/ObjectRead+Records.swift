@@ -69,12 +69,12 @@ extension ObjectRead {
     var rest = ids[...]
     let select = SOQL.select(plan.fields + ["IsDeleted"], from: self.entity)
     let isLong = select.utf8.count > Self.maxSelectLength
-    // Of other records nothing was asked.
+    // Records that were not asked for do not count.
     let asked = Set(ids)
     while !rest.isEmpty {
       let some = rest.prefix(isLong ? Self.queryCount : Self.queryCount / 2)
       rest = rest.dropFirst(some.count)
-      // Of an object with very many fields, the address has no room for all.
+      // The address has no room for all fields of an object that has very many.
       let fields = (isLong ? Array(plan.fields.prefix(2)) : plan.fields) + ["IsDeleted"]
       let statement = SOQL.select(fields, from: self.entity, where: SOQL.isOneOf(some))
       var page: QueryPage? = try await self.attempting {

@@ -156,7 +156,7 @@ struct ObjectRead: Sendable {
     }
     let job = try await self.ended(id)
     if pass.total == nil { pass.total = pass.rowCount + job.recordCount }
-    // Of a job without rows, there is no page that is sure to be one.
+    // A job without rows may have no page at all.
     guard pass.rowCount < pass.total ?? 0 || pass.locator != nil else {
       try self.check(pass, isAtEnd: true)
       return try await self.checkEmpty(job)

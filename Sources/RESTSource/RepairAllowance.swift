@@ -2,8 +2,8 @@ internal import Clocks
 internal import EventLoop
 internal import SalesforceREST
 
-/// Calls that a run may make for records by ID: what has gone wrong in events is no reason to use up what
-/// others need. Counted by day, over all runs.
+/// Calls that a run may make for records by ID: faults in events must not use up what others need.
+/// Counted by day, over all runs.
 final class RepairAllowance: Sendable {
   private struct State {
     var made: Int
@@ -15,7 +15,7 @@ final class RepairAllowance: Sendable {
   private let reserve: Double
   private let state: Lock<State>
 
-  /// Of the org's requests, without a limit of the pipeline's own.
+  /// The share of the org's requests that is used if the pipeline sets no limit.
   private static let share = 0.05
   /// The org's daily requests before its first answer tells them: no org has fewer.
   private static let fewestRequests = 5000
@@ -55,7 +55,7 @@ final class RepairAllowance: Sendable {
     }
   }
 
-  /// Calls that no signal has told of yet.
+  /// Calls that no signal has reported yet.
   func takeUntold() -> Int {
     self.state.withLock { state in
       defer { state.untold = 0 }

@@ -20,9 +20,9 @@ public struct SnapshotPlan: Sendable, Equatable {
 
   /// A compound field.
   struct Compound: Sendable, Equatable {
-    /// Of its presence.
+    /// The slot of its presence.
     var slot: Int
-    /// Of a union of a text and a record (Account.Name): the text's slot. It has the value when no
+    /// For a union of a text and a record (Account.Name), the text's slot. It has the value when no
     /// last name says that the record is a person.
     var scalar: Int?
     /// Index in `fields` of the component that only a person has.

@@ -15,7 +15,7 @@ public final class SnapshotReader: RecordReader {
     public var reserve = 0.2
     /// Calls for records by ID of a day at most; nil: 5 % of the org's daily API requests.
     public var maxRepairCalls: Int?
-    /// Of them, those that runs before this one have made.
+    /// The calls of them that runs before this one have made.
     public var repairCallsMade = 0
     /// What fails for the moment; records that come start it afresh.
     public var retry = RetrySchedule()

@@ -15,7 +15,7 @@ enum TextValue {
     }
   }
 
-  /// The cell of a type other than `string`; nil for text that is no value of the type.
+  /// The cell of a type other than `string`; nil for text that is not a value of the type.
   static func cell(_ text: Text, as type: ColumnType) -> UInt64? {
     switch type {
     case .boolean: Self.boolean(text).map { $0 ? 1 : 0 }

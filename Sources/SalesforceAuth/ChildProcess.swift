@@ -97,7 +97,7 @@ struct ChildProcess: Sendable {
     var failure: Failure?
     var status: Int32 = 0
     while true {
-      // Asked before reading: what an ended program has written is all there.
+      // This comes before reading: an ended program has written everything.
       let hasEnded = waitpid(process, &status, WNOHANG) == process
       var watched = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
       if !hasEnded {

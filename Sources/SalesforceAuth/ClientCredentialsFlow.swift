@@ -1,7 +1,7 @@
 public import HTTPClient
 
 /// OAuth 2.0 client credentials (RFC 6749 section 4.4), which Salesforce offers on a My Domain host
-/// only. There is no refresh token: one asks again.
+/// only. The answer has no refresh token: one asks again.
 public struct ClientCredentialsFlow: AccessTokenFlow {
   private let clientID: String
   private let clientSecret: String

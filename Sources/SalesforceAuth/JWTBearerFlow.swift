@@ -5,7 +5,7 @@ public import HTTPClient
 public import Signatures
 
 /// OAuth 2.0 JWT bearer (RFC 7523): every login is a new assertion, signed with the key whose
-/// certificate the app knows. There is no refresh token.
+/// certificate the app knows. The answer has no refresh token.
 public struct JWTBearerFlow: AccessTokenFlow {
   /// Who logs in, and where.
   public struct Identity: Sendable {
@@ -41,7 +41,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
   /// - Parameters:
   ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
   ///   - now: this machine's clock, in seconds since 1970.
-  ///   - onNotice: told, in a sentence, what the user should correct though the login worked.
+  ///   - onNotice: receives, in a sentence, what the user should correct though the login worked.
   public init(
     _ identity: Identity, key: RSASigningKey, organizationID: String?, client: HTTPClient,
     now: @escaping @Sendable () -> Int64 = {

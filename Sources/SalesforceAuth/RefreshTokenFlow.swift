@@ -39,7 +39,7 @@ public struct RefreshTokenFlow: AccessTokenFlow {
   /// - Parameters:
   ///   - organizationID: 15 or 18 characters; nil to take it from the answer.
   ///   - onToken: learns every refresh token, to keep it out of outputs.
-  ///   - onNotice: told, in a sentence, what the user should correct though the login worked.
+  ///   - onNotice: receives, in a sentence, what the user should correct though the login worked.
   package init(
     _ app: App, source: Source, organizationID: String?, client: HTTPClient,
     onToken: @escaping @Sendable (String) -> Void = { _ in },

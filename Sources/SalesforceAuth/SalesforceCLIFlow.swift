@@ -57,7 +57,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     )
   }
 
-  /// `<15-character org ID>!<rest>`. What stands in place of a redacted token has words in it.
+  /// `<15-character org ID>!<rest>`. A redacted token is replaced by words.
   private static func isToken(_ text: String?) -> Bool {
     guard let text else { return false }
     return text.contains("!") && AccessToken.isUsable(text)

@@ -141,7 +141,7 @@ public final class RESTClient: Sendable {
     if let date = response.date, (200..<300).contains(response.status) {
       let now = ProcessClock.now
       self.counters.withLock { counters in
-        // Of the clocks of several servers, the one that is furthest.
+        // Among the clocks of several servers, the latest counts.
         let isLater = counters.date.map {
           $0.seconds + $0.readAt.duration(to: now).components.seconds < date
         }

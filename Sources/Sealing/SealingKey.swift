@@ -9,7 +9,7 @@ public struct SealingKey: Sendable, Equatable {
   public let id: String
   private let bytes: [UInt8]
 
-  /// Of the key.
+  /// The length of the key.
   public static let byteCount = 32
   /// 96 bits, the length that the mode is made for. Random ones are safe for 2^32 texts of a key.
   private static let nonceByteCount = 12

@@ -22,7 +22,7 @@ public final class TLSContext: @unchecked Sendable {
   public enum Identity: Sendable {
     /// PEM files: the chain beginning with the own certificate, and its key, which may be one file.
     case files(certificateChain: String, privateKey: String)
-    /// The same as PEM texts.
+    /// The same certificates as PEM texts.
     case pem(certificateChain: [UInt8], privateKey: [UInt8])
   }
 
@@ -42,7 +42,7 @@ public final class TLSContext: @unchecked Sendable {
     self.protocols = .allocate(capacity: wire.count)
     _ = self.protocols.initialize(from: wire)
     guard c_SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1,
-      // Of TLS 1.2 only what HTTP/2 allows (RFC 9113 section 9.2.2).
+      // With TLS 1.2, only what HTTP/2 allows (RFC 9113 section 9.2.2).
       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
     else { throw TLSError(.system, "TLS 1.2 is not available: \(OpenSSLErrors.drain())") }
     // RSA below 2048 bits and SHA-1 signatures are refused, whatever the system's default is.

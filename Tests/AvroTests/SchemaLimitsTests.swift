@@ -78,7 +78,7 @@ import Testing
         + String(repeating: "0,", count: 2_000_000) + "0]}",
       // A union of more branches than a schema may have types.
       "[" + String(repeating: #""int","#, count: 400_000) + #""int"]"#,
-      // A name that is unknown, of megabytes; so is what is no name.
+      // An unknown name of megabytes, and a text of megabytes that cannot be a name.
       "\"" + String(repeating: "x", count: 4_000_000) + "\"",
       #"{"type":"enum","name":"E","symbols":["\#(String(repeating: "-", count: 4_000_000))"]}"#,
       #"{"type":"enum","name":"E","symbols":["A"],"default":"\#(String(repeating: "é", count: 2_000_000))"}"#,

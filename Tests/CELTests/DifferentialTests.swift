@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Other implementations")
 struct DifferentialTests {
-  /// There is no build of it for Python 3.10.
+  /// It is not built for Python 3.10.
   private static let hasCPlusPlus =
     (try? PythonScript.run("cel_peers.py", ["cel-expr-python", "1", "1"])) != nil
 

@@ -106,7 +106,7 @@ struct FileCheckpointStoreTests {
   }
 
   @Test(
-    "What is no checkpoint is refused, with the file and what to do",
+    "A file that is not a checkpoint is refused, with its path and what to do",
     arguments: [
       "", "{", "[]", "{}", "{\"version\":2}", "\u{0}\u{0}",
       #"{"version":1,"pipeline":"opps","org":"x","saved_at_ms":1,"topics":[],"sinks":{}}"#,

@@ -12,7 +12,7 @@ struct ProofScript {
   static let sharedPrograms =
     ProcessInfo.processInfo.environment["PUBSUB_TEST_SHARED_PROGRAMS"] ?? Self.programs
 
-  /// Whether Python has the package pgserver, of which there is no build for Python 3.13.
+  /// Whether Python has the package pgserver, which is not built for Python 3.13.
   static let hasPackagedPostgres: Bool = {
     let search = "from importlib.util import find_spec; assert find_spec('pgserver')"
     do {

@@ -40,7 +40,7 @@ struct FileSinkTests {
     #expect(!sink.isDue)
     #expect(try sink.flush(finish: true) == ["directory": "/out", "files": []])
     #expect(try sink.committed() == false)
-    // A layout without rows is no reason for a file either.
+    // Nor does a layout without rows make a file.
     var event = TestEvent(number: 0)
     event.rowCount = 0
     try self.write([event], to: sink)

@@ -23,7 +23,7 @@ struct RealFilesTests {
       })
   }
 
-  @Test("Every finished file passes zstd -t, has its mode and stands in the manifest")
+  @Test("Every finished file passes zstd -t, has its mode and is in the manifest")
   func finished() throws {
     let root = try TemporaryDirectory()
     let script = self.script(root.path)

@@ -99,7 +99,7 @@ struct SegmentNameTests {
     #expect(matcher.ownership(of: "other-T-e1-42-s1-r1-0.ndjson.zst") == .foreign)
   }
 
-  @Test("A letter that does not belong to the number of digits is no name of ours")
+  @Test("A name whose letter does not match the number of digits is not ours")
   func foreignEpochs() {
     for part in ["eb10", "a10", "ea1", "e", "ea", "xa10"] {
       #expect(

@@ -21,7 +21,7 @@ import celpy
 
 try:
     from cel_expr_python import cel as cpp
-except ModuleNotFoundError:  # There is no build of it for Python 3.10.
+except ModuleNotFoundError:  # It is not built for Python 3.10.
     cpp = None
 
 INTS = [0, 1, -1, 2, 3, 7, 10, 100, 1000, 2**31, 2**53, 2**53 + 1, 2**63 - 1, -(2**63) + 1]

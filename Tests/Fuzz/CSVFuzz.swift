@@ -1,7 +1,7 @@
 /// Input: a byte of options, a byte that chooses where the text is cut, and a text. The reader
 /// makes of it what a plain one makes that holds the whole text, wherever it is cut.
 ///
-/// Compiled together with the reader, so there is no module to import.
+/// Compiled together with the reader, so no module is imported.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCSV(_ data: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   let input = Array(UnsafeBufferPointer(start: data, count: count))

@@ -3,7 +3,7 @@ import SwiftProtobuf
 
 /// Input: a message. Our reader and SwiftProtobuf read the same, or both refuse.
 ///
-/// Compiled together with the reader and the generated messages, so there is no module to import.
+/// Compiled together with the reader and the generated messages, so no module is imported.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFetchResponse(_ data: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   let bytes = Array(UnsafeBufferPointer(start: data, count: count))

@@ -20,7 +20,7 @@ private struct Plans: Sendable {
   let plan: DecodePlan
   let nested: DecodePlan
 
-  /// Nil for what is no schema.
+  /// Nil for a text that is not a schema.
   init?(_ text: [UInt8]) {
     var flat = DecodePlan.Options(maxSlots: 2_000)
     flat.flattenDepth = 0

@@ -13,7 +13,7 @@ func interopMethod(
 struct InteropResponse {
   fileprivate var messages: RPCAsyncSequence<[UInt8], any Error>.AsyncIterator
 
-  /// Nil after the last; -1 for a message that is no response.
+  /// Nil after the last; -1 for a message that is not a response.
   mutating func next() async throws -> Int? {
     try await self.messages.next().map { InteropMessages.payloadByteCount(of: $0) ?? -1 }
   }
@@ -68,7 +68,7 @@ extension GRPCClient {
     return try await self.bidirectionalStreaming(
       request: StreamingClientRequest { writer in
         for await request in requests { try await writer.write(request) }
-        // The stream of requests ends with the task too, which is no end of the requests.
+        // The stream of requests ends with the task too, which does not end the requests.
         if Task.isCancelled { await isOver.wait() }
       }, descriptor: interopMethod("FullDuplexCall"), serializer: IdentitySerializer(),
       deserializer: IdentityDeserializer(), options: options

@@ -153,7 +153,7 @@ import Testing
     #expect(error.code == .timeout)
   }
 
-  /// The whole takes longer than both limits, and its trailer is no header.
+  /// The whole takes longer than both limits, and its trailer is not taken for a header.
   @Test func aSlowBodyIsNoStall() async throws {
     let stream = try await self.stream(
       "/drip/150", .init(timeout: .seconds(1), stallTimeout: .seconds(2)))

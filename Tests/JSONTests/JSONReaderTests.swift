@@ -100,7 +100,7 @@ struct JSONReaderTests {
       ])
   }
 
-  @Test("A document that is no object is one mistake, whatever is asked of it")
+  @Test("A document that is not an object is one mistake, however many members are asked for")
   func notAnObject() throws {
     let found = try self.mistakes("[1]") { reader in
       #expect(reader.string("name", required: true) == nil)

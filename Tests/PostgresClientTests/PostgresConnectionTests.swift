@@ -130,7 +130,7 @@ import Testing
 
   @Test("An old COPY takes no more, before the statement timeout ends it")
   func oldCopy() async throws {
-    // Of which a quarter has always passed.
+    // A quarter of it has always passed.
     let connection = try await TestDatabase().connect { $0.statementTimeout = .nanoseconds(4) }
     try connection.execute("CREATE TABLE t (a int)")
     let sql = "COPY t FROM STDIN (FORMAT binary)"
@@ -141,7 +141,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["2"])
   }
 
-  @Test("What a row in the middle of an open COPY is refused for is told by its end")
+  @Test("The end of an open COPY reports why a row in its middle was refused")
   func refusedInOpenCopy() async throws {
     let connection = try await TestDatabase().connect()
     try connection.execute("CREATE TABLE t (a int NOT NULL)")
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test("What is refused, missing, misnamed or gone is told apart")
+  @Test("Refused, missing, misnamed and lost databases give different errors")
   func dispositions() async throws {
     let database = try await TestDatabase()
     func failure(_ url: String) -> PostgresError? {

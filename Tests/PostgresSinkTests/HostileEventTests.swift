@@ -116,7 +116,7 @@ import Testing
     #expect(try run.noted().map { $0.hasPrefix("?_") } == [true])
   }
 
-  @Test("A record whose row is refused even for its mark stands in the note alone")
+  @Test("A record whose row is refused even for its mark is only in the note")
   func markRefused() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -214,7 +214,7 @@ import Testing
       run.sink.close()
     }
     try self.checkRefold(database, setting)
-    // The same again, as after a reset: nothing is told twice that has an ID.
+    // The same again, as after a reset: nothing with an ID is reported twice.
     let again = try SinkRun(database, epoch: 2) {
       $0.mode = setting.mode
       $0.delete = setting.delete

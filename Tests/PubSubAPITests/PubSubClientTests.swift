@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test("A message that is no protobuf says so")
+  @Test("A message that is not protobuf gives an error that says so")
   func malformed() async throws {
     let error = await #expect(throws: PubSubError.self) {
       try await Self.withClient { call in

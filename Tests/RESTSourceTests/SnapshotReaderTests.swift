@@ -21,7 +21,7 @@ import Testing
   private struct Told {
     var ids: [String] = []
     var passes: [ReadPass] = []
-    /// Of each batch, what its rows point to.
+    /// What the rows of each batch point to.
     var texts: [[UInt8]] = []
     var retries: [SourceFailure] = []
     var failure: SourceFailure?

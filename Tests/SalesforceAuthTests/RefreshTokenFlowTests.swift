@@ -160,7 +160,7 @@ struct RefreshTokenFlowTests {
     #expect(notices.all.first?.contains("refresh_token_file") == true)
   }
 
-  @Test("A token that is no longer valid is refused with what to do, and not repeated")
+  @Test("An expired token is refused with what to do, and not repeated")
   func expired() async throws {
     let peer = try PythonServer("refresh_peer.py", ["another", "keep"])
     try self.write("quietquiet")

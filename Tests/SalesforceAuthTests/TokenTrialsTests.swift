@@ -18,7 +18,7 @@ struct TokenTrialsTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var lives: [Life]
-    /// Of how many refusals the last is definite; nil: of none.
+    /// The number of refusals of which the last is definite; nil: none is.
     var endsAfter: Int?
   }
 

@@ -18,7 +18,7 @@ public final class PostgresCluster: Sendable {
   private static let starting = Task.detached { try PostgresCluster() }
 
   public let port: UInt16
-  /// Of the Unix socket.
+  /// The folder of the Unix socket.
   public var socketDirectory: String { self.directory }
   private let directory: String
   private let programs: String

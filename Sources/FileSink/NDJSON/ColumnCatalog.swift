@@ -46,7 +46,7 @@ struct ColumnCatalog {
     _ layout: RecordLayout, _ isOfReads: Bool, _ entityDirectory: String
   ) throws(FileSystemError) {
     let columnsPath = "\(self.directory)/\(entityDirectory)/\(Self.columnsName)"
-    // A file that is no catalogue, edited by hand perhaps, is made anew: nothing depends on it.
+    // A file that is not a catalogue, perhaps edited by hand, is made anew: nothing depends on it.
     var entity =
       try self.read(columnsPath).flatMap { EntityColumns(parsing: $0) }
       ?? EntityColumns(entity: layout.entity)

@@ -117,7 +117,7 @@ struct DuckDBViews {
     }
     let glob = "\(Self.globEscaped(self.directory))/\(entityDirectory)/*/*.ndjson.zst"
     text += "\nFROM read_json(\(Self.literal(glob)),\n  format = 'newline_delimited',"
-    // Said, since DuckDB takes the end of a name behind a `?` for the query of a URL.
+    // Explicit, since DuckDB takes the end of a name behind a `?` for the query of a URL.
     text += "\n  compression = 'zstd',"
     text += "\n  hive_partitioning = \(isHive),\n"
     if hasPlace { text += "  filename = '_file',\n" }

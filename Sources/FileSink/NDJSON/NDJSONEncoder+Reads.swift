@@ -2,7 +2,7 @@ internal import Bytes
 internal import Pipeline
 
 extension NDJSONEncoder {
-  /// Where an event stands in the stream of its topic.
+  /// The place of an event in the stream of its topic.
   public struct Place: Sendable {
     var epoch: Int
     var ordinal: Int64

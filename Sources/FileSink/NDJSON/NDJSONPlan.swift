@@ -76,7 +76,7 @@ struct NDJSONPlan: ~Copyable {
     /// Constant columns.
     case text(Text)
     case scan(Scan)
-    /// A list of field names that stands in every line, empty when the row has none.
+    /// A list of field names that every line has, empty when the row has none.
     case fieldSet(slot: Int, key: Text)
     /// The names of the fields that were read, where some of the columns were not.
     case fieldsRead(key: Text)

@@ -11,7 +11,7 @@ struct NDJSONPlanCompiler: ~Copyable {
 
   private let layout: RecordLayout
   private let options: NDJSONOptions
-  /// Of the columns of the line, the last that every line has.
+  /// The last column that every line has.
   private let lastMetadataColumn: Int?
   private let isOfReads: Bool
   /// Lines have columns that are none of the layout.

@@ -116,7 +116,7 @@ struct RecordLine {
     for column in 0..<self.columns.count { self.appendCell(column, line, to: &bytes) }
   }
 
-  /// A null that stands in the line is a value: it was read, or set.
+  /// A null in the line is a value: it was read, or set.
   private func appendCell(
     _ column: Int, _ line: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]
   ) {

@@ -10,7 +10,7 @@ struct RecordPatch: Equatable {
     /// Columns with a cell have new values.
     case update
     case deletion
-    /// A gap event: it was changed, and nobody has told how.
+    /// A gap event: the record was changed in an unknown way.
     case gapUpdate
     case gapDeletion
     /// A gap event of a record that is there after it.

@@ -2,7 +2,7 @@
 /// rule: the newest read, with the changes on top from the first that it may not contain.
 ///
 /// A read contains changes that were committed more than five seconds before its `SystemModstamp`, up to
-/// the first that was not, and all up to one that stands in a file before its own, or to an older gap
+/// the first that was not, and all up to one in a file before its own, or to an older gap
 /// event. A read without all fields stands on the newest read with all of them. Memory does not depend
 /// on the number of lines.
 struct RecordStream {

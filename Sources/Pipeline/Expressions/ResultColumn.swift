@@ -20,7 +20,7 @@ struct ResultColumn {
     case range(RecordBatch.Range)
     /// Bytes of the buffer that was given.
     case written(Range<Int>)
-    /// The reason for which there is no cell, without values.
+    /// Why the row has no cell, without values.
     case failed(String)
   }
 

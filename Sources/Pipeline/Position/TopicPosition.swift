@@ -54,7 +54,7 @@ public struct TopicPosition: Sendable, Equatable {
   public var isResumable: Bool {
     self.resume != nil || self.openGroup != nil || self.start != nil
   }
-  /// Says no more than that there is no position.
+  /// Nothing of the topic has been stored.
   package var isUntouched: Bool { self == TopicPosition(beginningEpoch: 1) }
   /// Events with the last replay ID have been taken, and more of them may follow.
   public var hasOpenGroup: Bool { self.openGroup != nil }

@@ -19,7 +19,7 @@ public struct ReadPass: Sendable, Equatable {
   public var state: State
   /// The Bulk job whose rows are being taken; nil before the first, and where pages are read instead.
   public var job: String?
-  /// Of the page at hand; nil for the first.
+  /// The locator of the page at hand; nil for the first.
   public var locator: String?
   /// Rows of that page that have been taken.
   public var row: Int

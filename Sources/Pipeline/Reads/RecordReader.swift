@@ -4,7 +4,7 @@ public struct ReadObject: Sendable {
   public var entity: String
   /// Name of the topic that brings its events.
   public var topic: String
-  /// Of its events by the schema of today, before any stage; records come in rows of it.
+  /// The layout of the object's events by the current schema, before any stage; records come in its rows.
   public var layout: RecordLayout
   /// Names of the stores in which all records are read anew, whatever was read before.
   public var anew: Set<String>

@@ -1,6 +1,6 @@
 /// Decides when the stream of one topic has been read up to now (Architecture.md#caught-up).
 ///
-/// A value: responses and the passing of time are its events. There is no end mark in the stream,
+/// A value: responses and the passing of time are its events. The stream has no end mark,
 /// so these are the rules under which ending loses nothing: the position stays where it is and the
 /// next run goes on from it.
 package struct CaughtUp: Sendable {

@@ -5,7 +5,7 @@
 package struct CommitPolicy: Sendable {
   package struct Limits: Sendable {
     package var maxEvents: Int
-    /// Of encoded output.
+    /// The limit for encoded output.
     package var maxBytes: Int
     package var maxDelay: Duration
     package init(maxEvents: Int, maxBytes: Int, maxDelay: Duration) {

@@ -15,8 +15,8 @@ extension PipelineRunner {
   /// Now.
   var serviceTime: Int64 { self.clock.time(at: ProcessClock.now) }
 
-  /// Of the response at hand only those commit times are believed that a calendar has and that have
-  /// come: any other is wrong, and proves nothing.
+  /// Only commit times that a calendar has, and that are not in the future, are believed: any other is
+  /// wrong, and proves nothing.
   func beginCommitTimes() {
     self.latestCommit = self.clock.latestCommit(at: ProcessClock.now)
     self.responseNewestCommit = nil

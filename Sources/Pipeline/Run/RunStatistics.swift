@@ -74,7 +74,7 @@ public struct RunStatistics: Sendable {
 
   /// Records that were read beside the stream.
   public struct Reads: Sendable {
-    /// Of this run.
+    /// Rows of this run.
     public var rows = 0
     /// Records that could not become rows.
     public var unreadable = 0

@@ -18,7 +18,7 @@ public protocol Transform {
   /// it has been let go of; `layout(for:)` is then called again.
   func knows(_ output: RecordLayout) -> Bool
 
-  /// Called once, before there are layouts.
+  /// Called once, before the first layout.
   func begin(_ run: RunValues)
 
   /// Changes rows in place, leaves rows out (`RecordBatch.keepRows`), or refuses events

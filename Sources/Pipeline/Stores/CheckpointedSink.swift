@@ -50,7 +50,7 @@ public protocol CheckpointedSink: AnyObject {
   /// Takes records that were read, all of one layout, and how far their pass has come with them.
   func write(_ reads: RecordBatch, pass: ReadPass) throws
 
-  /// As of stores.
+  /// See `Store` for these three.
   var hasRefusingStages: Bool { get }
   func takeRefusedEvents() -> [RefusedEvent]
   func takeUnreadable() -> [UnreadableRecord]

@@ -57,7 +57,7 @@ public final class CheckpointedStore: Store {
     return first
   }
 
-  /// Some sink has been told to have all records of an object.
+  /// The user has asked a sink to read all records of an object.
   public func awaitsReads(of entity: String) -> Bool {
     self.readers.contains { $0.awaitsReads(of: entity) }
   }

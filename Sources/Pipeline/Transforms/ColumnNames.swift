@@ -3,7 +3,7 @@ internal import JSON
 /// The columns that a stage names in its configuration.
 ///
 /// One stage serves every schema of a pipeline, and a field may come or go with the next schema, so
-/// a name that one schema lacks is no error. A name that *no* schema has is most likely a typing
+/// a name that one schema lacks is not an error. A name that *no* schema has is most likely a typing
 /// mistake, which in `drop` would export what was to be left out: `NamedColumns` tells, and whoever
 /// knows the topics decides. The same holds for a pattern (`*Email*`) that fits none.
 public final class ColumnNames {

@@ -83,7 +83,7 @@ enum RowCondition {
   case holds(Bool)
   /// A column that the row does not have decides.
   case absent
-  /// Why there is no answer.
+  /// Why the condition has no answer.
   case failed(String)
 
   static func verdict(

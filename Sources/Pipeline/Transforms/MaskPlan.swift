@@ -3,7 +3,7 @@ struct MaskPlan {
   struct Masked {
     var name: String
     var slot: Int
-    /// Of the values as they come.
+    /// The type of the values as they come.
     var type: ColumnType
   }
 

@@ -6,13 +6,13 @@ struct CastConversion {
     case number(UInt64)
     /// The bytes are in the buffer.
     case written
-    /// Why there is no value; without the value.
+    /// Why the conversion failed; without the value.
     case failed(String)
   }
 
   let source: ColumnType
   let target: CastTarget
-  /// Of the column behind the stage.
+  /// The type of the column behind the stage.
   let output: ColumnType
 
   var kind: CastTarget.Kind { self.target.kind }

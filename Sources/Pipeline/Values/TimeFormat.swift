@@ -13,7 +13,7 @@ struct TimeFormat {
   struct Moment {
     /// Since 1970.
     var day: Int64
-    /// Of the day.
+    /// Seconds of the day.
     var seconds: Int64 = 0
     var nanoseconds: Int64 = 0
     /// Seconds east of UTC; nil when the text does not say.

@@ -66,7 +66,7 @@ package struct Bookkeeping: Sendable {
 
   static let names = Self.tables.map(\.name)
 
-  /// Of sinks that read records, beside the others.
+  /// Further tables of sinks that read records.
   private static let readTables = [
     Table(
       name: "_etl_snapshot",

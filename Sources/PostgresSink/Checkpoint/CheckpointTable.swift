@@ -28,7 +28,8 @@ package struct TableFreshness: Sendable, Equatable {
   package var stale: Int64?
   package var partial: Int64?
   package var holes: Int64
-  /// Of all topics that feed the table, milliseconds since 1970; nil when it is not known.
+  /// The time through which all topics that feed the table are complete, milliseconds since 1970; nil when
+  /// it is not known.
   package var completeThrough: Int64?
   /// Milliseconds since 1970; nil before the first, and when it is not known.
   package var lastChange: Int64?

@@ -10,7 +10,7 @@ struct PassTable {
 
   /// What the table says of an object.
   struct Entry {
-    /// Of the last pass; 0 when none was ever begun.
+    /// The number of the last pass; 0 when none was ever begun.
     var number = 0
     /// Nil when none was begun, or it has to begin anew.
     var pass: ReadPass?

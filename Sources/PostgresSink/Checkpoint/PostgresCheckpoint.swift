@@ -7,7 +7,7 @@ package import PostgresClient
 package struct LeaseOwner: Sendable, Equatable {
   /// Host and state directory, for people.
   package var place: String
-  /// Of the state directory: one process at a time has that directory's lock, so whoever stands in
+  /// The identity of the state directory: one process at a time has that directory's lock, so an owner in
   /// the row with the same identity has ended. Without spaces.
   package var identity: String
   package var processID: Int32
@@ -69,7 +69,7 @@ package struct PostgresCheckpoint {
   /// Takes the lease.
   ///
   /// - Parameter positions: what the row begins with if there is none; nil to make none.
-  /// - Returns: the stored positions by topic; nil when there is no row.
+  /// - Returns: the stored positions by topic; nil without a row.
   /// - Throws: `LeaseError` naming the owner, `OtherOrgError`, `PostgresError`, `TopicPositionError`.
   package mutating func acquire(
     over connection: PostgresConnection, takesOver: Bool,

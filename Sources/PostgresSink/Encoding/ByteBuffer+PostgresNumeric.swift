@@ -24,7 +24,7 @@ extension ByteBuffer {
     self.commit(count)
   }
 
-  /// Of the shortest decimal text that reads back as the same double; false for infinities where
+  /// Appends the shortest decimal text that reads back as the same double; false for infinities where
   /// numeric has none.
   ///
   /// - Parameters:
@@ -113,7 +113,7 @@ extension ByteBuffer {
   /// Appends nothing and returns false for more digits than the type has.
   ///
   /// - Parameter text: `-12.50`, `1e+20`, `1.5e-07`: digits, at most one point and one exponent. A
-  ///   fraction of zeros alone after a point is no scale when it is the `.0` of a whole double.
+  ///   fraction of zeros alone after a point does not count as scale when it is the `.0` of a whole double.
   mutating func appendNumeric(text: UnsafeBufferPointer<UInt8>, keepsScale: Bool = false) -> Bool {
     var place = 0
     let isNegative = text.first == UInt8(ascii: "-")
@@ -216,7 +216,7 @@ private struct NumericDigits {
     }
   }
 
-  /// Of the fraction.
+  /// Drops trailing zeros of the fraction.
   mutating func dropTrailingZeros() {
     while self.point < self.end,
       self.point == self.end - 1 || self.text[self.end - 1] == UInt8(ascii: "0")

@@ -200,7 +200,7 @@ extension CopyEncoder {
     self.appendField(number)
   }
 
-  /// Of decimal digits; nil for more than 64 bits and for anything else.
+  /// The number that decimal digits stand for; nil for more than 64 bits and for anything else.
   private static func integer(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
     var value: Int64 = 0

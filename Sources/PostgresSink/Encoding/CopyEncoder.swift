@@ -25,7 +25,7 @@ package final class CopyEncoder {
   private let numericHasInfinity: Bool
   // Nothing but this class's two files reaches these, and no method of theirs is given one of them
   // and uses it besides; so the checks for overlapping access are left out.
-  /// Of the event at hand: all its bytes.
+  /// All bytes of the event at hand.
   @exclusivity(unchecked) var values: ByteBuffer
   @exclusivity(unchecked) private var scratch: ByteBuffer
   /// A bit per entry of the plan: those of the row at hand.

@@ -19,7 +19,7 @@ struct CopyPlan {
   /// A record of the schema, and the columns that other schemas, or another configuration, have made
   /// of it.
   struct Compound {
-    /// Of its bit in sets of fields.
+    /// The slot of its bit in sets of fields.
     var slot: Int
     var columns: [Int]
     /// Their elements of a `text[]`, length words included.

@@ -2,7 +2,7 @@
 package struct RejectedValue: Error, Sendable, Equatable, CustomStringConvertible {
   /// SQL name.
   package var column: String
-  /// Of the field in the schema: `BillingAddress.City`.
+  /// The path of the field in the schema: `BillingAddress.City`.
   package var path: String
   /// Without the value.
   package var reason: String

@@ -17,7 +17,7 @@ final class PendingRows {
   /// is one, else of the open one.
   private(set) var sentCount = 0
   private var sentByteCount = 0
-  /// Of the events so far, milliseconds since 1970.
+  /// The newest commit time of the events so far, milliseconds since 1970.
   private var newestCommit: Int64?
   /// The same up to the end of the sealed commit.
   private(set) var sealedNewestCommit: Int64?
@@ -99,7 +99,7 @@ final class PendingRows {
   var isEmpty: Bool { self.open.rows.isEmpty && self.openReads.rows.isEmpty }
   var hasSealed: Bool { !self.sealed.rows.isEmpty || !self.sealedReads.rows.isEmpty }
 
-  /// What `_etl_resync` is told of a row that was refused.
+  /// The entry of `_etl_resync` for a row that was refused.
   func deadLetter(ofRow row: Int) -> ResyncTable.Entry {
     ResyncTable.entry(.deadLetter, self.sealed, row)
   }

@@ -122,7 +122,7 @@ extension PostgresSink {
   /// Connects to a database that may not be there yet. Blocks.
   ///
   /// - Parameters:
-  ///   - onRetry: told about each attempt that failed.
+  ///   - onRetry: receives each attempt that failed.
   ///   - givesUp: true ends the attempts.
   /// - Throws: what connecting throws, when waiting does not help or has lasted long enough.
   package static func connecting(

@@ -10,8 +10,8 @@ extension PostgresSink {
     case none
     /// In halves under savepoints, until refused rows stand alone.
     case savepoints
-    /// The same, with deferred constraints checked at once: they have refused at the end, where no row
-    /// can be told from another.
+    /// Under savepoints, with deferred constraints checked at once: they have refused at the end, where the
+    /// refused row is not known.
     case immediateConstraints
   }
 
@@ -99,7 +99,7 @@ extension PostgresSink {
 
   /// The answer to COMMIT was lost: finds out whether it was done, and does it if it was not.
   ///
-  /// - Returns: false when it was not, and rows would be refused of which nobody has told.
+  /// - Returns: false when it was not, and rows would be refused that nobody has reported.
   private func commitAgain() throws -> Bool {
     try self.retrying {
       // The server may be about to commit all the same: the lock on the row waits for that.
@@ -162,7 +162,7 @@ extension PostgresSink {
     }
   }
 
-  /// What is the tables' fault is not put down to rows.
+  /// Checks the tables first, so that a schema problem is not blamed on rows.
   ///
   /// - Returns: false when a table is gone that can be rebuilt.
   @discardableResult

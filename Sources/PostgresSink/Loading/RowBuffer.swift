@@ -9,7 +9,7 @@ import Pipeline
 package struct RowBuffer {
   /// A value or a null.
   package struct Cell {
-    /// Of the value in `bytes`.
+    /// The offset of the value in `bytes`.
     package var offset: UInt32
     /// -1 is null.
     package var count: Int32
@@ -72,7 +72,7 @@ package struct RowBuffer {
     package var metadataFieldCount: Int
     /// In `cells`. Rows of one event may share them.
     package var cells: Range<Int>
-    /// Of a record that was read.
+    /// Set for a record that was read.
     package var read: Read?
     /// The record's newest read has the event already; see `ReadMerge`.
     package var isContained = false

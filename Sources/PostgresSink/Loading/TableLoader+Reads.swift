@@ -70,11 +70,11 @@ extension TableLoader {
 
   /// Reads by what is to be done with them; those that say nothing new are in none of the lists.
   private struct Sorted {
-    /// Of records that the table does not know.
+    /// Reads of records that the table does not know.
     var new: [Int] = []
     /// To be merged with the events of their records.
     var merged: [Int] = []
-    /// Of records all of whose events they contain.
+    /// Reads that contain all events of their records.
     var replacing: [Int] = []
   }
 

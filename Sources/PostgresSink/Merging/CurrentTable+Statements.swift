@@ -7,18 +7,18 @@ extension CurrentTable {
     let apply: String
     /// Records whose rows or tombstones are later than their deltas.
     let late: String
-    /// Of some IDs, those with a row or tombstone; and NULL where COPY is refused, since row-level
+    /// Selects those of some IDs that have a row or tombstone; and NULL where COPY is refused, since row-level
     /// security is in force.
     let known: String
-    /// Of some IDs: ID, epoch, ordinal, commit time in milliseconds since 1970.
+    /// Selects for some IDs: ID, epoch, ordinal, commit time in milliseconds since 1970.
     let positions: String
     /// Returns how many rows were made, changed or removed.
     let applyRebuilt: String
-    /// Of some IDs, those with a row or tombstone: ID, stamp, whether the row is stale or partial,
+    /// Selects for those of some IDs that have a row or tombstone: ID, stamp, whether the row is stale or partial,
     /// last commit, last change of the row, last read; times are milliseconds since 1970. And NULL as `known` has
     /// it.
     let reads: String
-    /// Of some IDs, the rows with a stamp: ID, stamp, whether the row is partial.
+    /// Selects for those of some IDs whose rows have a stamp: ID, stamp, whether the row is partial.
     let stamps: String
 
     private typealias Flags = DeltaTable.Flags

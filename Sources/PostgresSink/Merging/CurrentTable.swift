@@ -111,7 +111,7 @@ package struct CurrentTable {
 
   // MARK: Re-reading without a history
 
-  /// Which rows the table has seen already, when a stream is read again and there is no history to
+  /// Which rows the table has seen already, when a stream is read again and no history exists to
   /// tell: in another epoch than the row's, those not later by commit time.
   package func seen(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection

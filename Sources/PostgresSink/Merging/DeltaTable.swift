@@ -16,7 +16,7 @@ struct DeltaTable {
   static let usualPlans =
     "SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT"
 
-  /// Of `_flags`.
+  /// The bits of `_flags`.
   struct Flags: OptionSet {
     var rawValue: Int32
     static let replacement = Flags(rawValue: 1)
@@ -24,7 +24,7 @@ struct DeltaTable {
     static let deletedCleared = Flags(rawValue: 4)
     static let staleSet = Flags(rawValue: 8)
     static let staleCleared = Flags(rawValue: 16)
-    /// Of a replacement; a patch that becomes a row is partial anyway.
+    /// Set for a replacement; a patch that becomes a row is partial anyway.
     static let partial = Flags(rawValue: 32)
     static let removed = Flags(rawValue: 64)
     static let revived = Flags(rawValue: 128)
@@ -43,10 +43,10 @@ struct DeltaTable {
   let createStatement: String
   let copyStatement: String
   private let fieldCount: Int
-  /// Of a row copied straight into the current table.
+  /// The number of fields of a row that is copied straight into the current table.
   let directFieldCount: Int
   let directCopyStatement: String
-  /// Of the current table.
+  /// Whether the current table has the columns of reads.
   private let hasReadColumns: Bool
 
   init(_ current: TableDefinition) {

@@ -43,7 +43,7 @@ struct EarlierColumnNames {
     }
   }
 
-  /// Of `old to new`, where either may hold the words between them.
+  /// The two names in `old to new`, where either may hold the words between them.
   private static func names(in detail: String, _ names: [String: Int]) -> (String, String) {
     let splits = detail.ranges(of: " to ").map {
       (String(detail[..<$0.lowerBound]), String(detail[$0.upperBound...]))

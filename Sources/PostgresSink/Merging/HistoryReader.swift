@@ -9,7 +9,7 @@ struct HistoryReader {
   private let history: TableDefinition
   private var names: EarlierColumnNames
   private let unions: UnionColumns
-  /// Of the data columns in the result.
+  /// The first data column in the result.
   private var firstColumn: Int {
     self.history.hasReadColumns ? Field.allCases.count : Field.stamp.rawValue
   }
@@ -21,7 +21,7 @@ struct HistoryReader {
     case stamp, readAt, isContained
   }
 
-  /// Of the rows' metadata, which hold just what a current row keeps of its last event.
+  /// The places of the rows' metadata, which hold just what a current row keeps of its last event.
   static let metadataFields = RecordFold.MetadataFields(eventID: 0, changeType: 1, commitUser: 2)
 
   /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.
@@ -156,14 +156,14 @@ struct HistoryReader {
     return bytes.reduce(sign) { $0 << 8 | Int64($1) }
   }
 
-  /// Of a `timestamptz`: microseconds since 2000; nil for the infinities.
+  /// The time of a `timestamptz` (microseconds since 2000); nil for the infinities.
   private static func milliseconds(_ value: Int64) -> Int64? {
     guard value != .min, value != .max else { return nil }
     let (rounded, rest) = value.quotientAndRemainder(dividingBy: 1000)
     return rounded - (rest < 0 ? 1 : 0) + 946_684_800_000
   }
 
-  /// Of a `text[]` of one dimension.
+  /// The elements of a `text[]` of one dimension.
   private static func texts(_ bytes: UnsafeBufferPointer<UInt8>?) -> [String] {
     guard let bytes, bytes.count >= 20 else { return [] }
     func word(_ offset: Int) -> Int {

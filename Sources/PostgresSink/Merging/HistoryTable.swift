@@ -5,7 +5,7 @@ package struct HistoryTable {
   private let definition: TableDefinition
   private let columns: String
   private let copyStatement: String
-  /// Of rows of records that were read.
+  /// The columns that rows of records that were read have besides.
   private let readColumns: String
 
   private static let stage = "pg_temp._etl_history"
@@ -30,7 +30,7 @@ package struct HistoryTable {
 
   /// Copies rows straight into the table, in a COPY that stays open: the same again or the
   /// connection's `finishCopy` has to be next. Absent and null are both NULL in the table; which it
-  /// was is told by the lists of fields.
+  /// was follows from the lists of fields.
   package func send(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
@@ -93,7 +93,7 @@ package struct HistoryTable {
         try self.copy(index, of: buffer, to: &writer)
       }
     }
-    // Events without an ID are told apart by their place in the stream.
+    // Events without an ID are identified by their place in the stream.
     let isSame =
       areReads
       ? "h._read_at = s._read_at" : "(s._event_id <> '' OR h._replay_id = s._replay_id)"

@@ -7,7 +7,7 @@ package struct RecordDelta {
   var isIDOwn = false
   /// The values of all columns are known, so the row is replaced; else the set ones are patched in.
   package internal(set) var isReplacement: Bool
-  /// Of a replacement: the row began without a full image. (A patch of a record never seen makes a
+  /// A replacement whose row began without a full image. (A patch of a record never seen makes a
   /// partial row too.)
   package internal(set) var isPartial: Bool
   package internal(set) var deleted = Mark.kept
@@ -34,7 +34,7 @@ package struct RecordDelta {
   var keepsUnread = false
   /// An event has been applied on top of the read.
   var hasEventAfterRead = false
-  /// Of the last event, in the rows folded; -1 when `detached` holds what was taken from it.
+  /// The row of the last event, among the rows folded; -1 when `detached` holds what was taken from it.
   var lastRow: Int
   var detached: LastEvent?
 
@@ -85,8 +85,8 @@ package struct RecordDelta {
 
 /// What a delta does to one column.
 package struct DeltaCell {
-  /// Of the value: in the rows folded or, if `isOwn`, in the fold's own bytes. Of a pending cell: of
-  /// its first diff among the fold's pending ones.
+  /// The offset of the value in the rows folded or, if `isOwn`, in the fold's own bytes. For a pending cell,
+  /// the index of its first diff among the fold's pending ones.
   var offset: UInt32
   /// -1 is null.
   var count: Int32

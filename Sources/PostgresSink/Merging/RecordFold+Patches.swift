@@ -38,7 +38,7 @@ extension RecordFold {
       return
     }
     if self.isFromNothing {
-      // There is no table to ask: the value is one that no read and no event told.
+      // Without a table to ask, the value is one that no read and no event had.
       if diff.isDiff {
         self.cells[index].isStale = true
       } else {

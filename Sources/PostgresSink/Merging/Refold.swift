@@ -129,7 +129,7 @@ package final class Refold {
       try connection.execute("COMMIT")
       return value
     } catch {
-      // What has failed is told; a rollback that fails as well ends with the connection.
+      // The first error is thrown; if the rollback fails too, the connection is closed.
       if connection.isConnected { try? connection.execute("ROLLBACK") }
       throw error
     }

@@ -143,7 +143,7 @@ package enum TextDiff {
       while let header = self.line() {
         if header.isEmpty || self.diff[header].first == UInt8(ascii: "\\") { continue }
         guard var hunk = Hunk(self.diff[header]) else { return nil }
-        // Of a hunk without old lines, the position is the line that it follows.
+        // The position of a hunk without old lines is the line that it follows.
         let start = hunk.oldCount == 0 ? hunk.oldStart : hunk.oldStart - 1
         guard start >= next, start <= old.count else { return nil }
         result.append(contentsOf: old[next..<start])

@@ -20,7 +20,7 @@ struct ColumnList<Element: NamedColumn>: RandomAccessCollection, Sendable {
     self.elements.append(column)
   }
 
-  /// - Returns: false when there is no column of that name.
+  /// - Returns: false without a column of that name.
   @discardableResult
   mutating func change(_ name: String, _ body: (inout Element) -> Void) -> Bool {
     guard let place = self.places.removeValue(forKey: name) else { return false }

@@ -2,7 +2,7 @@
 package struct LayoutTables: Sendable, Equatable {
   package var history: TableDefinition?
   package var current: TableDefinition?
-  /// Of both tables, in the order of `RowBuffer.cells`. Grows only, as long as the process runs:
+  /// The data columns of both tables, in the order of `RowBuffer.cells`. The list only grows while the process runs:
   /// rows encoded before a column was added lack the cells of those behind.
   package var dataColumns: [TableColumn]
   /// For each field of the layout (`TableMapping.fields`) its place in `dataColumns`; nil for one
@@ -12,7 +12,7 @@ package struct LayoutTables: Sendable, Equatable {
   /// each. When not empty, what other layouts of the entity were given is out of date: names may
   /// have changed.
   package var changes: [String]
-  /// Fields left out by contract `discard`, told on the first occasion only.
+  /// Fields left out by contract `discard`, reported once.
   package var discarded: [String]
 
   package init(

@@ -180,7 +180,7 @@ extension TableCatalog {
     return tables
   }
 
-  /// Of the entities that this sink feeds, the tables it has made.
+  /// The tables that this sink has made, by the entities that it feeds.
   ///
   /// - Parameter isMissing: only entities of which one is not there.
   func registeredStates(

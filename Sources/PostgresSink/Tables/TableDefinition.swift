@@ -97,7 +97,7 @@ extension TableDefinition {
     Self.fixedColumns(kind) + Self.readColumns
   }
 
-  /// Of records that were read. Rows of events are written without them.
+  /// The columns of records that were read. Rows of events are written without them.
   package static let readColumns = [
     // `SystemModstamp`; in a current row until the first event after the read is applied.
     FixedColumn(name: "_system_modstamp", sqlType: "timestamp with time zone"),

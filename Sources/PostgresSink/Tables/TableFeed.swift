@@ -18,7 +18,7 @@ package struct TableFeed: Sendable, Equatable {
 
   static let action = "feed"
 
-  /// Nil for what is no such line.
+  /// Nil for any other line.
   init?(detail: String) {
     guard let json = try? JSONValue(parsing: detail), let pipeline = json["pipeline"]?.string,
       let sink = json["sink"]?.string, let topic = json["topic"]?.string

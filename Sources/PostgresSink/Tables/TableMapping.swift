@@ -10,7 +10,7 @@ package struct TableMapping: Sendable {
     package var name: String
     /// What the schema suggests, or the configuration says.
     package var type: PostgresType
-    /// Of columns that earlier versions have made for such a field: they are kept as they are.
+    /// The type of columns that earlier versions have made for such a field: they are kept as they are.
     package var earlierType: PostgresType?
     /// Dotted: `BillingAddress.City`.
     package var path: String
@@ -29,7 +29,7 @@ package struct TableMapping: Sendable {
   /// In the order of the layout's columns.
   package let fields: [Field]
 
-  /// Of no layout: what is known of an entity without one.
+  /// What is known of an entity without a layout.
   init(entity: String, family: RecordLayout.Family) {
     self.entity = entity
     self.schemaID = ""

@@ -52,7 +52,7 @@ extension TableState {
         + "--accept-missing', which creates an empty one: \(consequence)")
   }
 
-  /// Why rows cannot be written to the table; what to do about it. Nil when there is no such table.
+  /// Why rows cannot be written to the table; what to do about it. Nil without such a table.
   ///
   /// - Parameter fields: columns of fields that are going to be written, but not in the bookkeeping
   ///   yet: of a table that somebody has made for this program.

@@ -29,7 +29,7 @@ struct TableState: Sendable {
   let kind: TableDefinition.Kind
   let schema: String
   let name: String
-  /// `pg_class.relkind`; nil when there is no such relation.
+  /// `pg_class.relkind`; nil without such a relation.
   var relationKind: String?
   /// In the table's order.
   var columns = ColumnList<Column>()
@@ -43,7 +43,7 @@ struct TableState: Sendable {
   /// Nil when nobody is known to write to it.
   var feed: TableFeed?
   var condition = TableCondition()
-  /// Of one that is not there: a table that may be it under another name, qualified.
+  /// If the table does not exist: one that may be it under another name, qualified.
   var namesake: String?
 
   init(kind: TableDefinition.Kind, schema: String, name: String) {
@@ -85,7 +85,7 @@ struct EntityState: Sendable {
 }
 
 extension EntityState {
-  /// Reads what there is.
+  /// Reads the existing tables.
   ///
   /// - Parameter bookkeeping: those of the sink's own tables that are there.
   mutating func read(

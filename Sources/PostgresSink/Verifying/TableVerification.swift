@@ -263,7 +263,7 @@ package final class TableVerification {
       try body()
       try self.connection.execute("COMMIT")
     } catch {
-      // What ended the body is told; a rollback that fails as well ends with the connection.
+      // The error that ended the body is thrown; if the rollback fails too, the connection is closed.
       if self.connection.isConnected { try? self.connection.execute("ROLLBACK") }
       guard let failure = error as? PostgresError, failure.sqlState == SQLState.undefinedTable
       else { throw error }

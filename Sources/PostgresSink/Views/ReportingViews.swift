@@ -304,7 +304,7 @@ package struct ReportingViews {
 
   /// How the columns of the view there is are those it should have.
   private enum Fit {
-    /// There is no such view.
+    /// The view does not exist.
     case none
     case same
     /// `CREATE OR REPLACE` may add columns at the end, nothing else.

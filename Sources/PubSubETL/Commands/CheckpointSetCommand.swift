@@ -58,7 +58,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
           .usage, reason: "unknown_topic",
           "topic \(self.topic) is not in the pipeline file; it has: \(known)")
       }
-      // Asked first, so that nothing is made where there is nothing.
+      // This comes first, so that no state is made where none was.
       let databases = try SinkDatabases(configuration)
       // Without other sinks the checkpoint is but a copy of what the databases hold.
       let isCopy = !configuration.needsCheckpoint && databases.hasPositions

@@ -61,8 +61,8 @@ struct PlanCommand: AsyncParsableCommand {
     }
   }
 
-  /// Fields that the copies of objects cannot have, in lines. That they cannot be named is no reason to
-  /// print no plan.
+  /// Fields that the copies of objects cannot have, in lines. The plan is printed even if they cannot be
+  /// named.
   private func blindFields(
     _ configuration: PipelineConfiguration, _ planned: PlannedLayouts
   ) async -> [String] {

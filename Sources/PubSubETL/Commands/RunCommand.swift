@@ -81,7 +81,7 @@ struct RunCommand: AsyncParsableCommand {
         try LastRun.store(
           report, processID: getpid(), in: configuration.statePaths, hiding: configuration.secrets)
       } catch {
-        // What makes an output fail often makes the record fail too, and has been told.
+        // What makes an output fail often makes the record fail too, and was reported.
         if report.exitCode != .output {
           logger.warning("the record of this run for 'status' could not be stored: \(error)")
         }

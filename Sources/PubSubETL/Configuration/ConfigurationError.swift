@@ -18,7 +18,7 @@ struct ConfigurationMistake: Sendable, Equatable, CustomStringConvertible {
 struct ConfigurationError: Error, CustomStringConvertible {
   /// At least one, in the order of the text.
   var mistakes: [ConfigurationMistake]
-  /// Of what could be read; to be kept out when the mistakes are shown.
+  /// The secrets of what could be read; they are left out when the mistakes are shown.
   var secrets = SecretMask()
   /// Whether a file could not be read for want of descriptors: nothing is wrong with it.
   var isTemporary = false
@@ -30,7 +30,7 @@ struct ConfigurationError: Error, CustomStringConvertible {
 }
 
 extension JSONValue.Position {
-  /// Of a mistake that concerns a file as a whole.
+  /// The position of a mistake that concerns a file as a whole.
   static let unknown = JSONValue.Position(line: -1, column: 0)
 }
 

@@ -51,7 +51,7 @@ final class ConfigurationReader {
       secrets: self.secrets, secretFiles: self.secretFiles.paths)
   }
 
-  /// Of the pipeline or of a sink.
+  /// The stages of the pipeline or of a sink.
   func stages(_ reader: JSONReader) -> [StageConfiguration] {
     (reader.elements("stages") ?? []).map { path, value in
       let value = self.withKey(value, path, reader.mistakes)
@@ -99,7 +99,7 @@ final class ConfigurationReader {
       return nil
     }
     var deadLetter = DeadLetterConfiguration(directory: directory)
-    // Whoever allows a share has not asked for none at all.
+    // Without max, a ratio alone allows any number of letters.
     deadLetter.max = max ?? (maxRatio == nil ? deadLetter.max : nil)
     deadLetter.maxRatio = maxRatio
     deadLetter.payload = payload ?? deadLetter.payload

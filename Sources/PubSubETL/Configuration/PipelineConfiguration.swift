@@ -127,7 +127,7 @@ extension [StageConfiguration] {
 /// When the events that have arrived are made durable together.
 struct CommitConfiguration: Sendable, Equatable {
   var maxEvents = 2000
-  /// Of encoded output.
+  /// The limit for encoded output.
   var maxBytes = 16 << 20
   var maxDelay = Duration.seconds(1)
 

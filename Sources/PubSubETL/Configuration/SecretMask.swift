@@ -54,7 +54,7 @@ final class SecretMask: Sendable {
     }
     for piece in pieces {
       let decoded = Self.percentDecoded(piece)
-      // What is the user's or the host's name, too, is no secret of theirs.
+      // A text that is also the user's or the host's name is not secret.
       for text in [piece, decoded] where !known.contains(text) { self.add(text) }
     }
   }

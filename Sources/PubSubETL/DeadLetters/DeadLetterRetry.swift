@@ -77,7 +77,7 @@ final class DeadLetterRetry {
     try CheckpointJournal.append(
       self.configuration.statePaths, command: "dead-letters retry", topic: nil,
       old: all ? "all" : .array(ids.map { .string($0) }), new: nil)
-    // Before anybody logs in: a mistaken ID is told at once.
+    // Before the login: a mistaken ID is reported at once.
     let earlier = try DeadLetterBook(self.configuration)
     let isWaiting = try !DeadLetterChoice.keys(ids, all: all, in: earlier).isEmpty
     // What a retry that was killed has left is finished, even if it had come to the last letter.
@@ -249,7 +249,7 @@ final class DeadLetterRetry {
     return nil
   }
 
-  /// Whether the letter is one that a run of this pipeline has written, as far as can be told.
+  /// Whether a run of this pipeline has written the letter, as far as the letter shows.
   private func isPlausible(
     _ letter: StoredDeadLetter, _ positions: [String: TopicPosition]
   ) -> Bool {

@@ -88,7 +88,7 @@ struct ConsoleLogHandler: LogHandler {
 }
 
 extension Logger.Level {
-  /// As of syslog(3).
+  /// The priorities of syslog(3).
   fileprivate var journalPriority: Int32 {
     switch self {
     case .trace, .debug: LOG_DEBUG

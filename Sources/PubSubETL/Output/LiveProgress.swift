@@ -10,7 +10,7 @@ final class LiveProgress {
   private let start: ContinuousClock.Instant
   private var line = ProgressLine()
 
-  /// Nil when standard error is no terminal that can erase a line, or has rows on it: then nothing is
+  /// Nil when standard error is not a terminal that can erase a line, or has rows on it: then nothing is
   /// shown.
   ///
   /// - Parameter hasRows: rows go to standard output.

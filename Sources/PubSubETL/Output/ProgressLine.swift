@@ -9,13 +9,13 @@ struct ProgressSnapshot: Sendable, Equatable {
   var newestCommit: Int64?
   /// Records read over REST and Bulk, beside the events; nil when none are.
   var records: Records?
-  /// Of this run.
+  /// Records that this run has read.
   var recordsRead = 0
   /// What is being waited for before anything can come.
   var activity: String?
   var failure: Failure?
 
-  /// Of all objects whose records are being read.
+  /// Totals of all objects whose records are being read.
   struct Records: Sendable, Equatable {
     var count: Int
     /// Nil before it is known of every object.

@@ -1,7 +1,7 @@
 /// Which of the failures that are retried are worth a warning, when nobody watches.
 ///
-/// A wrong host or port is told at the first failure: what has never worked will hardly mend itself.
-/// What has worked may fail for a moment, as services are restarted, and is told at its third failure
+/// A wrong host or port is reported at the first failure: what has never worked will hardly mend itself.
+/// What has worked may fail for a moment, as services are restarted, and is reported at its third failure
 /// in a row. Then again only when it fails in another way. A value without clock and output.
 struct RetryNotices {
   enum Place: Hashable, Sendable {

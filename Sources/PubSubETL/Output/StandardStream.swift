@@ -14,7 +14,7 @@ enum StandardStream: Int32, Sendable {
     return Int(size.ws_col)
   }
 
-  /// Whoever started the program may have closed a stream: the next file or socket would get its number,
+  /// The caller of the program may have closed a stream: the next file or socket would get its number,
   /// and what is printed. What takes its place can be neither read nor written.
   static func occupyClosed() {
     for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) == -1 {

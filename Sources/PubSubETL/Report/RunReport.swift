@@ -97,7 +97,7 @@ struct RunReport: Sendable {
   var reason: String
   /// The error in words; nil after a success.
   var message: String?
-  /// Whose clock told when the run began, for `committed_after_start`.
+  /// The clock by which the run began, for `committed_after_start`.
   var startClock = StartClock.own
   var topics: [Topic] = []
   var sinks: [Sink] = []
@@ -121,14 +121,14 @@ struct RunReport: Sendable {
   struct Records: Sendable, Equatable {
     struct Object: Sendable, Equatable {
       var entity: String
-      /// Of all runs of the snapshot.
+      /// Rows of all runs of the snapshot.
       var rows: Int
       /// Nil before it is known.
       var total: Int?
       var isComplete: Bool
     }
 
-    /// Of this run, in snapshots.
+    /// Records that this run has read in snapshots.
     var read: Int64 = 0
     var repaired: Int64 = 0
     var notFound: Int64 = 0

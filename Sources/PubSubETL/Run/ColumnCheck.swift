@@ -10,7 +10,7 @@ import Pipeline
 struct ColumnCheck {
   /// For the log, one sentence each.
   private(set) var warnings: [String] = []
-  /// Topics whose schemas are told with their events only.
+  /// Topics whose schemas are known from their events only.
   private(set) var unknown: [String] = []
 
   /// - Parameter earlier: `CheckpointDocument.matchedColumns`.
@@ -59,7 +59,7 @@ extension PipelineConfiguration {
   /// Whether any stage, or a sink's `column_types`, names columns that have to be somewhere.
   var namesColumns: Bool { !RunStages(self, org: "").findings().isEmpty }
 
-  /// Of the checkpoint, without its lock; empty when there is none that can be read.
+  /// The checkpoint's entry, read without its lock; empty without a readable checkpoint.
   var matchedColumns: [String: Set<String>] {
     (try? FileCheckpointStore.peek(self.statePaths))?.matchedColumns ?? [:]
   }

@@ -8,8 +8,8 @@ extension ConnectionCheck {
     ("CustomizeApplication", "Customize Application"),
   ]
 
-  /// A line about rights of the run-as user that this pipeline does not need. One call; that the
-  /// question was refused is no failure of a pipeline.
+  /// A line about rights of the run-as user that this pipeline does not need. One call; a
+  /// refusal of the question does not fail the check.
   static func rights(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async -> String {

@@ -12,8 +12,8 @@ struct OrgCredentials: CredentialsSource {
 
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
-  ///   - onRenewal: told about every token but the first. From any thread.
-  ///   - onNotice: told what the user should correct though a login worked. From any thread; nil
+  ///   - onRenewal: receives every token but the first. From any thread.
+  ///   - onNotice: receives what the user should correct though a login worked. From any thread; nil
   ///     for a warning on standard error.
   ///   - onExchange: receives each request. Called from any thread.
   init(

@@ -187,8 +187,8 @@ final class PipelineRun {
     defer { withExtendedLifetime(store) {} }
 
     let checkpoints = CheckpointPace(store, isOnlyCopy: self.configuration.needsCheckpoint)
-    // Of topics that the pipeline file does not have now: one that was misspelt must not cost the
-    // position of the other.
+    // The positions of topics that the pipeline file does not have now stay: a misspelt name must not
+    // cost the position of the right one.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let staged = self.assembly.staged(sinks, stages)

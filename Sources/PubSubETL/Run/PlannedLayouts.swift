@@ -10,7 +10,7 @@ import SalesforceAuth
 struct PlannedLayouts {
   /// After the stages of the pipeline; a layout per topic, in the pipeline file's order.
   var layouts: [RecordLayout] = []
-  /// The same before them.
+  /// The layouts before the stages.
   var inputs: [RecordLayout] = []
   /// Topics whose events have schemas that the service tells with the events alone.
   var unknown: [String] = []
@@ -36,7 +36,7 @@ struct PlannedLayouts {
     }
   }
 
-  /// The same for a run: waits for a service that is not there for a moment, and leaves to the
+  /// Asks for a run: waits for a service that is not there for a moment, and leaves to the
   /// streams what is refused and to the dead letters what cannot be read.
   ///
   /// - Parameters:

@@ -10,7 +10,7 @@ import SalesforceAuth
 final class RunLog {
   /// Time between two lines about commits.
   private static let summaryInterval = Duration.seconds(10)
-  /// Records that cannot be decoded, each told by a line.
+  /// Records that cannot be decoded, each with a line.
   private static let shownUnreadable = 20
 
   private let logger: Logger
@@ -21,7 +21,7 @@ final class RunLog {
   private var notices = RetryNotices()
   /// What was tried again so far.
   private(set) var retries = RetryLedger()
-  /// Told what the run waits for, whenever that changes.
+  /// Receives what the run waits for, whenever that changes.
   var onWaiting: (([RetryLedger.Wait]) -> Void)?
   private var snapshot = ProgressSnapshot()
   private var nextAttempt: ContinuousClock.Instant?
@@ -36,7 +36,7 @@ final class RunLog {
   private var summarizedAt: ContinuousClock.Instant
   private var summarized = RunStatistics(topics: [])
 
-  /// - Parameter progress: nil when standard error is no terminal.
+  /// - Parameter progress: nil when standard error is not a terminal.
   init(logger: Logger, progress: LiveProgress?, follows: Bool, endpoint: String) {
     self.logger = logger
     self.progress = progress

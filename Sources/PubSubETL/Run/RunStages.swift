@@ -83,8 +83,8 @@ struct RunStages {
 
   /// A name is in the pipeline file but in none of the schemas so far.
   struct Finding {
-    /// Of `CheckpointDocument.matchedColumns`: kind of the stage, and whose it is. Places of stages
-    /// are left out, since adding one moves the others.
+    /// The key in `CheckpointDocument.matchedColumns`: kind of the stage, and whose it is. Places of
+    /// stages are left out, since adding one moves the others.
     var key: String
     var name: String
     /// The stage hides what it names.

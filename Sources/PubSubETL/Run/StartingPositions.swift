@@ -11,14 +11,14 @@ struct StartingPositions: Equatable {
     var name: String
     /// Nil when it has none.
     var stored: [String: TopicPosition]?
-    /// The newest epoch among its rows; set only when there is no position.
+    /// The newest epoch among its rows; set only without a position.
     var newestEpoch: Int?
     var start: SinkStart?
   }
 
-  /// Of the checkpoint, by topic.
+  /// Positions in the checkpoint, by topic.
   private(set) var checkpoint: [String: TopicPosition]
-  /// Of each sink that keeps its own.
+  /// Positions of each sink that keeps its own.
   private(set) var keepers: [[String: TopicPosition]]
   /// Topics that begin a new epoch because the user has accepted the loss of a position.
   private(set) var resetTopics: Set<String>

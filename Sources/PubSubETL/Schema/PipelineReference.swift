@@ -186,7 +186,7 @@ struct PipelineReference {
     case ("auth", let type?): return "Login \(type)"
     default: break
     }
-    // Of a kind of value that may be an object, each form by the member that it must have.
+    // The forms of a kind of value that may be an object are named by the member that they must have.
     guard path.first?.isUppercase == true, let member = object["required"]?.array?.first?.string
     else { return path }
     return "\(path) with \(member)"

@@ -57,7 +57,7 @@ enum PipelineSchema {
 
   private static var commit: JSONSchema {
     let defaults = CommitConfiguration()
-    // Other numbers of sinks are told, since they take the place of this one.
+    // The numbers of other sinks are named, since they replace this one.
     let others = SinkRegistry.types.filter { $0.commitMaxEvents != defaults.maxEvents }
       .map { " With a \($0.type) sink the default is \($0.commitMaxEvents)." }
     return .object([

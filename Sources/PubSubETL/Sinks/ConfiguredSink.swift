@@ -82,24 +82,24 @@ protocol ConfiguredSink: Sendable {
   /// Shows lines or rows as the sink would write them; without I/O.
   func linePreview(_ configuration: PipelineConfiguration) -> any LinePreview
 
-  /// The highest epoch of a topic in the output, as far as it can be told without a connection; 0
+  /// The highest epoch of a topic in the output, as far as it is known without a connection; 0
   /// without one.
   func exportedEpoch(ofTopic topic: String, pipeline: String) throws -> Int
 
   /// How the sink stands, read without lock.
   func status(_ reading: SinkStatusReading) throws -> any SinkStatus
 
-  /// The same of a removed sink.
+  /// How a removed sink stands.
   ///
   /// - Parameter kept: of `CheckpointDocument.removedSinks`.
-  /// - Returns: nil when it is no sink of this kind, or there is nothing to tell.
+  /// - Returns: nil for a sink of another kind, or without anything to report.
   static func status(
     removed name: String, _ kept: RemovedSink, _ reading: SinkStatusReading
   ) throws -> (any SinkStatus)?
 
   /// Finishes what removed sinks had in progress.
   ///
-  /// - Parameter log: told what could not be finished.
+  /// - Parameter log: receives what could not be finished.
   /// - Returns: `removed_sinks` of the next checkpoint.
   static func finishRemoved(
     _ succession: SinkSuccession, pipeline: String, org: String,

@@ -38,7 +38,7 @@ struct LastRun: Equatable {
     try fileSystem.synchronizeDirectory(paths.directory)
   }
 
-  /// nil when no run has ended so far, or what is there is no record of one.
+  /// nil when no run has ended so far, or the file is not a record of one.
   static func load(_ paths: StatePaths) -> LastRun? {
     guard let text = try? TextFile.read(paths.lastRun, waits: false),
       let json = try? JSONValue(parsing: text)

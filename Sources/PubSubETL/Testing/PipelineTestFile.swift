@@ -99,7 +99,7 @@ struct PipelineTestEvent {
 }
 
 struct ExpectedLetter: Equatable {
-  /// Of the case, from 1.
+  /// The number of the event in the case, from 1.
   var event: Int
   /// The sink that refuses the event; nil when the pipeline does.
   var sink: String?

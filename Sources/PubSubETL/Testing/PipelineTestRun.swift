@@ -9,7 +9,7 @@ struct PipelineTestRun {
   let org: String
 
   struct Outcome {
-    /// Of every sink, in the pipeline file's order.
+    /// What every sink got, in the order of the pipeline file.
     var lines: [(sink: String, lines: [JSONValue])] = []
     var letters: [ExpectedLetter] = []
   }

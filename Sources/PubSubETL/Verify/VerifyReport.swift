@@ -10,7 +10,7 @@ struct VerifyReport {
     var entity: String
     /// Milliseconds since 1970; what has changed since is not judged.
     var horizon: Int64 = 0
-    /// The org has told through when its changes are settled.
+    /// The org has said through when its changes are settled.
     var hasSettledTime = true
     var findings = CopyFindings()
     var blind = BlindFields()

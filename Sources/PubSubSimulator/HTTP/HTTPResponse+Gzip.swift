@@ -11,7 +11,7 @@ extension HTTPResponse {
     return response
   }
 
-  /// Nil when there is no memory for it.
+  /// Nil without enough memory.
   private static func gzip(_ body: Data) -> Data? {
     var stream = z_stream()
     // 15: the largest window; 16 more: with the head and the end of gzip.

@@ -41,7 +41,7 @@ struct SubscriptionCredit: Equatable {
     self.lastResponseAt + (self.pending == 0 ? Self.patience : keepaliveInterval)
   }
 
-  /// What silence until `now` leads to. Without credit there is no keepalive either.
+  /// What silence until `now` leads to. Without credit, no keepalive is sent either.
   func due(at now: Int64, keepaliveInterval: Int64) -> Due {
     let silence = now - self.lastResponseAt
     if self.pending == 0 { return silence >= Self.patience ? .expired : .nothing }

@@ -3,7 +3,7 @@ internal import Pipeline
 /// Fills arena bytes that have been reserved and counted already: one look at the batch instead of
 /// one per value.
 struct ArenaWriter {
-  /// Of every 64-bit integer.
+  /// The digits and sign that any 64-bit integer needs.
   static let maxDecimalByteCount = 20
 
   private var base: UnsafeMutablePointer<UInt8>

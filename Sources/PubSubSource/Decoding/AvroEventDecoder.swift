@@ -32,7 +32,7 @@ public final class AvroEventDecoder {
   /// A decoder for a schema as the service tells it.
   ///
   /// - Parameter json: the Avro schema.
-  /// - Throws: code `schema` for a text that is no schema, or a schema that no event has.
+  /// - Throws: code `schema` for a text that is not a schema, or a schema that no event has.
   public convenience init(
     json: String, schemaID: String, topic: String,
     options: EventDecodingOptions = EventDecodingOptions()

@@ -8,7 +8,7 @@ public struct EventDecodingError: Error, Sendable {
     private init(_ value: Value) { self.value = value }
     /// The schema is not that of an event. No event of it can be decoded.
     public static var schema: Self { Self(.schema) }
-    /// The payload is no record of the schema: damaged, or written with another schema.
+    /// The payload is not a record of the schema: damaged, or written with another schema.
     public static var payload: Self { Self(.payload) }
     /// A bitmap of the header does not fit the schema: a wrong schema, never to be guessed around.
     public static var bitmap: Self { Self(.bitmap) }

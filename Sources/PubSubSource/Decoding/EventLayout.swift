@@ -22,9 +22,9 @@ struct EventLayout: Sendable {
 
   /// Slots of a field that is a union of a scalar and a record.
   struct Union: Sendable {
-    /// Of the scalar branch.
+    /// The slot of the scalar branch.
     var scalar: Int
-    /// Of the field's presence, which decoding sets for the record only.
+    /// The slot of the field's presence, which decoding sets for the record only.
     var field: Int
   }
 
@@ -126,7 +126,7 @@ struct EventLayout: Sendable {
       fieldOrder: Self.fieldOrder(Array(body)), columns: columns, compounds: Self.compounds(body))
   }
 
-  /// Why it cannot be told whether events have a header.
+  /// Why the schema does not show whether events have a header.
   private struct HeaderFault: Error {
     var reason: String
     var hasField: Bool

@@ -29,8 +29,8 @@ enum EventLimits {
       && bytes.allSatisfy { (0x21...0x7E).contains($0) }
   }
 
-  /// What an ID that is too long, or is no text for a database, is known by: its beginning, and a
-  /// hash of the whole, so that two of them stay two.
+  /// The replacement for an ID that is too long, or that a database cannot store as text: its
+  /// beginning, and a hash of the whole, so that two of them stay two.
   ///
   /// - Parameter id: valid UTF-8.
   static func standIn(for id: [UInt8]) -> [UInt8] {

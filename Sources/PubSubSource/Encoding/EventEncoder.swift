@@ -14,7 +14,7 @@ public struct EventEncoder {
   private let header: HeaderCompletion?
 
   /// - Parameter json: the Avro schema of the events.
-  /// - Throws: code `schema` for a text that is no schema of a record.
+  /// - Throws: code `schema` for a text that is not the schema of a record.
   public init(json: String, topic: String) throws(EventDecodingError) {
     func mistake(_ reason: String, cause: (any Error)? = nil) -> EventDecodingError {
       EventDecodingError(

@@ -17,7 +17,7 @@ public struct PubSubSourceOptions: Sendable {
   public var recordIDs: EventDecodingOptions.RecordIDs
   /// Whether a failed call failed because the peer could not prove who it is.
   public var isIdentityError: @Sendable (any Error) -> Bool
-  /// Told about a schema whose ID is not the fingerprint of its text; it is used all the same.
+  /// Receives a schema whose ID is not the fingerprint of its text; it is used all the same.
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
   /// Schemas of earlier runs; nil for none.
   public var schemaCache: SchemaCache?
@@ -78,7 +78,7 @@ extension PubSubError {
     return failure
   }
 
-  /// Of a call whose tokens were refused, the new ones, too.
+  /// The failure of a call whose tokens were refused, the new ones too.
   func refusedForGood(options: PubSubSourceOptions) -> SourceFailure {
     var error = self
     error.message +=

@@ -49,7 +49,7 @@ public struct CSVReader: ~Copyable {
   var valueEnd = 0
   var mode = Mode.byteOrderMark
   @usableFromInline var extents: [CSVRow.Extent] = []
-  /// Of the header, once it was read.
+  /// The number of columns of the header, once it was read.
   var columnCount: Int?
   /// The values of a complete row can be read.
   @usableFromInline var hasRow = false

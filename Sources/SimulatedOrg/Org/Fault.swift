@@ -7,7 +7,7 @@ public struct Fault: Sendable, Equatable {
     case reset(UInt32)
     /// GOAWAY; the call goes on.
     case goAway
-    /// Close the TCP connection without a word.
+    /// Close the TCP connection without sending anything.
     case drop
     /// End the stream without trailers.
     case endWithoutTrailers
@@ -43,7 +43,7 @@ public struct Fault: Sendable, Equatable {
     self.moment = moment
   }
 
-  /// Only a call that names a replay ID can be told that the ID is unusable.
+  /// Only a call that names a replay ID can be refused for it.
   var needsReplayID: Bool {
     if case .status(_, let code, _) = self.action {
       code?.hasPrefix("subscription.fetch.replayid.") == true

@@ -87,7 +87,7 @@ package final class Org {
     _ configuration: SimulatedOrgConfiguration, _ epoch: Int64
   ) -> String {
     let topics = configuration.topics.joined(separator: ",")
-    // What came later than the journals of earlier versions is told only where it counts.
+    // Members that journals of earlier versions lack are written only where they count.
     let mix = Mirror(reflecting: configuration.mix).children.filter { $0.label != "silent" }
       .map { "\($0.value)" }
     let records = configuration.existing.map {

@@ -127,7 +127,7 @@ enum CivilDate {
     )
   }
 
-  /// Days since 1970 of a date; nil when there is no such date.
+  /// Days since 1970 of a date; nil for a date that does not exist.
   static func day(year: Int64, month: Int64, day: Int64) -> Int64? {
     guard (1...12).contains(month), (1...31).contains(day) else { return nil }
     let shifted = month <= 2 ? year - 1 : year

@@ -36,7 +36,7 @@ package struct OrgField: Sendable {
     case slot(Int)
     /// Parts of an address or location: the names and slots of what it has.
     case parts([(name: String, slot: Int)])
-    /// First and last name in one text; of an account that is no person, the slot's own text.
+    /// First and last name in one text; of an account that is not a person, the slot's own text.
     case fullName(slot: Int, first: Int, last: Int)
     /// The product of two numbers, the second a percentage: it changes without the record.
     case formula(Int, Int)

@@ -55,7 +55,7 @@ struct NDJSONReadsTests {
         == Self.head + Self.read
         + #","_ordinal":41,"Name":null,"Place":{"City":"Ulm","Code":null}}"#
         + "\n")
-    // Before the first event there is no last one.
+    // Before the first event, the last one is unknown.
     #expect(
       Self.line(batch, ordinal: -1)
         == Self.head + Self.read + #","Name":null,"Place":{"City":"Ulm","Code":null}}"# + "\n")

@@ -84,7 +84,7 @@ struct LedgerDisk: Hashable {
     return outcomes
   }
 
-  /// What breaks a promise right after a recovery: every event before the position stands in
+  /// What breaks a promise right after a recovery: every event before the position is in
   /// exactly one finished file, whole, as it was first seen.
   var faults: [String] {
     var faults: [String] = []
@@ -101,7 +101,7 @@ struct LedgerDisk: Hashable {
       if !self.manifest.contains(name) { faults.append("\(name) is not in the manifest") }
       events += content.dropLast(3)
     }
-    if Set(self.manifest).count != self.manifest.count { faults.append("a line stands twice") }
+    if Set(self.manifest).count != self.manifest.count { faults.append("a line is listed twice") }
     let expected = (0..<self.checkpoint.position).map(LedgerExplorer.byte)
     if events.sorted() != expected { faults.append("events \(events), not \(expected)") }
     return faults

@@ -344,7 +344,7 @@ class Comparison:
                 self.problem(what + " is not in the truth")
                 continue
             if key in seen:
-                self.problem(what + " stands twice")
+                self.problem(what + " occurs twice")
             seen.add(key)
             wanted, place, offset = self.truth.rows[key]
             if digest(rest) != wanted:
@@ -422,7 +422,7 @@ class Comparison:
             key = tuple(found)
             what = "%s: %s" % (table, ", ".join(key))
             if key not in left:
-                self.problem(what + (" stands twice" if key in expected else " is not expected"))
+                self.problem(what + (" occurs twice" if key in expected else " is not expected"))
                 continue
             source = left.pop(key)
             self.check_place(what, source.topic, epoch, ordinal, source.place)

@@ -192,7 +192,7 @@ class Comparison:
                 self.differ(entity, record, "-", "a row", "none")
 
     def kinds(self, table):
-        """Types of a table's columns, by name; empty if there is no such table."""
+        """Types of a table's columns, by name; empty without such a table."""
         rows = postgres.query(
             self.url,
             "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute JOIN pg_class c ON c.oid = attrelid"

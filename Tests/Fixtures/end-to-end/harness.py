@@ -131,7 +131,7 @@ class Inventory:
         for text in self.manifest.splitlines():
             line = json.loads(text)
             if line["name"] in listed:
-                sys.exit("%s stands twice in the manifest" % line["name"])
+                sys.exit("%s is listed twice in the manifest" % line["name"])
             listed[line["name"]] = (line["sha256"], line["bytes"])
         found = {
             os.path.relpath(path, self.output): (known[0], known[3])

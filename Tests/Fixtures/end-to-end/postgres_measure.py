@@ -79,7 +79,7 @@ def load(arguments, work, simulator, cluster, database, topic, mode):
     document = harness.pipeline(database, topic)
     document["checkpoint"]["directory"] = "state-" + database
     document["sinks"] = [{"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": mode}]
-    # Ends with the last event, so that waiting for more is no part of the last commit's time.
+    # Ends with the last event, so that the last commit's time does not include waiting for more.
     document["run"] = {"until": {"events": arguments.events}}
     path = "%s/%s.json" % (work, database)
     harness.write_json(path, document)
@@ -111,7 +111,7 @@ def load(arguments, work, simulator, cluster, database, topic, mode):
 
 
 def settle(url):
-    """What came before is written, so that its writing is no part of what is measured."""
+    """What came before is written, so that the measurement does not include its writing."""
     postgres.query(url, "CHECKPOINT")
     os.sync()
 

@@ -268,7 +268,7 @@ class Load:
         if code != expected or (expected == 0 and errors):
             sys.exit("%s: exit code %d, not %d: %s" % (self.name, code, expected, errors))
         if expected != 0 and not errors:
-            sys.exit("%s: exit code %d without a word" % (self.name, code))
+            sys.exit("%s: exit code %d without a message" % (self.name, code))
         return usage
 
     def disturb(self, kind):

@@ -4,7 +4,7 @@
 
 The files are read with the types that stand beside them: DuckDB by `_views.sql`, pandas and polars by
 `_columns.json`. Required: equal counts per entity and change type, sums of amounts and distinct record
-IDs; and the SQL in README.md, run as it stands there, gives what the truth gives: the moves to stages
+IDs; and the SQL in README.md, run as it is, gives what the truth gives: the moves to stages
 ("The files"), and the table of "Current state from files", of the topic of the object and of a channel
 of all objects alike. Then the same table of an org that has records from before, into two directories of several
 objects, with changes before, during and after two snapshots, gap events among them: it is what the org holds.

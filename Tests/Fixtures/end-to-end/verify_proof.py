@@ -362,7 +362,7 @@ class Proof:
         say("repaired", marked={name: table["records"]["marked"] for name, table in tables.items()})
 
     def check_live(self):
-        """Changes go on: what is on its way is no drift."""
+        """Changes go on: a change that is on its way does not count as drift."""
         ended = threading.Event()
 
         def change():

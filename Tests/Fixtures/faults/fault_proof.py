@@ -392,7 +392,7 @@ def points_of(mode, counts, arguments, chance):
                 at = chance.randint(1, changes)
                 add(first={"kinds": CHANGES, "at": at, "action": "after"}, **read_only)
         for comes_back in (True, False):
-            # From the first checkpoint to the last: before it there is no directory, after it no need.
+            # From the first checkpoint to the last: before it the directory does not exist, after it nothing needs it.
             for at in range(40, changes - 30, 3):
                 add(
                     scene="state", comes_back=comes_back, kinds=CHANGES, at=at, action="stop")

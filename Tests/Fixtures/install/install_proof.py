@@ -179,7 +179,7 @@ def check_replacement(arguments, prefix):
 
 
 def check_refusals(work):
-    """Said before anything is built: who may not write to PREFIX, and what is no directory."""
+    """A PREFIX that cannot be written to, or is not a directory, is reported before anything is built."""
     programs = work + "/programs-without-sudo"
     os.mkdir(programs)
     for name in os.listdir("/usr/bin"):

@@ -84,7 +84,7 @@ final class MemorySink: CheckpointedSink {
   private var lines: [String] = []
   private let crash: CrashPoint
   private(set) var commitSizes: [Int] = []
-  /// Of the batches written.
+  /// The size of the largest batch that was written.
   private(set) var largestBatchByteCount = 0
   /// What a line counts for until it is flushed.
   var lineByteCount = 0

@@ -134,7 +134,7 @@ private final class EveryThird: Transform {
     #expect(try TopicPosition(json: JSONValue(parsing: text), topic: "/t") == position, "\(text)")
   }
 
-  @Test("Memory that is no object is an error that names it")
+  @Test("Memory that is not an object is an error that names it")
   func damaged() throws {
     let json = TopicPosition(beginningEpoch: 2).json
     let members = (json.members ?? []) + [JSONMember("stages", 5)]

@@ -44,7 +44,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
   var keepalives: Set<Int> = []
   /// Events of the log that are older than a start at the latest.
   var tip = Int.max
-  /// The ID of an empty response that comes when the runner has been told of silence and stays.
+  /// The ID of an empty response that comes when the runner has seen silence and stays.
   var keepalive: Int?
   /// A response whose schema does not come at once.
   struct Held {

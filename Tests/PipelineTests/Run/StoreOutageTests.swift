@@ -125,7 +125,7 @@ import Testing
     #expect(harness.statistics?.newestCommit == position.newestCommit)
     #expect(topic.taken.events > topic.committed.events)
     #expect(topic.taken.newestCommit != topic.committed.newestCommit)
-    // The position of before stands in a report of a run that has committed nothing.
+    // The report of a run that has committed nothing has the position from before.
     let away = OutagePlan(0..<100_000)
     away.delay = .milliseconds(1)
     harness.outages["t"] = away

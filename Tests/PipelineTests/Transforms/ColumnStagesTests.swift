@@ -55,7 +55,7 @@ struct ColumnStagesTests {
     #expect(error.message.contains("Amount cannot become column '_nonfinite'"))
   }
 
-  @Test("A name that one schema lacks is no error; one that no schema has is told")
+  @Test("A name that one schema lacks is not an error; one that no schema has is reported")
   func unmatched() throws {
     let stage = Select(["Name", "LeadSource", "Amuont"])
     _ = try stage.layout(for: self.input)

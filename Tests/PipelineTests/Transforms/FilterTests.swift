@@ -77,7 +77,7 @@ struct FilterTests {
     #expect(chain.takeRefusedEvents().isEmpty)
   }
 
-  @Test("A record that was read and cannot be judged is told by its ID")
+  @Test("A record that was read and cannot be judged is reported by its ID")
   func unreadable() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(kind: .snapshot, cells: ["Count": .int(0)]))

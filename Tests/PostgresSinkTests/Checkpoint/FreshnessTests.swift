@@ -51,7 +51,7 @@ struct FreshnessTests {
       try next.eye.rows("SELECT complete_through FROM salesforce._etl_checkpoint") == [["-"]])
   }
 
-  @Test("A copy under way is told until it is complete, and nothing is complete before")
+  @Test("A copy under way is shown until it is complete, and nothing is complete before")
   func copying() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database) {

@@ -115,7 +115,7 @@ import Testing
     let cells = values.map { TestCell.double($0) } + [.double(.nan)]
     let texts = try await self.roundTrip(.double, salesforceType: salesforceType, cells)
     #expect(texts.last == "NaN")
-    // What the server makes of the text that stands in files, without `.0` at the end.
+    // What the server makes of the text that files have, without `.0` at the end.
     var line = ByteBuffer()
     for value in values {
       line.append(value)

@@ -171,7 +171,7 @@ import Testing
     // A full image holds what the refused change held.
     try run.write(["b"])
     try run.commit()
-    // Of what a full image replaces in the same transaction, nothing reaches the database.
+    // What a full image replaces in the same transaction does not reach the database.
     #expect(run.refused.map(\.ordinal) == (isEncodable ? [4] : [4, 5]))
     #expect(try run.stale() == ["a"])
     #expect(
@@ -181,7 +181,7 @@ import Testing
     #expect(try run.noted() == (isEncodable ? ["a"] : ["a", "b"]))
   }
 
-  @Test("U+0000 is no reason to refuse")
+  @Test("U+0000 is not refused")
   func null() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.write(["a"]) { _ in [SinkRun.parent: .text("x\0y")] }
@@ -192,7 +192,7 @@ import Testing
         == ["x\u{FFFD}y"])
   }
 
-  @Test("An event of several records is told once, and its other records are loaded")
+  @Test("An event of several records is reported once, and its other records are loaded")
   func severalRecords() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(

@@ -183,7 +183,7 @@ import Testing
     #expect(try run.stale() == ["bad"])
     #expect(try run.noted() == ["bad"])
 
-    // What is taken the second time has been told of, and may be there besides; the other way
+    // What is taken the second time was reported, and may be there besides; the other way
     // round the run ends, since nobody has told.
     try run.write(["c", "d"])
     try run.prepare()

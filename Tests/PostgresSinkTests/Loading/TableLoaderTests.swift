@@ -194,7 +194,7 @@ extension SampleTables {
       """
     #expect(try tables.rows(query) == ["001|4|t|f", "002|5|t|t"])
     #expect(try tables.refoldAll().changed == 0)
-    // The event of 001 is redriven: its row is no longer stale, since nothing is missing.
+    // The event of 001 is redriven: its row is not stale any more, since nothing is missing.
     try load([event(.update, 2)], into: tables, loader, isRereading: true)
     #expect(try tables.rows(query) == ["001|4|f|f", "002|5|t|t"])
     let open = "SELECT record_id FROM \"\(SampleTables.schema)\"._etl_resync WHERE done_at IS NULL"

@@ -50,7 +50,7 @@ import Testing
 
   /// One transaction of the org that touches the record.
   struct Change {
-    /// Of a lost one the stream says only that something is missing: an overflow, an expired position.
+    /// For a lost one the stream says only that something is missing: an overflow, an expired position.
     enum Kind { case update, gap, delete, undelete, silent, lost }
     var kind: Kind
     var columns: [Int] = []

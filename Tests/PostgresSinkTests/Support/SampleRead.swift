@@ -3,7 +3,7 @@
 /// A record as it was read, in terms that both a row buffer and a plain dictionary can be made of.
 struct SampleRead: Sendable {
   var recordID: String
-  /// Of the last event taken before it.
+  /// The place of the last event taken before it.
   var ordinal: Int64
   /// `SystemModstamp`, seconds since 1970.
   var stamp: Int64

@@ -18,7 +18,7 @@ final class SinkRun {
   /// Called at each notice: retries have one.
   var onNotice: ((String) throws -> Void)?
   private(set) var ordinal: Int64
-  /// What `prepare` has told of.
+  /// Refused events that `prepare` has reported.
   private(set) var refused: [RefusedEvent] = []
   private let epoch: Int
 

@@ -65,7 +65,7 @@ import Testing
     return batch
   }
 
-  @Test("What is too young or marked is no drift, nor is a value in another form")
+  @Test("Rows that are too young or marked are not drift, nor is a value in another form")
   func judgement() async throws {
     let database = try await TestDatabase()
     let run = try Self.run(

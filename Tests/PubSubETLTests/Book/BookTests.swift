@@ -37,7 +37,7 @@ struct BookTests {
           let path = String(match.output.1)
           guard path.allSatisfy({ !"*<…$".contains($0) }) else { continue }
           count += 1
-          #expect(RepositoryPages.exists(path), "\(page): there is no \(path)")
+          #expect(RepositoryPages.exists(path), "\(page): \(path) does not exist")
         }
       }
     }
@@ -61,7 +61,7 @@ struct BookTests {
           guard name != "README.md" else { continue }
           count += 1
           guard let page = places[name] else {
-            Issue.record("\(file): there is no page \(name)")
+            Issue.record("\(file): the page \(name) does not exist")
             continue
           }
           guard let anchor = match.output.2 else { continue }

@@ -50,7 +50,7 @@ struct FloorsTests {
       }
     }
     for name in floors.keys where !["pubsub", "etl", "simulator"].contains(name) {
-      #expect(targets[name] != nil, "there is no target \(name)")
+      #expect(targets[name] != nil, "\(name) is not a target")
     }
   }
 }

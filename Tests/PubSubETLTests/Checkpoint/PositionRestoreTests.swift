@@ -174,7 +174,7 @@ struct PositionRestoreTests {
     let position = try #require(self.again(outcome))
     #expect(position.start == .earliest)
     #expect(position.epoch == 2)
-    // A hole that old cannot be filled any more and is no reason to read the rest again.
+    // A hole that old cannot be filled any more; the rest is not read again for it.
     let holes = try self.outcome([
       [
         StateSample.line(0...9, events: 8, committed: old),

@@ -106,7 +106,7 @@ struct SecurityWarningsTests {
     }
   }
 
-  @Test("What is no secret may be read by everybody")
+  @Test("Files without secrets may be readable for everybody")
   func harmless() throws {
     let sample = try SamplePipeline()
     #expect(chmod("\(sample.base)", 0o755) == 0)

@@ -21,7 +21,7 @@ struct DatabaseCheckTests {
     }
   }
 
-  @Test("A database that can be written to is told with its version, role and schema")
+  @Test("A database that can be written to is shown with its version, role and schema")
   func writable() async throws {
     let sample = try await DatabaseSample()
     let lines = try ConnectionCheck.askSinks(sample.configuration)
@@ -32,7 +32,7 @@ struct DatabaseCheckTests {
     #expect(try sample.query("SELECT to_regnamespace('salesforce')") == "")
   }
 
-  @Test("A role that is not allowed to create tables is told what to have done; 77")
+  @Test("A role that may not create tables gets a message with the remedy; 77")
   func notAllowed() async throws {
     let sample = try await DatabaseSample()
     let role = "reader_of_\(sample.database)"
@@ -95,7 +95,7 @@ struct DatabaseCheckTests {
     #expect(failure.message.contains("is read-only"))
   }
 
-  @Test("A database that is not there is told in one line, with the sink's name; 69")
+  @Test("A database that is not there is reported in one line, with the sink's name; 69")
   func unreachable() async throws {
     let sample = try await DatabaseSample()
     let failure = try #require(self.failure(sample, url: "postgresql://127.0.0.1:1/none"))

@@ -17,7 +17,8 @@ struct RetryNoticesTests {
     return said
   }
 
-  @Test("What has never worked is told at its first failure, and when it fails otherwise")
+  @Test(
+    "A connection that has never worked is reported at its first failure, and at a different one")
   func neverWorked() {
     var notices = RetryNotices()
     let handshake = "Subscribe to /data/A: TLS handshake failed"
@@ -25,7 +26,7 @@ struct RetryNoticesTests {
     #expect(said == ["1 told", "2", "3 told", "4"])
   }
 
-  @Test("What has worked is told of at its third failure in a row")
+  @Test("A connection that has worked is reported at its third failure in a row")
   func hasWorked() {
     var notices = RetryNotices()
     var told = [notices.worked(self.topic)]
@@ -40,7 +41,7 @@ struct RetryNoticesTests {
     #expect(told == [nil, nil, nil, 4])
   }
 
-  @Test("A refusal is told at once though the topic has worked, and once")
+  @Test("A refusal is reported at once, and once, though the topic has worked")
   func refusal() {
     var notices = RetryNotices()
     _ = notices.worked(self.topic)

@@ -33,7 +33,7 @@ struct ServiceLogTests {
     ]
   }
 
-  @Test("Each request and response is told at debug, with credit, position and RPC ID")
+  @Test("Each request and response is logged at debug, with credit, position and RPC ID")
   func debug() throws {
     let output = ConsoleOutput()
     let tell = try #require(ServiceLog.calls(self.logger(output, level: .debug)))

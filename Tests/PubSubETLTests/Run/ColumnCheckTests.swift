@@ -121,7 +121,7 @@ struct ColumnCheckTests {
     #expect(ColumnCheck.warnings(atEndOf: stages, earlier: ["drop": ["Emial"]]) == [])
   }
 
-  @Test("A field that was deleted in the org is told and does not stop the runs after it")
+  @Test("A field that was deleted in the org is reported and does not stop the runs after it")
   func deletedField() throws {
     let drop = #"{"type":"drop","columns":["Email"]}"#
     let first = try self.stages(drop)
@@ -136,7 +136,7 @@ struct ColumnCheckTests {
     let check = try ColumnCheck(later, without, earlier: stored)
     #expect(check.warnings.count == 1 && check.warnings[0].contains("'Email'"))
     #expect(later.matched(since: stored) == stored)
-    // Of another stage nothing is known.
+    // Nothing is known about another stage.
     #expect(
       self.refusal(
         try self.stages(#"{"type":"rename","columns":{"Email":"mail"}}"#), without,

@@ -73,7 +73,8 @@ struct RemovedSinkFilesTests {
   }
 
   @Test(
-    "A directory that is gone stops nobody, and is told once as a warning; back, it is finished")
+    "A directory that is gone stops no run and gives one warning; once it is back, its files are finished"
+  )
   func goneDirectory() throws {
     let document = try self.document()
     let aside = self.root.path + "/aside"

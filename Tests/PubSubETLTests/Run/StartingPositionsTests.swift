@@ -298,7 +298,7 @@ struct StartingPositionsTests {
     #expect(stores == [begun, begun])
   }
 
-  @Test("The copy of a database's position is no reason to leave what the database has")
+  @Test("The copy of a database's position does not override what the database has")
   func olderCopy() throws {
     let stores = try self.start(
       checkpoint: ["/a": Position(beginningEpoch: 2, holes: 1)], known: ["db"],

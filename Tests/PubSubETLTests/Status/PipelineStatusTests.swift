@@ -60,7 +60,7 @@ struct PipelineStatusTests {
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
   }
 
-  @Test("How far a topic is complete is told as text and as JSON; null until it is known")
+  @Test("The time through which a topic is complete is in text and JSON; null until it is known")
   func completeThrough() throws {
     for (time, text) in [(nil, nil), (1_771_300_995_000, "2026-02-17T04:03:15.000Z")]
       as [(Int64?, String?)]
@@ -178,7 +178,7 @@ struct PipelineStatusTests {
     #expect(quick.sinks[0] is FilesStatus && verification(quick) == nil)
   }
 
-  @Test("A failed run is told with its exit code, one that is going on instead is not")
+  @Test("A failed run is shown with its exit code; while another one is in progress, it is not")
   func failed() throws {
     let state = try StateSample()
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])

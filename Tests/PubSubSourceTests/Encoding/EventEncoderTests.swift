@@ -73,7 +73,7 @@ import Testing
     #expect(row == ["Name": 1, "Amount": 1, "Street": 0, "City": 1])
   }
 
-  @Test("A name in a list that is no field has a place")
+  @Test("An unknown name in a list of fields is an error with its place")
   func unknownName() throws {
     let mistakes = JSONMistakes()
     let encoder = try EventEncoder(json: Self.schema, topic: "/data/Foo__ChangeEvent")

@@ -67,7 +67,7 @@ import Testing
       (.cancelled, .retry(minimumDelay: .zero)), (.unauthenticated, .reauthenticate),
       (.permissionDenied, .stop), (.notFound, .stop), (.unimplemented, .stop),
       (.invalidArgument, .bug), (.resourceExhausted, .bug),
-      // Of calls with one answer, which have a deadline; a subscription has none.
+      // Calls with one answer have a deadline; a subscription has none.
       (.deadlineExceeded, .retry(minimumDelay: .zero)),
     ])
   func statuses(status: RPCError.Code, disposition: PubSubError.Disposition) {

@@ -107,7 +107,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("The usage is found wherever it stands in its header")
+  @Test("The usage is found anywhere in its header")
   func usage() {
     #expect(RESTClient.usage("api-usage=18/5000") == RESTClient.Usage(used: 18, limit: 5000))
     #expect(

@@ -76,7 +76,7 @@ struct FaultQueueTests {
     #expect(hits.enumerated().filter { $0.element }.map(\.offset) == [0, 23])
   }
 
-  @Test("Only a call that names a replay ID is told that it is unusable")
+  @Test("Only a call that names a replay ID can be refused for it")
   func replayIDs() {
     var queue = FaultQueue()
     queue.add(

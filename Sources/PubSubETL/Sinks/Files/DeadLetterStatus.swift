@@ -36,7 +36,7 @@ struct DeadLetterStatus {
     if isWhole {
       self.waiting = max(0, self.events - Int64(self.retried + self.dropped))
     } else {
-      // Of files that were taken away, nobody knows which letters were handled.
+      // Letters of files that were taken away do not count: nobody knows whether they were handled.
       try DeadLetterBook(reading.configuration).visit(DeadLetterSelection()) { _, _ in
         self.waiting += 1
       }

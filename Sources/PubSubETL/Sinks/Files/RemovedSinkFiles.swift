@@ -12,7 +12,7 @@ struct RemovedSinkFiles {
   var pipeline: String
   var org: String
 
-  /// - Parameter log: told of files that could not be finished; a warning when the sink has just
+  /// - Parameter log: receives files that could not be finished; a warning when the sink has just
   ///   been removed, less after that.
   /// - Returns: `removed_sinks` of the next checkpoint.
   func finish(

@@ -41,8 +41,8 @@ extension PostgresSettings {
       .optional(
         "indexes", .list(of: .text(minLength: 1), isUnique: true),
         "Columns that new tables get an index on, for lookups: AccountId, or "
-          + "Opportunity.AccountId for one object. Current tables get it, or history tables where "
-          + "there is no current one; columns of long texts do not fit into an index."),
+          + "Opportunity.AccountId for one object. Current tables get it, or history tables if "
+          + "they are the only ones; columns of long texts do not fit into an index."),
       .optional(
         "delete", .choice(of: PostgresSinkConfiguration.DeletePolicy.self),
         "What happens to the current row of a deleted record.",

@@ -15,7 +15,7 @@ struct SinkDatabases {
     var orgState: CheckpointTable.OrgState?
     fileprivate var stored: CheckpointTable
 
-    /// By topic; nil when there is no position of the sink.
+    /// By topic; nil when the sink has no position.
     var positions: [String: TopicPosition]? { self.state?.positions }
 
     /// It has something that a change to an org replaces, or that keeps the org away.

@@ -44,7 +44,7 @@ final class StdoutSink: CheckpointedSink {
     self.isPipe = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
   }
 
-  /// There is nothing to mend: what was written is with its reader.
+  /// Does nothing: what was written is with its reader.
   func recover(from state: JSONValue?) {}
 
   func write(_ batch: RecordBatch) throws {
@@ -103,7 +103,7 @@ final class StdoutSink: CheckpointedSink {
       }
       switch errno {
       case EINTR: continue
-      // Whoever shares the descriptor has made it non-blocking.
+      // Another holder of the descriptor has made it non-blocking.
       case EAGAIN: try self.waitUntilWritable()
       case let code: throw Self.failure(code)
       }
