@@ -38,7 +38,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     self.streams = topics.enumerated().map { [signals] index, topic in
       TopicStream(
         index: index, topic: topic.name, client: client, credentials: credentials,
-        schemas: schemas, options: options, signals: signals)
+        schemas: schemas, options: options,
+        maxEvents: options.allowance(ofTopic: index, among: topics.count), signals: signals)
     }
     (self.openings, self.openingsSink) = AsyncStream.makeStream()
     for index in topics.indices { self.openingsSink.yield(index) }
@@ -83,7 +84,9 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     for stream in self.streams { stream.stop() }
   }
 
-  public func allow(_ count: Int, topic: Int) { self.streams[topic].allow(count) }
+  public func allow(_ count: Int, topic: Int) {
+    if self.options.maxDelivered == nil { self.streams[topic].allow(count) }
+  }
 
   public func reopen(topic: Int) { self.openingsSink.yield(topic) }
 

@@ -166,7 +166,7 @@ extension UnsafeBufferPointer<UInt8> {
 
 extension Column {
   /// Every slot that the column's values are in.
-  var slots: [Int] {
+  package var slots: [Int] {
     switch self.content {
     case .constant: []
     case .slot(let slot, _): [slot]

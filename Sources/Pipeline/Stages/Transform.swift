@@ -36,6 +36,9 @@ public protocol Transform {
   /// Whether `apply` changes anything.
   var changesRows: Bool { get }
 
+  /// The slots whose values the stage hides in rows of a layout that it has made.
+  func maskedSlots(of output: RecordLayout) -> Set<Int>
+
   /// Columns that the configuration names; nil for a stage that names none.
   var namedColumns: NamedColumns? { get }
 
@@ -58,6 +61,7 @@ extension Transform {
   public func begin(_ run: RunValues) {}
   public func apply(to batch: RecordBatch) throws {}
   public var changesRows: Bool { false }
+  public func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
   public var namedColumns: NamedColumns? { nil }
   public var memoryName: String? { nil }
   public func memory(ofTopic topic: String) -> JSONValue? { nil }

@@ -113,6 +113,10 @@ public final class Mask: ConfiguredTransform {
 
   public func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
 
+  public func maskedSlots(of output: RecordLayout) -> Set<Int> {
+    Set(self.plans[output]?.columns.map(\.slot) ?? [])
+  }
+
   public func apply(to batch: RecordBatch) throws {
     guard let plan = self.plans[batch.layout] else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")

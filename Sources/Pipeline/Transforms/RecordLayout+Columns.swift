@@ -23,6 +23,9 @@ extension RecordLayout {
     }
   }
 
+  /// The slots that the columns are read from.
+  var columnSlots: Set<Int> { self.columns.reduce(into: []) { $0.formUnion($1.slots) } }
+
   /// `topic /data/AccountChangeEvent, schema i8wg…`, for messages.
   var origin: String { "topic \(self.topic), schema \(self.schemaID)" }
 }

@@ -7,7 +7,7 @@ import JSON
 public final class StageChain {
   private let stages: [any Transform]
   /// Whose stages they are; nil for those of the whole pipeline.
-  private let sink: String?
+  package let sink: String?
   /// The stages that remember something, with the names under which their memory is stored.
   private let remembering: [(name: String, stage: any Transform)]
   /// What each stage made of a layout, in order.
@@ -15,6 +15,8 @@ public final class StageChain {
   /// Rows that stages have left out since this was last taken.
   private var leftOutCount = 0
   private var refusals = StageRefusals()
+  /// Sees every batch before, between and behind the stages.
+  package weak var observer: (any StageObserver)?
 
   /// - Parameter sink: whose stages they are; nil for those of the whole pipeline.
   public init(_ stages: [any Transform], sink: String? = nil) {
@@ -42,12 +44,16 @@ public final class StageChain {
   /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that
   /// of each stage in turn before the stage sees the rows.
   public func apply(to batch: RecordBatch) throws {
-    for (index, output) in try self.outputs(of: batch.layout).enumerated() {
+    let outputs = try self.outputs(of: batch.layout)
+    self.observer?.willEnter(self, batch)
+    for (index, output) in outputs.enumerated() {
       batch.layout = output
       batch.makeRoom(for: output)
       let rowCount = batch.rowCount
       try self.stages[index].apply(to: batch)
       self.leftOutCount += rowCount - batch.rowCount
+      self.observer?.didLeave(
+        self.stages[index], place: self.configuredPlace(of: index), self, batch)
       if !batch.refusals.isEmpty {
         self.refusals.take(from: batch, stage: self.name(ofStage: index), sink: self.sink)
       }
@@ -59,11 +65,35 @@ public final class StageChain {
     self.stages[..<index].count { $0 is any ConfiguredTransform }
   }
 
+  /// The same; nil for a stage that the pipeline file does not have.
+  private func configuredPlace(of index: Int) -> Int? {
+    self.stages[index] is any ConfiguredTransform ? self.place(ofStage: index) : nil
+  }
+
   /// `stage filter (stages[1])`, for messages.
   private func name(ofStage index: Int) -> String {
-    let stage = self.stages[index]
-    guard stage is any ConfiguredTransform else { return "stage \(stage.kind)" }
-    return "stage \(stage.kind) (stages[\(self.place(ofStage: index))])"
+    let kind = self.stages[index].kind
+    guard let place = self.configuredPlace(of: index) else { return "stage \(kind)" }
+    return "stage \(kind) (stages[\(place)])"
+  }
+
+  /// The slots whose values do not reach the end of the chain as they are: a stage masks them, or
+  /// removes their columns.
+  ///
+  /// - Parameter behind: slots that count as such behind the last stage.
+  /// - Returns: of the rows that enter, and of those behind each stage.
+  package func concealedSlots(
+    of input: RecordLayout, behind: (RecordLayout) throws -> Set<Int> = { _ in [] }
+  ) throws -> [Set<Int>] {
+    let layouts = [input] + (try self.outputs(of: input))
+    var concealed = [try behind(layouts[layouts.count - 1])]
+    for index in self.stages.indices.reversed() {
+      let (before, after) = (layouts[index], layouts[index + 1])
+      concealed.append(
+        concealed[concealed.count - 1].union(self.stages[index].maskedSlots(of: after))
+          .union(before.columnSlots.subtracting(after.columnSlots)))
+    }
+    return concealed.reversed()
   }
 
   /// Events that stages could not process since the last call.
@@ -130,4 +160,15 @@ public final class StageChain {
     self.paths.insert(outputs, for: input)
     return outputs
   }
+}
+
+/// Watches what the stages of a chain make of each batch.
+package protocol StageObserver: AnyObject {
+  /// The batch is about to enter the first stage, with the decoder's layout or that of the chain before.
+  func willEnter(_ chain: StageChain, _ batch: RecordBatch)
+
+  /// The batch has left a stage. Events that the stage has refused are still in it (`refusals`).
+  ///
+  /// - Parameter place: of the stage in the pipeline file; nil when it does not have it.
+  func didLeave(_ stage: any Transform, place: Int?, _ chain: StageChain, _ batch: RecordBatch)
 }

@@ -22,6 +22,9 @@ struct RunCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: RunOptions
+  @OptionGroup var dryRun: DryRunOptions
+
+  func validate() throws { try self.dryRun.check(with: self.options) }
 
   func run() async throws {
     let configuration = try self.options.pipeline.loadOrExit()
@@ -29,8 +32,26 @@ struct RunCommand: AsyncParsableCommand {
       StandardStream.error.write(PrintableText(line: refusal, hiding: configuration.secrets))
       throw ExitCode.usage.error
     }
-    let code = await Self.execute(configuration, self.options, purpose: .export)
+    let code =
+      if self.dryRun.dryRun {
+        await self.rehearse(configuration)
+      } else {
+        await Self.execute(configuration, self.options, purpose: .export)
+      }
     if code != .success { throw code.error }
+  }
+
+  /// Shows what a run would do.
+  private func rehearse(_ configuration: PipelineConfiguration) async -> ExitCode {
+    var logger = Logger.console(
+      ErrorConsole(), level: self.options.effectiveLogLevel,
+      format: self.options.log.effectiveFormat, hiding: configuration.secrets)
+    logger[metadataKey: "pipeline"] = "\(configuration.name)"
+    let isText = StandardStream.output.isTerminal && !self.dryRun.json
+    return await DryRun(
+      configuration, options: self.options, dryRun: self.dryRun, logger: logger,
+      output: DryRunOutput(isText ? .text(isColored: true) : .json, hiding: configuration.secrets)
+    ).execute()
   }
 
   static func execute(

@@ -101,7 +101,7 @@ extension PipelineRun {
   private static let maxNamedTopics = 5
 
   /// Topics that the service refuses decide how a run ends that has not failed otherwise.
-  private static func refusal(_ outcome: RunOutcome, _ statistics: RunStatistics) -> RunFailure? {
+  static func refusal(_ outcome: RunOutcome, _ statistics: RunStatistics) -> RunFailure? {
     let refusals = statistics.topics.compactMap(\.refusal)
     guard let first = refusals.first else { return nil }
     switch outcome {

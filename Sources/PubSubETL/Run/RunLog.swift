@@ -337,7 +337,7 @@ final class RunLog {
 }
 
 extension StartPoint {
-  fileprivate var words: String {
+  var words: String {
     switch self {
     case .earliest: "earliest"
     case .latest: "latest"

@@ -10,6 +10,9 @@ public struct PubSubSourceOptions: Sendable {
   public var readAhead: Int
   /// Events of a topic after which none is asked for, as the run ends with them; nil: no limit.
   public var maxEvents: Int?
+  /// Events that may be delivered in all, those among them that had been exported before; shared
+  /// equally among the topics, each of which needs one; nil: no limit.
+  public var maxDelivered: Int?
   /// What the service may deliver; nil: as much as there is.
   public var allowance: DeliveryAllowance?
   /// What fails for the moment; a useful response starts it afresh.
@@ -46,6 +49,12 @@ public struct PubSubSourceOptions: Sendable {
 
   /// Bytes of responses that may wait for the runner.
   static var readAheadBytes: Int { 8 << 20 }
+
+  /// Events that may come to a topic, one of several; nil: no limit.
+  func allowance(ofTopic index: Int, among count: Int) -> Int? {
+    let share = self.maxDelivered.map { $0 / count + (index < $0 % count ? 1 : 0) }
+    return [share, self.maxEvents].compactMap { $0 }.min()
+  }
 
   /// What a response takes of `readAheadBytes`: its memory, or its share of the events if that is
   /// more.

@@ -56,10 +56,12 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   /// A stream that the service ended after less is not opened again at once.
   private static var normalLife: Duration { .seconds(10) }
 
+  /// - Parameter maxEvents: that may come to this topic; nil: no limit.
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
     credentials: any CredentialsSource, schemas: SchemaResolver<Transport>,
-    options: PubSubSourceOptions, signals: SignalQueue<Signal>, clock: StreamClock = .continuous
+    options: PubSubSourceOptions, maxEvents: Int?, signals: SignalQueue<Signal>,
+    clock: StreamClock = .continuous
   ) {
     self.index = index
     self.topic = topic
@@ -72,7 +74,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     self.state = Lock(
       State(
         window: options.window,
-        credit: FetchCredit(window: options.window, allowance: options.maxEvents),
+        credit: FetchCredit(window: options.window, allowance: maxEvents),
         liveness: Liveness(openedAt: clock.now()), openedAt: clock.now(),
         retries: Retries(options.retry)))
   }

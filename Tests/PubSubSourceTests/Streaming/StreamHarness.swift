@@ -45,7 +45,8 @@ final class StreamHarness: Sendable {
         fetcher: SchemaFetcher(
           client: client, credentials: self.logins, options: options, clock: self.clock.clock),
         maxByteCount: options.maxSchemaByteCount),
-      options: options, signals: self.signals, clock: self.clock.clock)
+      options: options, maxEvents: options.maxEvents, signals: self.signals,
+      clock: self.clock.clock)
   }
 
   /// Runs the stream while `body` plays the other parts.
