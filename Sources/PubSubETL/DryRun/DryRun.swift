@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Checkpoint
 import EventLoop
 import GRPCCore
@@ -7,6 +8,7 @@ import Logging
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import SalesforceAuth
 
 /// `run --dry-run`: a run in which nothing is stored. The source, the stages, the rules for positions,
 /// credit and dead letters are those of a run; sinks only show what they would write.
