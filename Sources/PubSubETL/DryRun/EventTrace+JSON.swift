@@ -1,4 +1,5 @@
 import JSON
+import Pipeline
 
 /// The object of an event: where what it would be, is, and what it was before.
 extension EventTrace {
@@ -26,7 +27,7 @@ extension EventTrace {
 
   private func json(_ step: StageStep) -> JSONValue {
     var members = Self.members(step)
-    if step.kind == "route" {
+    if step.kind == Route.type {
       let routed = self.sinks.compactMap { sink in
         sink.routed.map { JSONMember(sink.name, .integer($0)) }
       }

@@ -26,7 +26,6 @@ extension EventTrace {
       lines += Self.lines(rows)
       for step in self.steps {
         lines += self.lines(step, &rows, of: nil)
-        if step.kind == "route" { lines += self.routing }
       }
       if self.refusal == nil {
         for sink in self.sinks { lines += self.lines(sink, rows) }
@@ -63,6 +62,8 @@ extension EventTrace {
     let stage =
       "  " + (sink.map { "sink '\($0)', " } ?? "") + "\(step.kind) (stages[\(step.place)])"
     switch step.outcome {
+    case .unchanged where sink == nil && step.kind == Route.type && rows.count > 0:
+      return [Line("\(stage):")] + self.routing
     case .unchanged: return [Line("\(stage): \(rows.count == 0 ? "no row" : "unchanged")")]
     case .refused(let reason): return [Line("\(stage): refused: \(reason)", .red)]
     case .rows(let after):
