@@ -23,6 +23,7 @@ import select
 import signal
 import subprocess
 import sys
+import urllib.request
 
 import harness
 import postgres
@@ -332,7 +333,7 @@ class Proof:
         with open(report, encoding="utf-8") as file:
             said = json.load(file)
         counts = [sum(topic[name] for topic in said["topics"]) for name in ("delivered", "exported", "redelivered")]
-        expect(counts == [60, 60, 0] and said["dead_letters"] == 0, counts, said)
+        expect(counts == [60, 60, 0] and said["dead_letters"]["count"] == 0, counts, said)
         self.run()
         self.run(self.arguments.work + "/plain.json")
         rows = {line["_event_id"] for line in lines_of(self.arguments.work + "/out/plain")
@@ -362,8 +363,7 @@ class Proof:
 
     def undecodable(self):
         self.simulator.post("publish?count=10")
-        fault = json.dumps({"at": {"event": 2}, "what": "undecodable"}).encode()
-        import urllib.request
+        fault = json.dumps({"what": "undecodable", "after_events": 1}).encode()
         urllib.request.urlopen(urllib.request.Request(self.simulator.control + "faults", data=fault)).read()
         events, summary = self.dry("--max-events", "6", code=65)
         [bad] = [event for event in events if "dead_letter" in event]
