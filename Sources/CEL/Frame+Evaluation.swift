@@ -12,8 +12,8 @@ extension Frame {
       return value
     case .local: return self.locals[Int(node.a)]
     case .hasColumn:
-      if case .failure = self.columns[Int(node.a)] { return .bool(false) }
-      return .bool(true)
+      guard case .failure(let failure) = self.columns[Int(node.a)] else { return .bool(true) }
+      return failure.reason == .unknown ? self.failure(.unknown, node) : .bool(false)
     case .row: return self.row(node)
     case .and: return self.logical(node, deciding: false)
     case .or: return self.logical(node, deciding: true)

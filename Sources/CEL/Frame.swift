@@ -86,6 +86,8 @@ extension Failure.Reason {
   fileprivate var explanation: (CELError.Code, String) {
     switch self {
     case .absent: (.absent, "the event does not have this column, and the result depends on it")
+    case .unknown:
+      (.evaluation, "the value of this column is not known, and the result depends on it")
     case .nullOrdering: (.nullOrdering, "null has no order; test for it first: Column != null && …")
     case .noOverload:
       (.evaluation, "no such operation for values of these types; null has none but == and !=")

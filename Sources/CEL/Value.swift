@@ -27,6 +27,8 @@ public enum Value {
 
   /// A column that the event does not have.
   public static var absent: Value { .failure(Failure(.absent)) }
+  /// A column whose value, and whether there is one, is not known yet: for results that hold whatever it is.
+  public static var unknown: Value { .failure(Failure(.unknown)) }
 }
 
 /// Bytes that somebody else owns.
@@ -79,7 +81,8 @@ public enum TypeName: String, Sendable, CaseIterable {
 /// Why an expression has no value; without any memory of its own, since filters meet it in every other row.
 public struct Failure: Equatable, Sendable {
   public enum Reason: UInt8, Sendable {
-    case absent, nullOrdering, noOverload, noSuchKey, indexOutOfRange, divisionByZero, overflow
+    case absent, unknown, nullOrdering, noOverload, noSuchKey, indexOutOfRange, divisionByZero,
+      overflow
     case outOfRange, invalidText, invalidUTF8, duplicateKey, invalidKey, noSelection, invalidPattern
     case unknownTimeZone, tooExpensive
   }

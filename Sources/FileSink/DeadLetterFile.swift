@@ -8,8 +8,8 @@ public import Sealing
 ///
 /// `<directory>/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000042.dead.ndjson.zst`
 /// with a manifest beside. One line per letter: `topic`, `replay_id` (hexadecimal), `event_id`,
-/// `schema_id`, `epoch`, `ordinal`, `time`, `kind` (`undecodable`, `refused`), `reason`,
-/// `field_path`, `offset`, `sink`, `column`, `sqlstate`, where several sinks refused it `other_sinks`, and `payload` (base64, or null when payloads
+/// `schema_id`, `epoch`, `ordinal`, `time`, `kind` (`undecodable`, `unprocessable`, `refused`),
+/// `reason`, `field_path`, `offset`, `sink`, `column`, `sqlstate`, where several sinks refused it `other_sinks`, and `payload` (base64, or null when payloads
 /// are not to be kept) or `sealed` (base64 of nonce, ciphertext and tag) with `key_id`. What does not
 /// apply is null.
 /// The row position is the event's: the line says which place in the stream is not in the sinks.
@@ -143,7 +143,7 @@ public final class DeadLetterFile: DeadLetterStore {
       "epoch": .integer(letter.epoch),
       "ordinal": .integer(letter.ordinal),
       "time": .string(UTCTime.timestamp(milliseconds: time)),
-      "kind": .string(letter.refusal == nil ? "undecodable" : "refused"),
+      "kind": .string(letter.kind),
       "reason": .string(letter.reason),
       "field_path": letter.fieldPath.map { .string($0) } ?? nil,
       "offset": letter.byteOffset.map { .integer($0) } ?? nil,

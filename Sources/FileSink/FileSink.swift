@@ -33,6 +33,11 @@ public final class FileSink: CheckpointedSink {
   @exclusivity(unchecked) private var readEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
+  /// Lines of events in commits since the start.
+  @exclusivity(unchecked) public private(set) var committedRowCount: Int64 = 0
+  /// The same with what is written and not committed yet, and as of the last flush.
+  @exclusivity(unchecked) private var writtenRowCount: Int64 = 0
+  @exclusivity(unchecked) private var flushedRowCount: Int64 = 0
   /// Lines of records that were read since the start.
   @exclusivity(unchecked) public internal(set) var readRowCount: Int64 = 0
   /// Reused.
@@ -127,7 +132,8 @@ public final class FileSink: CheckpointedSink {
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    let plainEncoder = try self.encoder(for: batch.layout)
+    // What brings no rows here is not described here either.
+    let plainEncoder = batch.rowCount > 0 ? try self.encoder(for: batch.layout) : nil
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
     var writer: SegmentWriter?
@@ -162,9 +168,12 @@ public final class FileSink: CheckpointedSink {
         writer = current
       }
       let encoder =
-        current.tellsPlaces
-        ? try self.placingEncoder(for: batch.layout, epoch: batch.epoch, ordinal: event.ordinal)
-        : plainEncoder
+        if let plainEncoder, !current.tellsPlaces {
+          plainEncoder
+        } else {
+          try self.placingEncoder(
+            for: batch.layout, epoch: batch.epoch, ordinal: event.ordinal)
+        }
       for row in event.firstRow..<event.firstRow + event.rowCount {
         encoder.append(row: row, of: batch, to: &self.lines)
         if self.lines.count >= Self.lineBufferByteCount { try self.drainLines(into: current) }
@@ -178,6 +187,7 @@ public final class FileSink: CheckpointedSink {
       }
     }
     if let writer { try self.endRun(of: writer, batch, firstEvent..<batch.events.count) }
+    self.writtenRowCount += Int64(batch.rowCount)
     guard !batch.isRedriven else { return }
     self.nextPlaces[batch.layout.topic] = (batch.epoch, next)
     self.tails[batch.layout.topic, default: StreamTail()].advance(
@@ -186,10 +196,14 @@ public final class FileSink: CheckpointedSink {
 
   public func flush(finish: Bool) throws -> JSONValue {
     let state = try self.store.flush(finish: finish)
+    self.flushedRowCount = self.writtenRowCount
     return FilePass.adding(self.passes, awaited: self.awaited, to: state)
   }
 
-  public func committed() throws -> Bool { try self.store.committed() }
+  public func committed() throws -> Bool {
+    self.committedRowCount = self.flushedRowCount
+    return try self.store.committed()
+  }
 
   public var isDue: Bool { self.store.isDue }
 

@@ -33,8 +33,8 @@ public struct StoredDeadLetter: Sendable, Equatable {
     self.sealed?.byteCount ?? (self.hasPayload ? self.letter.payload.count : nil)
   }
 
-  /// `undecodable` or `refused`.
-  public var kind: String { self.letter.refusal == nil ? "undecodable" : "refused" }
+  /// `undecodable`, `unprocessable` or `refused`.
+  public var kind: String { self.letter.kind }
 
   /// - Returns: nil for a line that `DeadLetterFile` does not write.
   init?(json: JSONValue) {
@@ -65,7 +65,9 @@ public struct StoredDeadLetter: Sendable, Equatable {
       topic: topic, replayID: replayID, eventID: eventID, schemaID: schemaID, payload: bytes,
       reason: reason, fieldPath: json["field_path"]?.string,
       byteOffset: json["offset"]?.integer.map { Int($0) },
-      refusal: Self.refusal(json, reason: reason), epoch: Int(epoch), ordinal: ordinal)
+      refusal: Self.refusal(json, reason: reason),
+      isUnprocessable: json["kind"]?.string == DeadLetter.unprocessable, epoch: Int(epoch),
+      ordinal: ordinal)
   }
 
   private static func refusal(_ json: JSONValue, reason: String) -> DeadLetter.Refusal? {

@@ -26,6 +26,8 @@ final class ExporterRun {
     /// Delivered again on channels, because the events before shared their replay ID.
     var redelivered = 0
     var rowsLeftOut = 0
+    /// Rows of events, by sink.
+    var rows: [String: Int] = [:]
   }
 
   /// - Parameters:
@@ -79,6 +81,10 @@ final class ExporterRun {
         result.exported += Int(topic["exported"]?.integer ?? 0)
         result.redelivered += Int(topic["redelivered"]?.integer ?? 0)
         result.rowsLeftOut += Int(topic["rows_left_out"]?.integer ?? 0)
+      }
+      for sink in report["sinks"]?.array ?? [] {
+        guard let name = sink["name"]?.string else { continue }
+        result.rows[name, default: 0] += Int(sink["rows"]?.integer ?? 0)
       }
     }
     try? FileManager.default.removeItem(atPath: self.errorPath)

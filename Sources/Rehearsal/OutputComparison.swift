@@ -7,6 +7,8 @@ internal import SimulatedOrg
 ///
 /// Reads with the programs `zstd` and `psql`, which share nothing with the exporter.
 struct OutputComparison: Equatable {
+  /// What the rows were compared with.
+  var measure = "was published"
   /// Rows of the truth, and rows that were found.
   var expected = 0
   var found = 0
@@ -31,18 +33,25 @@ struct OutputComparison: Equatable {
     self.missing = max(0, expected.count - seen.count - leftOut)
   }
 
+  /// Compares the rows of one of several sinks among which a stage `route` divides the truth.
+  ///
+  /// - Parameter sent: rows that the runs say they wrote to the sink.
+  init(sent: Int, truth: Set<String>, found: [String]) {
+    self.init(expected: truth, found: found)
+    self.measure = "the route sent there"
+    self.expected = sent
+    self.missing = max(0, sent - (found.count - self.unknown - self.repeated))
+  }
+
   /// Identifies a row.
   private static func key(_ topic: String, _ event: String, _ record: String) -> String {
     "\(topic) \(event) \(record)"
   }
 
-  /// Lines of reads (snapshots) do not count.
+  /// The rows of a directory. Lines of reads (snapshots) do not count.
   ///
-  /// - Parameter truth: path of the simulator's file.
-  static func files(
-    in directory: String, truth: String, topics: [String], leftOut: Int
-  ) throws -> OutputComparison {
-    let expected = try Self.truth(truth, topics: topics, withTopics: true)
+  /// - Parameter withTopics: false for keys that are to be compared with those of tables.
+  static func keys(ofFilesIn directory: String, withTopics: Bool) throws -> [String] {
     let names = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String }
     let paths = (names ?? []).filter {
       $0.hasSuffix(".ndjson.zst") && $0.split(separator: "/").last?.hasPrefix(".") == false
@@ -59,11 +68,11 @@ struct OutputComparison: Equatable {
             .configuration, "the rows have no _topic and _event_id, so they cannot be compared")
         }
         for record in Self.records(row) {
-          keys.append(Self.key(topic, event, record))
+          keys.append(Self.key(withTopics ? topic : "", event, record))
         }
       }
     }
-    return OutputComparison(expected: expected, found: keys, leftOut: leftOut)
+    return keys
   }
 
   /// One row per record, or one with all of them.
@@ -72,13 +81,10 @@ struct OutputComparison: Equatable {
     return [row["_record_id"]?.string ?? ""]
   }
 
-  /// Rows that came from reads (snapshots, repairs) do not count.
-  static func histories(
-    _ histories: [(schema: String, table: String)], url: String, truth: String, topics: [String],
-    leftOut: Int
-  ) throws -> OutputComparison {
-    // A table has an event once, whichever topic brought it.
-    let expected = try Self.truth(truth, topics: topics, withTopics: false)
+  /// The rows of history tables. Those that came from reads (snapshots, repairs) do not count.
+  static func keys(
+    ofHistories histories: [(sink: String, schema: String, table: String)], url: String
+  ) throws -> [String] {
     var keys: [String] = []
     for history in histories {
       let pattern = history.table.replacing("_", with: "\\_").replacing("{entity}", with: "%")
@@ -100,7 +106,7 @@ struct OutputComparison: Equatable {
         }
       }
     }
-    return OutputComparison(expected: expected, found: keys, leftOut: leftOut)
+    return keys
   }
 
   /// Ends all other sessions of the database, as a restart does.
@@ -110,7 +116,12 @@ struct OutputComparison: Equatable {
         + "where datname = current_database() and pid <> pg_backend_pid()", url: url)
   }
 
-  private static func truth(
+  /// The rows that the simulator published.
+  ///
+  /// - Parameters:
+  ///   - path: of the simulator's file.
+  ///   - withTopics: false where a table has an event once, whichever topic brought it.
+  static func truth(
     _ path: String, topics: [String], withTopics: Bool
   ) throws -> Set<String> {
     var keys: Set<String> = []

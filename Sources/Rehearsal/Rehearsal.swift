@@ -123,17 +123,10 @@ public struct Rehearsal: Sendable {
   }
 
   private func compare(_ account: inout RehearsalAccount) throws {
-    for directory in self.pipeline.directories {
-      let comparison = try OutputComparison.files(
-        in: directory, truth: self.truth, topics: self.pipeline.topics,
-        leftOut: account.rowsLeftOut)
-      account.comparisons.append(("files", comparison))
-    }
-    if !self.pipeline.histories.isEmpty, let url = self.options.databaseURL {
-      let comparison = try OutputComparison.histories(
-        self.pipeline.histories, url: url, truth: self.truth, topics: self.pipeline.topics,
-        leftOut: account.rowsLeftOut)
-      account.comparisons.append(("history tables", comparison))
+    if let route = self.pipeline.route {
+      try self.compare(&account, route)
+    } else {
+      try self.compareWholes(&account)
     }
     if account.comparisons.isEmpty {
       account.notes.append(
@@ -143,5 +136,68 @@ public struct Rehearsal: Sendable {
     if self.pipeline.runsForever {
       account.notes.append("run.until is forever; the runs had --until-caught-up")
     }
+  }
+
+  /// Every sink has everything that was published.
+  private func compareWholes(_ account: inout RehearsalAccount) throws {
+    for (_, directory) in self.pipeline.directories {
+      let comparison = OutputComparison(
+        expected: try self.truth(withTopics: true),
+        found: try OutputComparison.keys(ofFilesIn: directory, withTopics: true),
+        leftOut: account.rowsLeftOut)
+      account.comparisons.append(("files", comparison))
+    }
+    guard !self.pipeline.histories.isEmpty, let url = self.options.databaseURL else { return }
+    let comparison = OutputComparison(
+      expected: try self.truth(withTopics: false),
+      found: try OutputComparison.keys(ofHistories: self.pipeline.histories, url: url),
+      leftOut: account.rowsLeftOut)
+    account.comparisons.append(("history tables", comparison))
+  }
+
+  /// Each sink has what the route sent there, and all of them together what was published.
+  private func compare(
+    _ account: inout RehearsalAccount, _ route: RehearsedPipeline.Route
+  ) throws {
+    let truth = try self.truth(withTopics: false)
+    var all: Set<String> = []
+    func add(_ sink: String, _ kind: String, _ keys: [String], _ truth: Set<String>) {
+      account.comparisons.append(
+        (
+          "\(kind) of sink '\(sink)'",
+          OutputComparison(sent: account.rows[sink, default: 0], truth: truth, found: keys)
+        ))
+    }
+    for (sink, directory) in self.pipeline.directories {
+      // An event that two topics bring has two lines.
+      add(
+        sink, "files", try OutputComparison.keys(ofFilesIn: directory, withTopics: true),
+        try self.truth(withTopics: true))
+      all.formUnion(try OutputComparison.keys(ofFilesIn: directory, withTopics: false))
+    }
+    if let url = self.options.databaseURL {
+      for history in self.pipeline.histories {
+        let keys = try OutputComparison.keys(ofHistories: [history], url: url)
+        add(history.sink, "history", keys, truth)
+        all.formUnion(keys)
+      }
+    }
+    let sinkCount = self.pipeline.directories.count + self.pipeline.histories.count
+    guard route.sendsAll, sinkCount == self.pipeline.sinkCount else {
+      account.notes.append(
+        "that every row came to some sink was not compared: the route sends rows to none, or to a "
+          + "sink without files and history tables")
+      return
+    }
+    account.comparisons.append(
+      (
+        "all sinks",
+        OutputComparison(expected: truth, found: Array(all), leftOut: account.rowsLeftOut)
+      ))
+  }
+
+  private func truth(withTopics: Bool) throws -> Set<String> {
+    try OutputComparison.truth(
+      self.truth, topics: self.pipeline.topics, withTopics: withTopics)
   }
 }

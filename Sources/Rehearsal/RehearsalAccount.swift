@@ -27,6 +27,8 @@ public struct RehearsalAccount: Sendable {
   var exported = 0
   var redelivered = 0
   var rowsLeftOut = 0
+  /// Rows of events that runs say they wrote, by sink.
+  var rows: [String: Int] = [:]
   var logins = 0
   var apiCalls = 0
   /// Milliseconds between the ends of two successful runs, at most.
@@ -49,6 +51,7 @@ public struct RehearsalAccount: Sendable {
     self.exported += result.exported
     self.redelivered += result.redelivered
     self.rowsLeftOut += result.rowsLeftOut
+    self.rows.merge(result.rows) { $0 + $1 }
     self.lastExitCode = result.exitCode
     if incidents.isEmpty { Self.add(result, to: &self.calm) }
     for incident in incidents {
@@ -99,8 +102,8 @@ public struct RehearsalAccount: Sendable {
     for (sink, comparison) in self.comparisons {
       lines.append(
         comparison.isEqual
-          ? "\(sink): equal to what was published (\(comparison.found) rows)"
-          : "\(sink): differs from what was published: of \(comparison.expected) rows "
+          ? "\(sink): equal to what \(comparison.measure) (\(comparison.found) rows)"
+          : "\(sink): differs from what \(comparison.measure): of \(comparison.expected) rows "
             + "\(comparison.missing) missing, \(comparison.repeated) repeated, "
             + "\(comparison.unknown) unknown")
     }

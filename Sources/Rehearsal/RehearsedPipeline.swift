@@ -6,10 +6,19 @@ internal import SimulatedOrg
 struct RehearsedPipeline {
   var name: String
   var topics: [String]
-  /// Absolute paths of the directories of files sinks.
-  var directories: [String] = []
-  /// Schemas and names of history tables of the postgres sinks that have some.
-  var histories: [(schema: String, table: String)] = []
+  /// Names and absolute directories of files sinks.
+  var directories: [(sink: String, path: String)] = []
+  /// Names, schemas and names of history tables of the postgres sinks that have some.
+  var histories: [(sink: String, schema: String, table: String)] = []
+  /// What the stage `route`, which is the last, does with rows; nil without one.
+  var route: Route?
+
+  struct Route: Equatable {
+    /// Every row goes to some sink.
+    var sendsAll: Bool
+  }
+
+  var sinkCount: Int
   var hasPostgres = false
   /// The run's end has to be asked for, because the file says that there is none.
   var runsForever: Bool
@@ -41,6 +50,7 @@ struct RehearsedPipeline {
       throw refuse("is not a pipeline file; 'pubsub-etl check \(path)' says what it lacks")
     }
     self.name = name
+    self.sinkCount = sinks.count
     self.topics = try Self.topics(source["topic"], refuse)
     self.runsForever = document["run"]?["until"]?.string == "forever"
     source.set("org", Self.org)
@@ -51,7 +61,7 @@ struct RehearsedPipeline {
       case "files":
         let directory = "\(work)/out/\(index)"
         sinks[index].set("directory", .string(directory))
-        self.directories.append(directory)
+        self.directories.append((sinkName, directory))
       case "postgres":
         guard let databaseURL else {
           throw refuse(
@@ -62,7 +72,7 @@ struct RehearsedPipeline {
         if sinks[index]["mode"]?.string != "current" {
           self.histories.append(
             (
-              schema: sinks[index]["schema"]?.string ?? "public",
+              sink: sinkName, schema: sinks[index]["schema"]?.string ?? "public",
               table: sinks[index]["tables"]?["history"]?.string ?? "{entity}_history"
             ))
         }
@@ -70,6 +80,9 @@ struct RehearsedPipeline {
       }
     }
     document.set("sinks", .array(sinks))
+    if let stage = document["stages"]?.array?.last, stage["type"]?.string == "route" {
+      self.route = Route(sendsAll: stage["default"]?.array?.isEmpty == false)
+    }
     if var checkpoint = document["checkpoint"], checkpoint.members != nil {
       checkpoint.set("directory", .string("\(work)/state"))
       document.set("checkpoint", checkpoint)

@@ -46,6 +46,13 @@ struct FileSinkTests {
     try self.write([event], to: sink)
     #expect(try sink.flush(finish: true)["files"] == [])
     #expect(self.fileSystem.files.keys.allSatisfy { !$0.hasSuffix(".part") })
+    // Nor for a view or a list of columns: a route may send all rows of the object elsewhere.
+    #expect(
+      self.fileSystem.files.keys.allSatisfy {
+        !$0.hasSuffix("/_views.sql") && !$0.hasSuffix("/_columns.json")
+      })
+    try self.write([TestEvent(number: 1)], to: sink)
+    #expect(self.fileSystem.files["/out/_views.sql"] != nil)
   }
 
   @Test("The state names each file in progress; what is announced is finished by committed alone")

@@ -52,3 +52,15 @@ struct RehearsalAccountTests {
     #expect(comparison.isEqual)
   }
 }
+
+@Suite("Comparison of a sink that gets a part")
+struct RoutedComparisonTests {
+  @Test("What the route sent elsewhere is not missing; what it sent here and is not here is")
+  func part() {
+    let truth: Set = ["a", "b", "c"]
+    #expect(OutputComparison(sent: 2, truth: truth, found: ["a", "c"]).isEqual)
+    #expect(OutputComparison(sent: 2, truth: truth, found: ["a"]).missing == 1)
+    #expect(OutputComparison(sent: 2, truth: truth, found: ["a", "a"]).repeated == 1)
+    #expect(OutputComparison(sent: 1, truth: truth, found: ["x"]).unknown == 1)
+  }
+}

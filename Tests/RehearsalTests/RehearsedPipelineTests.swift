@@ -24,7 +24,7 @@ struct RehearsedPipelineTests {
     let pipeline = try self.pipeline(self.files)
     #expect(pipeline.name == "p")
     #expect(pipeline.topics == ["/data/OpportunityChangeEvent"])
-    #expect(pipeline.directories == ["/w/out/0"])
+    #expect(pipeline.directories.map(\.path) == ["/w/out/0"])
     #expect(pipeline.runsForever)
     #expect(self.at("/source/org/endpoint", pipeline) == "${PUBSUB_ENDPOINT}")
     #expect(self.at("/sinks/0/directory", pipeline) == "/w/out/0")

@@ -63,13 +63,36 @@ final class StageExpression {
     }
   }
 
+  /// What the expression, as a condition, says of rows of which only some columns are known.
+  enum Outlook { case always, perhaps, never }
+
+  /// - Parameter known: texts by column; the row may hold anything else, or nothing.
+  func outlook(_ known: [String: String]) -> Outlook {
+    let columns = self.names.sorted()
+    let scope = ExpressionScope(columns: columns.map { .init($0, .dyn) })
+    // Types are not what is asked for here; a mistake in them is reported with a layout.
+    guard let program = try? CompiledExpression(self.source, scope: scope),
+      !program.readsWholeRow
+    else { return .perhaps }
+    let frame = Frame(program)
+    let arena = ByteArena()
+    for (index, name) in columns.enumerated() {
+      frame.set(index, to: known[name].map { .string(arena.store($0)) } ?? .unknown)
+    }
+    switch frame.evaluate() {
+    case .bool(let isTrue): return isTrue ? .always : .never
+    case .null: return .never
+    default: return .perhaps
+    }
+  }
+
   func error(_ message: String, _ layout: RecordLayout, stage: String) -> TransformError {
     TransformError(
       .expression, "stage \(stage): \(self.shown): \(message) (\(layout.origin))")
   }
 
   /// The expression in quotes, cut where it is long.
-  private var shown: String {
+  var shown: String {
     let words = self.source.split(whereSeparator: \.isNewline).joined(separator: " ")
     return words.count > 120 ? "'\(words.prefix(120))…'" : "'\(words)'"
   }

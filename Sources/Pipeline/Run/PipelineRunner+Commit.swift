@@ -201,8 +201,8 @@ extension PipelineRunner {
     return DeadLetter(
       topic: event.topic, replayID: ReplayID(raw.replayID),
       eventID: String(decoding: raw.eventID, as: UTF8.self), schemaID: raw.schemaID,
-      payload: raw.payload, reason: event.reason, refusal: event.refusal, epoch: event.epoch,
-      ordinal: event.ordinal)
+      payload: raw.payload, reason: event.reason, refusal: event.refusal,
+      isUnprocessable: event.refusal == nil, epoch: event.epoch, ordinal: event.ordinal)
   }
 
   func countDeadLetter(topic: Int) {

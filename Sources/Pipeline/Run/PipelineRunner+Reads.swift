@@ -113,7 +113,9 @@ extension PipelineRunner {
 
   private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
     if self.reads[index].object.condition == nil {
+      // Without rows, but as sinks know the object's batches: behind the stages.
       let batch = RecordBatch(layout: self.reads[index].object.layout)
+      try self.stages.apply(to: batch)
       for number in self.recipients(of: index, at: pass) {
         let cursor = self.topics[self.reads[index].topic].cursors.stores[number]
         (batch.epoch, batch.nextOrdinal) = (cursor.epoch, cursor.ordinal)

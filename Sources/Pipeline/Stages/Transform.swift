@@ -38,6 +38,9 @@ public protocol Transform {
 
   /// The slots whose values the stage hides in rows of a layout that it has made.
   func maskedSlots(of output: RecordLayout) -> Set<Int>
+  /// Whether rows of a layout that enters the stage may leave it. False when none does, whatever it holds:
+  /// nothing has to be made ready for them then.
+  func bringsRows(of input: RecordLayout) -> Bool
 
   /// Columns that the configuration names; nil for a stage that names none.
   var namedColumns: NamedColumns? { get }
@@ -62,6 +65,7 @@ extension Transform {
   public func apply(to batch: RecordBatch) throws {}
   public var changesRows: Bool { false }
   public func maskedSlots(of output: RecordLayout) -> Set<Int> { [] }
+  public func bringsRows(of input: RecordLayout) -> Bool { true }
   public var namedColumns: NamedColumns? { nil }
   public var memoryName: String? { nil }
   public func memory(ofTopic topic: String) -> JSONValue? { nil }

@@ -35,15 +35,17 @@ public struct DeadLetter: Sendable, Equatable {
   public var fieldPath: String?
   /// Where in the payload, in bytes; nil when unknown.
   public var byteOffset: Int?
-  /// Nil for an event that could not be decoded.
+  /// Nil for an event that no sink has seen.
   public var refusal: Refusal?
+  /// The event could be decoded, and a stage of the pipeline refused it.
+  public var isUnprocessable: Bool
   public var epoch: Int
   public var ordinal: Int64
 
   public init(
     topic: String, replayID: ReplayID, eventID: String, schemaID: String, payload: [UInt8],
     reason: String, fieldPath: String? = nil, byteOffset: Int? = nil, refusal: Refusal? = nil,
-    epoch: Int, ordinal: Int64
+    isUnprocessable: Bool = false, epoch: Int, ordinal: Int64
   ) {
     self.topic = topic
     self.replayID = replayID
@@ -54,9 +56,19 @@ public struct DeadLetter: Sendable, Equatable {
     self.fieldPath = fieldPath
     self.byteOffset = byteOffset
     self.refusal = refusal
+    self.isUnprocessable = isUnprocessable
     self.epoch = epoch
     self.ordinal = ordinal
   }
+
+  /// Why it is one, in a stable word: `undecodable`, `unprocessable` or `refused`.
+  public var kind: String {
+    if self.refusal != nil { return "refused" }
+    return self.isUnprocessable ? Self.unprocessable : "undecodable"
+  }
+
+  /// The kind of events that a stage of the pipeline refuses.
+  public static let unprocessable = "unprocessable"
 }
 
 /// Where dead letters go. Takes part in commits as a `CheckpointedSink` does: what `flush` returns is stored in

@@ -58,16 +58,25 @@ extension Staged: Store where Base: Store {
   public var pendingByteCount: Int { self.base.pendingByteCount }
   public func isReady(for layout: RecordLayout) -> Bool {
     // A mistake that the layout shows is thrown where it can be.
-    guard let output = try? self.stages.layout(for: layout) else { return false }
-    return self.base.isReady(for: output)
+    guard let output = try? self.stages.layout(for: layout),
+      let brings = try? self.stages.bringsRows(of: layout)
+    else { return false }
+    return !brings || self.base.isReady(for: output)
   }
   public func makeReady(for layout: RecordLayout) throws -> StoreAnswer {
-    try self.base.makeReady(for: self.stages.layout(for: layout))
+    guard try self.stages.bringsRows(of: layout) else { return .done }
+    return try self.base.makeReady(for: self.stages.layout(for: layout))
   }
-  public func write(_ batch: RecordBatch) throws { try self.lend(batch, to: self.base.write) }
+  public func write(_ batch: RecordBatch) throws {
+    // The base has nothing to write them to.
+    guard try self.stages.bringsRows(of: batch.layout) else { return }
+    try self.lend(batch, to: self.base.write)
+  }
   public func takesReads(of layout: RecordLayout) -> Bool {
-    guard let output = try? self.stages.layout(for: layout) else { return false }
-    return self.base.takesReads(of: output)
+    guard let output = try? self.stages.layout(for: layout),
+      let brings = try? self.stages.bringsRows(of: layout)
+    else { return false }
+    return brings && self.base.takesReads(of: output)
   }
   public func pass(over entity: String) -> ReadPass? { self.base.pass(over: entity) }
   public func awaitReads(of entity: String) throws { try self.base.awaitReads(of: entity) }

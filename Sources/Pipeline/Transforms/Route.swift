@@ -42,6 +42,7 @@ public final class Route: ConfiguredTransform {
   private let rest: [String]
   private let keepsReads: Bool
   private let columns: ColumnNames
+  private var reaches = LayoutCache<Reach>()
 
   public init?(reading reader: JSONReader) {
     let missing: ColumnNames.Missing? = reader.choice("missing", called: "choice")
@@ -93,8 +94,78 @@ public final class Route: ConfiguredTransform {
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
     for rule in self.rules { try rule.condition?.checkIsCondition(for: input, stage: Self.type) }
-    return input.addingRouteSlot()
+    let output = input.addingRouteSlot()
+    _ = self.reach(of: output)
+    return output
   }
+
+  /// The rules that may take rows of a layout, by what is known before there are rows.
+  private struct Reach {
+    var ofRows: UInt64
+    /// Of lines that say something of the whole object.
+    var ofOverflow: UInt64
+    var ofWildcard: UInt64
+  }
+
+  private func reach(of layout: RecordLayout) -> Reach {
+    if let known = self.reaches[layout] { return known }
+    var known: [String: String] = [:]
+    var kind: String?
+    for column in layout.columns {
+      switch column.content {
+      case .constant(let text): known[column.name] = text
+      case .slot(MetadataSlot.entity, _): known[column.name] = layout.entity
+      case .slot(MetadataSlot.kind, _): kind = column.name
+      case .slot, .record: break
+      }
+    }
+    func reach(_ value: EventKind) -> UInt64 {
+      self.rules(
+        thatMayTake: layout.entity,
+        kind.map { known.merging([$0: value.name]) { $1 } } ?? known)
+    }
+    let reach = Reach(
+      ofRows: self.rules(thatMayTake: layout.entity, known), ofOverflow: reach(.overflow),
+      ofWildcard: reach(.wildcard))
+    self.reaches.insert(reach, for: layout)
+    return reach
+  }
+
+  /// - Returns: as `rules(for:)` for a row of which no more is known.
+  private func rules(thatMayTake entity: String, _ known: [String: String]) -> UInt64 {
+    var rules: UInt64 = 0
+    for (index, rule) in self.rules.enumerated() {
+      let outlook =
+        rule.condition?.outlook(known) ?? (rule.entities.contains(entity) ? .always : .never)
+      if outlook != .never { rules |= 1 << index }
+      if outlook == .always { return rules }
+    }
+    return rules | 1 << self.rules.count
+  }
+
+  /// Rules that no row of these objects can meet, each with the reason.
+  ///
+  /// - Parameter entities: of the pipeline's topics.
+  public func unreachable(among entities: [String]) -> [(rule: Int, reason: String)] {
+    var found: [(rule: Int, reason: String)] = []
+    let choices = entities.joined(separator: ", ")
+    for (index, rule) in self.rules.enumerated() {
+      for entity in rule.entities.sorted() where !entities.contains(entity) {
+        found.append(
+          (index, "no topic of the pipeline brings '\(entity)'; its objects: \(choices)"))
+      }
+      guard let condition = rule.condition, condition.names.contains(Self.entityColumn) else {
+        continue
+      }
+      if entities.allSatisfy({ condition.outlook([Self.entityColumn: $0]) == .never }) {
+        found.append(
+          (index, "\(condition.shown) holds for no object of the pipeline: \(choices)"))
+      }
+    }
+    return found
+  }
+
+  private static let entityColumn = "_entity"
 
   public func apply(to batch: RecordBatch) throws {
     guard let slot = batch.layout.routeSlot else {
@@ -103,10 +174,11 @@ public final class Route: ConfiguredTransform {
     let conditions = try self.rules.map {
       try $0.condition?.compiled(for: batch.layout, stage: Self.type)
     }
+    let reach = self.reach(of: batch.layout)
     for (index, event) in batch.events.enumerated() {
       for number in event.firstRow..<event.firstRow + event.rowCount {
         let row = batch.row(number)
-        switch self.rules(for: row, event, conditions, entity: batch.layout.entity) {
+        switch self.rules(for: row, event, conditions, batch.layout, reach) {
         case .success(let rules): row.set(slot, to: rules)
         case .failure(let failure): batch.refuse(event: index, reason: failure.reason)
         }
@@ -118,38 +190,63 @@ public final class Route: ConfiguredTransform {
     var reason: String
   }
 
-  /// - Returns: a bit for the first rule that takes the row, the highest one for none. A line about a whole
-  ///   object has a bit for every rule that may take a row of the object.
+  /// - Returns: a bit for the first rule that takes the row, the one behind the last for none. A line about
+  ///   a whole object has a bit for every rule that may take a row of the object.
   private func rules(
     for row: RecordBatch.Row, _ event: RecordBatch.Event, _ conditions: [RowExpression?],
-    entity: String
+    _ layout: RecordLayout, _ reach: Reach
   ) -> Result<UInt64, Refusal> {
     let character = RowCharacter(of: event, row)
-    var possible: UInt64 = 0
+    if character.kind.isOfWholeObject {
+      return .success(character.kind == .wildcard ? reach.ofWildcard : reach.ofOverflow)
+    }
+    switch self.rule(for: row, character, conditions, entity: layout.entity) {
+    case .success(let rule):
+      guard reach.ofRows & 1 << rule != 0 else {
+        // Where it would go nothing is ready for rows of the schema.
+        return .failure(
+          Refusal(
+            reason: "the event's header names another object than its schema, \(layout.entity)"))
+      }
+      return .success(1 << rule)
+    case .failure(let refusal): return .failure(refusal)
+    }
+  }
+
+  private func rule(
+    for row: RecordBatch.Row, _ character: RowCharacter, _ conditions: [RowExpression?],
+    entity: String
+  ) -> Result<Int, Refusal> {
     for (index, condition) in conditions.enumerated() {
       guard let condition else {
-        if self.rules[index].entities.contains(entity) { return .success(possible | 1 << index) }
+        if self.rules[index].entities.contains(entity) { return .success(index) }
         continue
       }
       switch RowCondition.verdict(condition, row, character) {
-      case .holds(true): return .success(possible | 1 << index)
+      case .holds(true): return .success(index)
       case .holds(false): continue
       case .absent:
-        if character.kind.isOfWholeObject { possible |= 1 << index }
         if character.kind == .snapshot, condition.readsChange, self.keepsReads {
-          return .success(1 << index)
+          return .success(index)
         }
       case .failed(let reason): return .failure(Refusal(reason: "route \(index): \(reason)"))
       }
     }
-    return .success(possible | 1 << conditions.count)
+    return .success(conditions.count)
   }
 
   /// The stage before those of a sink.
   public func filter(for sink: String) -> RouteFilter {
     let sinks = self.rules.map(\.sinks) + [self.rest]
     return RouteFilter(
-      sinks.enumerated().reduce(0) { $1.element.contains(sink) ? $0 | 1 << $1.offset : $0 })
+      sinks.enumerated().reduce(0) { $1.element.contains(sink) ? $0 | 1 << $1.offset : $0 },
+      of: self)
+  }
+
+  /// Whether one of some rules may take a row of a layout that this stage has made.
+  fileprivate func mayTake(_ layout: RecordLayout, by rules: UInt64) -> Bool {
+    let reach = self.reach(of: layout)
+    return (reach.ofRows | reach.ofOverflow | reach.ofWildcard) & rules != 0
   }
 }
 
@@ -158,12 +255,19 @@ public final class Route: ConfiguredTransform {
 public final class RouteFilter: Transform {
   /// A bit per rule, the rest last.
   private let rules: UInt64
+  private let route: Route
 
-  init(_ rules: UInt64) { self.rules = rules }
+  init(_ rules: UInt64, of route: Route) {
+    self.rules = rules
+    self.route = route
+  }
 
   public var changesRows: Bool { true }
   public var kind: String { Route.type }
   public func layout(for input: RecordLayout) throws -> RecordLayout { input }
+  public func bringsRows(of input: RecordLayout) -> Bool {
+    self.route.mayTake(input, by: self.rules)
+  }
 
   public func apply(to batch: RecordBatch) throws {
     guard let slot = batch.layout.routeSlot else {

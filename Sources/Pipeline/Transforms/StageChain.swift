@@ -41,6 +41,12 @@ public final class StageChain {
     try self.outputs(of: input).last ?? input
   }
 
+  /// Whether rows of a layout may leave the last stage.
+  public func bringsRows(of input: RecordLayout) throws -> Bool {
+    let inputs = [input] + (try self.outputs(of: input)).dropLast()
+    return zip(self.stages, inputs).allSatisfy { $0.bringsRows(of: $1) }
+  }
+
   /// Passes a batch through all stages. Its layout, which the decoder has set, is replaced by that
   /// of each stage in turn before the stage sees the rows.
   public func apply(to batch: RecordBatch) throws {

@@ -98,7 +98,7 @@ struct RunCommand: AsyncParsableCommand {
     // Until the run reads, a signal cancels whatever it waits for.
     interruption.respond(work.cancel)
     var (report, hadLock) = await work.value
-    report.exitCode = report.exitCode(failingOn: configuration.run.failOn)
+    if let message = report.fail(on: configuration.run.failOn) { logger.error("\(message)") }
     // Without the lock it waited for another run, whose record this is.
     if hadLock || !["already_running", "signal"].contains(report.reason) {
       do {

@@ -22,7 +22,10 @@ struct TestCommand: ParsableCommand {
         + "and pipelines/ in it.", valueName: "files"), completion: .file())
   var files: [String] = []
 
-  @Flag(help: "Write the lines that came out into the test files.")
+  @Flag(
+    help:
+      "Write the lines that came out into the test files; everything else in them stays as it is."
+  )
   var update = false
 
   func run() throws {
@@ -48,6 +51,15 @@ struct TestCommand: ParsableCommand {
   private func test(_ name: String) throws -> Bool {
     let file = try PipelineTestFile.load(
       FilePath.resolve(name, base: FilePath.workingDirectory))
+    let secrets = file.configuration.secrets
+    do {
+      for attention in try file.checkColumns() {
+        StandardStream.error.write(
+          PrintableText(line: "\(name): attention: \(attention)", hiding: secrets))
+      }
+    } catch {
+      throw RunFailure(error).reported(hiding: secrets)
+    }
     let run = PipelineTestRun(configuration: file.configuration, org: file.org)
     var verdicts: [PipelineTestVerdict] = []
     for test in file.cases {
@@ -58,7 +70,7 @@ struct TestCommand: ParsableCommand {
         throw RunFailure(
           failure.exitCode, reason: failure.reason,
           "\(name):\(test.position.line): \(test.name): \(failure.message)"
-        ).reported(hiding: file.configuration.secrets)
+        ).reported(hiding: secrets)
       }
     }
     let isStale = verdicts.contains { !$0.hasPassed || $0.test.expected == nil }
@@ -82,9 +94,8 @@ struct TestCommand: ParsableCommand {
     members[place].value = .array(zip(cases, verdicts).map { $1.updated($0) })
     document.content = .object(members)
     let secrets = file.configuration.secrets
-    do throws(ReportDestination.Failure) {
-      try ReportDestination.replace(
-        file.path, with: PrintableText(json: document, .folded, hiding: SecretMask()))
+    do throws(FileSystemError) {
+      try file.replaceText(with: document)
     } catch {
       throw RunFailure(.output, reason: "output", "\(name) cannot be written: \(error)")
         .reported(hiding: secrets)

@@ -51,7 +51,8 @@ extension ConfigurationReader {
       return nil
     }
     if !FilePath.isReadable(file) {
-      reader.report(key, "the file \(file) does not exist or cannot be read")
+      reader.report(
+        key, "the file \(file) does not exist, cannot be read, or is not a regular file")
     }
     return file
   }

@@ -125,7 +125,8 @@ extension ConfigurationReader {
       self.secretFiles.insert(file)
       if !FilePath.isReadable(file) {
         reader.report(
-          "refresh_token_file", "the file \(file) does not exist or cannot be read")
+          "refresh_token_file",
+          "the file \(file) does not exist, cannot be read, or is not a regular file")
       }
     }
     guard let loginURL, let clientID,

@@ -69,7 +69,8 @@ extension ConfigurationReader {
   /// Reports a `route` in another place than the last of the pipeline's stages, sinks that it names and
   /// the pipeline does not have, and sinks that nothing goes to.
   func checkRoute(
-    _ reader: JSONReader, _ stages: [StageConfiguration], sinks: [any ConfiguredSink]
+    _ reader: JSONReader, _ stages: [StageConfiguration], sinks: [any ConfiguredSink],
+    _ topics: [SourceConfiguration.Topic]
   ) {
     func report(_ stage: StageConfiguration, _ message: String) {
       reader.mistakes.append(
@@ -90,6 +91,19 @@ extension ConfigurationReader {
     }
     for name in names where !route.sinks.contains(name) {
       report(stage, "nothing goes to sink '\(name)'; name it in a route or in 'default'")
+    }
+    // A channel brings objects that its name does not tell, and stages may have changed `_entity`.
+    let topics = topics.map(\.name)
+    let entity = "_entity"
+    guard !topics.isEmpty, !topics.contains(where: TopicName.isChannel),
+      !stages.dropLast().contains(where: { $0.value.text().contains("\"\(entity)\"") })
+    else { return }
+    for (rule, reason) in route.unreachable(among: topics.map { TopicName.entity($0) }) {
+      reader.mistakes.append(
+        JSONMistake(
+          path: "\(stage.path)/routes/\(rule)",
+          position: stage.value["routes"]?.array?[rule].position ?? stage.value.position,
+          message: reason))
     }
   }
 

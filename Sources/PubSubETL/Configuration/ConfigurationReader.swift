@@ -41,7 +41,7 @@ final class ConfigurationReader {
     self.checkMasks(reader, stages: stages + sinks.flatMap(\.stages), deadLetter)
     self.checkTopics(reader, source?.topics ?? [], sinks: sinks)
     self.checkReads(reader, source, sinks: sinks)
-    self.checkRoute(reader, stages, sinks: sinks)
+    self.checkRoute(reader, stages, sinks: sinks, source?.topics ?? [])
     guard let name, let source, let checkpoint, let deadLetter, !sinks.isEmpty else { return nil }
     return PipelineConfiguration(
       file: self.file, base: self.base, name: name, source: source, stages: stages, sinks: sinks,
@@ -244,7 +244,7 @@ final class ConfigurationReader {
   /// The document of another file and where its mistakes go; nil when it cannot be read.
   func otherDocument(_ file: String) -> JSONReader? {
     do throws(ConfigurationError) {
-      let document = try PipelineConfiguration.document(file)
+      let document = try PipelineConfiguration.document(file).value
       let mistakes = JSONMistakes()
       self.secretFiles.note(document, of: file)
       let interpolation = Interpolation(

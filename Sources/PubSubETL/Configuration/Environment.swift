@@ -53,7 +53,26 @@ enum FilePath {
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  static func isReadable(_ path: String) -> Bool { access(path, R_OK) == 0 }
+  /// Whether libraries can read the file whenever they need it: a FIFO would keep them waiting.
+  static func isReadable(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+      && access(path, R_OK) == 0
+  }
+
+  /// The number in `/dev/stdin`, `/dev/fd/3` and the like: something that is already open.
+  static func descriptor(_ path: String) -> Int32? {
+    switch path {
+    case "/dev/stdin": return 0
+    case "/dev/stdout": return 1
+    case "/dev/stderr": return 2
+    default:
+      for directory in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(directory) {
+        return Int32(path.dropFirst(directory.count))
+      }
+      return nil
+    }
+  }
 
   private static func normalize(_ path: String) -> String {
     var parts: [Substring.UTF8View] = []
@@ -73,16 +92,24 @@ enum TextFile {
     var isTemporary = false
   }
 
-  /// - Parameter waits: whether the file may be one whose writer has to come first, such as a FIFO.
-  static func read(
-    _ path: String, limit: Int = 4 << 20, waits: Bool = true
-  ) throws(ReadError) -> [UInt8] {
-    let file = open(path, O_RDONLY | O_CLOEXEC | (waits ? 0 : O_NONBLOCK))
+  /// A FIFO is refused, which would keep the program waiting for a writer. A pipe that is already open
+  /// (`/dev/stdin`, `/dev/fd/3`, which is what a shell makes of `<(command)`) has one.
+  static func read(_ path: String, limit: Int = 4 << 20) throws(ReadError) -> [UInt8] {
+    var file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard file >= 0 else { throw Self.error(errno) }
     defer { close(file) }
     var status = stat()
-    guard waits || fstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFREG else {
-      throw ReadError(description: "cannot be read: it is not a regular file")
+    guard fstat(file, &status) == 0 else { throw Self.error(errno) }
+    if status.st_mode & S_IFMT != S_IFREG {
+      guard status.st_mode & S_IFMT != S_IFDIR else { throw Self.error(EISDIR) }
+      guard let number = FilePath.descriptor(path) else {
+        throw ReadError(description: "cannot be read: it is not a regular file")
+      }
+      // As it was opened: its reads wait.
+      let open = fcntl(number, F_DUPFD_CLOEXEC, 0)
+      guard open >= 0 else { throw Self.error(errno) }
+      close(file)
+      file = open
     }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)

@@ -7,10 +7,11 @@ extension PipelineConfiguration {
   ///   - file: path of the file, relative to the working directory.
   ///   - root: directory for relative paths in the file instead of the file's own; nil for the
   ///     environment variable `PUBSUB_ETL_ROOT`, if it is set.
+  ///   - adapt: changes the document before its variables are replaced.
   /// - Throws: `ConfigurationError` with every mistake.
   static func load(
     file: String, root: String? = nil, overrides: [ConfigurationOverride] = [],
-    environment: Environment = .process
+    environment: Environment = .process, adapt: (inout JSONValue) -> Void = { _ in }
   ) throws(ConfigurationError) -> PipelineConfiguration {
     let workingDirectory = FilePath.workingDirectory
     let file = FilePath.resolve(file, base: workingDirectory)
@@ -22,7 +23,8 @@ extension PipelineConfiguration {
         // `..` of a relative path means the parent of the real directory.
         FilePath.real(directory) ?? directory
       }
-    var document = try Self.document(file)
+    var document = try Self.document(file).value
+    adapt(&document)
     let mistakes = JSONMistakes()
     for override in overrides { override.apply(to: &document, mistakes: mistakes) }
     let secretFiles = SecretFiles()
@@ -45,13 +47,16 @@ extension PipelineConfiguration {
     return configuration
   }
 
-  static func document(_ file: String) throws(ConfigurationError) -> JSONValue {
+  /// The text of a file and what it means.
+  static func document(
+    _ file: String
+  ) throws(ConfigurationError) -> (text: [UInt8], value: JSONValue) {
     let mistake: JSONMistake
     var isTemporary = false
     do throws(TextFile.ReadError) {
       let text = try TextFile.read(file)
       do throws(JSONError) {
-        return try JSONValue(parsing: text)
+        return (text, try JSONValue(parsing: text))
       } catch {
         mistake = JSONMistake(path: "", position: error.position, message: error.message)
       }

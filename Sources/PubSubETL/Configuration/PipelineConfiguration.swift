@@ -155,6 +155,10 @@ struct DeadLetterConfiguration: Sendable, Equatable {
   /// What opens payloads that are sealed: the present key, and those before it.
   var keys: [SealingKey] = []
 
+  var isSealed: Bool {
+    if case .sealed = self.payload { true } else { false }
+  }
+
   /// What `payload` may be in the file.
   enum PayloadChoice: String, CaseIterable, Sendable {
     case full, sealed, none

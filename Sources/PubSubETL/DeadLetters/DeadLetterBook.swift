@@ -66,7 +66,7 @@ struct DeadLetterFilterOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Only letters of one kind, undecodable or refused, or whose reason contains a text.",
+      "Only letters of one kind (undecodable, unprocessable, refused), or whose reason has a text.",
       valueName: "text"))
   var reason: String?
 

@@ -29,6 +29,8 @@ final class DeadLetterRetry {
   private let configuration: PipelineConfiguration
   private let options: RunOptions
   private let logger: Logger
+  /// Letters in the clear are taken: always, unless the pipeline seals them.
+  private let takesUnsealed: Bool
   private let assembly: PipelineAssembly
   private var result = Result()
   /// Letters of this command so far: a file that was edited may have one twice.
@@ -38,7 +40,12 @@ final class DeadLetterRetry {
   private static let maxLetters = 500
   private static let maxByteCount = 16 << 20
 
-  init(_ configuration: PipelineConfiguration, options: RunOptions, logger: Logger) {
+  /// - Parameter acceptsUnsealed: the user vouches for letters in the clear.
+  init(
+    _ configuration: PipelineConfiguration, options: RunOptions, acceptsUnsealed: Bool,
+    logger: Logger
+  ) {
+    self.takesUnsealed = acceptsUnsealed || !configuration.deadLetter.isSealed
     self.configuration = configuration
     self.options = options
     self.logger = logger
@@ -54,7 +61,7 @@ final class DeadLetterRetry {
       let org = try await credentials.provider.token().organizationID
       let decoders = LetterDecoders(
         service, credentials, self.assembly.schemas(ofOrg: org), options: self.assembly.decoding,
-        keys: self.configuration.deadLetter.keys)
+        keys: self.configuration.deadLetter.keys, takesUnsealed: self.takesUnsealed)
       let stages = self.assembly.stages(ofOrg: org)
       try await self.visitCommits(book, selection) { letters in
         for letter in letters
@@ -107,7 +114,7 @@ final class DeadLetterRetry {
       let decoders = LetterDecoders(
         service, credentials, self.assembly.schemas(ofOrg: org, logger: self.logger),
         options: self.assembly.decoding,
-        keys: self.configuration.deadLetter.keys)
+        keys: self.configuration.deadLetter.keys, takesUnsealed: self.takesUnsealed)
       // Only now: files that a killed run has left in progress are finished, and letters whose rows
       // it had committed are in the ledger.
       let book = try DeadLetterBook(self.configuration)

@@ -9,8 +9,8 @@ struct DeadLettersListCommand: AsyncParsableCommand {
     commandName: "list", abstract: "Lists dead letters. Safe while a run is in progress.",
     discussion: """
       A line for each letter that is waiting: ID, time, kind, sink, and reason. The kind is \
-      undecodable (the event could not be decoded, or a stage could not process it) or refused (one \
-      sink has not taken it).
+      undecodable (the event could not be decoded), unprocessable (a stage of the pipeline could not \
+      process it) or refused (a sink, or a stage of its own, has not taken it).
 
       """ + DeadLettersCommand.exitCodes)
 

@@ -34,6 +34,10 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
   @Flag(help: "Only find out which letters can be decoded now. Stores nothing.")
   var dryRun = false
 
+  @Flag(
+    help: "Also retry letters whose payload is not sealed, though dead_letter.payload is sealed.")
+  var acceptUnsealed = false
+
   @Flag(help: "Print the result as JSON.")
   var json = false
 
@@ -47,7 +51,8 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
       hiding: secrets)
     logger[metadataKey: "pipeline"] = "\(configuration.name)"
     let retry = DeadLetterRetry(
-      configuration, options: try RunOptions.parse(["--", self.options.pipeline]), logger: logger)
+      configuration, options: try RunOptions.parse(["--", self.options.pipeline]),
+      acceptsUnsealed: self.acceptUnsealed, logger: logger)
     let result: DeadLetterRetry.Result
     do {
       // As during a run: sinks block, on a thread that nobody else waits for.

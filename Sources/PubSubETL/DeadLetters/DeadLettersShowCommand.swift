@@ -52,7 +52,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
       let org = try await credentials.provider.token().organizationID
       let decoders = LetterDecoders(
         service, credentials, assembly.schemas(ofOrg: org), options: assembly.decoding,
-        keys: configuration.deadLetter.keys)
+        keys: configuration.deadLetter.keys, takesUnsealed: true)
       try await decoders.prepare(for: letter)
       let batch: RecordBatch
       do throws(UndecodableEvent) {
@@ -65,7 +65,8 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
       try stages.apply(to: batch)
       if let refused = stages.takeRefusedEvents().first {
         throw RunFailure(
-          .data, reason: "undecodable", "\(letter.id) cannot be processed: \(refused.reason)")
+          .data, reason: DeadLetter.unprocessable,
+          "\(letter.id) cannot be processed: \(refused.reason)")
       }
       let encoder = NDJSONEncoder(layout: batch.layout, tellsPlaces: true)
       encoder.place = NDJSONEncoder.Place(

@@ -19,17 +19,20 @@ final class LetterDecoders {
   private let schemas: SchemaCache
   private let options: EventDecodingOptions
   private let keys: [SealingKey]
+  /// Whether letters in the clear are taken.
+  private let takesUnsealed: Bool
   private var decoders: [Key: Result<AvroEventDecoder, UndecodableEvent>] = [:]
 
   init(
     _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
-    _ schemas: SchemaCache, options: EventDecodingOptions, keys: [SealingKey]
+    _ schemas: SchemaCache, options: EventDecodingOptions, keys: [SealingKey], takesUnsealed: Bool
   ) {
     self.service = service
     self.credentials = credentials
     self.schemas = schemas
     self.options = options
     self.keys = keys
+    self.takesUnsealed = takesUnsealed
   }
 
   /// Asks the service for the schema of a letter, unless that was done.
@@ -88,6 +91,13 @@ final class LetterDecoders {
     guard letter.hasPayload else {
       throw UndecodableEvent(
         reason: "the letter has no payload (dead_letter.payload was none when it was written)")
+    }
+    guard self.takesUnsealed || letter.sealed != nil else {
+      throw UndecodableEvent(
+        reason:
+          "its payload is not sealed, and dead_letter.payload is \"sealed\": the letter is older "
+          + "than that, or somebody wrote it into the file; if you know where it is from, retry it "
+          + "with --accept-unsealed")
     }
     let payload: [UInt8]
     do {

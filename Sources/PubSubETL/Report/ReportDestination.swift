@@ -24,7 +24,7 @@ enum ReportDestination: Equatable {
       return
     }
     let file = FilePath.resolve(path, base: FilePath.workingDirectory)
-    if let number = Self.descriptor(file) {
+    if let number = FilePath.descriptor(file) {
       guard fcntl(number, F_GETFD) >= 0 else { throw Self.failure(file, code: errno) }
       self = .descriptor(number)
       return
@@ -55,18 +55,6 @@ enum ReportDestination: Equatable {
   /// True for `-` and for every path that leads to the same descriptor.
   var isStandardOutput: Bool {
     self == .standardOutput || self == .descriptor(StandardStream.output.rawValue)
-  }
-
-  private static func descriptor(_ file: String) -> Int32? {
-    switch file {
-    case "/dev/stdout": return 1
-    case "/dev/stderr": return 2
-    default:
-      for directory in ["/dev/fd/", "/proc/self/fd/"] where file.hasPrefix(directory) {
-        return Int32(file.dropFirst(directory.count))
-      }
-      return nil
-    }
   }
 
   private static func failure(_ file: String, code: Int32) -> Failure {

@@ -48,7 +48,10 @@ struct RunReport: Sendable {
     var type: String
     /// Absolute directory or name of the database.
     var target: String
+    /// Of events, in commits: what the stages and the route let through to this sink.
     var rows: Int64 = 0
+    /// Of records that were read.
+    var rowsRead: Int64 = 0
     /// Bytes written, compressed.
     var bytes: Int64 = 0
     /// Files finished.
@@ -143,11 +146,19 @@ struct RunReport: Sendable {
 
   var attention: [Attention] = []
 
-  /// The exit code that `run.fail_on` asks for: a success with something of these kinds to look
-  /// at becomes `data`.
-  func exitCode(failingOn kinds: Set<RunConfiguration.Attention>) -> ExitCode {
-    let fails = self.attention.contains { kinds.contains($0.kind) }
-    return self.exitCode == .success && fails ? .data : self.exitCode
+  /// Makes a failure of a success with something of these kinds to look at, as `run.fail_on` asks.
+  ///
+  /// - Returns: why, and what to do; nil when the exit code stays.
+  mutating func fail(on kinds: Set<RunConfiguration.Attention>) -> String? {
+    let causes = self.attention.filter { kinds.contains($0.kind) }
+    guard self.exitCode == .success, let first = causes.first else { return nil }
+    let sentences = causes.map { ($0.topic.map { "\($0): " } ?? "") + $0.message }
+    let message =
+      "everything that arrived is exported, but run.fail_on has \"\(first.kind.rawValue)\": "
+      + sentences.joined(separator: "; ")
+    self.exitCode = .data
+    self.message = message
+    return message
   }
 
   /// All members in a fixed order; what is not known is null.
@@ -175,7 +186,8 @@ struct RunReport: Sendable {
     let sinks = self.sinks.map { sink -> JSONValue in
       [
         "name": .string(sink.name), "type": .string(sink.type), "target": .string(sink.target),
-        "rows": .integer(sink.rows), "bytes": .integer(sink.bytes),
+        "rows": .integer(sink.rows), "rows_read": .integer(sink.rowsRead),
+        "bytes": .integer(sink.bytes),
         "files": .integer(sink.files),
       ]
     }

@@ -81,7 +81,7 @@ extension PipelineRun {
           message: Self.sentence(
             undecodable: committed.deadLetters - committed.refused, committed.refused)
             + "; \(committed.deadLetters == 1 ? "it is" : "they are") in the dead letters "
-            + "('dead-letters list' shows why)"))
+            + "('dead-letters list' shows why, 'dead-letters retry' sends them again)"))
     }
   }
 

@@ -209,7 +209,8 @@ final class PipelineRun {
       ? nil
       : try await SnapshotRun.make(
         self.assembly, credentials, schemas, sinks: sinks, files: checkpointed,
-        purpose: self.purpose, follows: self.follows, logger: self.logger, wake: source.wake
+        stages: stages, purpose: self.purpose, follows: self.follows, logger: self.logger,
+        wake: source.wake
       ) {
         try Self.checkTime(until: deadline, delay: $1, $0.message)
         self.log.schemasFailed($0.message, delay: $1)

@@ -35,6 +35,12 @@ struct RunStages {
     self.sinks[sink.name] ?? StageChain([], sink: sink.name)
   }
 
+  /// Whether rows of a layout may come to a sink.
+  func bringsRows(of layout: RecordLayout, to sink: String) throws -> Bool {
+    guard let chain = self.sinks[sink] else { return true }
+    return try chain.bringsRows(of: self.pipeline.layout(for: layout))
+  }
+
   /// Shows a layout to every stage, as the first event of its schema would.
   func show(_ layout: RecordLayout) throws {
     let output = try self.pipeline.layout(for: layout)

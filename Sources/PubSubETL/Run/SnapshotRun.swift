@@ -17,12 +17,14 @@ struct SnapshotRun {
   ///
   /// - Parameters:
   ///   - sinks: open.
+  ///   - stages: of the run.
   ///   - files: the store of those whose state the checkpoint holds.
   ///   - follows: the run goes on until it is stopped, so that attempts have no limit.
   /// - Returns: nil when there is nothing to be read.
   static func make(
     _ assembly: PipelineAssembly, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    sinks: [any RunSink], files: CheckpointedStore, purpose: RunPurpose, follows: Bool,
+    sinks: [any RunSink], files: CheckpointedStore, stages: RunStages, purpose: RunPurpose,
+    follows: Bool,
     logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
@@ -74,7 +76,10 @@ struct SnapshotRun {
     }
     for sink in sinks {
       guard case .ownPosition(let keeper) = sink.store else { continue }
-      for object in objects where object.initial.contains(sink.name) {
+      for object in objects
+      where try object.initial.contains(sink.name)
+        && stages.bringsRows(of: object.layout, to: sink.name)
+      {
         try keeper.durable.awaitReads(of: object.entity)
       }
     }

@@ -40,7 +40,7 @@ struct LastRun: Equatable {
 
   /// nil when no run has ended so far, or the file is not a record of one.
   static func load(_ paths: StatePaths) -> LastRun? {
-    guard let text = try? TextFile.read(paths.lastRun, waits: false),
+    guard let text = try? TextFile.read(paths.lastRun),
       let json = try? JSONValue(parsing: text)
     else { return nil }
     return LastRun(json: json)

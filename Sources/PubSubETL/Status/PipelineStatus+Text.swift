@@ -34,7 +34,7 @@ extension PipelineStatus {
       lines.append((index == 0 ? "dead letters" : "", line))
     }
     if self.problems.isEmpty {
-      let remarks = self.sinks.compactMap(\.remark)
+      let remarks = self.sinks.compactMap(\.remark) + [self.deadLetters.remark].compactMap { $0 }
       lines.append(("health", (["good"] + remarks).joined(separator: "; ")))
     } else {
       lines += self.problems.map { ("problem", "\($0.kind): \($0.message)") }

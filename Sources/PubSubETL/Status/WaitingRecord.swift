@@ -31,7 +31,7 @@ struct WaitingRecord {
   /// - Parameter lock: of the pipeline.
   /// - Returns: nothing when the run in progress waits for nothing, or there is none.
   static func load(_ paths: StatePaths, lock: RunLockState) -> [RetryLedger.Wait] {
-    guard lock.isHeld == true, let text = try? TextFile.read(paths.waiting, waits: false),
+    guard lock.isHeld == true, let text = try? TextFile.read(paths.waiting),
       let json = try? JSONValue(parsing: text), let processID = json["pid"]?.integer,
       lock.processID.map({ Int64($0) == processID }) == true
     else { return [] }

@@ -4,7 +4,8 @@ import JSON
 struct PipelineTestFile {
   /// Absolute.
   var path: String
-  /// As it was read; `--update` writes it again.
+  /// As it was read; `--update` changes lines in it.
+  var text: [UInt8]
   var document: JSONValue
   var configuration: PipelineConfiguration
   /// ID of the org that stages see.
@@ -14,14 +15,12 @@ struct PipelineTestFile {
   /// What a file with tests is called behind the name of its pipeline file.
   static let suffix = ".test.json"
 
-  /// Values of a pipeline file that come from variables which no test sets. Good for addresses, too.
-  private static let placeholder = "https://not-set.invalid"
-
   /// - Throws: `PipelineTestError`; `ConfigurationError` for mistakes in the pipeline file.
   static func load(_ path: String) throws -> PipelineTestFile {
+    let text: [UInt8]
     let document: JSONValue
     do {
-      document = try PipelineConfiguration.document(path)
+      (text, document) = try PipelineConfiguration.document(path)
     } catch {
       throw PipelineTestError(mistakes: error.mistakes)
     }
@@ -35,7 +34,8 @@ struct PipelineTestFile {
     let configuration = try PipelineConfiguration.load(
       file: pipeline ?? String(path.dropLast(Self.suffix.count)) + ".json",
       environment: Environment(
-        variable: { variables[$0] }, placeholder: Self.placeholder))
+        variable: { variables[$0] }, placeholder: TestPlaceholders.variable)
+    ) { TestPlaceholders.replace(in: &$0, variables: variables) }
     let cases = PipelineTestReader(configuration, base: base, mistakes: mistakes).cases(reader)
     reader.finish()
     guard mistakes.isEmpty else {
@@ -43,7 +43,8 @@ struct PipelineTestFile {
         mistakes: mistakes.inTextOrder.map { ConfigurationMistake(file: path, mistake: $0) })
     }
     return PipelineTestFile(
-      path: path, document: document, configuration: configuration, org: org, cases: cases)
+      path: path, text: text, document: document, configuration: configuration, org: org,
+      cases: cases)
   }
 
   /// The variables of the pipeline file: those of the process would make results depend on the machine.

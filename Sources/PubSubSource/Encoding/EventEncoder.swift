@@ -149,6 +149,11 @@ private struct HeaderCompletion {
     return .array(marks.entries)
   }
 
+  /// For messages, in the order of the schema.
+  private var fieldNames: String {
+    self.fields.sorted { $0.value.index < $1.value.index }.map(\.key).joined(separator: ", ")
+  }
+
   /// A list of the header with bitmaps in place of names.
   private func bitmaps(_ list: JSONValue, path: String, _ mistakes: JSONMistakes) -> JSONValue {
     guard let entries = list.array else { return list }
@@ -169,7 +174,8 @@ private struct HeaderCompletion {
         mistakes.append(
           JSONMistake(
             path: "\(path)/\(index)", position: entry.position,
-            message: "\(entry.quoted) is neither a field of the schema nor a bitmap"))
+            message: "\(entry.quoted) is neither a field of the schema nor a bitmap; known: "
+              + self.fieldNames))
       }
     }
     var list = list

@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -197,6 +198,55 @@ def refused_by_both(program, work, environment):
     return sum(lacking.values())
 
 
+def routed(program, work, environment):
+    """What a route sends elsewhere leaves nothing in a directory, and reports count what came; `run.fail_on` says
+    why it fails; letters in the clear are not taken by a pipeline that seals them."""
+    path = work + "/routed.json"
+
+    def write(ratio, letters):
+        pipeline = harness.pipeline("routed", TOPICS)
+        pipeline["stages"] += [
+            {"type": "set", "columns": {"Ratio": ratio}},
+            {"type": "route", "routes": [{"where": "_entity == 'Account'", "to": ["accounts"]}], "default": ["rest"]}]
+        pipeline["sinks"] = [
+            {"type": "files", "name": name, "directory": "out/routed/" + name} for name in ("accounts", "rest")]
+        pipeline["dead_letter"] = {"max": 1000000, **letters}
+        pipeline["run"]["fail_on"] = ["dead_letters"]
+        harness.write_json(path, pipeline)
+
+    def run(*words):
+        return subprocess.run(
+            [program, *words, path], env=dict(environment, LETTER_KEY="ab" * 32), stdin=subprocess.DEVNULL,
+            capture_output=True)
+
+    write(RATIO, {})
+    report = work + "/routed.report.json"
+    done = run("run", "--report", report)
+    said = done.stderr.decode()
+    expect(done.returncode == 65 and 'run.fail_on has "dead_letters"' in said and "dead-letters retry" in said,
+           "run.fail_on:", done.returncode, said)
+    with open(report, encoding="utf-8") as file:
+        rows = {sink["name"]: sink["rows"] for sink in json.load(file)["sinks"]}
+    for name, entity in (("accounts", "Account"), ("rest", "Opportunity")):
+        directory = work + "/out/routed/" + name
+        lines = lines_of(directory)
+        expect({line["_entity"] for line in lines} == {entity}, name, "has other objects")
+        expect(rows[name] == len(lines) > 0, name, "has", len(lines), "lines, and the report says", rows)
+        with open(directory + "/_views.sql", encoding="utf-8") as file:
+            other = {"Account", "Opportunity"} - {entity}
+            views = re.findall(r'VIEW "(\w+)"', file.read())
+        expect(views == [entity], name, "has the views", views)
+        expect(not os.path.exists(directory + "/" + other.pop()), "a directory of what never came")
+    done = run("status")
+    expect(done.returncode == 65 and b"waiting ('dead-letters list'" in done.stdout, "status:", done.stdout.decode())
+    write(MENDED, {"payload": "sealed", "key": "${LETTER_KEY}"})
+    done = run("dead-letters", "retry", "--all")
+    expect(done.returncode == 65 and b"--accept-unsealed" in done.stderr, "unsealed:", done.stderr.decode())
+    done = run("dead-letters", "retry", "--all", "--accept-unsealed")
+    expect(done.returncode == 0, "--accept-unsealed:", done.stderr.decode())
+    return rows
+
+
 MEASURED = {
     "none": [],
     "five": [
@@ -302,6 +352,7 @@ def main():
         expect(len(letters) == refused, len(letters), "dead letters for", refused, "events")
         for letter in letters:
             expect("stage set (stages[2]): column 'Ratio'" in letter["reason"], letter)
+            expect(letter["kind"] == "unprocessable", letter)
 
         # With the mistake still there, they stay.
         retry = [program, "dead-letters", "retry", "--all", work + "/staged.json"]
@@ -317,8 +368,9 @@ def main():
                 lines == whole, "after the retry", sink, "has too much:", lines - whole, "and lacks",
                 whole - lines)
         both = refused_by_both(program, work, environment)
+        rows = routed(program, work, environment)
     print(json.dumps({
-        "refused_by_two_sinks": both, "lines": counts, "left_out": left_out, "refused": refused, "kills": killed,
+        "refused_by_two_sinks": both, "routed": rows, "lines": counts, "left_out": left_out, "refused": refused, "kills": killed,
         "seconds": round(time.monotonic() - started, 1),
     }))
 

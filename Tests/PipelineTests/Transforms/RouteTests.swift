@@ -10,10 +10,10 @@ struct RouteTests {
     + #"{"where":"_change_type == 'DELETE'","to":["gone"]},"#
     + #"{"entity":["Account","Lead"],"to":["accounts"]}],"default":["rest"]}"#
 
-  private func route() throws -> Route {
+  private func route(_ stage: String = Self.stage) throws -> Route {
     let mistakes = JSONMistakes()
     let reader = JSONReader(
-      try JSONValue(parsing: Self.stage), path: "/stages/0", mistakes: mistakes)
+      try JSONValue(parsing: stage), path: "/stages/0", mistakes: mistakes)
     return try #require(TransformRegistry.transform(reading: reader) as? Route)
   }
 
@@ -51,5 +51,62 @@ struct RouteTests {
   func wholeObjects() throws {
     let row = StageRows.Row(kind: .overflow, changeType: "GAP_OVERFLOW")
     #expect(try self.sinks([row]) == [["big", "gone", "accounts"]])
+  }
+
+  /// A route with one condition, of rows of Account.
+  private func route(where condition: String) throws -> Route {
+    try self.route(
+      #"{"type":"route","routes":[{"where":"\#(condition)","to":["some"]}],"default":["rest"]}"#)
+  }
+
+  @Test(
+    "Whether rows of an object may come to a sink is known before there are rows",
+    arguments: [
+      ("_entity == 'Account'", true, false), ("_entity == 'Lead'", false, true),
+      ("_entity in ['Lead', 'Contact']", false, true), ("_entity != 'Account'", false, true),
+      ("_entity == 'Lead' && Amount > 1.0", false, true),
+      ("_entity == 'Account' && Amount > 1.0", true, true), ("Amount > 1.0", true, true),
+      // What the row does not have is not known to be absent.
+      ("has(row.Amount)", true, true), ("!has(row.Amount)", true, true),
+      ("has(row.Amount) && _entity == 'Lead'", false, true), ("'Amount' in row", true, true),
+      ("_change_type == 'DELETE' || _entity == 'Account'", true, false),
+    ])
+  func reach(condition: String, some: Bool, rest: Bool) throws {
+    let fixture = StageRows([("Amount", .double)])
+    let route = try self.route(where: condition)
+    let routed = try StageChain([route]).layout(for: fixture.layout)
+    for (sink, brings) in [("some", some), ("rest", rest)] {
+      #expect(try StageChain([route.filter(for: sink)]).bringsRows(of: routed) == brings)
+    }
+    #expect(try StageChain([]).bringsRows(of: routed))
+  }
+
+  @Test("A line about a whole object goes where rows go that have a field")
+  func wholeObjectsWithFields() throws {
+    let fixture = StageRows([("Amount", .double)])
+    fixture.add(StageRows.Row(kind: .overflow, changeType: "GAP_OVERFLOW"))
+    let route = try self.route(where: "has(row.Amount) && Amount > 1.0")
+    try StageChain([route]).apply(to: fixture.batch)
+    for sink in ["some", "rest"] {
+      let copy = RecordBatch(layout: fixture.layout)
+      copy.replaceAll(with: fixture.batch)
+      try StageChain([route.filter(for: sink)], sink: sink).apply(to: copy)
+      #expect(copy.rowCount == 1, "\(sink)")
+    }
+  }
+
+  @Test("Objects that no topic brings are found, by name and in conditions")
+  func unreachable() throws {
+    let route = try self.route(
+      #"{"type":"route","routes":[{"entity":["Account","Acount"],"to":["a"]},"#
+        + #"{"where":"_entity == 'Led' || _entity == 'Opp'","to":["b"]},"#
+        + #"{"where":"_entity != 'Led' && Amount > 1.0","to":["b"]}],"default":[]}"#)
+    let found = route.unreachable(among: ["Account", "Lead"])
+    #expect(found.map(\.rule) == [0, 1])
+    #expect(
+      found.map(\.reason) == [
+        "no topic of the pipeline brings 'Acount'; its objects: Account, Lead",
+        "'_entity == 'Led' || _entity == 'Opp'' holds for no object of the pipeline: Account, Lead",
+      ])
   }
 }

@@ -113,7 +113,7 @@ struct PipelineConfigurationTests {
       "11:19: /source/record_ids: expected a string, found a boolean",
       "13:19: /source/org/endpoint: http:// is accepted only for loopback addresses, because "
         + "secrets would be sent unencrypted; use https://",
-      "14:27: /source/org/tls/ca_file: the file \(sample.base)/none.pem does not exist or cannot be read",
+      "14:27: /source/org/tls/ca_file: the file \(sample.base)/none.pem does not exist, cannot be read, or is not a regular file",
       "14:39: /source/org/tls/verify: unknown key; known: ca_file, certificate_file, key_file",
       "15:17: /source/org/org_id: expected an organization ID: 15 or 18 characters, 00D first",
       "16:60: /source/org/auth/login_url: client credentials work only with the org's My "
@@ -357,5 +357,66 @@ struct PipelineConfigurationTests {
       }
         == !isValid)
     #expect(mistakes.isEmpty == isValid)
+  }
+
+  @Test("A FIFO in place of a file of the configuration is a mistake, not a wait")
+  func pipes() throws {
+    let sample = try SamplePipeline()
+    #expect(mkfifo("\(sample.base)/pipe", 0o600) == 0)
+    let org = "/source/org"
+    let places: [(set: String, place: String)] = [
+      ("source.org=\"pipe\"", ""), ("source.org.tls={\"ca_file\":\"pipe\"}", "\(org)/tls/ca_file"),
+      (
+        "source.org.tls={\"certificate_file\":\"pipe\",\"key_file\":\"pipe\"}",
+        "\(org)/tls/certificate_file"
+      ),
+      ("name=${file:pipe}", "/name"),
+      (
+        "stages=[{\"type\":\"mask\",\"columns\":[\"A\"],\"with\":\"hash\",\"key_file\":\"pipe\"}]",
+        "/stages/0/key_file"
+      ),
+      ("dead_letter={\"payload\":\"sealed\",\"key_file\":\"pipe\"}", "/dead_letter/key_file"),
+    ]
+    for (set, place) in places {
+      let mistakes = try sample.mistakes(sets: [set])
+      #expect(
+        mistakes.contains { $0.contains(place) && $0.contains("not a regular file") }, "\(mistakes)"
+      )
+    }
+    #expect(throws: ConfigurationError.self) {
+      try PipelineConfiguration.load(file: "\(sample.base)/pipe", environment: Environment([:]))
+    }
+  }
+
+  @Test("A pipe that is open already is read")
+  func openPipe() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    #expect(write(ends[1], "text", 4) == 4)
+    close(ends[1])
+    defer { close(ends[0]) }
+    #expect(try TextFile.read("/dev/fd/\(ends[0])") == Array("text".utf8))
+  }
+
+  @Test("A route to an object that no topic brings is a mistake with the choices")
+  func objectsOfRoutes() throws {
+    func mistakes(_ rule: String, topic: String = "/data/OpportunityChangeEvent") throws -> [String]
+    {
+      try SamplePipeline().mistakes(sets: [
+        "source.topic=\"\(topic)\"",
+        "stages=[{\"type\":\"route\",\"routes\":[{\(rule),\"to\":[\"files\"]}],\"default\":[]}]",
+      ])
+    }
+    let found = try mistakes("\"entity\":\"Oportunity\"")
+    #expect(found.count == 1)
+    #expect(
+      found[0].hasSuffix(
+        "/stages/0/routes/0: no topic of the pipeline brings 'Oportunity'; its objects: Opportunity"
+      ))
+    #expect(try mistakes("\"where\":\"_entity == 'Oportunity'\"").count == 1)
+    #expect(try mistakes("\"entity\":\"Opportunity\"") == [])
+    #expect(try mistakes("\"where\":\"_entity == 'Opportunity' && Amount > 1.0\"") == [])
+    // Nobody knows what a channel brings.
+    #expect(try mistakes("\"entity\":\"Oportunity\"", topic: "/data/ChangeEvents") == [])
   }
 }

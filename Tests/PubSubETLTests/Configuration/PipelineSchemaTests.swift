@@ -15,7 +15,7 @@ struct PipelineSchemaTests {
   init() throws {
     let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     self.file = "/\(root)/pipelines/pipeline.schema.json"
-    self.schema = try PipelineConfiguration.document(self.file)
+    self.schema = try PipelineConfiguration.document(self.file).value
   }
 
   @Test("The file is what the program generates: pubsub-etl pipeline-schema > FILE writes it")

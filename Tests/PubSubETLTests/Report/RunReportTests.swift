@@ -43,7 +43,7 @@ struct RunReportTests {
         "complete_through":"2026-02-17T04:03:10.000Z","caught_up_by":"keepalive","refused":null},\
         {"topic":"/data/B","events":0,"rows":0,"rows_left_out":0,"delivered":0,"redelivered":0,"exported":0,"first_replay_id":null,\
         "last_replay_id":null,"complete_through":null,"caught_up_by":null,"refused":null}],"sinks":[{"name":"files",\
-        "type":"files","target":"/out","rows":3,"bytes":99,"files":1}],"dead_letters":{"count":0,\
+        "type":"files","target":"/out","rows":3,"rows_read":0,"bytes":99,"files":1}],"dead_letters":{"count":0,\
         "directory":null},"gaps":1,"records":{"read":0,"repaired":0,"not_found":0,"unreadable":0,\
         "api_calls":0,"snapshots":[]},"schemas":{"fetched":2,"from_cache":1},\
         "allowance":null,"retries":{"count":0,"errors":[]},"attention":[{"kind":"gaps","topic":"/data/A","message":\
@@ -51,14 +51,23 @@ struct RunReportTests {
         """)
   }
 
-  @Test("fail_on turns a success into 65, and nothing else")
+  @Test("fail_on turns a success into 65 and says why, and nothing else")
   func failOn() {
+    for kinds in [[], [.holes, .deadLetters]] as [Set<RunConfiguration.Attention>] {
+      var report = self.report
+      #expect(report.fail(on: kinds) == nil)
+      #expect(report.exitCode == .success)
+    }
     var report = self.report
-    #expect(report.exitCode(failingOn: []) == .success)
-    #expect(report.exitCode(failingOn: [.holes, .deadLetters]) == .success)
-    #expect(report.exitCode(failingOn: [.gaps]) == .data)
+    let message = report.fail(on: [.gaps])
+    #expect(
+      message == "everything that arrived is exported, but run.fail_on has \"gaps\": "
+        + "/data/A: read the record again")
+    #expect(report.exitCode == .data)
+    #expect(report.message == message)
+    report = self.report
     report.exitCode = .tryAgain
-    #expect(report.exitCode(failingOn: [.gaps]) == .tryAgain)
+    #expect(report.fail(on: [.gaps]) == nil)
+    #expect(report.exitCode == .tryAgain)
   }
-
 }

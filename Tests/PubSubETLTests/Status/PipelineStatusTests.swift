@@ -60,6 +60,33 @@ struct PipelineStatusTests {
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
   }
 
+  @Test(
+    "Dead letters that wait are a problem beyond what the pipeline file tolerates, and always told")
+  func waitingLetters() throws {
+    let cases: [(sets: [String], kinds: [String])] = [
+      ([], ["dead_letters"]), (["dead_letter={\"max\":2}"], []),
+      (["dead_letter={\"max\":1}"], ["dead_letters"]), (["dead_letter={\"max_ratio\":0.5}"], []),
+      (
+        ["dead_letter={\"max\":2}", "run={\"fail_on\":[\"dead_letters\"]}"], ["dead_letters"]
+      ),
+    ]
+    for (sets, kinds) in cases {
+      let state = try StateSample(sets: sets)
+      try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
+      try state.write(
+        StateSample.line(3...4, isDeadLetter: true),
+        to: state.configuration.deadLetter.directory + "/_manifest.ndjson")
+      try LastRun.store(
+        state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
+        hiding: SecretMask())
+      let status = try PipelineStatus.read(state.configuration, maxAge: nil)
+      #expect(status.deadLetters.waiting == 2)
+      #expect(status.problems.map(\.kind) == kinds)
+      #expect(status.exitCode == (kinds.isEmpty ? 0 : 65))
+      #expect(status.text.contains("2 dead letters are waiting ('dead-letters list' shows why"))
+    }
+  }
+
   @Test("The time through which a topic is complete is in text and JSON; null until it is known")
   func completeThrough() throws {
     for (time, text) in [(nil, nil), (1_771_300_995_000, "2026-02-17T04:03:15.000Z")]

@@ -1,4 +1,6 @@
+import ArgumentParser
 import Foundation
+import Glibc
 import JSON
 import Testing
 
@@ -211,6 +213,113 @@ import Testing
     #expect(
       try sample.mistakes(#"{ "cases": [ { "events": [ { "payload": {} } ] } ] }"#)
         == ["/cases/0/events/0/schema: is required here, in the case, or in the file"])
+  }
+
+  @Test("Keys, logins and addresses need no value and no file, and hashes are the same everywhere")
+  func placeholders() throws {
+    let mask = #"{ "type": "mask", "columns": ["Name"], "with": "hash", "key": "${MASK_KEY}" }"#
+    let inFile = mask.replacing(#""key": "${MASK_KEY}""#, with: #""key_file": "none/mask.key""#)
+    let letters = [
+      #"{ "payload": "sealed", "key": "${LETTER_KEY}", "old_keys": ["${file:/none}"] }"#,
+      #"{ "payload": "sealed", "key_file": "${LETTER_FILE}" }"#,
+    ]
+    var lines: Set<String> = []
+    for stage in [mask, inFile] {
+      for letter in letters {
+        let sample = try Sample(
+          stages: stage,
+          sinks:
+            #"{ "type": "files", "directory": "out" }, { "type": "postgres", "url": "${DB}" }, "#
+            + #"{ "type": "postgres", "name": "other", "url": "${OTHER}" }"#)
+        let text = try String(
+          contentsOfFile: "\(sample.pipeline.base)/p.json", encoding: .utf8)
+        try sample.pipeline.write(
+          text.replacing(#""checkpoint""#, with: #""dead_letter": \#(letter), "checkpoint""#)
+            .replacing(#""auth": {"#, with: #""tls": { "ca_file": "${CA}" }, "auth": {"#),
+          to: "p.json")
+        let found = try sample.verdicts(
+          Self.test(#""Name": "Acme""#, #""expect": { "files": [] }"#))
+        lines.insert(try #require(found[0].outcome.lines[0].lines[0]["Name"]?.string))
+      }
+    }
+    #expect(lines.count == 1)
+    #expect(lines.first?.count == 64)
+  }
+
+  @Test("A key that the test file sets is used")
+  func keyOfTest() throws {
+    let sample = try Sample(
+      stages: #"{ "type": "mask", "columns": ["Name"], "with": "hash", "key": "${MASK_KEY}" }"#)
+    let text = try String(contentsOfFile: "\(sample.pipeline.base)/p.json", encoding: .utf8)
+    try sample.pipeline.write(
+      text.replacing(
+        #""checkpoint""#, with: #""dead_letter": { "payload": "none" }, "checkpoint""#),
+      to: "p.json")
+    let test = Self.test(#""Name": "Acme""#, #""expect": { "files": [] }"#)
+    let names = try [test, test.replacing("{ \"schema\"", with: Self.key + #""schema""#)].map {
+      try sample.verdicts($0)[0].outcome.lines[0].lines[0]["Name"]?.string
+    }
+    #expect(names[0] != names[1])
+  }
+
+  private static let key = #"{ "environment": { "MASK_KEY": "0123456789abcdef0123456789abcdef" }, "#
+
+  @Test("A column that a stage names and no schema of the cases has is a mistake")
+  func unknownColumns() throws {
+    let stage = #"{ "type": "drop", "columns": ["Amuont"] }"#
+    let test = Self.test(#""Amount": 5"#, #""expect": { "files": [] }"#)
+    let error = #expect(throws: RunFailure.self) {
+      _ = try Sample(stages: stage).load(test).checkColumns()
+    }
+    #expect(error?.exitCode == .configuration)
+    #expect(error?.message.contains("column 'Amuont' (nearest: Amount") == true)
+    // Another topic may bring it.
+    let sample = try Sample(stages: stage)
+    let text = try String(contentsOfFile: "\(sample.pipeline.base)/p.json", encoding: .utf8)
+    let topic = #""/data/OpportunityChangeEvent""#
+    try sample.pipeline.write(
+      text.replacing(topic, with: #"[\#(topic), "/data/ChangeEvents"]"#), to: "p.json")
+    let file = try sample.load(
+      test.replacing("{ \"schema\"", with: #"{ "topic": \#(topic), "schema""#))
+    #expect(try file.checkColumns().count == 1)
+    #expect(try Sample().load(test).checkColumns() == [])
+  }
+
+  @Test("An update leaves the layout, the mode and a symbolic link to the file as they are")
+  func layoutStays() throws {
+    let sample = try Sample()
+    let test = Self.test(
+      #""Name":   "Acme", "Amount": 5"#,
+      #""expect":{"files":[ {"Amount":6,"Name":"Acme"},{"Amount":5} ]}, "//":["kept"]"#)
+    let base = sample.pipeline.base
+    try sample.pipeline.write(test, to: "real.json")
+    #expect(chmod("\(base)/real.json", 0o604) == 0)
+    #expect(symlink("real.json", "\(base)/p.test.json") == 0)
+    let command = try TestCommand.parse(["--update", "\(base)/p.test.json"])
+    try command.run()
+    #expect(
+      try String(contentsOfFile: "\(base)/real.json", encoding: .utf8)
+        == test.replacing(
+          #"[ {"Amount":6,"Name":"Acme"},{"Amount":5} ]"#,
+          with: #"[ {"Amount":5.0,"Name":"Acme"} ]"#))
+    var status = stat()
+    #expect(lstat("\(base)/p.test.json", &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
+    #expect(lstat("\(base)/real.json", &status) == 0 && status.st_mode & 0o777 == 0o604)
+  }
+
+  @Test("A FIFO in place of a file is a mistake, not a wait")
+  func pipes() throws {
+    let sample = try Sample()
+    let base = sample.pipeline.base
+    #expect(mkfifo("\(base)/pipe", 0o600) == 0)
+    #expect(
+      try sample.mistakes(
+        #"{ "schema": "pipe", "cases": [ { "events": [ { "payload": {} } ] } ] }"#)
+        == ["/schema: the file \(base)/pipe cannot be read: it is not a regular file"])
+    #expect(mkfifo("\(base)/pipe.test.json", 0o600) == 0)
+    #expect(throws: PipelineTestError.self) {
+      try PipelineTestFile.load("\(base)/pipe.test.json")
+    }
   }
 
   @Test("The process's environment has no influence, and variables that are not set do no harm")

@@ -83,7 +83,7 @@ import Testing
     _ = encoder.payload(try JSONValue(parsing: json), path: "/p", mistakes: mistakes)
     #expect(
       mistakes.all.map(\.description) == [
-        "/p/ChangeEventHeader/changedFields/0: 'Nam' is neither a field of the schema nor a bitmap"
+        "/p/ChangeEventHeader/changedFields/0: 'Nam' is neither a field of the schema nor a bitmap; known: Name, Amount, Place"
       ])
   }
 }

@@ -13,6 +13,8 @@ struct DeadLetterStatus {
   var dropped = 0
   /// Letters that nothing has been done about, of the files that are there.
   var waiting: Int64 = 0
+  /// How many may wait before somebody has to look at them; nil for any number.
+  var tolerated: Int?
   /// How all finished files are, if that was asked for.
   var verification: OutputVerification?
 
@@ -22,6 +24,9 @@ struct DeadLetterStatus {
     let pipeline = reading.configuration.name
     let org = reading.checkpoint?.org
     self.directory = reading.configuration.deadLetter.directory
+    self.tolerated =
+      reading.configuration.run.failOn.contains(.deadLetters)
+      ? 0 : reading.configuration.deadLetter.max
     var isWhole = true
     try ExportedFile.visit(.deadLetters, in: self.directory, pipeline: pipeline) { file in
       guard org == nil || file.org == org else { return }
@@ -50,7 +55,22 @@ struct DeadLetterStatus {
   }
 
   var problems: [PipelineStatus.Problem] {
-    self.verification?.problems(of: "dead letters") ?? []
+    var problems = self.verification?.problems(of: "dead letters") ?? []
+    if let tolerated, self.waiting > Int64(tolerated), let remark {
+      problems.append(
+        PipelineStatus.Problem(
+          .data, "dead_letters",
+          tolerated > 0 ? "\(remark), more than dead_letter.max (\(tolerated))" : remark))
+    }
+    return problems
+  }
+
+  /// That letters wait, and what to do; nil when none does.
+  var remark: String? {
+    guard self.waiting > 0 else { return nil }
+    let letters = "\(Phrase.count(Int(self.waiting), "dead letter"))"
+    return "\(letters) \(self.waiting == 1 ? "is" : "are") waiting ('dead-letters list' shows why, "
+      + "'dead-letters retry' or 'drop' settles them)"
   }
 
   /// The first stands behind the label.

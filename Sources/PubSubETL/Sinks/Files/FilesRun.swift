@@ -89,7 +89,8 @@ final class FilesRun: RunSink {
   func reportEntry(_ statistics: RunStatistics) -> RunReport.Sink {
     var entry = RunReport.Sink(
       name: self.name, type: FilesSettings.type, target: self.settings.directory)
-    entry.rows = Int64(statistics.rows) + self.sink.readRowCount
+    entry.rows = self.sink.committedRowCount
+    entry.rowsRead = self.sink.readRowCount
     entry.bytes = Int64(self.sink.finishedByteCount)
     entry.files = self.sink.finishedFileCount
     return entry

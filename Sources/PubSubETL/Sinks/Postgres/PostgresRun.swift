@@ -60,6 +60,7 @@ final class PostgresRun: RunSink {
     var entry = RunReport.Sink(
       name: self.name, type: PostgresSettings.type, target: self.settings.sink.schema)
     entry.rows = Int64(self.connected?.committedRowCount ?? 0)
+    entry.rowsRead = Int64(self.connected?.committedReadCount ?? 0)
     entry.counted = .rows(place: "in PostgreSQL")
     return entry
   }

@@ -6,7 +6,8 @@ extension PostgresSettings: PlanningSink {
     _ layouts: [RecordLayout], through stages: StageChain, _ configuration: PipelineConfiguration
   ) throws -> SinkPlan {
     let plan = try TableCatalog.plan(
-      try layouts.map { try stages.layout(for: $0) }, self.sink(of: configuration),
+      try layouts.filter { try stages.bringsRows(of: $0) }.map { try stages.layout(for: $0) },
+      self.sink(of: configuration),
       feeder: configuration.feeder(self))
     return SinkPlan(
       text: "-- sink '\(self.name)'\(plan.sql.isEmpty ? ": nothing is missing" : "")\n\(plan.sql)",

@@ -1,0 +1,45 @@
+import Pipeline
+import PubSubSource
+
+extension PipelineTestFile {
+  /// Compares the columns that stages name with the schemas of the cases, as a run does with those of the
+  /// service.
+  ///
+  /// - Returns: for names that a topic without a case may have, one sentence each.
+  /// - Throws: `RunFailure` (78) when all topics have a case and no schema has the name.
+  func checkColumns() throws -> [String] {
+    let stages = RunStages(self.configuration, org: self.org)
+    var seen: Set<SchemaOfTopic> = []
+    for event in self.cases.flatMap(\.events) {
+      guard seen.insert(SchemaOfTopic(topic: event.topic, id: event.schemaID)).inserted else {
+        continue
+      }
+      let decoder = try AvroEventDecoder(
+        json: event.schema, schemaID: event.schemaID, topic: event.topic,
+        options: PipelineAssembly(configuration: self.configuration).decoding)
+      try stages.show(decoder.layout)
+    }
+    let findings = stages.findings()
+    guard !findings.isEmpty, !seen.isEmpty else { return [] }
+    let topics = self.configuration.source.topics.map(\.name)
+    // A channel has more objects than its cases need.
+    let untold = topics.filter { topic in
+      TopicName.isChannel(topic) || !seen.contains { $0.topic == topic }
+    }
+    guard untold.isEmpty else {
+      return findings.map { "\($0.description) is in no schema of the cases; check the spelling" }
+    }
+    throw RunFailure(
+      .configuration, reason: "stages",
+      "\(self.configuration.file): "
+        + findings.map { "\($0.description) is not in any schema of the cases" }
+        .joined(separator: "; ")
+        + "; correct the name\(findings.count == 1 ? "" : "s"), or set \"missing\" to \"ignore\" "
+        + "in the stage")
+  }
+
+  private struct SchemaOfTopic: Hashable {
+    var topic: String
+    var id: String
+  }
+}
