@@ -49,6 +49,24 @@ def rehearse(programs, path, url, arguments):
     return account
 
 
+def rehearse_route(programs, work, arguments):
+    """A pipeline with a route: each sink has its part, and all of them what was published."""
+    document = harness.pipeline("routed", [TOPIC, "/data/AccountChangeEvent"])
+    document["stages"] += [{
+        "type": "route", "default": ["others"],
+        "routes": [{"entity": "Account", "to": ["accounts"]}, {"where": "Amount >= 5e5", "to": ["others", "big"]}]}]
+    document["sinks"] = [
+        {"type": "files", "name": name, "directory": "out/" + name} for name in ("accounts", "others", "big")]
+    document["run"] = {}
+    harness.write_json(work + "/routed.json", document)
+    account = rehearse(programs, work + "/routed.json", None, arguments)
+    rows = {output["sink"]: output["rows"] for output in account["outputs"]}
+    parts = [rows["files of sink '%s'" % name] for name in ("accounts", "others", "big")]
+    if rows["all sinks"] != parts[0] + parts[1] or parts[2] >= parts[1]:
+        sys.exit("the sinks of a route have: %s" % rows)
+    print(json.dumps({"routed": rows}), flush=True)
+
+
 def check_refusals(programs, work):
     """The clock of others is refused with 64, as is any clock for an org that is not on this machine."""
     document = harness.pipeline("refused", TOPIC)
@@ -121,6 +139,8 @@ def main():
     os.makedirs(work, exist_ok=True)
     check_refusals(arguments.programs, work)
     check_times(arguments.programs, work)
+    if not arguments.only:
+        rehearse_route(arguments.programs, work, arguments)
     with postgres.Cluster() as cluster:
         for path in sorted(glob.glob(PIPELINES + "/*.json")):
             name = os.path.basename(path)[:-5]

@@ -54,6 +54,22 @@ import Testing
     #expect(harness.store.reads["d"]?.records == Self.records)
   }
 
+  /// Makes a layout of its own, as `route` and others do.
+  private struct Rearranging: Transform {
+    func layout(for input: RecordLayout) throws -> RecordLayout {
+      input.with(columns: input.columns)
+    }
+  }
+
+  @Test("A pass begins and ends with the columns that leave the stages")
+  func passesStages() async throws {
+    let harness = Self.harness()
+    harness.stages = { [Rearranging()] }
+    try await harness.run(ScriptedSource(PipelineRunnerTests.events(10)))
+    #expect(harness.store.reads["d"]?.records == Self.records)
+    #expect(harness.store.reads["d"]?.pass?.state == .complete)
+  }
+
   @Test("A crash at any call repeats no record and loses none", arguments: [nil, 4, 5])
   func crashAnywhere(losesJobAfter lost: Int?) async throws {
     var point = 0

@@ -109,4 +109,26 @@ struct RouteTests {
         "'_entity == 'Led' || _entity == 'Opp'' holds for no object of the pipeline: Account, Lead",
       ])
   }
+
+  @Test("An event whose header names another object than its schema is refused, not lost")
+  func otherObject() throws {
+    let fixture = StageRows([])
+    fixture.add(StageRows.Row())
+    let layout = fixture.layout.with(
+      columns: fixture.layout.columns.map {
+        $0.name == "_entity" ? Column(metadata: "_entity", MetadataSlot.entity) : $0
+      })
+    for (entity, isRefused) in [("Lead", true), ("Account", false)] {
+      let batch = RecordBatch(layout: layout)
+      batch.replaceAll(with: fixture.batch)
+      batch.layout = layout
+      let range = Array(entity.utf8).withUnsafeBufferPointer { batch.append($0) }
+      batch.row(0).set(MetadataSlot.entity, to: range)
+      let chain = StageChain([try self.route(where: "_entity == 'Lead'")])
+      try chain.apply(to: batch)
+      #expect(
+        chain.takeRefusedEvents().map { $0.reason.hasSuffix("than its schema, Account") }
+          == (isRefused ? [true] : []))
+    }
+  }
 }

@@ -76,6 +76,11 @@ struct PipelineStatusTests {
       try state.write(
         StateSample.line(3...4, isDeadLetter: true),
         to: state.configuration.deadLetter.directory + "/_manifest.ndjson")
+      // Only its name is looked at.
+      try state.write(
+        "",
+        to: state.configuration.deadLetter.directory
+          + "/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000003.dead.ndjson.zst")
       try LastRun.store(
         state.report(.success, at: UTCTime.now() + 5), processID: getpid(), in: state.paths,
         hiding: SecretMask())

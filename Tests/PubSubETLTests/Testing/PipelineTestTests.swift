@@ -272,7 +272,7 @@ import Testing
       _ = try Sample(stages: stage).load(test).checkColumns()
     }
     #expect(error?.exitCode == .configuration)
-    #expect(error?.message.contains("column 'Amuont' (nearest: Amount") == true)
+    #expect(error?.message.contains("'Amuont' (nearest: Amount") == true)
     // Another topic may bring it.
     let sample = try Sample(stages: stage)
     let text = try String(contentsOfFile: "\(sample.pipeline.base)/p.json", encoding: .utf8)
@@ -314,8 +314,9 @@ import Testing
     #expect(mkfifo("\(base)/pipe", 0o600) == 0)
     #expect(
       try sample.mistakes(
-        #"{ "schema": "pipe", "cases": [ { "events": [ { "payload": {} } ] } ] }"#)
-        == ["/schema: the file \(base)/pipe cannot be read: it is not a regular file"])
+        #"{ "schema": "pipe", "cases": [ { "events": [ { "payload": {} } ] } ] }"#
+      )
+      .contains("/schema: the file \(base)/pipe cannot be read: it is not a regular file"))
     #expect(mkfifo("\(base)/pipe.test.json", 0o600) == 0)
     #expect(throws: PipelineTestError.self) {
       try PipelineTestFile.load("\(base)/pipe.test.json")
