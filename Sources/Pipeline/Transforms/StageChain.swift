@@ -86,20 +86,30 @@ public final class StageChain {
   /// The slots whose values do not reach the end of the chain as they are: a stage masks them, or
   /// removes their columns.
   ///
-  /// - Parameter behind: slots that count as such behind the last stage.
+  /// - Parameters:
+  ///   - masksOnly: what other stages than `mask` remove does not count.
+  ///   - behind: slots that count as such behind the last stage.
   /// - Returns: of the rows that enter, and of those behind each stage.
   package func concealedSlots(
-    of input: RecordLayout, behind: (RecordLayout) throws -> Set<Int> = { _ in [] }
+    of input: RecordLayout, masksOnly: Bool = false,
+    behind: (RecordLayout) throws -> Set<Int> = { _ in [] }
   ) throws -> [Set<Int>] {
     let layouts = [input] + (try self.outputs(of: input))
     var concealed = [try behind(layouts[layouts.count - 1])]
-    for index in self.stages.indices.reversed() {
+    for (index, stage) in self.stages.enumerated().reversed() {
       let (before, after) = (layouts[index], layouts[index + 1])
-      concealed.append(
-        concealed[concealed.count - 1].union(self.stages[index].maskedSlots(of: after))
-          .union(before.columnSlots.subtracting(after.columnSlots)))
+      var slots = concealed[concealed.count - 1].union(stage.maskedSlots(of: after))
+      if !masksOnly || stage is Mask {
+        slots.formUnion(before.columnSlots.subtracting(after.columnSlots))
+      }
+      concealed.append(slots)
     }
     return concealed.reversed()
+  }
+
+  /// Whether some rows may not reach the end of the chain.
+  package var mayLeaveOutRows: Bool {
+    self.stages.contains { $0 is Filter || $0 is RouteFilter }
   }
 
   /// Events that stages could not process since the last call.

@@ -47,6 +47,10 @@ extension EventTrace {
       if step.leftOut > 0 { members.append(JSONMember("left_out", .integer(step.leftOut))) }
       members.append(JSONMember("rows", .array(rows.rows)))
       members += rows.remarks
+      if !step.hiddenChanges.isEmpty {
+        members.append(
+          JSONMember("hidden_changes", .array(step.hiddenChanges.sorted().map { .string($0) })))
+      }
     }
     return members
   }

@@ -79,6 +79,7 @@ extension EventTrace {
         lines += Self.changes(
           pair.0, pair.1, renamed: Self.renamed(rows.layout, after.layout))
       }
+      lines += step.hiddenChanges.sorted().map { Line("    ~ \($0): changed, and hidden", .yellow) }
       return lines
     }
   }

@@ -51,6 +51,8 @@ struct StageStep {
   var outcome: Outcome
   /// Rows that the stage left out.
   var leftOut = 0
+  /// Names of columns behind the stage whose values it has changed, and which are hidden.
+  var hiddenChanges: Set<String> = []
 }
 
 /// What one sink would have got of an event.

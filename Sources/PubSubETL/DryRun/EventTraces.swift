@@ -27,8 +27,8 @@ final class EventTraces {
   private var concealed: [Set<Int>]?
   /// Stages of the chain at hand that have been left.
   private var level = 0
-  /// The rows of the events at hand behind the last stage.
-  private var current: [Int64: RowSnapshot] = [:]
+  /// The rows of the events at hand behind the last stage: as they are shown, and as they are.
+  private var current: [Int64: (shown: RowSnapshot, rows: [JSONValue])] = [:]
 
   /// - Parameter sinks: names, in the order of the pipeline file.
   init(_ stages: RunStages, sinks: [String], showsMasked: Bool) {
@@ -90,17 +90,28 @@ final class EventTraces {
   /// The rows of an event; those that cannot be read again as JSON are null.
   private func snapshot(
     of event: RecordBatch.Event, in batch: RecordBatch, limit: Int, _ hidden: HiddenColumns
-  ) -> RowSnapshot {
+  ) -> (shown: RowSnapshot, rows: [JSONValue]) {
     let encoder = self.encoders[batch.layout] ?? NDJSONEncoder(layout: batch.layout)
     self.encoders.insert(encoder, for: batch.layout)
     let rows = (event.firstRow..<event.firstRow + min(event.rowCount, limit)).map { row in
       var line = ByteBuffer(capacity: 1024)
       encoder.append(row: row, of: batch, to: &line)
-      guard let value = try? JSONValue(parsing: Array(line.bytes)) else { return JSONValue(.null) }
-      return hidden.hiding(value)
+      return (try? JSONValue(parsing: Array(line.bytes))) ?? JSONValue(.null)
     }
-    return RowSnapshot(
-      layout: batch.layout, rows: rows, count: event.rowCount, hidden: hidden.names)
+    let shown = RowSnapshot(
+      layout: batch.layout, rows: rows.map { hidden.hiding($0) }, count: event.rowCount,
+      hidden: hidden.names)
+    return (shown, rows)
+  }
+
+  private static func changes(
+    _ before: [JSONValue], _ after: [JSONValue], among names: Set<String>
+  ) -> Set<String> {
+    names.filter { name in
+      zip(before, after).contains { before, after in
+        before[name].map { $0 != after[name] } ?? false
+      }
+    }
   }
 
   private func hidden(in layout: RecordLayout) -> HiddenColumns {
@@ -125,9 +136,7 @@ extension EventTraces: StageObserver {
     // A mistake of a stage is thrown by the stage; until then nothing is shown.
     self.concealed = try? chain.concealedSlots(of: batch.layout) { output in
       guard chain.sink == nil else { return [] }
-      return try self.stages.sinks.values.reduce(into: []) { slots, sink in
-        slots.formUnion(try sink.concealedSlots(of: output)[0])
-      }
+      return try self.stages.concealedSlots(of: output, sinks: self.sinks)
     }
     let hidden = self.hidden(in: batch.layout)
     for event in batch.events {
@@ -140,7 +149,7 @@ extension EventTraces: StageObserver {
       self.traces[key] = EventTrace(
         topic: batch.layout.topic, replayID: ReplayID(batch.bytes(event.replayID)).hex,
         eventID: String(decoding: batch.bytes(event.eventID), as: UTF8.self),
-        schemaID: batch.layout.schemaID, ordinal: event.ordinal, before: rows,
+        schemaID: batch.layout.schemaID, ordinal: event.ordinal, before: rows.shown,
         sinks: self.sinks.map { SinkOutcome(name: $0) })
     }
   }
@@ -157,18 +166,22 @@ extension EventTraces: StageObserver {
       self.current[event.ordinal] = rows
       let sink = chain.sink.flatMap { self.place(of: $0) }
       if let place {
-        let step = StageStep(
+        var step = StageStep(
           kind: stage.kind, place: place,
           outcome: refusal.map { .refused($0) }
-            ?? (rows.count == before.count && rows.rows == before.rows ? .unchanged : .rows(rows)),
-          leftOut: before.count - rows.count)
+            ?? (rows.shown.count == before.shown.count && rows.rows == before.rows
+              ? .unchanged : .rows(rows.shown)),
+          leftOut: before.shown.count - rows.shown.count)
+        if step.leftOut == 0 {
+          step.hiddenChanges = Self.changes(before.rows, rows.rows, among: hidden.names)
+        }
         if let sink {
           self.traces[key]?.sinks[sink].steps.append(step)
         } else {
           self.traces[key]?.steps.append(step)
         }
       } else if stage is RouteFilter, let sink {
-        self.traces[key]?.sinks[sink].routed = rows.count
+        self.traces[key]?.sinks[sink].routed = rows.shown.count
       }
       guard let refusal else { continue }
       let reason = "stage \(stage.kind)" + (place.map { " (stages[\($0)])" } ?? "") + ": \(refusal)"

@@ -49,6 +49,26 @@ struct RunStages {
     }
   }
 
+  /// The slots of what the pipeline's stages have made whose values do not reach the output of the
+  /// sinks: masked for any of them, or removed by all that get every row. If none does, a value counts
+  /// that any sink removes.
+  func concealedSlots(of output: RecordLayout, sinks: [String]) throws -> Set<Int> {
+    var concealed: Set<Int> = []
+    var removed: Set<Int>?
+    var removedByAny: Set<Int> = []
+    for sink in sinks {
+      guard let chain = self.sinks[sink] else {
+        removed = []
+        continue
+      }
+      concealed.formUnion(try chain.concealedSlots(of: output, masksOnly: true)[0])
+      let own = try chain.concealedSlots(of: output)[0]
+      removedByAny.formUnion(own)
+      if !chain.mayLeaveOutRows { removed = removed?.intersection(own) ?? own }
+    }
+    return concealed.union(removed ?? removedByAny)
+  }
+
   /// Why a stage cannot process an event.
   ///
   /// - Parameters:

@@ -15,7 +15,7 @@ import Testing
     """
   private static let sinks = """
     { "type": "files", "directory": "a", "name": "a", "stages": [
-      { "type": "select", "columns": ["step"] } ] },
+      { "type": "drop", "columns": ["Source"] } ] },
     { "type": "files", "directory": "b", "name": "b" }
     """
 
@@ -68,9 +68,7 @@ import Testing
           route (stages[5]):
             1 row to 'a'
             nothing to 'b'
-          sink 'a', select (stages[0]):
-            - Email: "<hidden>"
-            - Score: "<hidden>"
+          sink 'a', drop (stages[0]):
             - Source: "crm"
           sink 'a': 1 line
 

@@ -75,6 +75,46 @@ import Testing
     #expect(trace.sinks.map { $0.lines[0]["Email"] } == ["***", .string(Self.canary)])
   }
 
+  @Test("What one sink does not select is shown if another sink has it in every row")
+  func selected() throws {
+    func email(_ stages: String, _ others: String) throws -> JSONValue? {
+      try TracedPipeline(
+        stages: stages,
+        sinks: """
+          { "type": "files", "directory": "a", "name": "a", "stages": [
+            { "type": "select", "columns": ["Stage"] } ] },
+          { "type": "files", "directory": "b", "name": "b", "stages": [\(others)] }
+          """, (#""Email": "\#(Self.canary)", "Stage": "x""#, 1)
+      ).traces()[0].before?.rows[0]["Email"]
+    }
+    #expect(try email("", "") == .string(Self.canary))
+    let renamed = try email("", #"{ "type": "rename", "columns": {"Email": "e"} }"#)
+    #expect(renamed == .string(Self.canary))
+    #expect(try email("", #"{ "type": "drop", "columns": ["Email"] }"#) == "<hidden>")
+    let masked = try email("", #"{ "type": "mask", "columns": ["Email"], "with": "drop" }"#)
+    #expect(masked == "<hidden>")
+    // The row may go to the other sink alone.
+    #expect(try email("", #"{ "type": "filter", "where": "Stage == 'y'" }"#) == "<hidden>")
+    let route = """
+      { "type": "route", "routes": [ { "where": "Stage == 'x'", "to": ["a"] } ], "default": ["b"] }
+      """
+    #expect(try email(route, "") == "<hidden>")
+  }
+
+  @Test("A stage that changes a hidden value says so, without the value")
+  func hiddenChange() throws {
+    let pipeline = try TracedPipeline(
+      stages: """
+        { "type": "set", "columns": { "Email": "Email + 'x'" } }, { "type": "drop", "columns": ["Email"] }
+        """, (#""Email": "\#(Self.canary)""#, 1))
+    let traces = try pipeline.traces()
+    #expect(traces[0].steps[0].hiddenChanges == ["Email"])
+    #expect(
+      traces[0].lines(number: 1).map(\.text).contains("    ~ Email: changed, and hidden"))
+    #expect(traces[0].json(number: 1)["stages"]?.array?[0]["hidden_changes"] == ["Email"])
+    #expect(!self.text(traces).contains(Self.canary))
+  }
+
   @Test("An event that a stage refuses comes to no sink")
   func refused() throws {
     let pipeline = try TracedPipeline(
