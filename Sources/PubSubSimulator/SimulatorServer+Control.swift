@@ -87,6 +87,11 @@ extension SimulatorServer {
     try await self.onLoop { try $0.org.changeSchemas() }
   }
 
+  /// Classifies a field, as an admin does in Setup.
+  package func classify(_ entry: DataClassification.Entry) async throws {
+    try await self.onLoop { $0.org.classification.set(entry) }
+  }
+
   /// `{"total":N,"clients":[{"client":…,"topic":…,"events":N,"responses":N}]}`; a client is its
   /// `user-agent`.
   public func deliveredJSON() async throws -> String {

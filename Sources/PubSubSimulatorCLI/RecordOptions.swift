@@ -16,6 +16,12 @@ struct RecordOptions: ParsableArguments {
     name: .customLong("hidden-field"), help: "Object.Field that the user may not see; repeatable.")
   var hiddenFields: [String] = []
   @Option(
+    name: .customLong("classify"),
+    help: ArgumentHelp(
+      "How a field is classified, such as 'Contact.Email=PII;GDPR/Confidential'; repeatable.",
+      valueName: "field=groups/level"))
+  var classifiedFields: [String] = []
+  @Option(
     name: .customLong("user-permission"),
     help: "User permission that the user has, such as ModifyAllData; repeatable.")
   var userPermissions: [String] = []
@@ -51,6 +57,7 @@ struct RecordOptions: ParsableArguments {
     org.visibilityDelay = self.visibilityDelay
     org.unshared = self.unshared
     org.hiddenFields = self.hiddenFields
+    org.classifiedFields = self.classifiedFields
     org.userPermissions = self.userPermissions
     org.callLimit = self.callLimit
     org.bulkQueueTime = self.bulkQueueTime

@@ -29,7 +29,7 @@ struct ResultColumn {
   /// - Parameter stated: nil to take the type of the expression.
   /// - Throws: `ResultTypeError`.
   init(
-    _ expression: RowExpression, layout: RecordLayout, stated: ResultType?
+    _ expression: RowExpression, stated: ResultType?
   ) throws(ResultTypeError) {
     let type = expression.program.type
     if let stated {
@@ -50,7 +50,7 @@ struct ResultColumn {
     case .bytes: self.type = .bytes
     case .timestamp: self.type = .timestamp(.microseconds, isLocal: false)
     case .list, .map: self.type = .json
-    case .decimal: self.type = try Self.decimal(expression, layout)
+    case .decimal: self.type = try Self.decimal(expression)
     case .null, .dyn, .type:
       let words = ResultType.allCases.map(\.rawValue).joined(separator: ", ")
       throw ResultTypeError(
@@ -60,14 +60,12 @@ struct ResultColumn {
 
   /// The one decimal type among the columns that the expression reads.
   private static func decimal(
-    _ expression: RowExpression, _ layout: RecordLayout
+    _ expression: RowExpression
   ) throws(ResultTypeError) -> ColumnType {
     var scale: Int?
     var precision = 0
-    for index in expression.program.columns {
-      guard case .slot(_, .decimal(let digits, let places)) = layout.columns[index].content else {
-        continue
-      }
+    for column in expression.readColumns {
+      guard case .slot(_, .decimal(let digits, let places)) = column.content else { continue }
       guard scale == nil || scale == places else {
         throw ResultTypeError(
           "the result is a decimal of \(scale ?? 0) or of \(places) places; cast the columns to one "

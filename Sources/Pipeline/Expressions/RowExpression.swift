@@ -10,25 +10,34 @@ final class RowExpression {
   /// Whether the expression asks how a change came about, which records that were read do not tell.
   let readsChange: Bool
   private let frame: Frame
+  /// The columns that the expression can name, in the order of the program's scope.
+  private let columns: [Column]
   private let readings: [(column: Int, reading: ColumnReading)]
-  /// By slot: the name under which a set of fields lists it.
-  private let listedNames: [BorrowedBytes?]
-  private let fieldOrder: [Int]
+  private let fields: LayoutFields
   /// Keeps names, symbols and constants.
   private let arena = ByteArena()
   /// Keeps the texts of JSON columns for one row.
   private let rowArena = ByteArena()
 
+  /// Keeps only the columns that the expression can name: a stage may have hundreds of expressions, and
+  /// a layout thousands of columns.
+  ///
+  /// - Parameters:
+  ///   - columns: those that the expression can name.
+  ///   - fields: of the layout.
   /// - Throws: `CELError` for a type error, with its place in the expression.
-  init(_ source: String, layout: RecordLayout) throws(CELError) {
+  init(
+    _ source: String, columns: [Column], fields: LayoutFields
+  ) throws(CELError) {
     let scope = ExpressionScope(
-      columns: layout.columns.map { .init($0.name, ColumnReading.type(of: $0)) },
-      acceptsUnknown: true)
+      columns: columns.map { .init($0.name, ColumnReading.type(of: $0)) }, acceptsUnknown: true)
     self.program = try CompiledExpression(source, scope: scope)
+    self.columns = columns
+    self.fields = fields
     self.frame = Frame(self.program)
     var readings: [(column: Int, reading: ColumnReading)] = []
     for index in self.program.columns {
-      let column = layout.columns[index]
+      let column = columns[index]
       if case .constant(let text) = column.content {
         self.frame.set(index, to: .string(self.arena.store(text)))
       } else if let reading = ColumnReading.reading(of: column, in: self.arena) {
@@ -37,14 +46,10 @@ final class RowExpression {
     }
     self.readings = readings
     self.readsChange = readings.contains { Self.changeSlots.contains($0.reading.slot) }
-    self.fieldOrder = layout.fieldOrder
-    var names = [BorrowedBytes?](repeating: nil, count: layout.slotCount)
-    for column in layout.columns where !column.isMetadata {
-      let name = self.arena.store(column.name)
-      for slot in column.slots { names[slot] = name }
-    }
-    self.listedNames = names
   }
+
+  /// The columns that the expression reads.
+  var readColumns: [Column] { self.program.columns.map { self.columns[$0] } }
 
   /// Who changed a record, how, and which of its fields.
   private static let changeSlots: Set<Int> = [
@@ -53,10 +58,14 @@ final class RowExpression {
   ]
 
   /// The value for a row, or a failure; valid until the next call and the next change of the batch.
-  func value(_ row: RecordBatch.Row, _ character: RowCharacter) -> Value {
+  ///
+  /// - Parameter batch: that of the row.
+  func value(
+    _ row: RecordBatch.Row, _ character: RowCharacter, of batch: RecordBatch
+  ) -> Value {
     self.rowArena.removeAll()
     for (column, reading) in self.readings {
-      self.frame.set(column, to: self.read(reading, row, character))
+      self.frame.set(column, to: self.read(reading, row, character, batch))
     }
     return self.frame.evaluate()
   }
@@ -68,7 +77,8 @@ final class RowExpression {
 
   @inline(__always)
   private func read(
-    _ reading: ColumnReading, _ row: RecordBatch.Row, _ character: RowCharacter
+    _ reading: ColumnReading, _ row: RecordBatch.Row, _ character: RowCharacter,
+    _ batch: RecordBatch
   ) -> Value {
     let slot = reading.slot
     if self.readsChange, !character.kind.isOfChange, Self.changeSlots.contains(slot) {
@@ -85,12 +95,14 @@ final class RowExpression {
       if row.isDiff(slot) { return .absent }
       return .string(BorrowedBytes(row.bytes(cell)))
     case .record(let scalar, let parts):
-      return self.record(scalar, parts, row, character)
-    default: return self.scalar(reading.form, cell, row)
+      return self.record(scalar, parts, row, character, batch)
+    default: return self.scalar(reading.form, cell, row, batch)
     }
   }
 
-  private func scalar(_ form: ColumnReading.Form, _ cell: UInt64, _ row: RecordBatch.Row) -> Value {
+  private func scalar(
+    _ form: ColumnReading.Form, _ cell: UInt64, _ row: RecordBatch.Row, _ batch: RecordBatch
+  ) -> Value {
     switch form {
     case .bool: return .bool(cell != 0)
     case .int: return .int(Int64(bitPattern: cell))
@@ -112,7 +124,7 @@ final class RowExpression {
     case .timestamp(let unit):
       return Timestamp(Int64(bitPattern: cell), unitsPerSecond: unit).map { .timestamp($0) }
         ?? .failure(Failure(.outOfRange))
-    case .json: return self.json(row.bytes(cell))
+    case .json: return self.json(cell, row, batch)
     case .fieldSet: return self.names(row.bytes(cell))
     case .record: return .failure(Failure(.noOverload))
     }
@@ -126,8 +138,9 @@ final class RowExpression {
     return .timestamp(time)
   }
 
-  private func json(_ text: UnsafeBufferPointer<UInt8>) -> Value {
-    guard let json = try? JSONValue(parsing: Array(text)) else {
+  private func json(_ cell: UInt64, _ row: RecordBatch.Row, _ batch: RecordBatch) -> Value {
+    let lost = batch.nonfinite.isEmpty ? [] : batch.nonfinite.numbers(ofText: cell)
+    guard let json = try? JSONValue(row.bytes(cell), lost: lost) else {
       return .failure(Failure(.invalidText))
     }
     return Value(json, in: self.rowArena)
@@ -136,8 +149,9 @@ final class RowExpression {
   private func names(_ bits: UnsafeBufferPointer<UInt8>) -> Value {
     var names: [Value] = []
     var last: UnsafePointer<UInt8>?
-    for slot in self.fieldOrder where bits.hasBit(slot) {
-      guard let name = self.listedNames[slot], name.start != last || last == nil else { continue }
+    let listed = self.fields.listedNames
+    for slot in self.fields.order where bits.hasBit(slot) {
+      guard let name = listed[slot], name.start != last || last == nil else { continue }
       last = name.start
       names.append(.string(name))
     }
@@ -146,15 +160,15 @@ final class RowExpression {
 
   private func record(
     _ scalar: ColumnReading.ScalarReading?, _ parts: [ColumnReading.Part],
-    _ row: RecordBatch.Row, _ character: RowCharacter
+    _ row: RecordBatch.Row, _ character: RowCharacter, _ batch: RecordBatch
   ) -> Value {
     if let scalar, row.hasValue(scalar.slot) {
-      return self.scalar(scalar.form, row.cells[scalar.slot], row)
+      return self.scalar(scalar.form, row.cells[scalar.slot], row, batch)
     }
     return .map(
       MapValue(
         uniqueKeys: parts.map { .string($0.key) },
-        parts.map { self.read($0.reading, row, character) }))
+        parts.map { self.read($0.reading, row, character, batch) }))
   }
 }
 

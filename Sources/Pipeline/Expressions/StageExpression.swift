@@ -9,6 +9,8 @@ internal import JSON
 final class StageExpression {
   let source: String
   let names: Set<String>
+  /// Whether the expression uses `row` as a whole, and so every column.
+  private let readsWholeRow: Bool
   /// By name, where it occurs first: `line 1, column 12`.
   let places: [String: String]
   private var compiled = LayoutCache<RowExpression>()
@@ -19,6 +21,7 @@ final class StageExpression {
       source, scope: ExpressionScope(columns: [], acceptsUnknown: true))
     self.source = source
     self.names = Set(draft.unknownNames.map(\.name))
+    self.readsWholeRow = draft.readsWholeRow
     self.places = Dictionary(
       draft.unknownNames.map {
         ($0.name, "line \($0.position.line), column \($0.position.column)")
@@ -39,17 +42,33 @@ final class StageExpression {
 
   /// The expression for rows of a layout.
   ///
-  /// - Parameter stage: for messages: `filter`.
+  /// - Parameters:
+  ///   - stage: for messages: `filter`.
+  ///   - fields: of the layout, where the stage has several expressions.
   /// - Throws: `TransformError` for a type error.
-  func compiled(for layout: RecordLayout, stage: String) throws -> RowExpression {
+  func compiled(
+    for layout: RecordLayout, stage: String, fields: LayoutFields? = nil
+  ) throws -> RowExpression {
     if let known = self.compiled[layout] { return known }
     do throws(CELError) {
-      let expression = try RowExpression(self.source, layout: layout)
+      let expression = try RowExpression(
+        self.source, columns: layout.columns.filter { self.canName($0.name) },
+        fields: fields ?? LayoutFields(layout))
       self.compiled.insert(expression, for: layout)
       return expression
     } catch {
       throw self.error(error.description, layout, stage: stage)
     }
+  }
+
+  /// Whether the name may stand in the expression: a name with dots begins with its first word there, and
+  /// the draft took the names of types, and `row`, for what they are without columns.
+  private func canName(_ column: String) -> Bool {
+    if self.readsWholeRow || self.names.contains(column) || column == "row" { return true }
+    if TypeName(rawValue: column) != nil { return true }
+    guard let dot = column.firstIndex(of: "."), dot > column.startIndex else { return false }
+    let word = String(column[..<dot])
+    return self.names.contains(word) || TypeName(rawValue: word) != nil || word == "row"
   }
 
   /// - Throws: `TransformError` for a type error, and when the expression cannot be a condition.

@@ -84,7 +84,9 @@ public final class Cast: ConfiguredTransform {
       return "it holds the changes of a long text, not the text"
     }
     self.buffer.removeAll()
-    switch column.conversion.convert(cell, row, &self.buffer, &self.number) {
+    switch column.conversion.convert(
+      cell, row, lost: batch.nonfinite, &self.buffer, &self.number)
+    {
     case .number(let value): row.set(column.slot, to: value)
     case .written:
       let range = batch.append(self.buffer.bytes)

@@ -64,7 +64,7 @@ public final class Filter: ConfiguredTransform {
     batch.keepRows { row, event in
       let character = RowCharacter(of: batch.events[event], row)
       if character.kind.isOfWholeObject { return true }
-      let verdict = RowCondition.verdict(expression, row, character)
+      let verdict = RowCondition.verdict(expression, row, character, of: batch)
       switch verdict {
       case .holds(let isTrue): return isTrue
       case .absent:
@@ -87,9 +87,10 @@ enum RowCondition {
   case failed(String)
 
   static func verdict(
-    _ expression: RowExpression, _ row: RecordBatch.Row, _ character: RowCharacter
+    _ expression: RowExpression, _ row: RecordBatch.Row, _ character: RowCharacter,
+    of batch: RecordBatch
   ) -> Self {
-    switch expression.value(row, character) {
+    switch expression.value(row, character, of: batch) {
     case .bool(let isTrue): return .holds(isTrue)
     case .failure(let failure):
       switch failure.reason {

@@ -158,7 +158,7 @@ public final class Mask: ConfiguredTransform {
       // applied, so tables have the record read again.
       if isDiff { return self.empty(column.slot, row) }
       self.buffer.removeAll()
-      hash.append(cell, column.type, row, to: &self.buffer)
+      hash.append(cell, column.type, row, lost: batch.nonfinite, to: &self.buffer)
       let range = batch.append(self.buffer.bytes)
       batch.row(number).set(column.slot, to: range)
     case .truncate(let length):

@@ -178,7 +178,7 @@ public final class Route: ConfiguredTransform {
     for (index, event) in batch.events.enumerated() {
       for number in event.firstRow..<event.firstRow + event.rowCount {
         let row = batch.row(number)
-        switch self.rules(for: row, event, conditions, batch.layout, reach) {
+        switch self.rules(for: row, event, of: batch, conditions, reach) {
         case .success(let rules): row.set(slot, to: rules)
         case .failure(let failure): batch.refuse(event: index, reason: failure.reason)
         }
@@ -193,20 +193,20 @@ public final class Route: ConfiguredTransform {
   /// - Returns: a bit for the first rule that takes the row, the one behind the last for none. A line about
   ///   a whole object has a bit for every rule that may take a row of the object.
   private func rules(
-    for row: RecordBatch.Row, _ event: RecordBatch.Event, _ conditions: [RowExpression?],
-    _ layout: RecordLayout, _ reach: Reach
+    for row: RecordBatch.Row, _ event: RecordBatch.Event, of batch: RecordBatch,
+    _ conditions: [RowExpression?], _ reach: Reach
   ) -> Result<UInt64, Refusal> {
     let character = RowCharacter(of: event, row)
     if character.kind.isOfWholeObject {
       return .success(character.kind == .wildcard ? reach.ofWildcard : reach.ofOverflow)
     }
-    switch self.rule(for: row, character, conditions, entity: layout.entity) {
+    switch self.rule(for: row, character, of: batch, conditions) {
     case .success(let rule):
       guard reach.ofRows & 1 << rule != 0 else {
         // Where it would go nothing is ready for rows of the schema.
         return .failure(
           Refusal(
-            reason: "the event's header names another object than its schema, \(layout.entity)"))
+            reason: "the event's header names another object than its schema, \(batch.layout.entity)"))
       }
       return .success(1 << rule)
     case .failure(let refusal): return .failure(refusal)
@@ -214,15 +214,15 @@ public final class Route: ConfiguredTransform {
   }
 
   private func rule(
-    for row: RecordBatch.Row, _ character: RowCharacter, _ conditions: [RowExpression?],
-    entity: String
+    for row: RecordBatch.Row, _ character: RowCharacter, of batch: RecordBatch,
+    _ conditions: [RowExpression?]
   ) -> Result<Int, Refusal> {
     for (index, condition) in conditions.enumerated() {
       guard let condition else {
-        if self.rules[index].entities.contains(entity) { return .success(index) }
+        if self.rules[index].entities.contains(batch.layout.entity) { return .success(index) }
         continue
       }
-      switch RowCondition.verdict(condition, row, character) {
+      switch RowCondition.verdict(condition, row, character, of: batch) {
       case .holds(true): return .success(index)
       case .holds(false): continue
       case .absent:

@@ -146,7 +146,7 @@ public final class SetColumns: ConfiguredTransform {
     let row = batch.row(number)
     let character = RowCharacter(of: event, row)
     for step in plan.steps {
-      let value = step.expression.value(row, character)
+      let value = step.expression.value(row, character, of: batch)
       if case .failure(let failure) = value, failure.reason != .absent {
         return "column '\(step.name)': \(step.expression.reason(failure))"
       }

@@ -12,6 +12,9 @@ struct SetPlan {
   let output: RecordLayout
   let steps: [Step]
 
+  /// Columns that the expressions of a stage may read, each counted for every expression: some 30 MB.
+  private static let maxReadCount = 1 << 18
+
   /// - Throws: `TransformError` for types that do not go together, and for columns that cannot be set.
   init(
     _ sources: [(name: String, source: SetColumns.Source)], run: RunValues, layout: RecordLayout
@@ -19,6 +22,8 @@ struct SetPlan {
     var columns = layout.columns
     var steps: [Step] = []
     var slotCount = layout.slotCount
+    let fields = LayoutFields(layout)
+    var readCount = 0
     for (name, source) in sources {
       let place = columns.firstIndex { $0.name == name }
       if let place { try Self.check(columns[place], layout) }
@@ -28,14 +33,20 @@ struct SetPlan {
       case .run(.pipeline): content = .constant(run.pipeline)
       case .run(.org): content = .constant(run.org)
       case .expression(let source, let type):
-        let expression = try source.compiled(for: layout, stage: SetColumns.type)
+        let expression = try source.compiled(for: layout, stage: SetColumns.type, fields: fields)
+        readCount += expression.program.columns.count
+        guard readCount <= Self.maxReadCount else {
+          throw source.error(
+            "the expressions of the stage read more than \(Self.maxReadCount) columns in all; name the "
+              + "columns instead of using 'row' as a whole", layout, stage: SetColumns.type)
+        }
         // Without its columns an expression says nothing of this object.
         if type == nil, expression.program.type == .dyn, !expression.program.unknownNames.isEmpty {
           continue
         }
         let result: ResultColumn
         do throws(ResultTypeError) {
-          result = try ResultColumn(expression, layout: layout, stated: type)
+          result = try ResultColumn(expression, stated: type)
         } catch {
           throw source.error("column '\(name)': \(error.message)", layout, stage: SetColumns.type)
         }

@@ -48,16 +48,18 @@ struct CastConversion {
   }
 
   /// - Parameters:
+  ///   - lost: the batch's `nonfinite`.
   ///   - buffer: empty.
   ///   - number: for the number at hand.
   func convert(
-    _ cell: UInt64, _ row: RecordBatch.Row, _ buffer: inout ByteBuffer,
+    _ cell: UInt64, _ row: RecordBatch.Row, lost: [RecordBatch.NonfiniteNumber],
+    _ buffer: inout ByteBuffer,
     _ number: inout DecimalNumber
   ) -> Outcome {
     switch self.target.kind {
     case .text:
       guard let format = self.target.format else {
-        ValueText.append(cell, self.source, row, to: &buffer)
+        ValueText.append(cell, self.source, row, lost: lost, to: &buffer)
         return .written
       }
       format.append(self.moment(ofCell: cell), to: &buffer)
@@ -90,7 +92,7 @@ struct CastConversion {
     _ cell: UInt64, _ row: RecordBatch.Row, _ buffer: inout ByteBuffer,
     _ number: inout DecimalNumber
   ) -> Bool {
-    ValueText.append(cell, self.source, row, to: &buffer)
+    ValueText.append(cell, self.source, row, lost: [], to: &buffer)
     defer { buffer.removeAll() }
     return number.read(buffer.bytes)
   }
@@ -180,7 +182,7 @@ struct CastConversion {
     guard self.source.isText else {
       return cell <= 1 ? .number(cell) : .failed("the value is neither 0 nor 1")
     }
-    ValueText.append(cell, self.source, row, to: &buffer)
+    ValueText.append(cell, self.source, row, lost: [], to: &buffer)
     defer { buffer.removeAll() }
     if self.target.trueTexts.contains(where: { buffer.bytes.elementsEqual($0.utf8) }) {
       return .number(1)
@@ -220,7 +222,7 @@ struct CastConversion {
     _ cell: UInt64, _ row: RecordBatch.Row, _ buffer: inout ByteBuffer
   ) -> TimeFormat.Moment? {
     guard self.source.isText else { return self.moment(ofCell: cell) }
-    ValueText.append(cell, self.source, row, to: &buffer)
+    ValueText.append(cell, self.source, row, lost: [], to: &buffer)
     defer { buffer.removeAll() }
     let text = UnsafeRawBufferPointer(buffer.bytes)
     guard let format = self.target.format else { return TimeFormat.readISO(text) }

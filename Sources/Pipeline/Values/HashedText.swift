@@ -9,11 +9,13 @@ final class HashedText {
 
   init(key: [UInt8]) { self.code = HMACSHA256(key: key) }
 
+  /// - Parameter lost: the batch's `nonfinite`.
   func append(
-    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row, to buffer: inout ByteBuffer
+    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row,
+    lost: [RecordBatch.NonfiniteNumber], to buffer: inout ByteBuffer
   ) {
     self.text.removeAll()
-    ValueText.appendCanonical(cell, type, row, to: &self.text, &self.number)
+    ValueText.appendCanonical(cell, type, row, lost: lost, to: &self.text, &self.number)
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HMACSHA256.byteCount) { code in
       // A capacity above 0 has an address.
       guard let start = code.baseAddress else { preconditionFailure("no room for a code") }

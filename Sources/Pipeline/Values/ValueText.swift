@@ -11,8 +11,12 @@ enum ValueText {
   }
 
   /// Appends a value as lines of files have it, without quotes: `100.0`, `2026-02-17T04:03:15.000Z`.
+  /// NaN and infinities within a list or map are texts, `["NaN"]`.
+  ///
+  /// - Parameter lost: the batch's `nonfinite`.
   static func append(
-    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row, to buffer: inout ByteBuffer
+    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row,
+    lost: [RecordBatch.NonfiniteNumber], to buffer: inout ByteBuffer
   ) {
     let number = Int64(bitPattern: cell)
     switch type {
@@ -30,6 +34,8 @@ enum ValueText {
     case .time(let unit): buffer.appendTime(number, unit.fraction)
     case .timestamp(let unit, let isLocal):
       buffer.appendTimestamp(number, unit.fraction, isLocal: isLocal)
+    case .json where !lost.isEmpty:
+      buffer.append(json: row.bytes(cell), lost: lost.numbers(ofText: cell))
     case .string, .uuid, .stringList, .json: buffer.append(row.bytes(cell))
     case .duration, .fieldSet:
       preconditionFailure("a value of \(type) has no text: the layout was to be refused")
@@ -46,13 +52,16 @@ enum ValueText {
   /// numbers in plain notation without zeros at the end of a fraction (`100`, `0.5`), times without
   /// such zeros either (`2026-02-17T04:03:15Z`); anything else as `append` does.
   ///
-  /// - Parameter scratch: for the number at hand.
+  /// - Parameters:
+  ///   - lost: the batch's `nonfinite`.
+  ///   - scratch: for the number at hand.
   static func appendCanonical(
-    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row, to buffer: inout ByteBuffer,
+    _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row,
+    lost: [RecordBatch.NonfiniteNumber], to buffer: inout ByteBuffer,
     _ scratch: inout DecimalNumber
   ) {
     let start = buffer.count
-    self.append(cell, type, row, to: &buffer)
+    self.append(cell, type, row, lost: lost, to: &buffer)
     switch type {
     case .float, .double, .decimal:
       let text = UnsafeBufferPointer(rebasing: buffer.bytes[start...])

@@ -134,33 +134,6 @@ struct RecordJSONWriter {
   }
 }
 
-extension ByteBuffer {
-  /// JSON text of a cell, with strings where it has `null` for NaN and infinities.
-  mutating func append(
-    json text: UnsafeBufferPointer<UInt8>, lost: ArraySlice<RecordBatch.NonfiniteNumber>
-  ) {
-    var start = 0
-    for number in lost {
-      let place = Int(number.offset)
-      self.append(UnsafeBufferPointer(rebasing: text[start..<place]))
-      self.appendJSON(nonfinite: number.value)
-      start = place + "null".utf8.count
-    }
-    self.append(UnsafeBufferPointer(rebasing: text[start...]))
-  }
-
-  /// `"NaN"` and its like, as `to_jsonb` of such a number does.
-  fileprivate mutating func appendJSON(nonfinite value: Float) {
-    if value.isNaN {
-      self.append(utf8: "\"NaN\"")
-    } else if value < 0 {
-      self.append(utf8: "\"-Infinity\"")
-    } else {
-      self.append(utf8: "\"Infinity\"")
-    }
-  }
-}
-
 extension ByteBuffer.SecondFraction {
   fileprivate init(_ unit: ColumnType.TimeUnit) {
     self =

@@ -6,6 +6,8 @@ internal import SimulatedOrg
 ///     POST /control/clock?advance=72h            ms, s, m, h, d
 ///     POST /control/publish?count=100&topic=…    topic is optional
 ///     POST /control/schemas                      new events use the newest schema versions
+///     POST /control/classify?field=Contact.Email&compliance=PII;GDPR&sensitivity=Confidential
+///                                                replaces what was said of the field
 ///     POST /control/tokens/revoke                all access tokens stop working
 ///     POST /control/faults                       body: a fault or an array of them, see ScriptedFault
 ///     DELETE /control/faults                     forgets those that wait
@@ -39,6 +41,13 @@ struct ControlEndpoint: Sendable {
       return .json("{\"published\":\(count)}\n")
     case ("POST", "/control/schemas"):
       try await self.server.changeSchemas()
+      return .json("{}\n")
+    case ("POST", "/control/classify"):
+      let entry = try DataClassification.Entry(
+        field: request.query["field"] ?? "",
+        groups: DataClassification.Entry.groups(request.query["compliance"] ?? ""),
+        level: request.query["sensitivity"])
+      try await self.server.classify(entry)
       return .json("{}\n")
     case ("POST", "/control/tokens/revoke"):
       self.server.revokeTokens()

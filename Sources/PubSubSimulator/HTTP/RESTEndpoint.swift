@@ -11,8 +11,9 @@ struct RESTEndpoint: Sendable {
   struct Call: Sendable {
     var kind: RESTFault.Call
     var answer: @Sendable (DataAPI, Int64) throws -> HTTPResponse
-    /// The answer to a call that does not need the org's records: an org without REST gives it too.
-    var answerOfOrg: (@Sendable (Org, Int64) -> HTTPResponse)?
+    /// The answer to a call that does not need the org's records: an org without REST gives it too. Nil
+    /// where it does need them.
+    var answerOfOrg: (@Sendable (Org, Int64) throws -> HTTPResponse?)?
   }
 
   static func handles(_ path: String) -> Bool { path.hasPrefix("/services/data") }
@@ -42,8 +43,8 @@ struct RESTEndpoint: Sendable {
     do {
       let call = try Self.call(request)
       return try await self.server.onLoop { server in
-        if server.org.dataAPI == nil, let answer = call.answerOfOrg {
-          return answer(server.org, now)
+        if server.org.dataAPI == nil, let answer = try call.answerOfOrg?(server.org, now) {
+          return answer
         }
         guard let api = server.org.dataAPI else {
           throw APIRefusal(
@@ -114,6 +115,13 @@ struct RESTEndpoint: Sendable {
       } answerOfOrg: { org, now in
         .json(org.limits, date: now)
       }
+    case ("GET", "tooling", 2) where path[1] == "query":
+      let text = request.query["q"] ?? ""
+      return Call(kind: .fieldDefinition) { _, _ in
+        throw Self.notFound
+      } answerOfOrg: { org, now in
+        .json(try org.fieldDefinitions(text), date: now)
+      }
     case ("GET", "limits", 2) where path[1] == "recordCount":
       let names = (request.query["sObjects"] ?? "").split(separator: ",").map(String.init)
       return Call(kind: .limits) { api, now in .json(api.recordCounts(names), date: now) }
@@ -131,6 +139,9 @@ struct RESTEndpoint: Sendable {
     let size = options.split(separator: "=").last.flatMap { Int($0) }
     return Call(kind: .query) { api, now in
       .json(try api.query(text, withDeleted: withDeleted, batchSize: size, at: now), date: now)
+    } answerOfOrg: { org, now in
+      try DataAPI.permissionAccess(text, permissions: org.userPermissions)
+        .map { .json($0, date: now) }
     }
   }
 

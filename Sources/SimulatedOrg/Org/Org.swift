@@ -9,6 +9,8 @@ package final class Org {
   /// Nil for an org without REST.
   package let dataAPI: DataAPI?
   package var faults = FaultQueue()
+  /// Changes at once; a restart begins with that of the options.
+  package var classification = DataClassification()
   package private(set) var deliveries = DeliveryCounts()
   /// Calls, by method.
   package var calls: [String: Int] = [:]
@@ -51,6 +53,9 @@ package final class Org {
       truth: try configuration.truthPath.map(TruthWriter.init(path:)),
       existing: configuration.existing)
     self.dataAPI = try Self.dataAPI(configuration, self.publisher, before: start)
+    for text in configuration.classifiedFields {
+      self.classification.set(try DataClassification.Entry(parsing: text))
+    }
     let count = configuration.events
     for index in 0..<count {
       self.publisher.useNewSchemas(share: Self.newSchemaShare(index, of: count))

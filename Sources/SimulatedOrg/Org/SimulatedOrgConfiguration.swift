@@ -45,6 +45,8 @@ public struct SimulatedOrgConfiguration: Sendable {
   public var unshared = 0.0
   /// `Object.Field`: fields that the user may not see.
   public var hiddenFields: [String] = []
+  /// `Object.Field=GROUP;GROUP/LEVEL`: how fields are classified.
+  public var classifiedFields: [String] = []
   /// Events that are delivered in 24 hours, to all clients.
   public var deliveryLimit = 10_000_000
   /// Subscriptions that may be open at the same time; nil: any number.

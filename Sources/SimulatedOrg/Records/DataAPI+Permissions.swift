@@ -6,7 +6,11 @@ extension DataAPI {
 
   /// The answer to `SELECT PermissionsX, … FROM UserPermissionAccess [LIMIT 1]`: one row, about the
   /// user that asks. Nil for queries of other objects.
-  func permissionAccess(_ text: String) throws(APIRefusal) -> [UInt8]? {
+  ///
+  /// - Parameter permissions: those of the user.
+  package static func permissionAccess(
+    _ text: String, permissions: Set<String>
+  ) throws(APIRefusal) -> [UInt8]? {
     let words = text.split { $0 == " " || $0 == "," }.map(String.init)
     guard let from = words.firstIndex(where: { $0.lowercased() == "from" }), from + 1 < words.count,
       words[from + 1] == "UserPermissionAccess", words.first?.lowercased() == "select"
@@ -18,7 +22,7 @@ extension DataAPI {
       guard field.hasPrefix("Permissions"), Self.known.contains(String(field.dropFirst(11))) else {
         throw .unknownField(field, of: "UserPermissionAccess")
       }
-      let isGranted = self.userPermissions.contains(String(field.dropFirst(11)))
+      let isGranted = permissions.contains(String(field.dropFirst(11)))
       members += ",\"\(field)\":\(isGranted)"
     }
     return Array("{\"totalSize\":1,\"done\":true,\"records\":[{\(members)}]}".utf8)

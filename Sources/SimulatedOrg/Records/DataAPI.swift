@@ -80,7 +80,9 @@ package final class DataAPI {
   package func query(
     _ text: String, withDeleted: Bool, batchSize: Int?, at now: Int64
   ) throws(APIRefusal) -> [UInt8] {
-    if let answer = try self.permissionAccess(text) { return answer }
+    if let answer = try Self.permissionAccess(text, permissions: self.userPermissions) {
+      return answer
+    }
     let query = try self.store.query(text)
     let matches = self.store.matches(query, withDeleted: withDeleted)
     if query.countsOnly {

@@ -7,6 +7,8 @@ public struct RESTFault: Sendable, Equatable {
     case queryMore = "QueryMore"
     case retrieve = "Retrieve"
     case limits = "Limits"
+    /// What the org says of fields, by the Tooling API.
+    case fieldDefinition = "FieldDefinition"
     /// `updated` and `deleted`.
     case replication = "Replication"
     case createJob = "BulkCreate"

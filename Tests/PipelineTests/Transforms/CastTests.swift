@@ -24,7 +24,8 @@ struct CastTests {
       let cell = rows.batch.row(row).value(slot)
     else { return nil }
     var buffer = ByteBuffer()
-    ValueText.append(cell, type, rows.batch.row(row), to: &buffer)
+    ValueText.append(
+      cell, type, rows.batch.row(row), lost: rows.batch.nonfinite, to: &buffer)
     return String(decoding: buffer.bytes, as: UTF8.self)
   }
 

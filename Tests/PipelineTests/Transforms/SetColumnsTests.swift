@@ -1,3 +1,4 @@
+import CEL
 import JSON
 import Testing
 
@@ -161,5 +162,48 @@ struct SetColumnsTests {
       #expect(copy.row(0).value(fixture.layout.slotCount) == (2.0).bitPattern)
     }
     #expect(fixture.list(MetadataSlot.changedFields, ofRow: 0) == ["Amount"])
+  }
+
+  /// The columns whose values an expression keeps, of a layout with a thousand.
+  private func keptColumns(_ expression: String) throws -> [String] {
+    let types = ["Name", "Tags", "int", "Other.Last"].map {
+      ($0, $0 == "Tags" ? ColumnType.json : .string)
+    }
+    let fields = (0..<1000).map { ("Field\($0)__c", ColumnType.string) }
+    let layout = StageRows(types.filter { expression.contains($0.0) } + fields).layout
+    return try StageExpression(expression).compiled(for: layout, stage: "set")
+      .program.scope.columns.map(\.name)
+  }
+
+  @Test(
+    "An expression keeps the columns that it names, not those of the layout",
+    arguments: [
+      ("Name + '!'", ["Name"]), ("has(row.Name) ? Field7__c : ''", ["Name", "Field7__c"]),
+      ("Tags.exists(t, t == Field1__c)", ["Tags", "Field1__c"]), ("int('1') + 1", ["int"]),
+      ("1 + 1", []),
+    ])
+  func keptColumns(expression: String, expected: [String]) throws {
+    #expect(try self.keptColumns(expression) == expected)
+  }
+
+  @Test("A column whose name has a dot is found by expressions")
+  func namesWithDots() throws {
+    let layout = StageRows([("Name.First", .string), ("Name", .json)]).layout
+    let program = try StageExpression("Name.First + '!'").compiled(for: layout, stage: "set").program
+    #expect(program.unknownNames.isEmpty)
+    #expect(program.type == .string)
+  }
+
+  @Test("Expressions of one stage that read too many columns together are refused")
+  func boundedReads() throws {
+    let layout = StageRows((0..<1000).map { ("Field\($0)__c", .string) }).layout
+    func columns(_ count: Int, _ expression: String) -> String {
+      (0..<count).map { #""X\#($0)":"\#(expression)""# }.joined(separator: ",")
+    }
+    let allowed = try StageChain(json: [self.stage(columns(200, "size(row)"))])
+    #expect(try allowed.layout(for: layout).columns.count == layout.columns.count + 200)
+    let refused = try StageChain(json: [self.stage(columns(300, "size(row)"))])
+    let error = #expect(throws: TransformError.self) { try refused.layout(for: layout) }
+    #expect(error?.message.contains("read more than 262144 columns in all") == true)
   }
 }

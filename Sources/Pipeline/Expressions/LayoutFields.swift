@@ -1,0 +1,21 @@
+internal import CEL
+
+/// What sets of fields (`_changed_fields`) mean in one layout, for all expressions of a stage.
+final class LayoutFields {
+  private let layout: RecordLayout
+  /// Keeps the names.
+  private let arena = ByteArena()
+  /// By slot: the name under which a set of fields lists it. Made when an expression first asks.
+  private(set) lazy var listedNames: [BorrowedBytes?] = {
+    var names = [BorrowedBytes?](repeating: nil, count: self.layout.slotCount)
+    for column in self.layout.columns where !column.isMetadata {
+      let name = self.arena.store(column.name)
+      for slot in column.slots { names[slot] = name }
+    }
+    return names
+  }()
+
+  init(_ layout: RecordLayout) { self.layout = layout }
+
+  var order: [Int] { self.layout.fieldOrder }
+}
