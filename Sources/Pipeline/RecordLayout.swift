@@ -30,6 +30,10 @@ public struct Column: Sendable, Equatable {
   public var salesforceType: String?
   /// One of the columns whose names begin with `_` and that every line has.
   public var isMetadata: Bool
+  /// The stage `set` has made it: it is no field of the schema.
+  var isComputed = false
+  /// A stage `mask` has replaced its values.
+  var isMasked = false
 
   public init(
     name: String, path: [String], content: Content, salesforceType: String? = nil,

@@ -47,6 +47,11 @@ extension RESTClient {
       Call(path: "\(withDeleted ? "queryAll" : "query")?q=\(Call.encoded(statement))"))
   }
 
+  /// The first page of a query of the Tooling API.
+  func toolingQuery(_ statement: String) async throws -> QueryPage {
+    try await self.page(Call(path: "tooling/query?q=\(Call.encoded(statement))"))
+  }
+
   /// The page that `next` of the one before names.
   public func nextPage(_ path: String) async throws -> QueryPage {
     try await self.page(Call(path: path))

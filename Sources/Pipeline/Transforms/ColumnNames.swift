@@ -22,6 +22,12 @@ public final class ColumnNames {
   public let missing: Missing?
   private var unseen: Set<String>
   private var known: Set<String> = []
+  /// What schemas of an object have had so far; kept only for stages that guard against renamed fields.
+  private var objects: [String: (names: Set<String>, columns: Set<String>)] = [:]
+  private var keptCount = 0
+
+  /// Names of columns that are kept to notice renamed fields.
+  private static let maxKeptCount = 1 << 20
 
   /// - Parameter takesPatterns: whether `*` and `?` in a name stand for others.
   public init(
@@ -44,8 +50,51 @@ public final class ColumnNames {
     return columns
   }
 
-  func contains(_ column: Column) -> Bool {
-    self.names.contains(column.name) || self.patterns.contains { $0.fits(column) }
+  func contains(_ column: Column) -> Bool { self.name(for: column) != nil }
+
+  /// The name, or the pattern, that fits the column.
+  func name(for column: Column) -> String? {
+    if self.names.contains(column.name) { return column.name }
+    return self.patterns.first { $0.fits(column) }?.text
+  }
+
+  /// Throws `TransformError` when the schema lacks a name that another schema of its object has had, and has
+  /// a column which none of those has had: the field may have been renamed, and its values would go out
+  /// under the new name. A schema that only lacks something is a field that was deleted, or not there yet.
+  func guardAgainstRenaming(_ layout: RecordLayout, stage: String) throws {
+    guard self.missing != .ignore, !self.names.isEmpty else { return }
+    var present: Set<String> = []
+    var columns: Set<String> = []
+    for column in layout.columns where !column.isMetadata {
+      // What is hidden anyway is no new name of anything.
+      if !column.isMasked, !self.contains(column) { columns.insert(column.name) }
+      if self.names.contains(column.name) { present.insert(column.name) }
+      for pattern in self.patterns where pattern.fits(column) { present.insert(pattern.text) }
+    }
+    let earlier = self.objects[layout.entity]
+    if let earlier, case let lost = earlier.names.subtracting(present), !lost.isEmpty,
+      case let new = columns.subtracting(earlier.columns), !new.isEmpty
+    {
+      func list(_ names: Set<String>) -> String {
+        names.sorted().prefix(3).map { "'\($0)'" }.joined(separator: ", ")
+          + (names.count > 3 ? " and \(names.count - 3) more" : "")
+      }
+      throw TransformError(
+        .unknownColumn,
+        "stage \(stage): this schema of \(layout.entity) lacks \(list(lost)), which another one has, "
+          + "and has \(list(new)), which the other lacks (\(layout.origin)): if the field was renamed, its "
+          + "values would be exported in clear; name it in a stage of its own, before this one")
+    }
+    let known = (earlier?.names ?? []).union(present)
+    let all = columns.union(earlier?.columns ?? [])
+    self.keptCount += all.count - (earlier?.columns.count ?? 0)
+    guard self.keptCount <= Self.maxKeptCount else {
+      throw TransformError(
+        .unknownColumn,
+        "stage \(stage): the schemas of this run have more than \(Self.maxKeptCount) columns "
+          + "(\(layout.origin)); split the pipeline by objects")
+    }
+    self.objects[layout.entity] = (known, all)
   }
 
   /// Notes which names a layout has. Throws `TransformError` when it lacks one and must not.
@@ -57,6 +106,12 @@ public final class ColumnNames {
     }
     self.unseen.subtract(present)
     guard self.missing == .fail else { return }
+    try self.refuse(absentFrom: present, layout, stage)
+  }
+
+  private func refuse(
+    absentFrom present: Set<String>, _ layout: RecordLayout, _ stage: String
+  ) throws {
     let absent = self.names.subtracting(present).sorted()
     guard absent.isEmpty else {
       let columns = NamedColumns(
@@ -72,8 +127,14 @@ public final class ColumnNames {
 
 extension ColumnNames {
   /// Reads `columns`, an array of names and patterns, and `missing`. Reports an empty list and repeated names.
-  convenience init?(listIn reader: JSONReader) {
+  ///
+  /// - Parameter required: whether a stage without `columns` is a mistake; else it names none.
+  convenience init?(listIn reader: JSONReader, required: Bool = true) {
     let missing: Missing? = reader.choice("missing", called: "choice")
+    if !required, !reader.has("columns") {
+      self.init([String](), missing: missing)
+      return
+    }
     guard let names = reader.strings("columns", required: true) else { return nil }
     if reader.any("columns")?.array?.isEmpty == true {
       reader.report(

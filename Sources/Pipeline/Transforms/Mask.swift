@@ -4,6 +4,9 @@ public import JSON
 /// Hides the values of columns:
 /// `{"type": "mask", "columns": ["Email", "*Phone*"], "with": "hash", "key": "${MASK_KEY}"}`.
 ///
+/// Columns are selected by name, or by what the org says of their fields:
+/// `{"type": "mask", "classified": {"compliance": ["PII"]}, "with": "redact"}`.
+///
 /// Null stays null and absent stays absent. What reaches the stages and sinks behind is masked wherever it
 /// comes from: events, records that were read, and dead letters that are sent again.
 public final class Mask: ConfiguredTransform {
@@ -27,7 +30,11 @@ public final class Mask: ConfiguredTransform {
     "Hides the values of columns. The dead letters of such a pipeline are sealed, or have no payload."
   public static var schemaMembers: [JSONSchema.Member] {
     [
-      ColumnNames.listSchemaMember,
+      ColumnNames.optionalListSchemaMember,
+      .optional(
+        "classified", .reference("classified"),
+        "Selects columns by the org's data classification, beside columns or instead of them; with "
+          + "drop, redact or hash."),
       .required(
         "with", .choice(of: Method.self),
         "drop: the column is removed; redact: a fixed text; hash: HMAC-SHA-256 under key, 64 "
@@ -51,16 +58,33 @@ public final class Mask: ConfiguredTransform {
   private static let minKeyByteCount = 16
 
   private let columns: ColumnNames
+  public let selector: ClassificationSelector?
+  public let method: Method
   private let replacement: Replacement
+  private var classification: OrgClassification?
+  /// What the fields of the layouts so far are classified as.
+  private var values = ClassificationValues()
   private var plans = LayoutCache<MaskPlan>()
   private var buffer = ByteBuffer(capacity: 256)
 
   public init?(reading reader: JSONReader) {
-    let columns = ColumnNames(listIn: reader)
+    let isClassified = reader.has("classified")
+    let columns = ColumnNames(listIn: reader, required: !isClassified)
+    let selector = isClassified ? ClassificationSelector(reading: reader, "classified") : nil
     let method: Method? = reader.choice("with", called: "method", required: true)
     let replacement = Self.replacement(reader, method)
-    guard let columns, let replacement else { return nil }
+    if isClassified, let method, !method.isForAnyType {
+      reader.report(
+        "with",
+        "\(method.rawValue) is for columns of some types only, and fields that will be classified may have "
+          + "any; with \"classified\" use drop, redact or hash")
+    }
+    guard let columns, let method, let replacement, selector != nil || !isClassified else {
+      return nil
+    }
     self.columns = columns
+    self.selector = selector
+    self.method = method
     self.replacement = replacement
   }
 
@@ -100,15 +124,50 @@ public final class Mask: ConfiguredTransform {
     }
   }
 
-  public var namedColumns: NamedColumns? { self.columns.named(by: Self.type) }
+  public var namedColumns: NamedColumns? {
+    self.columns.names.isEmpty ? nil : self.columns.named(by: Self.type)
+  }
+
+  public func begin(_ run: RunValues) { self.classification = run.classification }
+
+  /// Names and patterns of the configuration, sorted.
+  public var columnNames: [String] { self.columns.names.sorted() }
+
+  /// Values that the stage selects by and no field has, unless the configuration allows that.
+  var unknownClassifications: [String] {
+    self.columns.missing == .ignore ? [] : self.selector?.unknownValues(among: self.values) ?? []
+  }
+
+  func maskedColumns(leading output: RecordLayout) -> [MaskedColumn] {
+    (self.plans[output]?.reasons ?? []).map { MaskedColumn($0.column, self.method, $0.reason) }
+  }
 
   public var changesRows: Bool { true }
 
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
-    let plan = try MaskPlan(self.columns, self.replacement, layout: input)
+    try self.columns.guardAgainstRenaming(input, stage: Self.type)
+    let plan = try MaskPlan(
+      MaskSelection(names: self.columns, classes: try self.classes(for: input)), self.replacement,
+      layout: input)
     self.plans.insert(plan, for: plan.output)
     return plan.output
+  }
+
+  /// - Throws: `TransformError` when the org has not been asked: what is not known is not exported.
+  private func classes(
+    for input: RecordLayout
+  ) throws -> (selector: ClassificationSelector, object: ObjectClassification)? {
+    guard let selector else { return nil }
+    let object = self.classification?.object(input.entity, schemaID: input.schemaID)
+    guard let object else {
+      throw TransformError(
+        .classification,
+        "stage \(Self.type): how the fields of \(input.entity) are classified is not known "
+          + "(\(input.origin)), and without it nothing is exported")
+    }
+    self.values.add(object)
+    return (selector, object)
   }
 
   public func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
@@ -196,6 +255,16 @@ public final class Mask: ConfiguredTransform {
     guard batch.row(row).isDiff(slot) else { return }
     var fields = FieldListEdit(of: row, in: batch, RowCharacter(of: event, batch.row(row)))
     fields.note(slot, RecordBatch.Presence.value)
+  }
+}
+
+extension Mask.Method {
+  /// Columns of every type can be masked that way.
+  fileprivate var isForAnyType: Bool {
+    switch self {
+    case .drop, .redact, .hash: true
+    case .truncate, .year: false
+    }
   }
 }
 

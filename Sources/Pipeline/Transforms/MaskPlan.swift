@@ -1,3 +1,21 @@
+/// Which columns the stage `mask` hides.
+struct MaskSelection {
+  var names: ColumnNames
+  /// What is selected by classification, and how the object's fields are classified; nil for a stage that
+  /// names its columns.
+  var classes: (selector: ClassificationSelector, object: ObjectClassification)?
+
+  func reason(for column: Column) -> MaskedColumn.Reason? {
+    if let name = self.names.name(for: column) { return .named(name) }
+    guard let classes, !column.isMetadata, !column.isComputed else { return nil }
+    // A constant has replaced the field.
+    if case .constant = column.content { return nil }
+    guard let known = classes.object.classification(of: column) else { return .undescribed }
+    let terms = classes.selector.terms(of: known)
+    return terms.isEmpty ? nil : .classified(terms)
+  }
+}
+
 /// What the stage `mask` does to the rows of one layout.
 struct MaskPlan {
   struct Masked {
@@ -9,19 +27,25 @@ struct MaskPlan {
 
   let output: RecordLayout
   let columns: [Masked]
+  /// All that are hidden, in the order of the layout, as they enter the stage.
+  let reasons: [(column: String, reason: MaskedColumn.Reason)]
 
   /// Columns that say by whom and from where a record was changed; the others tell rows apart.
   private static let metadata: Set<String> = ["_commit_user", "_change_origin"]
 
   /// - Throws: `TransformError` for columns that cannot be masked that way.
-  init(_ names: ColumnNames, _ replacement: Mask.Replacement, layout: RecordLayout) throws {
+  init(_ selection: MaskSelection, _ replacement: Mask.Replacement, layout: RecordLayout) throws {
     var output: [Column] = []
+    var reasons: [(column: String, reason: MaskedColumn.Reason)] = []
     var masked: [Masked] = []
     for var column in layout.columns {
-      guard names.contains(column) else {
+      // Twice masked by classification says nothing more; a stage may name a masked column all the same.
+      let reason = selection.reason(for: column)
+      guard let reason, !column.isMasked || reason.isNamed else {
         output.append(column)
         continue
       }
+      reasons.append((column.name, reason))
       func refused(_ reason: String) -> TransformError {
         TransformError(
           .maskedColumn,
@@ -46,9 +70,11 @@ struct MaskPlan {
       case .slot(let slot, _), .record(let slot, _, _): column.content = .slot(slot, type)
       }
       column.salesforceType = nil
+      column.isMasked = true
       output.append(column)
     }
     self.columns = masked
+    self.reasons = reasons
     self.output = layout.with(columns: output)
   }
 
@@ -86,6 +112,10 @@ struct MaskPlan {
       }
     }
   }
+}
+
+extension MaskedColumn.Reason {
+  fileprivate var isNamed: Bool { if case .named = self { true } else { false } }
 }
 
 extension ColumnType {

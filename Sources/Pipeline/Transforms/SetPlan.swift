@@ -63,8 +63,11 @@ struct SetPlan {
       if let place {
         columns[place].content = content
         columns[place].salesforceType = nil
+        columns[place].isMasked = false
       } else {
-        columns.append(Column(name: name, path: [name], content: content))
+        var column = Column(name: name, path: [name], content: content)
+        column.isComputed = true
+        columns.append(column)
       }
     }
     self.steps = steps

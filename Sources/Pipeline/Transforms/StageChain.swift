@@ -151,6 +151,26 @@ public final class StageChain {
     try body(batch)
   }
 
+  /// The columns that stages hide of an input layout, by their order, stages first.
+  ///
+  /// Throws what the stages throw for the layout.
+  public func maskedColumns(of input: RecordLayout) throws -> [MaskedColumn] {
+    zip(self.stages, try self.outputs(of: input)).enumerated().flatMap { index, pair in
+      (pair.0 as? Mask)?.maskedColumns(leading: pair.1).map { column in
+        var column = column
+        column.stage = self.place(ofStage: index)
+        return column
+      } ?? []
+    }
+  }
+
+  /// Values of classifications that stages name and no field has, for messages.
+  public var unknownClassifications: [String] {
+    self.stages.enumerated().flatMap { index, stage in
+      ((stage as? Mask)?.unknownClassifications ?? []).map { "\(self.name(ofStage: index)): \($0)" }
+    }
+  }
+
   /// What the configuration of stages names, and which of it no layout has had so far.
   public var namedColumns: [NamedColumns] {
     self.stages.enumerated().compactMap { index, stage in

@@ -3,6 +3,7 @@ public struct TransformError: Error, Sendable {
   public struct Code: Hashable, Sendable {
     private enum Value {
       case duplicateColumn, reservedColumn, unknownColumn, expression, maskedColumn, castColumn
+      case classification
     }
     private var value: Value
     private init(_ value: Value) { self.value = value }
@@ -16,6 +17,8 @@ public struct TransformError: Error, Sendable {
     public static var expression: Self { Self(.expression) }
     /// A column cannot be masked in the way that the configuration says.
     public static var maskedColumn: Self { Self(.maskedColumn) }
+    /// How a schema's fields are classified is not known.
+    public static var classification: Self { Self(.classification) }
     /// A column cannot have the type that the configuration says.
     public static var castColumn: Self { Self(.castColumn) }
   }

@@ -15,7 +15,7 @@ extension TransformRegistry {
     let any = JSONSchema.oneOf(stages.map { .reference($0.name) })
       .described("Changes what leaves the stage before it.")
     return [("stage", any)] + stages + ColumnNames.schemaDefinitions
-      + SetColumns.schemaDefinitions
+      + [ClassificationSelector.schemaDefinition] + SetColumns.schemaDefinitions
       + CastTarget.schemaDefinitions + Route.schemaDefinitions
   }
 }
@@ -43,6 +43,12 @@ extension ColumnNames {
 
   static var listSchemaMember: JSONSchema.Member {
     .required(
+      "columns", .reference("columnNames"),
+      "Column names, or patterns such as *Email*, as left by the stages before.")
+  }
+
+  static var optionalListSchemaMember: JSONSchema.Member {
+    .optional(
       "columns", .reference("columnNames"),
       "Column names, or patterns such as *Email*, as left by the stages before.")
   }

@@ -3,18 +3,22 @@ import Pipeline
 import RESTSource
 import SalesforceREST
 
-/// `pubsub-etl plan FILE`: the statements that a run would execute to make tables fit.
+/// `pubsub-etl plan FILE`: the statements that a run would execute to make tables fit, and the columns that
+/// it would mask.
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plan",
-    abstract: "Prints the DDL that a run would execute in its databases. Changes nothing.",
+    abstract:
+      "Prints the columns that a run would mask, and the DDL that it would execute. Changes nothing.",
     discussion: """
       Logs in, gets the current schema of every topic, compares it with the tables, and prints \
       SQL for psql on standard output; remarks go to standard error, among them the fields that \
-      a copy cannot have. With contract freeze, these are the statements to run before the next \
+      a copy cannot have. Columns that the stage 'mask' hides come first, as comments of SQL: object, \
+      column, method, stage, and whether the file names the column or the org classifies it. With contract freeze, these are the statements to run before the next \
       run. Events from before a schema change may need more columns, and the schemas of a channel's \
       events are not known until they arrive.
-      Exit codes: 0 printed, whatever is missing; 64 command line, or no postgres sink; 65 a \
+      Exit codes: 0 printed, whatever is missing; 64 command line, or neither a \
+      postgres sink nor a mask; 65 a \
       schema that no event can have; 69 service or database unavailable; 74 standard output; 77 \
       login, topic or database refused; 78 mistakes in the file, or tables that do not fit.
       """)
@@ -26,13 +30,14 @@ struct PlanCommand: AsyncParsableCommand {
     let secrets = configuration.secrets
     do {
       let sinks = configuration.sinks.compactMap { $0 as? any PlanningSink }
-      guard !sinks.isEmpty else {
+      guard !sinks.isEmpty || configuration.masksColumns else {
         throw RunFailure(
           .usage, reason: "no_database",
-          "pipeline '\(configuration.name)' has no postgres sink; only databases need a plan")
+          "pipeline '\(configuration.name)' has no postgres sink and no stage 'mask'; only databases and "
+            + "masks need a plan")
       }
       let planned = try await PlannedLayouts.ask(configuration)
-      let stages = RunStages(configuration, org: "")
+      let stages = RunStages(configuration, org: "", classification: planned.classification)
       _ = try ColumnCheck(
         stages, planned, earlier: configuration.matchedColumns)
       for topic in planned.unknown {
@@ -45,19 +50,42 @@ struct PlanCommand: AsyncParsableCommand {
       for line in await self.blindFields(configuration, planned) {
         StandardStream.error.write(PrintableText(line: line, hiding: secrets))
       }
+      try Self.print(
+        maskedBy: stages, planned.inputs, secrets, hasMask: configuration.masksColumns)
       for sink in sinks {
         let plan = try sink.plan(
           planned.layouts, through: stages.chain(of: sink), configuration)
-        let text = PrintableText(sql: plan.text, hiding: secrets)
-        guard StandardStream.output.write(text) else {
-          throw RunFailure(.output, reason: "output", "standard output cannot be written")
-        }
+        try Self.print(PrintableText(sql: plan.text, hiding: secrets))
         for line in plan.consequences {
           StandardStream.error.write(PrintableText(line: line, hiding: secrets))
         }
       }
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
+    }
+  }
+
+  private static func print(_ text: PrintableText) throws {
+    guard StandardStream.output.write(text) else {
+      throw RunFailure(.output, reason: "output", "standard output cannot be written")
+    }
+  }
+
+  /// `-- mask: Contact.Email: redact by stages[1], classified compliance PII`
+  private static func print(
+    maskedBy stages: RunStages, _ layouts: [RecordLayout], _ secrets: SecretMask, hasMask: Bool
+  ) throws {
+    guard hasMask else { return }
+    var seen: Set<String> = []
+    for layout in layouts {
+      let lines = try stages.maskedColumns(of: layout)
+      for line in lines where seen.insert(line).inserted {
+        try Self.print(PrintableText(line: "-- mask: \(line)", hiding: secrets))
+      }
+      if lines.isEmpty {
+        try Self.print(
+          PrintableText(line: "-- mask: \(layout.entity): no column", hiding: secrets))
+      }
     }
   }
 

@@ -60,7 +60,8 @@ struct TestCommand: ParsableCommand {
     } catch {
       throw RunFailure(error).reported(hiding: secrets)
     }
-    let run = PipelineTestRun(configuration: file.configuration, org: file.org)
+    let run = PipelineTestRun(
+      configuration: file.configuration, org: file.org, classification: file.classification)
     var verdicts: [PipelineTestVerdict] = []
     for test in file.cases {
       do {

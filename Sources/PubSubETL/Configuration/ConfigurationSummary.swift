@@ -1,4 +1,5 @@
 import JSON
+import Pipeline
 
 /// What a pipeline file means, in words, for `check`.
 enum ConfigurationSummary {
@@ -36,8 +37,10 @@ enum ConfigurationSummary {
     }
     let stages = configuration.stages.typeNames
     if !stages.isEmpty { lines.append(("stages", stages)) }
+    lines += Self.masks(configuration.stages, of: "").map { ("mask", $0) }
     for sink in configuration.sinks {
       lines.append(("sink", "\(sink.name): \(sink.summary)"))
+      lines += Self.masks(sink.stages, of: " of sink '\(sink.name)'").map { ("mask", $0) }
     }
     lines.append(("checkpoint", configuration.checkpoint.directory))
     lines.append(("dead letters", configuration.deadLetter.directory))
@@ -46,6 +49,17 @@ enum ConfigurationSummary {
       label + String(repeating: " ", count: max(1, 14 - label.count))
         + PrintableText.withoutLineEnds(value) + "\n"
     }.joined()
+  }
+
+  /// `stages[1]: redact Email, *Phone and what the org classifies as compliance PII`
+  private static func masks(_ stages: [StageConfiguration], of sink: String) -> [String] {
+    stages.enumerated().compactMap { index, stage in
+      guard let mask = stage.transform() as? Mask else { return nil }
+      let names = mask.columnNames.joined(separator: ", ")
+      let classes = mask.selector.map { "what the org classifies as \($0.words)" }
+      return "stages[\(index)]\(sink): \(mask.method.rawValue) "
+        + [names.isEmpty ? nil : names, classes].compactMap { $0 }.joined(separator: " and ")
+    }
   }
 
   private static func login(_ auth: AuthConfiguration) -> String {

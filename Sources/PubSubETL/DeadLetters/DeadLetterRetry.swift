@@ -60,9 +60,9 @@ final class DeadLetterRetry {
     try await self.assembly.withService { service, credentials in
       let org = try await credentials.provider.token().organizationID
       let decoders = LetterDecoders(
-        service, credentials, self.assembly.schemas(ofOrg: org), options: self.assembly.decoding,
-        keys: self.configuration.deadLetter.keys, takesUnsealed: self.takesUnsealed)
-      let stages = self.assembly.stages(ofOrg: org)
+        service, credentials, self.assembly.schemas(ofOrg: org), self.assembly,
+        takesUnsealed: self.takesUnsealed)
+      let stages = self.assembly.stages(ofOrg: org, decoders.classification)
       try await self.visitCommits(book, selection) { letters in
         for letter in letters
         where try await self.decoded(letter, decoders, passing: stages) != nil {
@@ -110,11 +110,10 @@ final class DeadLetterRetry {
         interruption: Interruption(deadline: nil))
       let sinks = self.configuration.sinks.map { $0.runSink(context) }
       defer { for sink in sinks { sink.close() } }
-      let stores = try self.open(sinks, context, document, store)
       let decoders = LetterDecoders(
         service, credentials, self.assembly.schemas(ofOrg: org, logger: self.logger),
-        options: self.assembly.decoding,
-        keys: self.configuration.deadLetter.keys, takesUnsealed: self.takesUnsealed)
+        self.assembly, takesUnsealed: self.takesUnsealed)
+      let stores = try self.open(sinks, context, document, store, decoders.classification)
       // Only now: files that a killed run has left in progress are finished, and letters whose rows
       // it had committed are in the ledger.
       let book = try DeadLetterBook(self.configuration)
@@ -150,7 +149,7 @@ final class DeadLetterRetry {
 
   private func open(
     _ sinks: [any RunSink], _ context: SinkContext, _ document: CheckpointDocument,
-    _ store: FileCheckpointStore
+    _ store: FileCheckpointStore, _ classification: OrgClassification?
   ) throws -> Stores {
     for sink in sinks {
       for fault in try sink.survey(from: document.sinks[sink.name]) {
@@ -171,7 +170,7 @@ final class DeadLetterRetry {
     }
     for sink in sinks { try sink.recover() }
     let deadLetters = try context.deadLetters(recoveredFrom: document.deadLetters)
-    let stages = self.assembly.stages(ofOrg: context.org)
+    let stages = self.assembly.stages(ofOrg: context.org, classification)
     let staged = self.assembly.staged(sinks, stages)
     var next = document
     let checkpointed = CheckpointedStore(

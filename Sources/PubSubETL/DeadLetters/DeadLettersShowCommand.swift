@@ -51,8 +51,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
     try await assembly.withService { service, credentials in
       let org = try await credentials.provider.token().organizationID
       let decoders = LetterDecoders(
-        service, credentials, assembly.schemas(ofOrg: org), options: assembly.decoding,
-        keys: configuration.deadLetter.keys, takesUnsealed: true)
+        service, credentials, assembly.schemas(ofOrg: org), assembly, takesUnsealed: true)
       try await decoders.prepare(for: letter)
       let batch: RecordBatch
       do throws(UndecodableEvent) {
@@ -61,7 +60,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
         throw RunFailure(
           .data, reason: "undecodable", "\(letter.id) cannot be decoded: \(error.reason)")
       }
-      let stages = assembly.stages(ofOrg: org).pipeline
+      let stages = assembly.stages(ofOrg: org, decoders.classification).pipeline
       try stages.apply(to: batch)
       if let refused = stages.takeRefusedEvents().first {
         throw RunFailure(

@@ -18,6 +18,7 @@ final class LetterDecoders {
   private let credentials: OrgCredentials
   private let schemas: SchemaCache
   private let options: EventDecodingOptions
+  private let inquiry: ClassificationInquiry?
   private let keys: [SealingKey]
   /// Whether letters in the clear are taken.
   private let takesUnsealed: Bool
@@ -25,23 +26,29 @@ final class LetterDecoders {
 
   init(
     _ service: PubSubClient<HTTP2ClientTransport>, _ credentials: OrgCredentials,
-    _ schemas: SchemaCache, options: EventDecodingOptions, keys: [SealingKey], takesUnsealed: Bool
+    _ schemas: SchemaCache, _ assembly: PipelineAssembly, takesUnsealed: Bool
   ) {
     self.service = service
     self.credentials = credentials
     self.schemas = schemas
-    self.options = options
-    self.keys = keys
+    self.options = assembly.decoding
+    self.inquiry = ClassificationInquiry(assembly.configuration, credentials)
+    self.keys = assembly.configuration.deadLetter.keys
     self.takesUnsealed = takesUnsealed
   }
 
-  /// Asks the service for the schema of a letter, unless that was done.
+  /// How the fields of the letters' objects are classified, for the stages; nil when none asks.
+  var classification: OrgClassification? { self.inquiry?.known }
+
+  /// Asks the service for the schema of a letter, and the org for its classification, unless that was done.
   ///
-  /// - Throws: `PubSubError` when the service does not answer.
+  /// - Throws: `PubSubError` when the service does not answer, `RunFailure` for the org.
   func prepare(for letter: StoredDeadLetter) async throws {
     let key = Key(topic: letter.letter.topic, schemaID: letter.letter.schemaID)
     guard self.decoders[key] == nil else { return }
-    self.decoders[key] = try await self.decoder(key)
+    let decoder = try await self.decoder(key)
+    if let layout = try? decoder.get().layout { try await self.inquiry?.prepare([layout]) }
+    self.decoders[key] = decoder
   }
 
   private func decoder(_ key: Key) async throws -> Result<AvroEventDecoder, UndecodableEvent> {

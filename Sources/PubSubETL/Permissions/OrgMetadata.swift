@@ -23,7 +23,7 @@ struct OrgMetadata {
   init(_ configuration: PipelineConfiguration, contact: String, certificate: String?) {
     let name = Self.apiName(configuration.name)
     let label = "pubsub-etl \(configuration.name)"
-    let rights = PipelineRights(configuration.source)
+    let rights = PipelineRights(configuration)
     var files = [
       File(
         path: "sfdx-project.json",

@@ -22,6 +22,16 @@ struct PipelineRights: Equatable {
     "Asset", "Contact", "Contract", "Opportunity", "Order", "Quote",
   ]
 
+  init(_ configuration: PipelineConfiguration) {
+    self.init(configuration.source)
+    // FieldDefinition is there for users with it only.
+    guard !configuration.classificationSelectors.isEmpty else { return }
+    self.userPermissions = Set(self.userPermissions).union(["ViewSetup"]).sorted()
+    self.remarks.append(
+      "View Setup and Configuration is granted because a stage masks by the org's data classification"
+    )
+  }
+
   init(_ source: SourceConfiguration) {
     var objects: [String: Bool] = [:]
     var permissions: Set<String> = ["ApiEnabled"]

@@ -33,6 +33,15 @@ struct ColumnCheck {
         mistakes.append(finding.description)
       }
     }
+    if let unknown = stages.unknownClassifications.first {
+      let message =
+        "\(unknown): no field of the pipeline's objects has this classification; correct the name, or "
+        + "set \"missing\" to \"ignore\" in the stage"
+      guard !planned.unknown.isEmpty else {
+        throw RunFailure(.configuration, reason: "stages", message)
+      }
+      self.warnings.append(message)
+    }
     guard mistakes.isEmpty else {
       throw RunFailure(
         .configuration, reason: "stages",
@@ -58,6 +67,17 @@ struct ColumnCheck {
 extension PipelineConfiguration {
   /// Whether any stage, or a sink's `column_types`, names columns that have to be somewhere.
   var namesColumns: Bool { !RunStages(self, org: "").findings().isEmpty }
+
+  var masks: [Mask] {
+    (self.stages + self.sinks.flatMap(\.stages)).compactMap { $0.transform() as? Mask }
+  }
+
+  var masksColumns: Bool { !self.masks.isEmpty }
+
+  /// What stages mask by the org's classification of fields; empty when the org need not be asked.
+  var classificationSelectors: [ClassificationSelector] {
+    self.masks.compactMap(\.selector)
+  }
 
   /// The checkpoint's entry, read without its lock; empty without a readable checkpoint.
   var matchedColumns: [String: Set<String>] {

@@ -13,7 +13,7 @@ extension ConnectionCheck {
   static func rights(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async -> String {
-    let needed = PipelineRights(configuration.source).userPermissions
+    let needed = PipelineRights(configuration).userPermissions
     let client = SnapshotRun.client(credentials)
     let granted: Set<String>
     do {

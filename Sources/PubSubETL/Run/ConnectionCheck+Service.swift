@@ -23,7 +23,9 @@ extension ConnectionCheck {
         lines += try await SnapshotRun.check(
           configuration, credentials, assembly.schemas(ofOrg: token.organizationID))
         lines.append(await Self.rights(configuration, credentials))
-        if configuration.namesColumns { lines.append(try await Self.columns(configuration)) }
+        if configuration.namesColumns || !configuration.classificationSelectors.isEmpty {
+          lines.append(try await Self.columns(configuration))
+        }
         return lines
       }
     } catch {
@@ -38,7 +40,8 @@ extension ConnectionCheck {
   private static func columns(_ configuration: PipelineConfiguration) async throws -> String {
     let planned = try await PlannedLayouts.ask(configuration)
     let check = try ColumnCheck(
-      RunStages(configuration, org: ""), planned, earlier: configuration.matchedColumns)
+      RunStages(configuration, org: "", classification: planned.classification), planned,
+      earlier: configuration.matchedColumns)
     var parts = check.warnings
     if !check.unknown.isEmpty {
       parts.append(

@@ -51,7 +51,9 @@ struct PipelineAssembly {
       identity: try store.identity(), processID: getpid())
   }
 
-  func stages(ofOrg org: String) -> RunStages { RunStages(self.configuration, org: org) }
+  func stages(ofOrg org: String, _ classification: OrgClassification? = nil) -> RunStages {
+    RunStages(self.configuration, org: org, classification: classification)
+  }
 
   /// The sinks as the runner sees them, behind stages of their own where there are any.
   func staged(

@@ -128,9 +128,13 @@ final class PipelineRun {
       self.report.schemas = RunReport.Schemas(
         fetched: Int64(counts.fetched), cached: Int64(counts.cached))
     }
-    let stages = self.assembly.stages(ofOrg: org)
+    let inquiry = ClassificationInquiry(
+      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
+      logger: self.logger)
+    let stages = self.assembly.stages(ofOrg: org, inquiry?.known)
     let matched = document?.matchedColumns ?? [:]
-    try await self.checkColumns(stages, credentials, schemas, earlier: matched, until: deadline)
+    try await self.checkColumns(
+      stages, credentials, schemas, inquiry, earlier: matched, until: deadline)
     let context = SinkContext(
       configuration: self.configuration, org: org, options: self.options,
       owner: try self.assembly.owner(store), retry: self.assembly.retrySchedule(self.options),
@@ -180,6 +184,11 @@ final class PipelineRun {
     var options = self.assembly.sourceOptions(
       self.options, schemas: schemas, logger: self.logger)
     options.allowance = runner.allowance
+    if let inquiry {
+      options.beforeHandingOn = { schemas async throws(SourceFailure) in
+        try await inquiry.prepare(schemas)
+      }
+    }
     let source = PubSubSource(
       topics: self.assembly.topics(),
       client: PubSubClient(client, onTrace: ServiceLog.calls(self.logger)),
@@ -208,7 +217,7 @@ final class PipelineRun {
       self.options.maxEvents != nil
       ? nil
       : try await SnapshotRun.make(
-        self.assembly, credentials, schemas, sinks: sinks, files: checkpointed,
+        self.assembly, credentials, schemas, inquiry, sinks: sinks, files: checkpointed,
         stages: stages, purpose: self.purpose, follows: self.follows, logger: self.logger,
         wake: source.wake
       ) {
@@ -295,9 +304,10 @@ final class PipelineRun {
   /// mistake.
   private func checkColumns(
     _ stages: RunStages, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    earlier: [String: Set<String>], until deadline: ContinuousClock.Instant?
+    _ inquiry: ClassificationInquiry?, earlier: [String: Set<String>],
+    until deadline: ContinuousClock.Instant?
   ) async throws {
-    guard self.configuration.namesColumns else { return }
+    guard self.configuration.namesColumns || inquiry != nil else { return }
     let planned = try await PlannedLayouts.askPatiently(
       self.configuration, credentials, schemas, retry: self.assembly.retrySchedule(self.options)
     ) {
@@ -305,6 +315,11 @@ final class PipelineRun {
       self.log.schemasFailed($0.message, delay: $1)
     }
     self.log.schemasFetched()
+    if let inquiry, case let layouts = planned.inputs {
+      try await Self.within(deadline, "the org had said how fields are classified") {
+        try await inquiry.prepare(layouts)
+      }
+    }
     for warning in try ColumnCheck(stages, planned, earlier: earlier).warnings {
       self.logger.warning("\(warning)")
     }

@@ -14,6 +14,8 @@ struct PlannedLayouts {
   var inputs: [RecordLayout] = []
   /// Topics whose events have schemas that the service tells with the events alone.
   var unknown: [String] = []
+  /// How the fields of `inputs` are classified, where stages mask by it.
+  var classification: OrgClassification?
 
   /// Logs in and asks the service. Subscribes to nothing, so costs no delivery.
   static func ask(_ configuration: PipelineConfiguration) async throws -> PlannedLayouts {
@@ -21,14 +23,16 @@ struct PlannedLayouts {
     return try await assembly.withService { service, credentials in
       let org = try await credentials.provider.token().organizationID
       let schemas = assembly.schemas(ofOrg: org)
-      let stages = assembly.stages(ofOrg: org).pipeline
-      var planned = PlannedLayouts()
+      let inquiry = ClassificationInquiry(configuration, credentials)
+      let stages = assembly.stages(ofOrg: org, inquiry?.known).pipeline
+      var planned = PlannedLayouts(classification: inquiry?.known)
       for topic in configuration.source.topics {
         guard let layout = try await assembly.layout(of: topic.name, service, credentials, schemas)
         else {
           planned.unknown.append(topic.name)
           continue
         }
+        try await inquiry?.prepare([layout])
         planned.inputs.append(layout)
         planned.layouts.append(try stages.layout(for: layout))
       }

@@ -10,9 +10,13 @@ struct RunStages {
   let sinks: [String: StageChain]
   private let route: Route?
 
-  /// - Parameter org: ID of the org; empty when nobody has logged in.
-  init(_ configuration: PipelineConfiguration, org: String) {
-    let run = RunValues(pipeline: configuration.name, org: org)
+  /// - Parameters:
+  ///   - org: ID of the org; empty when nobody has logged in.
+  ///   - classification: what the org says of its fields; nil when nobody asks.
+  init(
+    _ configuration: PipelineConfiguration, org: String, classification: OrgClassification? = nil
+  ) {
+    let run = RunValues(pipeline: configuration.name, org: org, classification: classification)
     let stages = configuration.stages.map { $0.transform() }
     self.pipeline = StageChain(stages)
     self.pipeline.begin(run)
@@ -102,6 +106,24 @@ struct RunStages {
 
   private var chains: [(place: String, chain: StageChain)] {
     [("", self.pipeline)] + self.sinks.sorted { $0.key < $1.key }.map { ("sinks/\($0)/", $1) }
+  }
+
+  /// The columns of an input layout that stages hide, a line each: `Contact.Email: redact by stages[1], named`.
+  func maskedColumns(of layout: RecordLayout) throws -> [String] {
+    let output = try self.pipeline.layout(for: layout)
+    return try self.pipeline.maskedColumns(of: layout).map { "\(layout.entity).\($0)" }
+      + self.sinks.sorted { $0.key < $1.key }.flatMap { name, chain in
+        try chain.maskedColumns(of: output).map { "\(layout.entity).\($0) of sink '\(name)'" }
+      }
+  }
+
+  /// Values of classifications that stages name and no field has, with the stages.
+  var unknownClassifications: [String] {
+    self.chains.flatMap { place, chain in
+      chain.unknownClassifications.map { text in
+        place.isEmpty ? text : "sink '\(place.split(separator: "/")[1])', \(text)"
+      }
+    }
   }
 
   /// Any schema has come by.

@@ -23,8 +23,8 @@ struct SnapshotRun {
   /// - Returns: nil when there is nothing to be read.
   static func make(
     _ assembly: PipelineAssembly, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    sinks: [any RunSink], files: CheckpointedStore, stages: RunStages, purpose: RunPurpose,
-    follows: Bool,
+    _ inquiry: ClassificationInquiry?, sinks: [any RunSink], files: CheckpointedStore,
+    stages: RunStages, purpose: RunPurpose, follows: Bool,
     logger: Logger, wake: @escaping @Sendable () -> Void,
     onRetry: (PubSubError, Duration) throws -> Void
   ) async throws -> SnapshotRun? {
@@ -54,6 +54,7 @@ struct SnapshotRun {
     let layouts = try await PlannedLayouts.askPatiently(
       assembly.configuration, credentials, schemas, retry: retry,
       objects: wanted.map { ($0.entity, $0.topic) }, onRetry: onRetry)
+    try await inquiry?.prepare(Array(layouts.values))
     for object in wanted where layouts[object.entity] == nil {
       logger.warning(
         """

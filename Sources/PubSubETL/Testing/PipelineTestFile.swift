@@ -1,4 +1,6 @@
 import JSON
+import Pipeline
+import PubSubSource
 
 /// `opps.test.json` beside `opps.json`: events, and what each sink is expected to make of them.
 struct PipelineTestFile {
@@ -10,6 +12,8 @@ struct PipelineTestFile {
   var configuration: PipelineConfiguration
   /// ID of the org that stages see.
   var org: String
+  /// How the fields of the events' objects are classified; nil where no stage asks.
+  var classification: OrgClassification?
   var cases: [PipelineTestCase]
 
   /// What a file with tests is called behind the name of its pipeline file.
@@ -37,6 +41,7 @@ struct PipelineTestFile {
         variable: { variables[$0] }, placeholder: TestPlaceholders.variable)
     ) { TestPlaceholders.replace(in: &$0, variables: variables) }
     let cases = PipelineTestReader(configuration, base: base, mistakes: mistakes).cases(reader)
+    let classification = Self.classification(reader, configuration, cases)
     reader.finish()
     guard mistakes.isEmpty else {
       throw PipelineTestError(
@@ -44,7 +49,63 @@ struct PipelineTestFile {
     }
     return PipelineTestFile(
       path: path, text: text, document: document, configuration: configuration, org: org,
-      cases: cases)
+      classification: classification, cases: cases)
+  }
+
+  /// `"classification": {"Contact": {"Email": {"compliance": ["PII"], "sensitivity": "Restricted"}}}`: the
+  /// fields that are named; all others are not classified.
+  private static func classification(
+    _ reader: JSONReader, _ configuration: PipelineConfiguration, _ cases: [PipelineTestCase]
+  ) -> OrgClassification? {
+    let objects = reader.object("classification")
+    let selectors = configuration.classificationSelectors
+    guard !selectors.isEmpty else {
+      if objects != nil {
+        reader.report("classification", "no stage of the pipeline masks by classification")
+      }
+      return nil
+    }
+    guard let objects else {
+      if !reader.has("classification") {
+        reader.report(
+          "classification",
+          "is required, because a stage masks by it and a test asks no org; such as {\"Contact\": "
+            + "{\"Email\": {\"compliance\": [\"PII\"]}}}")
+      }
+      return nil
+    }
+    defer { objects.finish() }
+    let known = OrgClassification()
+    var answers: [String: ObjectClassification] = [:]
+    for member in objects.value.members ?? [] where member.name != "//" {
+      guard let fields = objects.object(member.name) else { continue }
+      var object = ObjectClassification()
+      for field in fields.value.members ?? [] where field.name != "//" {
+        guard let values = fields.object(field.name) else { continue }
+        object.add(
+          field.name,
+          FieldClassification(
+            compliance: values.strings("compliance") ?? [],
+            sensitivity: [values.string("sensitivity")].compactMap { $0 }))
+        values.finish()
+      }
+      fields.finish()
+      answers[member.name] = object
+    }
+    var seen: Set<String> = []
+    for event in cases.flatMap(\.events) {
+      guard let layout = event.layout, seen.insert(layout.entity + layout.schemaID).inserted
+      else { continue }
+      guard var object = answers[layout.entity] else {
+        reader.report(
+          "classification",
+          "does not have the object '\(layout.entity)' of an event; {} classifies none")
+        continue
+      }
+      object.describe(layout)
+      _ = known.learn(object, of: layout.entity, schemaID: layout.schemaID, selectors: selectors)
+    }
+    return known
   }
 
   /// The variables of the pipeline file: those of the process would make results depend on the machine.
@@ -97,6 +158,11 @@ struct PipelineTestEvent {
   var payload: [UInt8]
   var eventID: String
   var replayID: [UInt8]
+
+  /// Nil for a schema that no event can have; the reader has reported it.
+  var layout: RecordLayout? {
+    try? AvroEventDecoder(json: self.schema, schemaID: self.schemaID, topic: self.topic).layout
+  }
 }
 
 struct ExpectedLetter: Equatable {

@@ -7,6 +7,8 @@ import PubSubSource
 struct PipelineTestRun {
   let configuration: PipelineConfiguration
   let org: String
+  /// Nil where no stage masks by it.
+  var classification: OrgClassification?
 
   struct Outcome {
     /// What every sink got, in the order of the pipeline file.
@@ -36,7 +38,8 @@ struct PipelineTestRun {
     of sink: any ConfiguredSink, _ events: [PipelineTestEvent]
   ) throws -> (lines: [JSONValue], letters: [ExpectedLetter]) {
     // Each sink sees the events once, as does each stage: some remember what they have seen.
-    let stages = RunStages(self.configuration, org: self.org)
+    let stages = RunStages(
+      self.configuration, org: self.org, classification: self.classification)
     let own = stages.chain(of: sink)
     let preview = sink.linePreview(self.configuration)
     var decoders: [DecoderKey: AvroEventDecoder] = [:]

@@ -44,6 +44,8 @@ struct VerifyRun {
       retry: RetrySchedule(giveUpAfter: .seconds(7)),
       objects: objects
     ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
+    let inquiry = ClassificationInquiry(self.configuration, credentials)
+    try await inquiry?.prepare(Array(layouts.values))
     let client = SnapshotRun.client(credentials)
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
     for (entity, topic) in objects {
@@ -64,7 +66,7 @@ struct VerifyRun {
         entry.blind = BlindFields(layout, description)
         entry.unread = SnapshotPlan(layout, description).unread
         try await self.verify(
-          object, sink, assembly.stages(ofOrg: token.organizationID), client,
+          object, sink, assembly.stages(ofOrg: token.organizationID, inquiry?.known), client,
           calculated: Set(entry.blind.calculated),
           &entry)
         report.entries.append(entry)

@@ -10,10 +10,15 @@ final class ResolvedSchema: Sendable {
   let content: Result<Schema, UndecodableEvent>
   /// The size of its text, and something for each; 0 for one that was not asked for.
   let byteCount: Int
+  /// API name of the object or event, as layouts have it; nil for a schema that cannot be used.
+  let entity: String?
 
   init(_ id: [UInt8], _ content: Result<Schema, UndecodableEvent>, byteCount: Int) {
     self.id = id
     self.content = content
     self.byteCount = byteCount
+    let schema = try? content.get()
+    self.entity = schema.flatMap { $0[$0.root].name?.name }
+      .map { TopicName.entity(ofChangeEvent: $0) }
   }
 }

@@ -55,6 +55,26 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
     return resolution
   }
 
+  /// Has whoever takes the events learn of their schemas.
+  ///
+  /// - Throws: why events of these schemas cannot be handed on.
+  func prepare(
+    _ schemas: [ResolvedSchema], options: PubSubSourceOptions
+  ) async throws(MissingSchema) {
+    guard let prepare = options.beforeHandingOn else { return }
+    let known = schemas.compactMap { schema in
+      schema.entity.map {
+        PubSubSourceOptions.SchemaOfObject(
+          entity: $0, schemaID: String(decoding: schema.id, as: UTF8.self))
+      }
+    }
+    do throws(SourceFailure) {
+      try await prepare(known)
+    } catch {
+      throw MissingSchema(id: known.first?.schemaID, failure: error)
+    }
+  }
+
   /// - Throws: why the schema will not come; also when the task is cancelled.
   @discardableResult
   func fetch(
@@ -74,9 +94,10 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
   }
 }
 
-/// A schema that events need, and why it will not come.
+/// A schema that events need, and why it will not come, or cannot be used.
 struct MissingSchema: Error {
-  var id: String
+  /// Nil where no single schema is at fault.
+  var id: String?
   var failure: SourceFailure
 }
 

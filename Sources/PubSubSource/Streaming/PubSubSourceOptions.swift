@@ -25,6 +25,18 @@ public struct PubSubSourceOptions: Sendable {
   /// Schemas of earlier runs; nil for none.
   public var schemaCache: SchemaCache?
 
+  /// Called before a response is handed on, with the schemas of its events and their objects, and without
+  /// any for a response that has no events. Whoever takes events may need to know more of them than the
+  /// service says. The response waits until it returns.
+  public var beforeHandingOn:
+    (@Sendable (_ schemas: [SchemaOfObject]) async throws(SourceFailure) -> Void)?
+
+  /// A schema and the object whose events have it.
+  public struct SchemaOfObject: Sendable {
+    public var entity: String
+    public var schemaID: String
+  }
+
   /// Text of the schemas that are kept, counted for the run and for each topic that needs them.
   var maxSchemaByteCount = 64 << 20
 

@@ -132,9 +132,10 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   private func fetchMissingSchema() async -> Bool {
     guard let missing = self.state.withLock({ $0.missingSchema }) else { return true }
     do throws(SourceFailure) {
-      try await self.schemas.fetch(
-        missing.id,
-        onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
+      if let id = missing.id {
+        try await self.schemas.fetch(
+          id, onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
+      }
       self.state.withLock { $0.missingSchema = nil }
       return true
     } catch {
@@ -303,6 +304,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       let resolution = try await self.schemas.resolve(
         view, onFetch: { self.signals.post(.fetchingSchemas(topic: self.index)) },
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
+      try await self.schemas.prepare(resolution.schemas, options: self.options)
       return (
         PubSubResponse(view: view, schemas: resolution.schemas),
         view.bytes.count + resolution.newByteCount

@@ -189,7 +189,8 @@ struct SetColumnsTests {
   @Test("A column whose name has a dot is found by expressions")
   func namesWithDots() throws {
     let layout = StageRows([("Name.First", .string), ("Name", .json)]).layout
-    let program = try StageExpression("Name.First + '!'").compiled(for: layout, stage: "set").program
+    let expression = try StageExpression("Name.First + '!'")
+    let program = try expression.compiled(for: layout, stage: "set").program
     #expect(program.unknownNames.isEmpty)
     #expect(program.type == .string)
   }

@@ -35,6 +35,16 @@ struct OrgMetadataTests {
     #expect(rights.remarks.count == remarks, "\(rights.remarks)")
   }
 
+  @Test("A pipeline that masks by classification may read the setup")
+  func classification() throws {
+    let masked = try self.sample.load(sets: [
+      #"stages=[{"type":"mask","classified":{"compliance":["PII"]},"with":"drop"}]"#,
+      #"dead_letter.payload=none"#,
+    ])
+    #expect(PipelineRights(masked).userPermissions == ["ApiEnabled", "ViewSetup"])
+    #expect(PipelineRights(masked).remarks.contains { $0.contains("data classification") })
+  }
+
   @Test("A channel gets the objects that the file lists")
   func channel() throws {
     let rights = try self.rights(

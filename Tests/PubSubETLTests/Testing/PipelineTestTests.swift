@@ -31,7 +31,8 @@ import Testing
 
     func verdicts(_ test: String) throws -> [PipelineTestVerdict] {
       let file = try self.load(test)
-      let run = PipelineTestRun(configuration: file.configuration, org: file.org)
+      let run = PipelineTestRun(
+        configuration: file.configuration, org: file.org, classification: file.classification)
       return try file.cases.map { PipelineTestVerdict($0, try run.outcome(of: $0)) }
     }
 
@@ -62,7 +63,8 @@ import Testing
     arguments: ["opps", "opps-postgres", "order-events", "all-changes", "sales-postgres"])
   func shipped(name: String) throws {
     let file = try PipelineTestFile.load("\(Self.pipelines)/\(name)\(PipelineTestFile.suffix)")
-    let run = PipelineTestRun(configuration: file.configuration, org: file.org)
+    let run = PipelineTestRun(
+      configuration: file.configuration, org: file.org, classification: file.classification)
     #expect(!file.cases.isEmpty)
     for test in file.cases {
       #expect(test.expected?.isEmpty == false)
@@ -330,5 +332,50 @@ import Testing
     let found = try sample.verdicts(
       Self.test(#""Amount": 5"#, #""expect": { "files": [ { "Amount": 5, "Home": "none" } ] }"#))
     #expect(found[0].findings == [])
+  }
+
+  private static let masks =
+    #"{ "type": "mask", "classified": { "compliance": ["PII"] }, "with": "redact" }"#
+
+  /// A case of a pipeline that masks by classification.
+  private static func classified(_ member: String) -> String {
+    Self.test(
+      #""Name": "Acme", "StageName": "New""#,
+      #""expect": { "files": [ { "Name": "***", "StageName": "New" } ] }"#, match: "subset"
+    ).replacing(#"{ "schema""#, with: #"{ \#(member) "schema""#)
+  }
+
+  private static func sample() throws -> Sample {
+    let sample = try Sample(stages: Self.masks)
+    let text = try String(contentsOfFile: "\(sample.pipeline.base)/p.json", encoding: .utf8)
+    try sample.pipeline.write(
+      text.replacing(
+        #""sinks""#, with: #""dead_letter": { "payload": "none" }, "sinks""#), to: "p.json")
+    return sample
+  }
+
+  @Test("The classification that a mask selects by is given in the test file")
+  func classification() throws {
+    let verdicts = try Self.sample().verdicts(
+      Self.classified(
+        #""classification": { "Opportunity": { "Name": { "compliance": ["PII"] } } },"#))
+    #expect(verdicts.map(\.findings) == [[]])
+  }
+
+  @Test(
+    "A test file without the classification, or with one that fits nothing, is refused",
+    arguments: [
+      ("", "is required, because a stage masks by it"),
+      (#""classification": {},"#, "does not have the object 'Opportunity'"),
+      (#""classification": { "Opportunity": { "Name": ["PII"] } },"#, "expected an object"),
+      (
+        #""classification": { "Opportunity": { "Name": { "groups": ["PII"] } } },"#, "groups"
+      ),
+    ])
+  func classificationMistakes(member: String, expected: String) throws {
+    let mistakes = try Self.sample().mistakes(Self.classified(member))
+    #expect(mistakes.contains { $0.contains(expected) }, "\(mistakes)")
+    let plain = try Sample().mistakes(Self.classified(#""classification": {},"#))
+    #expect(plain.contains { $0.contains("no stage of the pipeline masks by classification") })
   }
 }

@@ -90,7 +90,8 @@ import Testing
           "expect": { \(expected.joined(separator: ", ")) } } ] }
       """, to: "p.test.json")
     let file = try PipelineTestFile.load("\(pipeline.base)/p.test.json")
-    let run = PipelineTestRun(configuration: file.configuration, org: file.org)
+    let run = PipelineTestRun(
+      configuration: file.configuration, org: file.org, classification: file.classification)
     let test = try #require(file.cases.first)
     #expect(PipelineTestVerdict(test, try run.outcome(of: test)).findings == [])
   }

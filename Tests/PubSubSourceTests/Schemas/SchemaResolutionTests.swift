@@ -80,10 +80,13 @@ struct SchemaResolutionTests {
   }
 
   private typealias PubSub = PubSubSource<ScriptedTransport>
+  private typealias Before =
+    @Sendable ([PubSubSourceOptions.SchemaOfObject]) async throws(SourceFailure) -> Void
 
   private func run(
     _ service: Service, maxSchemaByteCount: Int = 64 << 20, topics: Int = 1,
     cache: SchemaCache? = nil,
+    before: Before? = nil,
     _ body: (PubSub) async throws -> Void
   ) async throws {
     let client = GRPCClient(transport: ScriptedTransport { await service.serve($0) })
@@ -91,6 +94,7 @@ struct SchemaResolutionTests {
       retry: RetrySchedule(giveUpAfter: .milliseconds(200), minDelay: .milliseconds(100)))
     options.maxSchemaByteCount = maxSchemaByteCount
     options.schemaCache = cache
+    options.beforeHandingOn = before
     let source = PubSub(
       topics: Array(Self.topics.prefix(topics)), client: PubSubClient(client),
       credentials: ScriptedCredentials(), options: options)
@@ -141,6 +145,39 @@ struct SchemaResolutionTests {
       #expect(known == [true])
     }
     #expect(service.requests == ["S1"])
+  }
+
+  @Test(
+    "Who takes events learns of their schemas and objects first, and of responses without events")
+  func beforeHandingOn() async throws {
+    let service = Service([[["S1", "S1"], []], []], answer: { try Service.succeed($0) })
+    let told = Lock<[[String]]>([])
+    let before: Before = { schemas async throws(SourceFailure) in
+      told.withLock { told in told.append(schemas.map { "\($0.entity) \($0.schemaID)" }) }
+    }
+    try await self.run(service, before: before) { source in
+      _ = try await self.known(source, isFetching: true)
+      #expect(told.withLock { $0.first } == ["A__e S1"])
+      _ = try await self.known(source, isFetching: false)
+      #expect(told.withLock { $0 } == [["A__e S1"], []])
+    }
+  }
+
+  @Test("A response is not handed on when it must not be, and its topic ends with the reason")
+  func mustNotBeHandedOn() async throws {
+    let service = Service([[["S1"]], []], answer: { try Service.succeed($0) })
+    let before: Before = { _ async throws(SourceFailure) in
+      throw SourceFailure(.quota, reason: "changed", "x")
+    }
+    try await self.run(service, before: before) { source in
+      guard case .fetchingSchemas(0) = try await self.signal(source),
+        case .ended(0, let failure) = try await self.signal(source)
+      else {
+        Issue.record("no end")
+        return
+      }
+      #expect(failure?.reason == "changed" && failure?.disposition == .quota)
+    }
   }
 
   @Test("A schema that an earlier run has fetched is not asked for")

@@ -1,0 +1,108 @@
+internal import JSON
+
+/// The classifications that a stage is for: `{"compliance": ["PII"], "sensitivity": ["Restricted"]}`.
+///
+/// A field is selected when any of the values is among its own. Case and blanks do not count, so that the
+/// label 'Mission Critical' is the value `MissionCritical`.
+public struct ClassificationSelector: Sendable, Equatable {
+  /// Values of the org's two lists, as the pipeline file has them.
+  public let compliance: [String]
+  public let sensitivity: [String]
+
+  /// The values that every org has unless its admins have removed them.
+  private static let usualCompliance = ["PII", "HIPAA", "PCI", "GDPR", "CCPA", "COPPA"]
+  private static let usualSensitivity = [
+    "Public", "Internal", "Confidential", "Restricted", "MissionCritical",
+  ]
+
+  init(compliance: [String], sensitivity: [String]) {
+    self.compliance = compliance
+    self.sensitivity = sensitivity
+  }
+
+  init?(reading reader: JSONReader, _ member: String) {
+    guard let object = reader.object(member) else { return nil }
+    defer { object.finish() }
+    let compliance = object.strings("compliance")
+    let sensitivity = object.strings("sensitivity")
+    for (name, values) in [("compliance", compliance ?? []), ("sensitivity", sensitivity ?? [])] {
+      for value in values where Self.key(value).isEmpty {
+        object.report(name, "has an empty value")
+      }
+    }
+    guard !(compliance ?? []).isEmpty || !(sensitivity ?? []).isEmpty else {
+      reader.report(member, "needs a value of 'compliance' or 'sensitivity'")
+      return nil
+    }
+    self.init(compliance: compliance ?? [], sensitivity: sensitivity ?? [])
+  }
+
+  private static func key(_ value: String) -> String {
+    value.lowercased().filter { !$0.isWhitespace }
+  }
+
+  /// What of a field's classification is selected, for people: `compliance PII`. Empty for a field that
+  /// is not selected.
+  func terms(of field: FieldClassification) -> [String] {
+    func common(_ kind: String, _ wanted: [String], _ found: [String]) -> [String] {
+      let keys = Set(wanted.map(Self.key))
+      return found.filter { keys.contains(Self.key($0)) }.map { "\(kind) \($0)" }
+    }
+    return common("compliance", self.compliance, field.compliance)
+      + common("sensitivity", self.sensitivity, field.sensitivity)
+  }
+
+  public func selects(_ field: FieldClassification) -> Bool { !self.terms(of: field).isEmpty }
+
+  /// Values that are neither usual ones nor among those that fields have: most likely misspelt.
+  func unknownValues(among known: ClassificationValues) -> [String] {
+    func unknown(
+      _ kind: String, _ wanted: [String], _ usual: [String], _ found: Set<String>
+    ) -> [String] {
+      let keys = Set((usual + found).map(Self.key))
+      return wanted.filter { !keys.contains(Self.key($0)) }.map { value in
+        let nearest = NamedColumns.nearest(to: value, in: found.union(usual))
+        return "\(kind) '\(value)'"
+          + (nearest.isEmpty ? "" : " (nearest: \(nearest.joined(separator: ", ")))")
+      }
+    }
+    return unknown("compliance", self.compliance, Self.usualCompliance, known.compliance)
+      + unknown("sensitivity", self.sensitivity, Self.usualSensitivity, known.sensitivity)
+  }
+
+  /// For people: `compliance PII, GDPR; sensitivity Restricted`.
+  public var words: String {
+    [("compliance", self.compliance), ("sensitivity", self.sensitivity)]
+      .filter { !$0.1.isEmpty }
+      .map { "\($0.0) \($0.1.joined(separator: ", "))" }.joined(separator: "; ")
+  }
+}
+
+/// Values that the fields of an org have.
+struct ClassificationValues {
+  var compliance: Set<String> = []
+  var sensitivity: Set<String> = []
+
+  mutating func add(_ object: ObjectClassification) {
+    for name in object.names {
+      self.compliance.formUnion(object[name]?.compliance ?? [])
+      self.sensitivity.formUnion(object[name]?.sensitivity ?? [])
+    }
+  }
+}
+
+extension ClassificationSelector {
+  static var schemaDefinition: (name: String, schema: JSONSchema) {
+    (
+      "classified",
+      .object([
+        .optional(
+          "compliance", .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
+          "Compliance categorizations, such as PII or GDPR; any of them."),
+        .optional(
+          "sensitivity", .list(of: .text(minLength: 1), minCount: 1, isUnique: true),
+          "Data sensitivity levels, such as Confidential or Restricted; any of them."),
+      ]).described("Classifications of fields in the org; a field with any of them is selected.")
+    )
+  }
+}

@@ -1,0 +1,70 @@
+/// What an org says of the sensitivity of a field (Setup, Data Classification); empty for a field that is
+/// not classified.
+public struct FieldClassification: Sendable, Equatable {
+  /// Compliance categorization, `ComplianceGroup`: `PII`, `GDPR`.
+  public var compliance: [String]
+  /// Data sensitivity level, `SecurityClassification`. More than one where two objects share a field.
+  public var sensitivity: [String]
+
+  public init(compliance: [String] = [], sensitivity: [String] = []) {
+    self.compliance = compliance
+    self.sensitivity = sensitivity
+  }
+
+  mutating func formUnion(_ other: FieldClassification) {
+    self.compliance += other.compliance.filter { !self.compliance.contains($0) }
+    self.sensitivity += other.sensitivity.filter { !self.sensitivity.contains($0) }
+  }
+}
+
+/// The fields that an org describes of one object.
+public struct ObjectClassification: Sendable, Equatable {
+  /// By names in lower case: those of an object differ without case.
+  private var fields: [String: FieldClassification] = [:]
+
+  public init() {}
+
+  public var names: some Sequence<String> { self.fields.keys }
+
+  public subscript(field: String) -> FieldClassification? { self.fields[field.lowercased()] }
+
+  public mutating func add(_ field: String, _ classification: FieldClassification) {
+    self.fields[field.lowercased(), default: FieldClassification()].formUnion(classification)
+  }
+
+  /// Adds the fields of a layout as not classified, unless they are there.
+  public mutating func describe(_ layout: RecordLayout) {
+    for column in layout.columns where !column.isMetadata {
+      if let field = column.path.first { self.add(field, FieldClassification()) }
+    }
+  }
+
+  /// Takes over a later answer. What is not in it any more, since the field was deleted or renamed, stays
+  /// as it was: older events have it.
+  mutating func renew(_ later: ObjectClassification) {
+    self.fields.merge(later.fields) { _, new in new }
+  }
+
+  /// The classification of a column: that of its field, and where the field is a part of another one, of
+  /// both. Nil where the org describes neither.
+  func classification(of column: Column) -> FieldClassification? {
+    var found = self.classification(ofPath: column.path)
+    if case .record(_, _, let children) = column.content {
+      for child in children {
+        guard let inner = self.classification(of: child) else { continue }
+        found = found ?? FieldClassification()
+        found?.formUnion(inner)
+      }
+    }
+    return found
+  }
+
+  private func classification(ofPath path: [String]) -> FieldClassification? {
+    guard let field = path.first else { return nil }
+    let names = [field] + path.dropFirst().map { FlattenNaming.sobject.name(of: $0, in: field) }
+    let known = names.compactMap { self[$0] }
+    guard var found = known.first else { return nil }
+    for other in known.dropFirst() { found.formUnion(other) }
+    return found
+  }
+}

@@ -1,0 +1,36 @@
+/// A column that the stage `mask` hides, and why.
+public struct MaskedColumn: Sendable, Equatable {
+  public enum Reason: Sendable, Equatable {
+    /// The configuration names it, by this name or pattern.
+    case named(String)
+    /// `compliance PII`, and the like.
+    case classified([String])
+    /// The org does not describe its field: deleted, renamed, or hidden from the user.
+    case undescribed
+  }
+
+  /// As it enters the stage.
+  public var column: String
+  public var method: Mask.Method
+  public var reason: Reason
+  /// Place of the stage in its chain, from 0.
+  public var stage = 0
+
+  init(_ column: String, _ method: Mask.Method, _ reason: Reason) {
+    (self.column, self.method, self.reason) = (column, method, reason)
+  }
+}
+
+extension MaskedColumn: CustomStringConvertible {
+  /// `Email: hash by stages[1], classified compliance PII`
+  public var description: String {
+    let why =
+      switch self.reason {
+      case .named(let name) where name == self.column: "named"
+      case .named(let pattern): "named by '\(pattern)'"
+      case .classified(let terms): "classified \(terms.joined(separator: ", "))"
+      case .undescribed: "not described by the org, so treated as classified"
+      }
+    return "\(self.column): \(self.method.rawValue) by stages[\(self.stage)], \(why)"
+  }
+}

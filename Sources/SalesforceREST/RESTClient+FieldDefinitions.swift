@@ -1,0 +1,85 @@
+/// What the Tooling API's FieldDefinition says of a field's data classification.
+public struct FieldDefinition: Sendable, Equatable {
+  /// API name, without the object's.
+  public var name: String
+  /// Values of `ComplianceGroup`; none for a field without.
+  public var compliance: [String]
+  /// `SecurityClassification`
+  public var sensitivity: String?
+
+  public init(name: String, compliance: [String], sensitivity: String?) {
+    (self.name, self.compliance, self.sensitivity) = (name, compliance, sensitivity)
+  }
+}
+
+extension RESTClient {
+  private static let maxDefinitions = 10_000
+  private static let maxValues = 200
+
+  /// The fields of an object with their classifications. Parts of compound fields are not among them.
+  ///
+  /// Needs View Setup and Configuration: without it the org does not know FieldDefinition.
+  ///
+  /// - Throws: `RESTError`, also for an answer that does not say of each field whether it is classified, and
+  ///   for one without fields.
+  public func fieldDefinitions(of object: String) async throws -> [FieldDefinition] {
+    precondition(SOQL.isName(object), "an object's name comes from a schema")
+    let name = "FieldDefinition of \(object)"
+    var page = try await self.toolingQuery(
+      SOQL.select(
+        ["QualifiedApiName", "ComplianceGroup", "SecurityClassification"],
+        from: "FieldDefinition", where: "EntityDefinition.QualifiedApiName = '\(object)'"))
+    var fields: [FieldDefinition] = []
+    var names: Set<String> = []
+    while true {
+      for record in page.records {
+        let field = try Self.definition(record, name)
+        guard names.insert(field.name.lowercased()).inserted else {
+          throw RESTError(.stop, "\(name): the response has field \(field.name) twice")
+        }
+        fields.append(field)
+      }
+      guard fields.count <= Self.maxDefinitions else {
+        throw RESTError(.stop, "\(name): the response has more than \(Self.maxDefinitions) fields")
+      }
+      guard let next = page.next else { break }
+      guard !page.records.isEmpty else {
+        throw RESTError(.retry, "\(name): the response has a page without fields")
+      }
+      page = try await self.nextPage(next)
+    }
+    guard fields.count == page.totalSize else {
+      throw RESTError(
+        .retry, "\(name): the response has \(fields.count) of \(page.totalSize) fields")
+    }
+    guard !fields.isEmpty else {
+      throw RESTError(.stop, "\(name): the org describes no field of this object to the user")
+    }
+    return fields
+  }
+
+  static func definition(
+    _ record: QueryRecord, _ name: String
+  ) throws(RESTError) -> FieldDefinition {
+    guard let field = record["QualifiedApiName"], SOQL.isName(field) else {
+      throw RESTError(.stop, "\(name): the response has a field without a usable name")
+    }
+    // An answer that does not have them would read as a field that is not classified.
+    guard let groups = record["ComplianceGroup"], let level = record["SecurityClassification"]
+    else {
+      throw RESTError(
+        .stop, "\(name): the response does not say whether \(field) is classified")
+    }
+    let compliance = groups.split(separator: ";").map { String($0) }
+    guard compliance.count <= Self.maxValues, (compliance + [level]).allSatisfy(Self.isValue) else {
+      throw RESTError(.stop, "\(name): the response has an unusable classification of \(field)")
+    }
+    return FieldDefinition(
+      name: field, compliance: compliance, sensitivity: level.isEmpty ? nil : level)
+  }
+
+  /// Values of picklists have 255 characters at most; they are shown, so nothing else is in them.
+  private static func isValue(_ text: String) -> Bool {
+    text.utf8.count <= 1024 && text.shown(upTo: 255) == text
+  }
+}
