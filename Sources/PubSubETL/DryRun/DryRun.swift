@@ -65,8 +65,11 @@ final class DryRun {
     let document = try FileCheckpointStore.peek(self.configuration.statePaths)
     try OrgChange.check(document, isOf: org)
     let schemas = self.assembly.schemas(ofOrg: org)
-    let stages = self.assembly.stages(ofOrg: org)
-    try await self.checkColumns(stages, credentials, schemas, document)
+    let inquiry = ClassificationInquiry(
+      self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
+      logger: self.logger)
+    let stages = self.assembly.stages(ofOrg: org, inquiry?.known)
+    try await self.checkColumns(stages, credentials, schemas, inquiry, document)
     let stored = try self.dryRun.from == nil ? self.positions(document, org: org) : [:]
 
     var configuration = self.runnerConfiguration(maxEvents: count)
@@ -88,6 +91,11 @@ final class DryRun {
       self.options, schemas: schemas, logger: self.logger)
     options.maxEvents = nil
     options.maxDelivered = count
+    if let inquiry {
+      options.beforeHandingOn = { schemas async throws(SourceFailure) in
+        try await inquiry.prepare(schemas)
+      }
+    }
     let source = PubSubSource(
       topics: self.topics,
       client: PubSubClient(client, onTrace: ServiceLog.calls(self.logger)),
@@ -160,14 +168,15 @@ final class DryRun {
   /// A field that is to be masked must not be shown for a typing mistake either.
   private func checkColumns(
     _ stages: RunStages, _ credentials: OrgCredentials, _ schemas: SchemaCache,
-    _ document: CheckpointDocument?
+    _ inquiry: ClassificationInquiry?, _ document: CheckpointDocument?
   ) async throws {
-    guard self.configuration.namesColumns else { return }
+    guard self.configuration.namesColumns || inquiry != nil else { return }
     let planned = try await PlannedLayouts.askPatiently(
       self.configuration, credentials, schemas, retry: self.assembly.retrySchedule(self.options)
     ) { [logger] failure, delay in
       logger.warning("\(failure.message); trying again in \(Phrase.duration(delay))")
     }
+    if let inquiry { try await inquiry.prepare(planned.inputs) }
     let check = try ColumnCheck(stages, planned, earlier: document?.matchedColumns ?? [:])
     for warning in check.warnings { self.logger.warning("\(warning)") }
   }
