@@ -19,7 +19,7 @@ extension Schema {
     try self.init(value, limits: limits)
   }
 
-  /// As `init(parsing:limits:)`, for text that has been read already.
+  /// Like `init(parsing:limits:)`, for text that has been read already.
   public init(_ value: JSONValue, limits: SchemaLimits = SchemaLimits()) throws(AvroError) {
     var parser = SchemaParser(limits: limits)
     let root = try parser.type(value, namespace: "", path: "", depth: 0)

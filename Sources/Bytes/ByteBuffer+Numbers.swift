@@ -41,7 +41,7 @@ extension ByteBuffer {
     self.commitShortest(start, count)
   }
 
-  /// As for `Double`, with the shortest text that reads back as the same `Float`.
+  /// Like the one for `Double`, with the shortest text that reads back as the same `Float`.
   ///
   /// - Parameter value: finite.
   public mutating func append(_ value: Float) {
@@ -214,7 +214,7 @@ private func loadMagnitude(
 
 /// Divides the magnitude down to zero; returns the place of the first digit, at least one.
 ///
-/// The digits lie before the limbs, so they never overwrite what is still to be divided.
+/// The digits are before the limbs, so they never overwrite what is still to be divided.
 private func writeDigits(
   limbs: UnsafeMutableRawPointer, limbCount: Int, endingAt end: UnsafeMutablePointer<UInt8>
 ) -> UnsafeMutablePointer<UInt8> {

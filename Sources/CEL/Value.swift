@@ -117,7 +117,7 @@ public final class ListValue {
 public final class MapValue {
   public let keys: [Value]
   public let values: [Value]
-  /// As for lists.
+  /// The size of all keys and values, as for lists.
   let byteCount: Int
   /// Places of keys by hash; empty for small maps, which are searched.
   private var places: [MapKey: Int] = [:]

@@ -22,7 +22,7 @@ public struct CheckpointDocument: Sendable, Equatable {
   /// State of the dead-letter file; nil when there is none.
   public var deadLetters: SinkState?
   /// Columns that stages name and a schema has had, by stage: later runs know that these names were
-  /// right when a field has gone.
+  /// right when a field was deleted.
   public var matchedColumns: [String: Set<String>] = [:]
   /// When it was stored, in milliseconds since 1970; set by `FileCheckpointStore.save`.
   public var savedAt: Int64

@@ -6,7 +6,7 @@ public import Pipeline
 /// The members are the sink's own; those of files are also known here, since what becomes of the
 /// output of a removed or renamed sink is decided without it.
 public struct SinkState: Sendable, Equatable {
-  /// As the sink has made it.
+  /// The state as the sink has made it.
   public var json: JSONValue
 
   public init(_ json: JSONValue) { self.json = json }

@@ -1,4 +1,4 @@
-/// Where the state of one pipeline lies below its state directory.
+/// The paths of one pipeline in its state directory.
 public struct StatePaths: Sendable, Equatable {
   /// Absolute.
   public let directory: String

@@ -1,7 +1,7 @@
 internal import DurableFiles
 public import JSON
 
-/// The dead letters of a pipeline as they lie in their directory. Takes no lock and writes nothing,
+/// The dead letters of a pipeline, as their directory has them. Takes no lock and writes nothing,
 /// so it may be used beside a run.
 public struct DeadLetterArchive {
   private let directory: String
@@ -16,7 +16,7 @@ public struct DeadLetterArchive {
     self.org = org
   }
 
-  /// Lends each letter, in the order of the manifest and, behind it, of the files in progress.
+  /// Lends each letter, in the order of the manifest, then of the files in progress.
   ///
   /// Files that somebody has taken away are passed over.
   ///

@@ -76,7 +76,7 @@ public final class DeadLetterFile: DeadLetterStore {
 
   public var finishedFileCount: Int { self.store.finishedFileCount }
 
-  /// As `FileSink.recover`, but earlier letters without a checkpoint are no error: what the sinks'
+  /// Like `FileSink.recover`, except that earlier letters without a checkpoint are not an error: what the sinks'
   /// manifests say decides whether state was lost.
   public func recover(from state: JSONValue?) throws {
     try self.store.recover(

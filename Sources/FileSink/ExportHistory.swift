@@ -49,7 +49,7 @@ struct ExportHistoryReader {
   private let identity: SegmentIdentity
   private let matcher: SegmentName.Matcher
   private static let exportDate = Array("export_date=".utf8)
-  /// As many as topics, so a search from the first is quick.
+  /// One per topic, so a search from the first is quick.
   private var newest: [Newest] = []
   private var passes: [String: Int] = [:]
   /// A line for each pipeline and topic part of others.

@@ -44,7 +44,7 @@ public final class FileSink: CheckpointedSink {
   @exclusivity(unchecked) private var recordIDs: [UInt8] = []
   @exclusivity(unchecked) var lines = ByteBuffer(capacity: FileSink.lineBufferByteCount * 2)
 
-  /// Lines are compressed when so many bytes of them have come together.
+  /// The number of buffered bytes at which lines are compressed.
   static let lineBufferByteCount = 1 << 16
 
   public convenience init(_ configuration: FileSinkConfiguration) {

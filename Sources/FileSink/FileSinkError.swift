@@ -1,7 +1,7 @@
 internal import DurableFiles
 internal import Pipeline
 
-/// Files cannot be written, or what lies in the directory does not agree with the checkpoint.
+/// Files cannot be written, or the directory does not agree with the checkpoint.
 public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
     private enum Value {

@@ -5,7 +5,7 @@ internal import DurableFiles
 struct SegmentLines {
   /// How much of the file is read.
   enum Extent: Equatable {
-    /// A finished file: one frame, and nothing behind it.
+    /// A finished file: one frame, and nothing after it.
     case whole
     /// The first bytes of a file in progress, up to the end of a block.
     case first(Int)

@@ -34,7 +34,7 @@ enum SegmentKind {
   }
 }
 
-/// Name of a file of events (LinesAndColumns.md#file-names): where it lies below the sink's directory.
+/// Name of a file of events (LinesAndColumns.md#file-names): its place below the sink's directory.
 struct SegmentName: Equatable {
   var kind: SegmentKind
   var pipeline: String

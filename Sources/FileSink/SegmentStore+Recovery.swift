@@ -192,7 +192,7 @@ extension SegmentStore {
     return strays
   }
 
-  /// Relative paths of the directories in which files of this family lie.
+  /// Relative paths of the directories that have files of this family.
   private func directories() throws(FileSystemError) -> [String] {
     var parents = [""]
     if self.kind == .records {

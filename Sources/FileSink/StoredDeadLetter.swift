@@ -19,7 +19,7 @@ public struct StoredDeadLetter: Sendable, Equatable {
   public var id: ID
   /// Whether the payload is there; without it the event cannot be made again.
   public var hasPayload: Bool
-  /// As `DeadLetterFile` was given it; without its payload if that is sealed.
+  /// The letter that `DeadLetterFile` has taken; without its payload if that is sealed.
   public var letter: DeadLetter
   /// Its payload, if that has to be opened first.
   public var sealed: SealedPayload?

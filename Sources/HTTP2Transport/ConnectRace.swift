@@ -22,7 +22,7 @@ struct ConnectRace {
   static let recommendedDelay = Duration.milliseconds(250)
 
   private let delay: Duration
-  /// Not begun yet.
+  /// Attempts that have not begun yet.
   private var waiting: ArraySlice<Int>
   private var running: Set<Int> = []
   /// Before it, the latest attempt has its head start.

@@ -4,7 +4,7 @@ internal import CNGHTTP2
 enum HTTP2Event {
   /// A complete block of header fields.
   case headers(stream: Int32, fields: [HeaderField], endsStream: Bool)
-  /// Bytes of a body; they lie in the buffer given to `receive` and are valid as long as it is.
+  /// Bytes of a body; they are in the buffer given to `receive` and are valid as long as it is.
   case data(stream: Int32, bytes: UnsafeRawBufferPointer)
   /// A DATA frame ended the peer's direction.
   case endOfStream(stream: Int32)
@@ -162,7 +162,7 @@ final class HTTP2Session {
 
   /// The body of a stream has something to read again.
   func resume(_ stream: Int32) {
-    // Fails when the body was not asked in vain before, or the stream is gone: both are fine.
+    // Fails when the body was not deferred before, or the stream is gone: both are fine.
     _ = nghttp2_session_resume_data(self.session, stream)
   }
 

@@ -4,7 +4,7 @@ internal import GRPCCore
 /// Compresses messages of a request, as an application asked for. Used by one task at a time.
 final class MessageDeflater {
   private let stream: UnsafeMutablePointer<z_stream>  // does not move: zlib points back to it
-  /// As `grpc-encoding` names it.
+  /// The name of the method in `grpc-encoding`.
   let encoding: String
 
   /// Nil for no compression, and for one that this transport does not know, as it is a wish only.

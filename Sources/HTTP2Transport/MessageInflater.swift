@@ -4,7 +4,7 @@ internal import GRPCCore
 /// Undoes the compression of messages: gzip (RFC 1952) and what HTTP calls deflate (RFC 1950). Used
 /// by one task at a time.
 final class MessageInflater {
-  /// As `grpc-accept-encoding` names them.
+  /// The names of the methods in `grpc-accept-encoding`.
   static let acceptedEncodings = "identity, deflate, gzip"
 
   static func accepts(_ encoding: String) -> Bool { encoding == "gzip" || encoding == "deflate" }

@@ -13,7 +13,7 @@ final class BodyQueue: ResponseReceiver, @unchecked Sendable {
   fileprivate struct State {
     var head: CheckedContinuation<HTTPResponse, any Error>?
     var pieces: [[UInt8]] = []
-    /// Waits only while there are no pieces.
+    /// Waits only while the queue is empty.
     var consumer: Consumer?
     /// The transfer's thread waits for the semaphore, which whoever resets this increments.
     var isProducerBlocked = false

@@ -50,7 +50,7 @@ public final class HTTPClient: Sendable {
     }
 
     public enum Proxy: Sendable {
-      /// As the environment says (`https_proxy`, `no_proxy`), in curl's reading.
+      /// What the environment says (`https_proxy`, `no_proxy`), in curl's reading.
       case environment
       case none
       /// For every secure request.

@@ -28,7 +28,7 @@ extension JSONValue {
     self = try parser.parse()
   }
 
-  /// As `init(parsing:limits:)`, for text that is a `String` already.
+  /// Like `init(parsing:limits:)`, for text that is a `String` already.
   public init(parsing text: String, limits: JSONLimits = JSONLimits()) throws(JSONError) {
     try self.init(parsing: Array(text.utf8), limits: limits)
   }

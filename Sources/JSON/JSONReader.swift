@@ -21,7 +21,7 @@ public final class JSONReader {
   public let value: JSONValue
   public let mistakes: JSONMistakes
   private let members: [JSONMember]
-  /// False when the value is no object: one mistake is enough.
+  /// False when the value is not an object: one mistake is enough.
   private let isObject: Bool
   private var known: [String] = []
 
@@ -188,7 +188,7 @@ extension JSONReader {
     return elements.enumerated().map { ("\(path)/\($0.offset)", $0.element) }
   }
 
-  /// An array of objects: a reader for each; elements that are no objects are mistakes.
+  /// An array of objects: a reader for each; any other element is a mistake.
   public func objects(_ name: String, required: Bool = false) -> [JSONReader]? {
     self.elements(name, required: required)?.map {
       JSONReader($0.value, path: $0.path, mistakes: self.mistakes)

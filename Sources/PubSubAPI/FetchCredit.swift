@@ -63,7 +63,7 @@ public struct FetchCredit: Sendable {
     return self.topUp(at: now)
   }
 
-  /// So many more events than the allowance may come.
+  /// `count` more events than the allowance may come.
   ///
   /// - Returns: the credit to give, as of `received`.
   public mutating func allow(_ count: Int, at now: ContinuousClock.Instant) -> Int? {

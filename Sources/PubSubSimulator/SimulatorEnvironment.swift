@@ -12,7 +12,7 @@ public struct SimulatorEnvironment: Sendable {
     self.variables.map { "export \($0.name)=\(Self.quoted($0.value))\n" }.joined()
   }
 
-  /// By scalar: a quote with a combining character behind it is one `Character`, and no quote.
+  /// By scalar: a quote with a combining character behind it is one `Character`, and not a quote.
   private static func quoted(_ value: String) -> String {
     var quoted = "'"
     for scalar in value.unicodeScalars {

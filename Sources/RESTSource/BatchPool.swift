@@ -3,7 +3,7 @@ internal import Pipeline
 
 /// Batches of records whose memory is used again: a fresh one is a MiB that the system has to clear.
 final class BatchPool: Sendable {
-  /// As many as are on their way at a time; beyond that their memory is given back.
+  /// The number of batches that are in use at a time; the memory of others is given back.
   private static let limit = 4
 
   private struct Batches: @unchecked Sendable {

@@ -60,8 +60,8 @@ extension ObjectRead {
     return (batch.take(), missing.filter { !proved.contains($0) })
   }
 
-  /// Adds those of some records that are in the recycle bin, as they were when they were deleted: that
-  /// they are not found alone may be for want of permission.
+  /// Adds those of some records that are in the recycle bin, as they were when they were deleted.
+  /// A record that is merely not found may be one that the user has no right to.
   private func addDeleted(
     among ids: [String], _ plan: SnapshotPlan, to batch: inout ReadBatch
   ) async throws -> Set<String> {

@@ -94,7 +94,7 @@ struct RehearsedPipeline {
     self.document = document
   }
 
-  /// As the simulator's environment names it.
+  /// The org, with the names of variables that the simulator's environment has.
   private static let org = JSONValue(
     .object([
       JSONMember("endpoint", .string("${PUBSUB_ENDPOINT}")),

@@ -14,7 +14,7 @@ public struct JWTBearerFlow: AccessTokenFlow {
     /// Consumer key of the app.
     public var clientID: String
     public var username: String
-    /// As `JWTAudience` has it, unless somebody knows better.
+    /// The audience by `JWTAudience`, unless the configuration has one.
     public var audience: String
 
     public init(loginURL: String, clientID: String, username: String, audience: String) {

@@ -9,7 +9,7 @@ internal import Glibc
 /// The lock is a file of its own beside it (`<name>.lock`), since replacing the token gives its name
 /// to another file.
 package struct RefreshTokenFile: Sendable {
-  /// As it was named.
+  /// The path as it was given.
   package let path: String
   private let fileSystem: any FileSystem
 

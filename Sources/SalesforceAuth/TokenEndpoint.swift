@@ -29,7 +29,7 @@ struct TokenEndpoint {
     self.client = client
   }
 
-  /// Asks once. Throws `AuthError` when there was no answer at all.
+  /// Asks once. Throws `AuthError` without an answer.
   /// - Parameter secrets: texts of the request that a server might repeat.
   func ask(
     _ fields: [(name: String, value: String)], secrets: [String]

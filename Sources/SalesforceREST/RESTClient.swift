@@ -11,7 +11,7 @@ public final class RESTClient: Sendable {
   /// The version that all calls use.
   public static let version = "66.0"
 
-  /// Numbers of records that an org can have: sums of them are no matter.
+  /// Numbers of records that an org can have: sums of them do not overflow.
   static let countRange: ClosedRange<Int64> = 0...1_000_000_000_000
 
   /// API requests of the last 24 hours, as the org counts them.

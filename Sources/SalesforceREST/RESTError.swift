@@ -26,7 +26,7 @@ public struct RESTError: Error, Sendable, CustomStringConvertible {
   public var message: String
   /// Salesforce's own code, such as `INVALID_FIELD`; nil when the answer has none.
   public var errorCode: String?
-  /// HTTP status; nil when there was no answer.
+  /// HTTP status; nil without an answer.
   public var status: Int?
 
   public var description: String { self.message }

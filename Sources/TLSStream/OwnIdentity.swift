@@ -80,7 +80,7 @@ enum OwnIdentity {
     guard SSL_CTX_use_PrivateKey(context, key) == 1 else { throw Self.keyError("private key") }
   }
 
-  /// Throws when a file cannot be opened for want of descriptors.
+  /// Throws when a file cannot be opened because no descriptor is free.
   private static func checkDescriptors(_ file: String) throws(TLSError) {
     guard let error = SystemCallError.exhaustion(opening: file) else { return }
     ERR_clear_error()

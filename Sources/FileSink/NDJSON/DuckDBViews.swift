@@ -202,7 +202,7 @@ struct DuckDBViews {
   private static func identifier(_ name: String) -> String { Self.quoted(name, "\"") }
   private static func literal(_ text: String) -> String { Self.quoted(text, "'") }
 
-  /// By scalar: a quote with a combining character behind it is one `Character`, and no quote.
+  /// By scalar: a quote with a combining character behind it is one `Character`, and not a quote.
   private static func quoted(_ text: String, _ quote: Unicode.Scalar) -> String {
     var quoted = ""
     quoted.unicodeScalars.append(quote)

@@ -6,7 +6,7 @@ internal import Pipeline
 struct EntityColumns: Equatable {
   struct Entry: Equatable {
     var name: String
-    /// As `EntityColumns.typeName` writes it.
+    /// The type as `EntityColumns.typeName` writes it.
     var type: String
     /// `Data:Currency` and the like; nil for metadata and platform fields without.
     var salesforceType: String?
@@ -58,7 +58,7 @@ struct EntityColumns: Equatable {
     if isOfReads { self.addReadColumns(layout) }
   }
 
-  /// Behind the columns that every line has.
+  /// Adds the columns of records that were read, after those that every line has.
   private mutating func addReadColumns(_ layout: RecordLayout) {
     let metadata = Set(layout.columns.filter(\.isMetadata).map(\.name))
     var place = self.entries.lastIndex { metadata.contains($0.name) || $0.isOfReads } ?? -1

@@ -74,7 +74,7 @@ struct ComparedColumns {
     self.keys = keys
   }
 
-  /// As a line has it, escapes and all.
+  /// The key as a line has it, with its escapes.
   private static func key(_ name: String) -> [UInt8] {
     var text = ByteBuffer()
     text.appendJSONString(name)

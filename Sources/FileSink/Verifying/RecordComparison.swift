@@ -5,7 +5,7 @@ struct RecordComparison {
     /// Deleted in both.
     case gone
 
-    /// As `CopyFindings` counts them.
+    /// The kind under which `CopyFindings` counts it.
     var kind: String {
       switch self {
       case .equal: "equal"

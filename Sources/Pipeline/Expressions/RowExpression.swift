@@ -70,7 +70,7 @@ final class RowExpression {
     return self.frame.evaluate()
   }
 
-  /// Why there is no value: place and cause, without values.
+  /// Why the expression has no value: place and cause, without values.
   func reason(_ failure: Failure) -> String { "\(self.frame.error(failure))" }
 
   // MARK: Reading

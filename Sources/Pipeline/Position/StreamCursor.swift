@@ -309,7 +309,7 @@ package struct StreamCursor: Sendable {
   }
 }
 
-/// A store whose last event has not come by again: the service sends another stream than before.
+/// The last event of a store has not arrived again: the service sends another stream than before.
 /// Nothing is discarded for ever; the run stops.
 package struct PassedPositionError: Error, Sendable {
   package var last: ReplayID

@@ -41,7 +41,7 @@ struct SchemaOrgs {
         + "\(known.joined(separator: ", ")), but the login is for org \(org); nothing was written")
   }
 
-  /// Remembers an org for the time when there are no positions, in the open transaction.
+  /// Remembers an org for the time without positions, in the open transaction.
   func note(
     _ org: String, pipeline: String, sink: String, over connection: PostgresConnection
   ) throws(PostgresError) {

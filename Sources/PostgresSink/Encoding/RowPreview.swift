@@ -18,7 +18,7 @@ package final class RowPreview {
 
   package init(_ configuration: PostgresSinkConfiguration) {
     var configuration = configuration
-    // There are no tables that could lack a column.
+    // Without tables, no column can be missing.
     configuration.contract = .evolve
     self.catalog = TableCatalog(configuration)
   }

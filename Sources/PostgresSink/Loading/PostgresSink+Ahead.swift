@@ -21,7 +21,7 @@ extension PostgresSink {
     else { return }
     do {
       if !self.isAhead {
-        // What is not idle now has been left by an error; to send ahead is not the place to mend it.
+        // An error has left the connection in a state that sending ahead does not repair.
         guard self.connection.transactionStatus == .idle else { return }
         try self.connection.beginLoad()
         self.isAhead = true

@@ -72,7 +72,7 @@ extension TableLoader {
   private struct Sorted {
     /// Reads of records that the table does not know.
     var new: [Int] = []
-    /// To be merged with the events of their records.
+    /// Reads to be merged with the events of their records.
     var merged: [Int] = []
     /// Reads that contain all events of their records.
     var replacing: [Int] = []

@@ -7,7 +7,7 @@ package final class TableLoader {
   let current: CurrentTable?
   let resync: ResyncTable?
   let refold: Refold?
-  /// Where there is no history: the events since the pass over the object began.
+  /// Without a history: the events since the pass over the object began.
   let kept: KeptEvents?
   /// A pass over the object is under way: its events are kept.
   var isKeeping = false

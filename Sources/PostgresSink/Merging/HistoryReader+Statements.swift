@@ -27,7 +27,7 @@ extension HistoryReader {
     ORDER BY _ordinal), min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch))
     """
 
-  /// What was asked for after an event, and not found, stands at the event's place, behind it.
+  /// What was asked for after an event, and not found, comes at the event's place, after it.
   private static let place = "_epoch, _ordinal, _event_id IS NOT DISTINCT FROM 'unseen'"
 
   static func select(_ history: TableDefinition, fixed: [String], data: [String]) -> String {

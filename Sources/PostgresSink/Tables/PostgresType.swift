@@ -20,7 +20,7 @@ package enum PostgresType: String, Sendable, CaseIterable {
   case jsonb
   case textArray = "text[]"
 
-  /// As `format_type` writes it.
+  /// The name as `format_type` writes it.
   package var sqlName: String { self.rawValue }
 
   /// `pg_type.oid`: fixed for built-in types.

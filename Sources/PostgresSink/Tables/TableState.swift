@@ -5,7 +5,7 @@ struct TableState: Sendable {
   struct Column: NamedColumn, Equatable {
     var name: String
     var typeOID: UInt32
-    /// As `format_type` writes it.
+    /// The type as `format_type` writes it.
     var sqlType: String
     /// `pg_attribute.attnum`; 0 for one that is about to be made.
     var number = 0

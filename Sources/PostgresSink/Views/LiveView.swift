@@ -52,7 +52,7 @@ private struct FullName {
   /// SQL names, not quoted.
   let column: String
   let parts: [String]
-  /// As an item of SELECT.
+  /// The column as an item of SELECT.
   let selected: String
 
   /// Nil where the table has no last name, or has something else under the name.

@@ -39,7 +39,7 @@ package struct ReportingViews {
     return (view, Fit(existing, view.columns))
   }
 
-  /// As `format_type` writes them: somebody may have made a `varchar(80)` of a text, which passes for
+  /// Types as `format_type` writes them: somebody may have made a `varchar(80)` of a text, which passes for
   /// one.
   private func types(
     of table: TableDefinition, over connection: PostgresConnection
@@ -298,7 +298,7 @@ package struct ReportingViews {
 
   struct Column: Equatable {
     var name: String
-    /// As `format_type` writes it.
+    /// The type as `format_type` writes it.
     var type: String
   }
 

@@ -60,7 +60,7 @@ struct CheckpointSetCommand: AsyncParsableCommand {
       }
       // This comes first, so that no state is made where none was.
       let databases = try SinkDatabases(configuration)
-      // Without other sinks the checkpoint is but a copy of what the databases hold.
+      // Without other sinks the checkpoint is only a copy of what the databases hold.
       let isCopy = !configuration.needsCheckpoint && databases.hasPositions
       if !isCopy { _ = try FileCheckpointStore.stored(configuration) }
       let store = try CheckpointChange.open(configuration)

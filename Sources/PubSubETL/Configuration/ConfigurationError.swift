@@ -20,7 +20,7 @@ struct ConfigurationError: Error, CustomStringConvertible {
   var mistakes: [ConfigurationMistake]
   /// The secrets of what could be read; they are left out when the mistakes are shown.
   var secrets = SecretMask()
-  /// Whether a file could not be read for want of descriptors: nothing is wrong with it.
+  /// Whether a file could not be read because no descriptor was free: the file may be right.
   var isTemporary = false
 
   var exitCode: ExitCode { self.isTemporary ? .tryAgain : .configuration }

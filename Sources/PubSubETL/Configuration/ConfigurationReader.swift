@@ -10,7 +10,7 @@ final class ConfigurationReader {
   let secrets = SecretMask()
   let secretFiles: SecretFiles
   private(set) var mistakesOfOtherFiles: [ConfigurationMistake] = []
-  /// Another file could not be read for want of descriptors.
+  /// Another file could not be read because no descriptor was free.
   private(set) var lacksDescriptors = false
 
   init(file: String, base: String, environment: Environment, secretFiles: SecretFiles) {

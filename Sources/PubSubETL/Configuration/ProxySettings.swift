@@ -20,7 +20,7 @@ struct ProxySettings: Sendable, Equatable {
     var reason: String
   }
 
-  /// As curl reads the environment: `https_proxy` or `HTTPS_PROXY`, else `all_proxy` or
+  /// The settings as curl reads the environment: `https_proxy` or `HTTPS_PROXY`, else `all_proxy` or
   /// `ALL_PROXY`; with `no_proxy` or `NO_PROXY`. An empty variable counts as unset.
   init(_ environment: Environment) throws(EnvironmentError) {
     func first(_ names: [String]) -> (name: String, value: String)? {

@@ -186,7 +186,7 @@ final class DeadLetterRetry {
       deadLetters: deadLetters, topics: document.topics)
   }
 
-  /// As at the start of a run: with an old checkpoint, files would be written over newer ones.
+  /// Checks what the start of a run checks: with an old checkpoint, files would be written over newer ones.
   private func checkFiles(_ sinks: [any RunSink], _ document: CheckpointDocument) throws {
     for (topic, position) in document.topics {
       let newest = sinks.compactMap { $0.lastExported(ofTopic: topic) }

@@ -28,7 +28,7 @@ struct RetryLedger: Sendable {
     var nextAttemptAt: Int64
   }
 
-  /// Entries are kept of so many kinds of errors.
+  /// The number of kinds of errors of which entries are kept.
   static let maxEntryCount = 50
 
   private(set) var entries: [Entry] = []
@@ -135,7 +135,7 @@ extension RetryLedger.Entry {
 }
 
 extension RetryLedger.Wait {
-  /// As the file and `status` have it; times in milliseconds and, for people, as text.
+  /// The entry as the file and `status` have it; times in milliseconds and, for people, as text.
   var json: JSONValue {
     JSONValue(
       .object(

@@ -1,6 +1,6 @@
 /// Which of the failures that are retried are worth a warning, when nobody watches.
 ///
-/// A wrong host or port is reported at the first failure: what has never worked will hardly mend itself.
+/// A wrong host or port is reported at the first failure: what has never worked will hardly recover by itself.
 /// What has worked may fail for a moment, as services are restarted, and is reported at its third failure
 /// in a row. Then again only when it fails in another way. A value without clock and output.
 struct RetryNotices {
@@ -25,7 +25,7 @@ struct RetryNotices {
 
   /// - Parameters:
   ///   - message: as it will be shown, or not.
-  ///   - isRefusal: it will hardly mend itself, though it has worked before.
+  ///   - isRefusal: it will hardly recover by itself, though it has worked before.
   /// - Returns: how many attempts in a row have failed, and whether to warn of this one.
   mutating func failed(
     _ place: Place, _ message: String, isRefusal: Bool = false

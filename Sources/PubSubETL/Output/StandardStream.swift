@@ -23,7 +23,7 @@ enum StandardStream: Int32, Sendable {
     }
   }
 
-  /// Writes the whole text. False when the reader has gone or the disk is full.
+  /// Writes the whole text. False when the reader has closed it or the disk is full.
   @discardableResult
   func write(_ text: PrintableText) -> Bool {
     var text = text.text

@@ -347,7 +347,7 @@ extension StartPoint {
 }
 
 extension RunOutcome {
-  /// As `reason` in the report.
+  /// The word that the report has as `reason`.
   fileprivate var word: String {
     switch self {
     case .caughtUp: "caught_up"

@@ -71,7 +71,7 @@ struct SinkSuccession: Equatable {
     } else if let state = namesake?.value.state {
       self.states[sink.name] = state
     } else {
-      // Known to be new: files of an earlier time in its directory are no sign of lost state.
+      // Known to be new: files of an earlier time in its directory do not show lost state.
       self.states[sink.name] = SinkState(directory: sink.directory)
     }
     self.removed[sink.name] = nil

@@ -3,7 +3,7 @@ import JSON
 /// The page `PipelineReference.md`: each key of a pipeline file with its type, default and meaning, from
 /// the JSON Schema that editors use.
 struct PipelineReference {
-  /// As the file holds it.
+  /// The page as its file holds it.
   static var text: String {
     var reference = Self(PipelineSchema.document)
     return reference.page()
@@ -216,7 +216,7 @@ struct PipelineReference {
     text.prefix(1).uppercased() + text.dropFirst() + "."
   }
 
-  /// Plain text as Markdown shows it: patterns such as `*Email*` are no emphasis.
+  /// Plain text as Markdown shows it: patterns such as `*Email*` are not emphasis.
   private static func escaped(_ text: String) -> String {
     text.split(separator: "*", omittingEmptySubsequences: false).joined(separator: "\\*")
   }

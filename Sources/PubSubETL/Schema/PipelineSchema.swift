@@ -20,7 +20,7 @@ enum PipelineSchema {
     return JSONValue(.object(members))
   }
 
-  /// As the file holds it.
+  /// The document as its file holds it.
   static var text: String { Self.document.text(.pretty) + "\n" }
 
   private static var pipeline: JSONSchema {

@@ -5,7 +5,7 @@ protocol VerifyingSink: ConfiguredSink {
   /// Why this one has no copy to compare, as it is configured; nil when it has.
   func verifyObstacle(_ configuration: PipelineConfiguration) -> String?
 
-  /// What else mends differences, if runs cannot read single records again; nil when they can.
+  /// What else corrects differences, if runs cannot read single records again; nil when they can.
   var repairObstacle: String? { get }
 
   /// How far the copy is complete, by object. Read without lock.

@@ -65,7 +65,7 @@ extension PipelineStatus {
     }
   }
 
-  /// Where all sinks keep their positions the checkpoint is but a copy, which another host or a lost
+  /// Where all sinks keep their positions the checkpoint is only a copy, which another host or a lost
   /// directory lacks.
   private mutating func takeOwnPositions() {
     let stored = self.sinks.compactMap { $0.ownPosition?.stored }

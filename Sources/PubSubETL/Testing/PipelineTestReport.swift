@@ -3,7 +3,7 @@ import JSON
 /// The verdicts of a file, for people.
 struct PipelineTestReport {
   let file: PipelineTestFile
-  /// As the user named it.
+  /// The name of the file as the user gave it.
   let name: String
   let isColored: Bool
 

@@ -64,7 +64,7 @@ struct PipelineTestVerdict {
 }
 
 extension ExpectedLetter {
-  /// As a test file has it.
+  /// The letter as a test file has it.
   var json: JSONValue {
     var members = [JSONMember("event", .integer(self.event))]
     if let sink { members.append(JSONMember("sink", .string(sink))) }

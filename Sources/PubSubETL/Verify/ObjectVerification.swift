@@ -14,7 +14,7 @@ struct ObjectVerification {
   enum Depth: Equatable {
     /// Which records there are, and when they were changed last.
     case records
-    /// Besides, the values of so many records.
+    /// Besides, the values of this many records.
     case sample(Int)
     /// All values of all records.
     case full

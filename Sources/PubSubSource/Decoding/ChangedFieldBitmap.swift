@@ -22,7 +22,7 @@ struct ChangedFieldBitmap {
     while index < text.count, let digit = Self.decimalDigits.firstOffset(of: text[index]) {
       parent = parent * 10 + digit
       index += 1
-      // No schema has so many fields; and no overflow.
+      // No schema has so many fields, and nothing overflows.
       guard parent < 1 << 32 else { throw .parent(parent) }
     }
     if index > 0, index < text.count, text[index] == UInt8(ascii: "-") {

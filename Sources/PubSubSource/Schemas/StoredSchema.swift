@@ -10,7 +10,7 @@ struct StoredSchema: Equatable {
   var id: String
   /// When the service gave it, milliseconds since 1970.
   var fetchedAt: Int64
-  /// As the service gave it.
+  /// The text that the service gave.
   var json: String
 
   static let version: Int64 = 1

@@ -88,7 +88,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// So many more events may come than the limit of the run, if it has one.
+  /// `count` more events may come than the limit of the run, if it has one.
   func allow(_ count: Int) {
     let (credit, queue) = self.state.withLock { state in
       (state.credit.allow(count, at: self.clock.now()), state.queue)
@@ -267,7 +267,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   }
 
   /// Waits until the runner takes responses again. When it has not for too long, no more credit is
-  /// given: what has been asked for is taken, so that no event is delivered in vain, and the stream ends.
+  /// given: what has been asked for is taken, so that no event is delivered but not exported, and the stream ends.
   private func waitForRoom() async {
     guard !self.signals.hasRoom, self.state.withLock({ $0.heldBackUntil == nil }) else { return }
     let deadline = self.clock.now() + Self.roomPatience

@@ -5,7 +5,7 @@
 /// anything. Rows end with LF or CR LF, the last one also with the text. A byte order mark at the
 /// start is skipped. A quoted and an unquoted empty value are the same.
 ///
-/// Nothing is allocated per row or value: values lie in the reader's buffer, doubled quotes undone
+/// Nothing is allocated per row or value: values are in the reader's buffer, doubled quotes undone
 /// in place. The buffer holds what was appended and not yet read as rows, so a caller that reads
 /// rows until `needsBytes` before each `append` needs memory for one incomplete row and one piece.
 public struct CSVReader: ~Copyable {

@@ -47,7 +47,7 @@ struct RecordPool: Sendable {
 
   // MARK: References
 
-  /// Every so many records there is one that others refer to, and that is never deleted.
+  /// The distance of records that others refer to, and that are never deleted.
   private static let referenceInterval: UInt64 = 4
   private static let referenceCount: UInt64 = 512
 
@@ -132,7 +132,7 @@ struct RecordPool: Sendable {
     return record
   }
 
-  /// Out of the recycle bin, for good.
+  /// Purged from the recycle bin.
   mutating func purge(_ random: inout RandomStream) {
     guard !self.deleted.isEmpty else { return }
     let record = self.deleted.remove(at: random.below(self.deleted.count))

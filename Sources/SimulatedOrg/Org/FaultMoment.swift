@@ -4,7 +4,7 @@ public enum FaultMoment: Sendable, Equatable {
   case next
   /// Subscribe: whichever call is about to deliver this event of the topic, counted from 1.
   case event(Int)
-  /// The n-th call and those behind it, counted from 1.
+  /// The n-th call and those after it, counted from 1.
   case call(Int)
   /// Each call with this probability, by random numbers of their own.
   case probability(Double, seed: UInt64)
@@ -30,7 +30,7 @@ struct FaultTrigger {
     }
   }
 
-  /// To be asked once for each call that the fault could hit.
+  /// Call it once for each call that the fault could hit.
   mutating func fires(at now: Int64) -> Bool {
     self.calls += 1
     switch self.moment {

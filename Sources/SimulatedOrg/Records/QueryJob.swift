@@ -71,7 +71,7 @@ package final class QueryJobs {
   private var lastAdvance: Int64 = 0
   package private(set) var createdCount = 0
 
-  /// Records are read in runs of so many, in any order.
+  /// The length of the runs in which records are read, in any order.
   private static let chunk = 2500
   private static let retention: Int64 = 7 * 86_400_000
 

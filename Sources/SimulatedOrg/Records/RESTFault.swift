@@ -22,7 +22,7 @@ public struct RESTFault: Sendable, Equatable {
     case aborted
     /// It stays in progress.
     case stuck
-    /// It is gone after so many pages of results.
+    /// It is gone after this many pages of results.
     case vanished(afterPages: Int)
   }
 

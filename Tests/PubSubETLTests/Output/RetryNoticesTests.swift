@@ -2,7 +2,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Which failures are told")
+@Suite("Which failures are reported")
 struct RetryNoticesTests {
   private let topic = RetryNotices.Place.topic("/data/A")
   private let refused = "Subscribe to /data/A: connect to 127.0.0.1:1: Connection refused"

@@ -14,7 +14,7 @@ extension FilesSettings: VerifyingSink {
       + "files with \"snapshot\": {\"mode\": \"initial\"} in the source, or by 'pubsub-etl snapshot'"
   }
 
-  /// Nothing is repaired in files: a pass over all records is what mends them.
+  /// Nothing is repaired in files: only a pass over all records corrects them.
   var repairObstacle: String? {
     "what differs in files of sink '\(self.name)' is right again when 'pubsub-etl snapshot' has read "
       + "all records"

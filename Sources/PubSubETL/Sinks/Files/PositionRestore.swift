@@ -88,7 +88,7 @@ struct PositionRestore {
     return covered
   }
 
-  /// The position after the last event; nil on a channel when it may lie inside a group of events
+  /// The position after the last event; nil on a channel when it may be inside a group of events
   /// with one replay ID whose start is not known.
   private func end(epoch: Int, last: Int64, files: [ExportedFile]) -> TopicPosition? {
     guard let file = files.first(where: { $0.lastOrdinal == last }),

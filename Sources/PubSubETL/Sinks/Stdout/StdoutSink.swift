@@ -8,7 +8,7 @@ import Pipeline
 ///
 /// Lines go out before the checkpoint knows of them, and cannot be taken back: after a run that did
 /// not end in order the next one writes those again that no checkpoint had counted. None is left out:
-/// what lies in a pipe is not counted before it has been read.
+/// what is in a pipe is not counted before it has been read.
 final class StdoutSink: CheckpointedSink {
   let name: String
   /// Lines encoded so far.
@@ -25,7 +25,7 @@ final class StdoutSink: CheckpointedSink {
   private var encoders = LayoutCache<NDJSONEncoder>()
   private var lines = ByteBuffer(capacity: StdoutSink.bufferByteCount * 2)
 
-  /// Lines are written when so many bytes of them have come together.
+  /// The number of buffered bytes at which lines are written.
   private static let bufferByteCount = 1 << 16
 
   /// What a pipe takes without blocking once it is said to be writable (`PIPE_BUF`).
