@@ -131,7 +131,7 @@ extension ColumnNames {
   /// - Parameter required: whether a stage without `columns` is a mistake; else it names none.
   convenience init?(listIn reader: JSONReader, required: Bool = true) {
     let missing: Missing? = reader.choice("missing", called: "choice")
-    if !required, !reader.has("columns") {
+    if !required, reader.any("columns") == nil {
       self.init([String](), missing: missing)
       return
     }

@@ -70,7 +70,7 @@ public final class Mask: ConfiguredTransform {
   public init?(reading reader: JSONReader) {
     let isClassified = reader.has("classified")
     let columns = ColumnNames(listIn: reader, required: !isClassified)
-    let selector = isClassified ? ClassificationSelector(reading: reader, "classified") : nil
+    let selector = ClassificationSelector(reading: reader, "classified")
     let method: Method? = reader.choice("with", called: "method", required: true)
     let replacement = Self.replacement(reader, method)
     if isClassified, let method, !method.isForAnyType {
