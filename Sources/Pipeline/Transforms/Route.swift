@@ -206,7 +206,8 @@ public final class Route: ConfiguredTransform {
         // Where it would go nothing is ready for rows of the schema.
         return .failure(
           Refusal(
-            reason: "the event's header names another object than its schema, \(batch.layout.entity)"))
+            reason: "the event's header names another object than its schema, "
+              + batch.layout.entity))
       }
       return .success(1 << rule)
     case .failure(let refusal): return .failure(refusal)
