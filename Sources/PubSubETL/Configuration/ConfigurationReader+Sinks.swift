@@ -95,7 +95,7 @@ extension ConfigurationReader {
     // A channel brings objects that its name does not tell, and stages may have changed `_entity`.
     let topics = topics.map(\.name)
     let entity = "_entity"
-    guard !topics.isEmpty, !topics.contains(where: TopicName.isChannel),
+    guard !self.replacesTopics, !topics.isEmpty, !topics.contains(where: TopicName.isChannel),
       !stages.dropLast().contains(where: { $0.value.text().contains("\"\(entity)\"") })
     else { return }
     for (rule, reason) in route.unreachable(among: topics.map { TopicName.entity($0) }) {

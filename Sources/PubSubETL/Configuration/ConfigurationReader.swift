@@ -9,15 +9,21 @@ final class ConfigurationReader {
   let environment: Environment
   let secrets = SecretMask()
   let secretFiles: SecretFiles
+  /// `--set` has replaced the topics of the file, perhaps by some of them: stages may name objects of the others.
+  let replacesTopics: Bool
   private(set) var mistakesOfOtherFiles: [ConfigurationMistake] = []
   /// Another file could not be read because no descriptor was free.
   private(set) var lacksDescriptors = false
 
-  init(file: String, base: String, environment: Environment, secretFiles: SecretFiles) {
+  init(
+    file: String, base: String, environment: Environment, secretFiles: SecretFiles,
+    replacesTopics: Bool = false
+  ) {
     self.file = file
     self.base = base
     self.environment = environment
     self.secretFiles = secretFiles
+    self.replacesTopics = replacesTopics
   }
 
   func pipeline(_ reader: JSONReader) -> PipelineConfiguration? {

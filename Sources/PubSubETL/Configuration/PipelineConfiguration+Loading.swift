@@ -33,7 +33,8 @@ extension PipelineConfiguration {
       environment: environment, base: base, mistakes: mistakes, secretFiles: secretFiles)
     document = interpolation.interpolate(document)
     let loading = ConfigurationReader(
-      file: file, base: base, environment: environment, secretFiles: secretFiles)
+      file: file, base: base, environment: environment, secretFiles: secretFiles,
+      replacesTopics: overrides.contains { $0.path.starts(with: ["source", "topic"]) })
     loading.secrets.add(secretsOf: document)
     loading.secrets.add(secretsOf: environment)
     let configuration = loading.pipeline(JSONReader(document, mistakes: mistakes))

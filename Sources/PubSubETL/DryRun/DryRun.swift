@@ -81,8 +81,10 @@ final class DryRun {
     let watch = AllowanceWatch(
       self.configuration, credentials, retry: self.assembly.retrySchedule(self.options),
       logger: self.logger)
-    configuration.allowance = try await watch.begin(outstanding: count, maxEvents: count)
-    if configuration.allowance == nil { await watch.watch(nil, maxEvents: count) }
+    // What may be spent covers all that is asked for, so nothing has to be counted later.
+    if try await watch.begin(outstanding: count, maxEvents: count) == nil {
+      await watch.watch(nil, maxEvents: count)
+    }
     try self.output.begin(
       self.configuration, self.topics, stored: stored, count: count, allowance: watch.first)
 
@@ -250,16 +252,11 @@ final class DryRun {
           "the time limit was reached: \(failures.joined(separator: "; "))")
       }
       return .timeReached
-    case .allowanceSpent:
-      throw RunFailure(
-        .tryAgain, reason: "allowance",
-        "stopped early, since allowance.reserve keeps the rest of the org's daily delivered events "
-          + "for others")
     case .interrupted:
       throw RunFailure(.tryAgain, reason: "signal", "stopped by a signal")
     case .failed(let failure): throw failure
-    case .deadLetterLimit:
-      preconditionFailure("a dry run has no limit of dead letters")
+    case .deadLetterLimit, .allowanceSpent:
+      preconditionFailure("a dry run counts neither dead letters nor the allowance: \(outcome)")
     }
   }
 }

@@ -376,6 +376,11 @@ class Proof:
         before = self.delivered()
         said = self.call("run", "--dry-run", code=75)
         expect(b"allowance.reserve" in said.stderr and self.delivered() == before, said)
+        # Hardly more than is asked for may be spent.
+        left = json.loads(self.call("run", "--dry-run", "--set", "allowance.reserve=1", "--max-events", "2").stdout
+                          .splitlines()[-1])["allowance"]["remaining_before"] - 2
+        events, summary = self.dry("--set", "allowance.reserve=%d" % (left - 8), "--from", "earliest", "--max-events", "7")
+        expect(len(events) == 7 and summary["allowance"]["remaining_before"] == left, summary)
         self.write(STAGES)
 
     def search(self):
