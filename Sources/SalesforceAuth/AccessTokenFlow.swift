@@ -8,8 +8,13 @@ public protocol AccessTokenFlow: Sendable {
   /// True when somebody else renews the token, so that to obtain one that was rejected before means
   /// that it was not renewed. False by default: a login service may well repeat a token.
   var isRenewedElsewhere: Bool { get }
+
+  /// True when a login may replace what the next one needs, so that one that has begun must not be
+  /// abandoned without need. False by default.
+  var replacesSecrets: Bool { get }
 }
 
 extension AccessTokenFlow {
   public var isRenewedElsewhere: Bool { false }
+  public var replacesSecrets: Bool { false }
 }

@@ -1,4 +1,5 @@
 internal import Clocks
+internal import EventLoop
 
 /// The access token shared by all streams: obtained once, kept until it is invalidated.
 ///
@@ -43,14 +44,37 @@ public actor AccessTokenProvider {
     if let verdict = self.trials.verdict {
       throw AuthError(.refused, "\(verdict); no new token will be requested")
     }
+    self.startLogin()
+    return try await self.result()
+  }
+
+  /// Waits for a login that is under way and may replace what the next one needs: the process would end
+  /// before the new refresh token is stored, and nobody could log in again. For the end of a process, whether
+  /// or not the calling task is cancelled.
+  ///
+  /// - Parameter limit: how long.
+  public func settle(within limit: Duration) async {
+    guard self.login != nil, self.flow.replacesSecrets else { return }
+    let waiting = Task { try await self.result() }
+    let timer = Task {
+      try await ProcessClock.sleep(for: limit)
+      waiting.cancel()
+    }
+    _ = await waiting.result
+    timer.cancel()
+  }
+
+  /// The result of the login that is under way.
+  private func result() async throws -> AccessToken {
     let waiter = self.nextWaiter
     self.nextWaiter += 1
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        // The handler may have come and gone before this.
-        guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+        // The handler may have come and gone before this, and so may the login.
+        guard !Task.isCancelled, self.login != nil else {
+          return continuation.resume(throwing: CancellationError())
+        }
         self.waiters[waiter] = continuation
-        self.startLogin()
       }
     } onCancel: {
       Task { await self.abandon(waiter) }

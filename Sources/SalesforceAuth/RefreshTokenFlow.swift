@@ -54,6 +54,8 @@ public struct RefreshTokenFlow: AccessTokenFlow {
     self.onNotice = onNotice
   }
 
+  public var replacesSecrets: Bool { true }
+
   public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     switch self.source {
     case .value(let token):

@@ -73,6 +73,34 @@ struct AccessTokenProviderTests {
     #expect(await flow.callCount == 8)
   }
 
+  @Test(
+    "Before a process ends, a login that may replace the refresh token is waited for, for a while",
+    .timeLimit(.minutes(1)))
+  func settles() async throws {
+    for replaces in [true, false] {
+      let flow = ScriptedFlow([.success("one")], isOpen: false, replacesSecrets: replaces)
+      let provider = AccessTokenProvider(flow)
+      await provider.settle(within: .seconds(3600))
+      let leaving = Task { try await provider.token() }
+      await flow.arrival()
+      leaving.cancel()
+      _ = await leaving.result
+      // Gives up, or does not wait.
+      await provider.settle(within: .milliseconds(1))
+      if replaces {
+        let settling = Task { await provider.settle(within: .seconds(3600)) }
+        settling.cancel()
+        await flow.open()
+        await settling.value
+        #expect(try await provider.token().value == "one")
+        #expect(await flow.callCount == 1)
+      } else {
+        await provider.settle(within: .seconds(3600))
+        await flow.open()
+      }
+    }
+  }
+
   @Test func aCancelledCallerLeavesTheLoginToTheOthers() async throws {
     let flow = ScriptedFlow([.success("one")], isOpen: false)
     let provider = AccessTokenProvider(flow)

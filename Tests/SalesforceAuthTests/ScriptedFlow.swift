@@ -8,7 +8,12 @@ actor ScriptedFlow: AccessTokenFlow {
   private var onArrival: CheckedContinuation<Void, Never>?
   private(set) var callCount = 0
 
-  init(_ answers: [Result<String, any Error>], isOpen: Bool = true) {
+  let replacesSecrets: Bool
+
+  init(
+    _ answers: [Result<String, any Error>], isOpen: Bool = true, replacesSecrets: Bool = false
+  ) {
+    self.replacesSecrets = replacesSecrets
     self.answers = answers
     self.isOpen = isOpen
   }

@@ -24,6 +24,8 @@ final class PipelineRun {
   private let log: RunLog
   private let assembly: PipelineAssembly
   private let interruption: Interruption
+  /// Logs in for the run, from its first login on.
+  private var provider: AccessTokenProvider?
   /// The runner has begun to read; from here on it ends the run itself.
   private var isReading = false
   var report: RunReport
@@ -63,6 +65,7 @@ final class PipelineRun {
     } catch {
       self.failed(error)
     }
+    await self.provider?.settle(within: RunnerConfiguration.stopPatience)
     self.report.finishedAt = UTCTime.now()
     self.report.retries = self.log.retries
     self.log.finish(self.report)
@@ -115,6 +118,7 @@ final class PipelineRun {
         logger.info("token renewed", metadata: ["org": "\($0.organizationID)"])
       }, onNotice: { [logger] in logger.warning("\($0)") },
       onExchange: ServiceLog.exchanges(self.logger))
+    self.provider = credentials.provider
     let token = try await self.login(credentials, until: deadline)
     let org = token.organizationID
     try OrgChange.check(document, isOf: org)
