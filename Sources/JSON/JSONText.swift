@@ -6,7 +6,7 @@ public struct JSONText {
   private let bytes: [UInt8]
   /// The offset of each line's first character.
   private let lineStarts: [Int]
-  /// Of one level, as the author indents.
+  /// The author's indentation of one level.
   private let indentation: [UInt8]
   private let lineEnd: [UInt8]
 
@@ -45,7 +45,7 @@ public struct JSONText {
 
   /// A member or an element.
   private struct Part {
-    /// Of an element: nil.
+    /// Nil for an element.
     var name: String?
     var value: JSONValue
     /// Where it begins in the text, with its name.

@@ -30,7 +30,7 @@ public struct Column: Sendable, Equatable {
   public var salesforceType: String?
   /// One of the columns whose names begin with `_` and that every line has.
   public var isMetadata: Bool
-  /// The stage `set` has made it: it is no field of the schema.
+  /// The stage `set` has made the column, so the schema does not have it.
   var isComputed = false
   /// A stage `mask` has replaced its values.
   var isMasked = false

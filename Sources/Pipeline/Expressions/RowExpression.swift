@@ -150,7 +150,7 @@ final class RowExpression {
     var names: [Value] = []
     var last: UnsafePointer<UInt8>?
     let listed = self.fields.listedNames
-    for slot in self.fields.order where bits.hasBit(slot) {
+    for slot in self.fields.order where bits.hasField(inSlot: slot) {
       guard let name = listed[slot], name.start != last || last == nil else { continue }
       last = name.start
       names.append(.string(name))
@@ -169,12 +169,6 @@ final class RowExpression {
       MapValue(
         uniqueKeys: parts.map { .string($0.key) },
         parts.map { self.read($0.reading, row, character, batch) }))
-  }
-}
-
-extension UnsafeBufferPointer<UInt8> {
-  func hasBit(_ slot: Int) -> Bool {
-    slot / 8 < self.count && self[slot / 8] & (1 << UInt8(slot % 8)) != 0
   }
 }
 

@@ -66,7 +66,7 @@ public final class ColumnNames {
     var present: Set<String> = []
     var columns: Set<String> = []
     for column in layout.columns where !column.isMetadata {
-      // What is hidden anyway is no new name of anything.
+      // A column that is hidden anyway cannot be the new name of a hidden one.
       if !column.isMasked, !self.contains(column) { columns.insert(column.name) }
       if self.names.contains(column.name) { present.insert(column.name) }
       for pattern in self.patterns where pattern.fits(column) { present.insert(pattern.text) }

@@ -272,7 +272,7 @@ extension RecordBatch.Row {
   /// Whether the slot holds the changes of a long text and not the text (ChangeEvents.md#long-texts).
   func isDiff(_ slot: Int) -> Bool {
     guard let cell = self.value(MetadataSlot.diffFields) else { return false }
-    return self.bytes(cell).hasBit(slot)
+    return self.bytes(cell).hasField(inSlot: slot)
   }
 }
 

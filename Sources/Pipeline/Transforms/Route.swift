@@ -102,7 +102,7 @@ public final class Route: ConfiguredTransform {
   /// The rules that may take rows of a layout, by what is known before there are rows.
   private struct Reach {
     var ofRows: UInt64
-    /// Of lines that say something of the whole object.
+    /// The rules for lines about a whole object.
     var ofOverflow: UInt64
     var ofWildcard: UInt64
   }

@@ -230,7 +230,7 @@ extension CopyEncoder {
     self.listNumber += 1
     if !set.isEmpty {
       for listed in self.plan.listedFields
-      where set[listed.slot >> 3] & 1 << UInt8(listed.slot & 7) != 0
+      where set.hasField(inSlot: listed.slot)
         && self.named[listed.column] != self.listNumber
       {
         self.named[listed.column] = self.listNumber
@@ -238,7 +238,7 @@ extension CopyEncoder {
         elementCount += 1
       }
       for compound in self.plan.compounds
-      where namesCompounds && Self.names(set, compound.slot) {
+      where namesCompounds && set.hasField(inSlot: compound.slot) {
         for (column, element) in zip(compound.columns, compound.elements)
         where self.named[column] != self.listNumber {
           self.named[column] = self.listNumber

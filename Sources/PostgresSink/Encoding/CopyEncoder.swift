@@ -205,10 +205,10 @@ package final class CopyEncoder {
   ) -> Bool {
     guard slot >= 0 else { return false }
     guard entry.operation == .record || entry.operation == .recordText else {
-      return diffs[slot >> 3] & 1 << UInt8(slot & 7) != 0
+      return diffs.hasField(inSlot: slot)
     }
     return self.plan.listedFields.contains {
-      $0.column == entry.column && diffs[$0.slot >> 3] & 1 << UInt8($0.slot & 7) != 0
+      $0.column == entry.column && diffs.hasField(inSlot: $0.slot)
     }
   }
 
@@ -218,14 +218,9 @@ package final class CopyEncoder {
     let changed = row.text(MetadataSlot.changedFields)
     let nulled = row.text(MetadataSlot.nulledFields)
     for compound in self.plan.compounds
-    where Self.names(changed, compound.slot) || Self.names(nulled, compound.slot) {
+    where changed.hasField(inSlot: compound.slot) || nulled.hasField(inSlot: compound.slot) {
       for column in compound.columns { buffer.cells.append(RowBuffer.Cell(nullOf: column)) }
     }
-  }
-
-  /// Whether a set of fields has a slot.
-  static func names(_ set: UnsafeBufferPointer<UInt8>, _ slot: Int) -> Bool {
-    !set.isEmpty && set[slot >> 3] & 1 << UInt8(slot & 7) != 0
   }
 
   /// Slots have the order of the schema, cells that of the table.

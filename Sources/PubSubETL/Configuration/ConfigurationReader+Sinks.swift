@@ -87,7 +87,7 @@ extension ConfigurationReader {
     else { return }
     let names = sinks.map(\.name)
     for sink in route.sinks where !names.contains(sink) {
-      report(stage, "there is no sink '\(sink)'; the sinks are: \(names.joined(separator: ", "))")
+      report(stage, "unknown sink '\(sink)'; the sinks are: \(names.joined(separator: ", "))")
     }
     for name in names where !route.sinks.contains(name) {
       report(stage, "nothing goes to sink '\(name)'; name it in a route or in 'default'")

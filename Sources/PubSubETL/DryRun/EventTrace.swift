@@ -11,7 +11,7 @@ struct EventTrace {
   var ordinal: Int64
   /// Nil for an event that could not be decoded.
   var before: RowSnapshot?
-  /// Of the pipeline's stages, as far as the event came.
+  /// What the pipeline's stages did, up to the last one that the event reached.
   var steps: [StageStep] = []
   /// In the order of the pipeline file; those that the event did not reach are there as well.
   var sinks: [SinkOutcome]
@@ -60,7 +60,7 @@ struct SinkOutcome {
   var name: String
   /// Rows that the stage `route` has sent here; nil without that stage, or when the event did not come so far.
   var routed: Int?
-  /// Of the sink's own stages.
+  /// What the sink's own stages did.
   var steps: [StageStep] = []
   /// What it would have written: lines, or rows of tables.
   var lines: [JSONValue] = []

@@ -1,7 +1,7 @@
 import JSON
 import Pipeline
 
-/// Stands where a sink stands in a run, and shows what the sink would write.
+/// Takes the place of a sink and shows what the sink would write.
 final class PreviewSink: CheckpointedSink {
   let name: String
   private let preview: any LinePreview

@@ -48,9 +48,9 @@ struct RunReport: Sendable {
     var type: String
     /// Absolute directory or name of the database.
     var target: String
-    /// Of events, in commits: what the stages and the route let through to this sink.
+    /// Committed rows of events that the stages and the route let through to this sink.
     var rows: Int64 = 0
-    /// Of records that were read.
+    /// Rows of records that were read.
     var rowsRead: Int64 = 0
     /// Bytes written, compressed.
     var bytes: Int64 = 0

@@ -173,7 +173,7 @@ extension FieldDefinition {
     self.name == "IsPersonAccount" || self.name.hasPrefix("Person") || self.name.hasSuffix("__pc")
   }
 
-  /// Of a contact's field: the names that accounts have for it.
+  /// The names that accounts have for a field of their contact.
   fileprivate var namesInAccount: [String] {
     if self.name == "Name" {
       return ["Salutation", "FirstName", "MiddleName", "LastName", "Suffix", "InformalName"]

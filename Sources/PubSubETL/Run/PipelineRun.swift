@@ -81,7 +81,7 @@ final class PipelineRun {
 
   private func failed(_ error: any Error) {
     var failure = RunFailure(error)
-    // What a user has to mend is told all the same.
+    // A failure that the user has to mend is reported all the same.
     if self.interruption.isAsked, !self.isReading,
       error is CancellationError || [.unavailable, .tryAgain].contains(failure.exitCode)
     {

@@ -8,7 +8,8 @@ extension PipelineTestFile {
   /// - Returns: for names that a topic without a case may have, one sentence each.
   /// - Throws: `RunFailure` (78) when all topics have a case and no schema has the name.
   func checkColumns() throws -> [String] {
-    let stages = RunStages(self.configuration, org: self.org)
+    let stages = RunStages(
+      self.configuration, org: self.org, classification: self.classification)
     var seen: Set<SchemaOfTopic> = []
     for event in self.cases.flatMap(\.events) {
       guard seen.insert(SchemaOfTopic(topic: event.topic, id: event.schemaID)).inserted else {

@@ -61,7 +61,7 @@ import Testing
     #expect(before["Stage"] == "x")
   }
 
-  @Test("What one sink masks is hidden before, and stands in the lines of the sink that has it")
+  @Test("What one sink masks is hidden before the sinks; the sink that has it shows it")
   func ownStages() throws {
     let pipeline = try TracedPipeline(
       stages: "",

@@ -31,6 +31,7 @@ import Testing
 
     func verdicts(_ test: String) throws -> [PipelineTestVerdict] {
       let file = try self.load(test)
+      _ = try file.checkColumns()
       let run = PipelineTestRun(
         configuration: file.configuration, org: file.org, classification: file.classification)
       return try file.cases.map { PipelineTestVerdict($0, try run.outcome(of: $0)) }
@@ -332,6 +333,23 @@ import Testing
     let found = try sample.verdicts(
       Self.test(#""Amount": 5"#, #""expect": { "files": [ { "Amount": 5, "Home": "none" } ] }"#))
     #expect(found[0].findings == [])
+  }
+
+  @Test(
+    "Columns that stages add have no place in the field lists of the decoder, and none in those of rows"
+  )
+  func addedColumns() throws {
+    let columns = (1...16).map { #""C\#($0)": "Amount > \#($0).0""# }.joined(separator: ", ")
+    let sample = try Sample(
+      stages: #"{ "type": "set", "columns": { \#(columns) } }"#,
+      sinks: #"{ "type": "postgres", "name": "db", "url": "${DB}" }"#)
+    let verdicts = try sample.verdicts(
+      Self.test(
+        #""Amount": 12.5"#,
+        #""expect": { "db": [ { "_changed_fields": [], "c1": true, "c16": false } ] }"#,
+        match: "subset"
+      ).replacing("UPDATE", with: "CREATE"))
+    #expect(verdicts.map(\.findings) == [[]])
   }
 
   private static let masks =
