@@ -30,7 +30,7 @@ struct VerifyRun {
   /// - Throws: `RunFailure` and what parts throw.
   func run() async throws -> VerifyReport {
     let objects = try self.objects()
-    let (sinks, obstacles) = try self.sinks()
+    var (sinks, obstacles) = try self.sinks()
     let assembly = PipelineAssembly(configuration: self.configuration)
     let credentials = OrgCredentials(
       self.configuration.source.org, secrets: self.configuration.secrets)
@@ -46,6 +46,15 @@ struct VerifyRun {
     ) { self.remark("\($0.message); retrying in \(Phrase.duration($1))") }
     let inquiry = ClassificationInquiry(self.configuration, credentials)
     try await inquiry?.prepare(Array(layouts.values))
+    let stages = assembly.stages(ofOrg: token.organizationID, inquiry?.known)
+    for (sink, (entity, _)) in sinks.flatMap({ sink in objects.map { (sink, $0) } })
+    where states[sink.name]?.objects[entity] == nil {
+      if let layout = layouts[entity], try !stages.bringsRows(of: layout, to: sink.name) {
+        obstacles.append("\(entity) in sink '\(sink.name)': the stage 'route' sends no row there")
+      } else {
+        throw Self.incomplete(entity, sink, "no run has been there; run 'pubsub-etl run'")
+      }
+    }
     let client = SnapshotRun.client(credentials)
     var report = VerifyReport(pipeline: self.configuration.name, depth: self.request.depth)
     for (entity, topic) in objects {
@@ -66,11 +75,14 @@ struct VerifyRun {
         entry.blind = BlindFields(layout, description)
         entry.unread = SnapshotPlan(layout, description).unread
         try await self.verify(
-          object, sink, assembly.stages(ofOrg: token.organizationID, inquiry?.known), client,
-          calculated: Set(entry.blind.calculated),
-          &entry)
+          object, sink, stages, client, calculated: Set(entry.blind.calculated), &entry)
         report.entries.append(entry)
       }
+    }
+    guard !report.entries.isEmpty else {
+      throw RunFailure(
+        .usage, reason: "no_copy",
+        "there is nothing to compare: \(obstacles.joined(separator: "; "))")
     }
     report.obstacles = obstacles
     report.apiCalls = client.callCount
@@ -143,7 +155,7 @@ struct VerifyRun {
     return (usable, obstacles.compactMap { $0 })
   }
 
-  /// - Throws: when the copy is of another org, or of no object complete.
+  /// - Throws: when the copy is of another org, or that of an object is not complete.
   private func states(
     of sink: any VerifyingSink, org: String, _ objects: [(entity: String, topic: String)]
   ) throws -> CopyStates {
@@ -159,23 +171,29 @@ struct VerifyRun {
         "sink '\(sink.name)' is held by a run: \(holder); --repair needs it, try again later")
     }
     for (entity, _) in objects {
-      let (reason, remedy): (String, String)
       switch states.objects[entity] {
       case .complete: continue
       case .incomplete(let why):
-        (reason, remedy) = (why, "run 'pubsub-etl run' until 'status' says that it is complete")
+        throw Self.incomplete(
+          entity, sink, "\(why); run 'pubsub-etl run' until 'status' says that it is complete")
       case .unread:
-        (reason, remedy) = (
-          "it has changes only, since the records were never read",
-          "read them with 'pubsub-etl snapshot'"
-        )
-      case nil: (reason, remedy) = ("no run has been there", "run 'pubsub-etl run'")
+        throw Self.incomplete(
+          entity, sink,
+          "it has changes only, since the records were never read; read them with "
+            + "'pubsub-etl snapshot'")
+      // Whether it should be there depends on the stages.
+      case nil: continue
       }
-      throw RunFailure(
-        .tryAgain, reason: "incomplete",
-        "the copy of \(entity) in sink '\(sink.name)' is not complete: \(reason); \(remedy)")
     }
     return states
+  }
+
+  private static func incomplete(
+    _ entity: String, _ sink: any VerifyingSink, _ reason: String
+  ) -> RunFailure {
+    RunFailure(
+      .tryAgain, reason: "incomplete",
+      "the copy of \(entity) in sink '\(sink.name)' is not complete: \(reason)")
   }
 
   // MARK: Time
