@@ -141,8 +141,16 @@ struct PipelineReference {
 
   private mutating func type(ofAlternatives schemas: [JSONValue], path: String) -> String {
     var types: [String] = []
+    let objects = schemas.count { $0["properties"] != nil }
     for schema in schemas {
-      let type = self.type(of: schema, path: path)
+      let type =
+        if objects > 1, schema["properties"]?["type"]?["const"] == nil,
+          let member = schema["required"]?.array?.first?.string
+        {
+          self.add(schema, "\(path) with \(member)", path, named: nil)
+        } else {
+          self.type(of: schema, path: path)
+        }
       if !types.contains(type) { types.append(type) }
     }
     return types.joined(separator: ", or ")
