@@ -31,7 +31,7 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
   @Flag(help: "Retry every letter that is waiting.")
   var all = false
 
-  @Flag(help: "Only find out which letters can be decoded now. Stores nothing.")
+  @Flag(help: "Only find out which letters can be exported now. Stores nothing.")
   var dryRun = false
 
   @Flag(
@@ -81,7 +81,7 @@ struct DeadLettersRetryCommand: AsyncParsableCommand {
 extension DeadLetterRetry.Result {
   func text(isDryRun: Bool) -> [String] {
     let done = Phrase.count(self.retried.count, "letter")
-    var lines = [isDryRun ? "\(done) can be decoded now" : "\(done) retried"]
+    var lines = [isDryRun ? "\(done) can be exported now" : "\(done) retried"]
     if !self.failed.isEmpty { lines[0] += ", \(self.failed.count) failed again and stay" }
     if !self.retried.isEmpty, !isDryRun {
       for sink in self.repairingSinks {

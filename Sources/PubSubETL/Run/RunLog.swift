@@ -110,7 +110,7 @@ final class RunLog {
       // The report counts all of them, and a database names them.
       self.logger.log(
         level: self.unreadableCount <= Self.shownUnreadable ? .warning : .debug,
-        "\(entity) \(recordID ?? "without ID") was read and cannot be decoded: \(reason)")
+        "\(entity) \(recordID ?? "without ID") was read and cannot be exported: \(reason)")
     case .stopping(let outcome):
       self.logger.info("stopping", metadata: ["reason": "\(outcome.word)"])
     }
@@ -303,7 +303,7 @@ final class RunLog {
     let untold = self.unreadableCount - Self.shownUnreadable
     if untold > 0 {
       self.logger.warning(
-        "\(Phrase.count(untold, "more record")) cannot be decoded; see _etl_refused_read")
+        "\(Phrase.count(untold, "more record")) cannot be exported; see _etl_refused_read")
     }
     guard report.exitCode == .success else { return }
     self.logger.info(
