@@ -142,6 +142,9 @@ public final class RecordBatch {
   /// From here on a batch is written before another event goes in.
   static let maxByteCount = 32 << 20
 
+  /// Stages do not make a batch larger: an event for which they would is refused.
+  static let maxStagedByteCount = 256 << 20
+
   public init(layout: RecordLayout) {
     self.layout = layout
     self.slotCount = layout.slotCount

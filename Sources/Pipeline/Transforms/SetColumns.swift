@@ -151,6 +151,13 @@ public final class SetColumns: ConfiguredTransform {
         return "column '\(step.name)': \(step.expression.reason(failure))"
       }
       let cell = step.result.cell(value, of: batch, &self.buffer)
+      guard batch.byteCount + self.buffer.count <= RecordBatch.maxStagedByteCount else {
+        // What one event needed is not kept for all that follow.
+        self.buffer = ByteBuffer()
+        return
+          "column '\(step.name)': the rows of this event and of those before it would have more "
+          + "than \(RecordBatch.maxStagedByteCount >> 20) MiB; set fewer or shorter texts"
+      }
       if case .failed(let reason) = cell { return "column '\(step.name)': \(reason)" }
       self.cells.append(cell)
     }

@@ -78,6 +78,7 @@ struct CastConversion {
       guard Int32(exactly: moment.day) != nil else {
         return .failed("the value is beyond the range of date")
       }
+      guard self.isReadable(day: moment.day) else { return Self.unreadableYear }
       return .number(UInt64(bitPattern: moment.day))
     case .timestamp: return self.timestamp(cell, row, &buffer)
     }
@@ -201,6 +202,14 @@ struct CastConversion {
         + (self.target.format == nil ? "in ISO 8601" : "of the format that the stage names"))
   }
 
+  private static let unreadableYear = Outcome.failed("the value is not in the years 1 to 9999")
+
+  /// Whether those who read lines and tables take the day, 0001-01-01 to 9999-12-31: nobody has checked a
+  /// text. Other values are written as the org has them.
+  private func isReadable(day: Int64) -> Bool {
+    !self.source.isText || (-719_162...2_932_896).contains(day)
+  }
+
   /// A date or time in the zone of the target.
   private func moment(ofCell cell: UInt64) -> TimeFormat.Moment {
     let number = Int64(bitPattern: cell)
@@ -248,6 +257,9 @@ struct CastConversion {
       .multipliedReportingOverflow(by: 1_000_000)
     let (sum, isBeyond) = whole.addingReportingOverflow(moment.nanoseconds / 1000)
     guard !seconds.overflow, !overflow, !isBeyond else { return self.beyond }
+    guard self.isReadable(day: sum.flooredDivision(by: 86_400_000_000).quotient) else {
+      return Self.unreadableYear
+    }
     return .number(UInt64(bitPattern: sum))
   }
 }

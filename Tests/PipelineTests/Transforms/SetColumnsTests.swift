@@ -48,6 +48,21 @@ struct SetColumnsTests {
     #expect(rows.value("Name", ofRow: 1) == .text("A"))
   }
 
+  @Test("Texts that would make a batch too large are refused with their events")
+  func tooLarge() throws {
+    let columns = (1...40).map { #""X\#($0)":"Name + Name""# }.joined(separator: ",")
+    let fixture = StageRows(Self.columns)
+    let long = String(repeating: "x", count: 4 << 20)
+    for name in ["A", long, "B"] { fixture.add(StageRows.Row(cells: ["Name": .text(name)])) }
+    let chain = try StageChain(json: [self.stage(columns)])
+    try chain.apply(to: fixture.batch)
+    let refused = chain.takeRefusedEvents()
+    #expect(refused.count == 1)
+    #expect(refused.first?.reason.contains("would have more than 256 MiB") == true)
+    #expect((0..<2).map { fixture.value("X40", ofRow: $0) } == [.text("AA"), .text("BB")])
+    #expect(fixture.batch.byteCount < 64 << 20)
+  }
+
   @Test("A column that is computed from an absent field is absent")
   func absent() throws {
     let rows = try self.rows(
