@@ -221,7 +221,7 @@ let package = Package(
       "PubSubETL",
       [
         "Bytes", "JSON", "Signatures", "TLSStream", "PostgresClient", "DurableFiles",
-        "SalesforceAuth",
+        "SalesforceAuth", "SalesforceREST",
         "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging,
       ]),
     // The real programs against each other; runs what `swift build` has built.

@@ -173,12 +173,16 @@ extension FieldDefinition {
     self.name == "IsPersonAccount" || self.name.hasPrefix("Person") || self.name.hasSuffix("__pc")
   }
 
-  /// The names that accounts have for a field of their contact.
-  fileprivate var namesInAccount: [String] {
-    if self.name == "Name" {
-      return ["Salutation", "FirstName", "MiddleName", "LastName", "Suffix", "InformalName"]
-    }
+  private static let partsOfNames = [
+    "Salutation", "FirstName", "MiddleName", "LastName", "Suffix", "InformalName",
+  ]
+
+  /// The names that accounts have for a field of their contact. Parts of the name, and two numbers, are
+  /// called in an account as in the contact.
+  var namesInAccount: [String] {
+    if self.name == "Name" { return Self.partsOfNames }
     if self.name.hasSuffix("__c") { return ["\(self.name.dropLast(3))__pc"] }
-    return ["Person\(self.name)"]
+    let isShared = Self.partsOfNames.contains(self.name) || ["Phone", "Fax"].contains(self.name)
+    return (isShared ? [self.name] : []) + ["Person\(self.name)"]
   }
 }
