@@ -234,7 +234,7 @@ extension JSONValue {
 
 /// The known word a typing mistake most likely meant: at most a third of its letters away, at
 /// least one; nil when none is near.
-func nearest(to word: String, among known: [String]) -> String? {
+package func nearest(to word: String, among known: [String]) -> String? {
   let scored = known.map { (word: $0, distance: editDistance(word, $0)) }
   guard let best = scored.min(by: { $0.distance < $1.distance }) else { return nil }
   return best.distance <= max(1, best.word.count / 3) ? best.word : nil

@@ -1,3 +1,5 @@
+internal import JSON
+
 /// What the Tooling API's FieldDefinition says of a field's data classification.
 public struct FieldDefinition: Sendable, Equatable {
   /// API name, without the object's.
@@ -65,7 +67,8 @@ extension RESTClient {
       throw RESTError(.stop, "\(name): the response has a field without a usable name")
     }
     // An answer that does not have them would read as a field that is not classified.
-    guard let groups = record["ComplianceGroup"], let level = record["SecurityClassification"]
+    guard let groups = Self.text("ComplianceGroup", of: record),
+      let level = Self.text("SecurityClassification", of: record)
     else {
       throw RESTError(
         .stop, "\(name): the response does not say whether \(field) is classified")
@@ -76,6 +79,15 @@ extension RESTClient {
     }
     return FieldDefinition(
       name: field, compliance: compliance, sensitivity: level.isEmpty ? nil : level)
+  }
+
+  /// A text, empty for null; nil for anything else, such as `false`, which says nothing about a field.
+  private static func text(_ name: String, of record: QueryRecord) -> String? {
+    switch record.json[name]?.content {
+    case .string(let text): text
+    case .null: ""
+    default: nil
+    }
   }
 
   /// Values of picklists have 255 characters at most; they are shown, so nothing else is in them.

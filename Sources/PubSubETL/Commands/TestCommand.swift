@@ -95,11 +95,18 @@ struct TestCommand: ParsableCommand {
     members[place].value = .array(zip(cases, verdicts).map { $1.updated($0) })
     document.content = .object(members)
     let secrets = file.configuration.secrets
+    let isReplaced: Bool
     do throws(FileSystemError) {
-      try file.replaceText(with: document)
+      isReplaced = try file.replaceText(with: document)
     } catch {
       throw RunFailure(.output, reason: "output", "\(name) cannot be written: \(error)")
         .reported(hiding: secrets)
+    }
+    guard isReplaced else {
+      throw RunFailure(
+        .tryAgain, reason: "output",
+        "\(name) was edited while its cases ran, and is left as it is; run the update again"
+      ).reported(hiding: secrets)
     }
     let changed = verdicts.count { !$0.hasPassed || $0.test.expected == nil }
     StandardStream.output.write(

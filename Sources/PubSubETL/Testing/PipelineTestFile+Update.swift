@@ -5,7 +5,10 @@ import JSON
 extension PipelineTestFile {
   /// Writes the file with another document, of which it has most already. Layout, mode and a symbolic link
   /// to the file stay; a reader sees the old text or the new one.
-  func replaceText(with document: JSONValue) throws(FileSystemError) {
+  ///
+  /// - Returns: false when the file is not as it was read: somebody has edited it, and it is left alone.
+  func replaceText(with document: JSONValue) throws(FileSystemError) -> Bool {
+    guard (try? TextFile.read(self.path)) == self.text else { return false }
     let target = FilePath.real(self.path) ?? self.path
     var status = stat()
     guard stat(target, &status) == 0 else { throw FileSystemError("stat", target, code: errno) }
@@ -25,5 +28,6 @@ extension PipelineTestFile {
       throw error
     }
     try fileSystem.synchronizeDirectory(directory)
+    return true
   }
 }

@@ -40,6 +40,9 @@ struct PipelineTestFile {
       environment: Environment(
         variable: { variables[$0] }, placeholder: TestPlaceholders.variable)
     ) { TestPlaceholders.replace(in: &$0, variables: variables) }
+    if let cases = document["cases"]?.array, cases.isEmpty {
+      reader.report("cases", "is empty: a file without cases tests nothing")
+    }
     let cases = PipelineTestReader(configuration, base: base, mistakes: mistakes).cases(reader)
     let classification = Self.classification(reader, configuration, cases)
     reader.finish()
@@ -75,6 +78,7 @@ struct PipelineTestFile {
       return nil
     }
     defer { objects.finish() }
+    let layouts = Self.layouts(of: cases)
     let known = OrgClassification()
     var answers: [String: ObjectClassification] = [:]
     for member in objects.value.members ?? [] where member.name != "//" {
@@ -82,6 +86,8 @@ struct PipelineTestFile {
       var object = ObjectClassification()
       for field in fields.value.members ?? [] where field.name != "//" {
         guard let values = fields.object(field.name) else { continue }
+        let known = layouts.filter { $0.entity == member.name }
+        if !known.isEmpty { Self.check(field.name, in: fields, known) }
         object.add(
           field.name,
           FieldClassification(
@@ -92,10 +98,7 @@ struct PipelineTestFile {
       fields.finish()
       answers[member.name] = object
     }
-    var seen: Set<String> = []
-    for event in cases.flatMap(\.events) {
-      guard let layout = event.layout, seen.insert(layout.entity + layout.schemaID).inserted
-      else { continue }
+    for layout in layouts {
       guard var object = answers[layout.entity] else {
         reader.report(
           "classification",
@@ -106,6 +109,31 @@ struct PipelineTestFile {
       _ = known.learn(object, of: layout.entity, schemaID: layout.schemaID, selectors: selectors)
     }
     return known
+  }
+
+  /// One for each schema.
+  private static func layouts(of cases: [PipelineTestCase]) -> [RecordLayout] {
+    var seen: Set<[String]> = []
+    return cases.flatMap(\.events).compactMap { event in
+      seen.insert([event.topic, event.schemaID]).inserted ? event.layout : nil
+    }
+  }
+
+  /// A field that no schema has would be classified for nothing: the test would pass, and the field
+  /// that was meant would go out in clear.
+  private static func check(_ name: String, in fields: JSONReader, _ layouts: [RecordLayout]) {
+    var known: [String] = []
+    for column in layouts.flatMap(\.columns) where !column.isMetadata {
+      guard let field = column.path.first else { continue }
+      known.append(field)
+      guard case .record(_, _, let children) = column.content else { continue }
+      known += children.compactMap { child in
+        child.path.last.map { FlattenNaming.sobject.name(of: $0, in: field) }
+      }
+    }
+    guard !known.contains(where: { $0.lowercased() == name.lowercased() }) else { return }
+    let hint = nearest(to: name, among: known).map { "; did you mean '\($0)'?" } ?? ""
+    fields.report(name, "the events' schemas of this object have no such field\(hint)")
   }
 
   /// The variables of the pipeline file: those of the process would make results depend on the machine.

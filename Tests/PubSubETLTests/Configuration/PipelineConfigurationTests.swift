@@ -400,8 +400,11 @@ struct PipelineConfigurationTests {
 
   @Test("A route to an object that no topic brings is a mistake with the choices")
   func objectsOfRoutes() throws {
-    func mistakes(_ rule: String, sets: [String] = []) throws -> [String] {
+    func mistakes(
+      _ rule: String, in text: String = SamplePipeline.minimal, sets: [String] = []
+    ) throws -> [String] {
       try SamplePipeline().mistakes(
+        text,
         sets: sets + [
           "stages=[{\"type\":\"route\",\"routes\":[{\(rule),\"to\":[\"files\"]}],\"default\":[]}]"
         ])
@@ -415,6 +418,10 @@ struct PipelineConfigurationTests {
     #expect(try mistakes("\"where\":\"_entity == 'Oportunity'\"").count == 1)
     #expect(try mistakes("\"entity\":\"Opportunity\"") == [])
     #expect(try mistakes("\"where\":\"_entity == 'Opportunity' && Amount > 1.0\"") == [])
+    // Nobody knows beforehand which objects a channel brings.
+    let channel = SamplePipeline.minimal.replacing(
+      "/data/OpportunityChangeEvent", with: "/data/ChangeEvents")
+    #expect(try mistakes("\"entity\":\"Oportunity\"", in: channel) == [])
     // With --set, some of the file's topics can be chosen.
     let chosen = ["source.topic=/data/AccountChangeEvent"]
     #expect(try mistakes("\"entity\":\"Opportunity\"", sets: chosen) == [])

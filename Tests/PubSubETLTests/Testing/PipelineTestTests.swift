@@ -83,6 +83,12 @@ import Testing
     }
   }
 
+  @Test("A file with an empty list of cases is refused")
+  func noCases() throws {
+    let mistakes = try Sample().mistakes(#"{ "cases": [] }"#)
+    #expect(mistakes.contains { $0.contains("a file without cases tests nothing") }, "\(mistakes)")
+  }
+
   @Test("A field that is wrong, missing or not expected is a difference; metadata is not")
   func fields() throws {
     let found = try Sample().verdicts(
@@ -310,6 +316,17 @@ import Testing
     #expect(lstat("\(base)/real.json", &status) == 0 && status.st_mode & 0o777 == 0o604)
   }
 
+  @Test("An update leaves a file alone that was edited after it was read")
+  func editedMeanwhile() throws {
+    let sample = try Sample()
+    let test = Self.test(#""Amount": 5"#, #""expect": { "files": [] }"#)
+    let file = try sample.load(test)
+    let edited = test + "\n"
+    try sample.pipeline.write(edited, to: "p.test.json")
+    #expect(try !file.replaceText(with: file.document))
+    #expect(try String(contentsOfFile: file.path, encoding: .utf8) == edited)
+  }
+
   @Test("A FIFO in place of a file is a mistake, not a wait")
   func pipes() throws {
     let sample = try Sample()
@@ -388,6 +405,10 @@ import Testing
       (#""classification": { "Opportunity": { "Name": ["PII"] } },"#, "expected an object"),
       (
         #""classification": { "Opportunity": { "Name": { "groups": ["PII"] } } },"#, "groups"
+      ),
+      (
+        #""classification": { "Opportunity": { "Nmae": { "compliance": ["PII"] } } },"#,
+        "/Nmae: the events' schemas of this object have no such field; did you mean 'Name'?"
       ),
     ])
   func classificationMistakes(member: String, expected: String) throws {

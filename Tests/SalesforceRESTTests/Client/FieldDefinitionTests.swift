@@ -55,6 +55,8 @@ struct FieldDefinitionTests {
       #"{"QualifiedApiName":"Email","ComplianceGroup":null}"#,
       #"{"QualifiedApiName":"Email","SecurityClassification":"Restricted"}"#,
       #"{"QualifiedApiName":"Email","ComplianceGroup":["PII"],"SecurityClassification":null}"#,
+      #"{"QualifiedApiName":"Email","ComplianceGroup":false,"SecurityClassification":null}"#,
+      #"{"QualifiedApiName":"Email","ComplianceGroup":null,"SecurityClassification":0}"#,
       #"{"QualifiedApiName":"E mail","ComplianceGroup":null,"SecurityClassification":null}"#,
       #"{"QualifiedApiName":null,"ComplianceGroup":null,"SecurityClassification":null}"#,
       #"{"QualifiedApiName":"Email","ComplianceGroup":"P\nI","SecurityClassification":null}"#,
