@@ -58,9 +58,25 @@ public final class Frame {
 
   /// The error that a failure of this program means.
   public func error(_ failure: Failure) -> CELError {
-    let position = SourcePosition(offset: Int(failure.offset), in: Array(self.program.source.utf8))
-    let (code, message) = failure.reason.explanation
+    let source = Array(self.program.source.utf8)
+    let position = SourcePosition(offset: Int(failure.offset), in: source)
+    var (code, message) = failure.reason.explanation
+    if failure.reason == .noOverload, let name = Self.name(at: Int(failure.offset), in: source) {
+      message = "'\(name)': \(message)"
+    }
     return CELError(code, message, at: position)
+  }
+
+  /// The operator or function that a place of the source names; nil for brackets and the like.
+  private static func name(at offset: Int, in source: [UInt8]) -> String? {
+    let rest = source.dropFirst(offset)
+    let word = rest.prefix {
+      $0 == UInt8(ascii: "_") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+        || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20)
+    }
+    if !word.isEmpty { return String(decoding: word, as: UTF8.self) }
+    return ["==", "!=", "<=", ">=", "&&", "||", "+", "-", "*", "/", "%", "!", "<", ">", "?"]
+      .first { rest.starts(with: $0.utf8) }
   }
 
   // MARK: Costs
@@ -90,7 +106,11 @@ extension Failure.Reason {
       (.evaluation, "the value of this column is not known, and the result depends on it")
     case .nullOrdering: (.nullOrdering, "null has no order; test for it first: Column != null && …")
     case .noOverload:
-      (.evaluation, "no such operation for values of these types; null has none but == and !=")
+      (
+        .evaluation,
+        "no such operation for values of these types; null has none but == and !=, so test for it "
+          + "first: Column == null ? … : …"
+      )
     case .noSuchKey: (.evaluation, "no such key in the map")
     case .indexOutOfRange: (.evaluation, "the index is outside of the list")
     case .divisionByZero: (.evaluation, "division by zero")

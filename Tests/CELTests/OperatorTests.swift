@@ -19,10 +19,7 @@ struct OperatorTests {
       ("1 + 1.0", "type error"), ("1 + 1u", "type error"), ("1.5 % 1.0", "type error"),
       ("-1u", "type error"), ("'a' + 'b'", "string \"ab\""), ("b'a' + b'b'", "bytes \"YWI=\""),
       ("[1] + ['a'] + []", "list [1,\"a\"]"), ("'a' + 1", "type error"),
-      (
-        "dyn(1) + 1.0",
-        "error: no such operation for values of these types; null has none but == and !="
-      ),
+      ("dyn(1) + 1.0", misfit("'+': ")),
     ])
   func arithmetic(source: String, expected: String) {
     #expect(outcome(source) == expected)
@@ -57,10 +54,7 @@ struct OperatorTests {
       ("'a' < 'b'", "bool true"), ("'ab' < 'b'", "bool true"), ("'' < 'a'", "bool true"),
       ("'\u{FFFF}' < '😀'", "bool true"), ("b'\\xff' > b'a'", "bool true"),
       ("false < true", "bool true"), ("[1] < [2]", "type error"),
-      (
-        "dyn([1]) < dyn([2])",
-        "error: no such operation for values of these types; null has none but == and !="
-      ),
+      ("dyn([1]) < dyn([2])", misfit("'<': ")),
       ("int == type(1)", "bool true"), ("type(type(1)) == type", "bool true"),
     ])
   func equalityAndOrder(source: String, expected: String) {
@@ -75,10 +69,7 @@ struct OperatorTests {
       ("true && 1 / 0 > 0", "error: division by zero"),
       ("1 / 0 > 0 || false", "error: division by zero"),
       ("dyn('a') && false", "bool false"), ("dyn('a') || true", "bool true"),
-      (
-        "dyn('a') && true",
-        "error: no such operation for values of these types; null has none but == and !="
-      ),
+      ("dyn('a') && true", misfit("'&&': ")),
       ("true ? 1 : 1 / 0", "int 1"), ("false ? 1 / 0 : 2", "int 2"),
       ("1 / 0 > 0 ? 1 : 2", "error: division by zero"), ("true ? 'a' : 1", "type error"),
       ("true ? 'a' : null", "string \"a\""), ("!true", "bool false"), ("!!true", "bool true"),
@@ -93,7 +84,7 @@ struct OperatorTests {
       ("n == null", "bool true"), ("n != 1", "bool true"), ("n < 1", "null ordering"),
       ("1 >= n", "null ordering"), ("n < 1 || true", "bool true"), ("n < 1 && false", "bool false"),
       ("!(n < 1)", "null ordering"),
-      ("n + 1", "error: no such operation for values of these types; null has none but == and !="),
+      ("n + 1", misfit("'+': ")), ("-n", misfit("'-': ")), ("size(n)", misfit("'size': ")),
     ])
   func null(source: String, expected: String) {
     #expect(outcome(source, row: #"{"n": null}"#) == expected)
@@ -104,10 +95,7 @@ struct OperatorTests {
     arguments: [
       ("[7, 8, 9][1]", "int 8"), ("[7][1]", "error: the index is outside of the list"),
       ("[7][-1]", "error: the index is outside of the list"), ("[7][dyn(0.0)]", "int 7"),
-      (
-        "[7][dyn(0.1)]",
-        "error: no such operation for values of these types; null has none but == and !="
-      ),
+      ("[7][dyn(0.1)]", misfit("")),
       ("[7][dyn(0u)]", "int 7"), ("{'a': 1}.a", "int 1"), ("{'a': 1}['a']", "int 1"),
       ("{'a': 1}.b", "error: no such key in the map"), ("{1: 2}[1u]", "int 2"),
       ("{'a': 1, 'a': 2}", "error: the map has one key twice"),
@@ -151,4 +139,10 @@ struct OperatorTests {
   func macros(source: String, expected: String) {
     #expect(outcome(source) == expected)
   }
+}
+
+/// The failure of an operation whose operands have types that it does not take.
+private func misfit(_ name: String) -> String {
+  "error: \(name)no such operation for values of these types; null has none but == and !=, so test "
+    + "for it first: Column == null ? … : …"
 }
