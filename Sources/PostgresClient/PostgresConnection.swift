@@ -246,8 +246,11 @@ package final class PostgresConnection {
       place.append(("column", column))
     }
     return PostgresError(
-      sqlState: sqlState, primary: result.field(PostgresField.primary) ?? "", place: place,
-      during: label)
+      sqlState: sqlState, primary: result.field(PostgresField.primary) ?? "",
+      isRaised: PostgresError.isRaised(
+        sourceFile: result.field(PostgresField.sourceFile),
+        context: result.field(PostgresField.context)),
+      place: place, during: label)
   }
 
   /// What libpq itself has to say, in one line.
@@ -279,6 +282,7 @@ private enum PostgresField {
   static let constraint = Int32(UInt8(ascii: "n"))
   static let type = Int32(UInt8(ascii: "d"))
   static let context = Int32(UInt8(ascii: "W"))
+  static let sourceFile = Int32(UInt8(ascii: "F"))
 }
 
 extension Duration {

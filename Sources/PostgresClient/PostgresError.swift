@@ -53,17 +53,34 @@ extension PostgresError {
   /// What the server has reported.
   ///
   /// - Parameters:
-  ///   - primary: its primary message; left out for the classes in which it may quote a value (22,
-  ///     and whatever functions and triggers raise).
+  ///   - primary: its primary message; left out where it may quote a value: in class 22, and in whatever
+  ///     functions and triggers raise.
+  ///   - isRaised: a function or trigger has worded the message, whatever class it has given it.
   ///   - place: names of table, column and constraint, as far as the server tells them.
-  init(sqlState: String, primary: String, place: [(kind: String, name: String)], during: String) {
-    var text = Self.isOwnText(sqlState) ? primary : Self.summary(sqlState)
+  init(
+    sqlState: String, primary: String, isRaised: Bool = false,
+    place: [(kind: String, name: String)], during: String
+  ) {
+    var text =
+      isRaised ? Self.raisedSummary : Self.isOwnText(sqlState) ? primary : Self.summary(sqlState)
     for (kind, name) in place where !text.contains("\"\(name)\"") {
       text += ", \(kind) \"\(name)\""
     }
     self.init(
       Self.disposition(sqlState: sqlState), "postgres: \(during): \(text) (SQLSTATE \(sqlState))",
       sqlState: sqlState, column: place.first { $0.kind == "column" }?.name)
+  }
+
+  /// Whether a function may have worded a message: `RAISE` takes any SQLSTATE, and any text.
+  ///
+  /// - Parameters:
+  ///   - sourceFile: where the server reports the error. The files of procedural languages: `pl_exec.c`,
+  ///     `plpy_elog.c`, `plperl.c`, `pltcl.c`, `plv8.cc`.
+  ///   - context: `PL/pgSQL function refuse() line 3 at RAISE`; only the language is not translated.
+  static func isRaised(sourceFile: String?, context: String?) -> Bool {
+    let file = sourceFile?.split(separator: "/").last ?? ""
+    return ["pl_", "plpy_", "plperl", "pltcl", "plv8"].contains { file.hasPrefix($0) }
+      || context?.split(separator: "\n").contains { $0.hasPrefix("PL/") } ?? false
   }
 
   /// The column that the context of an error in a COPY names. Of the context nothing else is taken:
@@ -92,6 +109,9 @@ extension PostgresError {
     }
   }
 
+  private static let raisedSummary =
+    "a trigger or function refuses a row (its message may hold values: see server log)"
+
   private static func summary(_ sqlState: String) -> String {
     switch sqlState {
     case SQLState.stringDataRightTruncation: "a text is longer than its column allows"
@@ -109,7 +129,7 @@ extension PostgresError {
       case "22": "a value is not valid for its column"
       case "44": "a view's check option refuses a row"
       case "HV": "the foreign data wrapper refuses a row"
-      default: "a trigger or function refuses a row (its message may hold values: see server log)"
+      default: Self.raisedSummary
       }
     }
   }

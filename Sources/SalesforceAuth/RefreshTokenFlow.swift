@@ -71,13 +71,16 @@ public struct RefreshTokenFlow: AccessTokenFlow {
       return (try self.endpoint.token(reply.result.get()), reply.date)
     case .file(let file):
       return try await file.locked {
-        try self.storeLate(in: file)
-        let used = try file.read()
-        let reply = try await self.refresh(used)
-        // Before the rest of the response is looked at: without the new token nobody can log in again.
-        if let new = reply.refreshToken, new != used {
-          self.unstored.withLock { $0 = new }
+        let reply = try await PostponedSignals.during {
           try self.storeLate(in: file)
+          let used = try file.read()
+          let reply = try await self.refresh(used)
+          // Before the rest of the response is looked at: without the new token nobody can log in again.
+          if let new = reply.refreshToken, new != used {
+            self.unstored.withLock { $0 = new }
+            try self.storeLate(in: file)
+          }
+          return reply
         }
         return (try self.endpoint.token(reply.result.get()), reply.date)
       }

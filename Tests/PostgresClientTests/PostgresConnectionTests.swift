@@ -165,6 +165,8 @@ import Testing
       CREATE TRIGGER t BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION refuse('P0001');
       CREATE TABLE odd (id text);
       CREATE TRIGGER t BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION refuse('UX001');
+      CREATE TABLE standard (id text);
+      CREATE TRIGGER t BEFORE INSERT ON standard FOR EACH ROW EXECUTE FUNCTION refuse('23514');
       """)
     let statements: [(sql: String, sqlState: String, name: String?)] = [
       ("INSERT INTO accounts VALUES ('S3CRET', 2)", "23505", "accounts_pkey"),
@@ -173,6 +175,7 @@ import Testing
       ("SELECT 'S3CRET'::text::date", "22007", nil),
       ("INSERT INTO guarded VALUES ('S3CRET')", "P0001", nil),
       ("INSERT INTO odd VALUES ('S3CRET')", "UX001", nil),
+      ("INSERT INTO standard VALUES ('S3CRET')", "23514", nil),
     ]
     for (sql, sqlState, name) in statements {
       let error = try #require(postgresError { try connection.execute(sql) })

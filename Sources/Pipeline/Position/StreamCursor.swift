@@ -6,8 +6,8 @@
 ///   On channels a group is closed when another ID or an empty response follows; until then the
 ///   rows of the group are remembered and skipped after a resume. On single-entity topics the end
 ///   of a response closes its last ID.
-/// - A group that is open before any ID was closed has nothing to resume from but the earliest
-///   event: what comes before the group is dropped.
+/// - If no ID is closed yet, the stream resumes at the earliest event: what comes before the group
+///   is dropped.
 /// - Events sent again after a resume are recognised by (replay ID, event ID) among the last 128
 ///   and dropped, as long as the stream has brought nothing new.
 package struct StreamCursor: Sendable {
@@ -66,7 +66,7 @@ package struct StreamCursor: Sendable {
     case seekingFirst(ReplayID)
     /// This store is ahead of the one the stream was resumed for: what comes up to its last event is
     /// durable here.
-    case passing(TopicPosition.LastEvent, droppedCount: Int, TakenGroup?)
+    case passing(TopicPosition.LastEvent, droppedCount: Int64, limit: Int64, TakenGroup?)
   }
 
   package let closesAtResponseEnd: Bool
@@ -92,9 +92,9 @@ package struct StreamCursor: Sendable {
   /// Replay ID of the first event of an epoch that began without a position.
   package private(set) var first: ReplayID?
 
-  /// The number of events that are dropped while the last event of a store is awaited
+  /// The number of events that are dropped at least while the last event of a store is awaited
   /// (Architecture.md#several-stores).
-  package static let passingLimit = 10_000
+  package static let passingLimit: Int64 = 10_000
 
   /// - Parameter isChannel: several entities share the stream, so groups of equal IDs occur.
   package init(isChannel: Bool, stored: TopicPosition? = nil) {
@@ -137,10 +137,15 @@ package struct StreamCursor: Sendable {
 
   /// The stream is about to be opened for a store that is behind this one: everything up to the
   /// last event is dropped. Call after `reopen`.
-  package mutating func passBy() {
+  ///
+  /// - Parameter distance: the number of events that the other store lacks. Repetitions come on top, so that
+  ///   twice as many may pass before the last one is given up.
+  package mutating func passBy(distance: Int64) {
     let group = self.open.group.map { TakenGroup($0) }
+    let limit = max(Self.passingLimit, min(distance, .max / 2) * 2)
     self.phase =
-      self.lastEvent.map { .passing($0, droppedCount: 0, group) } ?? .repeating(group)
+      self.lastEvent.map { .passing($0, droppedCount: 0, limit: limit, group) }
+      ?? .repeating(group)
   }
 
   /// Another store has taken events since `first`, this one none: the stream is about to be opened
@@ -188,7 +193,7 @@ package struct StreamCursor: Sendable {
     case .seekingFirst(let first):
       if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
       self.phase = .repeating(nil)
-    case .passing(let last, let droppedCount, let group):
+    case .passing(let last, let droppedCount, let limit, let group):
       // The rows of the open group are known: from here on they show what is durable.
       if let group, group.replayID.elementsEqual(replayID) {
         self.phase = .repeating(group)
@@ -200,10 +205,10 @@ package struct StreamCursor: Sendable {
         return .repeated
       }
       let hasPassed = !isSameID && last.replayID.isCertainlyBefore(ReplayID(replayID))
-      guard !hasPassed, droppedCount < Self.passingLimit else {
-        throw PassedPositionError(last: last.replayID, passedCount: droppedCount + 1)
+      guard !hasPassed, droppedCount < limit else {
+        throw PassedPositionError(last: last.replayID, passedCount: Int(droppedCount) + 1)
       }
-      self.phase = .passing(last, droppedCount: droppedCount + 1, group)
+      self.phase = .passing(last, droppedCount: droppedCount + 1, limit: limit, group)
       return .repeated
     }
     if case .repeating(let group?) = self.phase, group.replayID.elementsEqual(replayID) {

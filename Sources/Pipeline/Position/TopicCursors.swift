@@ -71,7 +71,7 @@ package struct TopicCursors: Sendable {
     let behind = self.furthestBehind
     var points = self.stores.indices.map { self.stores[$0].reopen() }
     for store in self.stores.indices where self.isAhead(store, of: behind) {
-      self.stores[store].passBy()
+      self.stores[store].passBy(distance: self.distance(from: behind, to: store))
     }
     // Stores that have the same events may know different keepalives: the newest will do for all.
     for store in self.stores.indices where !self.isAhead(store, of: behind) {
@@ -184,6 +184,13 @@ package struct TopicCursors: Sendable {
       behind = store
     }
     return behind
+  }
+
+  /// The number of events that one store has taken and another one, behind it, has not.
+  private func distance(from behind: Int, to ahead: Int) -> Int64 {
+    // Each epoch counts from 0.
+    self.stores[ahead].epoch == self.stores[behind].epoch
+      ? self.stores[ahead].ordinal - self.stores[behind].ordinal : self.stores[ahead].ordinal
   }
 
   private func isAhead(_ store: Int, of other: Int) -> Bool {

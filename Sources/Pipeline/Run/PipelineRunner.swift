@@ -2,8 +2,8 @@ internal import Clocks
 
 /// Conducts a run: takes responses from the source, has them decoded, staged and written, commits.
 ///
-/// The one rule: a position is stored only in the checkpoint that also holds the state of every
-/// sink after it has made the events up to that position durable. Not `Sendable`; everything
+/// The one rule: each store moves its position past an event only in the step that makes the event's rows,
+/// or its dead letter, durable. Not `Sendable`; everything
 /// happens in the task that calls `run`, which should have a thread of its own since sinks block.
 ///
 /// A store that is not available stops neither signals nor leases: the sealed commit waits for it, the

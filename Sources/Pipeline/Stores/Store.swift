@@ -1,11 +1,11 @@
 /// Something that has a position and makes rows durable together with it, in one step: the
 /// checkpoint with the files it knows is one, each database another.
 ///
-/// Driven by one thread. Rows are written to the *open* commit; `seal` closes it, and while it is
-/// made durable the next one fills. Per sealed commit the runner calls `prepare` of every store,
+/// Driven by one thread. Rows are written to the *open* commit, and `seal` closes it; while it waits for a
+/// store that is unavailable, the next one fills. Per sealed commit the runner calls `prepare` of every store,
 /// `commit` of every store, then `complete` of every store. The store that keeps dead letters
 /// prepares last and commits first: so it has the events that others refuse, and after a crash it may
-/// be ahead of them, never behind. `TopicCursors` brings stores that are apart together again.
+/// be ahead of them. It is behind only where it merely repeats their positions (`CheckpointPace`). `TopicCursors` brings stores that are apart together again.
 ///
 /// No call waits for something to become available: a store that cannot do what it is asked says
 /// until when to leave it alone, and is asked the same again. A store that gives up throws.

@@ -10,20 +10,21 @@ import Pipeline
 /// dead letters or begins an epoch, of which no database may know first.
 final class CheckpointPace {
   private let store: FileCheckpointStore
-  private let isOnlyCopy: Bool
+  /// Whether some sink's state is nowhere else.
+  private let isNeeded: Bool
   private var saved: CheckpointDocument?
   private var savedAt: ContinuousClock.Instant?
   /// The newest that has not been stored.
   private var waiting: CheckpointDocument?
 
-  init(_ store: FileCheckpointStore, isOnlyCopy: Bool) {
+  init(_ store: FileCheckpointStore, isNeeded: Bool) {
     self.store = store
-    self.isOnlyCopy = isOnlyCopy
+    self.isNeeded = isNeeded
   }
 
   func save(_ document: CheckpointDocument) throws {
     let now = ProcessClock.now
-    if !self.isOnlyCopy, let saved, let savedAt, saved.deadLetters == document.deadLetters,
+    if !self.isNeeded, let saved, let savedAt, saved.deadLetters == document.deadLetters,
       Self.epochs(saved) == Self.epochs(document), now - savedAt < .seconds(1)
     {
       self.waiting = document

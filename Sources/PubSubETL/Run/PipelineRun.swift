@@ -199,7 +199,7 @@ final class PipelineRun {
       credentials: credentials, options: options)
     defer { withExtendedLifetime(store) {} }
 
-    let checkpoints = CheckpointPace(store, isOnlyCopy: self.configuration.needsCheckpoint)
+    let checkpoints = CheckpointPace(store, isNeeded: self.configuration.needsCheckpoint)
     // The positions of topics that the pipeline file does not have now stay: a misspelt name must not
     // cost the position of the right one.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))

@@ -13,11 +13,14 @@ Prints one JSON line; exits 1 on any difference.
 """
 
 import argparse
+import http.server
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import harness
@@ -152,8 +155,52 @@ class Proof:
                 if mode != 0o600 or not file.read().endswith(".rotated\n"):
                     self.fail("the token's file has mode %o" % mode)
         self.check(simulator)
+        if self.name == "refresh_token":
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self.interrupt_renewal(simulator, number)
         self.refuse(simulator)
         return {"events": total, "renewals": renewals, "logins": logins, "compared": counts}
+
+    def interrupt_renewal(self, simulator, number):
+        """A signal while the login service replaces the refresh token: it ends the command when the new one is
+        stored, since nobody could log in with the old one."""
+        asked, may_answer = threading.Event(), threading.Event()
+        with open(self.token, encoding="ascii") as file:
+            old = file.read().strip()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *arguments):
+                pass
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                asked.set()
+                may_answer.wait(30)
+                body = json.dumps({"access_token": "001Dp00000JJkkH!x", "refresh_token": "quietquiet.replaced"})
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            environment = dict(
+                simulator.environment, SF_LOGIN_URL="http://127.0.0.1:%d" % server.server_address[1])
+            check = subprocess.Popen(
+                [self.programs + "/pubsub-etl", "check", "--connect", self.path], env=environment,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if not asked.wait(30):
+                self.fail("no login")
+            check.send_signal(number)
+            may_answer.set()
+            if check.wait(30) != -number:
+                self.fail("the check ended with %d" % check.returncode)
+            server.shutdown()
+        with open(self.token, "r+", encoding="ascii") as file:
+            if file.read() != "quietquiet.replaced\n":
+                self.fail("the new refresh token is lost")
+            file.seek(0)
+            file.truncate()
+            file.write(old + "\n")
 
     def check(self, simulator):
         command = [self.programs + "/pubsub-etl", "check", "--connect", self.path]

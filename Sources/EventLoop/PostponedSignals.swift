@@ -1,0 +1,62 @@
+internal import Glibc
+
+/// The signal that came while signals were postponed; 0 for none.
+// A handler may do nothing but store it. It is read when no handler of ours is left.
+nonisolated(unsafe) private var postponed: Int32 = 0
+
+/// Puts SIGINT and SIGTERM off where they would end the process at once, for work that must not be torn: the
+/// answer of a service that replaces a secret, until the new one is stored.
+///
+/// A process that watches its signals keeps its handlers, and nothing changes for it. The second signal
+/// ends the process in any case, with 128 and its number.
+public enum PostponedSignals {
+  private typealias Handler = @convention(c) (Int32) -> Void
+
+  private static let handler: Handler = { number in
+    if postponed != 0 { _exit(128 + number) }
+    postponed = number
+  }
+  private static let numbers = [SIGINT, SIGTERM]
+  private static let depth = Lock(0)
+
+  /// Runs `body`; a signal that comes meanwhile ends the process after it. Calls may be nested or come from
+  /// several tasks at once: the end of the last one lets the signal through.
+  public static func during<Result>(
+    _ body: () async throws -> Result
+  ) async rethrows -> Result {
+    Self.depth.withLock { depth in
+      if depth == 0 { Self.begin() }
+      depth += 1
+    }
+    defer {
+      Self.depth.withLock { depth in
+        depth -= 1
+        if depth == 0 { Self.end() }
+      }
+    }
+    return try await body()
+  }
+
+  private static func begin() {
+    postponed = 0
+    for number in Self.numbers {
+      let previous = signal(number, Self.handler)
+      if !Self.isSame(previous, SIG_DFL) { signal(number, previous) }
+    }
+  }
+
+  private static func end() {
+    for number in Self.numbers {
+      let current = signal(number, SIG_DFL)
+      // Somebody watches signals by now.
+      if !Self.isSame(current, Self.handler) { signal(number, current) }
+    }
+    // To the process: this thread may block signals.
+    if postponed != 0 { kill(getpid(), postponed) }
+  }
+
+  /// C's handlers are addresses, and 0 and 1 stand for the default and for nothing.
+  private static func isSame(_ left: Handler?, _ right: Handler?) -> Bool {
+    unsafeBitCast(left, to: Int.self) == unsafeBitCast(right, to: Int.self)
+  }
+}
