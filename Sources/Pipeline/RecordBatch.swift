@@ -142,7 +142,7 @@ public final class RecordBatch {
   /// From here on a batch is written before another event goes in.
   static let maxByteCount = 32 << 20
 
-  /// Stages do not make a batch larger: an event for which they would is refused.
+  /// A stage refuses an event rather than make the batch larger. It checks that itself.
   static let maxStagedByteCount = 256 << 20
 
   public init(layout: RecordLayout) {

@@ -2,8 +2,8 @@ public import JSON
 
 /// A stage between decoder and sinks.
 ///
-/// To add one: a file with one type that conforms, its configuration, and one line in
-/// `TransformRegistry`.
+/// To add one: a file with one type that conforms, its configuration, one line in `TransformRegistry`,
+/// tests, and a page (WritingAStage.md).
 public protocol Transform {
   /// The kind of stage, for messages.
   var kind: String { get }
@@ -14,8 +14,8 @@ public protocol Transform {
   /// paths named), a selected column that the schema does not have and must.
   func layout(for input: RecordLayout) throws -> RecordLayout
 
-  /// Whether `apply` can take rows of a layout that this stage has made. False when what was compiled for
-  /// it has been let go of; `layout(for:)` is then called again.
+  /// Whether `apply` can take rows of a layout that this stage has made. False when its plan has been
+  /// dropped; `layout(for:)` is then called again.
   func knows(_ output: RecordLayout) -> Bool
 
   /// Called once, before the first layout.
@@ -29,8 +29,9 @@ public protocol Transform {
   /// (`RecordLayout.adding`) are absent. Bytes in the arena are shared by rows and never change: a new
   /// text is appended, which may move the arena.
   ///
-  /// Events come in stream order, each once for every run of the stream that a store still lacks: what
-  /// a stage makes of them must depend on nothing but them, its configuration and its memory.
+  /// Events come in stream order. An event comes again whenever the stream is read again for a store that
+  /// lacks it: what a stage makes of it must depend on nothing but the event, the stage's configuration
+  /// and its memory.
   func apply(to batch: RecordBatch) throws
 
   /// Whether `apply` changes anything.

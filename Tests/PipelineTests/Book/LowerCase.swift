@@ -11,9 +11,14 @@ final class LowerCase: ConfiguredTransform {
     [ColumnNames.listSchemaMember, ColumnNames.missingSchemaMember]
   }
 
+  private struct Place {
+    var name: String
+    var slot: Int
+  }
+
   private let columns: ColumnNames
-  /// The slots of the columns, compiled once per layout.
-  private var slots = LayoutCache<[Int]>()
+  /// Where the columns are, compiled once per layout.
+  private var plans = LayoutCache<[Place]>()
 
   init?(reading reader: JSONReader) {
     guard let columns = ColumnNames(listIn: reader) else { return nil }
@@ -25,40 +30,55 @@ final class LowerCase: ConfiguredTransform {
 
   func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.columns.match(input, stage: Self.type)
-    var slots: [Int] = []
+    var plan: [Place] = []
     for column in input.columns where self.columns.contains(column) {
-      guard case .slot(let slot, .string) = column.content else {
+      guard !column.isMetadata, case .slot(let slot, .string) = column.content else {
         throw TransformError(
           .castColumn,
-          "stage \(Self.type): column '\(column.name)' is not a text (\(input.origin)); name text "
-            + "columns only")
+          "stage \(Self.type): column '\(column.name)' is not a field of type string "
+            + "(\(input.origin)); name such fields only")
       }
-      slots.append(slot)
+      plan.append(Place(name: column.name, slot: slot))
     }
-    self.slots.insert(slots, for: input)
+    self.plans.insert(plan, for: input)
     return input
   }
 
-  func knows(_ output: RecordLayout) -> Bool { self.slots[output] != nil }
+  func knows(_ output: RecordLayout) -> Bool { self.plans[output] != nil }
 
   func apply(to batch: RecordBatch) throws {
-    guard let slots = self.slots[batch.layout] else {
+    guard let plan = self.plans[batch.layout] else {
       preconditionFailure("\(batch.layout.origin): a layout that this stage has not made")
     }
-    for number in 0..<batch.rowCount {
-      for slot in slots {
-        let row = batch.row(number)
-        // Absent and null stay as they are. So does a diff: it applies to the text of the org.
-        guard let cell = row.value(slot), !row.isDiff(slot) else { continue }
-        let text = RecordBatch.Range(cell: cell)
-        // Reserving may move the arena, so the old bytes are looked up afterwards.
-        let place = batch.reserveArena(text.count)
-        for (index, byte) in batch.bytes(text).enumerated() {
-          let isUpperCase = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-          place[index] = isUpperCase ? byte | 0x20 : byte
+    for (index, event) in batch.events.enumerated() {
+      for row in event.firstRow..<event.firstRow + event.rowCount {
+        for place in plan where !self.lower(place.slot, row, batch) {
+          batch.refuse(event: index, reason: "column '\(place.name)': the batch has no room")
         }
-        batch.row(number).set(slot, to: batch.commitArena(text.count))
       }
     }
+  }
+
+  /// - Returns: false when the text does not fit.
+  private func lower(_ slot: Int, _ number: Int, _ batch: RecordBatch) -> Bool {
+    let row = batch.row(number)
+    // Absent and null stay as they are.
+    guard let cell = row.value(slot) else { return true }
+    if row.isDiff(slot) {
+      // It fits the text of the org, which tables do not have. Empty, it cannot be applied, so they have
+      // the record read again.
+      row.set(slot, to: RecordBatch.Range(offset: 0, count: 0))
+      return true
+    }
+    let text = RecordBatch.Range(cell: cell)
+    guard batch.byteCount + text.count <= RecordBatch.maxStagedByteCount else { return false }
+    // Reserving may move the arena, so the old bytes are looked up afterwards.
+    let place = batch.reserveArena(text.count)
+    for (index, byte) in batch.bytes(text).enumerated() {
+      let isUpperCase = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+      place[index] = isUpperCase ? byte | 0x20 : byte
+    }
+    batch.row(number).set(slot, to: batch.commitArena(text.count))
+    return true
   }
 }

@@ -41,7 +41,7 @@ struct LowerCaseTests {
     #expect(rows.value("Name", ofRow: 3) == .text("Bo"))
   }
 
-  @Test("A diff of a long text stays")
+  @Test("A diff of a long text is emptied, so that tables have the record read again")
   func diff() throws {
     let rows = self.rows([["Email": .text("+++ ABC")]])
     let slot = MetadataSlot.count
@@ -51,7 +51,21 @@ struct LowerCaseTests {
     rows.batch.row(0).set(MetadataSlot.diffFields, to: range)
     let stage = try #require(try self.stage(#"{"type":"lower","columns":["Email"]}"#).stage)
     try StageChain([stage]).apply(to: rows.batch)
-    #expect(rows.value("Email", ofRow: 0) == .text("+++ ABC"))
+    #expect(rows.value("Email", ofRow: 0) == .text(""))
+  }
+
+  @Test("An event is refused whose texts would make the batch too large")
+  func room() throws {
+    let rows = self.rows([["Email": .text("A")], ["Email": .text("B")]])
+    let text = [UInt8](
+      repeating: UInt8(ascii: "A"), count: RecordBatch.maxStagedByteCount / 2 - 65_536)
+    let range = text.withUnsafeBufferPointer { rows.batch.append($0) }
+    for row in 0..<2 { rows.batch.row(row).set(MetadataSlot.count, to: range) }
+    let stage = try #require(try self.stage(#"{"type":"lower","columns":["Email"]}"#).stage)
+    _ = try stage.layout(for: rows.layout)
+    try stage.apply(to: rows.batch)
+    #expect(rows.batch.refusals.map(\.event) == [1])
+    #expect(rows.batch.byteCount <= RecordBatch.maxStagedByteCount)
   }
 
   @Test("A column of another type, and a member that the stage does not have, are mistakes")
@@ -60,7 +74,9 @@ struct LowerCaseTests {
     let error = try #require(throws: TransformError.self) {
       _ = try stage.layout(for: self.rows([]).layout)
     }
-    #expect(error.message.contains("column 'Amount' is not a text"))
+    #expect(error.message.contains("column 'Amount' is not a field of type string"))
+    let metadata = try #require(try self.stage(#"{"type":"lower","columns":["_record_id"]}"#).stage)
+    #expect(throws: TransformError.self) { try metadata.layout(for: self.rows([]).layout) }
     let unknown = try self.stage(#"{"type":"lower","columns":["Email"],"upper":true}"#)
     #expect(unknown.mistakes.count == 1)
     #expect(try self.stage(#"{"type":"lower"}"#).stage == nil)
