@@ -36,6 +36,9 @@ func tests(
 let package = Package(
   name: "pubsub-etl",
   products: [
+    .library(name: "SalesforcePubSub", targets: ["SalesforcePubSub", "PubSubAPI"]),
+    .library(name: "Avro", targets: ["Avro"]),
+    .library(name: "GRPCHTTP2", targets: ["HTTP2Transport"]),
     .executable(name: "pubsub-etl", targets: ["PubSubETL"]),
     .executable(name: "pubsub-simulator", targets: ["PubSubSimulatorCLI"]),
   ],
@@ -106,7 +109,17 @@ let package = Package(
     // Records by the REST API and Bulk API 2.0.
     target("SalesforceREST", ["Clocks", "JSON", "HTTPClient", "EventLoop"]),
     target("Avro", ["Bytes", "JSON", "Digest"]),
-    // 4: how a run is conducted.
+    // Schemas by the IDs that the service gives them, in memory and in files.
+    target(
+      "SchemaStore", ["Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "Avro"]),
+    // 4: the service as one client, with login, transport and schemas.
+    target(
+      "SalesforcePubSub",
+      [
+        "Clocks", "EventLoop", "Signatures", "TLSStream", "HTTPClient", "HTTP2Transport",
+        "PubSubAPI", "SalesforceAuth", "Avro", "SchemaStore", grpcCore,
+      ]),
+    // How a run is conducted.
     target("Pipeline", ["Clocks", "Bytes", "JSON", "Digest", "CEL", "EventLoop"]),
     // Where a run stands, on disk.
     target("Checkpoint", ["Bytes", "JSON", "DurableFiles", "Pipeline"]),
@@ -115,7 +128,7 @@ let package = Package(
       "PubSubSource",
       [
         "Clocks", "Bytes", "JSON", "EventLoop", "Digest", "DurableFiles", "PubSubAPI", "Avro",
-        "Pipeline", grpcCore,
+        "SchemaStore", "Pipeline", grpcCore,
       ]),
     // Records as REST and Bulk have them, as rows of their events.
     target(
@@ -147,7 +160,7 @@ let package = Package(
         "CBuildInfo", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Sealing", "Signatures",
         "TLSStream", "HTTPClient",
         "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
-        "Pipeline", "Checkpoint",
+        "SalesforcePubSub", "SchemaStore", "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,
         argumentParser, logging,
       ],
@@ -175,6 +188,11 @@ let package = Package(
       ],
       path: "Tests/OrgTestSupport",
       swiftSettings: swiftSettings),
+    // What tests of subscriptions have in common.
+    .target(
+      name: "PubSubTestSupport", dependencies: ["EventLoop", "PubSubAPI"],
+      path: "Tests/PubSubTestSupport", swiftSettings: swiftSettings),
+    tests("Clocks", support: []),
     tests("Bytes"),
     tests("JSON", ["Bytes"]),
     tests("CEL", ["Bytes", "JSON"]),
@@ -193,13 +211,20 @@ let package = Package(
     tests(
       "SalesforceREST", ["OrgTestSupport", "JSON", "HTTPClient", "PubSubSimulator", "SimulatedOrg"]),
     tests("Avro", ["Bytes", "JSON", "Digest"], support: []),
+    tests("SchemaStore", ["EventLoop", "DurableFiles", "Avro"]),
+    tests(
+      "SalesforcePubSub",
+      [
+        "PubSubTestSupport", "EventLoop", "Clocks", "TLSStream", "PubSubAPI", "PubSubMessages",
+        "SalesforceAuth", "Avro", "SchemaStore", grpcCore, swiftProtobuf,
+      ]),
     tests("Pipeline", ["Bytes", "JSON", "Digest", "Checkpoint"]),
     tests("Checkpoint", ["JSON", "DurableFiles", "Pipeline"]),
     tests(
       "PubSubSource",
       [
-        "CSystem", "JSON", "EventLoop", "DurableFiles", "PubSubMessages", "PubSubAPI", "Avro",
-        "Pipeline", grpcCore, swiftProtobuf,
+        "PubSubTestSupport", "CSystem", "Clocks", "JSON", "EventLoop", "DurableFiles",
+        "PubSubMessages", "PubSubAPI", "Avro", "SchemaStore", "Pipeline", grpcCore, swiftProtobuf,
       ]),
     tests(
       "FileSink",
@@ -209,18 +234,18 @@ let package = Package(
     tests(
       "RESTSource",
       [
-        "OrgTestSupport", "HTTPClient", "Avro", "JSON", "SalesforceREST", "Pipeline",
+        "OrgTestSupport", "Clocks", "HTTPClient", "Avro", "JSON", "SalesforceREST", "Pipeline",
         "PubSubSource",
         "PubSubSimulator", "SimulatedOrg",
       ]),
-    tests("PostgresSink", ["Bytes", "JSON", "Digest", "PostgresClient", "Pipeline"]),
+    tests("PostgresSink", ["Clocks", "Bytes", "JSON", "Digest", "PostgresClient", "Pipeline"]),
     tests("SimulatedOrg"),
     tests("PubSubSimulator", ["SimulatedOrg"]),
     tests("Rehearsal", ["JSON", "SimulatedOrg"], support: []),
     tests(
       "PubSubETL",
       [
-        "Bytes", "JSON", "Signatures", "TLSStream", "PostgresClient", "DurableFiles",
+        "Clocks", "Bytes", "JSON", "Signatures", "TLSStream", "HTTPClient", "PostgresClient", "DurableFiles",
         "SalesforceAuth", "SalesforceREST",
         "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging,
       ]),

@@ -3,6 +3,7 @@
 /// The whole content is behind one reference: the hot loops throw it, and an error of one word
 /// travels in a register instead of through memory.
 public struct AvroError: Error, Sendable {
+  /// What went wrong.
   public struct Code: Hashable, Sendable {
     private enum Value { case schema, truncated, malformed, limitExceeded, trailing }
     private var value: Value
@@ -37,6 +38,7 @@ public struct AvroError: Error, Sendable {
 
   private let content: Content
 
+  /// What went wrong.
   public var code: Code { self.content.code }
   /// What is wrong, without the place and without values of the payload.
   public var message: String { self.content.message }

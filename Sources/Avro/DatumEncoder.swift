@@ -14,6 +14,7 @@ public import JSON
 public struct DatumEncoder {
   private let schema: Schema
 
+  /// - Parameter schema: of the values.
   public init(_ schema: Schema) { self.schema = schema }
 
   /// The bytes of a value of the schema's root.

@@ -11,6 +11,7 @@ public struct DecodeLimits: Sendable {
   /// Bytes of text made from one payload: of JSON for what stays nested, of UUIDs and big decimals.
   public var jsonByteCount: Int
 
+  /// Limits that suit messages of up to 16 MiB. All are at least 0.
   public init(
     byteCount: Int = 16 << 20, depth: Int = 64, items: Int = 1_000_000,
     jsonByteCount: Int = 32 << 20

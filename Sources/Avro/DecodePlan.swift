@@ -7,6 +7,7 @@ internal import JSON
 /// slot of its own. Unions of null and one type, and of a scalar and one record, are part of the
 /// flattening; arrays, maps, recursive records and all other unions become JSON text.
 public final class DecodePlan: Sendable {
+  /// How a schema is compiled.
   public struct Options: Sendable {
     /// First of the slots that are given in order.
     public var firstSlot: Int
@@ -23,6 +24,7 @@ public final class DecodePlan: Sendable {
     /// Most slots a plan may have.
     public var maxSlots: Int
 
+    /// The defaults give every value a slot, in the order of the schema.
     public init(
       firstSlot: Int = 0, slots: [[String]: Int] = [:], lists: Set<[String]> = [],
       flattenDepth: Int = 16, maxSlots: Int = 20_000,
@@ -39,13 +41,18 @@ public final class DecodePlan: Sendable {
 
   /// A field of the root record or of a flattened record.
   public struct Field: Sendable {
+    /// Name of the field; empty for a root that is not a record.
     public var name: String
     /// Names from the root record down to this field.
     public var path: [String]
+    /// The attribute `doc` of the schema.
     public var doc: String?
+    /// What the visitor gets for it.
     public var content: Content
 
+    /// What the visitor gets for a field.
     public indirect enum Content: Sendable {
+      /// One value, or text of what is not flattened.
       case value(slot: Int, ValueType)
       /// `slot` is visited when the record is there. `scalar` is the other branch of a union of
       /// a scalar and a record.
@@ -54,8 +61,11 @@ public final class DecodePlan: Sendable {
       case list(slot: Int)
     }
 
+    /// The branch of a union that is not a record.
     public struct Scalar: Sendable {
+      /// Its slot.
       public var slot: Int
+      /// What the slot holds.
       public var type: ValueType
     }
   }
@@ -65,6 +75,7 @@ public final class DecodePlan: Sendable {
   public let fields: [Field]
   /// One more than the highest slot given in order.
   public let slotCount: Int
+  /// What a payload may take.
   public let limits: DecodeLimits
 
   /// Steps of all programs, one program after the other.
@@ -76,7 +87,16 @@ public final class DecodePlan: Sendable {
   /// Field names by step, for errors.
   private let names: [String]
   let transcoder: JSONTranscoder
+  /// Place of the root in the schema's table.
+  let root: Int
 
+  /// Compiles a schema.
+  ///
+  /// - Parameters:
+  ///   - schema: of the payloads, as they were written.
+  ///   - options: which value goes to which slot.
+  ///   - limits: what a payload may take.
+  /// - Throws: `limitExceeded` for a schema that needs more slots than `options.maxSlots`.
   public init(
     _ schema: Schema, options: Options = Options(), limits: DecodeLimits = DecodeLimits()
   ) throws(AvroError) {
@@ -84,6 +104,7 @@ public final class DecodePlan: Sendable {
     self.fields = try compiler.compileRoot()
     self.slotCount = compiler.nextSlot
     self.limits = limits
+    self.root = schema.root.index
     self.transcoder = JSONTranscoder(schema, interpretation: options.interpretation)
     let steps = compiler.programs.flatMap { $0.map(\.step) }
     self.names = compiler.programs.flatMap { $0.map(\.name) }
@@ -164,6 +185,7 @@ public final class DecodeScratch {
   /// Numbers for which the JSON text at hand has `null`, since JSON does not have them.
   @exclusivity(unchecked) @usableFromInline var nonfinite: [NonfiniteNumber] = []
 
+  /// Memory that grows with its first payloads.
   public init() {}
 
   /// Writes a number, or notes what `null` stands for.

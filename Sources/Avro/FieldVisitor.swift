@@ -27,5 +27,6 @@ public protocol FieldVisitor {
 }
 
 extension FieldVisitor {
+  /// Does nothing: the text has `null`.
   public mutating func nonfinite(_ slot: Int, offset: Int, _ value: Float) {}
 }

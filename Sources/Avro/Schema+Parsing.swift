@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 
 extension Schema {
   /// Reads the JSON text of a schema.
@@ -20,7 +20,7 @@ extension Schema {
   }
 
   /// Like `init(parsing:limits:)`, for text that has been read already.
-  public init(_ value: JSONValue, limits: SchemaLimits = SchemaLimits()) throws(AvroError) {
+  package init(_ value: JSONValue, limits: SchemaLimits = SchemaLimits()) throws(AvroError) {
     var parser = SchemaParser(limits: limits)
     let root = try parser.type(value, namespace: "", path: "", depth: 0)
     self.init(definitions: parser.definitions, root: root)

@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 
 /// A parsed Avro schema (Avro 1.12 specification, "Schema Declaration").
 ///
@@ -10,56 +10,79 @@ public struct Schema: Sendable {
     let index: Int
   }
 
+  /// One type of the table.
   public struct Definition: Sendable {
+    /// Which type it is, and of what.
     public var kind: Kind
     /// Records, enums and fixed have a name.
     public var name: Name?
+    /// Other names, as the schema lists them; not used in decoding.
     public var aliases: [Name] = []
+    /// The attribute `doc`.
     public var doc: String?
     /// Valid ones only: the specification asks to ignore the others.
     public var logicalType: LogicalType?
   }
 
+  /// The types of Avro.
   public enum Kind: Sendable {
+    /// Primitive types.
     case null, boolean, int, long, float, double, bytes, string
+    /// Fields in the order of their encoding.
     case record(fields: [Field])
+    /// Symbols in the order of their indexes.
     case enumeration(symbols: [String], defaultSymbol: String?)
+    /// Any number of items of one type.
     case array(items: TypeID)
+    /// Any number of values of one type, with strings as keys.
     case map(values: TypeID)
     /// Size in bytes.
     case fixed(size: Int)
+    /// One of several types, by the index of the branch.
     case union(branches: [TypeID])
   }
 
+  /// A field of a record.
   public struct Field: Sendable {
+    /// Its name, without a namespace.
     public var name: String
+    /// Other names, as the schema lists them; not used in decoding.
     public var aliases: [String]
+    /// The attribute `doc`.
     public var doc: String?
+    /// Place of its type in the table.
     public var type: TypeID
-    public var defaultValue: JSONValue?
+    package var defaultValue: JSONValue?
+    /// How it takes part in the sort order of records; not used in decoding.
     public var order: Order
   }
 
+  /// Orders of a field.
   public enum Order: String, Sendable { case ascending, descending, ignore }
 
   /// The full name of a named type.
   public struct Name: Hashable, Sendable {
     /// Empty for the null namespace.
     public let namespace: String
+    /// The part after the last dot.
     public let name: String
+    /// Namespace and name, with a dot between them.
     public var full: String {
       self.namespace.isEmpty ? self.name : "\(self.namespace).\(self.name)"
     }
   }
 
   let definitions: [Definition]
+  /// Place of the type that payloads are of.
   public let root: TypeID
 
+  /// A type of the table.
   public subscript(_ type: TypeID) -> Definition { self.definitions[type.index] }
 }
 
 /// What a value means beyond how it is encoded (specification, "Logical Types").
 public enum LogicalType: Hashable, Sendable {
+  /// What a number counts.
   public enum TimeUnit: Hashable, Sendable { case milliseconds, microseconds, nanoseconds }
   /// On bytes and fixed: two's complement, big-endian, times 10^-scale.
   case decimal(precision: Int, scale: Int)
@@ -89,6 +112,7 @@ public struct SchemaLimits: Sendable {
   /// that without it the canonical form could be as long as the text's square.
   public var nameByteCount: Int
 
+  /// Limits that suit schemas of up to 4 MiB. All are at least 1.
   public init(
     byteCount: Int = 4 << 20, depth: Int = 64, elements: Int = 200_000, nameByteCount: Int = 512
   ) {

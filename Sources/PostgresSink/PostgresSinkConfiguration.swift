@@ -1,4 +1,4 @@
-package import Pipeline
+package import Clocks
 package import PostgresClient
 
 /// The settings of a `postgres` sink (PipelineReference.md#sink-postgres).

@@ -4,12 +4,17 @@ internal import GRPCCore
 ///
 /// Prints without the token.
 public struct Credentials: Sendable, Hashable {
+  /// The secret: an access token of Salesforce, without `Bearer`.
   public var accessToken: String
   /// Scheme and host, such as `https://example.my.salesforce.com`, without a trailing slash.
   public var instanceURL: String
   /// ID of the org, 15 or 18 characters.
   public var tenantID: String
 
+  /// - Parameters:
+  ///   - accessToken: visible ASCII.
+  ///   - instanceURL: scheme and host, without a trailing slash.
+  ///   - tenantID: ID of the org, 15 or 18 characters.
   public init(accessToken: String, instanceURL: String, tenantID: String) {
     self.accessToken = accessToken
     self.instanceURL = instanceURL

@@ -12,6 +12,7 @@ public final class CreditQueue: Sendable {
   }
   private let state = Lock(State())
 
+  /// A queue for one subscription.
   public init() {}
 
   /// - Parameter count: more than zero.

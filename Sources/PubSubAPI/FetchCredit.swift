@@ -5,6 +5,7 @@
 /// `pending_num_requested` lags behind them by the requests still on their way, so it corrects
 /// the books only when nothing can be on its way any more.
 public struct FetchCredit: Sendable {
+  /// Most events that may be outstanding.
   public static let maxWindow = 100
 
   /// Events to keep outstanding, 1...100.

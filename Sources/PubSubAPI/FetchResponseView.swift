@@ -18,12 +18,17 @@ public struct FetchResponseView: Sendable {
       self.length = UInt32(truncatingIfNeeded: range.count)
     }
 
+    /// In bytes from the start of the message.
     public var offset: Int { Int(self.start) }
+    /// In bytes.
     public var count: Int { Int(self.length) }
+    /// Where it is in the message.
     public var range: Range<Int> { self.offset..<self.offset + self.count }
+    /// Whether it has no bytes, or was not there.
     public var isEmpty: Bool { self.length == 0 }
   }
 
+  /// The fields of one event.
   public struct Event: Sendable, Hashable {
     /// `ProducerEvent.id`, valid UTF-8.
     public internal(set) var eventID = Field()
@@ -31,6 +36,7 @@ public struct FetchResponseView: Sendable {
     public internal(set) var schemaID = Field()
     /// Avro binary of one record.
     public internal(set) var payload = Field()
+    /// Its place in the stream: opaque bytes, 1 to 1,024 of them.
     public internal(set) var replayID = Field()
   }
 
@@ -38,6 +44,7 @@ public struct FetchResponseView: Sendable {
   public let bytes: [UInt8]
   /// In the order of the stream; empty in a keepalive.
   public let events: [Event]
+  /// Position of the subscription after this response; may be empty.
   public let latestReplayIDField: Field
   /// Valid UTF-8; quoted to the service's support.
   public let rpcID: Field
@@ -89,15 +96,18 @@ public struct FetchResponseView: Sendable {
     }
   }
 
+  /// The text of a field that is valid UTF-8.
   public func string(_ field: Field) -> String {
     String(decoding: self.bytes[field.range], as: UTF8.self)
   }
 
+  /// The bytes of a field.
   public subscript(_ field: Field) -> ArraySlice<UInt8> { self.bytes[field.range] }
 }
 
 /// A `FetchResponse` that is not a protobuf message, or cannot be part of a stream.
 public struct FetchResponseError: Error, Sendable, Hashable {
+  /// What is wrong with a message.
   public struct Code: Hashable, Sendable {
     private enum Value { case truncated, malformed, invalidUTF8, limitExceeded, noReplayID }
     private var value: Value
@@ -113,9 +123,11 @@ public struct FetchResponseError: Error, Sendable, Hashable {
     /// An event that has no place in the stream.
     public static var noReplayID: Self { Self(.noReplayID) }
   }
+  /// What is wrong.
   public var code: Code
   /// In bytes from the start of the message.
   public var offset: Int
+  /// What is wrong, with counts but without content.
   public var message: String
 
   init(_ code: Code, at offset: Int, _ message: String) {

@@ -34,6 +34,7 @@ public struct Liveness: Sendable {
   /// Credit was given because `check` asked for it.
   public mutating func creditGiven() { self.isPendingZero = false }
 
+  /// What is due.
   public enum OnCheck: Equatable, Sendable {
     /// Nothing is due before `until`.
     case alive(until: ContinuousClock.Instant)
@@ -43,6 +44,7 @@ public struct Liveness: Sendable {
     case idle
   }
 
+  /// What is due at this time.
   public func check(at now: ContinuousClock.Instant) -> OnCheck {
     if self.isConsumerBusy { return .alive(until: now + Self.creditLimit) }
     let idle = self.lastMessage + Self.idleLimit

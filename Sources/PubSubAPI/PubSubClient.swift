@@ -163,25 +163,33 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
 
 /// Answer of `GetTopic`.
 public struct TopicInformation: Sendable, Hashable {
+  /// As the service spells it.
   public var name: String
+  /// The org, as the service names it.
   public var tenantGUID: String
+  /// Whether the user may publish to it.
   public var canPublish: Bool
+  /// Whether the user may subscribe to it.
   public var canSubscribe: Bool
   /// Blank for channels, whose events have schemas of their own.
   public var schemaID: String
+  /// To quote to the service's support.
   public var rpcID: String
 }
 
 /// Answer of `GetSchema`.
 public struct SchemaInformation: Sendable, Hashable {
+  /// The ID that was asked for.
   public var id: String
   /// The Avro schema.
   public var json: String
+  /// To quote to the service's support.
   public var rpcID: String
 }
 
 /// What a call of `Subscribe` begins with.
 public struct Subscription: Sendable, Hashable {
+  /// Where a subscription begins.
   public enum Position: Sendable, Hashable {
     /// What is published once the subscription stands.
     case latest
@@ -191,11 +199,17 @@ public struct Subscription: Sendable, Hashable {
     case after([UInt8])
   }
 
+  /// Such as `/event/Order_Event__e`.
   public var topic: String
+  /// Where it begins.
   public var position: Position
   /// 1...100.
   public var credit: Int
 
+  /// - Parameters:
+  ///   - topic: such as `/event/Order_Event__e`.
+  ///   - position: where it begins.
+  ///   - credit: events of the first request, 1...100.
   public init(topic: String, position: Position, credit: Int) {
     self.topic = topic
     self.position = position

@@ -3,6 +3,7 @@ internal import SwiftProtobuf
 
 /// A call of the service that failed, with what the service said about it.
 public struct PubSubError: Error, Sendable {
+  /// What a call failed at.
   public struct Code: Hashable, Sendable {
     private enum Value {
       case service, endOfStream, idle, malformedResponse, credentials, credentialsRetryable
@@ -24,6 +25,7 @@ public struct PubSubError: Error, Sendable {
     public static var credentialsRetryable: Self { Self(.credentialsRetryable) }
   }
 
+  /// What the call failed at.
   public var code: Code
   /// Status of the call; `.ok` for `endOfStream`, `.unauthenticated` for credentials.
   public var status: Status.Code
@@ -33,9 +35,22 @@ public struct PubSubError: Error, Sendable {
   public var message: String
   /// To quote to the service's support.
   public var rpcID: String?
+  /// What the transport, the login or the parser said; nil for none.
   public var cause: (any Error)?
+  /// Where in the source the error was made.
   public var fileID: String, line: Int
 
+  /// An error of a caller's own `CredentialsSource`, or of this package.
+  ///
+  /// - Parameters:
+  ///   - code: what the call failed at.
+  ///   - status: `.unauthenticated` for credentials.
+  ///   - serviceCode: nil for none.
+  ///   - message: names the operation; holds no secret.
+  ///   - rpcID: nil for none.
+  ///   - cause: nil for none.
+  ///   - fileID: of the source.
+  ///   - line: of the source.
   public init(
     _ code: Code, status: Status.Code, serviceCode: ServiceErrorCode? = nil, _ message: String,
     rpcID: String? = nil, cause: (any Error)? = nil, fileID: String = #fileID, line: Int = #line

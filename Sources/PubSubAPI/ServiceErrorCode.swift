@@ -2,6 +2,7 @@
 /// (ServiceErrors.md#codes). Open: a code the service adds later is kept as text.
 public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   public var rawValue: String
+  /// - Parameter rawValue: without the prefix, such as `topic.not.found`.
   public init(rawValue: String) { self.rawValue = rawValue }
 
   static let prefix = "sfdc.platform.eventbus.grpc."
@@ -15,38 +16,63 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   }
 
   // General
+  /// The service is unavailable for now.
   public static let serviceUnavailable = Self(rawValue: "service.unavailable")
+  /// The access token was refused.
   public static let authError = Self(rawValue: "service.auth.error")
+  /// The metadata that carries the credentials was refused.
   public static let authHeadersInvalid = Self(rawValue: "service.auth.headers.invalid")
+  /// A renewal of the token inside the call was refused.
   public static let authRefreshInvalid = Self(rawValue: "service.auth.refresh.invalid")
+  /// The service sheds load.
   public static let protectionTriggered = Self(rawValue: "service.protection.triggered")
+  /// Too many streams are open at the service.
   public static let protectionStreamLimitTriggered = Self(
     rawValue: "service.protection.stream.limit.triggered")
+  /// The org has no license for the Pub/Sub API.
   public static let tenantLicense = Self(rawValue: "service.tenant.license")
+  /// Too many clients of the org are connected.
   public static let concurrentClientLimitExceeded = Self(
     rawValue: "concurrent.client.limit.exceeded")
 
   // Topic and schema
+  /// There is no such topic, or it is hidden from the user.
   public static let topicNotFound = Self(rawValue: "topic.not.found")
+  /// The user may not see the topic.
   public static let topicMetaPermission = Self(rawValue: "topic.meta.permission")
+  /// The topic cannot be looked up for now.
   public static let topicUnavailable = Self(rawValue: "topic.api.unavailable")
+  /// The request names no topic.
   public static let topicEmpty = Self(rawValue: "topic.validation.empty")
+  /// The user may not see the schema.
   public static let schemaMetaPermission = Self(rawValue: "schema.meta.permission")
+  /// The schema cannot be looked up for now.
   public static let schemaUnavailable = Self(rawValue: "schema.api.unavailable")
+  /// The ID cannot be that of a schema.
   public static let schemaValidationFailed = Self(rawValue: "schema.validation.failed")
 
   // Subscribe
+  /// The replay ID is too old, or of another org.
   public static let replayIDCorrupted = Self(rawValue: "subscription.fetch.replayid.corrupted")
+  /// The replay ID cannot be used.
   public static let replayIDValidationFailed = Self(
     rawValue: "subscription.fetch.replayid.validation.failed")
+  /// A replay ID lower than the one before turned up.
   public static let replayRepeated = Self(rawValue: "subscription.fetch.replay.repeated")
+  /// A request asks for no events, or for too many.
   public static let requestedEventsInvalid = Self(
     rawValue: "subscription.fetch.requested.events.invalid")
+  /// The response would be too large.
   public static let fetchOverflow = Self(rawValue: "subscription.fetch.overflow")
+  /// A later request of the stream names another topic.
   public static let topicMismatch = Self(rawValue: "subscription.fetch.topic.mismatch")
+  /// The request is malformed.
   public static let fetchRequestInvalid = Self(rawValue: "subscription.fetch.request.invalid")
+  /// The user may not subscribe to the topic.
   public static let cannotSubscribe = Self(rawValue: "subscription.topic.cannot.subscribe")
+  /// The org's delivery allowance is used up.
   public static let limitExceeded = Self(rawValue: "subscription.limit.exceeded")
+  /// The subscription failed at the service.
   public static let internalError = Self(rawValue: "subscription.internal.error")
 
   /// Codes by sentences that are known to stand in status messages, for proxies that drop

@@ -13,8 +13,11 @@ public enum ServiceTrace: Sendable {
 
   /// A call and the thing that it is about.
   public enum Call: Sendable, Hashable, CustomStringConvertible {
+    /// `GetTopic`, by the name of the topic.
     case topic(String)
+    /// `GetSchema`.
     case schema(id: String)
+    /// `Subscribe`.
     case subscription(topic: String)
 
     public var description: String {

@@ -1,3 +1,4 @@
+public import Clocks
 internal import EventLoop
 public import Pipeline
 public import SalesforceREST

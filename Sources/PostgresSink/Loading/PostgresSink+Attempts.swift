@@ -1,6 +1,6 @@
-internal import Clocks
+package import Clocks
 internal import Glibc
-package import Pipeline
+internal import Pipeline
 internal import PostgresClient
 
 /// Doing again what a lost connection, a lock or another transaction has prevented.

@@ -1,3 +1,4 @@
+internal import Clocks
 internal import JSON
 package import Pipeline
 internal import PostgresClient

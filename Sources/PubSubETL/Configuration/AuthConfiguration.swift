@@ -1,3 +1,4 @@
+import HTTPClient
 import Signatures
 
 /// How an access token is obtained (Logins.md).

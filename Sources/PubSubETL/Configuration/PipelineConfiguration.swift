@@ -1,4 +1,5 @@
 import FileSink
+import HTTPClient
 import JSON
 import Pipeline
 import Sealing

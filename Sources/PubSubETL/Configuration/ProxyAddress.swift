@@ -1,3 +1,5 @@
+import HTTPClient
+
 /// An HTTP proxy: host, port and what it asks for, from a URL.
 struct ProxyAddress: Sendable, Equatable {
   struct ParseError: Error, CustomStringConvertible {

@@ -1,3 +1,5 @@
+import HTTPClient
+
 /// Which connections of an org go through a proxy. One decision for gRPC and HTTP alike.
 struct ProxySettings: Sendable, Equatable {
   private var proxy: ProxyAddress?

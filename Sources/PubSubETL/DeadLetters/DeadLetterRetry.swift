@@ -3,6 +3,7 @@ internal import Clocks
 internal import EventLoop
 import FileSink
 import HTTP2Transport
+import HTTPClient
 import JSON
 import Logging
 import Pipeline

@@ -4,6 +4,7 @@ import HTTP2Transport
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import SchemaStore
 import Sealing
 
 /// Decodes events of dead letters by their schemas: those that runs have kept, and else those of the

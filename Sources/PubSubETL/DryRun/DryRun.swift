@@ -3,12 +3,14 @@ internal import Checkpoint
 import EventLoop
 import GRPCCore
 import HTTP2Transport
+import HTTPClient
 import JSON
 import Logging
 import Pipeline
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
+import SchemaStore
 
 /// `run --dry-run`: a run in which nothing is stored. The source, the stages, the rules for positions,
 /// credit and dead letters are those of a run; sinks only show what they would write.

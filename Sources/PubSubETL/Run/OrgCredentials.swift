@@ -1,8 +1,8 @@
-import EventLoop
 import GRPCCore
 import HTTPClient
 import PubSubAPI
 import SalesforceAuth
+import SalesforcePubSub
 
 /// Logins of one org, as credentials for calls.
 struct OrgCredentials: CredentialsSource {
@@ -88,7 +88,8 @@ struct OrgCredentials: CredentialsSource {
     _ flow: some AccessTokenFlow, _ secrets: SecretMask,
     _ onRenewal: @escaping @Sendable (AccessToken) -> Void
   ) -> AccessTokenProvider {
-    AccessTokenProvider(WatchedFlow(flow: flow, secrets: secrets, onRenewal: onRenewal))
+    AccessTokenProvider(
+      SameOrgFlow(flow, onToken: { secrets.add($0.value) }, onRenewal: onRenewal))
   }
 
   private static func httpConfiguration(_ org: OrgConfiguration) -> HTTPClient.Configuration {
@@ -111,60 +112,13 @@ struct OrgCredentials: CredentialsSource {
   private static let anyOrg = ServiceAddress(
     isSecure: true, host: "my.salesforce.com", port: 443)
 
-  func credentials() async throws -> Credentials {
-    do {
-      let token = try await self.provider.token()
-      return Credentials(
-        accessToken: token.value, instanceURL: token.instanceURL, tenantID: token.organizationID)
-    } catch let error as AuthError {
-      throw PubSubError(
-        error.isTransient ? .credentialsRetryable : .credentials,
-        status: .unauthenticated, "\(error)", cause: error)
-    }
-  }
+  private var login: LoginCredentials { LoginCredentials(self.provider) }
 
-  func worked(_ credentials: Credentials) async {
-    await self.provider.worked(credentials.accessToken)
-  }
+  func credentials() async throws -> Credentials { try await self.login.credentials() }
+
+  func worked(_ credentials: Credentials) async { await self.login.worked(credentials) }
 
   func refused(_ credentials: Credentials) async -> Bool {
-    await self.provider.refused(credentials.accessToken)
-  }
-}
-
-/// Has every token kept out of outputs before anybody else sees it, and tells of renewals.
-private struct WatchedFlow<Flow: AccessTokenFlow>: AccessTokenFlow {
-  let flow: Flow
-  let secrets: SecretMask
-  let onRenewal: @Sendable (AccessToken) -> Void
-  /// The org of the first token.
-  private let org = Lock<String?>(nil)
-
-  init(
-    flow: Flow, secrets: SecretMask, onRenewal: @escaping @Sendable (AccessToken) -> Void
-  ) {
-    self.flow = flow
-    self.secrets = secrets
-    self.onRenewal = onRenewal
-  }
-
-  var isRenewedElsewhere: Bool { self.flow.isRenewedElsewhere }
-
-  func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
-    let answer = try await self.flow.obtain()
-    self.secrets.add(answer.token.value)
-    let first = self.org.withLock { org -> String? in
-      defer { org = org ?? answer.token.organizationID }
-      return org
-    }
-    guard let first else { return answer }
-    guard first == answer.token.organizationID else {
-      throw AuthError(
-        .configuration,
-        "the new token is for org \(answer.token.organizationID), but the run began with org \(first); "
-          + "nothing of the other org is written; run again")
-    }
-    self.onRenewal(answer.token)
-    return answer
+    await self.login.refused(credentials)
   }
 }

@@ -1,11 +1,14 @@
 internal import Checkpoint
+import Clocks
 import GRPCCore
 import Glibc
 import HTTP2Transport
+import HTTPClient
 import Logging
 import Pipeline
 import PubSubAPI
 import PubSubSource
+import SchemaStore
 import TLSStream
 
 /// Makes the parts of a run from its configuration: the only place that knows the real ones.

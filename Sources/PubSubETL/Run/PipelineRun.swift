@@ -5,6 +5,7 @@ import EventLoop
 import GRPCCore
 import Glibc
 import HTTP2Transport
+import HTTPClient
 import JSON
 import Logging
 import Pipeline
@@ -13,6 +14,7 @@ import PubSubSource
 import RESTSource
 import SalesforceAuth
 import SalesforceREST
+import SchemaStore
 
 /// One run from lock to report. Everything but the streams happens on one thread of its own, since
 /// sinks block.

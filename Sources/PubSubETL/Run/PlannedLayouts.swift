@@ -5,6 +5,7 @@ import Pipeline
 import PubSubAPI
 import PubSubSource
 import SalesforceAuth
+import SchemaStore
 
 /// The columns that a run's events would have by the schemas of today.
 struct PlannedLayouts {

@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import HTTPClient
 
 /// Lets a simulator on this machine serve the time of a run (`pubsub-simulator serve --clock`, `rehearse`).
 ///

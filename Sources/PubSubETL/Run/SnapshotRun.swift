@@ -1,3 +1,4 @@
+internal import Clocks
 import HTTP2Transport
 import HTTPClient
 import Logging
@@ -7,6 +8,7 @@ import PubSubSource
 import RESTSource
 import SalesforceAuth
 import SalesforceREST
+import SchemaStore
 
 /// What a run reads over REST and Bulk beside its streams.
 struct SnapshotRun {

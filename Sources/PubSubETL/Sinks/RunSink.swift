@@ -1,4 +1,5 @@
 import Checkpoint
+import Clocks
 import JSON
 import Logging
 import Pipeline

@@ -1,13 +1,13 @@
 internal import Digest
 internal import Glibc
+internal import SchemaStore
 
 /// What the names of events and records may be. They are kept in checkpoints, manifests and indexes,
 /// and read again by the next run: so there is an end to their length.
 enum EventLimits {
   /// Publishers may choose the ID of an event; the service takes a UUID otherwise.
   static let maxEventIDByteCount = 1024
-  /// The service's have 22 characters.
-  static let maxSchemaIDByteCount = 256
+  static let maxSchemaIDByteCount = SchemaID.maxByteCount
   /// The service's have 18 characters.
   static let maxRecordIDByteCount = 255
 
@@ -25,8 +25,7 @@ enum EventLimits {
 
   /// Visible ASCII: the ID goes into requests, logs and reports.
   static func isSchemaID(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-    (1...Self.maxSchemaIDByteCount).contains(bytes.count)
-      && bytes.allSatisfy { (0x21...0x7E).contains($0) }
+    SchemaID.isValid(bytes)
   }
 
   /// The replacement for an ID that is too long, or that a database cannot store as text: its

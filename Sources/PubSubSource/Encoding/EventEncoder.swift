@@ -1,6 +1,7 @@
 internal import Avro
 public import JSON
 internal import Pipeline
+internal import SchemaStore
 
 /// Makes payloads of events from JSON, as the service would send them.
 ///

@@ -15,45 +15,29 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
   func fetch(
     _ id: String, onRetry: (SourceFailure, _ delay: Duration) -> Void
   ) async throws(SourceFailure) -> String {
-    var retries = Retries(self.options.retry)
-    var refusals = 0
-    while true {
-      var used: Credentials?
-      do {
-        let credentials = try await self.credentials.credentials()
-        used = credentials
-        let json = try await self.client.schema(id: id, credentials: credentials).json
-        await self.credentials.worked(credentials)
-        return json
-      } catch {
-        let error = PubSubError(error, operation: "GetSchema \(id)")
-        let failure = error.failure(.unavailable, options: self.options)
-        // The stream is over: nobody waits for the schema any more.
-        if Task.isCancelled { throw failure }
-        var minimum = Duration.zero
-        switch error.disposition(sentReplayID: false) {
-        case .retry(let delay): minimum = delay
-        case .reauthenticate:
-          refusals += 1
-          guard let used, await self.credentials.refused(used),
-            refusals < StreamAuthorization.maxRefusals
-          else { throw error.refusedForGood(options: self.options) }
-        case .quota:
-          guard self.options.retry.giveUpAfter == nil else {
-            throw error.failure(.quota, options: self.options)
-          }
-          minimum = PubSubError.quotaDelay
-        case .bug: throw error.failure(.bug, options: self.options)
-        default: throw error.failure(.refused, options: self.options)
-        }
-        guard failure.disposition != .configuration else { throw failure }
-        let now = self.clock.now()
-        guard let delay = retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
-        else { throw error.failure(givingUp: retries, at: now, options: self.options) }
-        onRetry(failure, delay)
-        await self.clock.sleep(self.clock.now() + delay)
-        if Task.isCancelled { throw failure }
-      }
+    let call = PersistentCall(
+      credentials: self.credentials, schedule: self.options.retry,
+      isIdentityError: self.options.isIdentityError, clock: self.clock)
+    do throws(PersistentCall.Failure) {
+      return try await call.make(
+        "GetSchema \(id)",
+        onRetry: { onRetry($0.failure(.unavailable, options: self.options), $1) },
+        { try await self.client.schema(id: id, credentials: $0).json })
+    } catch {
+      throw self.failure(error)
+    }
+  }
+
+  private func failure(_ failure: PersistentCall.Failure) -> SourceFailure {
+    let error = failure.error
+    return switch failure.verdict {
+    case .cancelled, .untrustedPeer: error.failure(.unavailable, options: self.options)
+    case .tokensRefused: error.refusedForGood(options: self.options)
+    case .gaveUp(let retries, let time):
+      error.failure(givingUp: retries, at: time, options: self.options)
+    case .final(.quota): error.failure(.quota, options: self.options)
+    case .final(.bug): error.failure(.bug, options: self.options)
+    case .final: error.failure(.refused, options: self.options)
     }
   }
 }

@@ -1,6 +1,7 @@
 internal import Avro
 internal import EventLoop
 internal import Pipeline
+internal import SchemaStore
 
 /// The schemas of a run by their IDs, shared by the streams of all topics. An ID never changes its
 /// meaning, so each is asked for once, as long as there are not too many; of earlier runs, the cache

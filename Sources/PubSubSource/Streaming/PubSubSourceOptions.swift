@@ -1,5 +1,7 @@
+public import Clocks
 public import Pipeline
 internal import PubSubAPI
+package import SchemaStore
 
 /// How topics are subscribed to.
 public struct PubSubSourceOptions: Sendable {
@@ -23,7 +25,7 @@ public struct PubSubSourceOptions: Sendable {
   /// Receives a schema whose ID is not the fingerprint of its text; it is used all the same.
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
   /// Schemas of earlier runs; nil for none.
-  public var schemaCache: SchemaCache?
+  package var schemaCache: SchemaCache?
 
   /// Called before a response is handed on, with the schemas of its events and their objects, and without
   /// any for a response that has no events. Whoever takes events may need to know more of them than the

@@ -1,5 +1,6 @@
 import FileSink
 import Glibc
+import HTTPClient
 import JSON
 import Pipeline
 import TestSupport

@@ -1,3 +1,4 @@
+import HTTPClient
 import TestSupport
 import Testing
 

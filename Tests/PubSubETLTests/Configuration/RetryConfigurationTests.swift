@@ -1,3 +1,4 @@
+import Clocks
 import Pipeline
 import Testing
 

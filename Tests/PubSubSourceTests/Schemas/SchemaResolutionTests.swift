@@ -1,10 +1,12 @@
 import Avro
+import Clocks
 import EventLoop
 import FoundationEssentials
 import GRPCCore
 import Pipeline
 import PubSubAPI
 import PubSubMessages
+import SchemaStore
 import SwiftProtobuf
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@ import GRPCCore
 import Pipeline
 import PubSubAPI
 import PubSubMessages
+import SchemaStore
 import SwiftProtobuf
 import TestSupport
 import Testing

@@ -1,6 +1,8 @@
+import Clocks
 import GRPCCore
 import Pipeline
 import PubSubAPI
+import PubSubTestSupport
 import TestSupport
 import Testing
 

@@ -1,9 +1,12 @@
+import Clocks
 import EventLoop
 import FoundationEssentials
 import GRPCCore
 import Pipeline
 import PubSubAPI
 import PubSubMessages
+import PubSubTestSupport
+import SchemaStore
 import SwiftProtobuf
 import TestSupport
 import Testing

@@ -1,8 +1,10 @@
+import Clocks
 import EventLoop
 import GRPCCore
 import Pipeline
 import PubSubAPI
 import PubSubMessages
+import PubSubTestSupport
 import TestSupport
 import Testing
 

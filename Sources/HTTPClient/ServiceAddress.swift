@@ -1,25 +1,25 @@
 /// Scheme, host and port of a server, from a URL without path, query and user.
-struct ServiceAddress: Sendable, Equatable {
-  struct ParseError: Error, CustomStringConvertible {
+package struct ServiceAddress: Sendable, Equatable {
+  package struct ParseError: Error, CustomStringConvertible {
     /// Says what is accepted. Never repeats the text, which may hold a password.
-    var description: String
+    package var description: String
   }
 
   /// True for `https`.
-  var isSecure: Bool
+  package var isSecure: Bool
   /// A name or an address; IPv6 without brackets.
-  var host: String
-  var port: Int
+  package var host: String
+  package var port: Int
 
   /// - Parameter host: in lower case, IPv6 without brackets.
-  init(isSecure: Bool, host: String, port: Int) {
+  package init(isSecure: Bool, host: String, port: Int) {
     (self.isSecure, self.host, self.port) = (isSecure, host, port)
   }
 
   /// - Parameters:
   ///   - text: `https://host[:port][/]`; `http` for loopback hosts only, because tokens and
   ///     secrets would travel in plain text.
-  init(parsing text: String) throws(ParseError) {
+  package init(parsing text: String) throws(ParseError) {
     let rest: Substring
     if text.hasPrefix("https://") {
       self.isSecure = true
@@ -79,7 +79,7 @@ struct ServiceAddress: Sendable, Equatable {
   }
 
   /// localhost, 127.0.0.0/8, ::1.
-  var isLoopback: Bool {
+  package var isLoopback: Bool {
     if self.host == "localhost" || self.host == "::1" { return true }
     let parts = self.host.split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 4 && parts[0] == "127"
@@ -87,7 +87,7 @@ struct ServiceAddress: Sendable, Equatable {
   }
 
   /// `https://host:port`, without a port that is the scheme's own.
-  var url: String {
+  package var url: String {
     let host = self.host.contains(":") ? "[\(self.host)]" : self.host
     let scheme = self.isSecure ? "https" : "http"
     let isDefault = self.port == (self.isSecure ? 443 : 80)

@@ -70,9 +70,11 @@ public struct Retries: Sendable {
   }
 
   /// What to add to the last error after giving up; empty when there was but one attempt.
-  public func verdict(at now: Instant) -> String {
+  ///
+  /// - Parameter setting: the name of `giveUpAfter` to whoever reads the text.
+  public func verdict(at now: Instant, setting: String = "retry.give_up_after") -> String {
     guard self.failures > 1, let since = self.since else { return "" }
     return "; gave up after \(self.failures) failed attempts in "
-      + "\((now - since).components.seconds) s (retry.give_up_after)"
+      + "\((now - since).components.seconds) s (\(setting))"
   }
 }

@@ -1,27 +1,30 @@
 internal import GRPCCore
-package import PubSubAPI
 
 extension PubSubError {
   /// What to do about a failed call (ServiceErrors.md#decision-classes).
-  package enum Disposition: Equatable, Sendable {
-    /// Open again, not before `minimumDelay`.
+  public enum Disposition: Equatable, Sendable {
+    /// The same call may succeed later, not before `minimumDelay`.
     case retry(minimumDelay: Duration)
+    /// The access token was refused: call again with a new one.
     case reauthenticate
-    /// The replay ID cannot be used: a policy decides.
+    /// The replay ID cannot be used: it is older than the 72 hours that the service keeps, or of another
+    /// org. The caller decides where to begin instead.
     case replay
     /// The delivery allowance is used up.
     case quota
     /// Configuration or permission: somebody has to change something.
     case stop
-    /// We broke the protocol.
+    /// The request was malformed: the fault is in the caller or in this package.
     case bug
   }
 
   /// How long at least a run that follows waits when an allowance is used up.
-  static let quotaDelay = Duration.seconds(300)
+  package static let quotaDelay = Duration.seconds(300)
 
-  /// - Parameter sentReplayID: whether the call began at a replay ID of ours.
-  package func disposition(sentReplayID: Bool) -> Disposition {
+  /// What a caller should do about this error.
+  ///
+  /// - Parameter sentReplayID: whether the call was a subscription that began after a replay ID.
+  public func disposition(sentReplayID: Bool) -> Disposition {
     switch self.code {
     case .endOfStream, .idle, .credentialsRetryable: return .retry(minimumDelay: .zero)
     case .credentials: return .stop
@@ -41,7 +44,7 @@ extension PubSubError {
   }
 
   /// What is refused is the topic, or a schema of its events: others may be served all the same.
-  var refusesTopicAlone: Bool {
+  package var refusesTopicAlone: Bool {
     guard self.code != .credentials else { return false }
     switch self.serviceCode {
     case ServiceErrorCode.topicNotFound, ServiceErrorCode.topicMetaPermission,

@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import PubSubSource
+@testable import SchemaStore
 
 @Suite("Schemas are kept in files that are not trusted")
 struct SchemaCacheTests {

@@ -1,10 +1,8 @@
-import EventLoop
-import PubSubAPI
-
-@testable import PubSubSource
+internal import EventLoop
+package import PubSubAPI
 
 /// A clock that a test advances.
-final class ManualClock: Sendable {
+package final class ManualClock: Sendable {
   private struct Sleeper {
     var deadline: ContinuousClock.Instant
     var continuation: CheckedContinuation<Void, Never>
@@ -18,13 +16,15 @@ final class ManualClock: Sendable {
   }
   private let state = Lock(State())
 
-  var clock: StreamClock {
+  package init() {}
+
+  package var clock: StreamClock {
     StreamClock(
       now: { self.state.withLock { $0.now } },
       sleep: { await self.sleep(until: $0) })
   }
 
-  func advance(by duration: Duration) {
+  package func advance(by duration: Duration) {
     let due = self.state.withLock { state -> [Sleeper] in
       state.now += duration
       let due = state.sleepers.filter { $0.value.deadline <= state.now }
@@ -35,7 +35,7 @@ final class ManualClock: Sendable {
   }
 
   /// Returns when so many sleep: whoever does has seen the time as it is.
-  func someoneSleeps(count: Int = 1) async {
+  package func someoneSleeps(count: Int = 1) async {
     await withCheckedContinuation { continuation in
       let isAsleep = self.state.withLock { state in
         if state.sleepers.count >= count { return true }

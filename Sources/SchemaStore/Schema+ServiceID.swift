@@ -1,10 +1,10 @@
-internal import Avro
+package import Avro
 internal import Digest
 
 extension Schema {
   /// The ID that the service gives a schema: the MD5 of its canonical form in base64url
   /// (EventSchemas.md#schema-id). Nil where OpenSSL has no MD5.
-  var serviceID: String? { (try? self.md5Fingerprint())?.bytes.base64URL }
+  package var serviceID: String? { (try? self.md5Fingerprint())?.bytes.base64URL }
 }
 
 extension [UInt8] {

@@ -1,8 +1,7 @@
 import GRPCCore
-import PubSubAPI
 import Testing
 
-@testable import PubSubSource
+@testable import PubSubAPI
 
 /// The tables of ServiceErrors.md.
 @Suite struct DispositionTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import PubSubETL
+@testable import HTTPClient
 
 @Suite("ServiceAddress")
 struct ServiceAddressTests {

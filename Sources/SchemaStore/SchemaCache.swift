@@ -1,4 +1,4 @@
-internal import Avro
+package import Avro
 internal import Bytes
 internal import DurableFiles
 internal import EventLoop
@@ -17,14 +17,14 @@ internal import EventLoop
 ///
 /// Files are replaced by a rename, and not synchronised: what a power cut leaves of one is found out
 /// by its SHA-256. Calls block for as long as a small local file takes. From any thread.
-public final class SchemaCache: Sendable {
-  public struct Counts: Sendable, Equatable {
+package final class SchemaCache: Sendable {
+  package struct Counts: Sendable, Equatable {
     /// Schemas that the service gave.
-    public var fetched = 0
+    package var fetched = 0
     /// Schemas that files gave.
-    public var cached = 0
+    package var cached = 0
 
-    public init() {}
+    package init() {}
   }
 
   /// How long `doc` may be out of date.
@@ -50,7 +50,7 @@ public final class SchemaCache: Sendable {
   ///   - isReadOnly: nothing is stored, so that no file belongs to whoever only looks.
   ///   - onFetch: receives the ID of each schema that the service gave. From any thread.
   ///   - onFailure: receives why a schema could not be stored. From any thread.
-  public convenience init(
+  package convenience init(
     directory: String, org: String, isReadOnly: Bool = false,
     onFetch: @escaping @Sendable (String) -> Void = { _ in },
     onFailure: @escaping @Sendable (String) -> Void = { _ in }
@@ -77,12 +77,13 @@ public final class SchemaCache: Sendable {
   }
 
   /// What this object has counted.
-  public var counts: Counts { self.state.withLock { $0 } }
+  package var counts: Counts { self.state.withLock { $0 } }
 
   /// The text of a schema: from its file, or else from the service.
   ///
   /// - Parameter fetch: asks the service.
-  public func json(of id: String, orFetch fetch: () async throws -> String) async throws -> String {
+  package func json(of id: String, orFetch fetch: () async throws -> String) async throws -> String
+  {
     if let known = self.find(id) { return known.json }
     let json = try await fetch()
     self.fetched(id, json: json, schema: try? Schema(parsing: Array(json.utf8)))
@@ -90,9 +91,9 @@ public final class SchemaCache: Sendable {
   }
 
   /// The text of a schema that the service does not give any more, however old its file is.
-  public func forgotten(_ id: String) -> String? { self.find(id, acceptsOld: true)?.json }
+  package func forgotten(_ id: String) -> String? { self.find(id, acceptsOld: true)?.json }
 
-  func find(_ id: String, acceptsOld: Bool = false) -> (json: String, schema: Schema)? {
+  package func find(_ id: String, acceptsOld: Bool = false) -> (json: String, schema: Schema)? {
     guard let path = self.path(of: id), let stored = self.read(path), stored.org == self.org,
       stored.id == id, acceptsOld || self.isFresh(stored),
       let schema = try? Schema(parsing: Array(stored.json.utf8)), Self.has(schema, id: id)
@@ -104,7 +105,7 @@ public final class SchemaCache: Sendable {
   /// Counts a schema that the service gave, and stores it if it is what its ID says.
   ///
   /// - Parameter schema: what the text says; nil for a text that is not a schema.
-  func fetched(_ id: String, json: String, schema: Schema?) {
+  package func fetched(_ id: String, json: String, schema: Schema?) {
     self.state.withLock { $0.fetched += 1 }
     self.onFetch(id)
     guard !self.isReadOnly, let schema, Self.has(schema, id: id), let path = self.path(of: id)

@@ -1,4 +1,4 @@
-import Pipeline
+import Clocks
 import Testing
 
 @Suite struct RetryScheduleTests {

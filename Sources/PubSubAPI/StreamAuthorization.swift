@@ -1,13 +1,11 @@
-internal import PubSubAPI
-
 /// What one stream has seen of the tokens that it opened calls with, and what to do when one is
 /// refused.
 ///
 /// Whether a token was any good is judged for all streams together, by the `CredentialsSource`. Two
 /// things only a stream knows: a call that was answered and refused afterwards had a good token, so
 /// the service may just have stumbled; and a stream may be refused with tokens that work elsewhere.
-struct StreamAuthorization {
-  enum Remedy {
+package struct StreamAuthorization {
+  package enum Remedy {
     /// The token may be good still.
     case sameToken
     case newToken
@@ -15,7 +13,7 @@ struct StreamAuthorization {
 
   /// Calls in a row that were refused, each with another token; the last is refused for good. More
   /// than for a token that has never worked, since others may have used up a short-lived one.
-  static let maxRefusals = 5
+  package static let maxRefusals = 5
   /// A call that has gone on for so long after its answer had a good token.
   static let proof = Duration.seconds(60)
 
@@ -25,13 +23,15 @@ struct StreamAuthorization {
   private var doubtedToken: String?
   private var refusals = 0
 
-  mutating func opened() {
+  package init() {}
+
+  package mutating func opened() {
     self.answeredAt = nil
     self.isProven = false
   }
 
   /// - Returns: whether this proves the token, which is said once a call.
-  mutating func answered(at now: ContinuousClock.Instant) -> Bool {
+  package mutating func answered(at now: ContinuousClock.Instant) -> Bool {
     guard let answeredAt = self.answeredAt else {
       self.answeredAt = now
       return false
@@ -44,7 +44,7 @@ struct StreamAuthorization {
   /// The call has ended, and not with a refusal of its token.
   ///
   /// - Returns: whether this proves the token.
-  mutating func ended() -> Bool {
+  package mutating func ended() -> Bool {
     guard self.answeredAt != nil, !self.isProven else { return false }
     self.prove()
     return true
@@ -57,7 +57,7 @@ struct StreamAuthorization {
   }
 
   /// The call has ended with a refusal of its token.
-  mutating func refused(_ credentials: Credentials) -> Remedy {
+  package mutating func refused(_ credentials: Credentials) -> Remedy {
     if self.answeredAt != nil, self.doubtedToken != credentials.accessToken {
       self.doubtedToken = credentials.accessToken
       return .sameToken
@@ -67,5 +67,5 @@ struct StreamAuthorization {
   }
 
   /// Whether this stream has been refused too often, whatever others do with their tokens.
-  var isHopeless: Bool { self.refusals >= Self.maxRefusals }
+  package var isHopeless: Bool { self.refusals >= Self.maxRefusals }
 }

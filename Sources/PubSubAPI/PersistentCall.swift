@@ -1,0 +1,85 @@
+package import Clocks
+internal import GRPCCore
+
+/// A call with one answer, made again as long as that may help.
+package struct PersistentCall: Sendable {
+  /// Why a call is not made again.
+  package enum Verdict: Sendable {
+    /// Nobody waits for the answer any more.
+    case cancelled
+    /// The server could not prove who it is, and will not do so in a minute.
+    case untrustedPeer
+    /// New tokens are refused, too.
+    case tokensRefused
+    /// The time of the schedule is over.
+    case gaveUp(Retries, at: ContinuousClock.Instant)
+    /// The same call would be answered alike.
+    case final(PubSubError.Disposition)
+  }
+
+  package struct Failure: Error {
+    /// What the last attempt ended with.
+    package var error: PubSubError
+    package var verdict: Verdict
+  }
+
+  private let credentials: any CredentialsSource
+  private let schedule: RetrySchedule
+  private let isIdentityError: @Sendable (any Error) -> Bool
+  private let clock: StreamClock
+
+  /// - Parameter isIdentityError: whether a call failed because the peer could not prove who it is.
+  package init(
+    credentials: any CredentialsSource, schedule: RetrySchedule,
+    isIdentityError: @escaping @Sendable (any Error) -> Bool, clock: StreamClock = .continuous
+  ) {
+    self.credentials = credentials
+    self.schedule = schedule
+    self.isIdentityError = isIdentityError
+    self.clock = clock
+  }
+
+  /// - Parameters:
+  ///   - operation: what is asked for, such as `GetSchema 9oaS…`.
+  ///   - onRetry: called before each pause.
+  package func make<Answer>(
+    _ operation: String, onRetry: (PubSubError, _ delay: Duration) -> Void = { _, _ in },
+    _ call: (Credentials) async throws -> Answer
+  ) async throws(Failure) -> Answer {
+    var retries = Retries(self.schedule)
+    var refusals = 0
+    while true {
+      var used: Credentials?
+      do {
+        let credentials = try await self.credentials.credentials()
+        used = credentials
+        let answer = try await call(credentials)
+        await self.credentials.worked(credentials)
+        return answer
+      } catch {
+        let error = PubSubError(error, operation: operation)
+        if Task.isCancelled { throw Failure(error: error, verdict: .cancelled) }
+        var minimum = Duration.zero
+        switch error.disposition(sentReplayID: false) {
+        case .retry(let delay): minimum = delay
+        case .reauthenticate:
+          refusals += 1
+          guard let used, await self.credentials.refused(used),
+            refusals < StreamAuthorization.maxRefusals
+          else { throw Failure(error: error, verdict: .tokensRefused) }
+        case .quota where self.schedule.giveUpAfter == nil: minimum = PubSubError.quotaDelay
+        case let other: throw Failure(error: error, verdict: .final(other))
+        }
+        if let cause = error.cause, self.isIdentityError(cause) {
+          throw Failure(error: error, verdict: .untrustedPeer)
+        }
+        let now = self.clock.now()
+        guard let delay = retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
+        else { throw Failure(error: error, verdict: .gaveUp(retries, at: now)) }
+        onRetry(error, delay)
+        await self.clock.sleep(self.clock.now() + delay)
+        if Task.isCancelled { throw Failure(error: error, verdict: .cancelled) }
+      }
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import Clocks
+import FoundationEssentials
+import GRPCCore
+import PubSubAPI
+import PubSubMessages
+import PubSubTestSupport
+import TestSupport
+import Testing
+
+@testable import SalesforcePubSub
+
+@Suite("Events as a sequence")
+struct EventStreamTests {
+  @Test("Credit follows the consumer: half a window at a time, never more than the window")
+  func credit() async throws {
+    try await EventStreamHarness(window: 4).run { harness in
+      let (call, first) = try await harness.open()
+      #expect(first.topicName == EventStreamHarness.topic)
+      #expect(first.replayPreset == .earliest)
+      #expect(first.numRequested == 4)
+      try call.respond(1...4, pending: 0)
+      #expect(try await harness.take(2) == ["e1", "e2"])
+      #expect(try await call.request().numRequested == 2)
+      #expect(try await harness.take(2) == ["e3", "e4"])
+      #expect(try await call.request().numRequested == 2)
+    }
+  }
+
+  @Test("A consumer that has taken little for 30 s has it requested, so that the call lives")
+  func slowConsumer() async throws {
+    try await EventStreamHarness(window: 4).run { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(1...4, pending: 0)
+      #expect(try await harness.take(1) == ["e1"])
+      await harness.clock.someoneSleeps()
+      harness.clock.advance(by: .seconds(31))
+      #expect(try await call.request().numRequested == 1)
+    }
+  }
+
+  @Test("A consumer that takes nothing has the call closed, and opened again where it was")
+  func heldBack() async throws {
+    try await EventStreamHarness(window: 4).run { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(1...4, pending: 0)
+      await harness.waiting(4)
+      await harness.clock.someoneSleeps()
+      harness.clock.advance(by: .seconds(31))
+      // The client has left.
+      #expect(await call.nextPart() == nil)
+      #expect(try await harness.take(4) == ["e1", "e2", "e3", "e4"])
+      await harness.clock.someoneSleeps()
+      harness.clock.advance(by: .seconds(1))
+      let (again, first) = try await harness.open()
+      #expect(first.replayPreset == .custom)
+      #expect(first.replayID == Data([3]))
+      #expect(first.numRequested == 4)
+      try again.respond(4...5, pending: 2)
+      #expect(try await harness.take(1) == ["e5"])
+    }
+  }
+
+  @Test("A call that breaks is made again where it broke: nothing is missed, nothing comes twice")
+  func resumes() async throws {
+    try await EventStreamHarness(window: 4).run { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(1...2, pending: 2)
+      #expect(try await harness.take(2) == ["e1", "e2"])
+      call.fail(RPCError(code: .unavailable, message: "reset"))
+      #expect(try await harness.passPause().status == .unavailable)
+      let (again, first) = try await harness.open()
+      #expect(first.replayID == Data([1]))
+      try again.respond(2...3, pending: 2)
+      #expect(try await harness.take(1) == ["e3"])
+      // What came twice may be asked for again.
+      #expect(try await again.request().numRequested == 1)
+    }
+  }
+
+  @Test("When retries are over, the last failure is thrown, and says for how long they went on")
+  func givesUp() async throws {
+    // Pauses of about 1 s, and then of what is left.
+    let retry = RetrySchedule(giveUpAfter: .seconds(2))
+    try await EventStreamHarness(retry: retry).run { harness in
+      for _ in 1...2 {
+        let (call, _) = try await harness.open()
+        call.refuse(.unavailable, .serviceUnavailable)
+        _ = try await harness.passPause()
+      }
+      let (call, _) = try await harness.open()
+      call.refuse(.unavailable, .serviceUnavailable)
+      let error = await #expect(throws: PubSubError.self) { try await harness.stream.next() }
+      #expect(error?.disposition(sentReplayID: false) == .retry(minimumDelay: .zero))
+      #expect(error?.message.contains("gave up after 3 failed attempts") == true)
+      #expect(try await harness.stream.next() == nil)
+    }
+  }
+
+  @Test("A replay ID that is refused is not retried: the caller decides")
+  func refusedReplayID() async throws {
+    try await EventStreamHarness(start: .after([7])).run { harness in
+      let (call, first) = try await harness.open()
+      #expect(first.replayID == Data([7]))
+      call.refuse(.invalidArgument, .replayIDValidationFailed)
+      let error = await #expect(throws: PubSubError.self) { try await harness.stream.next() }
+      #expect(error?.disposition(sentReplayID: true) == .replay)
+    }
+  }
+
+  @Test("Events that came before a failure are handed out before it")
+  func eventsBeforeFailure() async throws {
+    try await EventStreamHarness().run { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(1...2, pending: 2)
+      call.refuse(.permissionDenied, .cannotSubscribe)
+      #expect(try await harness.take(2) == ["e1", "e2"])
+      let error = await #expect(throws: PubSubError.self) { try await harness.stream.next() }
+      #expect(error?.disposition(sentReplayID: false) == .stop)
+    }
+  }
+
+  @Test("A refused token is replaced")
+  func renewsTokens() async throws {
+    try await EventStreamHarness().run { harness in
+      let (call, _) = try await harness.open()
+      call.refuse(.unauthenticated, .authError)
+      _ = try await harness.passPause()
+      let (again, _) = try await harness.open()
+      #expect(harness.credentials.used == ["t1", "t2"])
+      try again.respond(1...1, pending: 3)
+      #expect(try await harness.take(1) == ["e1"])
+    }
+  }
+
+  @Test("When no other token is to be had, the refusal is thrown")
+  func tokensOver() async throws {
+    let harness = EventStreamHarness()
+    harness.credentials.renewNoMore()
+    try await harness.run { harness in
+      let (call, _) = try await harness.open()
+      call.refuse(.unauthenticated, .authError)
+      let error = await #expect(throws: PubSubError.self) { try await harness.stream.next() }
+      #expect(error?.disposition(sentReplayID: false) == .reauthenticate)
+    }
+  }
+
+  @Test("A server that cannot prove who it is is not asked again")
+  func untrustedPeer() async throws {
+    try await EventStreamHarness().run { harness in
+      let (call, _) = try await harness.open()
+      call.fail(
+        RPCError(
+          code: .unavailable, message: "untrusted", cause: EventStreamHarness.UntrustedPeer()))
+      let error = await #expect(throws: PubSubError.self) { try await harness.stream.next() }
+      #expect(error?.cause is EventStreamHarness.UntrustedPeer)
+    }
+  }
+
+  @Test("Silence of 300 s although events were requested: a new call")
+  func idle() async throws {
+    try await EventStreamHarness().run { harness in
+      let (call, _) = try await harness.open()
+      await harness.clock.someoneSleeps()
+      harness.clock.advance(by: .seconds(301))
+      #expect(try await harness.passPause().code == .idle)
+      #expect(await call.nextPart() == nil)
+      let (_, first) = try await harness.open()
+      #expect(first.replayPreset == .earliest)
+    }
+  }
+
+  @Test("A consumer whose task is cancelled gets CancellationError, and the call ends")
+  func cancelled() async throws {
+    try await EventStreamHarness().run { harness in
+      let (call, _) = try await harness.open()
+      let consumer = Task { try await harness.stream.next() }
+      consumer.cancel()
+      await #expect(throws: CancellationError.self) { _ = try await consumer.value }
+      await harness.clock.someoneSleeps()
+      harness.clock.advance(by: .seconds(1))
+      #expect(await call.nextPart() == nil)
+    }
+  }
+
+  @Test("A client that is shut down ends its sequences without an error")
+  func shutDown() async throws {
+    let harness = EventStreamHarness()
+    try await harness.run { harness in
+      let (call, _) = try await harness.open()
+      try call.respond(1...1, pending: 3)
+      #expect(try await harness.take(1) == ["e1"])
+    }
+    #expect(try await harness.stream.next() == nil)
+  }
+}
