@@ -5,7 +5,9 @@ extension HTTP2ClientTransport {
   public struct Configuration: Sendable {
     /// DNS name or numeric address. With TLS, the name that the certificate must hold.
     public var host: String
+    /// TCP port.
     public var port: UInt16
+    /// TLS, and whom to trust, or neither.
     public var security: Security
     /// Connections go through it; nil for straight to the host.
     public var proxy: Proxy?
@@ -19,7 +21,9 @@ extension HTTP2ClientTransport {
     public var maxMessageBytes = 16 << 20
     /// Longer header blocks (names, values and 32 bytes for each field) fail their RPC.
     public var maxHeaderListBytes = 64 << 10
+    /// When to check whether a silent server is still there.
     public var keepalive = Keepalive()
+    /// How long to wait between attempts to connect.
     public var backoff = Backoff()
     /// Sent as `user-agent`, to a proxy too.
     public var userAgent = "pubsub-etl"
@@ -28,12 +32,19 @@ extension HTTP2ClientTransport {
       try SocketAddress.resolve(host: host, port: port)
     }
 
+    /// The defaults of everything else suit one server and few streams.
+    ///
+    /// - Parameters:
+    ///   - host: DNS name or numeric address, IPv6 without brackets.
+    ///   - port: TCP port.
+    ///   - security: TLS or plaintext.
     public init(host: String, port: UInt16, security: Security) {
       self.host = host
       self.port = port
       self.security = security
     }
 
+    /// What protects the connection.
     public enum Security: Sendable, Hashable {
       /// HTTP/2 without TLS and without upgrade ("prior knowledge").
       case plaintext
@@ -45,9 +56,14 @@ extension HTTP2ClientTransport {
     /// PEM files: a chain that begins with the own certificate, and its key without passphrase,
     /// which may be one file.
     public struct ClientCertificate: Sendable, Hashable {
+      /// Path of the chain.
       public var certificateFile: String
+      /// Path of the key.
       public var keyFile: String
 
+      /// - Parameters:
+      ///   - certificateFile: path of the chain.
+      ///   - keyFile: path of the key; may be the same file.
       public init(certificateFile: String, keyFile: String) {
         self.certificateFile = certificateFile
         self.keyFile = keyFile
@@ -60,8 +76,12 @@ extension HTTP2ClientTransport {
       public struct Authorization: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
         /// Without colon.
         public var user: String
+        /// May be empty.
         public var password: String
 
+        /// - Parameters:
+        ///   - user: without colon.
+        ///   - password: may be empty.
         public init(user: String, password: String) {
           self.user = user
           self.password = password
@@ -73,9 +93,15 @@ extension HTTP2ClientTransport {
 
       /// DNS name or numeric address.
       public var host: String
+      /// TCP port.
       public var port: UInt16
+      /// Nil for a proxy that asks for none.
       public var authorization: Authorization?
 
+      /// - Parameters:
+      ///   - host: DNS name or numeric address.
+      ///   - port: TCP port.
+      ///   - authorization: nil for a proxy that asks for none.
       public init(host: String, port: UInt16, authorization: Authorization? = nil) {
         self.host = host
         self.port = port
@@ -91,17 +117,21 @@ extension HTTP2ClientTransport {
       public var interval: Duration = .seconds(60)
       /// Silence after a PING before the connection is given up.
       public var timeout: Duration = .seconds(20)
+      /// A PING after 60 s of silence, and 20 s for its answer.
       public init() {}
     }
 
     /// Pauses between attempts to connect.
     public struct Backoff: Sendable, Hashable {
+      /// The first pause.
       public var initial: Duration = .seconds(1)
+      /// The longest pause.
       public var maximum: Duration = .seconds(60)
       /// From failure to failure.
       public var multiplier = 1.6
       /// Share of the pause that is random, in both directions.
       public var jitter = 0.2
+      /// Pauses of 1 s to 60 s.
       public init() {}
 
       /// - Parameters:

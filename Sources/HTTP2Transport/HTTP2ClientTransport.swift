@@ -10,6 +10,7 @@ public import GRPCCore
 ///
 /// Messages are `[UInt8]` of exactly their size, which a deserializer may keep without a copy.
 public final class HTTP2ClientTransport: ClientTransport {
+  /// Messages, without their prefix.
   public typealias Bytes = [UInt8]
 
   private struct State {
@@ -20,6 +21,7 @@ public final class HTTP2ClientTransport: ClientTransport {
   private let connections: Connections
   private let state = Lock(State())
 
+  /// None: retries by policy are not limited here.
   public let retryThrottle: RetryThrottle? = nil
 
   /// - Throws: `TLSError` with the code `badConfiguration` when the trusted or the own certificates
@@ -46,6 +48,8 @@ public final class HTTP2ClientTransport: ClientTransport {
     }
   }
 
+  /// Lets open streams finish and refuses new ones; `connect()` returns when the last has ended. From any
+  /// thread, any number of times.
   public func beginGracefulShutdown() {
     let wasShutDown = self.state.withLock { state in
       defer { state.isShutDown = true }

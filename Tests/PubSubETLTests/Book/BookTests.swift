@@ -97,6 +97,15 @@ struct BookTests {
         ]
       ),
       ("WritingALogin", ["Tests/SalesforceAuthTests/Book/TokenDocumentFlow.swift"]),
+      (
+        "Libraries",
+        [
+          "Tests/Examples/subscribe/Package.swift",
+          "Tests/Examples/subscribe/Sources/subscribe/main.swift",
+          "Tests/Examples/avro-decode/Sources/avro-decode/main.swift",
+          "Tests/Examples/grpc-over-tls/Sources/grpc-over-tls/main.swift",
+        ]
+      ),
     ])
   func examples(page: String, files: [String]) throws {
     let blocks = try RepositoryPages.blocks(
