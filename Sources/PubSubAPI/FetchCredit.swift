@@ -9,7 +9,7 @@ public struct FetchCredit: Sendable {
   public static let maxWindow = 100
 
   /// Events to keep outstanding, 1...100.
-  public let window: Int
+  public private(set) var window: Int
   /// Events that may still come: those open and those that may still be asked for; nil: any number.
   public private(set) var allowance: Int?
   /// Asked for and not received yet.
@@ -61,6 +61,14 @@ public struct FetchCredit: Sendable {
   /// - Returns: the credit to give, as of `received`.
   public mutating func restart(at now: ContinuousClock.Instant) -> Int? {
     self.open = 0
+    return self.topUp(at: now)
+  }
+
+  /// More events may be outstanding from now on.
+  ///
+  /// - Returns: the credit to give, as of `received`.
+  public mutating func widen(to window: Int, at now: ContinuousClock.Instant) -> Int? {
+    self.window = min(max(window, self.window), Self.maxWindow)
     return self.topUp(at: now)
   }
 

@@ -1,4 +1,5 @@
-/// Reads a `FetchResponse` into ranges. One value per message.
+/// Reads a `FetchResponse`, or a `ManagedFetchResponse`, whose fields 1 to 4 are the same, into
+/// ranges. One value per message.
 struct FetchResponseParser: ~Copyable {
   typealias Field = FetchResponseView.Field
 
@@ -6,9 +7,15 @@ struct FetchResponseParser: ~Copyable {
   private(set) var latestReplayID = Field()
   private(set) var rpcID = Field()
   private(set) var pendingCredit: Int32 = 0
+  private(set) var commitAnswer: FetchResponseView.CommitAnswer?
   private let maxEvents: Int
+  /// Field 5 answers a commit; in a `FetchResponse` it is unknown.
+  private let isManaged: Bool
 
-  init(maxEvents: Int) { self.maxEvents = maxEvents }
+  init(maxEvents: Int, isManaged: Bool = false) {
+    self.maxEvents = maxEvents
+    self.isManaged = isManaged
+  }
 
   /// Groups and messages may nest this deep, as in SwiftProtobuf's default options.
   private static let maxDepth = 100
@@ -37,8 +44,59 @@ struct FetchResponseParser: ~Copyable {
         self.rpcID = try Self.readString(bytes, &offset, end)
       case .varint(4):
         self.pendingCredit = Int32(truncatingIfNeeded: try Self.readVarint(bytes, &offset, end))
+      case .lengthDelimited(5) where self.isManaged:
+        // A second occurrence merges into the first.
+        var answer = self.commitAnswer ?? FetchResponseView.CommitAnswer()
+        let body = try Self.readBody(bytes, &offset, end)
+        try Self.readCommitAnswer(bytes, body, into: &answer)
+        self.commitAnswer = answer
       default:
         try Self.skip(tag, bytes, &offset, end, depth: 1)
+      }
+    }
+  }
+
+  private static func readCommitAnswer(
+    _ bytes: borrowing Span<UInt8>, _ range: Range<Int>,
+    into answer: inout FetchResponseView.CommitAnswer
+  ) throws(FetchResponseError) {
+    var offset = range.lowerBound
+    let end = range.upperBound
+    while offset < end {
+      let tag = try Self.readTag(bytes, &offset, end)
+      switch tag {
+      case .lengthDelimited(1):
+        answer.requestID = try Self.readString(bytes, &offset, end)
+      case .lengthDelimited(2):
+        answer.replayID = Field(try Self.readBody(bytes, &offset, end))
+      case .lengthDelimited(3):
+        var failure = answer.failure ?? FetchResponseView.CommitAnswer.Failure()
+        let body = try Self.readBody(bytes, &offset, end)
+        try Self.readFailure(bytes, body, into: &failure)
+        answer.failure = failure
+      case .varint(4):
+        answer.processedAt = Int64(bitPattern: try Self.readVarint(bytes, &offset, end))
+      default:
+        try Self.skip(tag, bytes, &offset, end, depth: 2)
+      }
+    }
+  }
+
+  private static func readFailure(
+    _ bytes: borrowing Span<UInt8>, _ range: Range<Int>,
+    into failure: inout FetchResponseView.CommitAnswer.Failure
+  ) throws(FetchResponseError) {
+    var offset = range.lowerBound
+    let end = range.upperBound
+    while offset < end {
+      let tag = try Self.readTag(bytes, &offset, end)
+      switch tag {
+      case .varint(1):
+        failure.code = Int32(truncatingIfNeeded: try Self.readVarint(bytes, &offset, end))
+      case .lengthDelimited(2):
+        failure.message = try Self.readString(bytes, &offset, end)
+      default:
+        try Self.skip(tag, bytes, &offset, end, depth: 3)
       }
     }
   }

@@ -40,23 +40,46 @@ public struct FetchResponseView: Sendable {
     public internal(set) var replayID = Field()
   }
 
+  /// What a managed subscription says of a commit.
+  public struct CommitAnswer: Sendable, Hashable {
+    /// Why the position could not be stored; the call goes on.
+    public struct Failure: Sendable, Hashable {
+      /// A value of `ErrorCode`; 2 is a failed commit.
+      public internal(set) var code: Int32 = 0
+      /// Valid UTF-8.
+      public internal(set) var message = Field()
+    }
+
+    /// The commit that is answered, and with it all before it; valid UTF-8.
+    public internal(set) var requestID = Field()
+    public internal(set) var replayID = Field()
+    public internal(set) var failure: Failure?
+    /// When the service received the commit, milliseconds since 1970.
+    public internal(set) var processedAt: Int64 = 0
+  }
+
   /// The whole message as it was received.
   public let bytes: [UInt8]
   /// In the order of the stream; empty in a keepalive.
-  public let events: [Event]
+  public private(set) var events: [Event]
   /// Position of the subscription after this response; may be empty.
   public let latestReplayIDField: Field
   /// Valid UTF-8; quoted to the service's support.
   public let rpcID: Field
   /// Credit still open after this response, as the service counts it.
   public let pendingCredit: Int
+  /// Of a managed subscription only; nil when the response answers no commit.
+  public let commitAnswer: CommitAnswer?
 
   /// - Parameters:
   ///   - bytes: one message without its gRPC prefix.
+  ///   - isManaged: a `ManagedFetchResponse`, which may answer a commit.
   ///   - maxEvents: more are refused, so that a small message cannot ask for much memory. A stream
   ///     never has more than 100 events outstanding, and groups of equal replay IDs are short.
-  public init(parsing bytes: [UInt8], maxEvents: Int = 16_384) throws(FetchResponseError) {
-    var parser = FetchResponseParser(maxEvents: maxEvents)
+  public init(
+    parsing bytes: [UInt8], isManaged: Bool = false, maxEvents: Int = 16_384
+  ) throws(FetchResponseError) {
+    var parser = FetchResponseParser(maxEvents: maxEvents, isManaged: isManaged)
     guard bytes.count < Int(Int32.max) else {
       throw FetchResponseError(.limitExceeded, at: 0, "a message of \(bytes.count) bytes")
     }
@@ -66,6 +89,14 @@ public struct FetchResponseView: Sendable {
     self.latestReplayIDField = parser.latestReplayID
     self.rpcID = parser.rpcID
     self.pendingCredit = Int(parser.pendingCredit)
+    self.commitAnswer = parser.commitAnswer
+  }
+
+  /// The same response without its first events.
+  public func dropFirstEvents(_ count: Int) -> Self {
+    var rest = self
+    rest.events.removeFirst(min(count, rest.events.count))
+    return rest
   }
 
   /// True when the response only says that the stream lives and where it stands.
@@ -86,6 +117,7 @@ public struct FetchResponseView: Sendable {
       try Self.check(event.replayID)
     }
     try Self.check(self.latestReplayIDField)
+    if let answer = self.commitAnswer { try Self.check(answer.replayID) }
   }
 
   private static func check(_ replayID: Field) throws(FetchResponseError) {

@@ -31,6 +31,9 @@ public struct Liveness: Sendable {
     self.isConsumerBusy = false
   }
 
+  /// Something came that says nothing of the credit.
+  public mutating func heard(at now: ContinuousClock.Instant) { self.lastMessage = now }
+
   /// Credit was given because `check` asked for it.
   public mutating func creditGiven() { self.isPendingZero = false }
 

@@ -12,7 +12,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   private let client: GRPCClient<Transport>
   /// For calls with one answer; a subscription has no deadline.
   private let unaryTimeout: Duration
-  private let onTrace: (@Sendable (ServiceTrace) -> Void)?
+  let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
   /// - Parameter onTrace: receives what happens. Called from any thread; must not block.
   public init(
@@ -62,35 +62,53 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     onOpen: @Sendable @escaping () async -> Void = {},
     onResponse: @Sendable @escaping (FetchResponseView) async throws -> Bool
   ) async throws {
-    let call = ServiceTrace.Call.subscription(topic: start.topic)
-    let first = start.firstRequest
     let onTrace = self.onTrace
-    let request = StreamingClientRequest<Eventbus_V1_FetchRequest>(
-      metadata: credentials.metadata
-    ) { writer in
-      try await writer.write(first)
-      onTrace?(.subscribed(start))
-      await onOpen()
-      while let count = await credit.next() {
-        try await writer.write(.with { $0.numRequested = Int32(count) })
-        onTrace?(.requested(topic: start.topic, count: count))
-      }
-    }
-    // The writer that waits for more credit ends with the call.
-    defer { credit.finish() }
+    let first = start.firstRequest
+    try await self.converse(
+      .subscription(topic: start.topic), topic: start.topic,
+      Eventbus_V1_PubSub.Method.Subscribe.descriptor, FetchResponseDeserializer(), credentials,
+      onEnd: { credit.finish() }, onResponse: onResponse,
+      write: { (writer: RPCWriter<Eventbus_V1_FetchRequest>) in
+        try await writer.write(first)
+        onTrace?(.subscribed(start))
+        await onOpen()
+        while let count = await credit.next() {
+          try await writer.write(.with { $0.numRequested = Int32(count) })
+          onTrace?(.requested(topic: start.topic, count: count))
+        }
+      })
+  }
+
+  /// Runs a call whose responses are those of a subscription; see `subscribe`.
+  ///
+  /// - Parameters:
+  ///   - topic: what the trace of its responses names.
+  ///   - onEnd: lets the writer end; may be called more than once.
+  ///   - write: writes the requests; the request side closes when it returns.
+  func converse<Request: Message>(
+    _ call: ServiceTrace.Call, topic: String, _ method: MethodDescriptor,
+    _ deserializer: FetchResponseDeserializer, _ credentials: Credentials,
+    onEnd: @Sendable @escaping () -> Void,
+    onResponse: @Sendable @escaping (FetchResponseView) async throws -> Bool,
+    write: @Sendable @escaping (RPCWriter<Request>) async throws -> Void
+  ) async throws {
+    let onTrace = self.onTrace
+    let request = StreamingClientRequest<Request>(
+      metadata: credentials.metadata, producer: write)
+    // The writer that waits for more requests ends with the call.
+    defer { onEnd() }
     let ending: Ending
     do {
       ending = try await self.client.bidirectionalStreaming(
-        request: request, descriptor: Eventbus_V1_PubSub.Method.Subscribe.descriptor,
-        serializer: ProtobufSerializer<Eventbus_V1_FetchRequest>(),
-        deserializer: FetchResponseDeserializer(), options: .defaults
+        request: request, descriptor: method, serializer: ProtobufSerializer<Request>(),
+        deserializer: deserializer, options: .defaults
       ) { response in
-        defer { credit.finish() }
+        defer { onEnd() }
         let contents = try response.accepted.get()
         for try await part in contents.bodyParts {
           switch part {
           case .message(let view):
-            onTrace?(.received(topic: start.topic, view))
+            onTrace?(.received(topic: topic, view))
             do {
               guard try await onResponse(view) else { return .left }
             } catch {

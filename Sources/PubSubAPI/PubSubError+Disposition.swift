@@ -50,7 +50,11 @@ extension PubSubError {
     case ServiceErrorCode.topicNotFound, ServiceErrorCode.topicMetaPermission,
       ServiceErrorCode.schemaMetaPermission, ServiceErrorCode.cannotSubscribe:
       return true
-    case ServiceErrorCode.tenantLicense: return false
+    // Without the subscription there is no other topic.
+    case ServiceErrorCode.tenantLicense, ServiceErrorCode.managedStopped,
+      ServiceErrorCode.managedDeleted, ServiceErrorCode.managedNameNotFound,
+      ServiceErrorCode.managedIDNotFound, ServiceErrorCode.managedIDInvalid:
+      return false
     default: return self.status == .permissionDenied || self.status == .notFound
     }
   }
@@ -63,6 +67,11 @@ extension PubSubError {
     case .protectionTriggered, .protectionStreamLimitTriggered, .concurrentClientLimitExceeded:
       return .retry(minimumDelay: .seconds(30))
     case .authError, .authHeadersInvalid, .authRefreshInvalid: return .reauthenticate
+    // A second client may come to its end; one that is gone keeps the subscription for a while.
+    case .managedAlreadyActive: return .retry(minimumDelay: .seconds(30))
+    case .managedStopped, .managedDeleted, .managedNameNotFound, .managedIDNotFound,
+      .managedIDInvalid:
+      return .stop
     case .tenantLicense, .topicNotFound, .topicMetaPermission, .schemaMetaPermission,
       .cannotSubscribe:
       return .stop

@@ -75,6 +75,18 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   /// The subscription failed at the service.
   public static let internalError = Self(rawValue: "subscription.internal.error")
 
+  // ManagedSubscribe
+  public static let managedAlreadyActive = Self(
+    rawValue: "managed.subscription.already.active")
+  public static let managedStopped = Self(rawValue: "managed.subscription.config.stopped")
+  public static let managedDeleted = Self(rawValue: "managed.subscription.config.deleted")
+  public static let managedNameNotFound = Self(
+    rawValue: "managed.subscription.developer.name.not.found")
+  public static let managedIDNotFound = Self(
+    rawValue: "managed.subscription.subscription.id.not.found")
+  public static let managedIDInvalid = Self(
+    rawValue: "managed.subscription.subscription.id.invalid")
+
   /// Codes by sentences that are known to stand in status messages, for proxies that drop
   /// trailers.
   private static let sentences: [(String, Self)] = [

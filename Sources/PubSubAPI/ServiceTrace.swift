@@ -2,6 +2,10 @@
 public enum ServiceTrace: Sendable {
   /// The first request of a subscription has been sent.
   case subscribed(Subscription)
+  /// The first request of a managed subscription has been sent.
+  case managedSubscribed(ManagedSubscription)
+  /// A managed subscription has asked the service to store a position.
+  case committed(ManagedSubscription, ManagedCommit)
   /// A subscription has asked for more events.
   case requested(topic: String, count: Int)
   /// A subscription has received a response.
@@ -19,12 +23,14 @@ public enum ServiceTrace: Sendable {
     case schema(id: String)
     /// `Subscribe`.
     case subscription(topic: String)
+    case managedSubscription(String)
 
     public var description: String {
       switch self {
       case .topic(let name): "GetTopic \(name)"
       case .schema(let id): "GetSchema \(id)"
       case .subscription(let topic): "Subscribe to \(topic)"
+      case .managedSubscription(let name): "ManagedSubscribe to \(name)"
       }
     }
   }

@@ -66,6 +66,11 @@ struct ServeCommand: AsyncParsableCommand {
   var logins: LoginOptions
   @OptionGroup(title: "Records, for REST and Bulk")
   var records: RecordOptions
+  @Option(
+    help:
+      "A managed subscription, as in name=X&topic=/data/…&default=earliest; see the control interface."
+  )
+  var managed: [String] = []
   @Option(help: "A fault, as JSON, from the start; see the control interface.")
   var fault: [String] = []
   @Option(help: "JSON file of faults, quotas and hidden fields; see the documentation.")
@@ -104,6 +109,14 @@ struct ServeCommand: AsyncParsableCommand {
       Foundation.exit(74)
     }
     try await server.add(script?.faults ?? [])
+    for text in self.managed {
+      try await server.setManaged(
+        Dictionary(
+          text.split(separator: "&").map { pair in
+            let parts = pair.split(separator: "=", maxSplits: 1)
+            return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+          }, uniquingKeysWith: { $1 }))
+    }
     for fault in self.fault { try await server.addFaults(json: fault) }
     let clock = try self.clock ? server.serveClock() : nil
     defer { clock?.stop() }

@@ -1,4 +1,5 @@
 internal import Avro
+internal import Clocks
 internal import EventLoop
 public import GRPCCore
 public import Pipeline
@@ -87,6 +88,33 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   public func allow(_ count: Int, topic: Int) {
     if self.options.maxDelivered == nil { self.streams[topic].allow(count) }
   }
+
+  public func becameDurable(_ resume: ReplayID, topic: Int) {
+    self.streams[topic].becameDurable(resume)
+  }
+
+  /// Has a managed subscription confirm the last position and closes its call, which takes some
+  /// seconds at most. To be called when the runner has ended and before `background` is cancelled.
+  public func finish() async {
+    guard self.options.managed != nil else { return }
+    for stream in self.streams {
+      stream.stop()
+      stream.finish()
+    }
+    let deadline = ProcessClock.now + Self.finishingTime
+    while case let now = ProcessClock.now, now < deadline, !self.streams.allSatisfy(\.isDone) {
+      // The only error is cancellation, which ends the streams as well.
+      try? await ProcessClock.sleep(
+        until: ProcessClock.nextLook(from: now, after: .milliseconds(20)))
+      if Task.isCancelled { return }
+    }
+  }
+
+  /// Drained, confirmed and closed.
+  private static var finishingTime: Duration { .seconds(15) }
+
+  /// Of the managed subscription; nil without one.
+  public var managedProgress: ManagedProgress? { self.streams.first?.managedProgress }
 
   public func reopen(topic: Int) { self.openingsSink.yield(topic) }
 

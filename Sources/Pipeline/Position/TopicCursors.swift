@@ -80,7 +80,7 @@ package struct TopicCursors: Sendable {
       points[behind] = points[store]
     }
     if let point = points[behind] { return point }
-    guard start == nil || start == .latest,
+    guard start == nil || start == .latest || start == .managed,
       let first = self.stores.compactMap(\.first).first
     else { return start }
     // What "latest" was then, the first event of another store tells.

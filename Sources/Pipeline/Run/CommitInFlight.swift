@@ -11,6 +11,8 @@ struct CommitInFlight<Response: SourceResponse> {
   var refused: Set<RefusedPlace> = []
   /// What each topic had taken when the commit was sealed.
   var tallies: [RunStatistics.Tally]
+  /// Where each topic would be resumed when all stores have it.
+  var resumes: [ReplayID?]
   /// Stores that hold it ready; all of them do before the first one commits.
   var prepared = StoreSet()
   var durable = StoreSet()

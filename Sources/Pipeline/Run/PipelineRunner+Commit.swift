@@ -41,7 +41,7 @@ extension PipelineRunner {
           isLast: isLast)
       },
       retained: self.retained.seal(keepingLast: self.inHand != nil),
-      tallies: self.sealTallies())
+      tallies: self.sealTallies(), resumes: self.topics.map(\.cursors.resume))
     self.letters.removeAll()
     self.letterByteCount = 0
     self.policy.sealed()
@@ -122,6 +122,9 @@ extension PipelineRunner {
       self.statistics.topics[index].committed = tally
     }
     for store in self.stores { try store.complete() }
+    for (topic, resume) in flight.resumes.enumerated() {
+      if let resume { self.source.becameDurable(resume, topic: topic) }
+    }
     try self.advanceRepairs(now: ProcessClock.now)
   }
 

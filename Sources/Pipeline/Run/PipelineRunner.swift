@@ -154,6 +154,9 @@ public final class PipelineRunner<S: Source> {
   public func run() async throws -> RunOutcome {
     let clock = ProcessClock()
     self.began = clock.now
+    for (index, topic) in self.topics.enumerated() {
+      if let resume = topic.cursors.resume { self.source.becameDurable(resume, topic: index) }
+    }
     while !self.topics.allSatisfy(\.hasEnded) {
       let wasStopping = self.isStopping
       try await self.step(clock)
@@ -209,6 +212,9 @@ public final class PipelineRunner<S: Source> {
       self.topics[topic].opened(
         at: now, isConfirmed: position.resume != nil && !self.isStale(position))
       self.onNote?(.opened(topic: self.topics[topic].topic.name))
+    case .passedOver(let topic, let eventCount):
+      self.statistics.topics[topic].delivered += eventCount
+      self.statistics.topics[topic].repeated += eventCount
     case .fetchingSchemas(let topic): self.topics[topic].caughtUp.held()
     case .schemasFailed(let topic, let failure, let delay):
       self.topics[topic].lacksSchema = true

@@ -66,6 +66,9 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case opened(topic: Int)
   /// Everything that is needed to decode the response is there.
   case response(topic: Int, Response, receivedAt: ContinuousClock.Instant)
+  /// Events were delivered that had been exported before, or come again with another stream: they
+  /// are not handed on.
+  case passedOver(topic: Int, eventCount: Int)
   /// A response has come, and is handed on when its schemas have been fetched.
   case fetchingSchemas(topic: Int)
   /// A schema could not be fetched. It is asked for again after `delay`.
@@ -104,6 +107,10 @@ public protocol Source {
   /// than a limit of the run, it may ask for so many more.
   func allow(_ count: Int, topic: Int)
 
+  /// A run would resume after this ID: every store has made durable what comes up to it. Called when
+  /// the run begins, too, with what is stored.
+  func becameDurable(_ resume: ReplayID, topic: Int)
+
   /// Opens the stream of a topic again that ended with `invalidReplay`, or because it was refused.
   func reopen(topic: Int)
 
@@ -120,6 +127,11 @@ public protocol Source {
   ) throws(UndecodableEvent)
 
   func rawEvent(_ index: Int, of response: Response) -> RawEvent
+}
+
+extension Source {
+  /// Only a source that keeps a position itself needs to know.
+  public func becameDurable(_ resume: ReplayID, topic: Int) {}
 }
 
 /// A topic that is subscribed to.

@@ -32,7 +32,8 @@ struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
     let configuration = try self.options.loadOrExit()
     do {
       let entities = try self.entities(configuration)
-      for topic in configuration.source.topics where topic.start == nil {
+      for topic in configuration.source.topics
+      where topic.start == nil && configuration.source.managed == nil {
         throw RunFailure(
           .configuration, reason: "no_start",
           "\(topic.name): the pipeline file has no 'start', so the new epoch would begin nowhere; add "

@@ -89,7 +89,9 @@ enum LocalCheck {
     // A sink may hold the position; `--connect` asks it.
     guard !configuration.sinks.contains(where: \.keepsPosition) else { return }
     for topic in configuration.source.topics {
-      if document?.topics[topic.name] == nil, topic.start == nil {
+      if document?.topics[topic.name] == nil, topic.start == nil,
+        configuration.source.managed == nil
+      {
         throw RunFailure(
           .configuration, reason: "no_start",
           "\(topic.name): no position is stored and the pipeline file has no 'start'; add "

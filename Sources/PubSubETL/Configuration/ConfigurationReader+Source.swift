@@ -8,6 +8,7 @@ extension ConfigurationReader {
     let start = self.start(reader)
     let topics = self.topics(reader, start: start)
     let org = self.org(in: reader)
+    let managed = self.managed(reader, topics: topics)
     let numRequested = reader.integer("num_requested", in: 1...100)
     let onInvalidReplay: SourceConfiguration.InvalidReplayPolicy? = reader.choice(
       "on_invalid_replay", called: "policy")
@@ -22,6 +23,7 @@ extension ConfigurationReader {
     source.onInvalidReplay = onInvalidReplay ?? source.onInvalidReplay
     source.recordIDs = recordIDs ?? source.recordIDs
     source.snapshot = snapshot ?? source.snapshot
+    source.managed = managed
     return source
   }
 

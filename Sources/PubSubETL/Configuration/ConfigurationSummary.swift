@@ -18,7 +18,14 @@ enum ConfigurationSummary {
     if let identity = org.tls.identity { lines.append(("shows", identity.certificateFile)) }
     lines.append(("login", Self.login(org.auth) + (org.auth.server.map(way) ?? "")))
     for topic in configuration.source.topics {
-      lines.append(("topic", "\(topic.name), \(Self.start(topic.start))"))
+      lines.append(
+        (
+          "topic",
+          topic.name + ", "
+            + (configuration.source.managed.map {
+              "first run where the managed subscription \($0) stands"
+            } ?? Self.start(topic.start))
+        ))
     }
     let mode = configuration.source.snapshot.mode
     let hasTables = configuration.sinks.contains(where: \.keepsPosition)

@@ -2,6 +2,7 @@ import FileSink
 import HTTPClient
 import JSON
 import Pipeline
+import PubSubAPI
 import Sealing
 
 /// A pipeline as its file means it: checked, with defaults filled in, paths absolute.
@@ -75,6 +76,8 @@ struct SourceConfiguration: Sendable {
   var onInvalidReplay = InvalidReplayPolicy.fail
   var recordIDs = RecordIDs.rows
   var snapshot = SnapshotConfiguration()
+  /// The subscription whose position the service keeps, too; then there is one topic, without a start.
+  var managed: ManagedSubscription.Record?
 }
 
 struct OrgConfiguration: Sendable {

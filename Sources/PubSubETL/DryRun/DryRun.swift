@@ -74,6 +74,15 @@ final class DryRun {
     try await self.checkColumns(stages, credentials, schemas, inquiry, document)
     let stored = try self.dryRun.from == nil ? self.positions(document, org: org) : [:]
 
+    if self.configuration.source.managed != nil, self.dryRun.from == nil,
+      !stored.values.contains(where: \.isResumable)
+    {
+      throw RunFailure(
+        .usage, reason: "no_start",
+        "no position is stored, and a dry run leaves the managed subscription alone; say where to "
+          + "begin with --from earliest, latest or a replay ID")
+    }
+
     var configuration = self.runnerConfiguration(maxEvents: count)
     if let date = await credentials.provider.serverDate,
       let readAt = await credentials.provider.serverDateReadAt
@@ -95,6 +104,8 @@ final class DryRun {
       self.options, schemas: schemas, logger: self.logger)
     options.maxEvents = nil
     options.maxDelivered = count
+    // It takes neither the subscription from a run nor a position.
+    options.managed = nil
     if let inquiry {
       options.beforeHandingOn = { schemas async throws(SourceFailure) in
         try await inquiry.prepare(schemas)
@@ -164,7 +175,7 @@ final class DryRun {
   private var topics: [SourceTopic] {
     self.assembly.topics().map { topic in
       var topic = topic
-      topic.start = self.dryRun.from ?? topic.start
+      topic.start = self.dryRun.from ?? (topic.start == .managed ? nil : topic.start)
       return topic
     }
   }

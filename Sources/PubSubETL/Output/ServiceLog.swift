@@ -30,6 +30,20 @@ enum ServiceLog {
           "topic": "\(subscription.topic)", "from": "\(subscription.position.words)",
           "num_requested": "\(subscription.credit)",
         ])
+    case .managedSubscribed(let subscription):
+      logger.debug(
+        "managed subscription sent",
+        metadata: [
+          "topic": "\(subscription.topic)", "subscription": "\(subscription.record)",
+          "num_requested": "\(subscription.credit)",
+        ])
+    case .committed(let subscription, let commit):
+      logger.debug(
+        "commit sent",
+        metadata: [
+          "subscription": "\(subscription.record)", "id": "\(commit.id)",
+          "replay_id": "\(hex(commit.replayID))",
+        ])
     case .requested(let topic, let count):
       logger.debug(
         "events requested", metadata: ["topic": "\(topic)", "num_requested": "\(count)"])

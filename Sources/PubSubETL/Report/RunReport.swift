@@ -1,6 +1,7 @@
 internal import Bytes
 import JSON
 import Pipeline
+import PubSubSource
 
 /// What a run did, for the people and programs that watch it (`--report`).
 struct RunReport: Sendable {
@@ -146,6 +147,9 @@ struct RunReport: Sendable {
 
   var attention: [Attention] = []
 
+  /// The managed subscription; nil without one.
+  var managed: ManagedProgress?
+
   /// Makes a failure of a success with something of these kinds to look at, as `run.fail_on` asks.
   ///
   /// - Returns: why, and what to do; nil when the exit code stays.
@@ -242,6 +246,15 @@ struct RunReport: Sendable {
         "errors": .array(self.retries.entries.map(\.json)),
       ],
       "attention": .array(attention),
+      "managed_subscription": self.managed.map { managed -> JSONValue in
+        [
+          "name": .string(managed.subscription),
+          "confirmed_replay_id": text(managed.confirmed?.hex),
+          "commits_confirmed": .integer(managed.confirmedCount),
+          "commits_failed": .integer(managed.failedCount),
+          "detours": .integer(managed.detourCount),
+        ]
+      } ?? nil,
     ]
   }
 }

@@ -91,7 +91,7 @@ struct PipelineAssembly {
         case .earliest: .earliest
         case .latest: .latest
         case .replayID(let id): .after(id)
-        case nil: nil
+        case nil: self.configuration.source.managed == nil ? nil : .managed
         }
       return SourceTopic(name: topic.name, isChannel: topic.isChannel, start: start)
     }
@@ -125,6 +125,17 @@ struct PipelineAssembly {
           "schema \(id): the ID is not the fingerprint of the schema that came with it")
       })
     source.schemaCache = schemas
+    source.managed = self.configuration.source.managed
+    source.onManaged = { notice in
+      switch notice {
+      case .confirmed(let replayID):
+        logger.debug("the service confirmed a position", metadata: ["replay_id": "\(replayID)"])
+      case .commitFailed(let replayID, let reason):
+        logger.warning(
+          "the managed subscription did not store replay ID \(replayID), and the export goes on: \(reason)"
+        )
+      }
+    }
     return source
   }
 

@@ -1,4 +1,6 @@
+import Logging
 import Pipeline
+import PubSubSource
 
 extension PipelineRun {
   func fill(statistics: RunStatistics, sinks: [any RunSink]) {
@@ -23,6 +25,19 @@ extension PipelineRun {
     self.report.sinks = sinks.map { $0.reportEntry(statistics) }
     self.report.deadLetters = Int64(statistics.deadLetters)
     for topic in statistics.topics { self.attend(to: topic) }
+  }
+
+  /// The managed subscription at the end of the run; nil without one.
+  func noteManaged(_ progress: ManagedProgress?) {
+    self.report.managed = progress
+    guard let progress, let durable = progress.durable, progress.confirmed != durable else {
+      return
+    }
+    self.logger.info(
+      """
+      the managed subscription \(progress.subscription) did not confirm the last position, replay ID \
+      \(durable); the position stored here counts, and what the service sends again is dropped
+      """)
   }
 
   /// - Parameter apiCalls: of this run.

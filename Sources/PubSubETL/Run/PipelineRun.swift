@@ -22,7 +22,7 @@ final class PipelineRun {
   let configuration: PipelineConfiguration
   let options: RunOptions
   private let purpose: RunPurpose
-  private let logger: Logger
+  let logger: Logger
   private let log: RunLog
   private let assembly: PipelineAssembly
   private let interruption: Interruption
@@ -255,6 +255,8 @@ final class PipelineRun {
     } catch {
       result = .failure(error)
     }
+    await source.finish()
+    self.noteManaged(source.managedProgress)
     streams.cancel()
     reads?.cancel()
     limits.cancel()

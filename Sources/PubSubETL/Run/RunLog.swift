@@ -341,6 +341,7 @@ extension StartPoint {
     switch self {
     case .earliest: "earliest"
     case .latest: "latest"
+    case .managed: "the managed subscription's position"
     case .after(let id): "after \(id)"
     }
   }

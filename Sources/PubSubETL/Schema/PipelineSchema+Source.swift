@@ -41,6 +41,13 @@ extension PipelineSchema {
         "One or more topics to subscribe to."),
       .optional("start", .reference("start"), startText),
       .optional(
+        "managed",
+        .text(
+          pattern: #"^([A-Za-z][A-Za-z0-9_]*|[0-9][A-Za-z0-9]{14}|[0-9][A-Za-z0-9]{17}|.*\$\{.*)$"#),
+        "Developer name or record ID of a ManagedEventSubscription of the one topic, read with "
+          + "ManagedSubscribe: the service keeps a position, too, and decides where a first run "
+          + "begins; the position stored here stays the one that counts."),
+      .optional(
         "num_requested",
         .oneOf([.integer(from: 1, through: 100), .reference("variable")]),
         "Events outstanding per stream.", default: 100),

@@ -20,6 +20,8 @@ struct LastRun: Equatable {
   var schemasFetched: Int64?
   /// Messages of what the run wanted somebody to look at.
   var attention: [String]
+  /// The last position that the service has confirmed to a managed subscription; nil without one.
+  var managedReplayID: String?
 
   /// Replaces the record of the run before; a reader sees the old one or the new one.
   static func store(
@@ -61,6 +63,7 @@ struct LastRun: Equatable {
     self.message = report["message"]?.string
     self.events = (report["topics"]?.array ?? []).reduce(0) { $0 + ($1["events"]?.integer ?? 0) }
     self.schemasFetched = report["schemas"]?["fetched"]?.integer
+    self.managedReplayID = report["managed_subscription"]?["confirmed_replay_id"]?.string
     self.attention = (report["attention"]?.array ?? []).compactMap { $0["message"]?.string }
   }
 }

@@ -80,6 +80,7 @@ extension PipelineStatus {
       "exit_code": .integer(run.exitCode), "reason": .string(run.reason),
       "message": Self.text(run.message), "events": .integer(run.events),
       "schemas_fetched": run.schemasFetched.map { .integer($0) } ?? nil,
+      "managed_replay_id": Self.text(run.managedReplayID),
       "attention": .array(run.attention.map { .string($0) }),
     ]
   }

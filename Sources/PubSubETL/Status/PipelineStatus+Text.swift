@@ -19,6 +19,9 @@ extension PipelineStatus {
             + Phrase.count(Int(run.events), "event")
             + (run.schemasFetched.map { ", \(Phrase.count(Int($0), "schema")) fetched" } ?? "")
         ))
+      if let replayID = run.managedReplayID {
+        lines.append(("", "confirmed by the managed subscription: replay ID \(replayID)"))
+      }
       lines += run.attention.map { ("", "attention: \($0)") }
     }
     for topic in self.topics {

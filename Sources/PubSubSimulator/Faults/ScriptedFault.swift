@@ -15,7 +15,9 @@ public enum ScriptedFault: Sendable, Equatable {
   }
 
   /// The calls of the service and the login that a fault can hit.
-  private static let methods = ["Subscribe", "GetTopic", "GetSchema", "Publish", "Login"]
+  private static let methods = [
+    "Subscribe", "ManagedSubscribe", "GetTopic", "GetSchema", "Publish", "Login",
+  ]
 
   /// What a fault can do to a call of the service.
   private enum Effect: String, CaseIterable {
@@ -76,10 +78,10 @@ public enum ScriptedFault: Sendable, Equatable {
     let topic = reader.string("topic")
     let afterEvents = reader.integer("after_events", in: 0...1_000_000_000)
     for (name, isGiven) in [("topic", topic != nil), ("after_events", afterEvents != nil)]
-    where isGiven && method != "Subscribe" {
+    where isGiven && !method.hasSuffix("Subscribe") {
       reader.report(name, "is for the method Subscribe; method is \(method)")
     }
-    if case .event? = moment, method != "Subscribe" {
+    if case .event? = moment, !method.hasSuffix("Subscribe") {
       reader.report("at", "events are delivered by Subscribe; method is \(method)")
     }
     if case .event? = moment, afterEvents != nil {
@@ -135,7 +137,7 @@ public enum ScriptedFault: Sendable, Equatable {
     case .stall: return .stall
     case .truncate: return .truncate
     case .undecodable:
-      if method != "Subscribe" { reader.report(key, "events are delivered by Subscribe") }
+      if !method.hasSuffix("Subscribe") { reader.report(key, "events are delivered by Subscribe") }
       return .damage
     }
   }

@@ -12,6 +12,8 @@ internal import SimulatedOrg
 ///     POST /control/faults                       body: a fault or an array of them, see ScriptedFault
 ///     DELETE /control/faults                     forgets those that wait
 ///     POST /control/state                        body: where to write the state file
+///     POST /control/managed?name=…&topic=…       a managed subscription, see SimulatorServer.setManaged
+///     GET  /control/managed
 ///     GET  /control/stats
 ///     GET  /control/delivered
 struct ControlEndpoint: Sendable {
@@ -66,6 +68,10 @@ struct ControlEndpoint: Sendable {
       }
       try await self.server.writeState(to: path)
       return .json("{}\n")
+    case ("POST", "/control/managed"):
+      try await self.server.setManaged(request.query)
+      return .json(try await self.server.managedJSON() + "\n")
+    case ("GET", "/control/managed"): return .json(try await self.server.managedJSON() + "\n")
     case ("GET", "/control/stats"): return .json(try await self.server.statsJSON() + "\n")
     case ("GET", "/control/delivered"): return .json(try await self.server.deliveredJSON() + "\n")
     default:

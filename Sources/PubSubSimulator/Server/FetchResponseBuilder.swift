@@ -10,6 +10,8 @@ struct FetchResponseBuilder {
   private static let replayFieldBytes = 2 + ReplayPosition.byteCount
 
   private var bytes: [UInt8] = []
+  /// What the next response ends with.
+  var suffix: [UInt8] = []
 
   /// Appends one response with up to `limit` events from `index` on. Returns how many it holds.
   ///
@@ -89,6 +91,8 @@ struct FetchResponseBuilder {
       self.bytes.append(4 << 3)
       WireWriter.appendVarint(UInt64(pending), to: &self.bytes)
     }
+    self.bytes += self.suffix
+    self.suffix.removeAll()
     MessageDeframer.frame(self.bytes, to: &output)
   }
 }

@@ -230,6 +230,7 @@ final class ServerConnection {
     "GetSchema": { UnaryCall(context: $0, answer: UnaryMethods.getSchema) },
     "Publish": { UnaryCall(context: $0, answer: UnaryMethods.publish) },
     "PublishStream": { PublishStreamCall(context: $0) },
+    "ManagedSubscribe": { ManagedSubscribeCall(context: $0) },
     "Subscribe": { SubscribeCall(context: $0) },
   ]
 

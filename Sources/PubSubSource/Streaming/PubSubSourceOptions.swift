@@ -1,6 +1,6 @@
 public import Clocks
 public import Pipeline
-internal import PubSubAPI
+public import PubSubAPI
 package import SchemaStore
 
 /// How topics are subscribed to.
@@ -26,6 +26,11 @@ public struct PubSubSourceOptions: Sendable {
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
   /// Schemas of earlier runs; nil for none.
   package var schemaCache: SchemaCache?
+
+  /// The subscription whose position the service keeps, too; with one topic only. Nil for `Subscribe`.
+  public var managed: ManagedSubscription.Record?
+  /// Called from any thread; must not block.
+  public var onManaged: @Sendable (ManagedNotice) -> Void = { _ in }
 
   /// Called before a response is handed on, with the schemas of its events and their objects, and without
   /// any for a response that has no events. Whoever takes events may need to know more of them than the
@@ -121,6 +126,16 @@ extension PubSubError {
       "; the stored position is older than the 72 h the service keeps, or belongs to another "
         + "org. Events may have been lost: re-read the objects, then run with "
         + "--set source.on_invalid_replay=earliest"
+    case ServiceErrorCode.managedAlreadyActive:
+      "; another client has the managed subscription, or one that ended without closing its call: "
+        + "the service then keeps it for up to 15 minutes"
+    case ServiceErrorCode.managedStopped:
+      "; set the state of the ManagedEventSubscription to RUN (Tooling or Metadata API); a change "
+        + "takes some minutes"
+    case ServiceErrorCode.managedDeleted, ServiceErrorCode.managedNameNotFound,
+      ServiceErrorCode.managedIDNotFound, ServiceErrorCode.managedIDInvalid:
+      "; check source.managed against the ManagedEventSubscription records of the org (Tooling or "
+        + "Metadata API); a new one takes some minutes"
     case ServiceErrorCode.limitExceeded:
       "; the org's event delivery allowance for 24 h is used up; the position is kept, so run "
         + "again later"

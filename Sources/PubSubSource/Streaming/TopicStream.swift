@@ -9,13 +9,14 @@ internal import PubSubAPI
 final class TopicStream<Transport: ClientTransport>: Sendable {
   typealias Signal = SourceSignal<PubSubResponse>
 
-  private struct State {
+  struct State {
     /// Events to keep outstanding; less than asked for once the service said it is too much.
     var window: Int
     var credit: FetchCredit
     var liveness: Liveness
     var openedAt: ContinuousClock.Instant
-    var queue: CreditQueue?
+    /// Asks the open stream for more events.
+    var addCredit: (@Sendable (Int) -> Void)?
     var stopAt: ContinuousClock.Instant?
     var retries: Retries
     var authorization = StreamAuthorization()
@@ -24,9 +25,17 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     /// The stream is being closed, since nobody takes its responses: until then, those that have been
     /// asked for may still come.
     var heldBackUntil: ContinuousClock.Instant?
+    var managed = ManagedState()
+
+    /// A response came that is not handed on.
+    mutating func heard(_ view: FetchResponseView, at now: ContinuousClock.Instant) {
+      self.retries.succeeded()
+      self.liveness.received(pending: view.pendingCredit, at: now)
+      self.liveness.resumed(at: now)
+    }
   }
 
-  private enum Ending: Sendable {
+  enum Ending: Sendable {
     case call(PubSubError)
     /// The token was refused, and so would others be.
     case unauthorized(PubSubError)
@@ -36,17 +45,21 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     /// Closed on purpose: nobody takes its responses.
     case heldBack
     case stopped
+    /// The managed stream does not go on at our position: `Subscribe` does.
+    case apart
+    /// `Subscribe` has read as far as where the managed stream began.
+    case rejoined
   }
 
-  private let index: Int
-  private let topic: String
-  private let client: PubSubClient<Transport>
+  let index: Int
+  let topic: String
+  let client: PubSubClient<Transport>
   private let credentials: any CredentialsSource
   private let schemas: SchemaResolver<Transport>
-  private let options: PubSubSourceOptions
-  private let signals: SignalQueue<Signal>
-  private let clock: StreamClock
-  private let state: Lock<State>
+  let options: PubSubSourceOptions
+  let signals: SignalQueue<Signal>
+  let clock: StreamClock
+  let state: Lock<State>
 
   /// What still arrives for so long after a stop is handed on.
   private static var drainTime: Duration { .seconds(2) }
@@ -90,15 +103,19 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   /// `count` more events may come than the limit of the run, if it has one.
   func allow(_ count: Int) {
-    let (credit, queue) = self.state.withLock { state in
-      (state.credit.allow(count, at: self.clock.now()), state.queue)
+    let (credit, addCredit) = self.state.withLock { state in
+      (state.credit.allow(count, at: self.clock.now()), state.addCredit)
     }
-    if let credit { queue?.add(credit) }
+    if let credit { addCredit?(credit) }
   }
 
   /// Runs until the stream has ended for good and says so with `ended`.
   func run() async {
-    self.state.withLock { $0.retries = Retries(self.options.retry) }
+    self.state.withLock {
+      $0.retries = Retries(self.options.retry)
+      ($0.managed.hasEnded, $0.managed.isDone) = (false, false)
+    }
+    defer { self.state.withLock { $0.managed.isDone = true } }
     guard await self.fetchMissingSchema() else { return }
     while true {
       await self.waitForAllowance()
@@ -106,6 +123,10 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       let sentReplayID = if case .after = start { true } else { false }
       switch await self.open(at: start) {
       case .stopped: return self.end(nil)
+      case .apart:
+        let failure = self.detourFailure(from: start)
+        self.signals.post(.retrying(topic: self.index, failure, delay: .zero))
+      case .rejoined: break
       case .idle:
         let silent = PubSubError(
           .idle, status: .unavailable,
@@ -152,7 +173,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  private func end(_ failure: SourceFailure?) {
+  func end(_ failure: SourceFailure?) {
+    // The last signal of a managed stream that was stopped has been posted before its call ended.
+    let hasEnded = self.state.withLock { state in
+      defer { state.managed.hasEnded = true }
+      return state.managed.hasEnded
+    }
+    if hasEnded { return }
     self.signals.post(.ended(topic: self.index, failure))
   }
 
@@ -169,34 +196,54 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     } catch {
       return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
     }
-    let queue = CreditQueue()
-    let window = self.state.withLock { state in
-      // A stop may have come in the meantime: then the first request must not go out.
-      guard state.stopAt == nil else { return 0 }
-      let now = self.clock.now()
-      state.credit = FetchCredit(window: state.window, allowance: state.credit.allowance)
-      state.liveness = Liveness(openedAt: now)
-      state.openedAt = now
-      state.heldBackUntil = nil
-      state.authorization.opened()
-      state.queue = queue
-      return state.credit.begin(at: now)
+    let ending =
+      if let record = self.managedRecord(at: start) {
+        await self.openManaged(record, at: start, credentials)
+      } else {
+        await self.openPlainly(at: start, credentials)
+      }
+    if case .call(let error) = ending, self.isStopping, error.status == .cancelled {
+      return .stopped
     }
+    let (missing, isHeldBack) = self.state.withLock { ($0.missingSchema, $0.heldBackUntil != nil) }
+    if let missing { return self.isStopping ? .stopped : .schema(missing.failure) }
+    if case .apart = ending { return self.isStopping ? .stopped : .apart }
+    if self.endDetour(), !self.isStopping { return .rejoined }
+    return await self.judge(isHeldBack && !self.isStopping ? .heldBack : ending, credentials)
+  }
+
+  private func openPlainly(at start: StartPoint, _ credentials: Credentials) async -> Ending {
+    let queue = CreditQueue()
+    let window = self.begin { queue.add($0) }
     guard window > 0 else { return .stopped }
     let subscription = Subscription(topic: self.topic, position: start.position, credit: window)
-    let ending = await withTaskGroup(of: Ending.self) { group in
+    return await withTaskGroup(of: Ending.self) { group in
       group.addTask { await self.subscribe(subscription, credentials, queue) }
       group.addTask { await self.watch() }
       let first = await group.next() ?? .stopped
       group.cancelAll()
       return first
     }
-    if case .call(let error) = ending, self.isStopping, error.status == .cancelled {
-      return .stopped
+  }
+
+  /// A stream is about to be opened.
+  ///
+  /// - Parameter window: of its beginning; nil for that of the options.
+  /// - Returns: the credit of the first request; 0 if the stream must not be opened.
+  func begin(window: Int? = nil, _ addCredit: @Sendable @escaping (Int) -> Void) -> Int {
+    self.state.withLock { state in
+      // A stop may have come in the meantime: then the first request must not go out.
+      guard state.stopAt == nil else { return 0 }
+      let now = self.clock.now()
+      state.credit = FetchCredit(
+        window: window ?? state.window, allowance: state.credit.allowance)
+      state.liveness = Liveness(openedAt: now)
+      state.openedAt = now
+      state.heldBackUntil = nil
+      state.authorization.opened()
+      state.addCredit = addCredit
+      return state.credit.begin(at: now)
     }
-    let (missing, isHeldBack) = self.state.withLock { ($0.missingSchema, $0.heldBackUntil != nil) }
-    if let missing { return self.isStopping ? .stopped : .schema(missing.failure) }
-    return await self.judge(isHeldBack && !self.isStopping ? .heldBack : ending, credentials)
   }
 
   /// What the end of a call says about its token.
@@ -219,7 +266,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     return ending
   }
 
-  private var isStopping: Bool { self.state.withLock { $0.stopAt != nil } }
+  var isStopping: Bool { self.state.withLock { $0.stopAt != nil } }
 
   private func subscribe(
     _ subscription: Subscription, _ credentials: Credentials, _ queue: CreditQueue
@@ -228,7 +275,10 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       try await self.client.subscribe(
         subscription, credentials: credentials, credit: queue,
         onOpen: { self.signals.post(.opened(topic: self.index)) },
-        onResponse: { await self.hand(on: $0, queue, credentials) })
+        onResponse: { view in
+          await self.hand(on: view, delivered: view.events.count, { queue.add($0) }, credentials)
+            && !self.hasEndedDetour(with: view)
+        })
     } catch {
       return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
     }
@@ -238,19 +288,23 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   }
 
   /// Credit goes back before the response is decoded, so that the next events are on their way.
-  private func hand(
-    on view: FetchResponseView, _ queue: CreditQueue, _ credentials: Credentials
+  ///
+  /// - Parameter delivered: events that the service sent with the response, those among them that are
+  ///   not handed on.
+  func hand(
+    on view: FetchResponseView, delivered: Int, _ addCredit: @Sendable (Int) -> Void,
+    _ credentials: Credentials
   ) async -> Bool {
     let now = self.clock.now()
-    if self.options.allowance?.received(view.events.count) == false { self.stop() }
+    if self.options.allowance?.received(delivered) == false { self.stop() }
     let (credit, provesToken) = self.state.withLock { state in
       state.retries.succeeded()
       state.liveness.received(pending: view.pendingCredit, at: now)
       let credit = state.credit.received(
-        eventCount: view.events.count, pending: view.pendingCredit, at: now)
+        eventCount: delivered, pending: view.pendingCredit, at: now)
       return (credit, state.authorization.answered(at: now))
     }
-    if let credit { queue.add(credit) }
+    if let credit { addCredit(credit) }
     if provesToken { await self.credentials.worked(credentials) }
     guard let (response, byteCount) = await self.resolve(view) else { return false }
     self.signals.post(
@@ -297,7 +351,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   ///
   /// - Returns: what is to be handed on, and its size; nil when there will be no schema, or nobody
   ///   waits for it any more.
-  private func resolve(
+  func resolve(
     _ view: FetchResponseView
   ) async -> (response: PubSubResponse, byteCount: Int)? {
     do throws(MissingSchema) {
@@ -318,26 +372,35 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   /// Returns when the stream has been silent for too long or the time to drain is over.
   private func watch() async -> Ending {
     while !Task.isCancelled {
-      let now = self.clock.now()
-      let (check, stopAt, heldBackUntil) = self.state.withLock {
-        ($0.liveness.check(at: now), $0.stopAt, $0.heldBackUntil)
-      }
-      if let stopAt, now >= stopAt { return .stopped }
-      if let heldBackUntil, now >= heldBackUntil { return .heldBack }
-      switch check {
-      case .idle: return .idle
-      case .giveCredit:
-        let (credit, queue) = self.state.withLock { state -> (Int?, CreditQueue?) in
-          state.liveness.creditGiven()
-          return (state.credit.restart(at: now), state.queue)
-        }
-        if let credit { queue?.add(credit) }
-      case .alive: break
-      }
+      if let ending = self.look() { return ending }
       await self.clock.sleep(
-        ProcessClock.nextLook(from: now, after: .milliseconds(stopAt == nil ? 250 : 50)))
+        ProcessClock.nextLook(
+          from: self.clock.now(), after: .milliseconds(self.isStopping ? 50 : 250)))
     }
     return .stopped
+  }
+
+  /// Gives credit that is due.
+  ///
+  /// - Returns: why the stream is to be closed now; nil if it is not.
+  func look() -> Ending? {
+    let now = self.clock.now()
+    let (check, stopAt, heldBackUntil) = self.state.withLock {
+      ($0.liveness.check(at: now), $0.stopAt, $0.heldBackUntil)
+    }
+    if let stopAt, now >= stopAt { return .stopped }
+    if let heldBackUntil, now >= heldBackUntil { return .heldBack }
+    switch check {
+    case .idle: return .idle
+    case .giveCredit:
+      let (credit, addCredit) = self.state.withLock { state in
+        state.liveness.creditGiven()
+        return (state.credit.restart(at: now), state.addCredit)
+      }
+      if let credit { addCredit?(credit) }
+    case .alive: break
+    }
+    return nil
   }
 
   /// False when the stream has ended for good.
@@ -407,10 +470,12 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 }
 
 extension StartPoint {
-  fileprivate var position: Subscription.Position {
+  var position: Subscription.Position {
     switch self {
     case .earliest: .earliest
     case .latest: .latest
+    // Read with `ManagedSubscribe`, see `managedRecord(at:)`; no other source begins there.
+    case .managed: preconditionFailure("a plain subscription has no position of the service")
     case .after(let id): .after(id.bytes)
     }
   }

@@ -20,7 +20,7 @@ public struct Fault: Sendable, Equatable {
   }
 
   public var action: Action
-  /// `Subscribe`, `GetTopic`, `GetSchema`, `Publish`, `Login`.
+  /// `Subscribe`, `ManagedSubscribe`, `GetTopic`, `GetSchema`, `Publish`, `Login`.
   public var method: String
   /// Only calls for this topic; nil for all. Subscribe only.
   public var topic: String?

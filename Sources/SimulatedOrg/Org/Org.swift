@@ -9,6 +9,8 @@ package final class Org {
   /// Nil for an org without REST.
   package let dataAPI: DataAPI?
   package var faults = FaultQueue()
+  /// Not kept over a restart.
+  package var managed = ManagedSubscriptions()
   /// Changes at once; a restart begins with that of the options.
   package var classification = DataClassification()
   package private(set) var deliveries = DeliveryCounts()

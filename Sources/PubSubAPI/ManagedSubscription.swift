@@ -1,0 +1,53 @@
+internal import PubSubMessages
+internal import SwiftProtobuf
+
+/// What a call of `ManagedSubscribe` begins with. The record in the org names the topic, and the
+/// service knows the position.
+public struct ManagedSubscription: Sendable, Hashable {
+  /// A record `ManagedEventSubscription`.
+  public enum Record: Sendable, Hashable, CustomStringConvertible {
+    case developerName(String)
+    /// 15 or 18 characters.
+    case id(String)
+
+    public var description: String {
+      switch self {
+      case .developerName(let name), .id(let name): name
+      }
+    }
+  }
+
+  public var record: Record
+  /// Its topic, for traces alone.
+  public var topic: String
+  /// 0...100.
+  public var credit: Int
+
+  public init(record: Record, topic: String, credit: Int) {
+    self.record = record
+    self.topic = topic
+    self.credit = credit
+  }
+
+  var firstRequest: Eventbus_V1_ManagedFetchRequest {
+    .with {
+      switch self.record {
+      case .developerName(let name): $0.developerName = name
+      case .id(let id): $0.subscriptionID = id
+      }
+      $0.numRequested = Int32(self.credit)
+    }
+  }
+}
+
+/// A position that a managed subscription is to store.
+public struct ManagedCommit: Sendable, Hashable {
+  /// Chosen by the client; the answer repeats it.
+  public var id: String
+  public var replayID: [UInt8]
+
+  public init(id: String, replayID: [UInt8]) {
+    self.id = id
+    self.replayID = replayID
+  }
+}

@@ -1,0 +1,86 @@
+internal import Pipeline
+internal import PubSubAPI
+
+/// Which position a managed subscription is asked to store, and which it has stored.
+///
+/// Only what every store has made durable is committed, at most once a second, and again after some
+/// time without a new position: the service ends a call that commits nothing for 1800 s
+/// (TheService.md#managed-subscriptions). A value without I/O.
+struct ManagedCommits: Sendable {
+  typealias Instant = ContinuousClock.Instant
+
+  enum OnAnswer: Equatable {
+    case confirmed(ReplayID)
+    case failed(ReplayID)
+    /// An answer to nothing that was asked on this stream.
+    case unknown
+  }
+
+  /// Commits are at least this far apart.
+  static let pause = Duration.seconds(1)
+  /// After this long, the same position is committed again.
+  static let renewal = Duration.seconds(600)
+  /// A position that the service has refused is committed again after this long, unless a newer one
+  /// comes first.
+  static let retryPause = Duration.seconds(60)
+  /// Commits without an answer; until one comes, no more are sent.
+  static let maxUnanswered = 16
+
+  /// Where a run would resume.
+  private(set) var durable: ReplayID?
+  private(set) var confirmed: ReplayID?
+  private(set) var confirmedCount = 0
+  private(set) var failedCount = 0
+  private var last: (replayID: ReplayID, sentAt: Instant, hasFailed: Bool)?
+  private var unanswered: [(id: String, replayID: ReplayID)] = []
+  private var number = 0
+
+  /// Nothing has been committed on the new stream.
+  mutating func opened() {
+    self.last = nil
+    self.unanswered.removeAll()
+  }
+
+  mutating func becameDurable(_ replayID: ReplayID) { self.durable = replayID }
+
+  /// - Parameter isLast: the call is about to be closed: a new position does not wait.
+  /// - Returns: what is to be sent now.
+  mutating func due(at now: Instant, isLast: Bool = false) -> ManagedCommit? {
+    guard let durable, self.unanswered.count < Self.maxUnanswered else { return nil }
+    if let last {
+      let pause =
+        if last.replayID != durable {
+          isLast ? Duration.zero : Self.pause
+        } else {
+          last.hasFailed ? Self.retryPause : Self.renewal
+        }
+      guard now - last.sentAt >= pause else { return nil }
+    }
+    self.number += 1
+    let id = "c\(self.number)"
+    self.last = (durable, now, false)
+    self.unanswered.append((id, durable))
+    return ManagedCommit(id: id, replayID: durable.bytes)
+  }
+
+  /// An answer to a commit answers those before it, too, unless it is a refusal.
+  mutating func answered(id: String, hasFailed: Bool) -> OnAnswer {
+    guard let index = self.unanswered.firstIndex(where: { $0.id == id }) else { return .unknown }
+    let replayID = self.unanswered[index].replayID
+    if hasFailed {
+      self.unanswered.remove(at: index)
+      self.failedCount += 1
+      if self.last?.replayID == replayID { self.last?.hasFailed = true }
+      return .failed(replayID)
+    }
+    self.confirmedCount += index + 1
+    self.unanswered.removeFirst(index + 1)
+    self.confirmed = replayID
+    return .confirmed(replayID)
+  }
+
+  /// There is nothing to send and nothing to wait for.
+  var isSettled: Bool {
+    self.unanswered.isEmpty && (self.durable == nil || self.last?.replayID == self.durable)
+  }
+}

@@ -1,0 +1,98 @@
+internal import Pipeline
+internal import PubSubAPI
+
+/// Whether a managed stream goes on where our own position is.
+///
+/// The service begins a managed stream after the position that it has stored, which may be behind
+/// ours (a commit was lost) or ahead of it (another client has committed; our state was restored from
+/// a backup). Replay IDs cannot be compared, so a plain subscription after our position tells the
+/// first event that has to come, and the managed stream counts only from that event on: what it
+/// brings before is known, and nothing can lie between. A value without I/O.
+struct ManagedJoin: Sendable {
+  typealias Instant = ContinuousClock.Instant
+
+  struct Event: Hashable, Sendable {
+    var replayID: ReplayID
+    var eventID: [UInt8]
+  }
+
+  enum OnResponse: Equatable {
+    /// The stream goes on at our position: all but so many of the first events are new.
+    case handOn(droppingFirst: Int)
+    /// The event that has to come is not known yet: keep the response and ask again.
+    case hold
+    /// Nothing in it is new.
+    case drop
+    /// The event that has to come will not.
+    case apart
+  }
+
+  /// How long the managed stream may be silent when the event that has to come is known.
+  static let patience = Duration.seconds(10)
+
+  private var isJoined: Bool
+  /// The first event after our position.
+  private var expected: Event?
+  private var lastProgress: Instant?
+  private var droppedCount = 0
+  /// The first event that the managed stream brought; where it begins.
+  private(set) var first: Event?
+
+  /// - Parameter needsProof: false if there is no position of our own: the service's counts.
+  init(needsProof: Bool) { self.isJoined = !needsProof }
+
+  /// The plain subscription has brought the first event after our position.
+  mutating func expect(_ event: Event, at now: Instant) {
+    self.expected = event
+    self.lastProgress = now
+  }
+
+  var expects: Bool { self.expected != nil }
+
+  /// Keepalives of the managed stream count only after this.
+  var counts: Bool { self.isJoined }
+
+  /// A response with events.
+  mutating func received(_ view: FetchResponseView, at now: Instant) -> OnResponse {
+    if self.isJoined { return .handOn(droppingFirst: 0) }
+    if self.first == nil { self.first = view.events.first.map { Event($0, of: view) } }
+    guard let expected else { return .hold }
+    self.lastProgress = now
+    for (index, event) in view.events.enumerated() {
+      if expected.replayID.bytes.elementsEqual(view[event.replayID]),
+        expected.eventID.elementsEqual(view[event.eventID])
+      {
+        self.isJoined = true
+        return .handOn(droppingFirst: index)
+      }
+      // A veto: never taken as proof that an event is known.
+      if expected.replayID.isCertainlyBefore(ReplayID(Array(view[event.replayID]))) {
+        return .apart
+      }
+    }
+    self.droppedCount += view.events.count
+    return self.droppedCount > StreamCursor.passingLimit ? .apart : .drop
+  }
+
+  /// The event that has to come is there for others, and the managed stream does not bring it.
+  func isOverdue(at now: Instant) -> Bool {
+    guard !self.isJoined, self.expected != nil, let lastProgress else { return false }
+    return now - lastProgress >= Self.patience
+  }
+}
+
+extension ManagedJoin.Event {
+  init(_ event: FetchResponseView.Event, of view: FetchResponseView) {
+    self.replayID = ReplayID(Array(view[event.replayID]))
+    self.eventID = Array(view[event.eventID])
+  }
+}
+
+extension FetchResponseView {
+  func contains(_ event: ManagedJoin.Event) -> Bool {
+    self.events.contains {
+      event.replayID.bytes.elementsEqual(self[$0.replayID])
+        && event.eventID.elementsEqual(self[$0.eventID])
+    }
+  }
+}

@@ -1,0 +1,23 @@
+public import Pipeline
+
+/// What a run knows of its managed subscription.
+public struct ManagedProgress: Sendable, Equatable {
+  /// Developer name or record ID.
+  public var subscription: String
+  /// Where a run would resume; nil before any position.
+  public var durable: ReplayID?
+  /// The last position that the service has confirmed to this run.
+  public var confirmed: ReplayID?
+  public var confirmedCount = 0
+  public var failedCount = 0
+  /// How often the service's position was found not to continue ours, and `Subscribe` read on.
+  public var detourCount = 0
+}
+
+/// A step of a managed subscription, for a log.
+public enum ManagedNotice: Sendable, Equatable {
+  /// The service has stored a position.
+  case confirmed(ReplayID)
+  /// It has not, and says why. The export goes on.
+  case commitFailed(ReplayID, reason: String)
+}

@@ -1,0 +1,426 @@
+internal import Clocks
+internal import EventLoop
+internal import GRPCCore
+internal import Pipeline
+internal import PubSubAPI
+
+/// What a topic's stream knows of its managed subscription.
+struct ManagedState: Sendable {
+  var commits = ManagedCommits()
+  var join = ManagedJoin(needsProof: false)
+  /// Responses of the managed stream that wait for proof.
+  var held: [FetchResponseView] = []
+  /// The service has answered the call: the subscription is ours.
+  var isAnswered = false
+  var isOpen = false
+  /// Of the plain subscription that tells the first event after our position.
+  var probe: Liveness?
+  /// The managed stream does not go on where our position is.
+  var isApart = false
+  /// Nothing more is handed on.
+  var isCut = false
+  /// What follows is read with `Subscribe`, until the managed stream can take over.
+  var detour: Detour?
+  var detourCount = 0
+  /// The runner has ended: what is durable now is final.
+  var isFinishing = false
+  /// The last signal has been posted.
+  var hasEnded = false
+  /// The stream has ended for good.
+  var isDone = false
+
+  struct Detour: Sendable {
+    /// Where the managed stream began; nil when it brought no event.
+    var until: ManagedJoin.Event?
+    /// The plain stream has come as far.
+    var isOver = false
+  }
+
+  /// For the next stream: what is known of the subscription, not of its last call.
+  var reopened: Self {
+    var next = Self()
+    (next.commits, next.detourCount) = (self.commits, self.detourCount)
+    (next.isFinishing, next.hasEnded) = (self.isFinishing, self.hasEnded)
+    next.commits.opened()
+    return next
+  }
+}
+
+/// Delivery by `ManagedSubscribe`: the service keeps a position, and our own stays the judge.
+extension TopicStream {
+  /// The last commit is waited for no longer than this, and so is the end of the call after it.
+  private static var closingTime: Duration { .seconds(5) }
+  /// The plain subscription is opened after this long, even if the service has not answered yet.
+  private static var answerTime: Duration { .seconds(5) }
+
+  private enum Part: Sendable {
+    case call(Ending)
+    case supervision(Ending)
+    case late
+  }
+
+  func becameDurable(_ replayID: ReplayID) {
+    self.state.withLock { $0.managed.commits.becameDurable(replayID) }
+  }
+
+  /// Lets the stream commit what is durable and close its call.
+  func finish() { self.state.withLock { $0.managed.isFinishing = true } }
+
+  var isDone: Bool { self.state.withLock { $0.managed.isDone } }
+
+  var managedProgress: ManagedProgress? {
+    guard let record = self.options.managed else { return nil }
+    return self.state.withLock { state in
+      let commits = state.managed.commits
+      return ManagedProgress(
+        subscription: "\(record)", durable: commits.durable, confirmed: commits.confirmed,
+        confirmedCount: commits.confirmedCount, failedCount: commits.failedCount,
+        detourCount: state.managed.detourCount)
+    }
+  }
+
+  /// The managed subscription, unless `Subscribe` has to read on from here.
+  func managedRecord(at start: StartPoint) -> ManagedSubscription.Record? {
+    guard let record = self.options.managed else { return nil }
+    let isDetour = self.state.withLock { $0.managed.detour != nil }
+    return isDetour && start != .managed ? nil : record
+  }
+
+  /// Opens the managed stream. With a position of our own, a plain subscription after it proves that
+  /// the managed stream goes on there.
+  func openManaged(
+    _ record: ManagedSubscription.Record, at start: StartPoint, _ credentials: Credentials
+  ) async -> Ending {
+    let requests = ManagedRequestQueue()
+    let needsProof = start != .managed
+    let credit = self.begin(window: needsProof ? 1 : nil) { requests.add($0) }
+    guard credit > 0 else { return .stopped }
+    self.state.withLock { state in
+      state.managed = state.managed.reopened
+      state.managed.join = ManagedJoin(needsProof: needsProof)
+      state.managed.isOpen = true
+    }
+    let subscription = ManagedSubscription(record: record, topic: self.topic, credit: credit)
+    let ending = await withTaskGroup(of: Part.self) { group in
+      group.addTask { .call(await self.call(subscription, requests, credentials, needsProof)) }
+      group.addTask {
+        .supervision(await self.supervise(needsProof ? start : nil, credentials, requests))
+      }
+      let ending: Ending
+      switch await group.next() ?? .late {
+      case .call(let reason):
+        group.cancelAll()
+        return reason
+      case .supervision(let reason): ending = reason
+      case .late: preconditionFailure("two tasks were added")
+      }
+      if case .stopped = ending { await self.waitForLastPosition() }
+      await self.close(requests)
+      group.addTask {
+        await self.clock.sleep(self.clock.now() + Self.closingTime)
+        return .late
+      }
+      _ = await group.next()
+      group.cancelAll()
+      return ending
+    }
+    let held = self.state.withLock { state in
+      defer { state.managed.held.removeAll() }
+      return state.managed.held.reduce(0) { $0 + $1.events.count }
+    }
+    if held > 0 { self.signals.post(.passedOver(topic: self.index, eventCount: held)) }
+    return ending
+  }
+
+  private func call(
+    _ subscription: ManagedSubscription, _ requests: ManagedRequestQueue,
+    _ credentials: Credentials, _ needsProof: Bool
+  ) async -> Ending {
+    defer { self.state.withLock { $0.managed.isOpen = false } }
+    let operation = "ManagedSubscribe to \(subscription.record)"
+    do {
+      try await self.client.managedSubscribe(
+        subscription, credentials: credentials, requests: requests,
+        onOpen: { if !needsProof { self.signals.post(.opened(topic: self.index)) } },
+        onResponse: {
+          await self.handManaged(on: $0, requests, credentials)
+          return true
+        })
+    } catch {
+      return .call(PubSubError(error, operation: operation))
+    }
+    return .call(
+      PubSubError(.endOfStream, status: .ok, "\(operation): the service ended the stream"))
+  }
+
+  // MARK: Responses
+
+  private func handManaged(
+    on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
+  ) async {
+    let now = self.clock.now()
+    self.state.withLock { $0.managed.isAnswered = true }
+    if let answer = view.commitAnswer {
+      self.note(answer, of: view)
+      // Alone, it says nothing of the stream's place and credit.
+      if view.events.isEmpty { return self.state.withLock { $0.liveness.heard(at: now) } }
+    }
+    await self.judge(view, requests, credentials)
+    self.widen(requests)
+  }
+
+  /// Hands on what is proved to follow our position.
+  private func judge(
+    _ view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
+  ) async {
+    let now = self.clock.now()
+    let answer = self.state.withLock { state -> ManagedJoin.OnResponse? in
+      if state.managed.isCut { return nil }
+      if view.events.isEmpty, !state.managed.join.counts {
+        state.heard(view, at: now)
+        return nil
+      }
+      if view.events.isEmpty { return .handOn(droppingFirst: 0) }
+      let answer = state.managed.join.received(view, at: now)
+      switch answer {
+      case .handOn: break
+      case .hold:
+        state.managed.held.append(view)
+        state.heard(view, at: now)
+      case .drop:
+        state.heard(view, at: now)
+        if let credit = state.credit.received(
+          eventCount: view.events.count, pending: view.pendingCredit, at: now)
+        {
+          requests.add(credit)
+        }
+      case .apart: state.managed.isApart = true
+      }
+      return answer
+    }
+    switch answer {
+    case .handOn(let count):
+      self.passOver(count)
+      let goesOn = await self.hand(
+        on: view.dropFirstEvents(count), delivered: view.events.count, { requests.add($0) },
+        credentials)
+      if !goesOn { self.state.withLock { $0.managed.isCut = true } }
+    case .drop: self.passOver(view.events.count)
+    case .apart:
+      self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
+    case .hold, nil: break
+    }
+  }
+
+  /// Events that count against the org's allowance and are not handed on.
+  private func passOver(_ count: Int) {
+    guard count > 0 else { return }
+    self.signals.post(.passedOver(topic: self.index, eventCount: count))
+    if self.options.maxDelivered == nil { self.allow(count) }
+  }
+
+  /// One event at a time is asked for until it is known whether the stream is of use.
+  private func widen(_ requests: ManagedRequestQueue) {
+    let credit = self.state.withLock { state -> Int? in
+      guard state.managed.join.counts, !state.managed.isCut else { return nil }
+      return state.credit.widen(to: state.window, at: self.clock.now())
+    }
+    if let credit { requests.add(credit) }
+  }
+
+  private func note(_ answer: FetchResponseView.CommitAnswer, of view: FetchResponseView) {
+    let id = view.string(answer.requestID)
+    let result = self.state.withLock {
+      $0.managed.commits.answered(id: id, hasFailed: answer.failure != nil)
+    }
+    switch result {
+    case .confirmed(let replayID): self.options.onManaged(.confirmed(replayID))
+    case .failed(let replayID):
+      let text = answer.failure.map { view.string($0.message) } ?? ""
+      self.options.onManaged(.commitFailed(replayID, reason: text))
+    case .unknown: break
+    }
+  }
+
+  // MARK: Proof
+
+  /// - Parameter start: our position, to be proved; nil if the service's counts.
+  /// - Returns: why the call is to be closed.
+  private func supervise(
+    _ start: StartPoint?, _ credentials: Credentials, _ requests: ManagedRequestQueue
+  ) async -> Ending {
+    await withTaskGroup(of: Ending?.self) { group in
+      if let start {
+        group.addTask { await self.probe(start, credentials, requests) }
+      }
+      group.addTask { await self.watchManaged(requests) }
+      defer { group.cancelAll() }
+      for await ending in group {
+        if let ending { return ending }
+      }
+      return .stopped
+    }
+  }
+
+  /// Learns the first event after our position from `Subscribe`.
+  ///
+  /// - Returns: nil when that is known.
+  private func probe(
+    _ start: StartPoint, _ credentials: Credentials, _ requests: ManagedRequestQueue
+  ) async -> Ending? {
+    // A subscription that is refused must not cost an event at every attempt.
+    let latest = self.clock.now() + Self.answerTime
+    while !self.state.withLock({ $0.managed.isAnswered }), self.clock.now() < latest {
+      if Task.isCancelled { return nil }
+      await self.pause(.milliseconds(50))
+    }
+    let queue = CreditQueue()
+    self.state.withLock { $0.managed.probe = Liveness(openedAt: self.clock.now()) }
+    do {
+      try await self.client.subscribe(
+        Subscription(topic: self.topic, position: start.position, credit: 1),
+        credentials: credentials, credit: queue,
+        onOpen: { self.signals.post(.opened(topic: self.index)) },
+        onResponse: { await self.handProbe(on: $0, requests, credentials) })
+    } catch {
+      return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
+    }
+    let isKnown = self.state.withLock { state in
+      state.managed.probe = nil
+      return state.managed.join.expects
+    }
+    if isKnown { return nil }
+    return .call(
+      PubSubError(
+        .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
+  }
+
+  /// - Returns: true as long as no event has come. Its keepalives are handed on: nothing lies between
+  ///   our position and theirs.
+  private func handProbe(
+    on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
+  ) async -> Bool {
+    let now = self.clock.now()
+    guard let first = view.events.first else {
+      self.state.withLock { state in
+        state.managed.probe?.received(pending: view.pendingCredit, at: now)
+        state.managed.probe?.resumed(at: now)
+        state.retries.succeeded()
+      }
+      guard let (response, byteCount) = await self.resolve(view) else { return false }
+      self.signals.post(
+        .response(topic: self.index, response, receivedAt: now),
+        weight: self.options.weight(eventCount: 0, byteCount: byteCount))
+      return true
+    }
+    if self.options.allowance?.received(view.events.count) == false { self.stop() }
+    self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
+    // There is something to be exported: silence from now on does not mean the end of the topic.
+    self.signals.post(.fetchingSchemas(topic: self.index))
+    let held = self.state.withLock { state in
+      state.managed.probe = nil
+      state.managed.join.expect(ManagedJoin.Event(first, of: view), at: now)
+      defer { state.managed.held.removeAll() }
+      return state.managed.held
+    }
+    for response in held { await self.judge(response, requests, credentials) }
+    self.widen(requests)
+    return false
+  }
+
+  /// Sends commits when they are due.
+  private func watchManaged(_ requests: ManagedRequestQueue) async -> Ending {
+    while !Task.isCancelled {
+      if let ending = self.look() { return ending }
+      let now = self.clock.now()
+      let (ending, commit) = self.state.withLock { state -> (Ending?, ManagedCommit?) in
+        if state.managed.isApart || state.managed.join.isOverdue(at: now) {
+          state.managed.detour = .init(until: state.managed.join.first)
+          state.managed.detourCount += 1
+          return (.apart, nil)
+        }
+        if state.missingSchema != nil || state.heldBackUntil != nil && state.managed.isCut {
+          return (.heldBack, nil)
+        }
+        if state.credit.isStopped, state.credit.open == 0 { return (.stopped, nil) }
+        if case .idle? = state.managed.probe?.check(at: now) { return (.idle, nil) }
+        return (nil, state.managed.commits.due(at: now))
+      }
+      if let commit { requests.add(commit) }
+      if let ending { return ending }
+      await self.pause(.milliseconds(self.isStopping ? 50 : 250))
+    }
+    return .stopped
+  }
+
+  private func pause(_ duration: Duration) async {
+    await self.clock.sleep(ProcessClock.nextLook(from: self.clock.now(), after: duration))
+  }
+
+  // MARK: Detours
+
+  /// Why `Subscribe` reads on.
+  func detourFailure(from start: StartPoint) -> SourceFailure {
+    let record = self.options.managed.map { "\($0)" } ?? ""
+    let first = self.state.withLock { $0.managed.detour?.until }
+    let place =
+      if case .after(let replayID) = start { "after replay ID \(replayID)" } else {
+        "at the earliest event"
+      }
+    return SourceFailure(
+      .unavailable, reason: "managed_position",
+      "managed subscription \(record) of \(self.topic): the stored position is \(place), but the "
+        + "service's stream "
+        + (first.map { "begins with replay ID \($0.replayID)" } ?? "brings nothing")
+        + ", as when another client has committed, or the state directory was restored; what lies "
+        + "between is read with Subscribe, so nothing is missing")
+  }
+
+  /// A response of the plain stream was handed on: it has come as far as the managed stream, or to
+  /// the end of the topic.
+  func hasEndedDetour(with view: FetchResponseView) -> Bool {
+    self.state.withLock { state in
+      guard let detour = state.managed.detour else { return false }
+      guard view.isKeepalive || detour.until.map(view.contains) == true else { return false }
+      state.managed.detour?.isOver = true
+      return true
+    }
+  }
+
+  /// - Returns: whether a detour has just ended.
+  func endDetour() -> Bool {
+    self.state.withLock { state in
+      guard state.managed.detour?.isOver == true else { return false }
+      state.managed.detour = nil
+      return true
+    }
+  }
+
+  // MARK: The end
+
+  /// The topic has ended, and the runner commits what came last.
+  private func waitForLastPosition() async {
+    self.state.withLock { $0.managed.isCut = true }
+    self.end(nil)
+    while self.state.withLock({ !$0.managed.isFinishing && $0.managed.isOpen }), !Task.isCancelled {
+      await self.pause(.milliseconds(50))
+    }
+  }
+
+  /// Commits what is durable, waits for the answer, and closes the request side: the service then
+  /// frees the subscription at once.
+  private func close(_ requests: ManagedRequestQueue) async {
+    self.state.withLock { $0.managed.isCut = true }
+    let deadline = self.clock.now() + Self.closingTime
+    while case let now = self.clock.now(), now < deadline, !Task.isCancelled {
+      let (commit, isDone) = self.state.withLock { state in
+        let commit = state.managed.commits.due(at: now, isLast: true)
+        return (commit, state.managed.commits.isSettled || !state.managed.isOpen)
+      }
+      if let commit { requests.add(commit) }
+      if isDone { break }
+      await self.pause(.milliseconds(20))
+    }
+    requests.finish()
+  }
+}
