@@ -22,6 +22,13 @@ import Testing
   func exportsShapes() throws { try ProofScript("shapes_proof.py").run("--seed", "5") }
 
   @Test(
+    "By ManagedSubscribe, with streams that end and commits that are refused",
+    .enabled(if: ProofScript.programs != nil))
+  func exportsManaged() throws {
+    try self.script.run("--managed", "--events", "600", "--seed", "7")
+  }
+
+  @Test(
     "The same when streams, logins and schemas fail and runs are killed",
     .enabled(if: ProofScript.programs != nil))
   func survivesFailures() throws {

@@ -39,8 +39,9 @@ class Simulator:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
-    def post(self, request):
-        urllib.request.urlopen(urllib.request.Request(self.control + request, method="POST")).read()
+    def post(self, request, document=None):
+        body = None if document is None else json.dumps(document).encode()
+        urllib.request.urlopen(urllib.request.Request(self.control + request, body, method="POST")).read()
 
     def get(self, request):
         with urllib.request.urlopen(self.control + request) as answer:

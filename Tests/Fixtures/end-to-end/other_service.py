@@ -29,6 +29,7 @@ from concurrent import futures
 
 import grpc
 
+import other_managed
 from other_events import Publisher
 from other_messages import Encoder, read
 from other_schemas import Schema, account, contact, order, wide
@@ -114,6 +115,8 @@ class Service:
         # Events delivered; of these, what the service sent again of its own accord; the sizes of the
         # groups that were open when a channel was subscribed to again, which a resume begins with.
         self.delivered, self.sent_again, self.open_groups, self.streams = 0, 0, 0, 0
+        self.managed = {
+            "All_%d" % number: other_managed.Managed(topic) for number, topic in enumerate(topics.values())}
 
     def login(self):
         with self.lock:
@@ -213,6 +216,13 @@ class Service:
         except Failure as failure:
             self.fail(context, failure)
 
+    def managed_subscribe(self, requests, context):
+        try:
+            self.admit(context)
+            yield from other_managed.serve(self, ManagedStream, Failure, requests, context, read)
+        except Failure as failure:
+            self.fail(context, failure)
+
     def place(self, topic, first):
         preset, replay = first.get(2, 0), first.get(3, b"")
         if preset == 1:
@@ -267,6 +277,7 @@ class Stream:
                     raise self.problem
                 if self.credit == 0 or self.at == len(events):
                     self.changed.wait(0.05)
+                    yield from self.extras(encoder)
                     if self.credit and self.at == len(events) and time.monotonic() > quiet:
                         quiet = time.monotonic() + 0.6
                         latest = events[-1]["replay"] if rng.random() < 0.5 else b"\xff" * 10
@@ -278,8 +289,8 @@ class Stream:
                 self.at += count
                 self.topic.reached = self.at
                 pending = self.credit
-            self.service.delivered += count
-            yield encoder.response(chunk, chunk[-1]["replay"], pending)
+            self.count(count)
+            yield from self.respond(encoder, chunk, pending)
             quiet = time.monotonic() + 0.6
             left -= count
             if left <= 0:
@@ -287,6 +298,18 @@ class Stream:
                 return
             if rng.random() < 0.02:
                 time.sleep(0.05)
+
+    def count(self, events):
+        self.service.delivered += events
+        # The first event after a client's position, by which it finds its place in a managed stream.
+        if any(managed.topic is self.topic and managed.holder for managed in self.service.managed.values()):
+            self.service.sent_again += events
+
+    def respond(self, encoder, chunk, pending):
+        yield encoder.response(chunk, chunk[-1]["replay"], pending)
+
+    def extras(self, encoder):
+        return ()
 
     def end(self):
         codes = grpc.StatusCode
@@ -303,10 +326,44 @@ class Stream:
             raise failure
 
 
+class ManagedStream(Stream):
+    """A stream that stores positions."""
+
+    def __init__(self, service, managed, rng, place):
+        super().__init__(service, managed.topic, rng, place)
+        self.managed, self.commits = managed, other_managed.Commits(managed, rng, service.calm)
+
+    def grant(self, fields):
+        credit = fields.get(3, fields.get(4, 0))
+        if credit:
+            super().grant({4: credit})
+        if 5 in fields:
+            commit = read(fields[5])
+            with self.changed:
+                self.commits.add(Encoder(self.rng, False), commit[1].decode(), commit[2])
+                self.changed.notify()
+
+    def count(self, events):
+        self.service.delivered += events
+        self.managed.reached = max(self.managed.reached, self.at)
+
+    def respond(self, encoder, chunk, pending):
+        response = encoder.response(chunk, chunk[-1]["replay"], pending)
+        if self.commits.answers and self.rng.random() < 0.5:
+            response += self.commits.next(encoder)
+        yield response
+        yield from self.extras(encoder)
+
+    def extras(self, encoder):
+        while self.commits.answers:
+            yield encoder.message(self.commits.next(encoder), encoder.bytes(3, str(uuid.uuid4())))
+
+
 def handlers(service):
     kinds = {
         "GetTopic": grpc.unary_unary_rpc_method_handler(service.get_topic),
         "GetSchema": grpc.unary_unary_rpc_method_handler(service.get_schema),
+        "ManagedSubscribe": grpc.stream_stream_rpc_method_handler(service.managed_subscribe),
         "Subscribe": grpc.stream_stream_rpc_method_handler(service.subscribe),
     }
     return grpc.method_handlers_generic_handler("eventbus.v1.PubSub", kinds)

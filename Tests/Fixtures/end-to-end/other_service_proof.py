@@ -1,7 +1,7 @@
 """Exports from another implementation of the service, one that fails in all ways it may.
 
     other_service_proof.py --programs DIR --work DIR [--seed N] [--events N] [--kills N] [--calm]
-        [--postgres] [--nested]
+        [--postgres] [--nested] [--managed]
 
 Runs killed (-9) at random moments, then one to the caught-up point: the files must equal what that
 service published, event by event and field by field, and no file may have changed. --calm: without
@@ -9,7 +9,8 @@ failures of the service. Undisturbed, every event is delivered once, but for the
 channel's next stream begins with, and a stream that breaks changes nothing about that; a kill costs no
 more deliveries than two batches and what was asked for. Runs that end
 after a few events ask for those only. --postgres: into tables too, two schemas of a private server,
-where a refold must change nothing. --nested: pipelines without the stage flatten.
+where a refold must change nothing. --nested: pipelines without the stage flatten. --managed: also by
+ManagedSubscribe, each object and the channel with a managed subscription of its own.
 """
 
 import argparse
@@ -25,6 +26,8 @@ import postgres
 
 OBJECTS = ["/data/ContactChangeEvent", "/data/AccountChangeEvent", "/event/Order_Event__e"]
 CHANNEL = ["/data/All__chn"]
+# In the order of the managed subscriptions.
+MANAGED = ["/data/ContactChangeEvent", "/data/AccountChangeEvent", "/data/All__chn", "/event/Order_Event__e"]
 BATCH = 300
 # Per topic: a response beyond the read-ahead, and the window. A batch may be twice as long when its
 # transaction is.
@@ -59,7 +62,7 @@ class OtherService:
 class Export:
     """A pipeline, and what it has to leave behind."""
 
-    def __init__(self, arguments, service, name, topics, url=None):
+    def __init__(self, arguments, service, name, topics, url=None, managed=None):
         self.arguments, self.service, self.name, self.topics = arguments, service, name, topics
         self.url = url
         # Events of the runs that were not killed that had been exported before.
@@ -71,6 +74,10 @@ class Export:
         document["commit"] = {"max_events": BATCH}
         if arguments.nested:
             document["stages"] = []
+        if managed:
+            del document["source"]["start"]
+            document["source"].update(managed=managed, topic=topics[0])
+            document["retry"] = {"min_delay": "200ms"}
         self.nesting = ["--nested"] if arguments.nested else []
         self.report = "%s/%s.report.json" % (arguments.work, name)
         self.options = ["--report", self.report]
@@ -155,13 +162,19 @@ def main():
     parser.add_argument("--calm", action="store_true")
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--nested", action="store_true")
+    parser.add_argument("--managed", action="store_true")
     arguments = parser.parse_args()
     arguments.work = os.path.abspath(arguments.work)
     os.makedirs(arguments.work, exist_ok=True)
     options = ["--seed", str(arguments.seed), "--events", str(arguments.events)]
     options += ["--calm"] if arguments.calm else []
     with OtherService(arguments.work, *options) as service:
-        results = {"files": Export(arguments, service, "files", OBJECTS + CHANNEL).run()}
+        results = {}
+        if not arguments.managed:
+            results["files"] = Export(arguments, service, "files", OBJECTS + CHANNEL).run()
+        for number, topic in enumerate(MANAGED if arguments.managed else []):
+            name = "All_%d" % number
+            results[name] = Export(arguments, service, name, [topic], None, name).run()
         if arguments.postgres:
             with postgres.Cluster() as cluster:
                 url = cluster.make_database("warehouse")
@@ -175,7 +188,7 @@ def main():
         if not 0 <= served["delivered"] - published <= allowed:
             text = "%d events were delivered, %d published; %d more are what kills may cost"
             sys.exit(text % (served["delivered"], published, allowed))
-        if not arguments.calm and not served["failed_logins"]:
+        if not arguments.calm and not arguments.managed and not served["failed_logins"]:
             sys.exit("no login has failed")
         if arguments.calm and not arguments.kills and results.get("objects", {}).get("repeated"):
             sys.exit("events of objects were delivered again: %s" % results["objects"])

@@ -1,0 +1,374 @@
+"""Runs the real exporter with `source.managed` against the simulator's ManagedSubscribe.
+
+    managed_proof.py --programs DIR --work DIR [--sink files|postgres] [--kills N] [--seed S] [--only NAME,...]
+
+Each part has a simulator and a managed subscription of its own. In the end of each, every event stands
+exactly once in the output, and the service's position is the one that the program would resume from.
+
+- batch: two runs; the call is closed cleanly, so that the second finds the subscription free.
+- behind, lost: the service's position is moved back, or removed: events come again and are dropped.
+- ahead: another client has committed: what lies between is read with Subscribe, and nothing is missing.
+- refused: commits are refused; the export goes on, and a later commit is confirmed.
+- delayed: answers to commits come late, one for several.
+- active: another run has the subscription; after its SIGTERM it is free at once. A dry run leaves it alone.
+- following: new events, new schemas, an expired token and a broken stream while a run follows.
+- kills: SIGKILL at random moments, each of which leaves the subscription taken for 15 minutes.
+- quiet: an hour and a half without an event, by the simulator's clock: the call is never ended for want
+  of a commit.
+- record: a subscription that does not exist, or is stopped, ends the run with what to do.
+
+Prints a JSON line for each part; exits 1 on any difference.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+import postgres
+
+TOPIC = "/data/OpportunityChangeEvent"
+NAME = "Nightly_Export"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--sink", default="files", choices=["files", "postgres"])
+    parser.add_argument("--kills", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only")
+    arguments = parser.parse_args()
+    with postgres.Cluster() if arguments.sink == "postgres" else contextlib.nullcontext() as cluster:
+        parts = (batch, behind, lost, ahead, refused, delayed, active, following, kills, quiet, record)
+        for part in parts:
+            if arguments.only and part.__name__ not in arguments.only.split(","):
+                continue
+            options = ["--clock"] if part is quiet else []
+            with Part(arguments, part.__name__, cluster, options) as run:
+                print(json.dumps(dict(part=part.__name__, **part(run))), flush=True)
+
+
+class Part:
+    def __init__(self, arguments, name, cluster, options):
+        self.arguments, self.name, self.cluster = arguments, name, cluster
+        self.work = "%s/%s" % (os.path.abspath(arguments.work), name)
+        os.makedirs(self.work)
+        self.simulator = harness.Simulator(
+            arguments.programs, self.work, "--events", "400", "--seed", str(arguments.seed), "--topics", TOPIC,
+            "--managed", "name=%s&topic=%s&default=earliest" % (NAME, TOPIC), *options)
+        self.report_path = self.work + "/report.json"
+        self.document = harness.pipeline(name, TOPIC)
+        del self.document["source"]["start"]
+        self.document["source"]["managed"] = NAME
+        self.document["commit"] = {"max_events": 20, "max_delay": "100ms"}
+        self.document["retry"] = {"give_up_after": "2s"}
+        if cluster:
+            self.url = cluster.make_database(name)
+            self.simulator.environment["DATABASE_URL"] = cluster.url(name, None, postgres.ROLE)
+            self.document["sinks"] = [
+                {"type": "postgres", "name": "db", "url": "${DATABASE_URL}", "schema": "sf", "mode": "both"}
+            ]
+        self.path = "%s/%s.json" % (self.work, name)
+        self.write()
+
+    def __enter__(self):
+        self.simulator.__enter__()
+        return self
+
+    def __exit__(self, *fault):
+        self.simulator.__exit__(*fault)
+
+    def fail(self, *words):
+        sys.exit("%s: %s" % (self.name, " ".join(str(word) for word in words)))
+
+    def write(self):
+        harness.write_json(self.path, self.document)
+
+    def spawn(self, *options, command="run"):
+        line = [self.arguments.programs + "/pubsub-etl", command, self.path]
+        if command == "run" and "--dry-run" not in options:
+            line += ["--report", self.report_path]
+        return subprocess.Popen(
+            line + list(options), env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+
+    def run(self, code=0, *options):
+        return self.end(self.spawn(*options), code)
+
+    def end(self, process, code, seconds=120):
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail("a run did not end:", process.communicate()[1])
+        if process.returncode != code:
+            self.fail("exit code %d, expected %d:" % (process.returncode, code), output, errors)
+        return output + errors
+
+    def report(self):
+        with open(self.report_path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def managed(self):
+        return self.simulator.get("managed")[NAME]
+
+    def change(self, query):
+        self.simulator.post("managed?name=%s&%s" % (NAME, query))
+
+    def publish(self, count):
+        self.simulator.post("publish?count=%d&topic=%s" % (count, TOPIC))
+
+    def status(self):
+        done = subprocess.run(
+            [self.arguments.programs + "/pubsub-etl", "status", self.path, "--json"],
+            env=self.simulator.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        return json.loads(done.stdout)
+
+    def wait(self, process, condition, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                self.fail(what, "did not come about:", process.communicate()[1])
+            time.sleep(0.05)
+
+    def total(self):
+        return self.simulator.get("stats")["topics"][TOPIC]["events"]
+
+    def exported(self):
+        """The place of the next event, by the position that is stored."""
+        topic = self.status()["topics"]
+        return topic[0]["position"]["next_ordinal"] if topic and topic[0]["position"] else 0
+
+    def check(self, confirmed=True):
+        """Everything stands exactly once, and both positions are one."""
+        if self.cluster:
+            counts = harness.compare_tables(self.simulator, self.url, "sf", [TOPIC])
+        else:
+            counts = harness.compare(self.simulator, "%s/out/%s" % (self.work, self.name), [TOPIC])
+        managed, status = self.managed(), self.status()
+        resume = status["topics"][0]["position"]["resume"]
+        if confirmed and managed["position"] != resume:
+            self.fail("the service stands at", managed["position"], "and the pipeline at", resume)
+        if managed["active"]:
+            self.fail("the subscription is still taken")
+        return {"counts": counts, "commits": managed["commits"]}
+
+
+def check_report(part, redelivered=None, detours=0, failed=0):
+    """What the report of the last run says; redelivered: (least, most)."""
+    report = part.report()
+    topic, managed = report["topics"][0], report["managed_subscription"]
+    if managed["name"] != NAME or managed["detours"] != detours:
+        part.fail("the report has", managed)
+    if (managed["commits_failed"] > 0) != (failed > 0):
+        part.fail("failed commits:", managed)
+    if topic["delivered"] != topic["exported"] + topic["redelivered"]:
+        part.fail("delivered is not exported and redelivered:", topic)
+    least, most = redelivered or (0, 1)
+    if not least <= topic["redelivered"] <= most:
+        part.fail("redelivered", topic["redelivered"], "expected", least, "to", most)
+    return managed
+
+
+def batch(part):
+    part.run()
+    # A first run has nothing to prove.
+    managed = check_report(part, (0, 0))
+    if managed["confirmed_replay_id"] != part.managed()["position"]:
+        part.fail("the report names another position:", managed)
+    if part.status()["last_run"]["managed_replay_id"] != managed["confirmed_replay_id"]:
+        part.fail("status names another position")
+    part.publish(300)
+    part.run()
+    # The event that proves where the stream goes on.
+    check_report(part, (1, 1))
+    part.run()
+    check_report(part, (0, 0))
+    return part.check()
+
+
+def behind(part):
+    part.run()
+    part.change("position=-50")
+    part.publish(100)
+    part.run()
+    check_report(part, (51, 51))
+    part.change("position=-50")
+    # Nothing new: what comes again does not go into the output, and the service learns our position.
+    part.run()
+    if part.report()["topics"][0]["events"]:
+        part.fail("events were exported again")
+    return part.check()
+
+
+def lost(part):
+    part.run()
+    part.change("position=none")
+    part.publish(100)
+    part.run()
+    check_report(part, (401, 401))
+    return part.check()
+
+
+def ahead(part):
+    part.run()
+    part.publish(200)
+    part.change("position=%2B100")
+    errors = part.run()
+    check_report(part, (2, 3), detours=1)
+    reasons = json.dumps(part.report()["retries"])
+    if NAME not in reasons or "nothing is missing" not in reasons:
+        part.fail("the report does not tell of the detour:", reasons, errors)
+    part.check(confirmed=False)
+    # At the end of the topic: nothing comes, and Subscribe brings what does.
+    part.publish(50)
+    part.change("position=%2B1000")
+    part.run()
+    check_report(part, (1, 2), detours=1)
+    part.publish(50)
+    part.run()
+    check_report(part, (1, 50))
+    return part.check()
+
+
+def refused(part):
+    part.change("fail=1000")
+    errors = part.run()
+    if "did not store replay ID" not in errors:
+        part.fail("no warning:", errors)
+    check_report(part, (0, 0), failed=1)
+    if part.managed()["position"]:
+        part.fail("a refused commit was stored")
+    part.change("fail=0")
+    part.publish(100)
+    part.run()
+    check_report(part, (401, 401))
+    return part.check()
+
+
+def delayed(part):
+    part.change("delay=300")
+    part.run()
+    check_report(part, (0, 0))
+    return part.check()
+
+
+def active(part):
+    part.run()
+    follower = part.spawn("--follow")
+    part.wait(follower, lambda: part.managed()["active"], "a following run")
+    # Another pipeline, in another state directory.
+    path, other = part.path, dict(part.document, name="other", checkpoint={"type": "file", "directory": "state2"})
+    other["sinks"] = [{"type": "files", "directory": "out2"}]
+    part.path = part.work + "/other.json"
+    harness.write_json(part.path, other)
+    errors = part.run(69)
+    if "already.active" not in errors or "another client has the managed subscription" not in errors:
+        part.fail("the message does not tell of the other client:", errors)
+    part.path = path
+    commits = part.managed()["commits"]
+    part.run(0, "--dry-run", "--max-events", "5", "--from", "earliest")
+    if part.managed()["commits"] != commits:
+        part.fail("a dry run committed")
+    part.publish(100)
+    part.wait(follower, lambda: part.exported() == part.total(), "the export of 500 events")
+    follower.send_signal(signal.SIGTERM)
+    part.end(follower, 0)
+    found = part.check()
+    part.run()
+    part.check()
+    return found
+
+
+def following(part):
+    part.document["retry"] = {"give_up_after": "2m", "min_delay": "100ms"}
+    part.write()
+    # Each hits a call of its own.
+    faults = [
+        {"method": "ManagedSubscribe", "what": what, "after_events": events}
+        for what, events in (("service.auth.error", 450), ("service.unavailable", 60), ("no_trailers", 70))
+    ]
+    part.simulator.post("faults", faults)
+    follower = part.spawn("--follow")
+    part.wait(follower, lambda: part.exported() == 400, "the export of 400 events")
+    for count in (100, 100, 100):
+        part.simulator.post("schemas")
+        part.publish(count)
+        part.wait(follower, lambda: part.exported() == part.total(), "the export of what is new")
+    if part.simulator.get("stats")["faults"]:
+        part.fail("faults that did not happen:", part.simulator.get("stats"))
+    follower.send_signal(signal.SIGTERM)
+    part.end(follower, 0)
+    if part.report()["retries"]["count"] < 3:
+        part.fail("streams that did not break:", part.report()["retries"])
+    return part.check()
+
+
+def kills(part):
+    chance = random.Random(part.arguments.seed)
+    part.document["commit"] = {"max_events": 7, "max_delay": "50ms"}
+    part.write()
+    killed = 0
+    for _ in range(part.arguments.kills):
+        run = part.spawn("--follow")
+        time.sleep(chance.uniform(0.2, 1.5))
+        run.kill()
+        run.communicate()
+        killed += 1
+        # The service keeps the subscription for a client that it has lost.
+        part.simulator.post("clock?advance=16m")
+        part.publish(chance.randrange(50, 300))
+    part.run()
+    part.report()
+    return dict(part.check(), kills=killed)
+
+
+def quiet(part):
+    part.document["run"] = {"until": {"duration": "90m"}}
+    part.write()
+    before = part.managed()["commits"]
+    part.run()
+    report = part.report()
+    if report["retries"]["count"]:
+        part.fail("the call was ended:", report["retries"])
+    commits = part.managed()["commits"] - before
+    if commits < 9:
+        part.fail("only", commits, "commits in 90 minutes")
+    return part.check()
+
+
+def record(part):
+    part.document["source"]["managed"] = "Missing"
+    part.write()
+    errors = part.run(77)
+    if "developer.name.not.found" not in errors or "ManagedEventSubscription" not in errors:
+        part.fail("unhelpful:", errors)
+    part.document["source"]["managed"] = NAME
+    part.write()
+    part.change("state=STOP")
+    errors = part.run(77)
+    if "config.stopped" not in errors or "RUN" not in errors:
+        part.fail("unhelpful:", errors)
+    part.change("state=RUN")
+    part.run()
+    # By its record ID as well.
+    part.document["source"]["managed"] = part.managed()["id"]
+    part.write()
+    part.publish(10)
+    part.run()
+    if part.report()["managed_subscription"]["name"] != part.managed()["id"]:
+        part.fail("the report has", part.report()["managed_subscription"])
+    return part.check()
+
+
+if __name__ == "__main__":
+    main()

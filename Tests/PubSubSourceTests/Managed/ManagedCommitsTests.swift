@@ -1,0 +1,108 @@
+import Pipeline
+import PubSubAPI
+import Testing
+
+@testable import PubSubSource
+
+@Suite struct ManagedCommitsTests {
+  private let start = ContinuousClock.now
+  private func id(_ number: UInt8) -> ReplayID { ReplayID([number]) }
+
+  @Test("Nothing is committed before something is durable")
+  func nothing() {
+    var commits = ManagedCommits()
+    commits.opened()
+    #expect(commits.due(at: self.start) == nil)
+    #expect(commits.isSettled)
+  }
+
+  @Test("A new position is committed at once, the next one a second later, the newest of several")
+  func pace() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    #expect(commits.due(at: self.start) == ManagedCommit(id: "c1", replayID: [1]))
+    commits.becameDurable(self.id(2))
+    commits.becameDurable(self.id(3))
+    #expect(commits.due(at: self.start + .milliseconds(999)) == nil)
+    #expect(commits.due(at: self.start + .seconds(1)) == ManagedCommit(id: "c2", replayID: [3]))
+    #expect(commits.due(at: self.start + .seconds(9)) == nil)
+  }
+
+  @Test("A position that does not change is committed again before the service gives up")
+  func renewal() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    _ = commits.due(at: self.start)
+    #expect(commits.due(at: self.start + .seconds(599)) == nil)
+    #expect(commits.due(at: self.start + .seconds(600)) == ManagedCommit(id: "c2", replayID: [1]))
+  }
+
+  @Test("One answer confirms the commits before it, too")
+  func coalesced() {
+    var commits = ManagedCommits()
+    commits.opened()
+    for number in UInt8(1)...3 {
+      commits.becameDurable(self.id(number))
+      _ = commits.due(at: self.start + .seconds(Int(number)))
+    }
+    #expect(commits.answered(id: "c2", hasFailed: false) == .confirmed(self.id(2)))
+    #expect(commits.confirmedCount == 2)
+    #expect(!commits.isSettled)
+    #expect(commits.answered(id: "c3", hasFailed: false) == .confirmed(self.id(3)))
+    #expect(commits.isSettled)
+    #expect(commits.confirmed == self.id(3))
+    #expect(commits.answered(id: "c1", hasFailed: false) == .unknown)
+  }
+
+  @Test("A refused position is not confirmed, and committed again a minute later or with the next")
+  func refused() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    _ = commits.due(at: self.start)
+    #expect(commits.answered(id: "c1", hasFailed: true) == .failed(self.id(1)))
+    #expect(commits.confirmed == nil)
+    #expect(commits.failedCount == 1)
+    #expect(commits.due(at: self.start + .seconds(59)) == nil)
+    #expect(commits.due(at: self.start + .seconds(60))?.id == "c2")
+    #expect(commits.answered(id: "c2", hasFailed: true) == .failed(self.id(1)))
+    commits.becameDurable(self.id(2))
+    #expect(commits.due(at: self.start + .seconds(61))?.replayID == [2])
+  }
+
+  @Test("The last position does not wait for its second")
+  func last() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    _ = commits.due(at: self.start)
+    commits.becameDurable(self.id(2))
+    #expect(commits.due(at: self.start, isLast: true)?.replayID == [2])
+    #expect(commits.due(at: self.start, isLast: true) == nil)
+  }
+
+  @Test("A new stream commits what is durable again, and takes no answers of the old one")
+  func reopened() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    _ = commits.due(at: self.start)
+    commits.opened()
+    #expect(commits.answered(id: "c1", hasFailed: false) == .unknown)
+    #expect(commits.due(at: self.start)?.id == "c2")
+  }
+
+  @Test("Without answers, no more than a few commits are on their way")
+  func bounded() {
+    var commits = ManagedCommits()
+    commits.opened()
+    var sent = 0
+    for second in 0..<100 {
+      commits.becameDurable(self.id(UInt8(second)))
+      if commits.due(at: self.start + .seconds(second)) != nil { sent += 1 }
+    }
+    #expect(sent == ManagedCommits.maxUnanswered)
+  }
+}
