@@ -133,6 +133,9 @@ import Testing
   private static func words(_ trace: ServiceTrace) -> String {
     switch trace {
     case .subscribed(let subscription): "\(subscription.topic) subscribed: \(subscription.credit)"
+    case .managedSubscribed(let subscription):
+      "\(subscription.record) subscribed: \(subscription.credit)"
+    case .committed(let subscription, let commit): "\(subscription.record) committed: \(commit.id)"
     case .requested(let topic, let count): "\(topic) requested: \(count)"
     case .received(let topic, let view):
       "\(topic) received: \(view.pendingCredit) \(String(decoding: view[view.rpcID], as: UTF8.self))"

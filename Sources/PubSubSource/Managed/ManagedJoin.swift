@@ -49,6 +49,9 @@ struct ManagedJoin: Sendable {
 
   var expects: Bool { self.expected != nil }
 
+  /// The stream brings what is new, or will: its events come before the one that has to come.
+  var isUseful: Bool { self.isJoined || self.droppedCount > 0 }
+
   /// Keepalives of the managed stream count only after this.
   var counts: Bool { self.isJoined }
 

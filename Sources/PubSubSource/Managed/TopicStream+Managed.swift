@@ -51,7 +51,7 @@ extension TopicStream {
   /// The last commit is waited for no longer than this, and so is the end of the call after it.
   private static var closingTime: Duration { .seconds(5) }
   /// The plain subscription is opened after this long, even if the service has not answered yet.
-  private static var answerTime: Duration { .seconds(5) }
+  private static var answerTime: Duration { .seconds(2) }
 
   private enum Part: Sendable {
     case call(Ending)
@@ -222,7 +222,7 @@ extension TopicStream {
   /// One event at a time is asked for until it is known whether the stream is of use.
   private func widen(_ requests: ManagedRequestQueue) {
     let credit = self.state.withLock { state -> Int? in
-      guard state.managed.join.counts, !state.managed.isCut else { return nil }
+      guard state.managed.join.isUseful, !state.managed.isCut else { return nil }
       return state.credit.widen(to: state.window, at: self.clock.now())
     }
     if let credit { requests.add(credit) }
@@ -335,16 +335,21 @@ extension TopicStream {
       let now = self.clock.now()
       let (ending, commit) = self.state.withLock { state -> (Ending?, ManagedCommit?) in
         if state.managed.isApart || state.managed.join.isOverdue(at: now) {
+          state.managed.isApart = true
           state.managed.detour = .init(until: state.managed.join.first)
           state.managed.detourCount += 1
           return (.apart, nil)
         }
-        if state.missingSchema != nil || state.heldBackUntil != nil && state.managed.isCut {
-          return (.heldBack, nil)
+        if state.missingSchema != nil { return (.heldBack, nil) }
+        if state.managed.isCut || state.credit.isStopped && state.credit.open == 0 {
+          return (state.stopAt == nil ? .heldBack : .stopped, nil)
         }
-        if state.credit.isStopped, state.credit.open == 0 { return (.stopped, nil) }
         if case .idle? = state.managed.probe?.check(at: now) { return (.idle, nil) }
-        return (nil, state.managed.commits.due(at: now))
+        // Before the proof, only what keeps the call open: if the service is ahead, it would be moved
+        // back, and send again what Subscribe reads.
+        let mayCommit =
+          state.managed.join.counts || now - state.openedAt >= ManagedCommits.renewal
+        return (nil, mayCommit ? state.managed.commits.due(at: now) : nil)
       }
       if let commit { requests.add(commit) }
       if let ending { return ending }
@@ -414,6 +419,7 @@ extension TopicStream {
     let deadline = self.clock.now() + Self.closingTime
     while case let now = self.clock.now(), now < deadline, !Task.isCancelled {
       let (commit, isDone) = self.state.withLock { state in
+        if state.managed.isApart { return (nil as ManagedCommit?, true) }
         let commit = state.managed.commits.due(at: now, isLast: true)
         return (commit, state.managed.commits.isSettled || !state.managed.isOpen)
       }

@@ -126,6 +126,10 @@ final class ScriptedSource: Source, @unchecked Sendable {
 
   func allow(_ count: Int, topic: Int) { self.allowed += count }
 
+  /// Called with each position that the runner says is durable.
+  var onDurable: ((ReplayID) -> Void)?
+  func becameDurable(_ resume: ReplayID, topic: Int) { self.onDurable?(resume) }
+
   private func open() {
     self.queue.append(.opening(topic: 0, reply: { [unowned self] in self.started(at: $0) }))
   }
@@ -146,7 +150,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
     self.queue.append(.opened(topic: 0))
     switch start {
     case .earliest: self.rest = self.log[...]
-    case .latest: self.rest = self.log.dropFirst(self.tip)
+    case .latest, .managed: self.rest = self.log.dropFirst(self.tip)
     case .after(let id):
       let last = self.log.lastIndex { $0.replayID == id }
       self.rest = self.log[(last.map { $0 + 1 } ?? 0)...]

@@ -47,7 +47,7 @@ struct RunReportTests {
         "directory":null},"gaps":1,"records":{"read":0,"repaired":0,"not_found":0,"unreadable":0,\
         "api_calls":0,"snapshots":[]},"schemas":{"fetched":2,"from_cache":1},\
         "allowance":null,"retries":{"count":0,"errors":[]},"attention":[{"kind":"gaps","topic":"/data/A","message":\
-        "read the record again"}]}
+        "read the record again"}],"managed_subscription":null}
         """)
   }
 

@@ -28,7 +28,8 @@ final class StreamHarness: Sendable {
 
   init(
     window: Int = 100, maxEvents: Int? = nil, retry: RetrySchedule = RetrySchedule(),
-    queueLimit: Int = 1 << 20
+    queueLimit: Int = 1 << 20, managed: ManagedSubscription.Record? = nil,
+    onManaged: @Sendable @escaping (ManagedNotice) -> Void = { _ in }
   ) {
     let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
     self.calls = calls
@@ -39,7 +40,9 @@ final class StreamHarness: Sendable {
         for await _ in AsyncStream<Never>.makeStream().stream {}
       })
     self.signals = SignalQueue(limit: queueLimit)
-    let options = PubSubSourceOptions(window: window, maxEvents: maxEvents, retry: retry)
+    var options = PubSubSourceOptions(window: window, maxEvents: maxEvents, retry: retry)
+    options.managed = managed
+    options.onManaged = onManaged
     let client = PubSubClient(self.client)
     self.stream = TopicStream(
       index: 0, topic: Self.topic, client: client, credentials: self.logins,

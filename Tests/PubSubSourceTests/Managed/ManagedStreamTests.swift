@@ -1,0 +1,290 @@
+import EventLoop
+import FoundationEssentials
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import PubSubMessages
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+@testable import PubSubSource
+
+/// A managed stream between a test that plays the service and the runner.
+@Suite struct ManagedStreamTests {
+  private static func harness(
+    onManaged: @Sendable @escaping (ManagedNotice) -> Void = { _ in }
+  ) -> StreamHarness {
+    StreamHarness(window: 10, managed: .developerName("Sub"), onManaged: onManaged)
+  }
+
+  private static let position = StartPoint.after(ReplayID(ManagedJoinTests.replayID(4)))
+
+  @Test("Without a position of our own, the managed stream is taken as it comes")
+  func firstRun() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      try await harness.begin(at: .managed)
+      let call = try await harness.call()
+      let first = try await call.managedRequest()
+      #expect(first.developerName == "Sub")
+      #expect(first.numRequested == 10)
+      #expect(!first.hasCommitReplayIDRequest)
+      guard case .opened(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "opened")
+      }
+      try call.respondManaged([1, 2])
+      #expect(try await harness.response().events.count == 2)
+    }
+  }
+
+  @Test("What the managed stream brings is handed on from the first event after our position")
+  func proof() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5])
+      }
+      try probe.respondManaged([5])
+      try await harness.expectPassedOver(1)
+      guard case .fetchingSchemas(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      }
+      let view = try await harness.response()
+      #expect(view.events.map { view.string($0.eventID) } == ["e-5"])
+      var credit = 0
+      while credit < 10 { credit += Int(try await managed.managedRequest().numRequested) }
+      #expect(credit == 10)
+      try managed.respondManaged([6, 7])
+      #expect(try await harness.response().events.count == 2)
+    }
+  }
+
+  @Test("A managed stream that is behind is dropped up to our position, and counted")
+  func behind() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([2])
+      }
+      try probe.respondManaged([5])
+      try await harness.expectPassedOver(1)
+      guard case .fetchingSchemas(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      }
+      try await harness.expectPassedOver(1)
+      try managed.respondManaged([3, 4, 5, 6])
+      try await harness.expectPassedOver(2)
+      let view = try await harness.response()
+      #expect(view.events.map { view.string($0.eventID) } == ["e-5", "e-6"])
+    }
+  }
+
+  @Test("A managed stream that is ahead is left for Subscribe, which reads what lies between")
+  func ahead() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([7])
+      }
+      try probe.respondManaged([5])
+      try await harness.expectPassedOver(1)
+      guard case .fetchingSchemas(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      }
+      try await harness.expectPassedOver(1)
+      // The call is closed by the client, not broken off.
+      try await harness.ticking {
+        while await managed.nextMessage() != nil {}
+      }
+      managed.end(.ok, "")
+      let (failure, delay) = try await harness.retry()
+      #expect(failure.reason == "managed_position")
+      #expect(failure.description.contains("Sub"))
+      #expect(failure.description.contains("\(ReplayID(ManagedJoinTests.replayID(4)))"))
+      #expect(failure.description.contains("\(ReplayID(ManagedJoinTests.replayID(7)))"))
+      #expect(delay == .zero)
+      let (plain, first) = try await harness.open(at: Self.position)
+      #expect(first.topicName == StreamHarness.topic)
+      #expect(first.numRequested == 10)
+      try plain.respondManaged([5, 6])
+      #expect(try await harness.response().events.count == 2)
+      #expect(harness.stream.managedProgress?.detourCount == 1)
+      // At the managed stream's first event it takes over again.
+      try plain.respondManaged([7])
+      #expect(try await harness.response().events.count == 1)
+      try await harness.begin(at: .after(ReplayID(ManagedJoinTests.replayID(7))))
+      #expect(try await harness.call().managedRequest().developerName == "Sub")
+    }
+  }
+
+  @Test("Keepalives of the managed stream do not move our position before the proof")
+  func keepalives() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([], latest: 90)
+      }
+      try managed.respondManaged([], latest: 91)
+      try probe.respondManaged([], latest: 8)
+      let view = try await harness.response()
+      #expect(Bytes(view[view.latestReplayIDField]) == ManagedJoinTests.replayID(8))
+    }
+  }
+
+  @Test("What is durable is committed; a refusal is told and the stream goes on")
+  func commits() async throws {
+    let notices = Lock([ManagedNotice]())
+    try await StreamHarness.run(
+      Self.harness(onManaged: { notice in notices.withLock { $0.append(notice) } })
+    ) { harness in
+      try await harness.begin(at: .managed)
+      let call = try await harness.call()
+      _ = try await call.managedRequest()
+      _ = try await harness.signal()
+      let (one, two) = (
+        ReplayID(ManagedJoinTests.replayID(1)), ReplayID(ManagedJoinTests.replayID(2))
+      )
+      harness.stream.becameDurable(one)
+      let first = try await harness.ticking { try await call.managedRequest() }
+      #expect(Array(first.commitReplayIDRequest.replayID) == one.bytes)
+      #expect(first.numRequested == 0)
+      try call.answer(first, failure: "no")
+      harness.stream.becameDurable(two)
+      let second = try await harness.ticking { try await call.managedRequest() }
+      #expect(Array(second.commitReplayIDRequest.replayID) == two.bytes)
+      try call.answer(second)
+      try call.respondManaged([3])
+      #expect(try await harness.response().events.count == 1)
+      #expect(notices.withLock { $0 } == [.commitFailed(one, reason: "no"), .confirmed(two)])
+      #expect(harness.stream.managedProgress?.confirmed == two)
+      #expect(harness.stream.managedProgress?.failedCount == 1)
+    }
+  }
+
+  @Test("At the end the last position is committed and confirmed before the call is closed")
+  func end() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      try await harness.begin(at: .managed)
+      let call = try await harness.call()
+      _ = try await call.managedRequest()
+      _ = try await harness.signal()
+      harness.stream.stop()
+      let ending = try await harness.ticking { try await harness.ending() }
+      #expect(ending == nil)
+      #expect(!harness.stream.isDone)
+      let last = ReplayID(ManagedJoinTests.replayID(9))
+      harness.stream.becameDurable(last)
+      harness.stream.finish()
+      let request = try await harness.ticking { try await call.managedRequest() }
+      #expect(Array(request.commitReplayIDRequest.replayID) == last.bytes)
+      try call.answer(request)
+      // The request side is closed when the answer is in.
+      let rest = await harness.ticking { await call.nextMessage() }
+      #expect(rest == nil)
+      #expect(harness.stream.managedProgress?.confirmed == last)
+    }
+  }
+
+  @Test(
+    "Who has the subscription is waited for; a record that is missing or stopped is not",
+    arguments: [
+      (Status.Code.alreadyExists, ServiceErrorCode.managedAlreadyActive, "another client has"),
+      (.notFound, .managedNameNotFound, "check source.managed"),
+      (.failedPrecondition, .managedStopped, "RUN"),
+    ])
+  func refusals(status: Status.Code, code: ServiceErrorCode, words: String) async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      try await harness.begin(at: Self.position)
+      let call = try await harness.call()
+      _ = try await call.managedRequest()
+      call.refuse(status, code)
+      let failure: SourceFailure?
+      if code == .managedAlreadyActive {
+        let (reason, delay) = try await harness.retry()
+        #expect(delay >= .seconds(30))
+        failure = reason
+      } else {
+        failure = try await harness.ending()
+        #expect(failure?.disposition == .refused)
+        #expect(failure?.isOfTopicAlone == false)
+      }
+      #expect(failure?.description.contains(words) == true)
+      // Nothing was asked for by Subscribe, which would cost an event at each attempt.
+      #expect(harness.logins.used.count == 1)
+    }
+  }
+}
+
+extension StreamHarness {
+  /// Opens the managed call, has the service answer it, and takes the plain one that proves its place.
+  func openManaged(
+    at start: StartPoint, answer: (ServerCall) throws -> Void
+  ) async throws -> (managed: ServerCall, probe: ServerCall) {
+    try await self.begin(at: start)
+    let managed = try await self.call()
+    let first = try await managed.managedRequest()
+    #expect(first.developerName == "Sub")
+    #expect(first.numRequested == 1)
+    try answer(managed)
+    let probe = try await self.ticking { try await self.call() }
+    let request = try await probe.request()
+    #expect(request.topicName == Self.topic)
+    #expect(request.numRequested == 1)
+    guard case .opened(0) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "opened")
+    }
+    return (managed, probe)
+  }
+
+  func expectPassedOver(_ count: Int) async throws {
+    guard case .passedOver(0, count) = try await self.signal() else {
+      throw UnexpectedSignal(expected: "passedOver \(count)")
+    }
+  }
+
+  /// Time passes as long as `body` runs.
+  func ticking<Value: Sendable>(
+    _ body: @Sendable () async throws -> Value
+  ) async rethrows -> Value {
+    let clock = self.clock
+    let ticker = Task {
+      while !Task.isCancelled {
+        clock.advance(by: .milliseconds(10))
+        // Whoever woke up comes first.
+        for _ in 0..<20 { await Task.yield() }
+      }
+    }
+    defer { ticker.cancel() }
+    return try await body()
+  }
+}
+
+extension ServerCall {
+  func managedRequest() async throws -> Eventbus_V1_ManagedFetchRequest {
+    let bytes = try #require(await self.nextMessage())
+    return try Eventbus_V1_ManagedFetchRequest(serializedBytes: bytes)
+  }
+
+  /// Sends a response, whose first four fields are those of `FetchResponse`.
+  func respondManaged(_ numbers: [Int], latest: Int? = nil) throws {
+    let response = Eventbus_V1_ManagedFetchResponse.with {
+      $0.events = numbers.map { number in
+        .with {
+          $0.event.id = "e-\(number)"
+          $0.replayID = Data(ManagedJoinTests.replayID(number))
+        }
+      }
+      $0.latestReplayID = Data(ManagedJoinTests.replayID(latest ?? numbers.last ?? 0))
+      $0.pendingNumRequested = 1
+    }
+    self.send(try response.serializedBytes())
+  }
+
+  func answer(_ request: Eventbus_V1_ManagedFetchRequest, failure: String? = nil) throws {
+    let response = Eventbus_V1_ManagedFetchResponse.with {
+      $0.commitResponse.commitRequestID = request.commitReplayIDRequest.commitRequestID
+      $0.commitResponse.replayID = request.commitReplayIDRequest.replayID
+      if let failure {
+        $0.commitResponse.error.code = .commit
+        $0.commitResponse.error.msg = failure
+      }
+    }
+    self.send(try response.serializedBytes())
+  }
+}
