@@ -1,4 +1,3 @@
-internal import Bytes
 public import JSON
 
 /// Writes JSON values in the binary encoding of a schema (specification, "Binary Encoding").
@@ -8,37 +7,56 @@ public import JSON
 /// - A member of a record may be left out if its field has a default or may be null.
 /// - A value of a union stands for itself, without the name of its branch: the first branch that
 ///   takes a value of its kind.
+///   Where that is ambiguous, an object may name the branch, as in the specification's JSON encoding:
+///   `{"string": "x"}`. In a union with a map, an object is always the map.
 /// - Dates and times may be text in ISO 8601, also for a `long` without a logical type, which then
-///   holds milliseconds.
-/// - Bytes are text, a character up to U+00FF for each, as in the defaults of schemas.
+///   holds milliseconds. Digits that the unit cannot hold are a mistake.
+/// - Decimals are numbers, or texts of numbers where bytes are base64; UUIDs are texts; durations are
+///   objects of `months`, `days` and `milliseconds`.
 public struct DatumEncoder {
-  private let schema: Schema
+  /// How JSON has bytes. Defaults of schemas always have characters.
+  public enum BytesForm: Sendable {
+    /// A character up to U+00FF for each.
+    case characters
+    /// RFC 4648 section 4, as in lines that are exported.
+    case base64
+  }
 
-  /// - Parameter schema: of the values.
-  public init(_ schema: Schema) { self.schema = schema }
+  private let schema: Schema
+  private let bytes: BytesForm
+
+  /// - Parameters:
+  ///   - schema: of the values.
+  ///   - bytes: how the JSON has bytes.
+  public init(_ schema: Schema, bytes: BytesForm = .characters) {
+    self.schema = schema
+    self.bytes = bytes
+  }
 
   /// The bytes of a value of the schema's root.
   ///
   /// - Parameter path: JSON pointer of the value in its document.
   /// - Returns: bytes of no use if mistakes were reported.
   public func encode(_ value: JSONValue, path: String, mistakes: JSONMistakes) -> [UInt8] {
-    var writer = DatumWriter(schema: self.schema, mistakes: mistakes)
+    var writer = DatumWriter(schema: self.schema, form: self.bytes, mistakes: mistakes)
     writer.append(value, as: self.schema.root, path: path, depth: 0)
     return writer.bytes
   }
 }
 
 /// One pass over a value.
-private struct DatumWriter {
+struct DatumWriter {
   let schema: Schema
   let mistakes: JSONMistakes
   var bytes: [UInt8] = []
+  var form: DatumEncoder.BytesForm
 
   /// Values inside values.
   private static let maxDepth = 64
 
-  init(schema: Schema, mistakes: JSONMistakes) {
+  init(schema: Schema, form: DatumEncoder.BytesForm, mistakes: JSONMistakes) {
     self.schema = schema
+    self.form = form
     self.mistakes = mistakes
   }
 
@@ -56,12 +74,16 @@ private struct DatumWriter {
     case .int:
       guard let number = Self.integer(value, definition.logicalType, isInt: true),
         let number = Int32(exactly: number)
-      else { return self.expected("an integer of 32 bits", value, path) }
+      else {
+        return self.expected(
+          definition.logicalType.integerWords ?? "an integer of 32 bits", value, path)
+      }
       self.append(Int64(number))
     case .long:
       guard let number = Self.integer(value, definition.logicalType, isInt: false) else {
         return self.expected(
-          "an integer of 64 bits, or a time such as 2026-02-17T04:03:15Z", value, path)
+          definition.logicalType.integerWords
+            ?? "an integer of 64 bits, or a time such as 2026-02-17T04:03:15Z", value, path)
       }
       self.append(number)
     case .float:
@@ -71,18 +93,21 @@ private struct DatumWriter {
       guard let number = Self.number(value) else { return self.expected("a number", value, path) }
       self.appendLittleEndian(number.bitPattern)
     case .bytes:
-      guard let content = Self.bytes(value) else {
-        return self.expected("text of characters up to U+00FF, one for each byte", value, path)
+      guard let content = self.bytes(value, definition) else {
+        return self.expected(self.words(for: definition), value, path)
       }
       self.append(Int64(content.count))
       self.bytes += content
     case .string:
       guard let text = value.string else { return self.expected("a string", value, path) }
+      guard definition.logicalType != .uuid || Self.uuid(text) != nil else {
+        return self.expected("a UUID", value, path)
+      }
       self.append(Int64(text.utf8.count))
       self.bytes += text.utf8
-    case .fixed(let size):
-      guard let content = Self.bytes(value), content.count == size else {
-        return self.expected("text of \(size) characters up to U+00FF", value, path)
+    case .fixed:
+      guard let content = self.bytes(value, definition) else {
+        return self.expected(self.words(for: definition), value, path)
       }
       self.bytes += content
     case .enumeration(let symbols, _):
@@ -123,7 +148,10 @@ private struct DatumWriter {
       if let member = reader.any(field.name) {
         self.append(member, as: field.type, path: place, depth: depth + 1)
       } else if let value = field.defaultValue {
+        let form = self.form
+        self.form = .characters
         self.append(value, as: field.type, path: place, depth: depth + 1)
+        self.form = form
       } else if self.takesNull(field.type) {
         self.append(nil, as: field.type, path: place, depth: depth + 1)
       } else if value.members != nil {
@@ -145,21 +173,51 @@ private struct DatumWriter {
   private mutating func append(
     _ value: JSONValue, branches: [Schema.TypeID], path: String, depth: Int
   ) {
+    if let (index, inner) = self.named(value, branches) {
+      self.append(Int64(index))
+      let path = JSONReader.path(path, self.label(branches[index]))
+      return self.append(inner, as: branches[index], path: path, depth: depth + 1)
+    }
     guard let index = branches.firstIndex(where: { self.takes(value, $0) }) else {
-      let names = branches.map { self.schema[$0].name?.full ?? self.schema[$0].kind.label }
+      let names = branches.map { self.label($0) }
       return self.expected("a value of \(names.joined(separator: ", "))", value, path)
     }
     self.append(Int64(index))
     self.append(value, as: branches[index], path: path, depth: depth + 1)
   }
 
+  /// The name by which an object may choose a branch.
+  private func label(_ branch: Schema.TypeID) -> String {
+    self.schema[branch].name?.full ?? self.schema[branch].kind.label
+  }
+
+  /// The branch that an object names, and its value; nil if it may be a value itself.
+  private func named(
+    _ value: JSONValue, _ branches: [Schema.TypeID]
+  ) -> (index: Int, value: JSONValue)? {
+    guard let members = value.members, members.count == 1,
+      let index = branches.firstIndex(where: { self.label($0) == members[0].name })
+    else { return nil }
+    let isValue = branches.contains { branch in
+      switch self.schema[branch].kind {
+      case .map: true
+      case .record(let fields): fields.contains { $0.name == members[0].name }
+      default: false
+      }
+    }
+    return isValue ? nil : (index, members[0].value)
+  }
+
   /// Whether a branch is the one that a value of this kind is meant for; what is inside does not count.
   private func takes(_ value: JSONValue, _ branch: Schema.TypeID) -> Bool {
     let definition = self.schema[branch]
     switch (definition.kind, value.content) {
-    case (.null, .null), (.boolean, .boolean), (.string, .string), (.bytes, .string),
-      (.fixed, .string), (.array, .array), (.map, .object), (.float, .number), (.double, .number):
+    case (.null, .null), (.boolean, .boolean), (.array, .array), (.map, .object),
+      (.float, .number), (.double, .number):
       return true
+    case (.string, .string(let text)):
+      return definition.logicalType != .uuid || Self.uuid(text) != nil
+    case (.bytes, _), (.fixed, _): return self.bytes(value, definition) != nil
     case (.enumeration(let symbols, _), .string(let text)): return symbols.contains(text)
     case (.int, .number), (.int, .string):
       return Self.integer(value, definition.logicalType, isInt: true)
@@ -174,28 +232,6 @@ private struct DatumWriter {
 
   // MARK: Scalars
 
-  private static func integer(
-    _ value: JSONValue, _ meaning: LogicalType?, isInt: Bool
-  ) -> Int64? {
-    guard let text = value.string else { return value.integer }
-    func read<Value>(_ body: (UnsafeRawBufferPointer) -> Value?) -> Value? {
-      Array(text.utf8).withUnsafeBytes(body)
-    }
-    switch meaning {
-    case .date: return read(UTCTime.day)
-    case .time(let unit): return read(UTCTime.timeOfDay).map { $0 * unit.perMillisecond }
-    case .timestamp(let unit, _):
-      return read(UTCTime.timestamp).flatMap {
-        let (value, overflow) = $0.multipliedReportingOverflow(by: unit.perMillisecond)
-        return overflow ? nil : value
-      }
-    default:
-      if isInt { return nil }
-      return read(UTCTime.timestamp) ?? read(UTCTime.day).map { $0 * 86_400_000 }
-        ?? read(UTCTime.timeOfDay)
-    }
-  }
-
   private static func number(_ value: JSONValue) -> Double? {
     switch value.content {
     case .number(let text): Double(text)
@@ -206,18 +242,8 @@ private struct DatumWriter {
     }
   }
 
-  private static func bytes(_ value: JSONValue) -> [UInt8]? {
-    guard let text = value.string else { return nil }
-    var bytes: [UInt8] = []
-    for scalar in text.unicodeScalars {
-      guard let byte = UInt8(exactly: scalar.value) else { return nil }
-      bytes.append(byte)
-    }
-    return bytes
-  }
-
   /// Zigzag, then seven bits per byte, the lowest first.
-  private mutating func append(_ value: Int64) {
+  mutating func append(_ value: Int64) {
     var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
     while rest >= 0x80 {
       self.bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -238,15 +264,5 @@ private struct DatumWriter {
 
   private func report(_ value: JSONValue, _ path: String, _ message: String) {
     self.mistakes.append(JSONMistake(path: path, position: value.position, message: message))
-  }
-}
-
-extension LogicalType.TimeUnit {
-  fileprivate var perMillisecond: Int64 {
-    switch self {
-    case .milliseconds: 1
-    case .microseconds: 1000
-    case .nanoseconds: 1_000_000
-    }
   }
 }

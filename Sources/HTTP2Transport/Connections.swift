@@ -126,13 +126,13 @@ final class Connections: @unchecked Sendable {
     }
   }
 
-  /// A stream whose request the peer has not looked at wants another connection.
-  /// - Parameter error: what it gets when that cannot be done.
+  /// A stream whose request the peer has certainly not looked at wants another connection.
+  /// - Parameter error: what it gets, marked as `unprocessed`, when that cannot be done.
   func replay(_ stream: ClientStream, error: RPCError) {
     let previous = stream.connection
     stream.replays += 1
     guard stream.replays <= Self.maxReplays, !self.isKilled, stream.rewind() else {
-      stream.fail(error)
+      stream.fail(error.unprocessed())
       return
     }
     previous?.forget(stream)
@@ -192,7 +192,7 @@ final class Connections: @unchecked Sendable {
       if stream.waitsForReady, !error.needsIntervention {
         self.waiting[stream.key] = stream
       } else {
-        stream.fail(failure)
+        stream.fail(failure.unprocessed())
       }
     }
     self.serveWaiting()

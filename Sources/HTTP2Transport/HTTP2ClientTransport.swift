@@ -6,7 +6,8 @@ public import GRPCCore
 /// All streams share one connection, which is made when the first stream asks for it and made again
 /// after it was lost. Open streams of a lost connection fail with `unavailable`; what the server has
 /// certainly not looked at is sent again. Errors are `RPCError`; when a connection attempt fails, the
-/// `cause` is a `TLSError`, whose `needsIntervention` tells that trying again will not help.
+/// `cause` is a `TLSError`, whose `needsIntervention` tells that trying again will not help. An error
+/// whose `isUnprocessed` is true left nothing done on the server.
 ///
 /// Messages are `[UInt8]` of exactly their size, which a deserializer may keep without a copy.
 public final class HTTP2ClientTransport: ClientTransport {

@@ -9,9 +9,9 @@ internal import SwiftProtobuf
 /// The calls of the Pub/Sub API that an exporter makes. The owner of the `GRPCClient` runs it and
 /// shuts it down.
 public struct PubSubClient<Transport: ClientTransport>: Sendable {
-  private let client: GRPCClient<Transport>
+  let client: GRPCClient<Transport>
   /// For calls with one answer; a subscription has no deadline.
-  private let unaryTimeout: Duration
+  let unaryTimeout: Duration
   let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
   /// - Parameter onTrace: receives what happens. Called from any thread; must not block.
@@ -135,7 +135,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     case failed(any Error)
   }
 
-  private func unary<Request: Message, Response: Message>(
+  func unary<Request: Message, Response: Message>(
     _ message: Request, _ method: MethodDescriptor, _ credentials: Credentials,
     _ call: ServiceTrace.Call, rpcID: (Response) -> String
   ) async throws -> Response {

@@ -35,6 +35,8 @@ public struct PubSubError: Error, Sendable {
   public var message: String
   /// To quote to the service's support.
   public var rpcID: String?
+  /// The service has certainly not looked at the request, as the transport knows.
+  public var isUnprocessed = false
   /// What the transport, the login or the parser said; nil for none.
   public var cause: (any Error)?
   /// Where in the source the error was made.
@@ -100,7 +102,12 @@ public struct PubSubError: Error, Sendable {
         : "\(operation): \(status) \(serviceCode.map { "(\($0.rawValue)) " } ?? "")"
           + rpcError.message,
       rpcID: Self.rpcID(in: rpcError), cause: rpcError.cause, fileID: fileID, line: line)
+    self.isUnprocessed = rpcError.metadata[stringValues: Self.unprocessedKey].contains { _ in true }
   }
+
+  /// What a transport marks the error of a request with that the server has certainly not looked at. No
+  /// server can send it: names of trailers begin with no colon.
+  static let unprocessedKey = ":unprocessed"
 
   /// The service ends its messages with `rpcId: <uuid>`; the name of the trailer that repeats it
   /// is not documented, so any trailer whose name has `rpc` in it will do.

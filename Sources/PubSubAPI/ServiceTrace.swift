@@ -24,6 +24,10 @@ public enum ServiceTrace: Sendable {
     /// `Subscribe`.
     case subscription(topic: String)
     case managedSubscription(String)
+    /// `Publish`.
+    case publication(topic: String)
+    /// `PublishStream`.
+    case publishStream(topic: String)
 
     public var description: String {
       switch self {
@@ -31,6 +35,8 @@ public enum ServiceTrace: Sendable {
       case .schema(let id): "GetSchema \(id)"
       case .subscription(let topic): "Subscribe to \(topic)"
       case .managedSubscription(let name): "ManagedSubscribe to \(name)"
+      case .publication(let topic): "Publish to \(topic)"
+      case .publishStream(let topic): "PublishStream to \(topic)"
       }
     }
   }

@@ -8,10 +8,14 @@ public struct AccessToken: Sendable, Hashable {
   public let instanceURL: String
   /// 18 characters, case-insensitive by their last three.
   public let organizationID: String
+  /// The user that logged in, 15 or 18 characters; nil where the login does not say.
+  public let userID: String?
 
   /// Throws `AuthError` of code `unavailable` for an empty or unusable value, of code
   /// `configuration` when the instance URL is not usable.
-  init(value: String, instanceURL: String, organizationID: OrganizationID) throws(AuthError) {
+  init(
+    value: String, instanceURL: String, organizationID: OrganizationID, identityURL: String? = nil
+  ) throws(AuthError) {
     guard Self.isUsable(value) else {
       throw AuthError(
         .unavailable,
@@ -34,6 +38,16 @@ public struct AccessToken: Sendable, Hashable {
     self.value = value
     self.instanceURL = instanceURL.withoutTrailingSlashes
     self.organizationID = organizationID.text
+    self.userID = identityURL.flatMap { Self.userID(inIdentityURL: $0) }
+  }
+
+  /// The last segment of the identity URL `https://<host>/id/<org id>/<user id>`.
+  private static func userID(inIdentityURL url: String) -> String? {
+    let segments = url.prefix { $0 != "?" && $0 != "#" }.split(separator: "/")
+    guard let id = segments.last, id.hasPrefix("005"), [15, 18].contains(id.utf8.count),
+      id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x7a).contains($0 | 0x20) })
+    else { return nil }
+    return String(id)
   }
 
   private static let maxLength = 16 << 10

@@ -55,6 +55,7 @@ struct TokenEndpoint {
       configured: self.organizationID, identityURL: answer.identityURL,
       accessToken: answer.accessToken)
     return try AccessToken(
-      value: answer.accessToken, instanceURL: answer.instanceURL, organizationID: organizationID)
+      value: answer.accessToken, instanceURL: answer.instanceURL, organizationID: organizationID,
+      identityURL: answer.identityURL)
   }
 }

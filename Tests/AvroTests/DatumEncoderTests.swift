@@ -3,9 +3,11 @@ import JSON
 import Testing
 
 @Suite("JSON in the binary encoding of a schema") struct DatumEncoderTests {
-  private static func encode(_ json: String, _ schema: String) throws -> ([UInt8], [String]) {
+  private static func encode(
+    _ json: String, _ schema: String, bytes: DatumEncoder.BytesForm = .characters
+  ) throws -> ([UInt8], [String]) {
     let mistakes = JSONMistakes()
-    let encoder = DatumEncoder(try Schema(parsing: Array(schema.utf8)))
+    let encoder = DatumEncoder(try Schema(parsing: Array(schema.utf8)), bytes: bytes)
     let bytes = encoder.encode(try JSONValue(parsing: json), path: "", mistakes: mistakes)
     return (bytes, mistakes.all.map(\.description))
   }
@@ -37,6 +39,96 @@ import Testing
     let (bytes, mistakes) = try Self.encode(json, schema)
     #expect(mistakes == [])
     #expect(bytes == expected)
+  }
+
+  private static let decimal =
+    #"{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}"#
+  private static let fixedDecimal =
+    #"{"type":"fixed","name":"D","size":4,"logicalType":"decimal","precision":9,"scale":2}"#
+  private static let uuid = #"{"type":"fixed","name":"U","size":16,"logicalType":"uuid"}"#
+  private static let duration =
+    #"{"type":"fixed","name":"P","size":12,"logicalType":"duration"}"#
+  private static let micros = #"{"type":"long","logicalType":"timestamp-micros"}"#
+
+  @Test(
+    "Values of logical types, and bytes in base64",
+    arguments: [
+      ("1.5", decimal, [4, 0, 150]), ("-1.28", decimal, [2, 0x80]),
+      ("-1.29", decimal, [4, 0xFF, 0x7F]),
+      ("0", decimal, [2, 0]), (#""99.99""#, decimal, [4, 0x27, 0x0F]),
+      ("1e1", decimal, [4, 0x03, 0xE8]),
+      ("150e-2", decimal, [4, 0, 150]), ("-0.01", fixedDecimal, [0xFF, 0xFF, 0xFF, 0xFF]),
+      ("1", fixedDecimal, [0, 0, 0, 100]),
+      (#""-12.50""#, #"{"type":"bytes","logicalType":"big-decimal"}"#, [8, 4, 0xFB, 0x1E, 4]),
+      (
+        #""00112233-4455-6677-8899-aabbCCDDEEFF""#, uuid,
+        [
+          0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE,
+          0xFF,
+        ]
+      ),
+      (
+        #"{"months":1,"days":2,"milliseconds":4294967295}"#, duration,
+        [1, 0, 0, 0, 2, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]
+      ),
+      (#""1970-01-01T00:00:00.000001Z""#, micros, [2]),
+      (#""1969-12-31T23:59:59.999999Z""#, micros, [1]),
+      (
+        #""1970-01-01T00:00:00.5""#, #"{"type":"long","logicalType":"local-timestamp-millis"}"#,
+        [0xE8, 7]
+      ),
+      (#""00:00:00.064""#, #"{"type":"int","logicalType":"time-millis"}"#, [0x80, 1]),
+      (#""/wE=""#, #""bytes""#, [4, 0xFF, 1]),
+      (#""YWI=""#, #"{"type":"fixed","name":"F","size":2}"#, [0x61, 0x62]),
+      // A union's branch by its kind, by its name, and by what fits.
+      (#"{"bytes":"YQ=="}"#, #"["string","bytes"]"#, [2, 2, 0x61]),
+      (#"{"string":"a"}"#, #"["null","bytes","string"]"#, [4, 2, 0x61]),
+      (
+        #"{"bytes":"x"}"#, #"[{"type":"map","values":"string"},"bytes"]"#,
+        [0, 2, 10, 0x62, 0x79, 0x74, 0x65, 0x73, 2, 0x78, 0]
+      ),
+      (
+        "1.25", #"["null",{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}]"#,
+        [2, 2, 125]
+      ),
+    ] as [(String, String, [UInt8])])
+  func logicalTypes(json: String, schema: String, expected: [UInt8]) throws {
+    let (bytes, mistakes) = try Self.encode(json, schema, bytes: .base64)
+    #expect(mistakes == [])
+    #expect(bytes == expected)
+  }
+
+  @Test(
+    "What a logical type cannot hold is a mistake, not another value",
+    arguments: [
+      ("1.234", decimal, "expected a decimal of up to 4 digits, 2 of them behind the point"),
+      ("100", decimal, "expected a decimal"), (#""1,5""#, decimal, "expected a decimal"),
+      (#""""#, decimal, "expected a decimal"), ("1e9999", decimal, "expected a decimal"),
+      ("99999999", fixedDecimal, "expected a decimal of up to 9 digits"),
+      (#""00112233-4455-6677-8899-aabbccddeef""#, uuid, "expected a UUID"),
+      (#""x""#, #"{"type":"string","logicalType":"uuid"}"#, "expected a UUID"),
+      (#"{"months":1,"days":2}"#, duration, "expected an object of months, days and milliseconds"),
+      (#"{"months":-1,"days":2,"milliseconds":3}"#, duration, "expected an object of months"),
+      (#""1970-01-01T00:00:00.0000001Z""#, micros, "expected a time such as"),
+      (#""1970-01-01T00:00:00""#, micros, "expected a time such as"),
+      (
+        #""9999-12-31T00:00:00Z""#, #"{"type":"long","logicalType":"timestamp-nanos"}"#,
+        "expected a time"
+      ),
+      (#""a""#, #""bytes""#, "expected base64"),
+      (#""YQ==""#, #"{"type":"fixed","name":"F","size":2}"#, "expected base64 of 2 bytes"),
+    ])
+  func logicalMistakes(json: String, schema: String, message: String) throws {
+    let (_, mistakes) = try Self.encode(json, schema, bytes: .base64)
+    #expect(mistakes.first?.hasPrefix(message) == true, "\(mistakes)")
+  }
+
+  @Test("Defaults have characters, whatever the form of bytes")
+  func defaultBytes() throws {
+    let schema =
+      #"{"type":"record","name":"R","fields":[{"name":"b","type":"bytes","default":"a"}]}"#
+    #expect(try Self.encode("{}", schema, bytes: .base64).0 == [2, 0x61])
+    #expect(try Self.encode("{}", schema).0 == [2, 0x61])
   }
 
   private static let record = """

@@ -43,6 +43,61 @@ import Testing
     #expect(payloads == 25_000)
   }
 
+  /// All types, logical types and shapes of unions: what fastavro writes, to the byte.
+  @Test(arguments: [11, 12])
+  func whatIsEncodedIsWhatFastavroEncodes(seed: Int) throws {
+    let stream = try PairStream(seed: seed, schemas: 400, data: 25, encodes: true)
+    var encoder: DatumEncoder?
+    var text = ""
+    var payloads = 0
+    while let frame = try stream.next() {
+      switch frame {
+      case .schema(let description):
+        text = description.schema
+        encoder = DatumEncoder(try Schema(parsing: Array(text.utf8)), bytes: .base64)
+      case .pair(let payload, let json):
+        let mistakes = JSONMistakes()
+        let value = try JSONValue(parsing: json, limits: JSONLimits(depth: 1000))
+        let bytes = try #require(encoder).encode(value, path: "", mistakes: mistakes)
+        guard mistakes.isEmpty, bytes == payload else {
+          Issue.record("seed \(seed), \(text): \(json): \(mistakes.all) \(bytes), not \(payload)")
+          return
+        }
+        payloads += 1
+      }
+    }
+    #expect(payloads == 10_000)
+  }
+
+  /// What comes out of a payload goes in again, unless a union makes it ambiguous: then what comes
+  /// out of that is the same all the same.
+  @Test func whatWasDecodedIsEncodedAgain() throws {
+    let stream = try PairStream(seed: 21, schemas: 300, data: 10)
+    var schema: Schema?
+    var (same, other, refused) = (0, 0, 0)
+    while let frame = try stream.next() {
+      switch frame {
+      case .schema(let description): schema = try Schema(parsing: Array(description.schema.utf8))
+      case .pair(let payload, let json):
+        let mistakes = JSONMistakes()
+        let schema = try #require(schema)
+        let value = try JSONValue(parsing: json, limits: JSONLimits(depth: 1000))
+        let bytes = DatumEncoder(schema, bytes: .base64).encode(value, path: "", mistakes: mistakes)
+        if !mistakes.isEmpty {
+          // NaN comes out as null, which no double is.
+          refused += 1
+        } else if bytes == payload {
+          same += 1
+        } else {
+          let again = try JSONVisitor.decode(bytes, with: try DecodePlan(schema))
+          let result = try JSONValue(parsing: again, limits: JSONLimits(depth: 1000))
+          if self.isSame(result, value) { other += 1 }
+        }
+      }
+    }
+    #expect(same > 1500, "\(same) the same, \(other) otherwise encoded, \(refused) refused")
+  }
+
   /// Every prefix of a payload is an error, never a value and never a crash; so is one byte more.
   @Test func prefixesOfRandomPayloadsAreErrors() throws {
     try self.forEachPayload(seed: 77, schemas: 150, data: 2) { payload, schema in

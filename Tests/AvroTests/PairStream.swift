@@ -25,12 +25,15 @@ final class PairStream {
   private var filled = 0
   private var taken = 0
 
-  init(seed: Int, schemas: Int, data: Int) throws {
+  /// - Parameter encodes: the JSON is for an encoder, and the payload is what it must write.
+  init(seed: Int, schemas: Int, data: Int, encodes: Bool = false) throws {
     let script = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent()
       .appending(path: "Fixtures").appending(path: "avro_pairs.py")
     self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    self.process.arguments = ["python3", script.path, "\(seed)", "\(schemas)", "\(data)"]
+    self.process.arguments =
+      ["python3", script.path, "\(seed)", "\(schemas)", "\(data)"]
+      + (encodes ? ["--encode"] : [])
     self.process.standardOutput = self.output
     try self.process.run()
   }

@@ -1,6 +1,6 @@
 """Random Avro schemas and data, encoded by fastavro, with the JSON that must come out.
 
-usage: avro_pairs.py SEED SCHEMAS DATA_PER_SCHEMA
+usage: avro_pairs.py SEED SCHEMAS DATA_PER_SCHEMA [--encode]
 
 Writes frames as it goes: one byte that says what it is, four bytes of length (big-endian), content:
   S  a JSON object {"schema": text, "canonical": text, "crc": hex, "md5": hex, "sha256": hex}
@@ -8,6 +8,10 @@ Writes frames as it goes: one byte that says what it is, four bytes of length (b
   J  the JSON text that the payload before it must come out as
 
 One payload in four that has arrays or maps is encoded again by avro_blocks.py.
+
+With --encode, the JSON is what an encoder is to be given, and the payload what it must write: values of
+unions name their branch, NaN and infinity are texts, no payload has blocks, and every decimal is as short
+as it can be.
 
 The rendering below is written from the project's table of values, not from its decoder.
 Floats are small multiples of 1/16, so that their text does not depend on their width.
@@ -243,12 +247,17 @@ class Maker:
             field["default"] = values[kind]
 
 
-class Data:
-    """A random datum: what fastavro is given, and the JSON that must come out."""
+class Ambiguous(Exception):
+    pass
 
-    def __init__(self, rng, names):
+
+class Data:
+    """A random datum: what fastavro is given, and the JSON that must come out, or go in."""
+
+    def __init__(self, rng, names, encodes=False):
         self.rng = rng
         self.names = names
+        self.encodes = encodes
 
     def make(self, schema, depth):
         rng = self.rng
@@ -259,15 +268,31 @@ class Data:
             ]
             if (depth > 5 and ends) or ("null" in schema and rng.random() < 0.5):
                 choices = ends
+            if self.encodes:
+                choices = self.unambiguous(schema, choices)
             branch = rng.choice(choices)
             datum, expected = self.make(branch, depth)
             if branch == "null":
                 return datum, expected
-            return (self.branch_name(branch), datum), expected
+            name = self.branch_name(branch)
+            if self.encodes and name != "map":
+                expected = {name: expected}
+            return (name, datum), expected
         if isinstance(schema, str):
             schema = self.names.get(schema, {"type": schema})
         kind = schema["type"]
         return getattr(self, kind)(schema, depth)
+
+    def unambiguous(self, schema, choices):
+        """In a union with a map, an object is the map and cannot name a branch."""
+        labels = [self.branch_name(branch) for branch in schema]
+        if "map" not in labels:
+            return choices
+        has_record = any(self.names.get(label, {}).get("type") == "record" for label in labels)
+        left = [b for b in schema if b == "null" or self.branch_name(b) == "map" and not has_record]
+        if not left:
+            raise Ambiguous
+        return left
 
     def branch_name(self, branch):
         if isinstance(branch, str):
@@ -319,7 +344,9 @@ class Data:
 
     def double(self, schema, depth):
         if self.rng.random() < 0.1:
-            return self.rng.choice([(float("nan"), None), (float("inf"), None), (-0.0, -0.0)])
+            value, text = self.rng.choice(
+                [(float("nan"), "NaN"), (float("-inf"), "-Infinity"), (-0.0, -0.0)])
+            return value, text if self.encodes or value == 0 else None
         if self.rng.random() < 0.5:
             value = round(self.rng.uniform(-1e6, 1e6), 2)
             return value, value
@@ -348,6 +375,8 @@ class Data:
         if logical == "big-decimal":
             number = self.number_of(self.rng.choice([0, 1, 5, 20, 200]))
             scale = self.rng.choice([0, 0, 2, 7, 60, -1, -12])
+            if self.encodes:
+                scale = abs(scale)
             encoder = BlockEncoder(self.rng, {})
             digits = octets(number)
             value = encoder.integer(len(digits)) + digits + encoder.integer(scale)
@@ -415,7 +444,8 @@ def logical_type(schema):
 
 
 def octets(number):
-    return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+    length = (number if number >= 0 else number + 1).bit_length() // 8 + 1
+    return number.to_bytes(length, "big", signed=True)
 
 
 def clock(value, digits):
@@ -474,6 +504,7 @@ def resolve(schema, namespace, names):
 
 def main():
     seed, schemas, per_schema = (int(a) for a in sys.argv[1:4])
+    encodes = sys.argv[4:] == ["--encode"]
     rng = random.Random(seed)
     out = sys.stdout.buffer
     made = 0
@@ -488,9 +519,9 @@ def main():
             continue  # the definition was in a branch that `union` did not keep
         canonical = to_parsing_canonical_form(strip_logical(schema))
         try:
-            pairs = [Data(rng, names).make(resolved, 0) for _ in range(per_schema)]
-        except RecursionError:
-            continue  # a record inside itself that has no way to end
+            pairs = [Data(rng, names, encodes).make(resolved, 0) for _ in range(per_schema)]
+        except (RecursionError, Ambiguous):
+            continue  # a record inside itself that has no way to end; a union that JSON cannot tell
         made += 1
         has_blocks = '"items"' in canonical or '"values"' in canonical
         description = {
@@ -505,7 +536,7 @@ def main():
             buffer = io.BytesIO()
             fastavro.schemaless_writer(buffer, parsed, datum)
             payload = buffer.getvalue()
-            if has_blocks and rng.random() < 0.25:
+            if has_blocks and not encodes and rng.random() < 0.25:
                 other = BlockEncoder(rng, names).encode(resolved, datum)
                 # By their text: a NaN is not equal to itself.
                 assert repr(read(other, parsed)) == repr(read(payload, parsed))

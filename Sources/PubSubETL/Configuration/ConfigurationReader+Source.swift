@@ -106,7 +106,7 @@ extension ConfigurationReader {
 
   // MARK: - Org
 
-  private func org(in reader: JSONReader) -> OrgConfiguration? {
+  func org(in reader: JSONReader) -> OrgConfiguration? {
     guard let value = reader.any("org", required: true) else { return nil }
     switch value.content {
     case .object: return reader.object("org").flatMap(self.organization)
@@ -126,7 +126,7 @@ extension ConfigurationReader {
     }
   }
 
-  private func organization(_ reader: JSONReader) -> OrgConfiguration? {
+  func organization(_ reader: JSONReader) -> OrgConfiguration? {
     let endpoint = self.address(
       reader, "endpoint", reader.string("endpoint") ?? OrgConfiguration.defaultEndpoint)
     let tls = reader.object("tls").map(self.tls) ?? TLSConfiguration()

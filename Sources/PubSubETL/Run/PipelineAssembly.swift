@@ -16,23 +16,7 @@ struct PipelineAssembly {
   let configuration: PipelineConfiguration
 
   func transport() throws -> HTTP2ClientTransport {
-    let org = self.configuration.source.org
-    let certificate = org.tls.identity.map {
-      HTTP2ClientTransport.Configuration.ClientCertificate(
-        certificateFile: $0.certificateFile, keyFile: $0.keyFile)
-    }
-    // Ports are from 1 to 65535, or the pipeline file would have been refused.
-    var configuration = HTTP2ClientTransport.Configuration(
-      host: org.endpoint.host, port: UInt16(org.endpoint.port),
-      security: org.endpoint.isSecure
-        ? .tls(caFile: org.tls.caFile, certificate: certificate) : .plaintext)
-    configuration.proxy = org.proxy.proxy(for: org.endpoint).map { proxy in
-      HTTP2ClientTransport.Configuration.Proxy(
-        host: proxy.host, port: UInt16(proxy.port),
-        authorization: proxy.authorization.map { .init(user: $0.user, password: $0.password.value) }
-      )
-    }
-    return try HTTP2ClientTransport(configuration: configuration)
+    try self.configuration.source.org.transport()
   }
 
   /// Lends a connection to the service for calls with one answer. Logging in is up to `body`.

@@ -16,13 +16,14 @@ public enum ScriptedFault: Sendable, Equatable {
 
   /// The calls of the service and the login that a fault can hit.
   private static let methods = [
-    "Subscribe", "ManagedSubscribe", "GetTopic", "GetSchema", "Publish", "Login",
+    "Subscribe", "ManagedSubscribe", "GetTopic", "GetSchema", "Publish", "PublishStream", "Login",
   ]
 
   /// What a fault can do to a call of the service.
   private enum Effect: String, CaseIterable {
     case status, reset, goaway, drop, stall, truncate, undecodable
     case noTrailers = "no_trailers"
+    case lostAnswer = "lost_answer"
   }
 
   /// What a fault can do to a call of the REST API.
@@ -139,6 +140,11 @@ public enum ScriptedFault: Sendable, Equatable {
     case .undecodable:
       if !method.hasSuffix("Subscribe") { reader.report(key, "events are delivered by Subscribe") }
       return .damage
+    case .lostAnswer:
+      if !method.hasPrefix("Publish") {
+        reader.report(key, "is for the methods Publish and PublishStream")
+      }
+      return .loseAnswer
     }
   }
 

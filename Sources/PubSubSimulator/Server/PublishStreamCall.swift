@@ -31,6 +31,9 @@ final class PublishStreamCall: Call {
             message: "The topic name can't change within a publish stream.")
         }
       }
+      self.context.org.calls[self.context.method, default: 0] += 1
+      let call = FaultQueue.Call(method: self.context.method, at: self.context.now)
+      if let fault = self.context.org.faults.take(call), try self.perform(fault, request) { return }
       let response = try Publication.response(to: request, self.context)
       self.topic = request.topicName
       self.queue.send(try UnaryMethods.bytes(response))
@@ -43,6 +46,33 @@ final class PublishStreamCall: Call {
     } catch {
       self.end(self.context.trailers(of: error))
     }
+  }
+
+  /// A fault hits a request of the stream. Returns whether that has no answer.
+  private func perform(
+    _ fault: Fault, _ request: Eventbus_V1_PublishRequest
+  ) throws(ServiceFault) -> Bool {
+    switch fault.action {
+    case .status(let status, let code, let message):
+      throw ServiceFault(
+        status: ServiceFault.Status(rawValue: status) ?? .unknown, code: code, message: message)
+    case .reset(let code): self.context.connection.reset(self.context.stream, code: code)
+    case .goAway:
+      self.context.connection.goAway()
+      return false
+    case .drop: self.context.connection.close()
+    case .loseAnswer:
+      _ = try Publication.response(to: request, self.context)
+      self.context.connection.close()
+    case .stall: break
+    // The reader of faults allows it for Subscribe only.
+    case .damage: return false
+    case .endWithoutTrailers:
+      self.queue.finish(.endWithoutTrailers)
+      self.send()
+    case .truncate: self.context.connection.truncate(self.context.stream)
+    }
+    return true
   }
 
   private func send() {

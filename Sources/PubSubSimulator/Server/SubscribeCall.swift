@@ -224,6 +224,8 @@ final class SubscribeCall: Call, ResponseSource {
       self.state = .ended(.endWithoutTrailers)
       self.context.connection.resume(self.context.stream)
     case .stall: self.state = .stalled
+    // The reader of faults allows it for publishing only.
+    case .loseAnswer: break
     case .truncate:
       self.state = .stalled
       self.context.connection.truncate(self.context.stream)

@@ -24,7 +24,7 @@ final class UnaryCall: Call {
     do throws(ServiceFault) {
       let call = FaultQueue.Call(method: self.context.method, at: self.context.now)
       if let fault = self.context.org.faults.take(call) {
-        if try self.perform(fault) { return }
+        if try self.perform(fault, message) { return }
       }
       let queue = ResponseQueue()
       queue.send(try self.answer(message, self.context))
@@ -38,7 +38,7 @@ final class UnaryCall: Call {
   }
 
   /// Returns whether the call is over.
-  private func perform(_ fault: Fault) throws(ServiceFault) -> Bool {
+  private func perform(_ fault: Fault, _ message: [UInt8]) throws(ServiceFault) -> Bool {
     switch fault.action {
     case .status(let status, let code, let message):
       throw ServiceFault(
@@ -51,6 +51,9 @@ final class UnaryCall: Call {
     case .stall: break
     // The reader of faults allows it for Subscribe only.
     case .damage: return false
+    case .loseAnswer:
+      _ = try self.answer(message, self.context)
+      self.context.connection.close()
     case .endWithoutTrailers:
       let queue = ResponseQueue()
       queue.finish(.endWithoutTrailers)

@@ -13,10 +13,16 @@ public struct EventEncoder {
   private let datum: DatumEncoder
   /// Nil for platform events.
   private let header: HeaderCompletion?
+  /// The fields of an event.
+  public let fieldNames: Set<String>
 
-  /// - Parameter json: the Avro schema of the events.
+  /// - Parameters:
+  ///   - json: the Avro schema of the events.
+  ///   - hasBase64: bytes are base64, as in lines that are exported; else a character for each.
   /// - Throws: code `schema` for a text that is not the schema of a record.
-  public init(json: String, topic: String) throws(EventDecodingError) {
+  public init(
+    json: String, topic: String, hasBase64: Bool = false
+  ) throws(EventDecodingError) {
     func mistake(_ reason: String, cause: (any Error)? = nil) -> EventDecodingError {
       EventDecodingError(
         code: .schema, reason: reason, path: "", topic: topic, schemaID: "", cause: cause)
@@ -31,7 +37,8 @@ public struct EventEncoder {
       throw mistake("the schema of an event is a record, this one is none")
     }
     self.schemaID = schema.serviceID ?? "schema"
-    self.datum = DatumEncoder(schema)
+    self.datum = DatumEncoder(schema, bytes: hasBase64 ? .base64 : .characters)
+    self.fieldNames = Set(fields.map(\.name))
     var isChangeEvent = false
     if let first = fields.first, first.name == EventLayout.headerName,
       case .record = schema[first.type].kind

@@ -17,10 +17,12 @@ public struct Fault: Sendable, Equatable {
     case truncate
     /// Deliver the next event with a payload that is not valid Avro; the call goes on.
     case damage
+    /// Do what the request asks for, then close the TCP connection without answering.
+    case loseAnswer
   }
 
   public var action: Action
-  /// `Subscribe`, `ManagedSubscribe`, `GetTopic`, `GetSchema`, `Publish`, `Login`.
+  /// `Subscribe`, `ManagedSubscribe`, `GetTopic`, `GetSchema`, `Publish`, `PublishStream`, `Login`.
   public var method: String
   /// Only calls for this topic; nil for all. Subscribe only.
   public var topic: String?

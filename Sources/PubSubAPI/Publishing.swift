@@ -1,0 +1,107 @@
+internal import FoundationEssentials
+internal import GRPCCore
+internal import PubSubMessages
+
+/// An event on its way to a topic.
+public struct EventToPublish: Sendable, Hashable {
+  /// Chosen by the publisher; consumers know a repetition by it.
+  public var id: String
+  /// The schema that the payload was written with: the topic's current one.
+  public var schemaID: String
+  /// Avro binary of one record, without a header.
+  public var payload: [UInt8]
+
+  public init(id: String, schemaID: String, payload: [UInt8]) {
+    self.id = id
+    self.schemaID = schemaID
+    self.payload = payload
+  }
+
+  /// Bytes that the event takes of a request, at most.
+  public var requestByteCount: Int {
+    // Four tags and lengths of up to five bytes each.
+    self.payload.count + self.id.utf8.count + self.schemaID.utf8.count + 4 * 6
+  }
+}
+
+/// What became of one event.
+public enum PublishResult: Sendable, Hashable {
+  case published(replayID: [UInt8])
+  /// Nothing was queued. The message is the service's.
+  case refused(message: String)
+}
+
+/// The service's answer to one request, checked against the request.
+public struct PublishAnswer: Sendable, Hashable {
+  /// One for each event of the request, in its order.
+  public var results: [PublishResult]
+  /// The topic's current schema; empty if the service did not say.
+  public var schemaID: String
+  public var rpcID: String
+
+  /// Bytes of a replay ID, of a schema ID; characters of a message.
+  private static let maxReplayIDBytes = 1024
+  private static let maxSchemaIDBytes = 256
+  private static let maxMessageLength = 1000
+
+  /// - Parameter ids: those of the request's events.
+  init(
+    _ response: Eventbus_V1_PublishResponse, to ids: [String], operation: String
+  ) throws(PubSubError) {
+    func malformed(_ reason: String) -> PubSubError {
+      PubSubError(
+        .malformedResponse, status: .ok, "\(operation): the response \(reason)",
+        rpcID: response.rpcID.isEmpty ? nil : String(response.rpcID.prefix(100)))
+    }
+    guard response.results.count == ids.count else {
+      throw malformed("has \(response.results.count) results for \(ids.count) events")
+    }
+    guard response.schemaID.utf8.count <= Self.maxSchemaIDBytes else {
+      throw malformed("has a schema ID of \(response.schemaID.utf8.count) bytes")
+    }
+    var results: [PublishResult] = []
+    results.reserveCapacity(ids.count)
+    for (index, result) in response.results.enumerated() {
+      guard result.correlationKey == ids[index] else {
+        throw malformed("has a result for another event in place \(index + 1)")
+      }
+      guard result.hasError != !result.replayID.isEmpty else {
+        throw malformed(
+          "has \(result.hasError ? "both a replay ID and an error" : "neither a replay ID nor an error") "
+            + "for event \(index + 1)")
+      }
+      guard result.replayID.count <= Self.maxReplayIDBytes else {
+        throw malformed("has a replay ID of \(result.replayID.count) bytes")
+      }
+      results.append(
+        result.hasError
+          ? .refused(message: String(result.error.msg.prefix(Self.maxMessageLength)))
+          : .published(replayID: Array(result.replayID)))
+    }
+    self.results = results
+    self.schemaID = response.schemaID
+    self.rpcID = response.rpcID
+  }
+}
+
+extension Eventbus_V1_PublishRequest {
+  init(topic: String, events: [EventToPublish]) {
+    self.init()
+    self.topicName = topic
+    self.events = events.map { event in
+      var message = Eventbus_V1_ProducerEvent()
+      message.id = event.id
+      message.schemaID = event.schemaID
+      message.payload = Data(event.payload)
+      return message
+    }
+  }
+}
+
+extension ServiceErrorCode {
+  public static let publishTopicMismatch = Self(rawValue: "publish.topic.mismatch")
+  public static let publishTopicEmpty = Self(rawValue: "publish.topic.validation.empty")
+  public static let publishEventCountInvalid = Self(rawValue: "publish.event.count.invalid")
+  public static let publishStreamSwept = Self(rawValue: "publish.stream.sweeper.timeout")
+  public static let publishAuthRefreshInvalid = Self(rawValue: "publish.auth.refresh.invalid")
+}

@@ -1,0 +1,49 @@
+import JSON
+
+extension OrgConfiguration {
+  /// Reads the org of a file: an org file, or a pipeline file, of which nothing else counts.
+  ///
+  /// - Parameter file: path of the file, relative to the working directory.
+  /// - Returns: the org, and the secrets that its configuration holds.
+  /// - Throws: `ConfigurationError` with every mistake.
+  static func load(
+    file: String, environment: Environment = .process
+  ) throws(ConfigurationError) -> (org: OrgConfiguration, secrets: SecretMask) {
+    let file = FilePath.resolve(file, base: FilePath.workingDirectory)
+    let directory = FilePath.directory(of: file)
+    let base = FilePath.real(directory) ?? directory
+    let document = try PipelineConfiguration.document(file).value
+    let mistakes = JSONMistakes()
+    let secretFiles = SecretFiles()
+    secretFiles.note(document, of: file)
+    let reading = ConfigurationReader(
+      file: file, base: base, environment: environment, secretFiles: secretFiles)
+    let interpolation = Interpolation(
+      environment: environment, base: base, mistakes: mistakes, secretFiles: secretFiles)
+    // Variables that other parts of a pipeline file need may not be set here.
+    let source = document["source"]
+    let path = source == nil ? "" : "/source/org"
+    let part = source.map { $0["org"] ?? nil } ?? document
+    let value = interpolation.interpolate(part, path: path)
+    reading.secrets.add(secretsOf: value)
+    reading.secrets.add(secretsOf: environment)
+    let org: OrgConfiguration?
+    if source == nil {
+      let reader = JSONReader(value, path: path, mistakes: mistakes)
+      _ = reader.string("$schema")
+      org = reading.organization(reader)
+    } else {
+      let members = source?["org"].map { _ in [JSONMember("org", value)] } ?? []
+      org = reading.org(
+        in: JSONReader(JSONValue(.object(members)), path: "/source", mistakes: mistakes))
+    }
+    let all =
+      mistakes.inTextOrder.map { ConfigurationMistake(file: file, mistake: $0) }
+      + reading.mistakesOfOtherFiles
+    guard let org, all.isEmpty else {
+      throw ConfigurationError(
+        mistakes: all, secrets: reading.secrets, isTemporary: reading.lacksDescriptors)
+    }
+    return (org, reading.secrets)
+  }
+}

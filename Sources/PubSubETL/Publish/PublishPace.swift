@@ -1,0 +1,31 @@
+/// When requests may go out so that events go out at a rate. A value: time is an argument.
+struct PublishPace {
+  /// Events per second; nil for no limit.
+  let rate: Double?
+  private var next: ContinuousClock.Instant?
+
+  init(rate: Double?) { self.rate = rate }
+
+  /// Events of one request: what goes out in a tenth of a second, so that the rate is smooth.
+  var maxEventsOfRequest: Int {
+    guard let rate = self.rate else { return PublishLimits.events }
+    return min(PublishLimits.events, max(1, Int(rate / 10)))
+  }
+
+  /// When a request with so many events may go out.
+  mutating func due(events count: Int, now: ContinuousClock.Instant) -> ContinuousClock.Instant {
+    guard let rate = self.rate else { return now }
+    let due = max(self.next ?? now, now)
+    self.next = due + .seconds(Double(count) / rate)
+    return due
+  }
+}
+
+/// What the service takes (TheService.md#publishing).
+enum PublishLimits {
+  static let events = 200
+  static let requestBytes = 3_000_000
+  static let eventBytes = 1 << 20
+  /// Text of one line. An event takes a multiple of its bytes as JSON only if escapes are many.
+  static let lineBytes = 4 << 20
+}

@@ -1,0 +1,83 @@
+import Clocks
+import EventLoop
+import JSON
+
+/// What `publish` shows: results on standard output; refusals, progress and the end on standard error.
+final class PublishReport: Sendable {
+  private struct State {
+    var shownRefusals = 0
+    var nextProgress: ContinuousClock.Instant?
+  }
+
+  private let secrets: SecretMask
+  private let isDryRun: Bool
+  private let inputName: String
+  private let console = ErrorConsole()
+  private let showsProgress: Bool
+  private let state = Lock(State())
+
+  /// Refusals that are shown beside the results.
+  private static let maxRefusals = 10
+
+  init(secrets: SecretMask, isDryRun: Bool, inputName: String) {
+    self.secrets = secrets
+    self.isDryRun = isDryRun
+    self.inputName = inputName
+    self.showsProgress = StandardStream.error.isTerminal && !StandardStream.output.isTerminal
+  }
+
+  /// - Returns: false if the results cannot be written.
+  func write(_ lines: [PublishLine]) -> Bool {
+    for line in lines {
+      guard case .refused(let reason) = line.outcome else { continue }
+      let number = self.state.withLock { state in
+        state.shownRefusals += 1
+        return state.shownRefusals
+      }
+      if number <= Self.maxRefusals {
+        self.tell("\(self.inputName):\(line.number): \(reason)")
+      } else if number == Self.maxRefusals + 1 {
+        self.tell("more lines were refused; the results on standard output tell why")
+      }
+    }
+    let texts = lines.map { PrintableText(json: $0.json, .compact, hiding: self.secrets) }
+    guard let first = texts.first else { return true }
+    return StandardStream.output.write(texts.dropFirst().reduce(first) { $0 + $1 })
+  }
+
+  /// Cheap enough to be called for each batch.
+  func show(_ summary: PublishSummary) {
+    guard self.showsProgress else { return }
+    let now = ProcessClock.now
+    let isDue = self.state.withLock { state in
+      guard state.nextProgress.map({ now >= $0 }) ?? true else { return false }
+      state.nextProgress = now + .milliseconds(200)
+      return true
+    }
+    guard isDue else { return }
+    self.console.showProgress(
+      .unended(summary.text(isDryRun: self.isDryRun), hiding: self.secrets))
+  }
+
+  func finish(_ summary: PublishSummary, failure: RunFailure?, lastLine: Int) {
+    self.console.showProgress(nil)
+    if let failure { self.tell(failure.message) }
+    // Cron mails what a successful run prints.
+    let isQuiet =
+      failure == nil && summary.exitCode == .success && !self.isDryRun
+      && !StandardStream.error.isTerminal
+    guard !isQuiet else { return }
+    var text = summary.text(isDryRun: self.isDryRun)
+    if failure != nil {
+      text += "; lines after \(lastLine) were not read"
+      if failure?.exitCode == .output {
+        text += "; results were written up to line \(summary.lastWritten)"
+      }
+    }
+    self.tell(text)
+  }
+
+  private func tell(_ line: String) {
+    self.console.write(PrintableText(line: line, hiding: self.secrets))
+  }
+}

@@ -1,0 +1,52 @@
+/// How many lines had which outcome.
+struct PublishSummary: Equatable {
+  var published = 0
+  var refused = 0
+  var unknown = 0
+  var notSent = 0
+  var valid = 0
+  /// Payloads of events that are published or valid.
+  var byteCount = 0
+  var largestByteCount = 0
+  /// The last line whose result was written.
+  var lastWritten = 0
+
+  mutating func count(_ outcome: PublishOutcome?) {
+    switch outcome {
+    case .published: self.published += 1
+    case .refused: self.refused += 1
+    case .unknown: self.unknown += 1
+    case .notSent: self.notSent += 1
+    case .valid(let byteCount):
+      self.valid += 1
+      self.byteCount += byteCount
+      self.largestByteCount = max(self.largestByteCount, byteCount)
+    case nil: break
+    }
+  }
+
+  /// The code of a process that has not failed otherwise.
+  var exitCode: ExitCode {
+    if self.unknown + self.notSent > 0 { return .unavailable }
+    return self.refused > 0 ? .data : .success
+  }
+
+  /// `3 events published, 1 line refused`
+  func text(isDryRun: Bool) -> String {
+    var parts = [
+      isDryRun
+        ? "\(Phrase.count(self.valid, "event")) could be published"
+          + (self.valid > 0
+            ? " (\(Phrase.count(self.byteCount, "byte")), the largest "
+              + "\(Phrase.count(self.largestByteCount, "byte")))" : "")
+        : "\(Phrase.count(self.published, "event")) published"
+    ]
+    if self.refused > 0 { parts.append("\(Phrase.count(self.refused, "line")) refused") }
+    if self.unknown > 0 {
+      parts.append(
+        "\(Phrase.count(self.unknown, "event")) sent without an answer (published or not)")
+    }
+    if self.notSent > 0 { parts.append("\(Phrase.count(self.notSent, "event")) not sent") }
+    return parts.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,268 @@
+import EventLoop
+import FoundationEssentials
+import GRPCCore
+import PubSubMessages
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+@testable import PubSubAPI
+
+@Suite struct PublishTests {
+  private static let topic = "/event/A__e"
+  private static let events = [
+    EventToPublish(id: "k1", schemaID: "S", payload: [1, 2]),
+    EventToPublish(id: "k2", schemaID: "S", payload: []),
+  ]
+
+  private static func request(_ bytes: [UInt8]?) -> Eventbus_V1_PublishRequest? {
+    bytes.flatMap { try? Eventbus_V1_PublishRequest(serializedBytes: $0) }
+  }
+
+  /// An answer that publishes everything; the replay ID is a byte.
+  private static func answer(to request: Eventbus_V1_PublishRequest, _ replayID: UInt8) -> [UInt8] {
+    let response = Eventbus_V1_PublishResponse.with {
+      $0.schemaID = "S"
+      $0.results = request.events.map { event in
+        .with {
+          $0.correlationKey = event.id
+          $0.replayID = Data([replayID])
+        }
+      }
+    }
+    return (try? response.serializedBytes()) ?? []
+  }
+
+  @Test("A request carries topic, events and credentials; the answer has a result for each event")
+  func unary() async throws {
+    let answer = try await PubSubClientTests.withClient { call in
+      let metadata = await call.nextMetadata()
+      #expect(metadata?[stringValues: "accesstoken"].first(where: { _ in true }) == "t")
+      let request = Self.request(await call.nextMessage())
+      #expect(call.method == "Publish")
+      #expect(request?.topicName == Self.topic)
+      #expect(request?.events.map(\.id) == ["k1", "k2"])
+      #expect(request?.events.map(\.schemaID) == ["S", "S"])
+      #expect(request?.events.map { Array($0.payload) } == [[1, 2], []])
+      call.sendHeaders()
+      // The golden response of the wire format: one published, one refused.
+      call.send(
+        Bytes(
+          hex: "0a100a0a000000000000000800001a026b31"
+            + "0a0d1207080112036261641a026b321201531a0172"))
+      call.end(.ok)
+    } _: {
+      try await $0.publish(
+        topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
+    }
+    #expect(
+      answer.results == [
+        .published(replayID: Bytes(hex: "00000000000000080000")), .refused(message: "bad"),
+      ])
+    #expect(answer.schemaID == "S" && answer.rpcID == "r")
+  }
+
+  @Test(
+    "An answer that does not fit the request is an error",
+    arguments: [
+      ("one result for two events", ["k1"], 10, nil as String?),
+      ("three results", ["k1", "k2", "k3"], 10, nil), ("another order", ["k2", "k1"], 10, nil),
+      ("a key that was not sent", ["k1", "x"], 10, nil), ("no key", ["k1", ""], 10, nil),
+      ("neither replay ID nor error", ["k1", "k2"], 0, nil),
+      ("both", ["k1", "k2"], 10, "bad"), ("a replay ID without end", ["k1", "k2"], 1025, nil),
+    ])
+  func malformed(name: String, keys: [String], replayBytes: Int, error: String?) async throws {
+    let response = Eventbus_V1_PublishResponse.with {
+      $0.results = keys.map { key in
+        .with {
+          $0.correlationKey = key
+          $0.replayID = Data(repeating: 1, count: replayBytes)
+          if let error { $0.error = .with { $0.msg = error } }
+        }
+      }
+    }
+    let bytes: [UInt8] = try response.serializedBytes()
+    let failure = await #expect(throws: PubSubError.self) {
+      try await PubSubClientTests.withClient { call in
+        _ = await call.nextMetadata()
+        _ = await call.nextMessage()
+        call.sendHeaders()
+        call.send(bytes)
+        call.end(.ok)
+      } _: {
+        try await $0.publish(
+          topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
+      }
+    }
+    #expect(failure?.code == .malformedResponse, "\(name)")
+  }
+
+  @Test("What the service says of an event is kept, up to a length")
+  func longMessage() async throws {
+    let message = String(repeating: "x", count: 100_000)
+    let answer = try await PubSubClientTests.withClient { call in
+      _ = await call.nextMetadata()
+      let request = Self.request(await call.nextMessage())
+      let response = Eventbus_V1_PublishResponse.with {
+        $0.results = (request?.events ?? []).map { event in
+          .with {
+            $0.correlationKey = event.id
+            $0.error = .with { $0.msg = message }
+          }
+        }
+      }
+      call.sendHeaders()
+      call.send((try? response.serializedBytes()) ?? [])
+      call.end(.ok)
+    } _: {
+      try await $0.publish(
+        topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
+    }
+    #expect(answer.results == [1, 2].map { _ in .refused(message: String(message.prefix(1000))) })
+  }
+
+  @Test("An error tells whether the service has certainly not looked at the request")
+  func unprocessed() async throws {
+    for isUnprocessed in [true, false] {
+      let failure = await #expect(throws: PubSubError.self) {
+        try await PubSubClientTests.withClient { call in
+          _ = await call.nextMetadata()
+          call.fail(
+            RPCError(
+              code: .unavailable, message: "gone",
+              metadata: isUnprocessed ? [":unprocessed": ""] : [:]))
+        } _: {
+          try await $0.publish(
+            topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
+        }
+      }
+      #expect(failure?.isUnprocessed == isUnprocessed)
+    }
+  }
+
+  // MARK: Streams
+
+  @Test("Requests of a stream are answered in their order, several at a time")
+  func stream() async throws {
+    let answers = try await PubSubClientTests.withClient { call in
+      #expect(call.method == "PublishStream")
+      _ = await call.nextMetadata()
+      var requests: [Eventbus_V1_PublishRequest] = []
+      for _ in 0..<2 {
+        if let request = Self.request(await call.nextMessage()) { requests.append(request) }
+      }
+      call.sendHeaders()
+      for (index, request) in requests.enumerated() {
+        #expect(request.topicName == Self.topic)
+        call.send(Self.answer(to: request, UInt8(index + 1)))
+      }
+      #expect(await call.nextMessage() == nil)
+      call.end(.ok)
+    } _: {
+      try await $0.withPublishStream(
+        topic: Self.topic, credentials: PubSubClientTests.credentials
+      ) { stream in
+        #expect(!stream.hasAnswered)
+        try await stream.send([Self.events[0]])
+        try await stream.send([Self.events[1]])
+        let answers = [try await stream.answer(), try await stream.answer()]
+        #expect(stream.hasAnswered)
+        return answers
+      }
+    }
+    #expect(
+      answers.map(\.results) == [[.published(replayID: [1])], [.published(replayID: [2])]])
+  }
+
+  @Test("A refused stream says why, and that it has answered nothing")
+  func refusedStream() async throws {
+    let hasAnswered = Lock(true)
+    let failure = await #expect(throws: PubSubError.self) {
+      try await PubSubClientTests.withClient { call in
+        _ = await call.nextMetadata()
+        _ = await call.nextMessage()
+        call.end(
+          .unauthenticated, "An authentication exception occurred. rpcId: 5",
+          trailers: ["error-code": "sfdc.platform.eventbus.grpc.service.auth.error"])
+      } _: {
+        try await $0.withPublishStream(
+          topic: Self.topic, credentials: PubSubClientTests.credentials
+        ) { stream in
+          defer { hasAnswered.withLock { $0 = stream.hasAnswered } }
+          try await stream.send(Self.events)
+          _ = try await stream.answer()
+        }
+      }
+    }
+    #expect(failure?.serviceCode == .authError)
+    #expect(!hasAnswered.withLock { $0 })
+  }
+
+  @Test("A stream that the service ends leaves requests without an answer")
+  func endedStream() async throws {
+    let failure = await #expect(throws: PubSubError.self) {
+      try await PubSubClientTests.withClient { call in
+        _ = await call.nextMetadata()
+        let request = Self.request(await call.nextMessage())
+        _ = await call.nextMessage()
+        call.sendHeaders()
+        call.send(Self.answer(to: request ?? .init(), 1))
+        call.end(.ok)
+      } _: {
+        try await $0.withPublishStream(
+          topic: Self.topic, credentials: PubSubClientTests.credentials
+        ) { stream in
+          try await stream.send([Self.events[0]])
+          try await stream.send([Self.events[1]])
+          #expect(try await stream.answer().results == [.published(replayID: [1])])
+          _ = try await stream.answer()
+        }
+      }
+    }
+    #expect(failure?.code == .endOfStream)
+  }
+
+  @Test("Answers of a stream are checked: to another request, or to none")
+  func malformedStream() async throws {
+    for keys in [["x"], ["k1", "k2"]] {
+      let failure = await #expect(throws: PubSubError.self) {
+        try await PubSubClientTests.withClient { call in
+          _ = await call.nextMetadata()
+          _ = await call.nextMessage()
+          call.sendHeaders()
+          let request = Eventbus_V1_PublishRequest(
+            topic: "", events: keys.map { EventToPublish(id: $0, schemaID: "", payload: []) })
+          call.send(Self.answer(to: request, 1))
+          _ = await call.nextMessage()
+        } _: {
+          try await $0.withPublishStream(
+            topic: Self.topic, credentials: PubSubClientTests.credentials
+          ) { stream in
+            try await stream.send([Self.events[0]])
+            _ = try await stream.answer()
+          }
+        }
+      }
+      #expect(failure?.code == .malformedResponse)
+    }
+  }
+
+  @Test("A request that gets no answer in time is an error, whatever the stream does")
+  func noAnswer() async throws {
+    let transport = ScriptedTransport { call in
+      _ = await call.nextMetadata()
+      while await call.nextMessage() != nil {}
+    }
+    let failure = await #expect(throws: PubSubError.self) {
+      try await withGRPCClient(transport: transport) { grpc in
+        try await PubSubClient(grpc, unaryTimeout: .milliseconds(1)).withPublishStream(
+          topic: Self.topic, credentials: PubSubClientTests.credentials
+        ) { stream in
+          try await stream.send(Self.events)
+          _ = try await stream.answer()
+        }
+      }
+    }
+    #expect(failure?.code == .idle)
+  }
+}

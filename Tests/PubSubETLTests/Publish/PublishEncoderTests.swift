@@ -1,0 +1,106 @@
+import JSON
+import Testing
+
+@testable import PubSubETL
+
+@Suite struct PublishEncoderTests {
+  private static let schema = """
+    {"type":"record","name":"A__e","fields":[{"name":"CreatedDate","type":"long"},
+      {"name":"CreatedById","type":"string"},{"name":"City__c","type":["null","string"],
+      "default":null},{"name":"Data__c","type":["null","bytes"],"default":null}]}
+    """
+
+  private static func line(
+    _ text: String, idField: String? = nil, createdBy: String? = "005000000000001"
+  ) throws -> PublishLine {
+    let encoder = try PublishEncoder(
+      json: Self.schema, schemaID: "S", topic: "/event/A__e",
+      options: PublishEncoder.Options(idField: idField, createdBy: createdBy))
+    var line = PublishLine(number: 3, text: Array(text.utf8))
+    encoder.encode(&line)
+    return line
+  }
+
+  @Test("An event without an ID gets one, each another; one that it brings is kept")
+  func ids() throws {
+    let first = try Self.line("{}")
+    let second = try Self.line("{}")
+    #expect(first.outcome == nil && first.event != nil)
+    #expect(first.id?.utf8.count == 36 && first.id != second.id)
+    #expect(try Self.line(#"{"EventUuid":"a-1"}"#).id == "a-1")
+    #expect(try Self.line(#"{"Key":"b","City__c":"x"}"#, idField: "Key").id == "b")
+    // A member that is a field of the event as well.
+    #expect(try Self.line(#"{"City__c":"x"}"#, idField: "City__c").id == "x")
+  }
+
+  @Test("A line that is encoded again keeps its ID")
+  func keepsID() throws {
+    let encoder = try PublishEncoder(
+      json: Self.schema, schemaID: "S", topic: "/event/A__e",
+      options: PublishEncoder.Options(createdBy: "005000000000001"))
+    var line = PublishLine(number: 1, text: Array("{}".utf8))
+    encoder.encode(&line)
+    let id = line.id
+    encoder.encode(&line)
+    #expect(line.id == id && line.encodings == 2)
+  }
+
+  @Test(
+    "What is wrong with a line is told with its place",
+    arguments: [
+      ("{", "column 2: "),
+      ("[]", "expected an object with the fields of the event, found an array"),
+      (#"{"City__c":5}"#, "/City__c: expected a value of null, string, found a number"),
+      (#"{"Citi__c":"x"}"#, "/Citi__c: unknown key; did you mean 'City__c'?"),
+      (#"{"Data__c":"no base64!"}"#, "/Data__c: expected a value of null, bytes"),
+      (#"{"EventUuid":"a b"}"#, "/EventUuid: expected the event's ID"),
+      (#"{"EventUuid":5}"#, "/EventUuid: expected the event's ID"),
+    ])
+  func mistakes(text: String, message: String) throws {
+    let line = try Self.line(text)
+    guard case .refused(let reason) = line.outcome else {
+      Issue.record("not refused: \(text)")
+      return
+    }
+    #expect(reason.hasPrefix(message))
+    #expect(line.event == nil)
+  }
+
+  @Test("Values never stand in a message")
+  func hidesValues() throws {
+    for text in [#"{"City__c":["s3cret"]}"#, #"{"CreatedDate":"s3cret"}"#, #"{"City__c":"s3cret"#] {
+      guard case .refused(let reason) = try Self.line(text).outcome else {
+        Issue.record("not refused: \(text)")
+        return
+      }
+      #expect(!reason.contains("s3cret"))
+    }
+  }
+
+  @Test("Without a user ID the author of the event is not made up")
+  func createdBy() throws {
+    guard case .refused(let reason) = try Self.line("{}", createdBy: nil).outcome else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(reason.contains("--created-by"))
+    let line = try Self.line(#"{"CreatedById":"005000000000002"}"#, createdBy: nil)
+    #expect(line.outcome == nil)
+  }
+
+  @Test("Each outcome is a line of the output")
+  func results() throws {
+    var line = PublishLine(number: 3, id: "a")
+    func json(_ outcome: PublishOutcome) -> String {
+      line.outcome = outcome
+      return line.json.text()
+    }
+    #expect(
+      json(.published(replayID: [0, 0xAB]))
+        == #"{"line":3,"id":"a","status":"published","replay_id":"00ab"}"#)
+    #expect(json(.refused("no")) == #"{"line":3,"id":"a","status":"refused","error":"no"}"#)
+    #expect(json(.unknown("x")) == #"{"line":3,"id":"a","status":"unknown","error":"x"}"#)
+    #expect(json(.notSent("x")) == #"{"line":3,"id":"a","status":"not_sent","error":"x"}"#)
+    #expect(json(.valid(byteCount: 7)) == #"{"line":3,"id":"a","status":"valid","bytes":7}"#)
+  }
+}
