@@ -36,19 +36,24 @@ public final class PublishStream: Sendable {
   /// Sends a request.
   ///
   /// - Parameter events: at least one.
+  /// - Returns: false if the call had ended before, so that nothing was sent; `answer` says why.
   /// - Throws: `PubSubError`, why the call has ended. Whether the events were published is unknown then,
   ///   as it is for all requests without an answer.
-  public func send(_ events: [EventToPublish]) async throws {
+  public func send(_ events: [EventToPublish]) async throws -> Bool {
     precondition(!events.isEmpty, "a request without events")
-    let writer = try self.state.withLock { state throws(PubSubError) in
-      if let end = state.end { throw end }
+    let writer = self.state.withLock { state -> RPCWriter<Eventbus_V1_PublishRequest>? in
+      guard state.end == nil else { return nil }
+      guard let writer = state.writer else {
+        preconditionFailure("a stream is lent only while it is open")
+      }
       // Before the request is written: its answer may be there before `write` returns.
       state.outstanding.append(events.map(\.id))
-      return state.writer
+      return writer
     }
-    guard let writer else { preconditionFailure("a stream is lent only while it is open") }
+    guard let writer else { return false }
     do {
       try await writer.write(Eventbus_V1_PublishRequest(topic: self.topic, events: events))
+      return true
     } catch {
       // What the call ended with says more than that nothing can be written.
       await self.wait { $0.end != nil }

@@ -83,6 +83,10 @@ def respond(scenario, stream, connection):
         return frame(HEADERS, END_HEADERS | END_STREAM, stream,
                      block((":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "5"),
                            ("grpc-message", "%C3%A4 100%25 %zz%"), ("x-detail-bin", "AQI, AwQ=")))
+    if name == "forged_mark":
+        return frame(HEADERS, END_HEADERS | END_STREAM, stream,
+                     block((":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "14"),
+                           (argument, "")))
     if name == "rst":
         return head + frame(RST, 0, stream, struct.pack(">I", int(argument)))
     if name in ("refuse_once", "refuse_twice"):

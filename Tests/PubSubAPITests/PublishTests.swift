@@ -162,11 +162,9 @@ import Testing
       try await $0.withPublishStream(
         topic: Self.topic, credentials: PubSubClientTests.credentials
       ) { stream in
-        #expect(!stream.hasAnswered)
-        try await stream.send([Self.events[0]])
-        try await stream.send([Self.events[1]])
+        _ = try await stream.send([Self.events[0]])
+        _ = try await stream.send([Self.events[1]])
         let answers = [try await stream.answer(), try await stream.answer()]
-        #expect(stream.hasAnswered)
         return answers
       }
     }
@@ -189,7 +187,7 @@ import Testing
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
           defer { hasAnswered.withLock { $0 = stream.hasAnswered } }
-          try await stream.send(Self.events)
+          _ = try await stream.send(Self.events)
           _ = try await stream.answer()
         }
       }
@@ -200,6 +198,7 @@ import Testing
 
   @Test("A stream that the service ends leaves requests without an answer")
   func endedStream() async throws {
+    let wasSentAfterEnd = Lock(true)
     let failure = await #expect(throws: PubSubError.self) {
       try await PubSubClientTests.withClient { call in
         _ = await call.nextMetadata()
@@ -212,14 +211,22 @@ import Testing
         try await $0.withPublishStream(
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
-          try await stream.send([Self.events[0]])
-          try await stream.send([Self.events[1]])
-          #expect(try await stream.answer().results == [.published(replayID: [1])])
+          _ = try await stream.send([Self.events[0]])
+          _ = try await stream.send([Self.events[1]])
           _ = try await stream.answer()
+          do {
+            _ = try await stream.answer()
+          } catch {
+            // What comes after the end is certainly not sent.
+            let isSent = try await stream.send([Self.events[0]])
+            wasSentAfterEnd.withLock { $0 = isSent }
+            throw error
+          }
         }
       }
     }
     #expect(failure?.code == .endOfStream)
+    #expect(!wasSentAfterEnd.withLock { $0 })
   }
 
   @Test("Answers of a stream are checked: to another request, or to none")
@@ -238,7 +245,7 @@ import Testing
           try await $0.withPublishStream(
             topic: Self.topic, credentials: PubSubClientTests.credentials
           ) { stream in
-            try await stream.send([Self.events[0]])
+            _ = try await stream.send([Self.events[0]])
             _ = try await stream.answer()
           }
         }
@@ -258,7 +265,7 @@ import Testing
         try await PubSubClient(grpc, unaryTimeout: .milliseconds(1)).withPublishStream(
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
-          try await stream.send(Self.events)
+          _ = try await stream.send(Self.events)
           _ = try await stream.answer()
         }
       }

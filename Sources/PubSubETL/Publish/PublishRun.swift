@@ -189,6 +189,7 @@ actor PublishRun<Transport: ClientTransport> {
   private func serve(_ stream: PublishStream) async throws {
     while true {
       var outstanding = self.batches.count { $0.isOutstanding }
+      var isEnded = false
       while outstanding < Self.window, self.maySend,
         let index = try await self.nextToSend(mayWait: outstanding == 0)
       {
@@ -200,10 +201,15 @@ actor PublishRun<Transport: ClientTransport> {
           guard self.maySend else { break }
         }
         self.batches[index].isOutstanding = true
-        try await stream.send(self.batches[index].events)
+        guard try await stream.send(self.batches[index].events) else {
+          // The service has ended the call in the meantime, and this was not sent.
+          self.batches[index].isOutstanding = false
+          isEnded = true
+          break
+        }
         outstanding += 1
       }
-      if outstanding == 0 { return }
+      if outstanding == 0, !isEnded { return }
       let answer = try await stream.answer()
       self.streamHasAnswered = true
       self.take(answer)
