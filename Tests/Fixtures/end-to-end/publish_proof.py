@@ -562,10 +562,88 @@ def much(arguments):
             fail("memory grew to", peak[-1], "KB")
 
 
+def random_value(rng, kind):
+    kind = next(k for k in kind if k != "null") if isinstance(kind, list) else kind
+    return {
+        "string": lambda: rng.choice(["", "a", "\u00e9\u20ac\U0001f600", "x" * rng.randrange(3000)]),
+        "boolean": lambda: rng.random() < 0.5,
+        "int": lambda: rng.randint(-2**31, 2**31 - 1),
+        "long": lambda: rng.randint(-2**63, 2**63 - 1),
+        "double": lambda: rng.choice([0.1, -1e-300, 3.0, rng.random()]),
+        "float": lambda: rng.randint(-100, 100) / 16,
+    }[kind]()
+
+
+def other_service(arguments, *options):
+    """A service that shares nothing with the simulator, decodes by fastavro, and fails at random."""
+    for seed, calm in [(1, True), (2, False), (3, False)]:
+        work = "%s/other%s%d" % (arguments.work, "".join(options), seed)
+        os.mkdir(work)
+        command = [sys.executable, harness.HERE + "/other_publish_service.py", "--work", work]
+        command += ["--seed", str(seed)] + (["--calm"] if calm else [])
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if process.stdout.readline() != b"ready\n":
+            fail("the other service did not become ready")
+        with open(work + "/env", encoding="utf-8") as file:
+            environment = dict(os.environ)
+            environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        with open(work + "/schemas.json", encoding="utf-8") as file:
+            # Fields of the first version are in all.
+            fields = json.load(file)[0]["fields"][2:]
+        rng = random.Random(seed)
+        lines = []
+        for index in range(2500):
+            line = {"EventUuid": "e-%d" % index}
+            for field in fields:
+                nullable = isinstance(field["type"], list) and "null" in field["type"]
+                if not nullable or rng.random() < 0.7:
+                    line[field["name"]] = random_value(rng, field["type"])
+            lines.append(line)
+        harness.write_json(work + "/org.json", harness.pipeline("p", [TOPIC])["source"]["org"])
+        command = [arguments.programs + "/pubsub-etl", "publish", "--org", work + "/org.json"]
+        done = subprocess.run(
+            command + ["--topic", TOPIC, *options], env=environment, input=text_of(lines).encode(),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=500)
+        process.communicate(b"")
+        results = [json.loads(line) for line in done.stdout.splitlines()]
+        statuses = collections.Counter(result["status"] for result in results)
+        errors = done.stderr.decode()
+        if len(results) != len(lines) or statuses["not_sent"]:
+            fail(statuses, errors)
+        if done.returncode != (69 if statuses["unknown"] else 65 if statuses["refused"] else 0):
+            fail("ended with", done.returncode, statuses, errors)
+        if calm and set(statuses) != {"published"}:
+            fail(statuses, errors)
+        with open(work + "/stored.json", encoding="utf-8") as file:
+            stored = json.load(file)
+        found = collections.defaultdict(list)
+        for entry in stored:
+            found[entry[0]].append(entry)
+        for line, result in zip(lines, results):
+            entries = found[line["EventUuid"]]
+            allowed = {"published": (1,), "refused": (0,), "unknown": (0, 1)}[result["status"]]
+            if result["id"] != line["EventUuid"] or len(entries) not in allowed:
+                fail(result, "stored", len(entries), "times")
+            for _, replay, _, values in entries:
+                if result["status"] == "published" and result["replay_id"] != replay:
+                    fail(result, "has the replay ID", replay)
+                for field in fields:
+                    if values[field["name"]] != line.get(field["name"]):
+                        fail(field, values[field["name"]], line.get(field["name"]))
+        if len(set(entry[2] for entry in stored)) != 3:
+            fail("the schema has not changed twice")
+        print("  ", dict(statuses))
+
+
+def other_service_by_stream(arguments):
+    other_service(arguments, "--stream")
+
+
 SCENARIOS = [
     publishes, publishes_by_stream, wrong_lines, refused_runs, lives_through_changes,
     lives_through_changes_by_stream, lost_answers, lost_answers_by_stream, used_up, used_up_by_stream,
-    killed_service, killed_service_by_stream, gone_service, rates, stops, much,
+    killed_service, killed_service_by_stream, gone_service, rates, stops, much, other_service,
+    other_service_by_stream,
 ]
 
 

@@ -1,0 +1,133 @@
+internal import Clocks
+import EventLoop
+import GRPCCore
+import Pipeline
+import PubSubAPI
+import PubSubSource
+import TLSStream
+
+// Calls that can be repeated, and what to do about those that failed.
+extension PublishRun {
+  private static var maxRefusals: Int { 5 }
+
+  // MARK: Schema
+
+  /// Throws `RunFailure`.
+  ///
+  /// - Parameter id: nil to ask for the topic's current one.
+  func fetchSchema(id: String?) async throws {
+    let topic = self.options.topic
+    var schemaID = id ?? ""
+    if id == nil {
+      let found = try await self.ask("GetTopic \(topic)") { [client] in
+        try await client.topic(named: topic, credentials: $0)
+      }
+      guard found.canPublish else {
+        throw RunFailure(
+          .refused, reason: "cannot_publish",
+          "\(topic): the service does not allow this user to publish to the topic (can_publish is "
+            + "false); grant the user Create on the event, and name the event itself, not a channel"
+        )
+      }
+      schemaID = found.schemaID
+    }
+    guard !schemaID.isEmpty else {
+      throw RunFailure(
+        .refused, reason: "cannot_publish",
+        "\(topic): the service names no schema for the topic; publish to the event itself, "
+          + "/event/NAME__e, not to a channel")
+    }
+    guard schemaID != self.encoder?.schemaID else { return }
+    let schema = try await self.ask("GetSchema \(schemaID)") { [client, schemaID] in
+      try await client.schema(id: schemaID, credentials: $0)
+    }
+    var encoding = self.options.encoding
+    if encoding.createdBy == nil { encoding.createdBy = await self.userID() }
+    self.encoder = try PublishEncoder(
+      json: schema.json, schemaID: schemaID, topic: topic, options: encoding)
+  }
+
+  /// Makes a call that can be repeated until it is answered, or nothing can be done.
+  private func ask<Value: Sendable>(
+    _ operation: String, _ call: @escaping @Sendable (Credentials) async throws -> Value
+  ) async throws -> Value {
+    while true {
+      let asking = Task { [credentials] in
+        var used: Credentials?
+        do {
+          let current = try await credentials.credentials()
+          used = current
+          return (used: used, result: Result<Value, PubSubError>.success(try await call(current)))
+        } catch {
+          return (used: used, result: .failure(PubSubError(error, operation: operation)))
+        }
+      }
+      self.interruption.respond { asking.cancel() }
+      let (used, result) = await asking.value
+      self.interruption.respond { [input] in input.interrupt() }
+      switch result {
+      case .success(let value):
+        if let used { await self.credentials.worked(used) }
+        self.retries.succeeded()
+        self.refusals = 0
+        return value
+      case .failure(let error): try await self.recover(from: error, used)
+      }
+    }
+  }
+
+  // MARK: Failures
+
+  /// Waits before another attempt. Throws `RunFailure` when there is to be none.
+  func recover(from error: PubSubError, _ used: Credentials?) async throws {
+    try self.checkInterruption()
+    let topic = self.options.topic
+    if let cause = error.cause as? TLSError, cause.needsIntervention {
+      throw RunFailure(.configuration, reason: "tls", error.message)
+    }
+    var minimum = Duration.zero
+    switch error.disposition(sentReplayID: false) {
+    case _ where error.isAllowanceUsedUp, .quota:
+      throw RunFailure(
+        .tryAgain, reason: "quota",
+        "\(topic): an allowance of the org is used up; publish the rest later: \(error.message)")
+    case .retry(let delay): minimum = delay
+    case .reauthenticate:
+      self.refusals += 1
+      guard let used, await self.credentials.refused(used), self.refusals < Self.maxRefusals else {
+        throw RunFailure(.refused, reason: "login", error.message)
+      }
+    case .stop, .replay:
+      if let cause = error.cause, error.code == .credentials { throw RunFailure(cause) }
+      throw RunFailure(.refused, reason: "refused", error.message)
+    case .bug: throw RunFailure(.internal, reason: "internal", error.message)
+    }
+    let delay = self.retries.failed(
+      at: ProcessClock.now, minimum: minimum, random: .random(in: 0..<1))
+    guard let delay else {
+      let attempts = self.retries.failures
+      throw RunFailure(
+        .unavailable, reason: "unavailable",
+        error.message + (attempts > 1 ? "; gave up after \(attempts) failed attempts" : ""))
+    }
+    await self.wait(until: ProcessClock.now + delay)
+    try self.checkInterruption()
+  }
+
+  func checkInterruption() throws(RunFailure) {
+    guard self.interruption.isAsked else { return }
+    throw RunFailure(.tryAgain, reason: "signal", "stopped by a signal before the end of the input")
+  }
+
+  /// Returns at that instant, or as soon as the user asks the run to stop.
+  func wait(until instant: ContinuousClock.Instant?) async {
+    guard let instant, instant > ProcessClock.now else { return }
+    let waiting = Task {
+      // The only error is cancellation, upon which the caller looks at `interruption`.
+      try? await ProcessClock.sleep(until: instant)
+    }
+    self.interruption.respond { waiting.cancel() }
+    await waiting.value
+    self.interruption.respond { [input] in input.interrupt() }
+  }
+}

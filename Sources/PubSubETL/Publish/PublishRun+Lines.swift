@@ -1,0 +1,125 @@
+internal import Clocks
+import PubSubAPI
+
+// From the input to batches, and from settled batches to the output.
+extension PublishRun {
+  /// Lines of a batch, those included that are wrong.
+  private static var maxLinesOfBatch: Int { 1000 }
+  /// Text of a batch that is kept in case the schema changes.
+  private static var maxTextOfBatch: Int { 8 << 20 }
+
+  /// The place of a batch that is to be sent, without a limit of time; nil at the end of the input.
+  func nextBatch() async throws -> Int? {
+    while true {
+      self.flush()
+      if self.isOutputBroken {
+        throw RunFailure(
+          .output, reason: "output",
+          "results cannot be written to standard output: the reader has gone, or the disk is full")
+      }
+      if let index = self.batches.firstIndex(where: { !$0.isSettled }) { return index }
+      try self.checkInterruption()
+      switch try await self.build(until: nil) {
+      case .batch, .nothing: continue
+      case .ended: return nil
+      case .interrupted: try self.checkInterruption()
+      }
+    }
+  }
+
+  /// The same, while a stream is open.
+  func nextToSend(mayWait: Bool) async throws -> Int? {
+    while true {
+      self.flush()
+      let next = self.batches.firstIndex { !$0.isSettled && !$0.isOutstanding }
+      if let next { return next }
+      guard self.maySend, self.batches.count < 2 * Self.window else { return nil }
+      let now = ProcessClock.now
+      switch try await self.build(until: mayWait ? now + Self.idleTime : now) {
+      case .batch: continue
+      case .ended, .interrupted, .nothing: return nil
+      }
+    }
+  }
+
+  /// Makes a batch of the lines that have arrived, at least of one.
+  private func build(until deadline: ContinuousClock.Instant?) async throws -> Built {
+    var batch = PublishBatch()
+    var (events, bytes, text) = (0, 0, 0)
+    let maxEvents = self.pace.maxEventsOfRequest
+    while events < maxEvents, batch.lines.count < Self.maxLinesOfBatch,
+      text < Self.maxTextOfBatch
+    {
+      guard let line = self.carried.take() ?? self.nextLine() else {
+        if self.isInputEnded {
+          if batch.lines.isEmpty { return .ended }
+          break
+        }
+        switch await self.input.next(until: batch.lines.isEmpty ? deadline : ProcessClock.now) {
+        case .bytes(let more): self.lines.append(more)
+        case .end: self.isInputEnded = true
+        case .failed(let error):
+          throw RunFailure(.usage, reason: "input", "the input cannot be read: \(error)")
+        case .interrupted:
+          if batch.lines.isEmpty { return .interrupted }
+          self.batches.append(batch)
+          return .interrupted
+        case .nothing:
+          if batch.lines.isEmpty { return .nothing }
+          return self.finish(batch, events: events)
+        }
+        continue
+      }
+      let size = line.event?.requestByteCount ?? 0
+      guard bytes + size <= PublishLimits.requestBytes else {
+        self.carried = line
+        break
+      }
+      if line.event != nil { events += 1 }
+      bytes += size
+      text += line.text.count
+      batch.lines.append(line)
+    }
+    return self.finish(batch, events: events)
+  }
+
+  private func finish(_ batch: PublishBatch, events: Int) -> Built {
+    var batch = batch
+    if events > 0 { batch.due = self.pace.due(events: events, now: ProcessClock.now) }
+    self.batches.append(batch)
+    return .batch
+  }
+
+  /// The next line of what has arrived.
+  private func nextLine() -> PublishLine? {
+    guard let encoder = self.encoder, let found = self.lines.next(isEnd: self.isInputEnded) else {
+      return nil
+    }
+    var line = PublishLine(number: found.number)
+    if let text = found.text {
+      line.text = text
+      encoder.encode(&line)
+      if line.outcome != nil { line.text = [] }
+    } else {
+      line.outcome = .refused("the line has more than \(PublishLimits.lineBytes) bytes")
+    }
+    return line
+  }
+
+  /// Writes the results that are next in the order of the input.
+  func flush() {
+    let count = self.batches.prefix { $0.isSettled }.count
+    guard count > 0 else { return }
+    let results = self.batches[..<count].flatMap(\.lines)
+    for line in results { self.summary.count(line.outcome) }
+    self.batches.removeFirst(count)
+    if !self.isOutputBroken {
+      if self.output(results) {
+        self.summary.lastWritten = results.last?.number ?? self.summary.lastWritten
+      } else {
+        self.isOutputBroken = true
+      }
+    }
+    self.onProgress(self.summary)
+  }
+}
