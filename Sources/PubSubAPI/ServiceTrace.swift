@@ -23,6 +23,7 @@ public enum ServiceTrace: Sendable {
     case schema(id: String)
     /// `Subscribe`.
     case subscription(topic: String)
+    /// `ManagedSubscribe`, by the name or the ID of the subscription.
     case managedSubscription(String)
     /// `Publish`.
     case publication(topic: String)

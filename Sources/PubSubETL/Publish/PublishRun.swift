@@ -1,12 +1,9 @@
 internal import Clocks
-import EventLoop
 import GRPCCore
-import JSON
 import Pipeline
 import PubSubAPI
-import PubSubSource
-import TLSStream
 
+/// What the command line asks for.
 struct PublishOptions: Sendable {
   var topic: String
   var isStream = false
