@@ -91,16 +91,23 @@ extension PubSubClient {
         serializer: ProtobufSerializer<Eventbus_V1_PublishRequest>(),
         deserializer: ProtobufDeserializer<Eventbus_V1_PublishResponse>(), options: .defaults
       ) { response in
-        for try await part in try response.accepted.get().bodyParts {
-          guard case .message(let message) = part else { break }
-          stream.received(message)
+        do {
+          for try await part in try response.accepted.get().bodyParts {
+            guard case .message(let message) = part else { break }
+            stream.received(message)
+          }
+          try Task.checkCancellation()
+          stream.ended(nil)
+        } catch {
+          // At once: the call returns only when `body` has, which may wait for an answer.
+          stream.ended(PubSubError(error, operation: "\(call)"))
+          throw error
         }
-        try Task.checkCancellation()
-        stream.ended(nil)
       }
       return nil
     } catch {
       let failure = PubSubError(error, operation: "\(call)")
+      // For a call that has failed before there was a response.
       stream.ended(failure)
       return failure
     }
