@@ -2,7 +2,7 @@ import Avro
 import JSON
 import Testing
 
-@Suite("JSON in the binary encoding of a schema") struct DatumEncoderTests {
+@Suite("Encoding JSON as Avro") struct DatumEncoderTests {
   private static func encode(
     _ json: String, _ schema: String, bytes: DatumEncoder.BytesForm = .characters
   ) throws -> ([UInt8], [String]) {
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "Values have the bytes of the specification",
+    "Values have the bytes that the specification gives",
     arguments: [
       ("null", #""null""#, []), ("true", #""boolean""#, [1]), ("-64", #""int""#, [0x7F]),
       ("64", #""long""#, [0x80, 0x01]), (#""foo""#, #""string""#, [6, 0x66, 0x6F, 0x6F]),
@@ -144,7 +144,7 @@ import Testing
   }
 
   @Test(
-    "Mistakes have a place and what is accepted",
+    "A mistake names its place and what is accepted",
     arguments: [
       (#"{"City":"Rome"}"#, "/Id: is required: the schema has no default for it"),
       (#"{"Id":1,"Citty":"Rome"}"#, "/Citty: unknown key; did you mean 'City'?"),

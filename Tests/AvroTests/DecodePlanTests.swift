@@ -3,7 +3,7 @@ import JSON
 import Testing
 
 /// Avro 1.12 specification, "Binary Encoding", and the limits.
-@Suite struct DecodePlanTests {
+@Suite("Decoding by a plan") struct DecodePlanTests {
   private func decode(
     _ payload: [UInt8], _ schema: String, limits: DecodeLimits = DecodeLimits(),
     options: DecodePlan.Options = DecodePlan.Options()
@@ -22,13 +22,14 @@ import Testing
   // MARK: Numbers
 
   @Test(
+    "Longs are zigzag varints",
     arguments: [
       ([0x00], "0"), ([0x01], "-1"), ([0x02], "1"), ([0x7F], "-64"), ([0x80, 0x01], "64"),
       ([0x80, 0x00], "0"), ([0x80, 0x80, 0x80, 0x00], "0"),
       ([0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01], "9223372036854775807"),
       ([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01], "-9223372036854775808"),
     ] as [([UInt8], String)])
-  func longsAreZigZagVarints(payload: [UInt8], expected: String) throws {
+  func longs(payload: [UInt8], expected: String) throws {
     #expect(try self.decode(payload, #""long""#) == expected)
     for length in payload.indices {
       #expect(try self.failure(Array(payload[..<length]), #""long""#).code == .truncated)
@@ -36,21 +37,22 @@ import Testing
   }
 
   @Test(
+    "A varint beyond 64 bits is malformed",
     arguments: [
       [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02],
       [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00],
     ] as [[UInt8]])
-  func varintsBeyond64BitsAreMalformed(payload: [UInt8]) throws {
+  func longVarints(payload: [UInt8]) throws {
     #expect(try self.failure(payload, #""long""#).code == .malformed)
   }
 
-  @Test func intsHave32Bits() throws {
+  @Test("An int has 32 bits") func int32() throws {
     #expect(try self.decode([0xFE, 0xFF, 0xFF, 0xFF, 0x0F], #""int""#) == "2147483647")
     #expect(try self.decode([0xFF, 0xFF, 0xFF, 0xFF, 0x0F], #""int""#) == "-2147483648")
     #expect(try self.failure([0x80, 0x80, 0x80, 0x80, 0x10], #""int""#).code == .malformed)
   }
 
-  @Test func floatsAreLittleEndianAndNonfiniteOnesAreNull() throws {
+  @Test("Floats are little-endian, and nonfinite ones are null") func floats() throws {
     #expect(try self.decode([0, 0, 0x80, 0x3F], #""float""#) == "1.0")
     #expect(try self.decode([0, 0, 0xC0, 0x7F], #""float""#) == "null")
     #expect(try self.decode([0xCD, 0xCC, 0xCC, 0x3D], #""float""#) == "0.1")
@@ -59,7 +61,7 @@ import Testing
     #expect(try self.failure([0, 0, 0], #""float""#).code == .truncated)
   }
 
-  @Test func choicesOutOfRangeAreMalformed() throws {
+  @Test("A branch or symbol number out of range is malformed") func choicesOutOfRange() throws {
     let symbols = #"{"type":"enum","name":"E","symbols":["A","B"]}"#
     #expect(try self.decode([2], symbols) == #""B""#)
     for byte in [1, 4, 3] as [UInt8] {
@@ -73,11 +75,12 @@ import Testing
   // MARK: Strings
 
   @Test(
+    "Well-formed UTF-8 is read",
     arguments: [
       [0xC3, 0xA9], [0xE2, 0x82, 0xAC], [0xF0, 0x9F, 0x98, 0x80], [0xF4, 0x8F, 0xBF, 0xBF],
       [0xED, 0x9F, 0xBF], [0xEE, 0x80, 0x80], [0xDF, 0xBF], [0xE0, 0xA0, 0x80], [0x00], [0x7F],
     ] as [[UInt8]])
-  func wellFormedUTF8IsRead(text: [UInt8]) throws {
+  func wellFormedUTF8(text: [UInt8]) throws {
     for padding in 0...17 {
       let bytes = [UInt8](repeating: 0x61, count: padding) + text
       let out = try self.decode([UInt8(bytes.count * 2)] + bytes, #""string""#)
@@ -87,6 +90,7 @@ import Testing
   }
 
   @Test(
+    "Ill-formed UTF-8 is malformed at every position",
     arguments: [
       [0x80], [0xC0, 0x80], [0xC1, 0xBF], [0xC3], [0xE2, 0x82], [0xE0, 0x9F, 0xBF],
       [0xED, 0xA0, 0x80], [0xF0, 0x8F, 0xBF, 0xBF], [0xF4, 0x90, 0x80, 0x80],
@@ -94,7 +98,7 @@ import Testing
       [0xFF], [0xC3, 0x28], [0xE2, 0x28, 0xA1], [0xE2, 0x82, 0x28], [0xF0, 0x9F, 0x98],
       [0xF0, 0x9F, 0x28, 0x80], [0xF0, 0x9F, 0x98, 0x28],
     ] as [[UInt8]])
-  func illFormedUTF8IsMalformedWhereverItStands(text: [UInt8]) throws {
+  func illFormedUTF8(text: [UInt8]) throws {
     for padding in 0...17 {
       for tail in [0, 1, 9] {
         let bytes =
@@ -106,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func lengthsAreCheckedBeforeAnythingIsRead() throws {
+  @Test("A length is checked before any of its bytes are read") func lengths() throws {
     let huge: [UInt8] = [0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01]
     let negative: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01]
     for type in [#""string""#, #""bytes""#] {
@@ -120,7 +124,7 @@ import Testing
       try self.failure([0], #""int""#, limits: DecodeLimits(byteCount: 0)).code == .limitExceeded)
   }
 
-  @Test func uuidsAreUUIDs() throws {
+  @Test("A UUID with any other text is malformed") func uuids() throws {
     let type = #"{"type":"string","logicalType":"uuid"}"#
     let text = "6ba7b810-9dad-11d1-80b4-00c04fd430C8"
     #expect(try self.decode([72] + Array(text.utf8), type) == "\"\(text)\"")
@@ -130,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func decimalsBeyondTheirPrecisionAreMalformed() throws {
+  @Test("A decimal beyond its precision is malformed") func decimalPrecision() throws {
     let type = #"{"type":"bytes","logicalType":"decimal","precision":4,"scale":2}"#
     #expect(try self.decode([4, 0xFF, 0x9C], type) == #""-1.00""#)
     #expect(try self.decode([10, 0, 0, 0, 0, 5], type) == #""0.05""#)
@@ -142,7 +146,7 @@ import Testing
 
   private let ints = #"{"type":"array","items":"int"}"#
 
-  @Test func blocksMayHaveNegativeCountsAndSizes() throws {
+  @Test("A block may have a negative count followed by its size") func negativeCounts() throws {
     #expect(try self.decode([4, 2, 4, 3, 4, 6, 8, 0], self.ints) == "[1,2,3,4]")
     let map = #"{"type":"map","values":"int"}"#
     #expect(try self.decode([1, 6, 2, 0x61, 2, 0], map) == #"{"a":1}"#)
@@ -153,7 +157,7 @@ import Testing
     #expect(try self.failure(least + [0, 0], self.ints).code == .malformed)
   }
 
-  @Test func bombsOfItemsWithoutBytesAreRefused() throws {
+  @Test("An array of a great many zero-byte items is refused") func itemBomb() throws {
     let million: [UInt8] = [0x80, 0x89, 0x7A]  // 1,000,000
     let more: [UInt8] = [0x82, 0x89, 0x7A]
     for items in [#""null""#, #"{"type":"record","name":"R","fields":[]}"#] {
@@ -173,7 +177,7 @@ import Testing
     #expect(try self.failure([20, 0, 0], self.ints).code == .truncated)
   }
 
-  @Test func textOfAllFieldsTogetherIsLimited() throws {
+  @Test("The text of all fields together is limited") func textLimit() throws {
     let array = #"{"type":"array","items":"null"}"#
     let schema =
       #"{"type":"record","name":"R","fields":[{"name":"a","type":\#(array)},"#
@@ -192,7 +196,7 @@ import Testing
     }
   }
 
-  @Test func decimalsWithoutEndAreRefused() throws {
+  @Test("A decimal of excessive length is refused") func hugeDecimals() throws {
     func schema(scale: Int) -> String {
       #"{"type":"bytes","logicalType":"decimal","precision":65536,"scale":\#(scale)}"#
     }
@@ -213,7 +217,9 @@ import Testing
       try self.failure([0xC8, 0x01] + items + [0], array, limits: limits).code == .limitExceeded)
   }
 
-  @Test func longNamesInBombsAreRefusedByTheirText() throws {
+  @Test("Many items with long field names are refused for the size of their text") func longNames()
+    throws
+  {
     let name = String(repeating: "n", count: 1000)
     let schema =
       #"{"type":"array","items":{"type":"record","name":"R","fields":["#
@@ -223,7 +229,7 @@ import Testing
     #expect(error.code == .limitExceeded)
   }
 
-  @Test func recursionIsLimited() throws {
+  @Test("The depth of recursion is limited") func recursion() throws {
     let list =
       #"{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}"#
     // The root itself is flattened: 64 more are allowed.
@@ -238,7 +244,7 @@ import Testing
 
   // MARK: Flattening
 
-  @Test func runsOfNullsOfEveryLengthAreSkipped() throws {
+  @Test("A run of nulls of any length is skipped") func runsOfNulls() throws {
     for count in 1...70 {
       let fields = (0..<count).map { #"{"name":"f\#($0)","type":["null","int"]}"# }
       let plan = try DecodePlan(
@@ -260,7 +266,9 @@ import Testing
     }
   }
 
-  @Test func nullsMayStandSecondAndBeSpelledLong() throws {
+  @Test("The null branch may come second, and its number may use a long varint") func unusualNulls()
+    throws
+  {
     let schema = """
       {"type":"record","name":"R","fields":[{"name":"a","type":["int","null"]},\
       {"name":"b","type":["null","int"]},{"name":"c","type":["string","null","int"]},\
@@ -274,7 +282,7 @@ import Testing
         == #"{"a":1,"b":2,"c":"x","d":null,"e":null}"#)
   }
 
-  @Test func errorsNameFieldItemAndOffset() throws {
+  @Test("An error names the field, the item and the offset") func errorPlaces() throws {
     let schema = """
       {"type":"record","name":"R","fields":[{"name":"A","type":["null",{"type":"record",\
       "name":"S","fields":[{"name":"Items","type":{"type":"array","items":{"type":"record",\
@@ -292,7 +300,9 @@ import Testing
     #expect(trailing.byteOffset == 2)
   }
 
-  @Test func scalarOrRecordHasSlotsForBothAndTheScalarFirst() throws {
+  @Test("A union of scalar and record has slots for both, the scalar first") func scalarOrRecord()
+    throws
+  {
     let plan = try DecodePlan(
       Schema(
         parsing: Array(
@@ -311,7 +321,7 @@ import Testing
     #expect(plan.slotCount == 3)
   }
 
-  @Test func deepRecordsBecomeTextAndManyColumnsAnError() throws {
+  @Test("A deep record becomes text, and too many columns are an error") func deepRecords() throws {
     func nested(_ depth: Int, fields: Int) -> String {
       var text = #""int""#
       for level in (0..<depth).reversed() {
@@ -340,7 +350,7 @@ import Testing
     #expect(error.code == .limitExceeded)
   }
 
-  @Test func optionsGiveSlotsListsAndMeanings() throws {
+  @Test("Options set slots, list columns and logical meanings") func options() throws {
     let schema = """
       {"type":"record","name":"R","fields":[{"name":"L","type":{"type":"array","items":"string"}},\
       {"name":"T","type":["null","long"],"doc":"t"},{"name":"J","type":{"type":"array","items":\

@@ -4,10 +4,10 @@ import JSON
 import Testing
 
 /// Random schemas and data of Python's fastavro, which shares nothing with this decoder.
-@Suite struct FastavroTests {
+@Suite("Payloads from fastavro") struct FastavroTests {
   /// 4 × 625 schemas × 40 data: 100,000 pairs, of which about one in ten is encoded in many blocks.
-  @Test(arguments: [1, 2, 3, 4])
-  func whatFastavroEncodesComesOutAsItWentIn(seed: Int) throws {
+  @Test("Payloads that fastavro encodes decode to the original values", arguments: [1, 2, 3, 4])
+  func roundTrip(seed: Int) throws {
     let stream = try PairStream(seed: seed, schemas: 625, data: 40)
     var plan: DecodePlan?
     var text = ""
@@ -99,7 +99,7 @@ import Testing
   }
 
   /// Every prefix of a payload is an error, never a value and never a crash; so is one byte more.
-  @Test func prefixesOfRandomPayloadsAreErrors() throws {
+  @Test("Every prefix of a random payload is an error") func prefixes() throws {
     try self.forEachPayload(seed: 77, schemas: 150, data: 2) { payload, schema in
       let plan = try DecodePlan(schema)
       for length in 0..<min(payload.count, 600) {
@@ -115,7 +115,7 @@ import Testing
   }
 
   /// Bytes changed at random never crash, hang or pass the limits.
-  @Test func damagedPayloadsAreValuesOrErrors() throws {
+  @Test("A damaged payload gives values or an error, and never a crash") func damaged() throws {
     var random = SplitMix(state: 4711)
     var errors = 0
     try self.forEachPayload(seed: 99, schemas: 150, data: 3) { payload, schema in

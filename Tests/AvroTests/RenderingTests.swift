@@ -4,7 +4,7 @@ import Testing
 
 /// One row per type of the table in Avro.docc/Avro.md, each as a column and inside an array: the
 /// two ways a value takes must end in the same text.
-@Suite struct RenderingTests {
+@Suite("Values as text") struct RenderingTests {
   struct Row: Sendable, CustomTestStringConvertible {
     var type: String
     var payload: [UInt8]
@@ -102,8 +102,8 @@ import Testing
     Row(fixed(15, "uuid"), [UInt8](repeating: 0, count: 15), #""AAAAAAAAAAAAAAAAAAAA""#),
   ]
 
-  @Test(arguments: rows)
-  func everyTypeHasOneText(row: Row) throws {
+  @Test("Each type has one text form", arguments: rows)
+  func types(row: Row) throws {
     func decode(_ payload: [UInt8], _ schema: String) throws -> String {
       try JSONVisitor.decode(payload, with: DecodePlan(Schema(parsing: Array(schema.utf8))))
     }
@@ -127,6 +127,7 @@ import Testing
   }
 
   @Test(
+    "A big decimal is read within its own bytes",
     arguments: [
       ([2, 2], AvroError.Code.malformed),  // a number that ends too early
       ([2, 0], .malformed),  // no scale
@@ -140,7 +141,7 @@ import Testing
       ([8, 2, 1, 0x81, 0x40], .limitExceeded),  // -4,097
       ([8, 2, 1, 0x80, 0x40], nil),  // 4,096
     ] as [([UInt8], AvroError.Code?)])
-  func bigDecimalsAreCheckedWithoutLookingFurther(
+  func bigDecimalBounds(
     payload: [UInt8], code: AvroError.Code?
   ) throws {
     for schema in [
@@ -159,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func bigDecimalsOfManyDigitsAreRefused() throws {
+  @Test("A big decimal of too many digits is refused") func longBigDecimals() throws {
     let plan = try DecodePlan(
       Schema(parsing: Array(#"{"type":"bytes","logicalType":"big-decimal"}"#.utf8)))
     func payload(_ count: Int) -> [UInt8] {
@@ -176,6 +177,7 @@ import Testing
   // MARK: Recursion
 
   @Test(
+    "A recursive record becomes JSON",
     arguments: [
       // A list, a tree by arrays, by maps, two records inside each other, and an open union.
       (
@@ -199,7 +201,7 @@ import Testing
         [2, 2, 6, 8], #"{"e":{"e":{"e":4}}}"#
       ),
     ] as [(String, [UInt8], String)])
-  func recursiveRecordsAreJSON(schema: String, payload: [UInt8], json: String) throws {
+  func recursiveRecords(schema: String, payload: [UInt8], json: String) throws {
     let plan = try DecodePlan(Schema(parsing: Array(schema.utf8)))
     #expect(try JSONVisitor.decode(payload, with: plan) == json)
     for length in payload.indices {
@@ -209,7 +211,7 @@ import Testing
     }
   }
 
-  @Test func aRecordThatCannotEndIsAnErrorAtTheLimit() throws {
+  @Test("A record that cannot end is an error at the depth limit") func endlessRecord() throws {
     let plan = try DecodePlan(
       Schema(
         parsing: Array(

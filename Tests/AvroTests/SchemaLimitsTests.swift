@@ -2,12 +2,12 @@ import Avro
 import Testing
 
 /// Schemas that would take much time or memory. The time limits are there for what hangs.
-@Suite struct SchemaLimitsTests {
+@Suite("Limits of schemas") struct SchemaLimitsTests {
   private func failure(_ text: String) throws -> AvroError {
     try #require(throws: AvroError.self) { try Schema(parsing: Array(text.utf8)) }
   }
 
-  @Test func sizesAreLimited() {
+  @Test("The sizes in a schema are limited") func sizes() {
     func code(_ text: String, _ limits: SchemaLimits) -> AvroError.Code? {
       do throws(AvroError) {
         _ = try Schema(parsing: Array(text.utf8), limits: limits)
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// Each level tries two records, each of which tries two records: 2^n without a budget.
-  @Test func defaultsThatTakeExponentialTimeAreRefused() {
+  @Test("Defaults that take exponential time to check are refused") func exponentialDefaults() {
     let union = #"["A","B","int"]"#
     let value =
       String(repeating: #"{"x":"#, count: 45) + "\"no\"" + String(repeating: "}", count: 45)
@@ -52,8 +52,8 @@ import Testing
     #expect(throws: AvroError.self) { try Schema(parsing: Array(text.utf8)) }
   }
 
-  @Test(.timeLimit(.minutes(1)))
-  func aMillionFieldsAreRefusedBeforeTheyAreRead() throws {
+  @Test("A million fields are refused before they are read", .timeLimit(.minutes(1)))
+  func millionFields() throws {
     var text = #"{"type":"record","name":"R","fields":["#
     text.reserveCapacity(32 << 20)
     for index in 0..<1_000_000 {
@@ -70,7 +70,7 @@ import Testing
 
   /// As much as the limits let through, of the kinds that take most.
   @Test(
-    .timeLimit(.minutes(1)),
+    "Megabytes of meaningless text end in a short error", .timeLimit(.minutes(1)),
     arguments: [
       // 2 million values, no schema.
       "[" + String(repeating: "0,", count: 2_000_000) + "0]",
@@ -83,7 +83,7 @@ import Testing
       #"{"type":"enum","name":"E","symbols":["\#(String(repeating: "-", count: 4_000_000))"]}"#,
       #"{"type":"enum","name":"E","symbols":["A"],"default":"\#(String(repeating: "é", count: 2_000_000))"}"#,
     ])
-  func megabytesOfNothingEndQuickly(text: String) {
+  func meaninglessText(text: String) {
     do throws(AvroError) {
       _ = try Schema(parsing: Array(text.utf8))
     } catch {
@@ -92,8 +92,8 @@ import Testing
   }
 
   /// Branches times bytes of the default, without a budget for the text: 10^11 steps.
-  @Test(.timeLimit(.minutes(1)))
-  func longDefaultsAgainstManyBranchesAreRefused() throws {
+  @Test("A long default against many branches is refused", .timeLimit(.minutes(1)))
+  func longDefaults() throws {
     let size = 1 << 20
     let branches = (0..<40_000).map { #"{"type":"fixed","name":"F\#($0)","size":\#(size - 1)}"# }
     let value = String(repeating: "x", count: size)
@@ -105,8 +105,8 @@ import Testing
     #expect(error.path == "/fields/0/default")
   }
 
-  @Test(.timeLimit(.minutes(1)))
-  func defaultsOfLargeRecordsAreChecked() throws {
+  @Test("Defaults of large records are checked", .timeLimit(.minutes(1)))
+  func largeRecordDefaults() throws {
     func record(_ count: Int, missing: Int?) -> String {
       let fields = (0..<count).map { #"{"name":"f\#($0)","type":"int"}"# }
       let values = (0..<count).filter { $0 != missing }.map { #""f\#($0)":\#($0)"# }
@@ -121,8 +121,8 @@ import Testing
   }
 
   /// Short references to long names: the canonical form is longer than the text, but bounded.
-  @Test(.timeLimit(.minutes(1)))
-  func namespacesDoNotMultiply() throws {
+  @Test("Long namespaces do not multiply the size of a schema", .timeLimit(.minutes(1)))
+  func namespaces() throws {
     let space = String(repeating: "n", count: 500)
     let fields = (0..<2000).map { #"{"name":"f\#($0)","type":"F"}"# }
     let text =
@@ -135,8 +135,8 @@ import Testing
   }
 
   /// Compiling looks at each branch once, not once per branch.
-  @Test(.timeLimit(.minutes(1)))
-  func unionsOfThousandsOfBranchesCompile() throws {
+  @Test("A union of thousands of branches compiles", .timeLimit(.minutes(1)))
+  func largeUnions() throws {
     let branches = (0..<30_000).map { #"{"type":"fixed","name":"F\#($0)","size":1}"# }
     let schema = try Schema(
       parsing: Array(#"["null",\#(branches.joined(separator: ","))]"#.utf8))

@@ -4,84 +4,88 @@ import JSON
 import Testing
 
 /// Avro 1.12 specification, "Schema Declaration" to "Schema Fingerprints".
-@Suite struct SchemaTests {
-  @Test(arguments: [
-    ("", ""), ("{", ""), ("17", ""), (#""no_such""#, ""), (#"{"type":"record"}"#, ""),
-    (#"{"name":"R","fields":[]}"#, ""),
-    (#"{"type":"record","name":"R"}"#, ""),
-    (#"{"type":"record","name":"R","fields":{}}"#, "/fields"),
-    (#"{"type":"record","name":"R","fields":[1]}"#, "/fields/0"),
-    (#"{"type":"record","name":"R","fields":[{"type":"int"}]}"#, "/fields/0"),
-    (#"{"type":"record","name":"R","fields":[{"name":"a"}]}"#, "/fields/0"),
-    (#"{"type":"record","name":"R","fields":[{"name":"a","type":"strin"}]}"#, "/fields/0/type"),
-    (#"{"type":"record","name":"R","fields":[{"name":"a-b","type":"int"}]}"#, "/fields/0/name"),
-    (
-      #"{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}"#,
-      "/fields/1"
-    ),
-    (
-      #"{"type":"record","name":"R","fields":[{"name":"a","type":"int","order":"up"}]}"#,
-      "/fields/0/order"
-    ),
-    (
-      #"{"type":"record","name":"R","fields":[{"name":"a","type":"int","aliases":[1]}]}"#,
-      "/fields/0/aliases/0"
-    ),
-    (#"{"type":"record","name":"R","fields":[],"aliases":"x"}"#, "/aliases"),
-    (#"{"type":"record","name":"R","fields":[],"doc":1}"#, "/doc"),
-    (#"{"type":"record","name":"1R","fields":[]}"#, "/name"),
-    (#"{"type":"record","name":"a..R","fields":[]}"#, "/name"),
-    (#"{"type":"record","name":"R","namespace":"a.","fields":[]}"#, "/name"),
-    (#"{"type":"record","name":"int","fields":[]}"#, ""),
-    (#"{"type":"fixed","name":"a.b.string","size":1}"#, ""),
-    (#"{"type":"enum","name":"null","namespace":"a","symbols":["A"]}"#, ""),
-    (#"{"type":"record","name":7,"fields":[]}"#, "/name"),
-    (#"{"type":"enum","name":"E"}"#, ""),
-    (#"{"type":"enum","name":"E","symbols":["a","a"]}"#, "/symbols"),
-    (#"{"type":"enum","name":"E","symbols":["a b"]}"#, "/symbols"),
-    (#"{"type":"enum","name":"E","symbols":[3]}"#, "/symbols/0"),
-    (#"{"type":"enum","name":"E","symbols":["a"],"default":"b"}"#, "/default"),
-    (#"{"type":"fixed","name":"F"}"#, ""), (#"{"type":"fixed","name":"F","size":-1}"#, "/size"),
-    (#"{"type":"fixed","name":"F","size":1.5}"#, "/size"),
-    (#"{"type":"fixed","name":"F","size":99999999999}"#, "/size"),
-    (#"{"type":"array"}"#, ""), (#"{"type":"map","items":"int"}"#, ""),
-    (#"{"type":"array","items":"x.Y"}"#, "/items"), (#"["int","int"]"#, "/1"),
-    (#"["null",["null","int"]]"#, "/1"),
-    (#"[{"type":"array","items":"int"},{"type":"array","items":"long"}]"#, "/1"),
-    (#"[{"type":"fixed","name":"F","size":1},{"type":"fixed","name":"F","size":1}]"#, "/1"),
-    (#"[{"type":"fixed","name":"F","size":1},"F"]"#, "/1"),
-    (#"[{"type":"int","logicalType":"date"},"int"]"#, "/1"),
-  ])
-  func mistakesAreFoundWhereTheyAre(text: String, path: String) {
+@Suite("Schemas") struct SchemaTests {
+  @Test(
+    "A mistake is reported at its place in the schema",
+    arguments: [
+      ("", ""), ("{", ""), ("17", ""), (#""no_such""#, ""), (#"{"type":"record"}"#, ""),
+      (#"{"name":"R","fields":[]}"#, ""),
+      (#"{"type":"record","name":"R"}"#, ""),
+      (#"{"type":"record","name":"R","fields":{}}"#, "/fields"),
+      (#"{"type":"record","name":"R","fields":[1]}"#, "/fields/0"),
+      (#"{"type":"record","name":"R","fields":[{"type":"int"}]}"#, "/fields/0"),
+      (#"{"type":"record","name":"R","fields":[{"name":"a"}]}"#, "/fields/0"),
+      (#"{"type":"record","name":"R","fields":[{"name":"a","type":"strin"}]}"#, "/fields/0/type"),
+      (#"{"type":"record","name":"R","fields":[{"name":"a-b","type":"int"}]}"#, "/fields/0/name"),
+      (
+        #"{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}"#,
+        "/fields/1"
+      ),
+      (
+        #"{"type":"record","name":"R","fields":[{"name":"a","type":"int","order":"up"}]}"#,
+        "/fields/0/order"
+      ),
+      (
+        #"{"type":"record","name":"R","fields":[{"name":"a","type":"int","aliases":[1]}]}"#,
+        "/fields/0/aliases/0"
+      ),
+      (#"{"type":"record","name":"R","fields":[],"aliases":"x"}"#, "/aliases"),
+      (#"{"type":"record","name":"R","fields":[],"doc":1}"#, "/doc"),
+      (#"{"type":"record","name":"1R","fields":[]}"#, "/name"),
+      (#"{"type":"record","name":"a..R","fields":[]}"#, "/name"),
+      (#"{"type":"record","name":"R","namespace":"a.","fields":[]}"#, "/name"),
+      (#"{"type":"record","name":"int","fields":[]}"#, ""),
+      (#"{"type":"fixed","name":"a.b.string","size":1}"#, ""),
+      (#"{"type":"enum","name":"null","namespace":"a","symbols":["A"]}"#, ""),
+      (#"{"type":"record","name":7,"fields":[]}"#, "/name"),
+      (#"{"type":"enum","name":"E"}"#, ""),
+      (#"{"type":"enum","name":"E","symbols":["a","a"]}"#, "/symbols"),
+      (#"{"type":"enum","name":"E","symbols":["a b"]}"#, "/symbols"),
+      (#"{"type":"enum","name":"E","symbols":[3]}"#, "/symbols/0"),
+      (#"{"type":"enum","name":"E","symbols":["a"],"default":"b"}"#, "/default"),
+      (#"{"type":"fixed","name":"F"}"#, ""), (#"{"type":"fixed","name":"F","size":-1}"#, "/size"),
+      (#"{"type":"fixed","name":"F","size":1.5}"#, "/size"),
+      (#"{"type":"fixed","name":"F","size":99999999999}"#, "/size"),
+      (#"{"type":"array"}"#, ""), (#"{"type":"map","items":"int"}"#, ""),
+      (#"{"type":"array","items":"x.Y"}"#, "/items"), (#"["int","int"]"#, "/1"),
+      (#"["null",["null","int"]]"#, "/1"),
+      (#"[{"type":"array","items":"int"},{"type":"array","items":"long"}]"#, "/1"),
+      (#"[{"type":"fixed","name":"F","size":1},{"type":"fixed","name":"F","size":1}]"#, "/1"),
+      (#"[{"type":"fixed","name":"F","size":1},"F"]"#, "/1"),
+      (#"[{"type":"int","logicalType":"date"},"int"]"#, "/1"),
+    ])
+  func mistakes(text: String, path: String) {
     let error = #expect(throws: AvroError.self) { try Schema(parsing: Array(text.utf8)) }
     #expect(error?.code == .schema)
     #expect(error?.path == path)
     #expect(error?.byteOffset == nil)
   }
 
-  @Test(arguments: [
-    (#""int""#, "1", true), (#""int""#, "2147483648", false), (#""int""#, "1.0", false),
-    (#""long""#, "9223372036854775807", true), (#""double""#, "1", true),
-    (#""double""#, #""1""#, false), (#""null""#, "null", true), (#""null""#, "0", false),
-    (#""boolean""#, "true", true), (#""string""#, #""x""#, true), (#""string""#, "null", false),
-    (#""bytes""#, #""\u00ff""#, true), (#""bytes""#, #""\u0100""#, false),
-    (#"{"type":"fixed","name":"F","size":2}"#, #""ab""#, true),
-    (#"{"type":"fixed","name":"F","size":2}"#, #""a""#, false),
-    (#"{"type":"enum","name":"E","symbols":["A"]}"#, #""A""#, true),
-    (#"{"type":"enum","name":"E","symbols":["A"]}"#, #""B""#, false),
-    (#"{"type":"array","items":"int"}"#, "[1,2]", true),
-    (#"{"type":"array","items":"int"}"#, #"[1,"2"]"#, false),
-    (#"{"type":"map","values":"int"}"#, #"{"a":1}"#, true),
-    (#"{"type":"map","values":"int"}"#, "[]", false), (#"["null","int"]"#, "null", true),
-    (#"["null","int"]"#, "5", true), (#"["null","int"]"#, #""5""#, false),
-    (#"{"type":"record","name":"S","fields":[{"name":"x","type":"int"}]}"#, #"{"x":1}"#, true),
-    (#"{"type":"record","name":"S","fields":[{"name":"x","type":"int"}]}"#, "{}", false),
-    (
-      #"{"type":"record","name":"S","fields":[{"name":"x","type":"int","default":3}]}"#, "{}",
-      true
-    ),
-  ])
-  func defaultsFitTheirTypes(type: String, value: String, isValid: Bool) throws {
+  @Test(
+    "A default has to fit its type",
+    arguments: [
+      (#""int""#, "1", true), (#""int""#, "2147483648", false), (#""int""#, "1.0", false),
+      (#""long""#, "9223372036854775807", true), (#""double""#, "1", true),
+      (#""double""#, #""1""#, false), (#""null""#, "null", true), (#""null""#, "0", false),
+      (#""boolean""#, "true", true), (#""string""#, #""x""#, true), (#""string""#, "null", false),
+      (#""bytes""#, #""\u00ff""#, true), (#""bytes""#, #""\u0100""#, false),
+      (#"{"type":"fixed","name":"F","size":2}"#, #""ab""#, true),
+      (#"{"type":"fixed","name":"F","size":2}"#, #""a""#, false),
+      (#"{"type":"enum","name":"E","symbols":["A"]}"#, #""A""#, true),
+      (#"{"type":"enum","name":"E","symbols":["A"]}"#, #""B""#, false),
+      (#"{"type":"array","items":"int"}"#, "[1,2]", true),
+      (#"{"type":"array","items":"int"}"#, #"[1,"2"]"#, false),
+      (#"{"type":"map","values":"int"}"#, #"{"a":1}"#, true),
+      (#"{"type":"map","values":"int"}"#, "[]", false), (#"["null","int"]"#, "null", true),
+      (#"["null","int"]"#, "5", true), (#"["null","int"]"#, #""5""#, false),
+      (#"{"type":"record","name":"S","fields":[{"name":"x","type":"int"}]}"#, #"{"x":1}"#, true),
+      (#"{"type":"record","name":"S","fields":[{"name":"x","type":"int"}]}"#, "{}", false),
+      (
+        #"{"type":"record","name":"S","fields":[{"name":"x","type":"int","default":3}]}"#, "{}",
+        true
+      ),
+    ])
+  func defaults(type: String, value: String, isValid: Bool) throws {
     let text =
       #"{"type":"record","name":"R","fields":[{"name":"f","type":\#(type),"default":\#(value)}]}"#
     if isValid {
@@ -92,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func attributesAreKept() throws {
+  @Test("Documentation, aliases, orders and defaults are kept") func attributes() throws {
     let schema = try Schema(
       parsing: Array(
         """
@@ -128,6 +132,7 @@ import Testing
   }
 
   @Test(
+    "Logical types are recognized, and unknown or invalid ones are ignored",
     arguments: [
       (
         #"{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}"#,
@@ -191,27 +196,28 @@ import Testing
       (#"{"type":"long","logicalType":"no-such"}"#, nil),
       (#"{"type":"long","logicalType":7}"#, nil),
     ] as [(String, LogicalType?)])
-  func logicalTypesAreKnownOrIgnored(text: String, expected: LogicalType?) throws {
+  func logicalTypes(text: String, expected: LogicalType?) throws {
     let schema = try Schema(parsing: Array(text.utf8))
     #expect(schema[schema.root].logicalType == expected)
   }
 
   /// Values of the Avro project's own test data (schema-tests.txt).
   @Test(
+    "Fingerprints of primitive types equal the published ones",
     arguments: [
       ("null", 0x63dd_24e7_cc25_8f8a), ("boolean", 0x9f42_fc78_a4d4_f764),
       ("int", 0x7275_d51a_3f39_5c8f), ("long", 0xd054_e144_93f4_1db7),
       ("float", 0x4d7c_02cb_3ea8_d790), ("double", 0x8e75_35c0_32ab_957e),
       ("bytes", 0x4fc0_16da_c320_1965), ("string", 0x8f01_4872_6345_03c7),
     ] as [(String, UInt64)])
-  func fingerprintsOfPrimitivesAreThePublishedOnes(name: String, expected: UInt64) throws {
+  func fingerprints(name: String, expected: UInt64) throws {
     #expect(try Schema(parsing: Array("\"\(name)\"".utf8)).fingerprint == expected)
     #expect(
       try Schema(parsing: Array(#"{"type":"\#(name)","doc":"x"}"#.utf8)).fingerprint == expected)
   }
 
   /// Computed from the text `"int"` by the tools of the system.
-  @Test func longFingerprintsAreDigestsOfTheCanonicalForm() throws {
+  @Test("MD5 and SHA-256 fingerprints are digests of the canonical form") func digests() throws {
     let schema = try Schema(parsing: Array(#"{"type":"int","doc":"x"}"#.utf8))
     #expect(
       schema.sha256Fingerprint.hex
@@ -219,7 +225,7 @@ import Testing
     #expect(try schema.md5Fingerprint().hex == "ef524ea1b91e73173d938ade36c1db32")
   }
 
-  @Test func namesFollowTheNamespaceAroundThem() throws {
+  @Test("A name without namespace takes the enclosing one") func namespaces() throws {
     let schema = try Schema(
       parsing: Array(
         """
@@ -245,7 +251,8 @@ import Testing
     }
   }
 
-  @Test func theCanonicalFormHasFullNamesOnceAndNothingElse() throws {
+  @Test("The canonical form has full names and no optional attributes") func canonicalForm() throws
+  {
     let schema = try Schema(
       parsing: Array(
         """
@@ -264,7 +271,7 @@ import Testing
         + #"{"name":"c","type":{"type":"map","values":{"type":"array","items":"x.R"}}}]}"#)
   }
 
-  @Test func damagedSchemasAreSchemasOrErrors() throws {
+  @Test("A damaged schema is a schema or an error, and never a crash") func damaged() throws {
     let text = Array(
       """
       {"type":"record","name":"R","namespace":"a","fields":[{"name":"f","type":["null","R"],\

@@ -5,7 +5,7 @@ import Testing
 @Suite("Appending base64")
 struct ByteBufferBase64Tests {
   @Test(
-    "Base64 of RFC 4648 section 10, and the two characters beyond letters and digits",
+    "The examples of RFC 4648 section 10 and the characters + and / are encoded",
     arguments: [
       ([], ""), (Array("f".utf8), "Zg=="), (Array("fo".utf8), "Zm8="),
       (Array("foo".utf8), "Zm9v"), (Array("foob".utf8), "Zm9vYg=="),

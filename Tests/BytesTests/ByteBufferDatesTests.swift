@@ -6,7 +6,7 @@ import Testing
 @Suite("Appending dates and times")
 struct ByteBufferDatesTests {
   @Test(
-    "Dates from days",
+    "Days since 1970 become calendar dates",
     arguments: [
       (0, "1970-01-01"), (-1, "1969-12-31"), (19_143, "2022-05-31"), (11_016, "2000-02-29"),
       (11_017, "2000-03-01"), (-25_508, "1900-03-01"), (-719_162, "0001-01-01"),
@@ -18,7 +18,7 @@ struct ByteBufferDatesTests {
   }
 
   @Test(
-    "Dates from milliseconds are taken in UTC",
+    "Dates from milliseconds are in UTC",
     arguments: [
       (1_653_955_200_000, "2022-05-31"), (1_654_041_599_999, "2022-05-31"), (-1, "1969-12-31"),
       (.max, "+292278994-08-17"), (.min, "-292275055-05-16"),
@@ -28,7 +28,7 @@ struct ByteBufferDatesTests {
   }
 
   @Test(
-    "Times of day",
+    "Times of day have the digits of their unit",
     arguments: [
       (0, .milliseconds, "00:00:00.000"), (86_399_999, .milliseconds, "23:59:59.999"),
       (45_296_789, .milliseconds, "12:34:56.789"), (1, .microseconds, "00:00:00.000001"),
@@ -41,7 +41,7 @@ struct ByteBufferDatesTests {
   }
 
   @Test(
-    "Timestamps with 3, 6 and 9 digits",
+    "Timestamps have 3, 6 or 9 digits",
     arguments: [
       (1_771_300_995_000, .milliseconds, "2026-02-17T04:03:15.000Z"),
       (-1, .milliseconds, "1969-12-31T23:59:59.999Z"),
@@ -60,7 +60,7 @@ struct ByteBufferDatesTests {
         == String(expected.dropLast()))
   }
 
-  @Test("Every day of four centuries follows the one before")
+  @Test("Every day of four centuries follows the previous one")
   func calendar() {
     let lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
     var (year, month, day) = (1900, 1, 1)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Appending numbers")
 struct ByteBufferNumbersTests {
-  @Test("Integers of every length, at both ends and around powers of ten")
+  @Test("Integers of every length are written, at both ends and around powers of ten")
   func integers() {
     var values: [Int64] = [0, .min, .max, .min + 1]
     var power: Int64 = 1
@@ -19,7 +19,7 @@ struct ByteBufferNumbersTests {
   }
 
   @Test(
-    "Doubles carry a point or an exponent",
+    "Doubles have a point or an exponent",
     arguments: [
       (0, "0.0"), (-0.0, "-0.0"), (100, "100.0"), (-1, "-1.0"), (0.1, "0.1"), (0.07, "0.07"),
       (12.5, "12.5"), (-12.34, "-12.34"), (1e5, "100000.0"),
@@ -96,7 +96,7 @@ struct ByteBufferNumbersTests {
   }
 
   @Test(
-    "Decimals in plain notation with their full scale",
+    "Decimals are written in plain notation with their full scale",
     arguments: [
       ([], 0, "0"), ([], 2, "0.00"), ([0x00], 0, "0"), ([0x01], 0, "1"), ([0xFF], 0, "-1"),
       ([0x80], 0, "-128"), ([0x7F], 1, "12.7"), ([0x80], 2, "-1.28"), ([0xFF], 3, "-0.001"),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Dates and times in UTC")
 struct UTCTimeTests {
-  @Test("As the C library has it, for every day of eight hundred years")
+  @Test("Dates equal those of the C library for every day of eight hundred years")
   func againstGlibc() {
     for day in Int64(-146_097)...146_097 {
       var seconds = Int(day * 86_400)
@@ -20,7 +20,7 @@ struct UTCTimeTests {
   }
 
   @Test(
-    "Times before 1970 and beyond four-digit years",
+    "Times before 1970 and beyond four-digit years are written",
     arguments: [
       (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
       (1_771_300_995_007, "2026-02-17T04:03:15.007Z"),

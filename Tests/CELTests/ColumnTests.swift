@@ -17,7 +17,7 @@ struct ColumnTests {
   }
 
   @Test(
-    "Absence decides only if nothing else does",
+    "An absent column makes a result absent only if nothing else decides it",
     arguments: [
       ("Amount > 5.0", "absent"), ("Amount == null", "absent"), ("!IsWon", "absent"),
       ("IsWon && false", "bool false"), ("false && IsWon", "bool false"),
@@ -56,7 +56,7 @@ struct ColumnTests {
   }
 
   @Test(
-    "Mistakes are found without a row, with the choices",
+    "Mistakes are found without a row and name the choices",
     arguments: [
       ("StageNam == 'x'", "'StageNam' is not a column; did you mean 'StageName'?"),
       ("row.amount > 1", "'amount' is not a column; did you mean 'Amount'?"),
@@ -171,7 +171,7 @@ struct ColumnTests {
     #expect(outcome("\(shared) == \(shared)") == message)
   }
 
-  @Test("A frame forgets the row before")
+  @Test("A frame forgets the previous row")
   func frames() throws {
     let frame = Frame(
       try CompiledExpression(

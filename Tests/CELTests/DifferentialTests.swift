@@ -3,18 +3,18 @@ import JSON
 import TestSupport
 import Testing
 
-@Suite("Other implementations")
+@Suite("Comparison with other implementations")
 struct DifferentialTests {
   /// It is not built for Python 3.10.
   private static let hasCPlusPlus =
     (try? PythonScript.run("cel_peers.py", ["cel-expr-python", "1", "1"])) != nil
 
   @Test(
-    "Random expressions over random rows have the values that cel-expr-python finds",
+    "Random expressions over random rows have the values that cel-expr-python gives",
     .enabled(if: Self.hasCPlusPlus, "cel-expr-python needs Python 3.11"))
   func agreesWithCPlusPlus() throws { try self.compare(with: "cel-expr-python", count: 4000) }
 
-  @Test("Random expressions over random rows have the values that cel-python finds")
+  @Test("Random expressions over random rows have the values that cel-python gives")
   func agreesWithPython() throws { try self.compare(with: "cel-python", count: 2000) }
 
   private func compare(with peer: String, count sample: Int) throws {

@@ -3,7 +3,7 @@ import Testing
 @Suite("Functions")
 struct FunctionTests {
   @Test(
-    "Functions of strings",
+    "String functions give the values of the specification",
     arguments: [
       ("size('日本語😀')", "int 4"), ("'ab'.size()", "int 2"), ("size(b'\\xff\\xfe')", "int 2"),
       ("'hello'.contains('ell')", "bool true"), ("'hello'.contains('')", "bool true"),
@@ -22,7 +22,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Conversions",
+    "Values convert between types without loss, or fail",
     arguments: [
       ("int('-12')", "int -12"), ("int('1.5')", "error: the text cannot be converted to this type"),
       ("int('')", "error: the text cannot be converted to this type"),
@@ -55,7 +55,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Timestamps",
+    "Timestamps are parsed, compared and added to durations",
     arguments: [
       ("timestamp('2009-02-13T23:31:30Z')", "google.protobuf.Timestamp \"2009-02-13T23:31:30Z\""),
       (
@@ -92,7 +92,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Durations",
+    "Durations are parsed and written",
     arguments: [
       ("duration('1h30m')", "5400s"), ("duration('-1.5s')", "-1.5s"), ("duration('0')", "0s"),
       ("duration('1h2m3s4ms5us6ns')", "3723.004005006s"), ("duration('1.5h')", "5400s"),
@@ -105,7 +105,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Texts that are not durations are refused",
+    "Text that is not a duration is refused",
     arguments: ["", "s", "1", "1x", "1 s", "--1s", "1s-1s", "320000000000s", ".s", "1e3s"])
   func badDurations(text: String) {
     #expect(
@@ -113,7 +113,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Parts of timestamps, in UTC and in time zones",
+    "The parts of a timestamp are given in UTC and in time zones",
     arguments: [
       ("getFullYear()", 2009), ("getMonth()", 1), ("getDate()", 13), ("getDayOfMonth()", 12),
       ("getDayOfWeek()", 5), ("getDayOfYear()", 43), ("getHours()", 23), ("getMinutes()", 31),
@@ -126,7 +126,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Summer time, before, between and after the transitions that a file lists",
+    "Time zones keep to their transitions and to the rule after the last one",
     arguments: [
       ("2026-01-15T12:00:00Z", "Europe/Berlin", 13), ("2026-07-15T12:00:00Z", "Europe/Berlin", 14),
       ("2100-01-15T12:00:00Z", "Europe/Berlin", 13), ("2100-07-15T12:00:00Z", "Europe/Berlin", 14),
@@ -142,7 +142,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Names that are not time zones are refused",
+    "Text that is not a time zone is refused",
     arguments: [
       "", "Europe/Nowhere", "../../etc/passwd", "/etc/passwd", "+25:00", "2:00", "posixrules/x",
     ])
@@ -153,7 +153,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Durations in whole units",
+    "Durations are given in whole units",
     arguments: [
       ("duration('10000s').getHours()", 2), ("duration('3730s').getMinutes()", 62),
       ("duration('3730s').getSeconds()", 3730), ("duration('123.321s').getMilliseconds()", 321),

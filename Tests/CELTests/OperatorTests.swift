@@ -62,7 +62,7 @@ struct OperatorTests {
   }
 
   @Test(
-    "&& and || pass over failures of the other side",
+    "&& and || ignore a failure of one side if the other decides",
     arguments: [
       ("false && 1 / 0 > 0", "bool false"), ("1 / 0 > 0 && false", "bool false"),
       ("true || 1 / 0 > 0", "bool true"), ("1 / 0 > 0 || true", "bool true"),
@@ -79,7 +79,7 @@ struct OperatorTests {
   }
 
   @Test(
-    "Null and absent columns",
+    "Null and absent columns follow the rules of operators",
     arguments: [
       ("n == null", "bool true"), ("n != 1", "bool true"), ("n < 1", "null ordering"),
       ("1 >= n", "null ordering"), ("n < 1 || true", "bool true"), ("n < 1 && false", "bool false"),
@@ -91,7 +91,7 @@ struct OperatorTests {
   }
 
   @Test(
-    "Lists and maps",
+    "Lists and maps are indexed, compared and searched",
     arguments: [
       ("[7, 8, 9][1]", "int 8"), ("[7][1]", "error: the index is outside of the list"),
       ("[7][-1]", "error: the index is outside of the list"), ("[7][dyn(0.0)]", "int 7"),
@@ -118,7 +118,7 @@ struct OperatorTests {
   }
 
   @Test(
-    "Macros go through lists and the keys of maps",
+    "Macros iterate over lists and over the keys of maps",
     arguments: [
       ("[1, 2].all(x, x > 0)", "bool true"), ("[1, 0].all(x, 1 / x > 5)", "bool false"),
       ("[0, 1].all(x, 1 / x > 0)", "error: division by zero"), ("[].all(x, x > 0)", "bool true"),

@@ -4,7 +4,7 @@ import Testing
 @Suite("Parser")
 struct ParserTests {
   @Test(
-    "Literals",
+    "Literals of every type are read",
     arguments: [
       ("0x1F", "int 31"), ("-0x1F", "int -31"), ("0xFFu", "uint 255"), ("42U", "uint 42"),
       (".5", "double 0.5"), ("1.5e3", "double 1500.0"), ("1E-2", "double 0.01"),
@@ -38,7 +38,7 @@ struct ParserTests {
   }
 
   @Test(
-    "Texts outside the grammar are refused with the place and what is wrong",
+    "Text outside the grammar is refused with the place and the reason",
     arguments: [
       ("", 1, 1, "expected an expression, found the end of the expression"),
       ("1 +", 1, 4, "expected an expression, found the end of the expression"),
@@ -86,7 +86,7 @@ struct ParserTests {
   }
 
   @Test(
-    "What is CEL, but not of this profile, is said to be unsupported",
+    "CEL features outside our profile are reported as unsupported",
     arguments: [
       "a.?b", "a[?0]", "[?1]", "{?'a': 1}", "Name{}", "google.protobuf.Duration{seconds: 1}",
       "math.greatest(1, 2)", "cel.bind(x, 1, x)", "TestAllTypes.NestedEnum.BAR",
@@ -100,7 +100,7 @@ struct ParserTests {
     #expect(error?.message.contains("unsupported") == true)
   }
 
-  @Test("An error shows the line with a caret under the place")
+  @Test("An error shows the line with a caret below the place")
   func diagram() {
     let source = "StageName == 'a' &&\n  Stage == 'é' || Amuont > 1"
     let scope = ExpressionScope(columns: [
@@ -120,7 +120,7 @@ struct ParserTests {
       in l.filter(x, x != null && has(a.b) || !true) // end
     """
 
-  @Test("A text that is cut anywhere is refused or read, never worse")
+  @Test("A text truncated anywhere is refused or read, and never crashes the parser")
   func truncation() {
     let bytes = Array(Self.everything.utf8)
     let scope = ExpressionScope(columns: [.init("a", .dyn), .init("l", .list(.dyn))])
@@ -131,7 +131,7 @@ struct ParserTests {
     #expect(outcome("size('\(String(repeating: "x", count: 3000))')") == "int 3000")
   }
 
-  @Test("Random texts are refused or read, never worse")
+  @Test("Random text is refused or read, and never crashes the parser")
   func randomTexts() {
     var random = SeededGenerator(seed: 11)
     let words = [

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Journal of changes by hand")
 struct CheckpointJournalTests {
-  @Test("A link in the place of the journal is not written through")
+  @Test("A symbolic link in place of the journal is not followed")
   func link() throws {
     let directory = try TemporaryDirectory()
     let paths = StatePaths(directory: directory.path, pipeline: "opps")
@@ -21,7 +21,7 @@ struct CheckpointJournalTests {
     #expect(try SystemFileSystem().size(of: victim) == nil)
   }
 
-  @Test("Lines are appended; what a crash cut short stays on a line of its own")
+  @Test("Lines are appended, and a line that a crash truncated stays on its own")
   func append() throws {
     let directory = try TemporaryDirectory()
     let paths = StatePaths(directory: directory.path, pipeline: "opps")

@@ -42,7 +42,7 @@ struct FileCheckpointStoreTests {
     try text.write(toFile: self.path, atomically: false, encoding: .utf8)
   }
 
-  @Test("What was saved is loaded, by the same and by the next process")
+  @Test("A saved checkpoint is loaded by the same process and by the next")
   func roundTrip() throws {
     do {
       let store = try self.store()
@@ -56,7 +56,7 @@ struct FileCheckpointStoreTests {
     #expect(try self.store().load()?.topics == self.document.topics)
   }
 
-  @Test("A state directory has an identity that stays, and no other has the same")
+  @Test("A state directory keeps an identity that no other directory has")
   func identity() throws {
     let first = try self.store().identity()
     #expect(first.utf8.count == 16)
@@ -75,7 +75,7 @@ struct FileCheckpointStoreTests {
     }
   }
 
-  @Test("The file is for people to read, and leaves nothing beside it")
+  @Test("The file is readable for people, and no other file remains beside it")
   func readable() throws {
     let store = try self.store()
     try store.save(self.document)
@@ -88,7 +88,7 @@ struct FileCheckpointStoreTests {
         == ["opps.checkpoint.json", "opps.lock"])
   }
 
-  @Test("A second run of the pipeline is refused and told the process ID; other pipelines are not")
+  @Test("A second run of the pipeline is refused with the process ID, and other pipelines are not")
   func locked() throws {
     let first = try self.store()
     let error = self.failure { _ = try self.store() }
@@ -99,14 +99,14 @@ struct FileCheckpointStoreTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test("The lock goes with its holder, whatever ID is left in the file")
+  @Test("The lock ends with its holder, whatever process ID the file still has")
   func lockIsFreed() throws {
     do { _ = try self.store() }
     _ = try self.store()
   }
 
   @Test(
-    "A file that is not a checkpoint is refused, with its path and what to do",
+    "A file that is not a checkpoint is refused with its path and the remedy",
     arguments: [
       "", "{", "[]", "{}", "{\"version\":2}", "\u{0}\u{0}",
       #"{"version":1,"pipeline":"opps","org":"x","saved_at_ms":1,"topics":[],"sinks":{}}"#,
@@ -121,7 +121,7 @@ struct FileCheckpointStoreTests {
     #expect(error?.message.contains("restore") == true)
   }
 
-  @Test("A checkpoint cut short at any byte is refused, never taken for another")
+  @Test("A checkpoint truncated at any byte is refused, and never read as another one")
   func truncated() throws {
     let store = try self.store()
     try store.save(self.document)
@@ -141,12 +141,12 @@ struct FileCheckpointStoreTests {
     #expect(self.failure { _ = try store.load() }?.code == .mismatch)
   }
 
-  @Test("Names that are no file names are refused", arguments: ["", "a/b", "../x", ".x", "a\0"])
+  @Test("Names that cannot be file names are refused", arguments: ["", "a/b", "../x", ".x", "a\0"])
   func names(name: String) {
     #expect(self.failure { _ = try self.store(name) }?.code == .mismatch)
   }
 
-  @Test("A state directory that is removed under a running process stops it")
+  @Test("A process stops when its state directory is removed")
   func removed() throws {
     let store = try self.store()
     try store.save(self.document)
@@ -160,7 +160,7 @@ struct FileCheckpointStoreTests {
     #expect(self.failure { try store.save(self.document) }?.code == .io)
   }
 
-  @Test("A directory that cannot be made is an error that names it")
+  @Test("The error names a directory that cannot be created")
   func noDirectory() throws {
     let file = self.root.path + "/file"
     try "x".write(toFile: file, atomically: false, encoding: .utf8)
@@ -171,14 +171,14 @@ struct FileCheckpointStoreTests {
     #expect(error?.message.contains(file) == true)
   }
 
-  @Test("A pipe in the place of the checkpoint is an error, and is not waited for")
+  @Test("A pipe in place of the checkpoint is an error, and the program does not wait for it")
   func pipeInPlace() throws {
     let store = try self.store()
     #expect(mkfifo(self.path, 0o600) == 0)
     #expect(self.failure { _ = try store.load() }?.message.contains("opps.checkpoint.json") == true)
   }
 
-  @Test("A link under the name of the temporary file is removed, not written through")
+  @Test("A symbolic link under the temporary file's name is removed, not followed")
   func plantedTemporary() throws {
     let directory = try TemporaryDirectory()
     let victim = "\(directory.path)/victim"
@@ -194,7 +194,7 @@ struct FileCheckpointStoreTests {
     #expect(try SystemFileSystem().size(of: planted) == nil)
   }
 
-  @Test("A link in the place of the lock is refused")
+  @Test("A symbolic link in place of the lock is refused")
   func plantedLock() throws {
     let directory = try TemporaryDirectory()
     let victim = "\(directory.path)/victim"

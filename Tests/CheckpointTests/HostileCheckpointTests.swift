@@ -61,7 +61,7 @@ struct HostileCheckpointTests {
     return position.stored
   }
 
-  @Test("Positions come back as they were stored", arguments: [false, true])
+  @Test("Positions are loaded as they were stored", arguments: [false, true])
   func positions(isChannel: Bool) throws {
     let store = try FileCheckpointStore(directory: self.root.path, pipeline: "p")
     for _ in 0..<60 {
@@ -77,7 +77,7 @@ struct HostileCheckpointTests {
     }
   }
 
-  @Test("What is too large to be read is not stored, and the checkpoint before is kept")
+  @Test("A checkpoint too large to be read is not stored, and the previous one is kept")
   func tooLarge() throws {
     let store = try FileCheckpointStore(directory: self.root.path, pipeline: "p")
     let small = CheckpointDocument(
@@ -95,7 +95,7 @@ struct HostileCheckpointTests {
   }
 
   @Test(
-    "A time of confirmation that no calendar has is no confirmation",
+    "A confirmation time outside the calendar does not confirm a position",
     arguments: [
       Int64.min, .max, CommitTime.range.upperBound + 1,
     ])
@@ -109,7 +109,7 @@ struct HostileCheckpointTests {
   }
 
   @Test(
-    "What no run has stored is refused by its name",
+    "A position that no run can have stored is refused by name",
     arguments: [
       ("resume", #"{"epoch":1,"next_ordinal":5,"resume":null,"recent":[]}"#),
       ("resume", #"{"epoch":1,"next_ordinal":5,"recent":[]}"#),
@@ -133,7 +133,7 @@ struct HostileCheckpointTests {
   }
 
   @Test(
-    "Times that no calendar has are refused", arguments: [Int64.min, .max, Int64.min + 1_000_000])
+    "Times outside the calendar are refused", arguments: [Int64.min, .max, Int64.min + 1_000_000])
   func absurdTimes(time: Int64) throws {
     let directory = self.root.path
     let store = try FileCheckpointStore(directory: directory, pipeline: "p")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("State of the run lock")
 struct RunLockStateTests {
-  @Test("A held lock is seen, with its process, and stays held")
+  @Test("A held lock is reported with its process, and stays held")
   func held() throws {
     let directory = try TemporaryDirectory()
     let paths = StatePaths(directory: directory.path, pipeline: "opps")

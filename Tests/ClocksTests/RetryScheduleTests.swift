@@ -1,7 +1,7 @@
 import Clocks
 import Testing
 
-@Suite struct RetryScheduleTests {
+@Suite("Retry schedule") struct RetryScheduleTests {
   private static let start = ContinuousClock.now
 
   @Test("Delays double from 1 s to 60 s, with a fifth of jitter either way")
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("Without an end, a million failures have a pause each")
+  @Test("Without a time limit, each of a million failures has a delay")
   func endless() {
     var retries = Retries(RetrySchedule(giveUpAfter: nil))
     var now = Self.start
@@ -30,7 +30,7 @@ import Testing
     #expect(last == .seconds(60))
   }
 
-  @Test("The last attempt comes when the time is over, and the verdict counts all of them")
+  @Test("The last attempt comes at the end of the time, and the verdict counts all attempts")
   func budget() {
     let policy = RetrySchedule(giveUpAfter: .seconds(10), minDelay: .seconds(4))
     var retries = Retries(policy)
@@ -44,7 +44,7 @@ import Testing
     #expect(retries.verdict(at: now).contains("3 failed attempts in 10 s"))
   }
 
-  @Test("A success starts the time afresh; without time there is one attempt")
+  @Test("A success restarts the time, and without time there is one attempt")
   func afresh() {
     var retries = Retries(RetrySchedule(giveUpAfter: .seconds(1)))
     let first = retries.failed(at: Self.start, random: 0.5)
@@ -57,7 +57,7 @@ import Testing
     #expect(impatient.verdict(at: Self.start).isEmpty)
   }
 
-  @Test("A peer that asks to be left alone is, even if that takes longer than the policy has")
+  @Test("A delay that the peer asks for is kept, even beyond the policy's time")
   func minimum() {
     var retries = Retries(RetrySchedule(giveUpAfter: .seconds(5)))
     let first = retries.failed(at: Self.start, minimum: .seconds(30), random: 0)
@@ -66,7 +66,7 @@ import Testing
     #expect(second == nil)
   }
 
-  @Test("Quick pauses come before those of the policy")
+  @Test("Quick retries come before those of the policy")
   func quick() {
     var retries = Retries(RetrySchedule(giveUpAfter: nil), quickDelays: [.milliseconds(50)])
     let delays = (0..<4).map { _ in retries.failed(at: Self.start, random: 0.5) }

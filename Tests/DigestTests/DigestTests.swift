@@ -29,7 +29,7 @@ struct DigestTests {
     #expect(try MD5.hash(of: Array(text.utf8)).hex == hex)
   }
 
-  @Test("A snapshot is the hash so far and leaves the computation running")
+  @Test("A snapshot gives the hash so far, and the computation continues")
   func snapshots() {
     let message = Array(
       "a message of several parts, longer than one block of sixty-four bytes".utf8)

@@ -5,7 +5,7 @@ import Testing
 @Suite("HMAC with SHA-256")
 struct HMACTests {
   @Test(
-    "The published codes, twice from one context",
+    "One context gives the published codes twice",
     arguments: [
       (
         [UInt8](repeating: 0x0b, count: 20), Array("Hi There".utf8),

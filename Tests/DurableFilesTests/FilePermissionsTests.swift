@@ -25,14 +25,14 @@ struct FilePermissionsTests {
     return (try self.mode("\(path)/file"), try self.mode(path))
   }
 
-  @Test("Without any the umask counts, and others read nothing")
+  @Test("Without configured permissions the umask applies, and others cannot read the file")
   func standard() throws {
     #expect(try self.makeAll(nil, umask: 0o022) == (0o640, 0o750))
     #expect(try self.makeAll(nil, umask: 0o077) == (0o600, 0o700))
   }
 
   @Test(
-    "Are exact, whatever the umask",
+    "Configured permissions are exact, whatever the umask",
     arguments: [
       (0o644, 0o755), (0o664, 0o775), (0o600, 0o700), (0o660, 0o770), (0o640, 0o750),
     ] as [(UInt32, UInt32)], [0o022, 0o077, 0] as [mode_t])
@@ -41,7 +41,7 @@ struct FilePermissionsTests {
       try self.makeAll(FilePermissions(mode: modes.0, groupID: nil), umask: mask) == modes)
   }
 
-  @Test("A file that was there gets them when it is opened to be written")
+  @Test("An existing file gets the permissions when it is opened for writing")
   func existing() throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/file"

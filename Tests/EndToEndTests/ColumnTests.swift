@@ -1,6 +1,6 @@
 import Testing
 
-@Suite(.serialized) struct ColumnTests {
+@Suite("Columns that stages name", .serialized) struct ColumnTests {
   @Test(
     "A misspelt column in a stage ends the run before anything is written",
     .enabled(if: ProofScript.programs != nil))

@@ -1,9 +1,9 @@
 import Testing
 
-@Suite(.serialized) struct CronTests {
+@Suite("Runs under cron", .serialized) struct CronTests {
   /// A part of what `cron_proof.py` does by default, which takes a quarter of an hour.
   @Test(
-    "Run after run, with overlaps, kills, clock steps, silent days and lost state: files equal the truth",
+    "Files equal the truth after overlaps, kills, clock steps, silent days and lost state",
     .enabled(if: ProofScript.programs != nil))
   func runAfterRun() throws {
     try ProofScript("cron_proof.py").run(
@@ -11,14 +11,14 @@ import Testing
   }
 }
 
-@Suite(.serialized) struct OrgTests {
+@Suite("Another org", .serialized) struct OrgTests {
   @Test(
-    "Another org or another stream stops a run; accept-org, killed at every call, lets it go on",
+    "Another org or stream stops a run, and accept-org, killed at every call, lets it continue",
     .enabled(if: ProofScript.programs != nil))
   func acceptsOrg() throws { try ProofScript("org_proof.py").run() }
 
   @Test(
-    "No run or command asks for a schema that an earlier run has fetched",
+    "No run or command requests a schema that an earlier run has fetched",
     .enabled(if: ProofScript.programs != nil))
   func cachesSchemas() throws { try ProofScript("schema_cache_proof.py").run() }
 }

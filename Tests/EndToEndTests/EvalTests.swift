@@ -29,7 +29,7 @@ struct EvalTests {
   }
 
   @Test(
-    "Prints the type and the value as one line of JSON",
+    "eval prints type and value as one line of JSON",
     arguments: [
       ("6 * 7", #"{"type": "int", "value": 42}"#), ("null", #"{"type": "null", "value": null}"#),
       ("-1", #"{"type": "int", "value": -1}"#), ("--1", #"{"type": "int", "value": 1}"#),
@@ -53,7 +53,7 @@ struct EvalTests {
     #expect(try self.eval([expression]) == Result(status: 0, output: line + "\n", errors: ""))
   }
 
-  @Test("Takes columns from --row and the expression from standard input")
+  @Test("eval takes columns from --row and the expression from standard input")
   func rowAndInput() throws {
     let row = #"{"Amount": 1200.5, "Count": 3, "Name": null, "Address": {"City": "Rome"}}"#
     let expression = """
@@ -68,7 +68,7 @@ struct EvalTests {
   }
 
   @Test(
-    "The exit code tells mistakes of the expression from failures of the evaluation",
+    "The exit code tells a mistake in the expression from a failed evaluation",
     arguments: [
       (
         "1 +", 64,
@@ -88,7 +88,7 @@ struct EvalTests {
   }
 
   @Test(
-    "A command line that makes no sense is refused",
+    "An invalid command line is refused",
     arguments: [[], ["1", "2"], ["1", "--row", "[]"], ["1", "--row", "{"], ["1", "--row"]])
   func usage(arguments: [String]) throws {
     #expect(try self.eval(arguments).status == 64)

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite(.serialized) struct ExportTests {
+@Suite("Exports to files", .serialized) struct ExportTests {
   @Test(
     "Files equal the truth on single topics, mixed and enriched channels",
     .enabled(if: ProofScript.programs != nil))
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(
-    "Killed at random moments, renames and manifest lines, the files equal the truth",
+    "Files equal the truth after kills at random moments, renames and manifest lines",
     .enabled(if: ProofScript.programs != nil))
   func survivesKills() throws {
     try ProofScript("export_proof.py").run("--events", "5000", "--kills", "12", "--seed", "2")

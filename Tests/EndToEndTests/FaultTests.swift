@@ -2,11 +2,11 @@ import Testing
 
 /// The real exporter under the shim of `Fixtures/faults`, at a sample of its system calls; the
 /// script without `--sample` takes them all.
-@Suite(.serialized) struct FaultTests {
+@Suite("Faults", .serialized) struct FaultTests {
   private let script = ProofScript("fault_proof.py", in: "faults")
 
   @Test(
-    "Ended at system calls, with and without a cut of the power, the next run completes",
+    "A run killed at a system call, with or without a power cut, is completed by the next",
     .enabled(if: ProofScript.programs != nil))
   func survivesCrashes() throws {
     try self.script.run(
@@ -21,23 +21,23 @@ import Testing
   }
 
   @Test(
-    "What is to be left of the org's allowance is left, and a spent allowance loses nothing",
+    "The configured reserve of the org's allowance remains, and a spent allowance loses nothing",
     .enabled(if: ProofScript.programs != nil))
   func keepsAllowance() throws { try ProofScript("allowance_proof.py").run() }
 
   @Test(
-    "Storms of faults from files end with the truth", .enabled(if: ProofScript.programs != nil))
+    "Storms of scripted faults lose and repeat nothing", .enabled(if: ProofScript.programs != nil))
   func survivesStorms() throws { try ProofScript("storm_proof.py").run("--storms", "4") }
 
   @Test(
-    "A sample of the fault matrix: exit codes as documented, bounded calls, and in the end the truth",
+    "A sample of the fault matrix ends with documented exit codes and the truth",
     .enabled(if: ProofScript.programs != nil))
   func survivesMatrix() throws {
     try ProofScript("fault_matrix_proof.py").run("--sample", "8", "--seed", "3")
   }
 
   @Test(
-    "Refused an event loop or a thread, a run ends with 75 and names the call, or makes up for it",
+    "A run without an event loop or a thread recovers or exits with 75 and names the call",
     .enabled(if: ProofScript.programs != nil))
   func namesRefusedCalls() throws {
     // Calls of the Swift runtime, which traps when it is refused an event loop, are not counted.

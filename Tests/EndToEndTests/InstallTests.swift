@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-@Suite(.serialized) struct InstallTests {
+@Suite("Installation", .serialized) struct InstallTests {
   /// Where scripts/test has built the programs by scripts/install; a build of its own takes minutes.
   private static let scratch = ProcessInfo.processInfo.environment["PUBSUB_TEST_INSTALL_SCRATCH"]
 
   @Test(
-    "Installed, and again over running programs: whole, atomic, and needing what README names",
+    "Installation is complete and atomic, also over running programs, and needs what README names",
     .enabled(if: scratch != nil && ProofScript.programs != nil))
   func installs() throws {
     try ProofScript("install_proof.py", in: "install")
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(
-    "The acceptance in an org passes at a terminal, and its transcript tells nothing private",
+    "The acceptance of an org passes at a terminal, and its transcript shows nothing private",
     .enabled(if: ProofScript.programs != nil))
   func acceptsAnOrg() throws { try ProofScript("first_org_proof.py").run() }
 }

@@ -1,8 +1,8 @@
 import Testing
 
-@Suite(.serialized) struct LoginTests {
+@Suite("Logins", .serialized) struct LoginTests {
   @Test(
-    "Every login exports the truth while tokens expire, and a refused one ends with 77",
+    "Every login exports the truth while tokens expire, and a refused login exits with 77",
     .enabled(if: ProofScript.programs != nil))
   func everyLogin() throws { try ProofScript("logins_proof.py").run() }
 }

@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-@Suite(.serialized) struct PostgresClusterTests {
-  @Test("Databases are apart", .enabled(if: PostgresCluster.isAvailable))
+@Suite("Test clusters", .serialized) struct PostgresClusterTests {
+  @Test("Each test has a database of its own", .enabled(if: PostgresCluster.isAvailable))
   func databases() async throws {
     let cluster = try await PostgresCluster.shared
     let (one, two) = (try cluster.makeDatabase(), try cluster.makeDatabase())
@@ -12,8 +12,7 @@ import Testing
     #expect(try await PostgresCluster.shared === cluster)
   }
 
-  @Test(
-    "What was committed outlives a crash of the server", .enabled(if: PostgresCluster.isAvailable))
+  @Test("Committed rows survive a crash of the server", .enabled(if: PostgresCluster.isAvailable))
   func crash() throws {
     let cluster = try PostgresCluster(settings: ["max_connections=7"])
     try cluster.query("CREATE TABLE t AS SELECT 1", database: "postgres")

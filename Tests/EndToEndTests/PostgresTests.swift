@@ -1,7 +1,7 @@
 import Testing
 
 /// The real exporter into private PostgreSQL servers.
-@Suite(.serialized) struct PostgresTests {
+@Suite("Exports to PostgreSQL", .serialized) struct PostgresTests {
   private let script = ProofScript("postgres_proof.py")
 
   @Test(
@@ -10,7 +10,7 @@ import Testing
   func equalsTruth() throws { try self.script.run("--events", "10000", "--files") }
 
   @Test(
-    "Exporter and server killed, answers to COMMIT lost: tables and files equal the truth",
+    "Tables and files equal the truth after kills of exporter and server and lost COMMIT answers",
     .enabled(if: ProofScript.programs != nil))
   func survivesKills() throws {
     try self.script.run(
@@ -19,27 +19,27 @@ import Testing
   }
 
   @Test(
-    "A run whose database goes away goes on, hears signals, and loses nothing",
+    "A run survives an outage of its database, obeys signals meanwhile, and loses nothing",
     .enabled(if: ProofScript.programs != nil))
   func outlivesOutages() throws { try ProofScript("outage_proof.py").run() }
 
   @Test(
-    "Service, login, database and topics that fail are waited for as the pipeline file says",
+    "A run waits for failing service, login, database and topics as the pipeline file says",
     .enabled(if: ProofScript.programs != nil))
   func waitsAsConfigured() throws { try ProofScript("retry_proof.py").run() }
 
   @Test(
-    "Signals during login, schemas and commits lose nothing and repeat nothing",
+    "Signals during login, schema requests and commits lose nothing and repeat nothing",
     .enabled(if: ProofScript.programs != nil))
   func hearsSignals() throws { try ProofScript("signals_proof.py").run() }
 
   @Test(
-    "What an earlier version has left is gone on from: checkpoint, files in progress, tables",
+    "A run resumes the checkpoint, open files and tables of an earlier version",
     .enabled(if: ProofScript.programs != nil))
   func resumesEarlierState() throws { try ProofScript("earlier_state_proof.py").run() }
 
   @Test(
-    "Through PgBouncer, over a change of schemas, beside second owners, read again from the start",
+    "Tables equal the truth through PgBouncer, schema changes, second owners and re-reads",
     .enabled(if: ProofScript.programs != nil))
   func survivesPooling() throws {
     try self.script.run(
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(
-    "The same on PostgreSQL 16, killed or not",
+    "PostgreSQL 16 gives the same tables, with and without kills",
     .enabled(if: ProofScript.programs != nil && ProofScript.hasPackagedPostgres))
   func nextVersion() throws {
     try self.script.run(
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(
-    "Deleted records are removed and stay so",
+    "Deleted records are removed and do not come back",
     .enabled(if: ProofScript.programs != nil))
   func removesDeleted() throws {
     try self.script.run(
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(
-    "History alone and the current state alone equal the truth",
+    "A history table alone and a current table alone equal the truth",
     .enabled(if: ProofScript.programs != nil), arguments: ["history", "current"])
   func oneOfBoth(mode: String) throws {
     try self.script.run(
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(
-    "The page for those who report leads from an empty database to its last query",
+    "The reporting page leads from an empty database to its last query",
     .enabled(if: ProofScript.programs != nil))
   func followsThePage() throws { try ProofScript("reporting_proof.py").run() }
 }

@@ -1,7 +1,7 @@
 import Testing
 
 /// `pubsub-simulator rehearse`, and the clock that makes it fast.
-@Suite(.serialized) struct RehearsalTests {
+@Suite("Rehearsals", .serialized) struct RehearsalTests {
   @Test(
     "Every shipped pipeline is rehearsed for a day, and its output equals what was published",
     .enabled(if: ProofScript.programs != nil))

@@ -6,7 +6,7 @@ import Testing
   private let script = ProofScript("snapshot_proof.py")
 
   @Test(
-    "Exporter and server killed while records are read",
+    "Tables are complete after kills of exporter and server during a snapshot",
     .enabled(if: ProofScript.programs != nil), arguments: ["both", "current"])
   func survivesKills(mode: String) throws {
     try self.script.run(
@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(
-    "Exporter killed while records are read into files, alone and beside tables",
+    "Files are complete after kills during a snapshot, alone and beside tables",
     .enabled(if: ProofScript.programs != nil), arguments: ["--files", "--files-and-postgres"])
   func filesSurviveKills(sinks: String) throws {
     try self.script.run(
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "Jobs that are lost, and fields that may not be seen, while records are read into files",
+    "Files are complete after lost jobs, and hidden fields are named",
     .enabled(if: ProofScript.programs != nil))
   func filesOutliveJobs() throws {
     try self.script.run(

@@ -1,13 +1,13 @@
 import Testing
 
-@Suite(.serialized) struct TerminalTests {
+@Suite("Terminals and logs", .serialized) struct TerminalTests {
   @Test(
-    "No output holds a secret or steers a terminal; failures and steps are told",
+    "No output shows a secret or controls the terminal, and failures and steps are reported",
     .enabled(if: ProofScript.programs != nil))
   func terminal() throws { try ProofScript("terminal_proof.py").run() }
 
   @Test(
-    "Logs tell what happens, in every format, and hold no secret and no value of a record",
+    "Logs report events in every format, without secrets and record values",
     .enabled(if: ProofScript.programs != nil))
   func logs() throws { try ProofScript("log_proof.py").run() }
 }

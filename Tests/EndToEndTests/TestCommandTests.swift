@@ -32,7 +32,7 @@ struct TestCommandTests {
       errors: String(decoding: errors, as: UTF8.self))
   }
 
-  @Test("Finds the tests of the working directory, tells what differs, and updates")
+  @Test("test finds the cases of the working directory, reports differences, and updates")
   func command() throws {
     let directory = try TemporaryDirectory()
     let copy = "\(directory.path)/pipelines"
@@ -63,7 +63,7 @@ struct TestCommandTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["pipelines"])
   }
 
-  @Test("Mistakes in files have their place and exit codes of their own")
+  @Test("A mistake in a test file has its place and its own exit code")
   func mistakes() throws {
     let directory = try TemporaryDirectory()
     #expect(try self.test([], in: directory.path).status == 64)

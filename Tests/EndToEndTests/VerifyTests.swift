@@ -5,7 +5,7 @@ import Testing
   private let script = ProofScript("verify_proof.py")
 
   @Test(
-    "Planted differences are found and mended, changes on their way are no drift",
+    "verify finds and repairs planted differences, and changes in transit are no drift",
     .enabled(if: ProofScript.programs != nil),
     arguments: [["both", "mark"], ["current", "remove"]])
   func findsPlantedDifferences(settings: [String]) throws {
@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test(
-    "Differences planted in files are found, alone and beside tables; damaged files are named",
+    "verify finds differences planted in files, and names damaged files",
     .enabled(if: ProofScript.programs != nil),
     arguments: ["files", "both"])
   func findsPlantedDifferencesInFiles(sinks: String) throws {

@@ -2,8 +2,9 @@ import EventLoop
 import Glibc
 import Testing
 
+@Suite("Event loop")
 struct EventLoopTests {
-  @Test func runsWorkInOrderOnItsThread() async throws {
+  @Test("The loop runs work in order on its own thread") func order() async throws {
     let loop = try EventLoop(name: "test")
     #expect(!loop.isCurrent)
     let log = Lock<[Int]>([])
@@ -16,7 +17,7 @@ struct EventLoopTests {
     #expect(log.withLock { $0 } == Array(0..<1000))
   }
 
-  @Test func runsTasksThatPreferIt() async throws {
+  @Test("Tasks that prefer the loop run on it") func preferredTasks() async throws {
     let loop = try EventLoop(name: "test")
     let wasCurrent = await withTaskExecutorPreference(loop) {
       await Task.yield()
@@ -25,7 +26,7 @@ struct EventLoopTests {
     #expect(wasCurrent)
   }
 
-  @Test func runsTimersByDeadlineUnlessCancelled() async throws {
+  @Test("Timers fire in order of deadline unless they are cancelled") func timers() async throws {
     let loop = try EventLoop(name: "test")
     let log = Lock<[String]>([])
     await withCheckedContinuation { continuation in
@@ -43,7 +44,7 @@ struct EventLoopTests {
     #expect(log.withLock { $0 } == ["first", "second"])
   }
 
-  @Test("A registered descriptor is reported while it is ready, and not after it was deregistered")
+  @Test("A registered descriptor is reported while it is ready, and not after deregistration")
   func reportsReadiness() async throws {
     let loop = try EventLoop(name: "test")
     let ends = try Pipe()
@@ -69,7 +70,7 @@ struct EventLoopTests {
     loop.stop()
   }
 
-  @Test("What epoll refuses is an error that names the call and its errno")
+  @Test("An epoll error names the call and its errno")
   func namesTheRefusedCall() async throws {
     let loop = try EventLoop(name: "test")
     let error: SystemCallError? = await withCheckedContinuation { continuation in
@@ -88,7 +89,7 @@ struct EventLoopTests {
   }
 
   @Test(
-    "An error of a system that has run out of something says so and names the limit",
+    "An error of an exhausted resource names the limit",
     arguments: [
       (
         "epoll_create1", EMFILE,

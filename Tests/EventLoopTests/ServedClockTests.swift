@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A clock that a simulator serves")
 struct ServedClockTests {
-  @Test("Only an address on this machine is one")
+  @Test("Only an address on this machine is valid")
   func addresses() {
     #expect(ServedClock.port(of: "127.0.0.1:8080") == 8080)
     for address in [
@@ -18,7 +18,7 @@ struct ServedClockTests {
     }
   }
 
-  @Test("Only a thread that sleeps has a mark, which its next run changes")
+  @Test("Only a sleeping thread has a mark, and its next run changes it")
   func readsStatus() throws {
     func mark(_ state: String, _ switches: Int) throws -> [UInt64]? {
       let path = "/tmp/served-clock-\(UInt64.random(in: 0 ... .max))"
@@ -44,7 +44,7 @@ struct ServedClockTests {
     #expect(c_sleeping_thread("/nowhere", &counts.0, &counts.1) == 0)
   }
 
-  @Test("While somebody outside is waited for, the process is not quiet")
+  @Test("A process that waits for another one does not count as quiet")
   func waitsForOthers() {
     ProcessClock.waitingForOthers {
       #expect(ProcessClock.waitsForOthers)
@@ -52,7 +52,7 @@ struct ServedClockTests {
     }
   }
 
-  @Test("A loop announces nothing, and no time is skipped, unless the clock is served")
+  @Test("Without a served clock a loop announces nothing, and no time is skipped")
   func unserved() async throws {
     #expect(!ProcessClock.isServed)
     #expect(ProcessClock.skippedTime == .zero)
@@ -64,7 +64,7 @@ struct ServedClockTests {
   }
 
   /// A place that asks the machine would not see what was skipped: it would wait, or spin, in real time.
-  @Test("Nothing in the programs asks the machine for the time, or sleeps by it")
+  @Test("No source file of the programs asks the machine for the time or sleeps")
   func asksProcessClock() throws {
     // libcurl measures stalls in real time, during which nothing is skipped.
     let exempt = ["ProcessClock.swift", "ProcessClock+Sleep.swift", "CurlTransfer.swift"]

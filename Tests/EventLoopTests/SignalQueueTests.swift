@@ -2,17 +2,17 @@ import Testing
 
 @testable import EventLoop
 
-@Suite struct SignalQueueTests {
+@Suite("Signal queue") struct SignalQueueTests {
   static var soon: ContinuousClock.Instant { .now + .seconds(20) }
 
-  @Test("Elements come in the order in which they were queued")
+  @Test("Elements arrive in the order in which they were queued")
   func order() async {
     let signals = SignalQueue<Int>(limit: 1000)
     for number in 0..<200 { await signals.send(number, weight: 1) }
     for number in 0..<200 { #expect(await signals.receive(until: Self.soon) == number) }
   }
 
-  @Test("Without an element the receiver gets nil at its deadline")
+  @Test("A receiver without an element gets nil at its deadline")
   func deadline() async {
     let signals = SignalQueue<Int>(limit: 1)
     #expect(await signals.receive(until: .now) == nil)
@@ -21,14 +21,13 @@ import Testing
   }
 
   // The timer could fire before the receiver had begun to wait, which then waited for ever.
-  @Test(
-    "A deadline that is over is noticed however it races with the wait", .timeLimit(.minutes(1)))
+  @Test("An expired deadline is noticed however it races with the wait", .timeLimit(.minutes(1)))
   func expiredDeadline() async {
     let signals = SignalQueue<Int>(limit: 10)
     for _ in 0..<5000 { #expect(await signals.receive(until: .now) == nil) }
   }
 
-  @Test("A receiver that waits gets the element at once")
+  @Test("A waiting receiver gets the element at once")
   func waiting() async {
     let signals = SignalQueue<Int>(limit: 1)
     await withTaskGroup(of: Int?.self) { group in
@@ -92,7 +91,7 @@ import Testing
     }
   }
 
-  @Test("Urgent elements overtake, and can be waited for alone")
+  @Test("Urgent elements overtake others and can be awaited alone")
   func urgent() async {
     let signals = SignalQueue<Int>(limit: 1000)
     signals.post(1)

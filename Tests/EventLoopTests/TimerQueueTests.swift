@@ -2,10 +2,11 @@ import Testing
 
 @testable import EventLoop
 
+@Suite("Timer queue")
 struct TimerQueueTests {
   let start = ContinuousClock.now
 
-  @Test func popsInOrderOfDeadlinesAndOnlyWhatIsDue() {
+  @Test("Only due timers leave the queue, in order of their deadlines") func due() {
     var queue = TimerQueue<Int>()
     var generator = SystemRandomNumberGenerator()
     for value in (0..<500).shuffled(using: &generator) {
@@ -17,7 +18,7 @@ struct TimerQueueTests {
     #expect(queue.nextDeadline() == self.start + .milliseconds(250))
   }
 
-  @Test func equalDeadlinesKeepTheirOrder() {
+  @Test("Timers with equal deadlines keep their order") func equalDeadlines() {
     var queue = TimerQueue<Int>()
     for value in 0..<20 { _ = queue.add(value, at: self.start) }
     var popped: [Int] = []
@@ -26,7 +27,7 @@ struct TimerQueueTests {
     #expect(queue.isEmpty)
   }
 
-  @Test func forgetsCancelledTimersAmongManyOthers() {
+  @Test("A cancelled timer never fires among many others") func cancelled() {
     var queue = TimerQueue<Int>()
     let ids = (0..<1000).map { queue.add($0, at: self.start + .seconds($0)) }
     for id in ids where id % 10 != 1 { queue.cancel(id) }

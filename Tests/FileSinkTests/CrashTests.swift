@@ -7,7 +7,7 @@ import Testing
 
 /// The whole of checkpoint, files sink and dead letters on a file system in memory, ended at every
 /// call.
-@Suite("Crash at every call")
+@Suite("Crashes at every call")
 struct CrashTests {
   /// Two entities, two dates, a platform event, dead letters, a fan-out, rotation by events and by
   /// the number of open files.
@@ -46,7 +46,7 @@ struct CrashTests {
   }
 
   @Test(
-    "Killed, or the power cut, at any call while records are read: each row of a job stands once",
+    "Each row of a job is written once after a kill or power cut at any call",
     arguments: [nil, 4])
   func killWhileReading(losingJobAfter lost: Int?) throws {
     let script = Self.script(losingJobAfter: lost)
@@ -68,7 +68,7 @@ struct CrashTests {
     }
   }
 
-  @Test("Without a crash every event stands once")
+  @Test("Each event is written once without a crash")
   func noCrash() throws {
     let fileSystem = ModelFileSystem()
     try Self.script.run(on: fileSystem)
@@ -82,7 +82,7 @@ struct CrashTests {
     #expect(fileSystem.files.filter { ModelFileSystem.isFinal($0.key) } == before)
   }
 
-  @Test("Killed at any call, the next run completes", arguments: [false, true])
+  @Test("The next run completes after a kill at any call", arguments: [false, true])
   func kill(tearing: Bool) throws {
     for call in 1...Self.callCount {
       let fileSystem = ModelFileSystem()
@@ -94,7 +94,7 @@ struct CrashTests {
     }
   }
 
-  @Test("Power cut at any call, the next run completes", arguments: 0..<3)
+  @Test("The next run completes after a power cut at any call", arguments: 0..<3)
   func powerCut(variant: Int) throws {
     for call in 1...Self.callCount {
       let fileSystem = ModelFileSystem()
@@ -106,7 +106,7 @@ struct CrashTests {
     }
   }
 
-  @Test("A second and a third crash, during recovery, change nothing", arguments: 0..<2)
+  @Test("Further crashes during recovery change nothing", arguments: 0..<2)
   func repeatedCrashes(variant: Int) throws {
     var random = SplitMix(seed: UInt64(variant))
     for call in 1...Self.callCount {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FileSink
 
-@Suite("Dead letters")
+@Suite("Dead-letter files")
 struct DeadLetterFileTests {
   private let fileSystem = ModelFileSystem()
 
@@ -16,7 +16,7 @@ struct DeadLetterFileTests {
       clock: TestClock().sinkClock)
   }
 
-  @Test("A letter is a line that holds everything needed to decode it again")
+  @Test("A letter is a line with everything needed to decode the event again")
   func line() throws {
     let dead = self.file()
     try dead.recover(from: nil)
@@ -44,7 +44,7 @@ struct DeadLetterFileTests {
       ])
   }
 
-  @Test("Letters of two channels with one name, of changes and of events, have files of their own")
+  @Test("Letters of two channels with the same name have separate files")
   func channels() throws {
     let dead = self.file()
     try dead.recover(from: nil)

@@ -31,7 +31,7 @@ struct DeadLetterLedgerTests {
     return try #require(StoredDeadLetter(json: json))
   }
 
-  @Test("A letter keeps its first entry, and a line that a crash cut short is none")
+  @Test("A letter keeps its first entry, and a line that a crash truncated does not count")
   func entries() throws {
     let letters = try (1...3).map(self.letter)
     try self.fileSystem.makeDirectories("/dead")
@@ -48,7 +48,7 @@ struct DeadLetterLedgerTests {
     }
   }
 
-  @Test("An event with the same place in another stream is another letter")
+  @Test("An event at the same place of another stream is another letter")
   func otherStream() throws {
     var other = try self.letter(1)
     other.letter.replayID = ReplayID([1])
@@ -59,7 +59,7 @@ struct DeadLetterLedgerTests {
   }
 
   @Test(
-    "A retry counts when the checkpoint is durable, whether or not the ledger was written then",
+    "A retry counts once the checkpoint is durable, even if the ledger was not written",
     arguments: [true, false])
   func commit(completes: Bool) throws {
     let letter = try self.letter(4)
@@ -104,7 +104,7 @@ struct DeadLetterLedgerTests {
   }
 
   @Test(
-    "A place that no run reaches is refused",
+    "A place that no run can reach is refused",
     arguments: [("epoch", 0), ("epoch", .max), ("ordinal", -1), ("ordinal", .max)]
       as [(String, Int64)])
   func place(member: String, number: Int64) throws {
@@ -122,7 +122,7 @@ struct DeadLetterLedgerTests {
     ] as [(String, [UInt8]?)])
   func base64(text: String, bytes: [UInt8]?) { #expect([UInt8](base64: text) == bytes) }
 
-  @Test("Letters of earlier versions tell by their reason that a database refused the event")
+  @Test("In letters of earlier versions, the reason shows that a database refused the event")
   func earlierRefusal() throws {
     let members = try #require(self.letter(1).json.members).filter { $0.name != "kind" }
       .map { $0.name == "reason" ? JSONMember("reason", "sink 'wh': 22003") : $0 }

@@ -6,7 +6,7 @@ import Testing
 @testable import FileSink
 
 /// How far records were read, on its way through the checkpoint.
-@Suite struct FilePassTests {
+@Suite("Passes in the checkpoint") struct FilePassTests {
   private static let clock = InstantClock(reading: 1_771_300_995_123, readAt: .now)
 
   private static func random(_ random: inout SplitMix) -> FilePass {
@@ -35,7 +35,7 @@ import Testing
     return stored
   }
 
-  @Test("What is stored is read back by the next run, by its own clock too")
+  @Test("A stored pass is read back by the next run, including its clock")
   func roundTrip() throws {
     var random = SplitMix(seed: 1)
     for _ in 0..<500 {
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("A checkpoint that was edited is refused, and that of an earlier version has no passes")
+  @Test("An edited checkpoint is refused, and one of an earlier version has no passes")
   func damaged() throws {
     var random = SplitMix(seed: 2)
     let pass = Self.random(&random)
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test(
-    "Numbers that no run has stored are refused, not counted on",
+    "Numbers that no run can have stored are refused",
     arguments: [
       ["number": 1 << 62], ["rows": 1 << 62], ["request": 1 << 62], ["row": 60, "rows": 50],
       ["total": 1 << 62], ["request": 0],

@@ -33,7 +33,7 @@ struct FileSinkTests {
     try self.finals.map { try Decompression.lines(of: self.fileSystem.files[$0] ?? []).count }
   }
 
-  @Test("Without events there are no files and nothing is due")
+  @Test("Without events there are no files, and nothing is due")
   func nothing() throws {
     let sink = try self.sink()
     self.clock.elapsed = .seconds(100_000)
@@ -55,7 +55,7 @@ struct FileSinkTests {
     #expect(self.fileSystem.files["/out/_views.sql"] != nil)
   }
 
-  @Test("The state names each file in progress; what is announced is finished by committed alone")
+  @Test("The state names each file in progress, and only committed() finishes announced files")
   func state() throws {
     let sink = try self.sink()
     try self.write([TestEvent(number: 41)], to: sink)
@@ -85,7 +85,7 @@ struct FileSinkTests {
     #expect(sink.finishedFileCount == 1 && sink.finishedByteCount == content.count)
   }
 
-  @Test("Files end after exactly the largest number of events, within a batch too")
+  @Test("Files end after exactly the configured number of events, also within a batch")
   func maxEvents() throws {
     let sink = try self.sink(.init(maxEventCount: 4))
     try self.write((0..<10).map { TestEvent(number: $0) }, to: sink)
@@ -113,7 +113,7 @@ struct FileSinkTests {
     }
   }
 
-  @Test("Files end by age and by idleness, which is due without events")
+  @Test("Files end by age and by idleness, also without events")
   func ageAndIdleness() throws {
     let sink = try self.sink(.init(maxAge: .seconds(100), maxIdle: .seconds(30)))
     try self.write([TestEvent(number: 0)], to: sink)
@@ -137,7 +137,7 @@ struct FileSinkTests {
     #expect(!sink.isDue)
   }
 
-  @Test("Two dates are open at midnight, each event goes to its own")
+  @Test("Files of two dates are open at midnight, and each event goes to its own")
   func midnight() throws {
     let sink = try self.sink()
     let midnight: Int64 = 1_771_372_800_000
@@ -153,7 +153,7 @@ struct FileSinkTests {
     #expect(self.finals.map { $0.contains("commit_date=2026-02-17") } == [true, false])
   }
 
-  @Test("Beyond the limit of open files the one used longest ago is finished")
+  @Test("Above the limit of open files, the least recently used one is finished")
   func leastRecentlyUsed() throws {
     let sink = try self.sink(.init(maxOpenFileCount: 3))
     func event(_ number: Int, _ entity: String) -> TestEvent {
@@ -173,7 +173,7 @@ struct FileSinkTests {
     #expect(try self.eventCounts().reduce(0, +) == 9)
   }
 
-  @Test("Hundreds of dates in one batch keep at most the limit of files open")
+  @Test("A batch with hundreds of dates keeps at most the limit of files open")
   func hostileDates() throws {
     let sink = try self.sink(.init(maxOpenFileCount: 8))
     try self.write(
@@ -185,7 +185,7 @@ struct FileSinkTests {
     #expect(self.finals.count == 200)
   }
 
-  @Test("A new epoch begins a new file")
+  @Test("A new epoch starts a new file")
   func epochs() throws {
     let sink = try self.sink()
     try self.write([TestEvent(number: 7)], to: sink)
@@ -196,7 +196,7 @@ struct FileSinkTests {
       self.finals.map { $0.dropLast(11).suffix(15) } == ["e1-000000000007", "e2-000000000000"])
   }
 
-  @Test("A file that exists already is never written over: the run stops before anything is stored")
+  @Test("An existing file is never overwritten, and the run stops before anything is stored")
   func nameTaken() throws {
     let sink = try self.sink()
     let path =
@@ -207,7 +207,7 @@ struct FileSinkTests {
     #expect(self.fileSystem.files[path] == [1])
   }
 
-  @Test("An event of many long lines is written in pieces; what waits in memory stays small")
+  @Test("An event of many long lines is written in pieces and takes little memory")
   func fanOut() throws {
     let counting = FaultyFileSystem(self.fileSystem)
     let sink = FileSink(
@@ -229,7 +229,8 @@ struct FileSinkTests {
     #expect(try self.eventCounts() == [50])
   }
 
-  @Test("Every open file costs little memory, at any level", arguments: [1, 3, 9, 19, 22])
+  @Test(
+    "Each open file takes little memory at any compression level", arguments: [1, 3, 9, 19, 22])
   func memory(level: Int) throws {
     let sink = FileSink(
       FileSinkConfiguration(
@@ -243,7 +244,7 @@ struct FileSinkTests {
     #expect(sink.memoryByteCount == 0)
   }
 
-  @Test("Descriptions of the columns stand beside the data")
+  @Test("Descriptions of the columns are written beside the data")
   func catalogue() throws {
     let sink = try self.sink()
     try self.write([TestEvent(number: 0)], to: sink)

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Dead letters and manifests of hostile events")
 struct HostileLettersTests {
-  @Test("Lines and manifest are read again, whatever an event that was accepted is called")
+  @Test("Lines and manifest can be read whatever names an accepted event has")
   func lines() throws {
     let texts = [
       "", "\"", "\\", "\u{1}\n\u{7F}", "\u{2028}\u{FEFF}", "e\u{301}é", "😀\u{10FFFF}", "\0",
@@ -53,7 +53,7 @@ struct HostileLettersTests {
     }
   }
 
-  @Test("A group of equal replay IDs without end does not make a line without end")
+  @Test("An endless group of equal replay IDs does not make an endless line")
   func tail() throws {
     let batch = RecordBatch(
       layout: RecordLayout(

@@ -114,7 +114,9 @@ struct OutputCheckTests {
     }
   }
 
-  @Test("Is noticed at the start, unless a loader may have taken it", arguments: Loss.allCases)
+  @Test(
+    "Lost output is noticed at the start, unless a loader may have taken it",
+    arguments: Loss.allCases)
   func noticed(loss: Loss) throws {
     let state = try self.firstRun()
     try self.lose(loss)
@@ -137,7 +139,7 @@ struct OutputCheckTests {
   }
 
   @Test(
-    "Is what a loader took where missing files are ignored, but for files that changed",
+    "Missing files count as loaded where the configuration ignores them, changed files do not",
     arguments: Loss.allCases)
   func ignored(loss: Loss) throws {
     let state = try self.firstRun()
@@ -152,7 +154,7 @@ struct OutputCheckTests {
   }
 
   @Test(
-    "Once accepted the run goes on, and the next ones do not ask again",
+    "Accepted lost output is not reported again by later runs",
     arguments: [Loss.newest, .middle, .cut, .grown, .everything])
   func accepted(loss: Loss) throws {
     let state = try self.firstRun()
@@ -174,13 +176,13 @@ struct OutputCheckTests {
     #expect(self.failure(self.sink(), from: next)?.code == .lostOutput)
   }
 
-  @Test("Is not looked for in a directory that the pipeline file has just named")
+  @Test("Earlier output is not expected in a directory that the pipeline file newly names")
   func movedDirectory() throws {
     let state = try self.firstRun()
     #expect(self.failure(self.sink(directory: "/elsewhere"), from: state) == nil)
   }
 
-  @Test("Is not looked for by a checkpoint of an earlier version, but by the next one")
+  @Test("Output is not checked against the checkpoint of an earlier version, but by the next run")
   func earlierVersion() throws {
     let state = try self.firstRun()
     let old: JSONValue = ["directory": state["directory"] ?? nil, "files": []]
@@ -188,7 +190,7 @@ struct OutputCheckTests {
     #expect(next["last_finished"]?.string == String(Self.path(4).dropFirst(5)))
   }
 
-  @Test("A file in progress that is gone with the directory can be accepted, too")
+  @Test("A file in progress that disappeared with its directory can be accepted, too")
   func inProgress() throws {
     let sink = self.sink()
     try sink.recover(from: nil)
@@ -216,7 +218,7 @@ struct OutputCheckTests {
     #expect(try survey(accepts: true).acceptedFaults.count == 1)
   }
 
-  @Test("What other pipelines exported here is known, each with its topics")
+  @Test("Files that other pipelines exported are recognized, each with its topics")
   func otherPipelines() throws {
     _ = try self.firstRun()
     let other = FileSink(

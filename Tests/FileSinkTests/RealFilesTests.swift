@@ -50,7 +50,7 @@ struct RealFilesTests {
     #expect(status.st_mode & 0o777 == 0o750 & ~mask)
   }
 
-  @Test("A line of the manifest tells everything of its file")
+  @Test("A manifest line describes its file completely")
   func manifestLine() throws {
     let root = try TemporaryDirectory()
     try self.script(root.path).run(on: SystemFileSystem())
@@ -89,7 +89,7 @@ struct RealFilesTests {
     #expect(try script.faults(in: try self.content(below: root.path)) == [])
   }
 
-  @Test("Killed at a call, the next run completes; every finished file passes zstd -t")
+  @Test("The next run completes after a kill at a call, and every finished file passes zstd -t")
   func killed() throws {
     let counting = FaultyFileSystem()
     let first = try TemporaryDirectory()
@@ -116,7 +116,7 @@ struct RealFilesTests {
   }
 
   @Test(
-    "A failing call ends the run, names the file and what to do, and is never tried again",
+    "A failing call ends the run, names the file and the remedy, and is not repeated",
     arguments: [
       (ENOSPC, "write", "free space"), (EDQUOT, "write", "quota"), (EIO, "fdatasync", "disk"),
       (EIO, "fsync", "disk"), (EMFILE, "open", "ulimit"), (EROFS, "renameat2", "read-only"),

@@ -52,7 +52,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("The name of a manifest that a killed run had just made is durable with its first line")
+  @Test("The name of a new manifest is durable together with its first line")
   func manifestName() throws {
     let first = self.sink()
     try first.recover(from: nil)
@@ -71,7 +71,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files["/out/_manifest.ndjson"]?.isEmpty == false)
   }
 
-  @Test("A file in progress is cut to what was committed, ended and finished")
+  @Test("A file in progress is truncated to the committed length and finished")
   func cut() throws {
     let state = try self.killedRun()
     let sink = self.sink()
@@ -92,7 +92,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[Self.final] == nil)
   }
 
-  @Test("Files of other pipelines are left alone, also when one name begins like the other")
+  @Test("Files of other pipelines stay, also when one name is a prefix of the other")
   func otherPipelines() throws {
     _ = try self.killedRun()
     let foreign = Self.final.replacing("opps-", with: "opps-2-")
@@ -104,7 +104,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[foreign] == [1])
   }
 
-  @Test("A finished file known neither to checkpoint nor manifest stops the run and stays")
+  @Test("A finished file unknown to checkpoint and manifest stops the run and stays")
   func unknownFinal() throws {
     _ = try self.killedRun()
     self.fileSystem.put(Self.final, [1, 2, 3])
@@ -114,7 +114,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[Self.final] == [1, 2, 3])
   }
 
-  @Test("A finished file beside the same one in progress stops the run")
+  @Test("A finished file beside the same file in progress stops the run")
   func conflict() throws {
     let state = try self.killedRun()
     self.fileSystem.put(Self.final, [1, 2, 3])
@@ -123,7 +123,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[Self.part] != nil)
   }
 
-  @Test("A file in progress with other bytes than were committed stops the run")
+  @Test("A file in progress whose committed bytes have changed stops the run")
   func changedPart() throws {
     let state = try self.killedRun()
     let content = try #require(self.fileSystem.files[Self.part])
@@ -140,7 +140,7 @@ struct RecoveryTests {
     #expect(self.failure { try self.sink().recover(from: state) }?.code == .inconsistent)
   }
 
-  @Test("A file that is gone stops the run, and the message names both directories")
+  @Test("A missing file stops the run, and the message names both directories")
   func missing() throws {
     let state = try self.killedRun()
     let error = self.failure { try self.sink(directory: "/other").recover(from: state) }
@@ -148,7 +148,7 @@ struct RecoveryTests {
     #expect(error?.message.contains("/out") == true && error?.message.contains("/other") == true)
   }
 
-  @Test("A finished file that was taken away after its manifest line is no fault")
+  @Test("A finished file may be taken away after its manifest line")
   func takenAway() throws {
     let sink = self.sink()
     try sink.recover(from: nil)
@@ -161,7 +161,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[Self.final] == nil)
   }
 
-  @Test("A torn last line of the manifest is repaired wherever it is torn")
+  @Test("A truncated last line of the manifest is repaired wherever it ends")
   func tornManifest() throws {
     let sink = self.sink()
     try sink.recover(from: nil)
@@ -191,7 +191,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A damaged line of the manifest stops the run and is named; nothing is removed",
+    "A damaged manifest line stops the run with its place, and nothing is removed",
     arguments: [
       ("{\"name\":\"a\"}\nx\n{\"name\":\"b\"}\n", 2), ("{\"name\":\"a\"}\n{\"b\":1}\n", 2),
       ("[]\n{\"name\":\"b\"}\n", 1), ("\n{\"name\":\"b\"}\n", 1),
@@ -205,7 +205,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files["/out/_manifest.ndjson"] == Array(text.utf8))
   }
 
-  @Test("Lines longer than what is read at once, and of other programs, are understood")
+  @Test("Lines longer than one read, and lines of other programs, are understood")
   func longManifest() throws {
     let state = try self.killedRun()
     let filler = String(repeating: "x", count: 300_000)
@@ -218,7 +218,7 @@ struct RecoveryTests {
     #expect(text.dropFirst(lines.count).contains("000000000000.ndjson.zst"))
   }
 
-  @Test("A run that is refused leaves files in progress to the checkpoint that knows them")
+  @Test("A refused run leaves files in progress to the checkpoint that knows them")
   func refusedRunRemovesNothing() throws {
     let first = self.sink()
     try first.recover(from: nil)
@@ -242,7 +242,7 @@ struct RecoveryTests {
     #expect(last.finishedFileCount == 1)
   }
 
-  @Test("Without checkpoint a manifest of this pipeline and org stops the run, unless accepted")
+  @Test("A manifest of this pipeline and org without a checkpoint stops the run, unless accepted")
   func lostState() throws {
     let sink = self.sink()
     try sink.recover(from: nil)
@@ -276,7 +276,7 @@ struct RecoveryTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test("A damaged state, or one whose names lead out of the directory, is refused")
+  @Test("A damaged state is refused, as is one whose names lead out of the directory")
   func damagedState() throws {
     let state = try self.killedRun()
     let file = try #require(state["files"]?.array?.first)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FileSink
 
-@Suite("Events that come from the dead letters, in files")
+@Suite("Redriven events in files")
 struct RedrivenFilesTests {
   private let fileSystem = ModelFileSystem()
   private let batches = TestBatches()
@@ -48,7 +48,7 @@ struct RedrivenFilesTests {
       .split(separator: "\n").map { try JSONValue(parsing: String($0)) }
   }
 
-  @Test("Lines tell their places behind an event that is missing, and up to the end of their file")
+  @Test("Lines have their places after a missing event, up to the end of their file")
   func hole() throws {
     let sink = try self.sink()
     try self.write([0, 1].map { TestEvent(number: $0) }, to: sink)
@@ -63,7 +63,7 @@ struct RedrivenFilesTests {
     #expect(try self.lines("opps-OpportunityChangeEvent-e1-000000000006") == ["e6"])
   }
 
-  @Test("An event that stages left out, or that belongs to another topic, is not missing")
+  @Test("Events that stages left out or that belong to another topic are not missing")
   func noHole() throws {
     let sink = try self.sink()
     var empty = TestEvent(number: 1)
@@ -76,7 +76,7 @@ struct RedrivenFilesTests {
       try self.lines("opps-OpportunityChangeEvent-e1-000000000000") == ["e0", "e2", "e3"])
   }
 
-  @Test("They have files of their own, which sort in place and say nothing about the position")
+  @Test("Redriven events have their own files, which sort in place and do not affect the position")
   func redriven() throws {
     var sink = try self.sink()
     try self.write([0, 1, 3].map { TestEvent(number: $0) }, to: sink)

@@ -45,7 +45,7 @@ struct SealedLetterTests {
     }
   }
 
-  @Test("Whatever is sealed can be read by the next run, and nothing of it is in the line")
+  @Test("The next run can read any sealed payload, and the line shows nothing of it")
   func roundTrips() throws {
     let canary = Array("Anna Berg".utf8)
     var generator = SystemRandomNumberGenerator()
@@ -72,7 +72,7 @@ struct SealedLetterTests {
     }
   }
 
-  @Test("Without its key a letter stays closed, and the error names the key")
+  @Test("A letter cannot be opened without its key, and the error names the key")
   func otherKeys() throws {
     let line = try #require(try self.lines([self.letter(1, payload: [1, 2, 3])]).first)
     let stored = try #require(StoredDeadLetter(json: line))
@@ -84,7 +84,7 @@ struct SealedLetterTests {
     }
   }
 
-  @Test("A sealed payload that was cut, changed, or put into another line is refused")
+  @Test("A sealed payload that was truncated, changed or moved to another line is refused")
   func hostile() throws {
     let lines = try self.lines([
       self.letter(1, payload: Array("Anna".utf8)), self.letter(2, payload: Array("Bert".utf8)),

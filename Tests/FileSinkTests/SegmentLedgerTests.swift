@@ -8,7 +8,7 @@ import Testing
 /// outcome of a power cut, and a second crash at every step of the recovery.
 @Suite("Segment ledger")
 struct SegmentLedgerTests {
-  @Test("Nothing is lost, repeated, torn or changed, whatever happens when")
+  @Test("Nothing is lost, repeated, torn or changed by any order of calls and crashes")
   func exhaustive() {
     var explorer = LedgerExplorer()
     explorer.explore(depth: 5)
@@ -30,7 +30,7 @@ struct SegmentLedgerTests {
     #expect(!explorer.faults.isEmpty)
   }
 
-  @Test("What was not appended to is not flushed again")
+  @Test("A file without new events is not flushed again")
   func clean() throws {
     var ledger = SegmentLedger()
     let (id, steps) = ledger.open(directory: "d")
@@ -55,7 +55,7 @@ struct SegmentLedgerTests {
     #expect(ledger.commit() == [])
   }
 
-  @Test("A sealed file is durable at once and announced by the next commit only")
+  @Test("A sealed file is durable at once and announced only by the next commit")
   func sealed() {
     var ledger = SegmentLedger()
     let (id, _) = ledger.open(directory: "d")

@@ -15,7 +15,7 @@ struct SegmentNameTests {
       epoch: epoch, ordinal: ordinal)
   }
 
-  @Test("Names sort in the order of the stream, whatever the epoch, with those of old versions")
+  @Test("Names of all versions sort in the order of the stream for any epoch")
   func sorted() {
     let epochs = [1, 2, 9, 10, 11, 99, 100, 999, 1000, 99_999, 100_000, 1_000_000, 1 << 40]
     let stems = epochs.flatMap { epoch in
@@ -42,7 +42,7 @@ struct SegmentNameTests {
     #expect(parsed.topicPart == 5..<27)
   }
 
-  @Test("Every epoch is read from the name that is written for it")
+  @Test("Every epoch is read back from its name")
   func epochs() throws {
     for epoch in (1...120).map({ $0 }) + [999, 1000, 99_999, 100_000, 999_999, 1 << 50] {
       var name = self.name(epoch: epoch).path.split(separator: "/")[2]
@@ -51,7 +51,7 @@ struct SegmentNameTests {
     }
   }
 
-  @Test("Files of a pass stand before the events behind it, in the order of passes, jobs and rows")
+  @Test("Files of a pass sort before later events, in the order of passes, jobs and rows")
   func passes() throws {
     func stem(_ ordinal: Int64, _ pass: Int, _ request: Int, row: Int) -> String {
       SegmentName(
@@ -85,7 +85,7 @@ struct SegmentNameTests {
     }
   }
 
-  @Test("Names that are almost those of a pass are foreign, or those of another pipeline")
+  @Test("Names that almost match those of a pass are foreign")
   func almostPasses() {
     let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")
     for end in [
@@ -99,7 +99,7 @@ struct SegmentNameTests {
     #expect(matcher.ownership(of: "other-T-e1-42-s1-r1-0.ndjson.zst") == .foreign)
   }
 
-  @Test("A name whose letter does not match the number of digits is not ours")
+  @Test("A name whose epoch letter does not match its digit count is foreign")
   func foreignEpochs() {
     for part in ["eb10", "a10", "ea1", "e", "ea", "xa10"] {
       #expect(
@@ -108,7 +108,7 @@ struct SegmentNameTests {
     }
   }
 
-  @Test("Topics that differ have names that differ, and those of old versions are kept")
+  @Test("Different topics have different names, and names of old versions are kept")
   func topics() {
     let parts = [
       ("/data/OpportunityChangeEvent", "OpportunityChangeEvent"),
@@ -122,7 +122,7 @@ struct SegmentNameTests {
     }
   }
 
-  @Test("As documented")
+  @Test("Names equal the documented examples")
   func documented() {
     let name = self.name()
     #expect(
@@ -141,7 +141,7 @@ struct SegmentNameTests {
   }
 
   @Test(
-    "Values never lead out of the directory nor collide",
+    "Values never lead out of the directory or collide",
     arguments: [
       "../../etc", "a/b", "", ".", "..", "a\0b", "ä", "_x", String(repeating: "x", count: 300),
     ])
@@ -157,7 +157,7 @@ struct SegmentNameTests {
         of: topic.stem + SegmentKind.records.suffix) == .finished)
   }
 
-  @Test("A pipeline knows its own files from others'")
+  @Test("A pipeline tells its own files from those of others")
   func ownership() {
     for pipeline in ["opps", "opps-2", "a.b-c", "ä ö"] {
       let name = self.name(pipeline: pipeline)

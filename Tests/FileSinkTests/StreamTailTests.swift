@@ -24,7 +24,7 @@ struct StreamTailTests {
     bytes.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("A group spans batches and entities; the place before it is closed")
+  @Test("A group may span batches and entities, and the place before it is closed")
   func group() throws {
     let tail = self.tail([
       TestEvent(number: 4),
@@ -39,7 +39,7 @@ struct StreamTailTests {
     #expect(tail.afterOrdinal == 4)
   }
 
-  @Test("Inside a batch the tail is that of the events so far")
+  @Test("Inside a batch the tail covers the events so far")
   func insideBatch() throws {
     let batch = try #require(
       self.batches.batches([
@@ -57,7 +57,7 @@ struct StreamTailTests {
     #expect(tails.map(\.afterOrdinal) == [nil, 0, 0, 2])
   }
 
-  @Test("A copy goes on by itself")
+  @Test("A copy advances independently")
   func copied() throws {
     let tail = self.tail([
       TestEvent(number: 1), TestEvent(number: 2, replay: 9), TestEvent(number: 3, replay: 9),
@@ -73,7 +73,8 @@ struct StreamTailTests {
     #expect(tail.ordinal == 3 && tail.group.count == 2)
   }
 
-  @Test("What a run has not seen is not made up, and an epoch knows nothing of the one before")
+  @Test(
+    "Values that a run has not seen stay unknown, and an epoch starts without those of the last")
   func unknown() {
     #expect(StreamTail().json == nil)
     #expect(self.tail([TestEvent(number: 7)]).after == nil)
@@ -82,7 +83,7 @@ struct StreamTailTests {
     #expect(other.epoch == 2)
   }
 
-  @Test("The manifest's line is read back; lines without a tail are, too")
+  @Test("The manifest's line is read back, also without a tail")
   func line() throws {
     let tail = self.tail([
       TestEvent(number: 4), TestEvent(number: 5), TestEvent(number: 6, replay: 5),

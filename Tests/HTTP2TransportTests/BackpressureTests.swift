@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 /// A consumer that does not take messages stops the server; it does not fill our memory.
+@Suite("Backpressure")
 struct BackpressureTests {
   private struct Progress: Equatable {
     var sent: Int
@@ -22,7 +23,9 @@ struct BackpressureTests {
     return last
   }
 
-  @Test func aStreamNobodyReadsStopsItsServerAndNobodyElse() async throws {
+  @Test("An unread stream stops its own server stream and no other") func unreadStream()
+    async throws
+  {
     let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let count = try await client.stream("Blast", #"{"count": 5000, "size": 10000}"#) { response in
@@ -46,7 +49,7 @@ struct BackpressureTests {
     }
   }
 
-  @Test func aWriterWaitsForAServerThatDoesNotRead() async throws {
+  @Test("A writer waits while the server does not read") func unreadingServer() async throws {
     // "Wait" never reads its request, so flow control stops us; then the stream is given up.
     let peer = try PythonServer("raw_peer.py", ["mute"])
     try await withClient(port: peer.port) { client in
@@ -65,7 +68,7 @@ struct BackpressureTests {
     }
   }
 
-  @Test func aSuspendedWriterIsResumedWhenItsConnectionDies() async throws {
+  @Test("A suspended writer resumes when its connection fails") func lostConnection() async throws {
     let peer = try PythonServer("raw_peer.py", ["mute"])
     try await withClient(
       configuration(port: peer.port) {

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 /// Whatever a call waits for, its cancellation ends it, and the transport afterwards.
+@Suite("Cancellation")
 struct CancellationTests {
   /// A call that would never end, cancelled sooner or later after its beginning.
   func cancelAtSeveralTimes(_ configuration: HTTP2ClientTransport.Configuration) async throws {
@@ -22,18 +23,22 @@ struct CancellationTests {
     }
   }
 
-  @Test(arguments: ["silent", "mute", "stalled", "empty_data_flood"])
-  func aCallToAPeerThatDoesNotAnswer(scenario: String) async throws {
+  @Test(
+    "Cancellation ends a call whose peer does not answer",
+    arguments: ["silent", "mute", "stalled", "empty_data_flood"])
+  func unansweredCall(scenario: String) async throws {
     let peer = try PythonServer("raw_peer.py", [scenario])
     try await self.cancelAtSeveralTimes(configuration(port: peer.port))
   }
 
-  @Test func aCallInBackOff() async throws {
+  @Test("Cancellation ends a call that waits for the next connection attempt") func backOff()
+    async throws
+  {
     let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
     try await self.cancelAtSeveralTimes(configuration(port: port))
   }
 
-  @Test func aCallBehindAProxyThatDoesNotAnswer() async throws {
+  @Test("Cancellation ends a call whose proxy does not answer") func silentProxy() async throws {
     let proxy = try PythonServer("proxy_peer.py", ["1", "silent"])
     try await self.cancelAtSeveralTimes(
       configuration(port: 1, host: "service.invalid") {
@@ -41,13 +46,15 @@ struct CancellationTests {
       })
   }
 
-  @Test func aCallInTheMiddleOfTheTLSHandshake() async throws {
+  @Test("Cancellation ends a call during the TLS handshake") func handshake() async throws {
     let (peer, authority) = (try PythonServer("raw_peer.py", ["silent"]), try TestAuthority())
     try await self.cancelAtSeveralTimes(
       configuration(port: peer.port, security: .tls(caFile: authority.certificateFile)))
   }
 
-  @Test func aCallThatWaitsForConnect() async throws {
+  @Test("Cancellation ends a call made before the transport connects") func beforeConnect()
+    async throws
+  {
     let transport = try HTTP2ClientTransport(configuration: configuration(port: 1))
     let task = Task {
       try await transport.withStream(descriptor: method("Any"), options: .defaults) { stream, _ in

@@ -6,6 +6,7 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Suite("Race of connection attempts")
 struct ConnectRaceTests {
   let start = ContinuousClock.now
 
@@ -21,7 +22,7 @@ struct ConnectRaceTests {
     return order
   }
 
-  @Test func familiesAlternateBeginningWithThePreferredOne() {
+  @Test("Address families alternate, beginning with the preferred one") func families() {
     let (four, six) = (AF_INET, AF_INET6)
     #expect(self.order([]) == [])
     #expect(self.order([four]) == [0])
@@ -30,7 +31,7 @@ struct ConnectRaceTests {
     #expect(self.order([six, six]) == [0, 1])
   }
 
-  @Test func eachAddressHasAHeadStart() {
+  @Test("Each address has a head start on the next") func headStart() {
     var race = ConnectRace(families: [AF_INET6, AF_INET, AF_INET6])
     let at = { (milliseconds: Int) in self.start + .milliseconds(milliseconds) }
     #expect(race.step(now: at(0)) == .connect(0))
@@ -47,7 +48,7 @@ struct ConnectRaceTests {
     #expect(race.step(now: at(701)) == .failed)
   }
 
-  @Test func aFailureBeginsTheNextAtOnce() {
+  @Test("A failed attempt starts the next one at once") func failure() {
     var race = ConnectRace(families: [AF_INET, AF_INET, AF_INET])
     #expect(race.step(now: self.start) == .connect(0))
     race.failed(0)
@@ -97,7 +98,7 @@ struct ConnectRaceTests {
     deinit { for descriptor in self.connections + [self.listener] { close(descriptor) } }
   }
 
-  @Test func anAddressThatDoesNotAnswerIsOvertaken() async throws {
+  @Test("The next address overtakes one that does not answer") func silentAddress() async throws {
     let (hole, peer) = (try BlackHole(), try PythonServer("grpcio_peer.py"))
     let unused = try Socket.listen(host: "127.0.0.1", port: 0).localAddress
     let addresses =
@@ -109,7 +110,7 @@ struct ConnectRaceTests {
     #expect(echoed == "x")
   }
 
-  @Test func everyAddressThatFailedIsNamed() async throws {
+  @Test("The error names every address that failed") func failedAddresses() async throws {
     let hole = try BlackHole()
     let unused = try Socket.listen(host: "127.0.0.1", port: 0).localAddress
     var configuration = configuration(port: 1, host: "several.invalid")

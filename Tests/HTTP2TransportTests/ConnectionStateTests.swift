@@ -2,6 +2,7 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Suite("Connection state")
 struct ConnectionStateTests {
   let start = ContinuousClock.now
 
@@ -11,7 +12,7 @@ struct ConnectionStateTests {
     return machine
   }
 
-  @Test func connectsWhenTheFirstStreamAsks() {
+  @Test("The first stream opens the connection") func firstStream() {
     var machine = ConnectionStateMachine(backoff: .init())
     #expect(machine.streamWanted(now: self.start) == .wait)
     machine.run()
@@ -21,7 +22,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: self.start) == .use)
   }
 
-  @Test func waitsLongerFromFailureToFailure() {
+  @Test("The wait grows from failure to failure") func backOff() {
     var machine = self.machine()
     var now = self.start
     var pauses: [Duration] = []
@@ -41,13 +42,13 @@ struct ConnectionStateTests {
     #expect(zip(pauses, pauses.dropFirst()).allSatisfy { $0 <= $1 })
   }
 
-  @Test func jitterStaysInItsShare() {
+  @Test("Jitter stays within its share of the delay") func jitter() {
     let backoff = HTTP2ClientTransport.Configuration.Backoff()
     #expect(backoff.pause(afterFailures: 1, jitter: -1) == .milliseconds(800))
     #expect(backoff.pause(afterFailures: 1, jitter: 1) == .milliseconds(1200))
   }
 
-  @Test func aConnectionThatAnsweredIsReplacedAtOnce() {
+  @Test("A connection that has served a response is replaced at once") func answered() {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connectFailed(now: self.start, jitter: 0)
@@ -61,7 +62,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: later) == .waitUntil(later + .seconds(1)))
   }
 
-  @Test func aConnectionThatDiesUselessCountsAsAFailure() {
+  @Test("A connection that closes without serving a response counts as a failure") func useless() {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connected()
@@ -69,7 +70,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
   }
 
-  @Test func anAnswerOfAConnectionThatLeavesEndsTheBackOff() {
+  @Test("A response on a closing connection ends the back-off") func leaving() {
     var machine = self.machine()
     _ = machine.streamWanted(now: self.start)
     machine.connected()
@@ -83,7 +84,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: self.start) == .waitUntil(self.start + .seconds(1)))
   }
 
-  @Test func keepalivePingsOnlyASilentPeerWithStreams() {
+  @Test("Keepalive pings a silent peer only while streams are open") func keepalive() {
     var keepalive = Keepalive(
       interval: .seconds(60), timeout: .seconds(20), now: self.start, jitter: 0)
     let at = { (seconds: Int) in self.start + .seconds(seconds) }
@@ -99,7 +100,7 @@ struct ConnectionStateTests {
     #expect(keepalive.timerFired(now: at(250), hasStreams: true) == .dead)
   }
 
-  @Test func pausesBetweenPingsAreLongerByChanceAndNeverShorter() {
+  @Test("Jitter lengthens the pause between pings and never shortens it") func pingJitter() {
     let at = { (seconds: Int) in self.start + .seconds(seconds) }
     var keepalive = Keepalive(
       interval: .seconds(60), timeout: .seconds(20), now: self.start, jitter: 0)
@@ -111,7 +112,7 @@ struct ConnectionStateTests {
     #expect(keepalive.timerFired(now: at(80), hasStreams: true) == .wait(until: at(127)))
   }
 
-  @Test func aPeerThatWantsCalmIsPingedHalfAsOften() {
+  @Test("ENHANCE_YOUR_CALM halves the rate of pings") func enhanceYourCalm() {
     var pace = KeepalivePace(interval: .seconds(60))
     pace.peerLeft(errorCode: .noError)
     pace.peerLeft(errorCode: .internalError)
@@ -134,7 +135,7 @@ struct ConnectionStateTests {
     return nil
   }
 
-  @Test func thePeerIsRecognisedByItsFirstBytes() {
+  @Test("The peer's first bytes show whether it speaks HTTP/2") func preface() {
     for size in 1...20 {
       #expect(self.problem([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 9], by: size) == nil)
       #expect(self.problem(Array("HTTP/1.1 200 OK".utf8), by: size)?.contains("HTTP/1") == true)

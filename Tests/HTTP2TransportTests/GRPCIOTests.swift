@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 /// Against C-core, which nobody here wrote.
+@Suite("Calls to a grpcio server")
 struct GRPCIOTests {
   static let shared = Result { try PythonServer("grpcio_peer.py") }
   let peer: PythonServer
@@ -17,7 +18,7 @@ struct GRPCIOTests {
     try await withClient(port: self.peer.port) { try await body($0) }
   }
 
-  @Test func echoesAUnaryCallWithMetadata() async throws {
+  @Test("A unary call returns the message and its metadata") func unary() async throws {
     let response = try await self.withPeer { client in
       try await client.call(
         "Unary", [1, 2, 3], metadata: ["x-text": "a b", "x-text": "c", "x-raw-bin": [0, 255, 44]])
@@ -29,14 +30,18 @@ struct GRPCIOTests {
     #expect(Array(response.trailingMetadata[binaryValues: "x-raw-bin"]) == [[0, 255, 44]])
   }
 
-  @Test(arguments: [0, 1, 16_379, 16_384, 65_535, 1 << 20, 15 << 20])
-  func echoesAMessageOfSize(size: Int) async throws {
+  @Test(
+    "Messages of every size come back unchanged",
+    arguments: [0, 1, 16_379, 16_384, 65_535, 1 << 20, 15 << 20])
+  func messageSizes(size: Int) async throws {
     let message = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     let echoed = try await self.withPeer { try await $0.call("Unary", message).message }
     #expect(echoed == message)
   }
 
-  @Test func refusesAMessageAboveTheLimitAndGoesOn() async throws {
+  @Test("A message above the limit is refused, and the connection stays usable") func messageLimit()
+    async throws
+  {
     try await withClient(configuration(port: self.peer.port) { $0.maxMessageBytes = 1000 }) {
       client in
       let error = try await rpcError {
@@ -49,7 +54,7 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func echoesEachMessageBeforeTheNextIsSent() async throws {
+  @Test("Each response arrives before the next request is sent") func pingPong() async throws {
     let echoed = try await self.withPeer { client in
       let (answers, gate) = AsyncStream<[UInt8]>.makeStream()
       return try await client.bidirectionalStreaming(
@@ -74,7 +79,8 @@ struct GRPCIOTests {
     #expect(echoed == 100)
   }
 
-  @Test func streamsMessagesLargerThanTheWindowBothWays() async throws {
+  @Test("Messages larger than the window pass in both directions") func largeMessages() async throws
+  {
     let sizes = [15 << 20, 1, 15 << 20, 6 << 20]
     let received = try await self.withPeer { client in
       try await client.bidirectionalStreaming(
@@ -91,7 +97,7 @@ struct GRPCIOTests {
     #expect(received == sizes)
   }
 
-  @Test func sendsAStreamOfRequests() async throws {
+  @Test("A stream of requests gets one response") func clientStreaming() async throws {
     let answer = try await self.withPeer { client in
       try await client.clientStreaming(
         request: StreamingClientRequest { writer in
@@ -103,7 +109,7 @@ struct GRPCIOTests {
     #expect(answer == #"{"count": 2000, "total": 2000000}"#)
   }
 
-  @Test func deliversAStatusWithItsMessageAndMetadata() async throws {
+  @Test("A status arrives with its message and metadata") func status() async throws {
     let message = "größer 100% – \u{1F600}\n\"x\""
     let order = #"{"code": 9, "message": "größer 100% – \#u{1F600}\n\"x\""}"#
     try await self.withPeer { client in
@@ -115,7 +121,7 @@ struct GRPCIOTests {
     }
   }
 
-  @Test(arguments: 1...16) func mapsEveryStatusCode(code: Int) async throws {
+  @Test("Every status code is mapped", arguments: 1...16) func statusCodes(code: Int) async throws {
     try await self.withPeer { client in
       let error = try await rpcError {
         try await client.text("Abort", #"{"code": \#(code), "message": "m"}"#)
@@ -124,7 +130,9 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func deliversMessagesBeforeTheErrorAfterThem() async throws {
+  @Test("Messages that precede an error are delivered first") func messagesBeforeError()
+    async throws
+  {
     try await self.withPeer { client in
       try await client.stream("AbortLater", #"{"code": 14, "message": "later"}"#) { response in
         var iterator = response.messages.makeAsyncIterator()
@@ -136,14 +144,16 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func reportsAMethodThatDoesNotExist() async throws {
+  @Test("An unknown method is reported as unimplemented") func unknownMethod() async throws {
     try await self.withPeer { client in
       let error = try await rpcError { try await client.text("Missing") }
       #expect(error.code == .unimplemented)
     }
   }
 
-  @Test func forwardsAndKeepsTheDeadline() async throws {
+  @Test("The deadline is sent to the server and enforced by the client") func deadline()
+    async throws
+  {
     try await self.withPeer { client in
       var options = CallOptions.defaults
       options.timeout = .seconds(100)
@@ -162,7 +172,7 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func aCancelledStreamLeavesTheConnectionInUse() async throws {
+  @Test("A cancelled stream leaves the connection usable") func cancelledStream() async throws {
     try await self.withPeer { client in
       let task = Task {
         try await client.stream("Wait") { response in
@@ -175,7 +185,7 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func leavingTheResponseEarlyCancelsIt() async throws {
+  @Test("Leaving a response early cancels the call") func leavingEarly() async throws {
     try await self.withPeer { client in
       let first = try await client.stream("Wait") { response in
         try await response.messages.first { _ in true }
@@ -185,7 +195,7 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func manyStreamsShareTheConnection() async throws {
+  @Test("Many streams share one connection") func manyStreams() async throws {
     try await self.withPeer { client in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for index in 0..<200 {
@@ -199,7 +209,7 @@ struct GRPCIOTests {
     }
   }
 
-  @Test func aTaskOnTheLoopReadsToo() async throws {
+  @Test("A task on the event loop can read a response") func taskOnLoop() async throws {
     let transport = try HTTP2ClientTransport(
       configuration: .init(host: "127.0.0.1", port: self.peer.port, security: .plaintext))
     try await withGRPCClient(transport: transport) { client in

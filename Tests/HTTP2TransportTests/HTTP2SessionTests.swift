@@ -3,6 +3,7 @@ import Testing
 @testable import HTTP2Transport
 
 /// The session alone: bytes in, events and bytes out.
+@Suite("HTTP/2 session")
 struct HTTP2SessionTests {
   final class Body: RequestBody {
     var bytes: [UInt8] = []
@@ -115,7 +116,7 @@ struct HTTP2SessionTests {
     return seen
   }
 
-  @Test func reportsAResponseHoweverItIsCut() throws {
+  @Test("A response is reported alike however its bytes are split") func fragments() throws {
     for size in 1...Self.response.count {
       let body = Body()
       body.isEnd = true
@@ -124,7 +125,7 @@ struct HTTP2SessionTests {
     }
   }
 
-  @Test func aTruncatedResponseIsAPrefixOfTheEvents() throws {
+  @Test("A truncated response gives a prefix of the events") func truncation() throws {
     for end in 0..<Self.response.count {
       let body = Body()
       body.isEnd = true
@@ -134,7 +135,7 @@ struct HTTP2SessionTests {
     }
   }
 
-  @Test func damagedBytesEndTheSessionOrNothingMore() throws {
+  @Test("Damaged bytes at most end the session") func damage() throws {
     for index in 0..<Self.response.count {
       for value: UInt8 in [0, 1, 0x7f, 0xff] {
         var bytes = Self.response
@@ -146,7 +147,7 @@ struct HTTP2SessionTests {
     }
   }
 
-  @Test func aBodyIsSentAsItComes() throws {
+  @Test("A request body is sent as it arrives") func body() throws {
     let body = Body()
     let session = try self.session(body)
     #expect(try self.output(session).isEmpty)
@@ -158,7 +159,7 @@ struct HTTP2SessionTests {
     #expect(try self.output(session) == Self.frame(.data, .endStream, 1, []))
   }
 
-  @Test func aResetEndsTheBody() throws {
+  @Test("A reset stream takes no more of its body") func reset() throws {
     let body = Body()
     let session = try self.session(body)
     try session.reset(1, errorCode: .cancel)
@@ -166,7 +167,7 @@ struct HTTP2SessionTests {
     #expect(session.takeEvents().compactMap(Self.summary) == ["closed 1 8"])
   }
 
-  @Test func aRequestAfterTheGoodbyeIsReportedAsNotSent() throws {
+  @Test("A request after GOAWAY is reported as not sent") func afterGoaway() throws {
     let session = try self.session(Body())
     _ = try self.receive(session, Self.response, by: 1000)
     let stream = try session.submitRequest(Self.fields, body: Body())
@@ -174,7 +175,7 @@ struct HTTP2SessionTests {
     #expect(session.takeEvents().compactMap(Self.summary).contains("not sent \(stream)"))
   }
 
-  @Test func headersAboveTheLimitAreReported() throws {
+  @Test("Headers above the limit are reported") func headerLimit() throws {
     let session = try self.session(Body())
     let name = [UInt8](repeating: UInt8(ascii: "a"), count: 100)
     let field: [UInt8] = [0, 100] + name + [100] + name
@@ -183,7 +184,7 @@ struct HTTP2SessionTests {
     #expect(try self.receive(session, bytes, by: 100_000).contains("too long 1"))
   }
 
-  @Test func windowUpdatesAreSentOnlyWhenAsked() throws {
+  @Test("Window updates are sent only on request") func windowUpdates() throws {
     let session = try self.session(Body())
     _ = try self.receive(session, Self.frame(.settings, [], 0, []), by: 1000)
     _ = try self.output(session)

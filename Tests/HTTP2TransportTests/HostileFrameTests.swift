@@ -6,7 +6,7 @@ import Testing
 
 /// Peers that know HTTP/2 and abuse it: a clear error, or the right answer in spite of it, within
 /// bounded memory.
-@Suite(.serialized)
+@Suite("Hostile frames", .serialized)
 struct HostileFrameTests {
   /// Above what a connection with the limits below may hold, and far below what the peers send.
   static let maxGrowth = 64 << 20
@@ -46,29 +46,33 @@ struct HostileFrameTests {
     return try #require(outcome)
   }
 
-  @Test(arguments: [
-    "drip", "unknown_frames", "interim", "data_after_end", "trailers_after_end",
-  ])
-  func whatTheSpecificationToleratesIsTolerated(scenario: String) async throws {
+  @Test(
+    "Unusual frames that RFC 9113 permits are accepted",
+    arguments: [
+      "drip", "unknown_frames", "interim", "data_after_end", "trailers_after_end",
+    ])
+  func tolerated(scenario: String) async throws {
     #expect(try await self.outcome(scenario).get() == "fine")
   }
 
-  @Test(arguments: [
-    ("open_trailers", RPCError.Code.internalError, "PROTOCOL_ERROR"),
-    ("data_after_trailers", .internalError, "PROTOCOL_ERROR"),
-    ("oversized_frame", .unavailable, "lost"), ("push", .unavailable, "lost"),
-    ("idle_stream", .unavailable, "lost"), ("even_stream", .unavailable, "lost"),
-    ("no_increment", .unavailable, "lost"), ("too_much_window", .unavailable, "lost"),
-    ("bad_setting", .unavailable, "lost"), ("many_settings", .unavailable, "lost"),
-    ("bad_padding", .unavailable, "lost"), ("bad_block", .unavailable, "lost"),
-    ("upper_case", .internalError, "PROTOCOL_ERROR"),
-    ("no_status", .internalError, "PROTOCOL_ERROR"),
-    ("hpack_bomb", .resourceExhausted, "65536"),
-    ("gzip_damaged", .internalError, "damaged"), ("gzip_empty", .internalError, "damaged"),
-    ("snappy", .internalError, "snappy"), ("gzip_bomb:1048577", .resourceExhausted, "1048576"),
-    ("gzip_bomb:1000000000", .resourceExhausted, "1048576"),
-  ])
-  func whatItForbidsIsAnError(scenario: String, code: RPCError.Code, text: String) async throws {
+  @Test(
+    "Frames that RFC 9113 forbids are an error",
+    arguments: [
+      ("open_trailers", RPCError.Code.internalError, "PROTOCOL_ERROR"),
+      ("data_after_trailers", .internalError, "PROTOCOL_ERROR"),
+      ("oversized_frame", .unavailable, "lost"), ("push", .unavailable, "lost"),
+      ("idle_stream", .unavailable, "lost"), ("even_stream", .unavailable, "lost"),
+      ("no_increment", .unavailable, "lost"), ("too_much_window", .unavailable, "lost"),
+      ("bad_setting", .unavailable, "lost"), ("many_settings", .unavailable, "lost"),
+      ("bad_padding", .unavailable, "lost"), ("bad_block", .unavailable, "lost"),
+      ("upper_case", .internalError, "PROTOCOL_ERROR"),
+      ("no_status", .internalError, "PROTOCOL_ERROR"),
+      ("hpack_bomb", .resourceExhausted, "65536"),
+      ("gzip_damaged", .internalError, "damaged"), ("gzip_empty", .internalError, "damaged"),
+      ("snappy", .internalError, "snappy"), ("gzip_bomb:1048577", .resourceExhausted, "1048576"),
+      ("gzip_bomb:1000000000", .resourceExhausted, "1048576"),
+    ])
+  func forbidden(scenario: String, code: RPCError.Code, text: String) async throws {
     let outcome = try await self.outcome(scenario)
     let error = try #require(throws: RPCError.self) { try outcome.get() }
     #expect(error.code == code, "\(error)")
@@ -77,23 +81,25 @@ struct HostileFrameTests {
 
   /// Without end: the peer goes on until the connection breaks. What keeps every rule is ended by
   /// the deadline of the call.
-  @Test(arguments: [
-    ("settings_flood", [RPCError.Code.unavailable, .deadlineExceeded]),
-    ("ping_flood", [.unavailable, .deadlineExceeded]),
-    ("continuation_flood", [.unavailable, .resourceExhausted]),
-    ("empty_continuation_flood", [.unavailable, .deadlineExceeded]),
-    ("endless_message", [.resourceExhausted]), ("empty_data_flood", [.deadlineExceeded]),
-    ("interim_flood", [.deadlineExceeded]),
-    ("stalled", [.deadlineExceeded]), ("mute", [.deadlineExceeded]),
-  ])
-  func aFloodEnds(scenario: String, codes: [RPCError.Code]) async throws {
+  @Test(
+    "A flood of frames ends the connection",
+    arguments: [
+      ("settings_flood", [RPCError.Code.unavailable, .deadlineExceeded]),
+      ("ping_flood", [.unavailable, .deadlineExceeded]),
+      ("continuation_flood", [.unavailable, .resourceExhausted]),
+      ("empty_continuation_flood", [.unavailable, .deadlineExceeded]),
+      ("endless_message", [.resourceExhausted]), ("empty_data_flood", [.deadlineExceeded]),
+      ("interim_flood", [.deadlineExceeded]),
+      ("stalled", [.deadlineExceeded]), ("mute", [.deadlineExceeded]),
+    ])
+  func floods(scenario: String, codes: [RPCError.Code]) async throws {
     let outcome = try await self.outcome(scenario, timeout: .milliseconds(500))
     let error = try #require(throws: RPCError.self) { try outcome.get() }
     #expect(codes.contains(error.code), "\(error)")
   }
 
   /// The peer sends more than the windows allow, on a stream that nobody reads.
-  @Test func anOverrunWindowEndsTheStream() async throws {
+  @Test("Data beyond the flow-control window ends the stream") func windowOverrun() async throws {
     let peer = try self.peer("window_overrun")
     let growth = try await PeakMemory.growth {
       try await withClient(self.configuration(peer)) { client in
@@ -117,7 +123,8 @@ struct HostileFrameTests {
   }
 
   /// A hundred messages that each grow a thousandfold lie there unread: they grow when taken.
-  @Test func manyCompressedMessagesTakeTheMemoryOfOne() async throws {
+  @Test("Many unread compressed messages take the memory of one inflated message")
+  func compressedMessages() async throws {
     let peer = try self.peer("gzip_bombs:\(16 << 20)")
     let growth = try await PeakMemory.growth {
       try await withClient(
@@ -139,7 +146,7 @@ struct HostileFrameTests {
     #expect(growth < 3 * Self.maxGrowth, "\(growth >> 20) MiB")
   }
 
-  @Test func aPeerThatDiesAtAnyByteIsAnError() async throws {
+  @Test("A connection that ends at any byte is an error") func cutConnection() async throws {
     let peer = try self.peer("cut")
     try await withClient(self.configuration(peer)) { client in
       var failures = 0
@@ -160,7 +167,9 @@ struct HostileFrameTests {
   }
 
   /// A PING too many ends a connection, not the call.
-  @Test func aPeerThatWantsCalmIsLeftAndComeBackTo() async throws {
+  @Test("A call succeeds on a new connection after ENHANCE_YOUR_CALM") func enhanceYourCalm()
+    async throws
+  {
     let peer = try self.peer("calm")
     try await withClient(self.configuration(peer)) { client in
       var options = CallOptions.defaults

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 /// Peers that break the rules, or speak something else. Each ends in a clear error, soon.
+@Suite("Hostile peers")
 struct HostilePeerTests {
   func peer(_ scenario: String) throws -> PythonServer {
     try PythonServer("raw_peer.py", [scenario])
@@ -18,23 +19,25 @@ struct HostilePeerTests {
     return (messages, try #require(error))
   }
 
-  @Test(arguments: [
-    ("no_trailers", RPCError.Code.internalError, "without a status", 1),
-    ("no_trailers_empty_data", .internalError, "without a status", 1),
-    ("inside_message", .internalError, "inside a message", 0),
-    ("status_inside_message", .internalError, "inside a message", 0),
-    ("rst:0", .internalError, "NO_ERROR", 0),
-    ("rst:2", .internalError, "INTERNAL_ERROR", 0),
-    ("rst:8", .cancelled, "CANCEL", 0),
-    ("rst:11", .unavailable, "ENHANCE_YOUR_CALM", 0),
-    ("rst:12", .unavailable, "INADEQUATE_SECURITY", 0),
-    ("rst:99", .unknown, "99", 0),
-    ("oversized", .resourceExhausted, "2147483647", 0),
-    ("compressed", .internalError, "compressed", 0),
-    ("garbage", .unavailable, "lost", 0),
-    ("die", .unavailable, "closed", 1),
-  ])
-  func aBrokenResponseIsAnError(
+  @Test(
+    "A broken response is an error",
+    arguments: [
+      ("no_trailers", RPCError.Code.internalError, "without a status", 1),
+      ("no_trailers_empty_data", .internalError, "without a status", 1),
+      ("inside_message", .internalError, "inside a message", 0),
+      ("status_inside_message", .internalError, "inside a message", 0),
+      ("rst:0", .internalError, "NO_ERROR", 0),
+      ("rst:2", .internalError, "INTERNAL_ERROR", 0),
+      ("rst:8", .cancelled, "CANCEL", 0),
+      ("rst:11", .unavailable, "ENHANCE_YOUR_CALM", 0),
+      ("rst:12", .unavailable, "INADEQUATE_SECURITY", 0),
+      ("rst:99", .unknown, "99", 0),
+      ("oversized", .resourceExhausted, "2147483647", 0),
+      ("compressed", .internalError, "compressed", 0),
+      ("garbage", .unavailable, "lost", 0),
+      ("die", .unavailable, "closed", 1),
+    ])
+  func brokenResponses(
     scenario: String, code: RPCError.Code, text: String, count: Int
   ) async throws {
     let peer = try self.peer(scenario)
@@ -48,17 +51,19 @@ struct HostilePeerTests {
     #expect(messages.count == count)
   }
 
-  @Test(arguments: [
-    ("http_status:400", RPCError.Code.internalError), ("http_status:401", .unauthenticated),
-    ("http_status:403", .permissionDenied), ("http_status:404", .unimplemented),
-    ("http_status:429", .unavailable), ("http_status:502", .unavailable),
-    ("http_status:503", .unavailable), ("http_status:504", .unavailable),
-    ("http_status:500", .unknown), ("html", .unknown), ("data_first", .unavailable),
-    ("header_flood", .unavailable), ("goodbye_at_once", .unavailable),
-    ("long_headers", .resourceExhausted),
-    ("refuse_always", .unavailable),
-  ])
-  func anAnswerThatIsNotGRPCIsAnError(scenario: String, code: RPCError.Code) async throws {
+  @Test(
+    "A response that is not gRPC is an error",
+    arguments: [
+      ("http_status:400", RPCError.Code.internalError), ("http_status:401", .unauthenticated),
+      ("http_status:403", .permissionDenied), ("http_status:404", .unimplemented),
+      ("http_status:429", .unavailable), ("http_status:502", .unavailable),
+      ("http_status:503", .unavailable), ("http_status:504", .unavailable),
+      ("http_status:500", .unknown), ("html", .unknown), ("data_first", .unavailable),
+      ("header_flood", .unavailable), ("goodbye_at_once", .unavailable),
+      ("long_headers", .resourceExhausted),
+      ("refuse_always", .unavailable),
+    ])
+  func notGRPC(scenario: String, code: RPCError.Code) async throws {
     let peer = try self.peer(scenario)
     try await withClient(port: peer.port) { client in
       let error = try await rpcError { try await client.text("Any") }
@@ -66,7 +71,7 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func aStatusAloneIsAResponse() async throws {
+  @Test("A response may consist of trailers only") func trailersOnly() async throws {
     let peer = try self.peer("trailers_only")
     try await withClient(port: peer.port) { client in
       let error = try await rpcError { try await client.text("Any") }
@@ -76,14 +81,14 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func longButPermittedTrailersAreRead() async throws {
+  @Test("Long trailers within the limit are read") func longTrailers() async throws {
     let peer = try self.peer("long_trailers")
     let (messages, error) = try await withClient(port: peer.port) { try await $0.messages("Any") }
     #expect(messages.isEmpty)
     #expect(error == nil)
   }
 
-  @Test func paddingDoesNotUseTheWindowUp() async throws {
+  @Test("Padding does not use up the flow-control window") func padding() async throws {
     let peer = try self.peer("padded")
     let (messages, error) = try await withClient(
       configuration(port: peer.port) {
@@ -94,14 +99,16 @@ struct HostilePeerTests {
     #expect(error == nil)
   }
 
-  @Test(arguments: [("refuse_once", 1), ("goaway_once", 2)])
-  func aRequestThatWasNotLookedAtIsSentAgain(scenario: String, connection: Int) async throws {
+  @Test(
+    "A request that the server has not processed is sent again",
+    arguments: [("refuse_once", 1), ("goaway_once", 2)])
+  func unprocessedRequest(scenario: String, connection: Int) async throws {
     let peer = try self.peer(scenario)
     let answer = try await withClient(port: peer.port) { try await $0.text("Any", "request") }
     #expect(answer == "served on connection \(connection)")
   }
 
-  @Test func aRequestThatIsRefusedTwiceFails() async throws {
+  @Test("A request that is refused twice fails") func refusedTwice() async throws {
     let peer = try self.peer("refuse_twice")
     try await withClient(port: peer.port) { client in
       let refusal = try await rpcError { try await client.text("Any") }
@@ -111,7 +118,9 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func aGoodbyeLetsStreamsFinishAndMovesOn() async throws {
+  @Test("GOAWAY lets open streams finish, and new ones use another connection") func goaway()
+    async throws
+  {
     let peer = try self.peer("goaway_finishing")
     try await withClient(port: peer.port) { client in
       let first = try await client.text("Any")
@@ -120,7 +129,7 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func aSilentConnectionIsGivenUpAfterAPing() async throws {
+  @Test("A connection that does not answer a ping is closed") func silence() async throws {
     let peer = try self.peer("mute")
     try await withClient(
       configuration(port: peer.port) {
@@ -134,10 +143,12 @@ struct HostilePeerTests {
     }
   }
 
-  @Test(arguments: [
-    ("http1", "HTTP/1"), ("chatter", "HTTP/2"), ("hang_up", "closed"), ("silent", "in time"),
-  ])
-  func aPeerThatIsNotAnHTTP2ServerIsNamed(scenario: String, text: String) async throws {
+  @Test(
+    "The error names a peer that is not an HTTP/2 server",
+    arguments: [
+      ("http1", "HTTP/1"), ("chatter", "HTTP/2"), ("hang_up", "closed"), ("silent", "in time"),
+    ])
+  func notHTTP2(scenario: String, text: String) async throws {
     let peer = try self.peer(scenario)
     try await withClient(configuration(port: peer.port) { $0.connectTimeout = .milliseconds(300) })
     { client in
@@ -149,7 +160,7 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func aPlainServerBehindATLSEndpointIsNamed() async throws {
+  @Test("The error names a server without TLS at a TLS endpoint") func plainServer() async throws {
     let (peer, authority) = (try self.peer("http1"), try TestAuthority())
     try await withClient(port: peer.port, security: .tls(caFile: authority.certificateFile)) {
       client in
@@ -159,7 +170,7 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func anUnusedPortIsRefused() async throws {
+  @Test("A connection to an unused port is refused") func unusedPort() async throws {
     let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
     try await withClient(port: port) { client in
       let error = try await rpcError { try await client.text("Any") }
@@ -168,7 +179,7 @@ struct HostilePeerTests {
     }
   }
 
-  @Test func aHostWithoutAddressIsNamed() async throws {
+  @Test("The error names a host without an address") func unknownHost() async throws {
     try await withClient(port: 1, host: "no-such-host.invalid") { client in
       let error = try await rpcError { try await client.text("Any") }
       #expect(error.code == .unavailable)

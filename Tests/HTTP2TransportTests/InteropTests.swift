@@ -48,13 +48,13 @@ struct InteropTests {
     ) { try await body($0) }
   }
 
-  @Test("empty_unary", arguments: Peer.allCases)
+  @Test("The case empty_unary of gRPC interoperability passes", arguments: Peer.allCases)
   func emptyUnary(peer: Peer) async throws {
     let response = try await self.with(peer) { try await $0.interop("EmptyCall", []).message }
     #expect(response.isEmpty)
   }
 
-  @Test("large_unary", arguments: Peer.allCases)
+  @Test("The case large_unary passes", arguments: Peer.allCases)
   func largeUnary(peer: Peer) async throws {
     let response = try await self.with(peer) {
       let request = InteropMessages.simpleRequest(responseSize: 314_159, payload: 271_828)
@@ -63,7 +63,7 @@ struct InteropTests {
     #expect(InteropMessages.payloadByteCount(of: response) == 314_159)
   }
 
-  @Test("client_streaming", arguments: Peer.allCases)
+  @Test("The case client_streaming passes", arguments: Peer.allCases)
   func clientStreaming(peer: Peer) async throws {
     let response = try await self.with(peer) { client in
       try await client.interopInput([27_182, 8, 1828, 45_904])
@@ -71,7 +71,7 @@ struct InteropTests {
     #expect(InteropMessages.aggregatedByteCount(of: response) == 74_922)
   }
 
-  @Test("server_streaming", arguments: Peer.allCases)
+  @Test("The case server_streaming passes", arguments: Peer.allCases)
   func serverStreaming(peer: Peer) async throws {
     let sizes = [31_415, 9, 2653, 58_979]
     let received = try await self.with(peer) {
@@ -80,7 +80,7 @@ struct InteropTests {
     #expect(received == sizes)
   }
 
-  @Test("ping_pong", arguments: Peer.allCases)
+  @Test("The case ping_pong passes", arguments: Peer.allCases)
   func pingPong(peer: Peer) async throws {
     let sizes = [(31_415, 27_182), (9, 8), (2653, 1828), (58_979, 45_904)]
     let received = try await self.with(peer) { client in
@@ -97,7 +97,7 @@ struct InteropTests {
     #expect(received == nil)
   }
 
-  @Test("empty_stream", arguments: Peer.allCases)
+  @Test("The case empty_stream passes", arguments: Peer.allCases)
   func emptyStream(peer: Peer) async throws {
     let received = try await self.with(peer) { client in
       try await client.interopDuplex { send, response in
@@ -108,7 +108,7 @@ struct InteropTests {
     #expect(received == nil)
   }
 
-  @Test("half duplex: answers come after the last request", arguments: Peer.allCases)
+  @Test("Responses of a half-duplex call arrive after the last request", arguments: Peer.allCases)
   func halfDuplex(peer: Peer) async throws {
     let received = try await self.with(peer) { client in
       try await client.bidirectionalStreaming(
@@ -129,7 +129,7 @@ struct InteropTests {
     #expect(received == [1, 2, 3])
   }
 
-  @Test("cancel_after_begin", arguments: Peer.allCases)
+  @Test("The case cancel_after_begin passes", arguments: Peer.allCases)
   func cancelAfterBegin(peer: Peer) async throws {
     try await self.with(peer) { client in
       let (begun, hasBegun) = AsyncStream<Void>.makeStream()
@@ -152,7 +152,7 @@ struct InteropTests {
     }
   }
 
-  @Test("cancel_after_first_response", arguments: Peer.allCases)
+  @Test("The case cancel_after_first_response passes", arguments: Peer.allCases)
   func cancelAfterFirstResponse(peer: Peer) async throws {
     try await self.with(peer) { client in
       let task = Task {
@@ -171,7 +171,7 @@ struct InteropTests {
     }
   }
 
-  @Test("timeout_on_sleeping_server", arguments: Peer.allCases)
+  @Test("The case timeout_on_sleeping_server passes", arguments: Peer.allCases)
   func timeoutOnSleepingServer(peer: Peer) async throws {
     try await self.with(peer) { client in
       var options = CallOptions.defaults
@@ -188,7 +188,7 @@ struct InteropTests {
     }
   }
 
-  @Test("status_code_and_message", arguments: Peer.allCases)
+  @Test("The case status_code_and_message passes", arguments: Peer.allCases)
   func statusCodeAndMessage(peer: Peer) async throws {
     try await self.with(peer) { client in
       let status = (code: 2, message: "test status message")
@@ -209,7 +209,7 @@ struct InteropTests {
     }
   }
 
-  @Test("special_status_message", arguments: Peer.allCases)
+  @Test("The case special_status_message passes", arguments: Peer.allCases)
   func specialStatusMessage(peer: Peer) async throws {
     let message =
       "\t\ntest with whitespace\r\nand Unicode BMP \u{263A} and non-BMP \u{1F608}\t\n"
@@ -223,7 +223,7 @@ struct InteropTests {
     }
   }
 
-  @Test("unimplemented_method", arguments: Peer.allCases)
+  @Test("The case unimplemented_method passes", arguments: Peer.allCases)
   func unimplementedMethod(peer: Peer) async throws {
     try await self.with(peer) { client in
       let error = try await rpcError {
@@ -233,7 +233,7 @@ struct InteropTests {
     }
   }
 
-  @Test("unimplemented_service", arguments: Peer.allCases)
+  @Test("The case unimplemented_service passes", arguments: Peer.allCases)
   func unimplementedService(peer: Peer) async throws {
     try await self.with(peer) { client in
       let error = try await rpcError {
@@ -245,7 +245,7 @@ struct InteropTests {
     }
   }
 
-  @Test("custom_metadata", arguments: Peer.allCases)
+  @Test("The case custom_metadata passes", arguments: Peer.allCases)
   func customMetadata(peer: Peer) async throws {
     let (initial, trailing) = ("x-grpc-test-echo-initial", "x-grpc-test-echo-trailing-bin")
     var metadata = Metadata()
@@ -279,7 +279,9 @@ struct InteropTests {
 
   /// The server cannot tell whether a message came compressed (grpcio hides it), so the probe of the
   /// description is left out; that the flag is set is tested at the framer.
-  @Test("client_compressed_unary", arguments: Peer.allCases, [CompressionAlgorithm.gzip, .deflate])
+  @Test(
+    "The case client_compressed_unary passes", arguments: Peer.allCases,
+    [CompressionAlgorithm.gzip, .deflate])
   func clientCompressedUnary(peer: Peer, algorithm: CompressionAlgorithm) async throws {
     try await self.with(peer) { client in
       var options = CallOptions.defaults
@@ -290,7 +292,7 @@ struct InteropTests {
     }
   }
 
-  @Test("client_compressed_streaming", arguments: Peer.allCases)
+  @Test("The case client_compressed_streaming passes", arguments: Peer.allCases)
   func clientCompressedStreaming(peer: Peer) async throws {
     try await self.with(peer) { client in
       var options = CallOptions.defaults
@@ -301,7 +303,7 @@ struct InteropTests {
   }
 
   /// Through a tunnel that is cut when as many bytes pass as the messages have uncompressed.
-  @Test("server_compressed_unary", arguments: [Peer.gzip, .deflate])
+  @Test("The case server_compressed_unary passes", arguments: [Peer.gzip, .deflate])
   func serverCompressedUnary(peer: Peer) async throws {
     try await self.through(limit: 20_000, to: peer) { client in
       let request = InteropMessages.simpleRequest(responseSize: 314_159, payload: 271_828)
@@ -317,7 +319,7 @@ struct InteropTests {
     #expect(error.code == .unavailable)
   }
 
-  @Test("server_compressed_streaming", arguments: [Peer.gzip, .deflate])
+  @Test("The case server_compressed_streaming passes", arguments: [Peer.gzip, .deflate])
   func serverCompressedStreaming(peer: Peer) async throws {
     // The first compressed, the second not, by the flag of each message.
     try await self.through(limit: 110_000, to: peer) { client in
@@ -355,7 +357,7 @@ struct InteropTests {
     }
   }
 
-  @Test("1,000 concurrent streams on one connection", arguments: [Peer.plaintext, .tls, .gzip])
+  @Test("1,000 concurrent streams share one connection", arguments: [Peer.plaintext, .tls, .gzip])
   func concurrentStreams(peer: Peer) async throws {
     let count = 1000
     let (answered, hasAnswered) = AsyncStream<Void>.makeStream()

@@ -6,8 +6,9 @@ import TestSupport
 import Testing
 
 /// Connections that come and go under the streams.
+@Suite("Life cycle of the transport")
 struct LifecycleTests {
-  @Test func streamsAskedForBeforeConnectWait() async throws {
+  @Test("Streams requested before connect() wait for it") func beforeConnect() async throws {
     let peer = try PythonServer("grpcio_peer.py")
     let transport = try HTTP2ClientTransport(
       configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
@@ -39,7 +40,7 @@ struct LifecycleTests {
     #expect(error?.code == .failedPrecondition)
   }
 
-  @Test func gracefulShutdownLetsStreamsFinish() async throws {
+  @Test("Graceful shutdown lets open streams finish") func gracefulShutdown() async throws {
     let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let count = try await client.stream("Blast", #"{"count": 1000, "size": 10000}"#) {
@@ -56,7 +57,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test func cancellingConnectBreaksStreamsOff() async throws {
+  @Test("Cancelling connect() ends open streams") func cancelledConnect() async throws {
     let peer = try PythonServer("grpcio_peer.py")
     let transport = try HTTP2ClientTransport(
       configuration: .init(host: "127.0.0.1", port: peer.port, security: .plaintext))
@@ -71,7 +72,9 @@ struct LifecycleTests {
     try? await running.value
   }
 
-  @Test func aKilledServerFailsItsStreamsAndTheNextConnects() async throws {
+  @Test("A killed server fails its streams, and the next call connects again") func killedServer()
+    async throws
+  {
     let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let error = try await rpcError {
@@ -90,7 +93,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("A message counts as written when a connection has taken it, and not where there is none")
+  @Test("A message counts as written only once a connection has taken it")
   func writesOnConnectionsOnly() async throws {
     let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
     let written = Mutex(false)
@@ -119,7 +122,9 @@ struct LifecycleTests {
     }
   }
 
-  @Test func aStreamThatWaitsForReadyOutlivesFailures() async throws {
+  @Test("A call with waitForReady survives failed connection attempts") func waitForReady()
+    async throws
+  {
     let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
     try await withClient(configuration(port: port) { $0.backoff.maximum = .milliseconds(50) }) {
       client in
@@ -137,7 +142,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test func aServerThatStopsGracefullyFinishesItsStreams() async throws {
+  @Test("A server that stops gracefully finishes its streams") func gracefulServer() async throws {
     let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in
       let (echoes, gate) = AsyncStream<Void>.makeStream()
@@ -164,7 +169,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test func streamsAboveTheServersLimitWaitForTheirTurn() async throws {
+  @Test("Streams above the server's limit wait for their turn") func streamLimit() async throws {
     let peer = try PythonServer("grpcio_peer.py", ["--max-streams", "2"])
     try await withClient(port: peer.port) { client in
       try await withThrowingTaskGroup(of: String.self) { group in
@@ -175,7 +180,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test func aFailingRequestProducerEndsTheRPC() async throws {
+  @Test("A failing request producer ends the RPC") func failingProducer() async throws {
     struct ProducerError: Error {}
     let peer = try PythonServer("grpcio_peer.py")
     try await withClient(port: peer.port) { client in

@@ -3,6 +3,7 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Suite("Framing of messages")
 struct MessageFramingTests {
   let messages: [[UInt8]] = [[], [1], [UInt8](repeating: 2, count: 300), [3, 4]]
 
@@ -21,7 +22,7 @@ struct MessageFramingTests {
     return (messages, deframer.isBetweenMessages)
   }
 
-  @Test func cutsABodyIntoMessagesWhereverItWasSplit() throws {
+  @Test("A body gives the same messages wherever it is split") func splitBody() throws {
     for size in 1...self.wire.count {
       let pieces = stride(from: 0, to: self.wire.count, by: size).map {
         self.wire[$0..<min($0 + size, self.wire.count)]
@@ -32,7 +33,7 @@ struct MessageFramingTests {
     }
   }
 
-  @Test func knowsWhetherABodyEndsInsideAMessage() throws {
+  @Test("A body that ends inside a message is recognized") func unfinishedMessage() throws {
     var boundaries: Set<Int> = [0]
     for message in self.messages { boundaries.insert((boundaries.max() ?? 0) + 5 + message.count) }
     for end in 0...self.wire.count {
@@ -42,7 +43,8 @@ struct MessageFramingTests {
     }
   }
 
-  @Test func refusesAMessageAboveTheLimitByItsPrefix() {
+  @Test("The length prefix alone is enough to refuse a message above the limit") func messageLimit()
+  {
     let error = #expect(throws: RPCError.self) { try self.deframe([[0, 0, 0, 3, 233]]) }
     #expect(error?.code == .resourceExhausted)
     #expect(throws: Never.self) { try self.deframe([[0, 0, 0, 3, 232]]) }
@@ -50,12 +52,12 @@ struct MessageFramingTests {
     #expect(largest?.message.contains("4294967295") == true)
   }
 
-  @Test(arguments: [1, 2, 255]) func refusesUnknownFlags(flag: UInt8) {
+  @Test("Unknown flags are refused", arguments: [1, 2, 255]) func unknownFlags(flag: UInt8) {
     let error = #expect(throws: RPCError.self) { try self.deframe([[flag, 0, 0, 0, 0]]) }
     #expect(error?.code == .internalError)
   }
 
-  @Test func flagsOfCompressionAreKept() throws {
+  @Test("The compression flag of each message is kept") func compressionFlags() throws {
     var framer = MessageFramer()
     framer.append([1], isCompressed: true)
     framer.append([2])
@@ -85,7 +87,7 @@ struct MessageFramingTests {
     }
   }
 
-  @Test func framesMessagesWhateverTheBuffer() {
+  @Test("Messages are framed alike with a buffer of any size") func buffers() {
     for size in 1...self.wire.count {
       var framer = MessageFramer()
       for message in self.messages { framer.append(message) }
@@ -95,7 +97,7 @@ struct MessageFramingTests {
     }
   }
 
-  @Test func rewindsFromEveryOffsetUntilTheServerAnswers() {
+  @Test("A request can be rewound from every offset until the server responds") func rewind() {
     for offset in 0...self.wire.count {
       var framer = MessageFramer()
       for message in self.messages { framer.append(message) }
@@ -112,7 +114,7 @@ struct MessageFramingTests {
     }
   }
 
-  @Test func keepsLittleForARewind() {
+  @Test("Little memory is kept for a rewind") func rewindMemory() {
     var framer = MessageFramer()
     for index in 0..<100 {
       framer.append([UInt8](repeating: UInt8(index), count: 10_000))
@@ -122,7 +124,7 @@ struct MessageFramingTests {
     #expect(framer.pendingByteCount == 0)
   }
 
-  @Test func survivesManyMessagesAfterTheAnswer() {
+  @Test("Many messages can follow after the server has responded") func manyMessages() {
     var framer = MessageFramer()
     framer.forgetSent()
     for index in 0..<200 { framer.append([UInt8(index)]) }

@@ -3,6 +3,7 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Suite("Inflating messages")
 struct MessageInflaterTests {
   let text = Array(String(repeating: "some text, and more; ", count: 40).utf8)
 
@@ -18,8 +19,10 @@ struct MessageInflaterTests {
     try #require(MessageDeflater(algorithm)).deflate(bytes)
   }
 
-  @Test(arguments: [CompressionAlgorithm.gzip, .deflate])
-  func undoesWhatWasCompressed(algorithm: CompressionAlgorithm) throws {
+  @Test(
+    "A compressed message inflates to the original",
+    arguments: [CompressionAlgorithm.gzip, .deflate])
+  func roundTrip(algorithm: CompressionAlgorithm) throws {
     let inflater = MessageInflater()
     let deflater = try #require(MessageDeflater(algorithm))
     for message in [[], [1], self.text, self.noise(100_000), [UInt8](repeating: 0, count: 3 << 20)]
@@ -33,7 +36,7 @@ struct MessageInflaterTests {
   }
 
   /// Made by Python's gzip and zlib.
-  @Test func readsWhatOthersCompressed() throws {
+  @Test("Messages that other software compressed are inflated") func otherCompressors() throws {
     let gzip: [UInt8] = [
       0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 0xff,  // header: deflate, no time, best compression
       0xcb, 0x48, 0xcd, 0xc9, 0xc9, 7, 0,  // "hello"
@@ -48,7 +51,7 @@ struct MessageInflaterTests {
     #expect(try inflater.inflate(gzip + gzip, limit: 100) == Array("hellohello".utf8))
   }
 
-  @Test func whatIsCutOffOrChangedIsAnError() throws {
+  @Test("A truncated or changed message is an error") func damage() throws {
     let inflater = MessageInflater()
     for algorithm in [CompressionAlgorithm.gzip, .deflate] {
       let whole = try self.deflated(self.text, algorithm)
@@ -72,7 +75,7 @@ struct MessageInflaterTests {
     }
   }
 
-  @Test func aMessageAboveTheLimitIsRefused() throws {
+  @Test("A message that inflates above the limit is refused") func limit() throws {
     let inflater = MessageInflater()
     for algorithm in [CompressionAlgorithm.gzip, .deflate] {
       for size in [1, 1000, 1 << 20] {
@@ -92,7 +95,7 @@ struct MessageInflaterTests {
   }
 
   /// A length at the end that promises much costs no memory.
-  @Test func aFalseLengthIsNotBelieved() throws {
+  @Test("A message with a false length in its trailer is refused") func falseLength() throws {
     let inflater = MessageInflater()
     var bytes = try self.deflated([1, 2, 3])
     bytes.replaceSubrange((bytes.count - 4)..., with: [255, 255, 255, 255])

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 /// Through a proxy to a server whose name only the proxy can resolve.
+@Suite("Connections through a proxy")
 struct ProxyTests {
   static let host = "service.invalid"
 
@@ -24,8 +25,10 @@ struct ProxyTests {
     try PythonServer("proxy_peer.py", ["\(port)", mode])
   }
 
-  @Test(arguments: ["open", "drip", "interim", "eager", "auth:me:s3:cret"])
-  func aProxyOpensATunnel(mode: String) async throws {
+  @Test(
+    "A proxy opens a tunnel to the server",
+    arguments: ["open", "drip", "interim", "eager", "auth:me:s3:cret"])
+  func tunnel(mode: String) async throws {
     let server = try PythonServer("grpcio_peer.py")
     let proxy = try self.proxy(mode, to: server.port)
     let authorization = mode.hasPrefix("auth") ? ("me", "s3:cret") : nil
@@ -39,8 +42,8 @@ struct ProxyTests {
     }
   }
 
-  @Test(arguments: ["open", "drip"])
-  func insideTheTunnelTheServerProvesItsName(mode: String) async throws {
+  @Test("The server proves its name inside the tunnel", arguments: ["open", "drip"])
+  func serverName(mode: String) async throws {
     let authority = try TestAuthority()
     for (names, isRight) in [("DNS:\(Self.host)", true), ("DNS:127.0.0.1,IP:127.0.0.1", false)] {
       let identity = try authority.issue(names)
@@ -60,14 +63,16 @@ struct ProxyTests {
     }
   }
 
-  @Test(arguments: [
-    ("auth:me:other", TLSError.Code.proxyRefused, "user and password"),
-    ("status:403", .proxyRefused, "403 Not today"), ("status:302", .proxyRefused, "302"),
-    ("status:502", .connectFailed, "502"), ("status:503", .connectFailed, "503"),
-    ("hang_up", .connectFailed, "closed"), ("garbage", .connectFailed, "HTTP"),
-    ("endless", .connectFailed, "longer"), ("silent", .timedOut, "CONNECT"),
-  ])
-  func aProxyThatDoesNotIsNamed(mode: String, code: TLSError.Code, text: String) async throws {
+  @Test(
+    "The error names a proxy that opens no tunnel",
+    arguments: [
+      ("auth:me:other", TLSError.Code.proxyRefused, "user and password"),
+      ("status:403", .proxyRefused, "403 Not today"), ("status:302", .proxyRefused, "302"),
+      ("status:502", .connectFailed, "502"), ("status:503", .connectFailed, "503"),
+      ("hang_up", .connectFailed, "closed"), ("garbage", .connectFailed, "HTTP"),
+      ("endless", .connectFailed, "longer"), ("silent", .timedOut, "CONNECT"),
+    ])
+  func refusingProxy(mode: String, code: TLSError.Code, text: String) async throws {
     let proxy = try self.proxy(mode)
     var configuration = self.configuration(through: proxy, authorization: ("me", "s3cret"))
     if mode == "silent" { configuration.connectTimeout = .milliseconds(200) }
@@ -82,7 +87,9 @@ struct ProxyTests {
   }
 
   /// A refusal does not go away by itself, and passwords tried again lock accounts.
-  @Test func aRefusalEndsStreamsThatWaitToo() async throws {
+  @Test("A proxy's refusal also ends streams that wait for a connection") func waitingStreams()
+    async throws
+  {
     let proxy = try self.proxy("auth:me:other")
     try await withClient(self.configuration(through: proxy, authorization: ("me", "wrong"))) {
       client in
@@ -93,7 +100,7 @@ struct ProxyTests {
     }
   }
 
-  @Test func aProxyThatIsNotThereIsNamed() async throws {
+  @Test("The error names a proxy that cannot be reached") func missingProxy() async throws {
     let port = try Socket.listen(host: "127.0.0.1", port: 0).localAddress.port
     var configuration = HTTP2TransportTests.configuration(port: 1, host: Self.host)
     configuration.proxy = .init(host: "127.0.0.1", port: port)
@@ -104,9 +111,12 @@ struct ProxyTests {
     }
   }
 
-  @Test(arguments: ["a\r\nX: y", "", "a b", "ä"]) func aNameThatBreaksARequestIsRefused(
-    host: String
-  ) {
+  @Test(
+    "A host name that would break the CONNECT request is refused",
+    arguments: ["a\r\nX: y", "", "a b", "ä"]) func unsafeName(
+      host: String
+    )
+  {
     var configuration = HTTP2TransportTests.configuration(port: 1, host: host)
     configuration.proxy = .init(host: "127.0.0.1", port: 1)
     let error = #expect(throws: TLSError.self) {

@@ -2,6 +2,7 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Suite("Proxy tunnel")
 struct ProxyTunnelTests {
   typealias Authorization = HTTP2ClientTransport.Configuration.Proxy.Authorization
 
@@ -24,24 +25,26 @@ struct ProxyTunnelTests {
     return (.needsMore, "")
   }
 
-  @Test func asksForTheServerByName() {
+  @Test("The CONNECT request names the server") func request() {
     let text = String(decoding: self.tunnel().request, as: UTF8.self)
     #expect(
       text
         == "CONNECT a.example:7443 HTTP/1.1\r\nHost: a.example:7443\r\nUser-Agent: test/1\r\n\r\n")
   }
 
-  @Test(arguments: [
-    ("Aladdin", "open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), ("a", "", "YTo="),
-    ("u", "p", "dTpw"), ("ü", "~", "w7w6fg=="), ("aa", "??>", "YWE6Pz8+"),
-  ])
-  func namesUserAndPassword(user: String, password: String, encoded: String) {
+  @Test(
+    "The CONNECT request carries the user and the password",
+    arguments: [
+      ("Aladdin", "open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), ("a", "", "YTo="),
+      ("u", "p", "dTpw"), ("ü", "~", "w7w6fg=="), ("aa", "??>", "YWE6Pz8+"),
+    ])
+  func credentials(user: String, password: String, encoded: String) {
     let request = self.tunnel(Authorization(user: user, password: password)).request
     let text = String(decoding: request, as: UTF8.self)
     #expect(text.contains("\r\nProxy-Authorization: Basic \(encoded)\r\n\r\n"))
   }
 
-  @Test func aPasswordIsNotPrinted() {
+  @Test("The password is not printed") func redaction() {
     let authorization = Authorization(user: "me", password: "s3cret")
     let proxy = HTTP2ClientTransport.Configuration.Proxy(
       host: "p", port: 1, authorization: authorization)
@@ -52,25 +55,30 @@ struct ProxyTunnelTests {
     }
   }
 
-  @Test(arguments: [
-    ("HTTP/1.1 200 Connection established\r\n\r\nrest", ProxyTunnel.OnBytes.open, "rest"),
-    ("HTTP/1.0 200\r\nVia: x\r\nContent-Length: 7\r\n\r\nrest", .open, "rest"),
-    ("HTTP/1.1 299 x\n\nrest", .open, "rest"),
-    ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", .open, ""),
-    (
-      "HTTP/1.1 407 Who are\u{7} you\r\n\r\nbody", .refused(status: 407, reason: "Who are you"),
-      "body"
-    ),
-    ("HTTP/1.1 301 Moved\r\nLocation: x\r\n\r\n", .refused(status: 301, reason: "Moved"), ""),
-    ("HTTP/1.1 502\r\n\r\n", .refused(status: 502, reason: ""), ""),
-    ("220 mail.example\r\n", .malformed("it does not answer in HTTP"), ""),
-    ("\r\n\r\n", .malformed("it does not answer in HTTP"), "\r\n"),
-    ("HTTP/1.1 2000 OK\r\n", .malformed("it does not answer in HTTP"), ""),
-    ("HTTP/1.1 +20 OK\r\n", .malformed("it does not answer in HTTP"), ""),
-    ("HTTP/1.1 099 OK\r\n", .malformed("it does not answer in HTTP"), ""),
-    ("HTTP/2 200 OK\r\n", .malformed("it does not answer in HTTP"), ""),
-  ])
-  func readsTheAnswerAndNothingBehindIt(
+  @Test(
+    "The proxy's answer is read, and no byte beyond it",
+    arguments: [
+      ("HTTP/1.1 200 Connection established\r\n\r\nrest", ProxyTunnel.OnBytes.open, "rest"),
+      ("HTTP/1.0 200\r\nVia: x\r\nContent-Length: 7\r\n\r\nrest", .open, "rest"),
+      ("HTTP/1.1 299 x\n\nrest", .open, "rest"),
+      (
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", .open,
+        ""
+      ),
+      (
+        "HTTP/1.1 407 Who are\u{7} you\r\n\r\nbody", .refused(status: 407, reason: "Who are you"),
+        "body"
+      ),
+      ("HTTP/1.1 301 Moved\r\nLocation: x\r\n\r\n", .refused(status: 301, reason: "Moved"), ""),
+      ("HTTP/1.1 502\r\n\r\n", .refused(status: 502, reason: ""), ""),
+      ("220 mail.example\r\n", .malformed("it does not answer in HTTP"), ""),
+      ("\r\n\r\n", .malformed("it does not answer in HTTP"), "\r\n"),
+      ("HTTP/1.1 2000 OK\r\n", .malformed("it does not answer in HTTP"), ""),
+      ("HTTP/1.1 +20 OK\r\n", .malformed("it does not answer in HTTP"), ""),
+      ("HTTP/1.1 099 OK\r\n", .malformed("it does not answer in HTTP"), ""),
+      ("HTTP/2 200 OK\r\n", .malformed("it does not answer in HTTP"), ""),
+    ])
+  func answer(
     text: String, expected: ProxyTunnel.OnBytes, rest: String
   ) {
     for size in 1...text.utf8.count {
@@ -80,7 +88,7 @@ struct ProxyTunnelTests {
     }
   }
 
-  @Test func everyPrefixOfAnAnswerIsIncomplete() {
+  @Test("Every prefix of an answer is incomplete") func prefixes() {
     let text = Array("HTTP/1.1 200 OK\r\nVia: x\r\n\r\n".utf8)
     for count in 0..<text.count {
       let prefix = String(decoding: text.prefix(count), as: UTF8.self)
@@ -88,8 +96,10 @@ struct ProxyTunnelTests {
     }
   }
 
-  @Test(arguments: ["HTTP/1.1 200 OK\r\n", "", "HTTP/1.1 100 a\r\n\r\n"])
-  func anAnswerHasALimit(beginning: String) {
+  @Test(
+    "The length of an answer is limited",
+    arguments: ["HTTP/1.1 200 OK\r\n", "", "HTTP/1.1 100 a\r\n\r\n"])
+  func limit(beginning: String) {
     let flood = beginning + String(repeating: "X: a\r\n", count: 10_000)
     let long = beginning + String(repeating: "a", count: 20_000)
     for text in [long] + (beginning.hasSuffix("OK\r\n") ? [flood] : []) {

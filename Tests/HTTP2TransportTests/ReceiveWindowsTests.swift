@@ -2,6 +2,7 @@ import Testing
 
 @testable import HTTP2Transport
 
+@Suite("Receive windows")
 struct ReceiveWindowsTests {
   /// A peer that sends as much as it may, and an application that takes or does not.
   struct Exchange {
@@ -63,7 +64,7 @@ struct ReceiveWindowsTests {
     }
   }
 
-  @Test func messagesNobodyTakesStopTheStreamAtItsWindow() {
+  @Test("Unread messages stop the stream at its window") func unreadMessages() {
     var exchange = Exchange()
     exchange.open(1)
     let complete = exchange.send(1, messages: 1000, of: 50)
@@ -71,7 +72,7 @@ struct ReceiveWindowsTests {
     #expect((2048...4200).contains(exchange.unread))
   }
 
-  @Test func takingLetsTheStreamGoOnForEver() {
+  @Test("A stream whose messages are taken never stops") func taking() {
     var exchange = Exchange()
     exchange.open(1)
     for _ in 0..<500 {
@@ -80,7 +81,7 @@ struct ReceiveWindowsTests {
     }
   }
 
-  @Test func aMessageLargerThanAllWindowsArrivesWhole() {
+  @Test("A message larger than all windows arrives complete") func largeMessage() {
     var exchange = Exchange()
     exchange.open(1)
     for _ in 0..<20 {
@@ -89,7 +90,8 @@ struct ReceiveWindowsTests {
     }
   }
 
-  @Test func whatALargeMessageWasGivenIsMadeUpFor() {
+  @Test("The window advanced to a large message is settled by the messages after it") func advance()
+  {
     var exchange = Exchange()
     exchange.open(1)
     #expect(exchange.send(1, messages: 1, of: 100_000) == 1)
@@ -99,7 +101,7 @@ struct ReceiveWindowsTests {
     #expect(exchange.send(1, messages: 20, of: 50) == 20)
   }
 
-  @Test func streamsNobodyReadsLeaveRoomForOthers() {
+  @Test("Unread streams leave room for other streams") func unreadStreams() {
     var exchange = Exchange()
     for key: UInt64 in 1...40 {
       exchange.open(key)
@@ -120,7 +122,7 @@ struct ReceiveWindowsTests {
     }
   }
 
-  @Test func theBudgetBoundsManyUnreadStreams() {
+  @Test("The budget bounds the bytes of many unread streams") func budget() {
     var exchange = Exchange()
     for key: UInt64 in 1...30 {
       exchange.open(key)
@@ -130,7 +132,7 @@ struct ReceiveWindowsTests {
     #expect(exchange.unread <= 16384 + 30 * (256 + 50))
   }
 
-  @Test func aClosedStreamGivesItsShareBack() {
+  @Test("A closed stream returns its share of the budget") func closedStream() {
     var exchange = Exchange()
     for round: UInt64 in 0..<100 {
       exchange.open(round)
@@ -142,7 +144,7 @@ struct ReceiveWindowsTests {
     }
   }
 
-  @Test func bytesOfForgottenStreamsAreGivenBack() {
+  @Test("Bytes that arrive for a forgotten stream are returned") func forgottenStreams() {
     var windows = ReceiveWindows(
       initialStreamBytes: 256, maxStreamBytes: 256, connectionBytes: 16384)
     var allowed = 16384

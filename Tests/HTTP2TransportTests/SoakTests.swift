@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A client that connects again and again does not grow.
-@Suite(.serialized)
+@Suite("Many connections", .serialized)
 struct SoakTests {
   /// `HTTP2_SOAK_RECONNECTS=1000` for the long run.
   static let reconnects =
@@ -39,12 +39,15 @@ struct SoakTests {
     }
   }
 
-  @Test func connectionsThatPeersEndedLeaveNothingBehind() async throws {
+  @Test("Connections that peers ended leave no descriptor or memory behind") func endedByPeer()
+    async throws
+  {
     let peer = try PythonServer("raw_peer.py", ["one_call"])
     try await self.soak(configuration(port: peer.port))
   }
 
-  @Test func connectionsOverTLSThroughAProxyLeaveNothingBehind() async throws {
+  @Test("TLS connections through a proxy leave no descriptor or memory behind")
+  func tlsThroughProxy() async throws {
     let authority = try TestAuthority()
     let identity = try authority.issue()
     let peer = try PythonServer(

@@ -4,12 +4,13 @@ import Testing
 @testable import HTTP2Transport
 
 @Test(
-  "A reset that says nothing of the call is one of a service that is not there for the moment",
+  "A reset that says nothing about the call counts as service unavailable",
   arguments: [HTTP2ErrorCode.refusedStream, .enhanceYourCalm, .inadequateSecurity])
 func resetsThatAreRetried(code: HTTP2ErrorCode) {
   #expect(RPCError(streamResetWith: code).code == .unavailable)
 }
 
+@Suite("State machine of a stream")
 struct StreamStateMachineTests {
   static let headers = [
     HeaderField(name: ":status", value: "200"),
@@ -60,7 +61,7 @@ struct StreamStateMachineTests {
     return seen
   }
 
-  @Test func headersMessagesTrailersAreAResponse() {
+  @Test("Headers, messages and trailers make a response") func response() {
     let seen = self.run([
       .headers(Self.headers), .data([0, 0, 0, 0, 1]), .data([9]),
       .headers(Self.trailers, endsStream: true),
@@ -73,7 +74,7 @@ struct StreamStateMachineTests {
   }
 
   /// Wherever a response stops, the last thing the application sees is a status or an error.
-  @Test func everyPrefixOfAResponseThatEndsIsAnError() {
+  @Test("A response that ends early is an error at every event") func prefixes() {
     let events: [Event] = [
       .headers(Self.headers), .data([0, 0, 0, 0, 1, 1]), .data([0, 0, 0]), .data([0, 2, 1, 2]),
     ]
@@ -88,7 +89,7 @@ struct StreamStateMachineTests {
     }
   }
 
-  @Test func nothingFollowsTheEnd() {
+  @Test("Nothing is delivered after the end") func afterEnd() {
     let endings: [Event] = [.headers(Self.trailers, endsStream: true), .end, .closed]
     for ending in endings {
       let before = self.run([.headers(Self.headers), ending])
@@ -101,17 +102,19 @@ struct StreamStateMachineTests {
     }
   }
 
-  @Test(arguments: [
-    ("gzip", true), ("deflate", true), ("identity", true), ("snappy", false), ("", false),
-  ])
-  func onlyOfferedEncodingsAreAccepted(encoding: String, isAccepted: Bool) {
+  @Test(
+    "Only offered encodings are accepted",
+    arguments: [
+      ("gzip", true), ("deflate", true), ("identity", true), ("snappy", false), ("", false),
+    ])
+  func encodings(encoding: String, isAccepted: Bool) {
     let seen = self.run([
       .headers(Self.headers + [HeaderField(name: "grpc-encoding", value: encoding)])
     ])
     #expect(seen == [isAccepted ? .metadata(["x-a": "1"]) : .failed(.internalError)])
   }
 
-  @Test func aCompressedMessageNeedsTheNameOfItsEncoding() {
+  @Test("A compressed message without a named encoding is an error") func missingEncoding() {
     let compressed: Event = .data([1, 0, 0, 0, 1, 9])
     #expect(self.run([.headers(Self.headers), compressed]).last == .failed(.internalError))
     let named = Self.headers + [HeaderField(name: "grpc-encoding", value: "gzip")]
@@ -120,23 +123,25 @@ struct StreamStateMachineTests {
     #expect(self.run([.headers(identity), compressed]).last == .failed(.internalError))
   }
 
-  @Test func informationalHeadersAreSkipped() {
+  @Test("Informational headers are skipped") func informational() {
     let seen = self.run([
       .headers([HeaderField(name: ":status", value: "103")]), .headers(Self.headers),
     ])
     #expect(seen == [.metadata(["x-a": "1"])])
   }
 
-  @Test func headersInTheMiddleAreAnError() {
+  @Test("Headers in the middle of a body are an error") func headersInBody() {
     let seen = self.run([.headers(Self.headers), .headers(Self.trailers)])
     #expect(seen.last == .failed(.internalError))
   }
 
-  @Test(arguments: [
-    "application/grpc", "application/grpc+json", "application/grpc;charset=utf-8",
-    "Application/GRPC",
-  ])
-  func acceptsEveryFormOfTheContentType(type: String) {
+  @Test(
+    "Every form of the gRPC content type is accepted",
+    arguments: [
+      "application/grpc", "application/grpc+json", "application/grpc;charset=utf-8",
+      "Application/GRPC",
+    ])
+  func contentTypes(type: String) {
     let seen = self.run([
       .headers([
         HeaderField(name: ":status", value: "200"), HeaderField(name: "content-type", value: type),
@@ -145,8 +150,10 @@ struct StreamStateMachineTests {
     #expect(seen == [.metadata([:])])
   }
 
-  @Test(arguments: ["", "text/html", "application/grpc-web", "application/grpcx"])
-  func refusesOtherContentTypes(type: String) {
+  @Test(
+    "Other content types are refused",
+    arguments: ["", "text/html", "application/grpc-web", "application/grpcx"])
+  func otherContentTypes(type: String) {
     let seen = self.run([
       .headers([
         HeaderField(name: ":status", value: "200"), HeaderField(name: "content-type", value: type),
@@ -155,7 +162,7 @@ struct StreamStateMachineTests {
     #expect(seen == [.failed(.unknown)])
   }
 
-  @Test func aStatusCodeThatDoesNotExistIsUnknown() {
+  @Test("An undefined status code becomes UNKNOWN") func unknownStatus() {
     for value in ["17", "-1", "x", "", "99999999999999999999"] {
       let status = Status(fields: [
         HeaderField(name: "grpc-status", value: value),
@@ -165,15 +172,17 @@ struct StreamStateMachineTests {
     }
   }
 
-  @Test(arguments: [
-    ("plain", "plain"), ("a%20b", "a b"), ("%e2%82%AC", "€"), ("100%", "100%"), ("%", "%"),
-    ("%2", "%2"), ("%zz", "%zz"), ("%ff", "\u{FFFD}"), ("", ""),
-  ])
-  func decodesStatusMessages(encoded: String, decoded: String) {
+  @Test(
+    "Percent-encoded status messages are decoded",
+    arguments: [
+      ("plain", "plain"), ("a%20b", "a b"), ("%e2%82%AC", "€"), ("100%", "100%"), ("%", "%"),
+      ("%2", "%2"), ("%zz", "%zz"), ("%ff", "\u{FFFD}"), ("", ""),
+    ])
+  func statusMessages(encoded: String, decoded: String) {
     #expect(Status.percentDecoded(encoded) == decoded)
   }
 
-  @Test func refusesMetadataThatCannotBeSent() throws {
+  @Test("Metadata that cannot be sent is refused") func badMetadata() throws {
     for metadata: Metadata in [["a b": "1"], ["": "1"], ["x": "größe"], ["x": "a\nb"]] {
       let error = #expect(throws: RPCError.self) { try metadata.requestFields() }
       #expect(error?.code == .invalidArgument)

@@ -4,6 +4,7 @@ import TLSStream
 import TestSupport
 import Testing
 
+@Suite("TLS connections")
 struct TLSTests {
   let authority: TestAuthority
 
@@ -15,8 +16,9 @@ struct TLSTests {
       "grpcio_peer.py", ["--certificate", server.certificateFile, "--key", server.keyFile])
   }
 
-  @Test(arguments: ["localhost", "127.0.0.1"])
-  func echoesOverTLSByNameAndByAddress(host: String) async throws {
+  @Test(
+    "A call over TLS works by host name and by IP address", arguments: ["localhost", "127.0.0.1"])
+  func nameAndAddress(host: String) async throws {
     let peer = try self.peer()
     try await withClient(
       port: peer.port, host: host, security: .tls(caFile: self.authority.certificateFile)
@@ -31,7 +33,9 @@ struct TLSTests {
     }
   }
 
-  @Test func showsItsCertificateToAServerThatAsks() async throws {
+  @Test("The client shows its certificate to a server that asks for it") func clientCertificate()
+    async throws
+  {
     let (server, client) = (try self.authority.issue(), try self.authority.issue("DNS:client"))
     let otherAuthority = try TestAuthority()
     let foreign = try otherAuthority.issue("DNS:client")
@@ -62,7 +66,9 @@ struct TLSTests {
   }
 
   /// Also waiting streams fail: trying again would not help.
-  @Test func aServerThatRefusesTheCertificateIsRecognisable() async throws {
+  @Test("The error says that the server refused the client certificate") func refusedCertificate()
+    async throws
+  {
     let server = try self.authority.issue()
     let otherAuthority = try TestAuthority()
     let foreign = try otherAuthority.issue("DNS:client")
@@ -86,7 +92,9 @@ struct TLSTests {
     }
   }
 
-  @Test func aCertificateThatCannotBeShownIsNamed() throws {
+  @Test("The error names a client certificate that cannot be used") func unusableCertificate()
+    throws
+  {
     let (one, other) = (try self.authority.issue(), try self.authority.issue())
     let encrypted = "\(one.keyFile).encrypted"
     try runProgram(
@@ -110,7 +118,9 @@ struct TLSTests {
   }
 
   /// Also waiting streams fail: trying again would not help.
-  @Test func anIdentityErrorIsRecognisable() async throws {
+  @Test("An error in the server's identity fails every call at once") func identityError()
+    async throws
+  {
     let other = try TestAuthority()
     let trusted = self.authority.certificateFile
     let cases: [(PythonServer, String, TLSError.Code)] = [
@@ -132,11 +142,13 @@ struct TLSTests {
     }
   }
 
-  @Test(arguments: [
-    ("self-signed", TLSError.Code.untrustedCertificate, "self-signed"),
-    ("weak key", .untrustedCertificate, "too weak"), ("TLS 1.1", .handshakeFailed, "handshake"),
-  ])
-  func whatIsNotSafeIsRefused(kind: String, code: TLSError.Code, text: String) async throws {
+  @Test(
+    "Unsafe certificates and protocol versions are refused",
+    arguments: [
+      ("self-signed", TLSError.Code.untrustedCertificate, "self-signed"),
+      ("weak key", .untrustedCertificate, "too weak"), ("TLS 1.1", .handshakeFailed, "handshake"),
+    ])
+  func unsafe(kind: String, code: TLSError.Code, text: String) async throws {
     let server = try self.authority.issue(
       key: kind == "weak key" ? "rsa:1024" : "ec", isSelfSigned: kind == "self-signed")
     let peer = try PythonServer(
@@ -151,7 +163,7 @@ struct TLSTests {
     }
   }
 
-  @Test func plaintextToATLSServerIsNamed() async throws {
+  @Test("A plaintext call to a TLS server fails as unavailable") func plaintext() async throws {
     let peer = try self.peer()
     try await withClient(port: peer.port) { client in
       let error = try await rpcError { try await client.text("Unary") }
@@ -159,7 +171,7 @@ struct TLSTests {
     }
   }
 
-  @Test func aMissingAuthorityFileIsReportedAtOnce() {
+  @Test("A missing CA file is reported before any connection") func missingCAFile() {
     let error = #expect(throws: TLSError.self) {
       try HTTP2ClientTransport(
         configuration: .init(host: "localhost", port: 1, security: .tls(caFile: "/no/ca.pem")))

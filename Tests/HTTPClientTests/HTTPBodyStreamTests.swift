@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPClient
 
 /// One at a time: threads are counted.
-@Suite(.serialized) struct HTTPBodyStreamTests {
+@Suite("Streamed response bodies", .serialized) struct HTTPBodyStreamTests {
   let peer: PythonServer
   init() throws { self.peer = try PythonServer("http_peer.py") }
 
@@ -75,8 +75,8 @@ import Testing
     Issue.record("a transfer's thread still runs")
   }
 
-  @Test(arguments: [0, 1, 100_000, 5_000_000])
-  func receivesABodyOfAnySize(count: Int) async throws {
+  @Test("A body of any size is received complete", arguments: [0, 1, 100_000, 5_000_000])
+  func sizes(count: Int) async throws {
     let stream = try await self.stream("/pattern/\(count)")
     #expect(stream.response.status == 200)
     #expect(stream.response.header("content-length") == "\(count)")
@@ -86,20 +86,20 @@ import Testing
     try await self.expectThreadsEnd()
   }
 
-  @Test(arguments: [204, 302, 401, 503])
-  func anyStatusIsAnAnswer(status: Int) async throws {
+  @Test("Any status is an answer", arguments: [204, 302, 401, 503])
+  func statuses(status: Int) async throws {
     let stream = try await self.stream("/status/\(status)")
     #expect(stream.response.status == status)
     #expect(try await stream.next() == nil)
   }
 
-  @Test func aSmallBodyIsAStreamToo() async throws {
+  @Test("A small body is streamed, too") func smallBody() async throws {
     let stream = try await self.stream("/?x=1")
     #expect(try await self.text(stream).contains(#""path": "/?x=1""#))
     #expect(stream.response.header("x-padded") == "padded")
   }
 
-  @Test func aSlowConsumerHoldsUpTheServer() async throws {
+  @Test("A slow consumer holds up the server") func slowConsumer() async throws {
     let size = 200_000_000
     let queue = BodyQueue()
     let request = HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)/pattern/\(size)")
@@ -113,7 +113,9 @@ import Testing
     #expect(try await self.sent() == size)
   }
 
-  @Test func timeInWhichTheConsumerWaitsIsNoStall() async throws {
+  @Test("Time during which the consumer pauses does not count as a stall") func waitingConsumer()
+    async throws
+  {
     let stream = try await self.stream(
       "/pattern/50000000", .init(stallTimeout: .milliseconds(500)))
     _ = try await self.whenTheServerWaits()
@@ -121,8 +123,9 @@ import Testing
     #expect(try await self.countPattern(stream) == 50_000_000)
   }
 
-  @Test(arguments: ["/cut", "/cut-chunks"])
-  func aBodyCutShortIsAnErrorAfterItsBytes(path: String) async throws {
+  @Test(
+    "A truncated body is an error after the bytes that arrived", arguments: ["/cut", "/cut-chunks"])
+  func truncatedBody(path: String) async throws {
     let stream = try await self.stream(path + "?token=hidden")
     var received = ""
     let error = try await #require(throws: HTTPError.self) {
@@ -138,7 +141,7 @@ import Testing
     try await self.expectThreadsEnd()
   }
 
-  @Test func aStalledBodyIsATimeout() async throws {
+  @Test("A stalled body is a timeout") func stalledBody() async throws {
     let stream = try await self.stream("/stall", .init(stallTimeout: .milliseconds(300)))
     #expect(try await stream.next() == Array("12345".utf8))
     let error = try await #require(throws: HTTPError.self) { try await stream.next() }
@@ -146,7 +149,7 @@ import Testing
     #expect(error.isTransient)
   }
 
-  @Test func aSilentServerIsATimeoutBeforeTheHead() async throws {
+  @Test("A silent server is a timeout before the response head") func silentServer() async throws {
     let error = try await #require(throws: HTTPError.self) {
       _ = try await self.stream("/hang", .init(stallTimeout: .milliseconds(300)))
     }
@@ -154,14 +157,14 @@ import Testing
   }
 
   /// The whole takes longer than both limits, and its trailer is not taken for a header.
-  @Test func aSlowBodyIsNoStall() async throws {
+  @Test("A slow body does not count as a stall") func slowBody() async throws {
     let stream = try await self.stream(
       "/drip/150", .init(timeout: .seconds(1), stallTimeout: .seconds(2)))
     #expect(try await self.text(stream) == String(repeating: "x", count: 150))
     #expect(stream.response.header("x-trailer") == nil)
   }
 
-  @Test func undoesGzipAndHasNoLimit() async throws {
+  @Test("A gzip body is decompressed without a size limit") func gzip() async throws {
     let stream = try await self.stream("/bytes/30000000", .init(maxBodyBytes: 1))
     var count = 0
     while let piece = try await stream.next() {
@@ -171,14 +174,14 @@ import Testing
     #expect(count == 30_000_000)
   }
 
-  @Test(arguments: ["/switch", "/garbage"])
-  func anAnswerWithoutAFinalStatusIsAnError(path: String) async throws {
+  @Test("A response without a final status is an error", arguments: ["/switch", "/garbage"])
+  func noFinalStatus(path: String) async throws {
     let error = try await #require(throws: HTTPError.self) { _ = try await self.stream(path) }
     #expect(error.code == .connection)
     try await self.expectThreadsEnd()
   }
 
-  @Test func aRefusedConnectionOrURLIsAnError() async throws {
+  @Test("A refused connection or URL is an error") func refused() async throws {
     let cases = [
       ("http://127.0.0.1:1/", HTTPError.Code.connection), ("http://10.0.0.1/", .invalidRequest),
     ]
@@ -190,8 +193,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["/stall", "/pattern/200000000"])
-  func aCancelledConsumerEndsTheTransfer(path: String) async throws {
+  @Test("Cancelling the consumer ends the transfer", arguments: ["/stall", "/pattern/200000000"])
+  func cancelledConsumer(path: String) async throws {
     let stream = try await self.stream(path)
     let task = Task {
       while try await stream.next() != nil { try? await Task.sleep(for: .milliseconds(20)) }
@@ -203,7 +206,9 @@ import Testing
     try await self.expectThreadsEnd()
   }
 
-  @Test func aTaskCancelledBeforeTheHeadEndsItsRequest() async throws {
+  @Test("Cancelling the task before the response head ends the request") func cancelledEarly()
+    async throws
+  {
     let task = Task { _ = try await self.stream("/hang") }
     try await Task.sleep(for: .milliseconds(100))
     task.cancel()
@@ -211,8 +216,8 @@ import Testing
     try await self.expectThreadsEnd()
   }
 
-  @Test(arguments: ["/stall", "/pattern/200000000"])
-  func aDroppedStreamEndsItsThread(path: String) async throws {
+  @Test("Dropping the stream ends its thread", arguments: ["/stall", "/pattern/200000000"])
+  func droppedStream(path: String) async throws {
     do {
       let stream = try await self.stream(path)
       _ = try await stream.next()
@@ -221,7 +226,7 @@ import Testing
     try await self.expectThreadsEnd()
   }
 
-  @Test func streamsAtTheSameTimeDoNotHoldEachOtherUp() async throws {
+  @Test("Concurrent streams do not hold each other up") func parallelStreams() async throws {
     let held = try await self.stream("/pattern/100000000")
     try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<8 {
@@ -232,7 +237,7 @@ import Testing
     #expect(try await self.countPattern(held) == 100_000_000)
   }
 
-  @Test func streamsOverTLS() async throws {
+  @Test("A body is streamed over TLS") func overTLS() async throws {
     let authority = try TestAuthority()
     let server = try authority.issue()
     let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])

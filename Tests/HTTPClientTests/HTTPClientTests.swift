@@ -4,6 +4,7 @@ import Testing
 
 @testable import HTTPClient
 
+@Suite("HTTP client")
 struct HTTPClientTests {
   let peer: PythonServer
   init() throws { self.peer = try PythonServer("http_peer.py") }
@@ -18,7 +19,7 @@ struct HTTPClientTests {
     }
   }
 
-  @Test func postsAFormAndReturnsTheAnswer() async throws {
+  @Test("A form is posted, and its response is returned") func form() async throws {
     let response = try await HTTPClient().send(
       .form(self.url("/form"), fields: [("a b", "c&d=é+"), ("empty", "")]))
     #expect(response.status == 200)
@@ -31,7 +32,7 @@ struct HTTPClientTests {
     #expect(date > 1_700_000_000)
   }
 
-  @Test func sendsHeadersWithAndWithoutValue() async throws {
+  @Test("Headers are sent with and without a value") func headers() async throws {
     let response = try await HTTPClient().send(
       HTTPRequest(.get, self.url("/"), headers: [("X-One", "1"), ("X-None", "")]))
     let text = String(decoding: response.body, as: UTF8.self)
@@ -40,13 +41,13 @@ struct HTTPClientTests {
     #expect(text.contains(#""accept-encoding": "gzip""#))
   }
 
-  @Test func postsAnEmptyBody() async throws {
+  @Test("An empty body is posted") func emptyBody() async throws {
     let response = try await HTTPClient().send(HTTPRequest(.post, self.url("/")))
     #expect(String(decoding: response.body, as: UTF8.self).contains(#""content-length": "0""#))
   }
 
-  @Test(arguments: [HTTPRequest.Method.post, .patch])
-  func sendsABody(method: HTTPRequest.Method) async throws {
+  @Test("A body is sent", arguments: [HTTPRequest.Method.post, .patch])
+  func body(method: HTTPRequest.Method) async throws {
     let response = try await HTTPClient().send(
       HTTPRequest(method, self.url("/"), body: Array("{}".utf8)))
     let text = String(decoding: response.body, as: UTF8.self)
@@ -55,7 +56,7 @@ struct HTTPClientTests {
     #expect(text.contains(#""content-length": "2""#))
   }
 
-  @Test func deletesWithoutABody() async throws {
+  @Test("DELETE sends no body") func delete() async throws {
     let response = try await HTTPClient().send(
       HTTPRequest(.delete, self.url("/jobs/1"), body: Array("not sent".utf8)))
     let text = String(decoding: response.body, as: UTF8.self)
@@ -64,13 +65,15 @@ struct HTTPClientTests {
     #expect(text.contains(#""body": """#))
   }
 
-  @Test(arguments: [204, 301, 302, 400, 401, 404, 500, 503])
-  func returnsAnyStatusAndFollowsNoRedirect(status: Int) async throws {
+  @Test(
+    "Any status is returned, and redirects are not followed",
+    arguments: [204, 301, 302, 400, 401, 404, 500, 503])
+  func statuses(status: Int) async throws {
     let response = try await HTTPClient().send(HTTPRequest(.get, self.url("/status/\(status)")))
     #expect(response.status == status)
   }
 
-  @Test func tellsOfEachExchangeWithoutQueryAndBody() async throws {
+  @Test("Each exchange is reported without its query and body") func exchanges() async throws {
     let told = Lock<[HTTPExchange]>([])
     var configuration = HTTPClient.Configuration(maxBodyBytes: 100_000)
     configuration.onExchange = { exchange in told.withLock { $0.append(exchange) } }
@@ -89,7 +92,7 @@ struct HTTPClientTests {
     #expect(exchanges[3].method == .post)
   }
 
-  @Test func readsNoMoreThanItsLimitAfterDecompression() async throws {
+  @Test("The size limit applies after decompression") func limit() async throws {
     let configuration = HTTPClient.Configuration(maxBodyBytes: 100_000)
     let fits = try await HTTPClient(configuration).send(
       HTTPRequest(.get, self.url("/bytes/100000")))
@@ -99,45 +102,50 @@ struct HTTPClientTests {
     #expect(error.code == .limitExceeded)
   }
 
-  @Test func aSilentServerIsATimeout() async throws {
+  @Test("A silent server is a timeout") func silentServer() async throws {
     let error = try await self.error(
       of: HTTPRequest(.get, self.url("/hang")), .init(timeout: .milliseconds(200)))
     #expect(error.code == .timeout)
     #expect(error.isTransient)
   }
 
-  @Test func aCancelledTaskEndsItsRequest() async throws {
+  @Test("Cancelling the task ends its request") func cancelledTask() async throws {
     let request = HTTPRequest(.get, self.url("/hang"))
     let task = Task { try await HTTPClient().send(request) }
     task.cancel()
     await #expect(throws: CancellationError.self) { _ = try await task.value }
   }
 
-  @Test(arguments: ["/cut", "/garbage"])
-  func anAnswerCutShortOrNotInHTTPIsAConnectionError(path: String) async throws {
+  @Test("A truncated or non-HTTP response is a connection error", arguments: ["/cut", "/garbage"])
+  func brokenAnswers(path: String) async throws {
     let error = try await self.error(of: HTTPRequest(.get, self.url(path)))
     #expect(error.code == .connection)
     #expect(error.isTransient)
   }
 
-  @Test(arguments: [
-    "http://example.com/", "http://127.0.0.1.example.com/", "http://10.0.0.1/", "ftp://localhost/",
-    "file:///etc/passwd", "", "no url", "//localhost/", "https://user:hidden@localhost/",
-    "https://user:hid/den@localhost/", "http://[::2]/", "http://localhost.example.com/",
-    "https://local\u{0}host/", "https://localhost/ x",
-  ])
-  func refusesURL(_ url: String) async throws {
+  @Test(
+    "An unusable URL is refused",
+    arguments: [
+      "http://example.com/", "http://127.0.0.1.example.com/", "http://10.0.0.1/",
+      "ftp://localhost/",
+      "file:///etc/passwd", "", "no url", "//localhost/", "https://user:hidden@localhost/",
+      "https://user:hid/den@localhost/", "http://[::2]/", "http://localhost.example.com/",
+      "https://local\u{0}host/", "https://localhost/ x",
+    ])
+  func unusableURLs(_ url: String) async throws {
     let error = try await self.error(of: HTTPRequest(.get, url))
     #expect(error.code == .invalidRequest)
     #expect(!error.message.contains("hid"))
   }
 
-  @Test(arguments: ["http://127.0.0.1:1/", "http://localhost/", "http://[::1]:80/x", "https://a.b"])
-  func acceptsURL(_ url: String) throws {
+  @Test(
+    "Usable URLs are accepted",
+    arguments: ["http://127.0.0.1:1/", "http://localhost/", "http://[::1]:80/x", "https://a.b"])
+  func usableURLs(_ url: String) throws {
     try HTTPRequest(.get, url).checkURL()
   }
 
-  @Test func refusesHeadersWithLineEnds() async throws {
+  @Test("Headers with line ends are refused") func lineEnds() async throws {
     for value in ["a\r\nX: y", "a\nb", "a\u{0}b"] {
       let error = try await self.error(
         of: HTTPRequest(.get, self.url("/"), headers: [("X-One", value)]))
@@ -145,7 +153,7 @@ struct HTTPClientTests {
     }
   }
 
-  @Test func printsNeitherQueryNorHeadersNorBody() async throws {
+  @Test("A request prints without query, headers and body") func redaction() async throws {
     let request = HTTPRequest(
       .post, self.url("/status/x?q=hidden"), headers: [("Authorization", "hidden")],
       body: Array("hidden".utf8))
@@ -157,6 +165,7 @@ struct HTTPClientTests {
   }
 }
 
+@Suite("HTTP client over TLS")
 struct HTTPClientTLSTests {
   let authority: TestAuthority
   init() throws { self.authority = try TestAuthority() }
@@ -169,13 +178,15 @@ struct HTTPClientTLSTests {
       HTTPRequest(.get, "https://\(host):\(peer.port)/"))
   }
 
-  @Test func talksToAServerOfATrustedAuthority() async throws {
+  @Test("A server with a certificate of a trusted authority is accepted") func trustedAuthority()
+    async throws
+  {
     let response = try await self.send(
       try self.authority.issue(), caFile: self.authority.certificateFile)
     #expect(response.status == 200)
   }
 
-  @Test func doesNotTrustAnotherAuthority() async throws {
+  @Test("A certificate of another authority is refused") func otherAuthority() async throws {
     let other = try TestAuthority()
     for caFile in [nil, other.certificateFile] {
       let error = try await #require(throws: HTTPError.self) {
@@ -186,8 +197,10 @@ struct HTTPClientTLSTests {
     }
   }
 
-  @Test(arguments: [("DNS:other.example", 2), ("DNS:localhost", -1)])
-  func doesNotTrustAnotherNameOrAnExpiredCertificate(names: String, days: Int) async throws {
+  @Test(
+    "A certificate for another name, or an expired one, is refused",
+    arguments: [("DNS:other.example", 2), ("DNS:localhost", -1)])
+  func otherName(names: String, days: Int) async throws {
     let error = try await #require(throws: HTTPError.self) {
       _ = try await self.send(
         try self.authority.issue(names, days: days), caFile: self.authority.certificateFile)
@@ -207,11 +220,13 @@ struct HTTPClientTLSTests {
       HTTPRequest(.get, "https://service.invalid:7443/"))
   }
 
-  @Test(arguments: [
-    ("open", nil, nil), ("drip", nil, nil), ("auth:me:s3:cret", "me", "s3:cret"),
-    ("auth:me:", "me", nil),
-  ])
-  func goesThroughAProxy(mode: String, user: String?, password: String?) async throws {
+  @Test(
+    "A request goes through the proxy",
+    arguments: [
+      ("open", nil, nil), ("drip", nil, nil), ("auth:me:s3:cret", "me", "s3:cret"),
+      ("auth:me:", "me", nil),
+    ])
+  func proxy(mode: String, user: String?, password: String?) async throws {
     let server = try self.authority.issue("DNS:service.invalid")
     let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])
     let response = try await self.send(
@@ -221,11 +236,13 @@ struct HTTPClientTLSTests {
     #expect(!String(decoding: response.body, as: UTF8.self).contains("proxy-authorization"))
   }
 
-  @Test(arguments: [
-    ("auth:me:other", HTTPError.Code.proxyRefused), ("status:403", .proxyRefused),
-    ("status:502", .connection), ("hang_up", .connection),
-  ])
-  func aProxyThatDoesNotIsAnError(mode: String, code: HTTPError.Code) async throws {
+  @Test(
+    "A proxy that opens no tunnel is an error",
+    arguments: [
+      ("auth:me:other", HTTPError.Code.proxyRefused), ("status:403", .proxyRefused),
+      ("status:502", .connection), ("hang_up", .connection),
+    ])
+  func refusingProxy(mode: String, code: HTTPError.Code) async throws {
     let error = try await #require(throws: HTTPError.self) {
       _ = try await self.send(through: mode, user: "me", password: "s3cret")
     }
@@ -234,7 +251,7 @@ struct HTTPClientTLSTests {
     #expect(!error.message.contains("s3cret"))
   }
 
-  @Test func plainRequestsUseNoProxy() async throws {
+  @Test("Requests over plain HTTP bypass the proxy") func plainRequests() async throws {
     let peer = try PythonServer("http_peer.py")
     let proxy = try PythonServer("proxy_peer.py", ["1", "hang_up"])
     var configuration = HTTPClient.Configuration()
@@ -244,7 +261,7 @@ struct HTTPClientTLSTests {
     #expect(response.status == 200)
   }
 
-  @Test func showsItsOwnCertificate() async throws {
+  @Test("The client shows its own certificate") func clientCertificate() async throws {
     let (server, client) = (try self.authority.issue(), try self.authority.issue("DNS:client"))
     let peer = try PythonServer(
       "http_peer.py",
@@ -266,7 +283,7 @@ struct HTTPClientTLSTests {
     #expect(wrong.code == .certificate)
   }
 
-  @Test func saysThatATrustFileIsMissing() async throws {
+  @Test("The error says that the CA file is missing") func missingCAFile() async throws {
     let error = try await #require(throws: HTTPError.self) {
       _ = try await self.send(try self.authority.issue(), caFile: "/nonexistent/ca.pem")
     }

@@ -18,7 +18,7 @@ struct ServiceAddressTests {
   }
 
   @Test(
-    "Anything else is refused, without being repeated",
+    "Anything else is refused and not repeated",
     arguments: [
       "", "acme", "ftp://acme", "HTTPS//acme", "https://", "https://:443", "https://a:0",
       "https://a:65536", "https://a:x", "https://a:", "https://a:+1", "https://a b",

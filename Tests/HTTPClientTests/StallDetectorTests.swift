@@ -2,6 +2,7 @@ import Testing
 
 @testable import HTTPClient
 
+@Suite("Stall detector")
 struct StallDetectorTests {
   let start = SuspendingClock.now
 
@@ -17,29 +18,29 @@ struct StallDetectorTests {
     return nil
   }
 
-  @Test func silenceStallsAfterTheLimit() {
+  @Test("Silence counts as a stall after the limit") func silence() {
     #expect(self.stalls((0...100).map { ($0, 0) }) == 60)
   }
 
-  @Test func oneBytePerSecondIsEnough() {
+  @Test("One byte per second is enough") func oneByte() {
     #expect(self.stalls((0...1000).map { ($0, $0) }) == nil)
   }
 
-  @Test func lessThanOneBytePerSecondIsNot() {
+  @Test("Less than one byte per second is a stall") func lessThanOneByte() {
     #expect(self.stalls((0...1000).map { ($0, $0 / 2) }) == 60)
   }
 
-  @Test func aFastStartDoesNotMakeUpForSilence() {
+  @Test("A fast start does not make up for later silence") func fastStart() {
     #expect(self.stalls((0...1000).map { ($0, min($0, 100) * 1_000_000) }) == 160)
   }
 
-  @Test func timeInWhichTheConsumerWaitsDoesNotCount() {
+  @Test("Time during which the consumer pauses does not count") func consumerTime() {
     let moments = [(10, 600), (50, 610), (1050, 620), (1060, 630), (1080, 640)]
     #expect(self.stalls(moments) == 1050)
     #expect(self.stalls(moments, pauses: [1050: 1000]) == 1080)
   }
 
-  @Test func aLimitBelowASecondNeedsOneByte() {
+  @Test("A limit below one second requires one byte") func shortLimit() {
     var detector = StallDetector(limit: .milliseconds(100), start: self.start)
     let moments = [(99, 0), (100, 1), (199, 1), (200, 1)]
     let stalls = moments.map { milliseconds, byteCount in

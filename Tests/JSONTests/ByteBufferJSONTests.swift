@@ -6,7 +6,7 @@ import Testing
 @Suite("Appending JSON strings")
 struct ByteBufferJSONTests {
   @Test(
-    "Quote, reverse solidus and control characters are escaped, everything else is not",
+    "Only quotes, backslashes and control characters are escaped",
     arguments: [
       ("", #""""#),
       ("a", #""a""#),
@@ -45,7 +45,7 @@ struct ByteBufferJSONTests {
     return out + "\""
   }
 
-  @Test("Every byte at every place of short and long strings")
+  @Test("Every byte is escaped correctly at every place of short and long strings")
   func everyBytePlace() {
     for scalar in (0..<0x100).map({ Unicode.Scalar(UInt8($0)) }) {
       for length in [0, 1, 2, 6, 7, 8, 9, 15, 16, 17, 31] {
@@ -62,7 +62,7 @@ struct ByteBufferJSONTests {
     }
   }
 
-  @Test("A long string full of escapes, after which the buffer goes on")
+  @Test("The buffer stays usable after a long string full of escapes")
   func longEscapes() {
     let text = String(repeating: "\u{1}\"\n", count: 3000) + "end"
     let result = appended {
@@ -72,7 +72,7 @@ struct ByteBufferJSONTests {
     #expect(result == escapedByTable(text) + ",")
   }
 
-  @Test("Nothing is written behind the reserved room")
+  @Test("Nothing is written beyond the reserved space")
   func staysInItsRoom() {
     for count in 0..<200 {
       var buffer = ByteBuffer(capacity: 16)
@@ -82,7 +82,7 @@ struct ByteBufferJSONTests {
     }
   }
 
-  @Test("Booleans, and null for what JSON cannot write")
+  @Test("Booleans are written, and null for values that JSON cannot express")
   func literals() {
     #expect(appended { $0.appendJSON(true) } == "true")
     #expect(appended { $0.appendJSON(false) } == "false")

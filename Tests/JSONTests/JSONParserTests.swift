@@ -4,7 +4,7 @@ import Testing
 @Suite("JSONParser")
 struct JSONParserTests {
   @Test(
-    "Texts of the grammar are read",
+    "Text of the grammar is read",
     arguments: [
       ("null", .null), ("true", .boolean(true)), (" false\n", .boolean(false)),
       ("0", .number("0")), ("-0", .number("-0")), ("-12.50e+3", .number("-12.50e+3")),
@@ -28,7 +28,7 @@ struct JSONParserTests {
   }
 
   @Test(
-    "Texts outside the grammar are refused with the place and what was expected",
+    "Text outside the grammar is refused with the place and what was expected",
     arguments: [
       ("", 1, 1, "expected a value, but the text ends here"),
       ("[1,]", 1, 4, "expected a value, found ']'; remove the ',' before it"),
@@ -97,7 +97,7 @@ struct JSONParserTests {
     #expect(error?.position == JSONValue.Position(line: line, column: column))
   }
 
-  @Test("A name standing twice is found in large objects too")
+  @Test("A duplicate name is found in large objects, too")
   func largeDuplicate() {
     let names = (0..<40).map { "\"n\($0)\":0" }
     for repeated in [0, 7, 8, 9, 39] {
@@ -112,7 +112,7 @@ struct JSONParserTests {
   }
 
   @Test(
-    "Bytes that are not UTF-8 are refused where they stand",
+    "Bytes that are not UTF-8 are refused at their place",
     arguments: [
       [0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0x80], [0xE2, 0x82],
     ] as [[UInt8]])
@@ -123,7 +123,7 @@ struct JSONParserTests {
     #expect(error?.position == JSONValue.Position(line: 2, column: 3))
   }
 
-  @Test("Lines end with LF, CR or both; columns count characters")
+  @Test("Lines end with LF, CR or both, and columns count characters")
   func positions() throws {
     let value = try JSONValue(
       parsing: "{\r\n\"ä\": [1,\r2,\n\n 😀]}".replacing("😀", with: "\"😀\", 3"))
@@ -142,7 +142,7 @@ struct JSONParserTests {
   private static let sample =
     #"{"é\ud83d\ude00": [1.5e-3, true, null, {"x": "a\n\u00e9"}], "y": {"z": [[], {}]}} "#
 
-  @Test("A text cut at any byte is refused as truncated, never misread")
+  @Test("A text truncated at any byte is refused as truncated")
   func truncation() {
     let bytes = Array(Self.sample.utf8)
     for count in 0..<bytes.count - 1 {
@@ -155,7 +155,7 @@ struct JSONParserTests {
     #expect(throws: Never.self) { try JSONValue(parsing: bytes) }
   }
 
-  @Test("Any change of a byte ends in a value or an error")
+  @Test("Changing any byte gives a value or an error")
   func mutation() {
     let bytes = Array(Self.sample.utf8)
     // What the grammar knows, and bytes that are or begin no character.

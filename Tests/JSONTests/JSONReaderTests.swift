@@ -47,7 +47,7 @@ struct JSONReaderTests {
     #expect(found == [])
   }
 
-  @Test("Every mistake is collected, with place, path and choices")
+  @Test("Every mistake is collected with place, path and choices")
   func collects() throws {
     let found = try self.mistakes(
       #"""
@@ -100,7 +100,7 @@ struct JSONReaderTests {
       ])
   }
 
-  @Test("A document that is not an object is one mistake, however many members are asked for")
+  @Test("A document that is not an object is one mistake, however many members are read")
   func notAnObject() throws {
     let found = try self.mistakes("[1]") { reader in
       #expect(reader.string("name", required: true) == nil)
@@ -109,7 +109,7 @@ struct JSONReaderTests {
     #expect(found == ["1:1 expected an object, found an array"])
   }
 
-  @Test("A substituted string stands for a number or boolean; a written one does not")
+  @Test("A substituted string may be a number or boolean, and a literal one may not")
   func substituted() throws {
     func value(_ text: String) -> JSONValue {
       var value = JSONValue.string(text)
@@ -139,7 +139,7 @@ struct JSONReaderTests {
   }
 
   @Test(
-    "Durations",
+    "Durations are read with their units",
     arguments: [
       ("0", .zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("15s", .seconds(15)),
       ("10m", .seconds(600)), ("1h", .seconds(3600)), ("3d", .seconds(259_200)),
@@ -152,7 +152,7 @@ struct JSONReaderTests {
   }
 
   @Test(
-    "Numbers of bytes",
+    "Byte counts are read with their units",
     arguments: [
       ("0", 0), ("17", 17), ("17B", 17), ("1kB", 1000), ("2MB", 2_000_000), ("3KiB", 3072),
       ("128MiB", 134_217_728), ("1GiB", 1_073_741_824), ("", nil), ("MiB", nil), ("-1", nil),

@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(
-    "Only what differs changes; everything else keeps its layout",
+    "Only differing values change, and the rest keeps its layout",
     arguments: [
       // A value.
       (#"{ "a" : 1.50,"b":[ 1,2 ]  }"#, #"{"a":1.50,"b":[1,3]}"#, #"{ "a" : 1.50,"b":[ 1,3 ]  }"#),
@@ -38,7 +38,7 @@ import Testing
     #expect(Array(try Self.replacing(text, with: other).utf8) == Array(expected.utf8))
   }
 
-  @Test("What is new is indented as the author indents")
+  @Test("New text follows the author's indentation")
   func indentation() throws {
     let long = String(repeating: "x", count: 100)
     let text = "{\n\t\"cases\": [\n\t\t{ \"a\": 1 }\n\t]\n}"
@@ -47,7 +47,7 @@ import Testing
         == "{\n\t\"cases\": [\n\t\t{ \"a\": 1, \"b\": [\n\t\t\t\"\(long)\"\n\t\t] }\n\t]\n}")
   }
 
-  @Test("A text that is changed is read as what it was changed to")
+  @Test("A changed text reads as the new value")
   func isReadBack() throws {
     let documents = [
       #"{"a":[1,{"b":null,"c":[]},"x"],"d":{}}"#, #"{"a":[],"d":{"e":1}}"#, #"{"d":{"e":[2]}}"#,

@@ -23,7 +23,7 @@ struct JSONValuePrintingTests {
     )
   }
 
-  @Test("Pretty text has a line per member and element")
+  @Test("Pretty text has a line for each member and element")
   func pretty() {
     #expect(
       self.value.text(.pretty) == #"""
@@ -42,7 +42,7 @@ struct JSONValuePrintingTests {
   }
 
   @Test(
-    "What is printed is read again as the same value",
+    "Printed text reads as the same value",
     arguments: [JSONValue.Format.compact, .spaced, .pretty])
   func roundTrip(format: JSONValue.Format) throws {
     #expect(try JSONValue(parsing: self.value.text(format)) == self.value)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct LayoutCacheTests {
+@Suite("Layout cache") struct LayoutCacheTests {
   private func layout(_ slots: Int) -> RecordLayout {
     RecordLayout(
       topic: "/data/A", schemaID: "s", entity: "A", family: .changeEvent, slotCount: slots,
@@ -10,7 +10,7 @@ import Testing
       columns: [])
   }
 
-  @Test("What was kept for a layout is found by its identity, not by what it looks like")
+  @Test("An entry is found by the identity of its layout, not by equality")
   func identity() {
     var cache = LayoutCache<Int>()
     let (first, second) = (self.layout(10), self.layout(10))
@@ -21,7 +21,7 @@ import Testing
     #expect(cache[first] == nil)
   }
 
-  @Test("However many layouts come, those that are kept have a limit")
+  @Test("The number of kept layouts is limited")
   func limit() {
     var cache = LayoutCache<Int>()
     let slots = 20_000

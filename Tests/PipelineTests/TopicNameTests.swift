@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Names of topics") struct TopicNameTests {
   @Test(
-    "The object of a topic",
+    "A topic's name gives its object",
     arguments: [
       ("/data/OpportunityChangeEvent", "Opportunity"), ("/data/Station__ChangeEvent", "Station__c"),
       ("/data/ns__Station__ChangeEvent", "ns__Station__c"), ("/data/ChangeEvent", "ChangeEvent"),
@@ -13,7 +13,7 @@ import Testing
     ])
   func entity(topic: String, entity: String) { #expect(TopicName.entity(topic) == entity) }
 
-  @Test("Channels are those of all changes, and custom ones")
+  @Test("The channel of all changes and custom channels are recognized")
   func channels() {
     for topic in ["/data/ChangeEvents", "/data/Sales__chn", "/event/Orders__chn"] {
       #expect(TopicName.isChannel(topic) && TopicName.isValid(topic))
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "What no topic is called",
+    "Invalid topic names are refused",
     arguments: [
       "", "/", "/data", "/data/", "/event/", "data/X", "/other/X", "/data/X/Y", "//data/X",
       "/data//X", "/data/../X", "/data/X Y", "/data/Ä", "/data/X\u{0}", "/Data/X",
@@ -32,6 +32,6 @@ import Testing
     ])
   func invalid(topic: String) { #expect(!TopicName.isValid(topic)) }
 
-  @Test("Two hundred letters are enough for any")
+  @Test("A name of two hundred letters is accepted")
   func longest() { #expect(TopicName.isValid("/data/" + String(repeating: "x", count: 200))) }
 }

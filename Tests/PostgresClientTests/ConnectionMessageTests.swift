@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Messages about connections")
 struct ConnectionMessageTests {
-  @Test("What a server adds to its primary message is left out, however many lines it has")
+  @Test("Text that a server adds to its primary message is left out")
   func primaryMessage() {
     let said = """
       connection to server at "h" (10.0.0.1), port 5432 failed: FATAL:  28000: no entry for host
@@ -23,7 +23,7 @@ struct ConnectionMessageTests {
   }
 
   @Test(
-    "Of the context of a COPY the column is taken, and never the value behind it",
+    "The column of a COPY context is kept, and never the value after it",
     arguments: [
       ("COPY opportunity, line 3, column amount", "amount"),
       ("COPY opportunity, line 3, column amount: \"c4nary\"", "amount"),
@@ -35,7 +35,7 @@ struct ConnectionMessageTests {
     #expect(PostgresError.copyColumn(context: context) == column)
   }
 
-  @Test("The password that was used is taken out, wherever it came from")
+  @Test("The password is removed from messages, wherever it came from")
   func password() {
     #expect(
       PostgresConnection.primary("FATAL:  28P01: wrong password c4nary!", without: "c4nary")

@@ -3,7 +3,8 @@ import PostgresClient
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct PostgresConnectionTests {
+@Suite("PostgreSQL connections", .enabled(if: PostgresCluster.isAvailable))
+struct PostgresConnectionTests {
   @Test("Several statements run in one call, and the first error ends them")
   func simpleProtocol() async throws {
     let connection = try await TestDatabase().connect()
@@ -18,7 +19,7 @@ import Testing
     #expect(connection.serverVersion >= 120_000)
   }
 
-  @Test("Parameters and results are text or null; binary results are the server's own form")
+  @Test("Parameters and results are text or null, and binary results have the server's form")
   func queries() async throws {
     let connection = try await TestDatabase().connect()
     let text = try connection.query(
@@ -36,7 +37,7 @@ import Testing
     #expect(changed.affectedRowCount == 5)
   }
 
-  @Test("Rows of a binary COPY arrive, whatever their size against the chunks sent")
+  @Test("Rows of a binary COPY arrive for any chunk size")
   func copies() async throws {
     let connection = try await TestDatabase().connect()
     try connection.execute("CREATE TABLE t (a int, b bytea)")
@@ -80,7 +81,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["0"])
   }
 
-  @Test("A COPY whose writer fails copies nothing and tells the writer's error")
+  @Test("A COPY whose writer fails copies nothing and reports the writer's error")
   func copyGivenUp() async throws {
     struct Stop: Error {}
     let connection = try await TestDatabase().connect()
@@ -104,7 +105,7 @@ import Testing
     }
   }
 
-  @Test("A COPY takes more until another statement's begins or it is finished or given up")
+  @Test("A COPY takes rows until it ends or another statement starts")
   func openCopy() async throws {
     let connection = try await TestDatabase().connect()
     try connection.execute("CREATE TABLE t (a int); CREATE TABLE u (a int)")
@@ -128,7 +129,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["5"])
   }
 
-  @Test("An old COPY takes no more, before the statement timeout ends it")
+  @Test("An old COPY closes before the statement timeout ends it")
   func oldCopy() async throws {
     // A quarter of it has always passed.
     let connection = try await TestDatabase().connect { $0.statementTimeout = .nanoseconds(4) }
@@ -141,7 +142,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["2"])
   }
 
-  @Test("The end of an open COPY reports why a row in its middle was refused")
+  @Test("The end of an open COPY reports why a row was refused")
   func refusedInOpenCopy() async throws {
     let connection = try await TestDatabase().connect()
     try connection.execute("CREATE TABLE t (a int NOT NULL)")
@@ -152,7 +153,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["0"])
   }
 
-  @Test("Messages hold the names of things, never values of rows")
+  @Test("Messages name objects of the database, and never show values of rows")
   func messages() async throws {
     let connection = try await TestDatabase().connect()
     try connection.execute(
@@ -219,7 +220,7 @@ import Testing
     #expect(refused?.sqlState == "42501" && refused?.disposition == .refused)
   }
 
-  @Test("Time limits are those of the transaction and end with it")
+  @Test("Time limits belong to the transaction and end with it")
   func timeLimits() async throws {
     let database = try await TestDatabase()
     let holder = try database.connect()
@@ -244,7 +245,7 @@ import Testing
     #expect(try connection.column("SHOW client_encoding") == ["UTF8"])
   }
 
-  @Test("A connection that the server ends is known as lost, and made again")
+  @Test("A connection that the server ends is recognized as lost and made again")
   func reconnects() async throws {
     let database = try await TestDatabase()
     let (connection, other) = (try database.connect(), try database.connect())
@@ -264,7 +265,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM t") == ["0"])
   }
 
-  @Test("A server that stops answering is given up")
+  @Test("A connection to a server that stops answering is closed")
   func silentServer() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect {
@@ -279,7 +280,7 @@ import Testing
     #expect(connection.isConnected)
   }
 
-  @Test("A host that takes connections but says nothing is given up")
+  @Test("A connection to a host that accepts but does not answer is closed")
   func silentHost() throws {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(listener) }

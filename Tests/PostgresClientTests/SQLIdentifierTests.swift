@@ -2,7 +2,7 @@ import PostgresClient
 import TestSupport
 import Testing
 
-@Suite struct SQLIdentifierTests {
+@Suite("SQL identifiers") struct SQLIdentifierTests {
   @Test(
     "Names follow the style",
     arguments: [
@@ -20,7 +20,7 @@ import Testing
     #expect(SQLIdentifier.name(name, .asIs) == asIs)
   }
 
-  @Test("Names beyond 63 bytes are cut between characters and stay different")
+  @Test("Names beyond 63 bytes are shortened between characters and stay distinct")
   func longNames() {
     let stem = String(repeating: "a", count: 60)
     #expect(SQLIdentifier.shortened(stem + "xyz") == stem + "xyz")
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    "The server takes quoted names and constants for what they are",
+    "The server reads quoted names and constants as the original text",
     .enabled(if: PostgresCluster.isAvailable))
   func quoting() async throws {
     let connection = try await TestDatabase().connect()

@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "An event with a hostile header is stored, or refused and noted; the run and the next go on",
+    "An event with a hostile header is stored, or refused and noted, and runs continue",
     arguments: HostileEventTests.headers, PostgresSinkConfiguration.Mode.allCases)
   func header(_ header: Header, _ mode: PostgresSinkConfiguration.Mode) async throws {
     let database = try await TestDatabase()
@@ -98,7 +98,7 @@ import Testing
     #expect(next.refused.isEmpty)
   }
 
-  @Test("A database of another encoding takes a note of what it cannot take")
+  @Test("A database with another encoding notes the values that it cannot store")
   func encoding() async throws {
     let cluster = try await PostgresCluster.shared
     let database = try TestDatabase(cluster)
@@ -116,7 +116,7 @@ import Testing
     #expect(try run.noted().map { $0.hasPrefix("?_") } == [true])
   }
 
-  @Test("A record whose row is refused even for its mark is only in the note")
+  @Test("A record whose mark the database refuses is only in the note")
   func markRefused() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -133,7 +133,7 @@ import Testing
     #expect(try run.noted() == ["r1", "r2"])
   }
 
-  @Test("Of a refused event of several records each is noted, and none other")
+  @Test("Each record of a refused event is noted, and no other")
   func severalRecords() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     let batch = RecordBatch(layout: SinkRun.layout())
@@ -150,7 +150,7 @@ import Testing
     #expect(try run.stale().sorted() == ["a,b", "c\"d"])
   }
 
-  @Test("Events without an ID are told apart when a stream is read again")
+  @Test("Events without an ID stay distinct when a stream is read again")
   func withoutID() async throws {
     let database = try await TestDatabase()
     func run(epoch: Int, _ ordinals: ClosedRange<Int64>) throws -> SinkRun {

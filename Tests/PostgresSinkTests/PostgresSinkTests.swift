@@ -5,8 +5,8 @@ import PostgresSink
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct PostgresSinkTests {
-  @Test("Rows, positions and lease are one transaction")
+@Suite("PostgreSQL sink", .enabled(if: PostgresCluster.isAvailable)) struct PostgresSinkTests {
+  @Test("Rows, positions and lease are stored in one transaction")
   func oneTransaction() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.write(["a", "b"])
@@ -32,7 +32,7 @@ import Testing
       try run.eye.column("SELECT lease_until <= now() FROM salesforce._etl_checkpoint") == ["t"])
   }
 
-  @Test("What is prepared and never committed is gone, and is written by the next run")
+  @Test("A prepared transaction that never commits is gone, and the next run writes its rows")
   func abandoned() async throws {
     let database = try await TestDatabase()
     let first = try SinkRun(database).begin()
@@ -48,7 +48,7 @@ import Testing
     #expect(try second.history() == ["first", "a"])
   }
 
-  @Test("A database that knows nothing of the sink says so, and tells the epochs of its rows")
+  @Test("A database that does not know the sink says so and gives the epochs of its rows")
   func unknown() async throws {
     for mode in [PostgresSinkConfiguration.Mode.both, .current] {
       let database = try await TestDatabase()
@@ -88,7 +88,7 @@ import Testing
     #expect(try same.open(creating: [:]) == [:])
   }
 
-  @Test("An event ID that JSON of the database cannot hold stops nothing")
+  @Test("An event ID that the database's JSON cannot hold stops nothing")
   func nullInEventID() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     _ = try run.sink.sealAndPrepare([
@@ -101,7 +101,7 @@ import Testing
         == [#"["a\#u{FFFD}b", "\\u0000"]"#])
   }
 
-  @Test("A large event of many records is held once, whatever number of rows it becomes")
+  @Test("A large event of many records is held once for any number of rows")
   func largeEvent() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     let batch = RecordBatch(layout: SinkRun.layout())
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test("An entity of two topics is refused: nobody knows the order of its events")
+  @Test("An entity of two topics is refused because the order of its events is unknown")
   func twoTopics() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     let known = SinkRun.layout()
@@ -145,7 +145,7 @@ import Testing
     #expect(try early.eye.column("SELECT table_name FROM salesforce._etl_table") == [])
   }
 
-  @Test("Stages of its own arrange its columns, and nobody else's")
+  @Test("A sink's own stages change only its own columns")
   func ownStages() async throws {
     let run = try SinkRun(try await TestDatabase())
     try run.sink.open(creating: [:])
@@ -167,7 +167,7 @@ import Testing
 
   // MARK: Leases
 
-  @Test("A valid lease of another place is refused by its owner's name, and can be taken over")
+  @Test("A valid lease of another owner is refused by name and can be taken over")
   func leases() async throws {
     let database = try await TestDatabase()
     let owner = try SinkRun(database).begin()
@@ -197,7 +197,7 @@ import Testing
     #expect(try taker.history() == ["first", "a", "b"])
   }
 
-  @Test("A run of the same place has ended; an expired or released lease is nobody's")
+  @Test("An expired or released lease, and one of the same owner, is free")
   func freeLeases() async throws {
     let database = try await TestDatabase()
     let first = try SinkRun(database).begin()
@@ -216,7 +216,7 @@ import Testing
     #expect(try third.eye.column(entries) == ["0"])
   }
 
-  @Test("Containers with one host name and path are two owners; a renamed host is the same one")
+  @Test("Containers with the same host name and path are two owners, and a renamed host is one")
   func identity() async throws {
     let database = try await TestDatabase()
     try SinkRun(database, place: "etl /state", identity: "aa").begin()
@@ -229,7 +229,7 @@ import Testing
     #expect(try SinkRun(database, place: "new /mnt/state", identity: "aa").sink.open() != nil)
   }
 
-  @Test("A fence that was taken between preparing and committing waits for the commit")
+  @Test("A takeover between prepare and commit waits for the commit")
   func takenDuringCommit() async throws {
     let database = try await TestDatabase()
     let owner = try SinkRun(database).begin()
@@ -245,7 +245,7 @@ import Testing
     #expect(throws: LeaseError.self) { try owner.commit() }
   }
 
-  @Test("A checkpoint that is gone ends the run without a commit")
+  @Test("A checkpoint row that disappears ends the run without a commit")
   func goneCheckpoint() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute("DELETE FROM salesforce._etl_checkpoint")
@@ -257,7 +257,7 @@ import Testing
 
   // MARK: Changing tables
 
-  @Test("Rows that wait while a column is added, or gets another type, reach their own columns")
+  @Test("Rows that wait while a column is added or changes its type reach their own columns")
   func changedTables() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     let old = SinkRun.layout()
@@ -294,7 +294,7 @@ import Testing
         == ["5.5"])
   }
 
-  @Test("Refold takes names in lists of fields for the columns that had them")
+  @Test("A rebuild maps names in field lists to the columns that had them")
   func refoldOfChangedTables() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -335,7 +335,7 @@ import Testing
     #expect(try run.eye.rows(amounts) == [["2.5", "-"]])
   }
 
-  @Test("A column altered by hand during the run stops it; its rows are no dead letters")
+  @Test("A column altered by hand stops the run, and its rows do not become dead letters")
   func alteredByHand() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.write(["a"])
@@ -347,7 +347,7 @@ import Testing
     #expect(run.refused.isEmpty)
   }
 
-  @Test("Readers that hold a view locked do not hold up the load")
+  @Test("Readers that lock a view do not delay loading")
   func lockedView() async throws {
     let database = try await TestDatabase()
     try SinkRun(database).begin().sink.close()
@@ -370,7 +370,7 @@ import Testing
 
   // MARK: Permissions
 
-  @Test("A role that owns nothing but its schema is enough")
+  @Test("A role that owns only its schema is enough")
   func modestRole() async throws {
     let database = try await TestDatabase()
     let eye = try database.connect()
@@ -390,7 +390,7 @@ import Testing
         == [role])
   }
 
-  @Test("Without the right to make temporary tables, or a schema, the error says which right")
+  @Test("The error names a missing right to create temporary tables or a schema")
   func missingRights() async throws {
     let database = try await TestDatabase()
     let eye = try database.connect()

@@ -66,7 +66,7 @@ struct WriterRole: CustomTestStringConvertible, Sendable {
 
 @Suite("Roles that may only write rows", .enabled(if: PostgresCluster.isAvailable))
 struct WriterRoleTests {
-  @Test("They go on wherever rows can be written", arguments: WriterRole.all)
+  @Test("A run with such a role continues wherever rows can be written", arguments: WriterRole.all)
   func goesOn(_ setup: WriterRole) async throws {
     let database = try await TestDatabase()
     let owner = try SinkRun(database).begin()
@@ -108,7 +108,7 @@ struct WriterRoleTests {
     #expect(try run.refused.isEmpty && run.noted().isEmpty)
   }
 
-  @Test("A table made beforehand, with fields that may not be null, is taken")
+  @Test("A table created beforehand with NOT NULL fields is accepted")
   func madeBeforehand() async throws {
     let database = try await TestDatabase()
     let owner = try SinkRun(database).begin()

@@ -4,7 +4,7 @@ import Testing
 @testable import PubSubAPI
 
 /// The tables of ServiceErrors.md.
-@Suite struct DispositionTests {
+@Suite("Dispositions of errors") struct DispositionTests {
   static let prefix = "sfdc.platform.eventbus.grpc."
 
   static func disposition(
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "Codes",
+    "Each error code has its disposition",
     arguments: [
       ("service.unavailable", PubSubError.Disposition.retry(minimumDelay: .zero)),
       ("service.auth.error", .reauthenticate),
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test("A replay ID that does not validate is our fault when we sent none")
+  @Test("An invalid replay ID is our bug if we sent none")
   func replayID() {
     let code = "subscription.fetch.replayid.validation.failed"
     #expect(Self.disposition(.invalidArgument, code, sentReplayID: true) == .replay)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(
-    "Without a known code the status counts",
+    "Without a known code the status decides",
     arguments: [
       (RPCError.Code.unavailable, PubSubError.Disposition.retry(minimumDelay: .zero)),
       (.internalError, .retry(minimumDelay: .zero)), (.unknown, .retry(minimumDelay: .zero)),

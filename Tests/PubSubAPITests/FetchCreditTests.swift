@@ -2,7 +2,7 @@ import Testing
 
 @testable import PubSubAPI
 
-@Suite struct FetchCreditTests {
+@Suite("Fetch credit") struct FetchCreditTests {
   let start = ContinuousClock.now
 
   func at(_ seconds: Int) -> ContinuousClock.Instant { self.start + .seconds(seconds) }
@@ -14,7 +14,7 @@ import Testing
     #expect(credit.begin(at: self.start) == window)
   }
 
-  @Test("What a response took is given back")
+  @Test("Credit that a response used is given back")
   func givesBack() {
     var credit = FetchCredit(window: 100)
     _ = credit.begin(at: self.start)
@@ -22,7 +22,7 @@ import Testing
     #expect(credit.open == 100)
   }
 
-  @Test("Requests on their way are not asked for twice")
+  @Test("Outstanding requests are not repeated")
   func countsOutstandingRequests() {
     var credit = FetchCredit(window: 100)
     _ = credit.begin(at: self.start)
@@ -33,7 +33,7 @@ import Testing
     #expect(credit.open == 100)
   }
 
-  @Test("No more is asked for than may come")
+  @Test("Credit never exceeds the remaining allowance")
   func allowance() {
     var credit = FetchCredit(window: 100, allowance: 130)
     #expect(credit.begin(at: self.start) == 100)
@@ -46,21 +46,21 @@ import Testing
     #expect(credit.allowance == 2)
   }
 
-  @Test("A stream without a limit keeps none")
+  @Test("A stream without a limit counts no allowance")
   func noAllowance() {
     var credit = FetchCredit(window: 100)
     #expect(credit.begin(at: self.start) == 100)
     #expect(credit.allow(5, at: self.at(1)) == nil && credit.open == 100)
   }
 
-  @Test("A keepalive with the whole window open asks for nothing")
+  @Test("A keepalive with the whole window open requests nothing")
   func keepalive() {
     var credit = FetchCredit(window: 5)
     _ = credit.begin(at: self.start)
     #expect(credit.received(eventCount: 0, pending: 5, at: self.at(60)) == nil)
   }
 
-  @Test("When nothing can be on its way, the service's count stands")
+  @Test("The service's count applies once nothing can be in flight")
   func settles() {
     var credit = FetchCredit(window: 100)
     _ = credit.begin(at: self.start)
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(
-    "A service that says more is open is not asked for more",
+    "A service that reports more open credit gets no further request",
     arguments: [100, 5000, Int(Int32.max)])
   func pendingTooHigh(pending: Int) {
     var credit = FetchCredit(window: 100)
@@ -78,8 +78,7 @@ import Testing
     #expect(credit.open == 100)
   }
 
-  @Test(
-    "More events than asked for, and a negative count, leave no more than the window to ask for")
+  @Test("Excess events and negative counts never raise credit above the window")
   func hostileCounts() {
     var credit = FetchCredit(window: 10)
     _ = credit.begin(at: self.start)
@@ -87,7 +86,7 @@ import Testing
     #expect(credit.received(eventCount: 0, pending: -7, at: self.at(20)) == 10)
   }
 
-  @Test("After a stop nothing is given back, and what is open is counted down")
+  @Test("After a stop no credit is given, and open credit is counted down")
   func stops() {
     var credit = FetchCredit(window: 10)
     _ = credit.begin(at: self.start)
@@ -97,7 +96,7 @@ import Testing
     #expect(credit.restart(at: self.at(2)) == nil)
   }
 
-  @Test("Requests that got lost are made again")
+  @Test("Lost requests are repeated")
   func restarts() {
     var credit = FetchCredit(window: 10)
     _ = credit.begin(at: self.start)
@@ -105,12 +104,12 @@ import Testing
   }
 }
 
-@Suite struct LivenessTests {
+@Suite("Liveness of a stream") struct LivenessTests {
   let start = ContinuousClock.now
 
   func at(_ seconds: Int) -> ContinuousClock.Instant { self.start + .seconds(seconds) }
 
-  @Test("300 s without a message is too long, one message starts the time again")
+  @Test("A stream without a message for 300 s is idle, and any message restarts the time")
   func idle() {
     var liveness = Liveness(openedAt: self.start)
     #expect(liveness.check(at: self.at(299)) == .alive(until: self.at(300)))
@@ -121,7 +120,7 @@ import Testing
     #expect(liveness.check(at: self.at(599)) == .idle)
   }
 
-  @Test("Without credit on the service's side, credit is due before its 60 s are over")
+  @Test("Without credit at the service, credit is due before its 60 s limit")
   func creditDue() {
     var liveness = Liveness(openedAt: self.start)
     liveness.received(pending: 0, at: self.at(9))
@@ -132,7 +131,7 @@ import Testing
     #expect(liveness.check(at: self.at(55)) == .alive(until: self.at(310)))
   }
 
-  @Test("Time for which the consumer let the stream wait is no silence")
+  @Test("Time during which the consumer pauses the stream does not count as silence")
   func consumerWaits() {
     var liveness = Liveness(openedAt: self.start)
     liveness.received(pending: 0, at: self.at(1))

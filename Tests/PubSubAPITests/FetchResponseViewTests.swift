@@ -5,7 +5,7 @@ import Testing
 
 @testable import PubSubAPI
 
-@Suite struct FetchResponseViewTests {
+@Suite("Reading fetch responses") struct FetchResponseViewTests {
   /// What both readers can be compared by.
   struct Content: Equatable {
     struct Event: Equatable {
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("Random messages read as SwiftProtobuf reads them, whole and cut at every offset")
+  @Test("Random messages read as with SwiftProtobuf, complete and truncated anywhere")
   func randomAndTruncated() throws {
     var random = SeededGenerator(seed: 1)
     for round in 0..<60 {
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test("Mutated messages read, or are refused, as by SwiftProtobuf")
+  @Test("Mutated messages are read or refused as by SwiftProtobuf")
   func mutated() throws {
     var random = SeededGenerator(seed: 2)
     for round in 0..<20_000 {
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test("Bytes drawn from tags and lengths read, or are refused, as by SwiftProtobuf")
+  @Test("Random tags and lengths are read or refused as by SwiftProtobuf")
   func tagSoup() {
     // Tags of fields 1 to 5 with every wire type, short lengths, and what ends or breaks varints.
     let alphabet: Bytes =
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(
-    "Legal but unusual encodings",
+    "Legal but unusual encodings are read",
     arguments: [
       ("event in two parts merges", "0a0c 0a03 0a0161 0a05 1201531a00"),
       ("second part replaces the ID only", "0a0e 0a06 0a0161120153 0a04 0a02 6262"),
@@ -194,7 +194,7 @@ import Testing
     #expect(error?.code == .limitExceeded)
   }
 
-  @Test("An error tells the byte and no content")
+  @Test("An error names the byte offset and no content")
   func errorText() throws {
     let error = #expect(throws: FetchResponseError.self) {
       try FetchResponseView(parsing: Bytes(hex: "12020102 1a01ff"))

@@ -7,7 +7,7 @@ import Testing
 @testable import PubSubAPI
 
 /// Encodings made with the reference protobuf runtime (TheService.md#wire-format).
-@Suite struct GoldenEncodingTests {
+@Suite("Messages of the reference runtime") struct GoldenEncodingTests {
   struct Golden: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var message: any (Message & Sendable)
@@ -139,13 +139,13 @@ import Testing
       }),
   ]
 
-  @Test("Messages are written as the reference runtime writes them", arguments: goldens)
+  @Test("Messages are encoded as the reference runtime encodes them", arguments: goldens)
   func writes(golden: Golden) throws {
     let bytes: [UInt8] = try golden.message.serializedBytes()
     #expect(bytes == Bytes(hex: golden.hex))
   }
 
-  @Test("Messages of the reference runtime are read", arguments: goldens)
+  @Test("Messages of the reference runtime are decoded", arguments: goldens)
   func reads(golden: Golden) throws {
     func check<M: Message>(_ message: M) throws {
       let read = try M(serializedBytes: Bytes(hex: golden.hex))

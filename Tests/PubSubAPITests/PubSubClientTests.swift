@@ -8,7 +8,7 @@ import Testing
 
 @testable import PubSubAPI
 
-@Suite struct PubSubClientTests {
+@Suite("Pub/Sub client") struct PubSubClientTests {
   static let credentials = Credentials(
     accessToken: "t", instanceURL: "https://org.example", tenantID: "00D000000000001")
 
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("Calls carry the three headers and give the answer")
+  @Test("Calls send the three headers and return the answer")
   func unary() async throws {
     let info = try await Self.withClient { call in
       let metadata = await call.nextMetadata()
@@ -50,7 +50,7 @@ import Testing
     #expect(info.schemaID == "S")
   }
 
-  @Test("A refused call names operation and code")
+  @Test("The error of a refused call names operation and code")
   func refused() async throws {
     let error = await #expect(throws: PubSubError.self) {
       try await Self.withClient { call in
@@ -66,7 +66,7 @@ import Testing
     #expect(error?.message.hasPrefix("GetSchema S1: ") == true)
   }
 
-  @Test("A subscription asks first, tops up, and hands on every response")
+  @Test("A subscription sends the first request, adds credit, and returns every response")
   func subscribe() async throws {
     let received = Lock<[FetchResponseView]>([])
     try await Self.withClient { call in
@@ -96,7 +96,7 @@ import Testing
     #expect(received.withLock { $0.map(\.pendingCredit) } == [24, 100])
   }
 
-  @Test("A client tells of its calls: what was asked for, what came, how they ended")
+  @Test("A client reports requests, responses and ends of its calls")
   func traces() async throws {
     let told = Lock<[String]>([])
     let transport = ScriptedTransport { call in
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test("A caller that has enough ends the call")
+  @Test("A caller can end a call early")
   func leaves() async throws {
     try await Self.withClient { call in
       _ = await call.nextMetadata()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PubSubAPI
 
-@Suite struct PubSubErrorTests {
+@Suite("Pub/Sub errors") struct PubSubErrorTests {
   static let prefix = "sfdc.platform.eventbus.grpc."
 
   @Test("The error-code trailer names the code")
@@ -20,7 +20,7 @@ import Testing
     #expect(error.message.contains("topic.not.found"))
   }
 
-  @Test("A code nobody here knows is kept")
+  @Test("An unknown error code is kept")
   func unknownCode() {
     let error = PubSubError(
       RPCError(
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "Without the trailer the message tells",
+    "The message decides where the trailer is missing",
     arguments: [
       ("bla sfdc.platform.eventbus.grpc.service.auth.error. rpcId: 1", ServiceErrorCode.authError),
       ("The Replay ID validation failed. Ensure that ...", .replayIDCorrupted),
@@ -44,7 +44,7 @@ import Testing
     #expect(error.serviceCode == code)
   }
 
-  @Test("An empty trailer is none")
+  @Test("An empty trailer counts as missing")
   func emptyTrailer() {
     let error = PubSubError(
       RPCError(code: .unavailable, message: "io exception", metadata: ["error-code": ""]),
@@ -53,7 +53,7 @@ import Testing
     #expect(error.rpcID == nil)
   }
 
-  @Test("The RPC ID may stand in a trailer")
+  @Test("The RPC ID may come in a trailer")
   func rpcIDTrailer() {
     let error = PubSubError(
       RPCError(code: .unavailable, message: "down", metadata: ["x-rpc-id": "77"]),

@@ -24,7 +24,7 @@ struct ReplayIDLimitsTests {
   }
 
   @Test(
-    "IDs of 1 to 1,024 bytes are read, and a keepalive without one",
+    "IDs of 1 to 1,024 bytes are accepted, and a keepalive may have none",
     arguments: [
       ([1, 10, 1024], 1024), ([], 0), ([], 10), ([10], 0),
     ])
@@ -34,7 +34,7 @@ struct ReplayIDLimitsTests {
   }
 
   @Test(
-    "An event without an ID, or an ID without end, breaks the stream",
+    "An event with a missing or oversized replay ID breaks the stream",
     arguments: [
       ([10, 0, 10], 10, "event 2 of 3 has no replay ID"), ([0], 0, "event 1 of 1 has no replay ID"),
       ([1025], 10, "a replay ID of 1025 bytes"), ([10], 1025, "a replay ID of 1025 bytes"),

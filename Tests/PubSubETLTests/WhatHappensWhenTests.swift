@@ -30,7 +30,7 @@ struct WhatHappensWhenTests {
       .map { $0.dropFirst(2).split(separator: " | ") }
   }
 
-  @Test("Every message that the page quotes is one that the program prints")
+  @Test("The program prints every message that the page quotes")
   func messages() throws {
     let sources = try Self.sources()
     let rows = try Self.rows()

@@ -15,12 +15,12 @@ struct PeerTests {
     "noise_is_survived",
   ]
 
-  @Test("sees the service as documented, over TLS")
+  @Test("A grpcio client sees the documented service over TLS")
   func overTLS() async throws {
     try await self.run(Self.checks) { $0.org.events = 6000 }
   }
 
-  @Test("sees the same in plaintext")
+  @Test("A grpcio client sees the same in plaintext")
   func plaintext() async throws {
     try await self.run(["logins", "credit_rules", "positions", "noise_is_survived"]) {
       $0.org.events = 1000
@@ -28,7 +28,7 @@ struct PeerTests {
     }
   }
 
-  @Test("gets events of nearly 1 MB in responses of at most 3 MB")
+  @Test("A grpcio client gets events of nearly 1 MB in responses of at most 3 MB")
   func large() async throws {
     try await self.run(["large_responses"]) {
       $0.org.events = 400

@@ -7,7 +7,7 @@ import Testing
 /// `simple-salesforce`, unchanged, against the REST API of a running simulator.
 @Suite("A REST client", .serialized)
 struct RESTTests {
-  @Test("reads every record and column as the org holds it, and meets every fault")
+  @Test("A REST client reads every record and column of the org, and meets every fault")
   func reads() async throws {
     try await self.run([
       "query_and_bulk_agree", "api_equals_state", "components_are_parts", "conditions", "refusals",
@@ -15,7 +15,7 @@ struct RESTTests {
     ]) { _ in }
   }
 
-  @Test("does not see what its user may not see, nor what is not visible yet")
+  @Test("A REST client sees neither hidden nor not yet visible records")
   func sees() async throws {
     try await self.run(["hidden", "later"]) {
       $0.org.unshared = 0.3

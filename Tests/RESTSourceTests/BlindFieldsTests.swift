@@ -8,8 +8,8 @@ import Testing
 @testable import RESTSource
 @testable import SalesforceREST
 
-@Suite("What a copy cannot have", .serialized) struct BlindFieldsTests {
-  @Test("Formulas, hidden fields and fields that events lack are told apart")
+@Suite("Fields missing from a copy", .serialized) struct BlindFieldsTests {
+  @Test("Formulas, hidden fields and fields that events lack are distinguished")
   func kinds() async throws {
     let org = try await OrgServer { $0.org.hiddenFields = ["Opportunity.Amount"] }
     var description = try await org.client.describe("Opportunity")
@@ -38,8 +38,8 @@ import Testing
   }
 }
 
-@Suite("Through when changes are settled", .serialized) struct CoveredTimeTests {
-  @Test("The time is held back by what cannot be seen yet, and never later than now")
+@Suite("Covered time", .serialized) struct CoveredTimeTests {
+  @Test("Changes not yet visible hold the time back, and it is never in the future")
   func heldBack() async throws {
     let org = try await OrgServer { $0.org.visibilityDelay = 10_000 }
     _ = try await org.client.describe("Account")
@@ -49,7 +49,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("An org that refuses to tell is noticed")
+  @Test("An org that refuses the information is noticed")
   func refused() async throws {
     let org = try await OrgServer()
     _ = try await org.client.describe("Account")

@@ -11,7 +11,7 @@ import Testing
 
 /// Answers that no honest org gives (`rest_peer.py`): nothing counts as complete that is not, nothing
 /// goes round in circles, and no row is taken that could not be one of the object's.
-@Suite struct HostileOrgTests {
+@Suite("Hostile orgs") struct HostileOrgTests {
   private struct Sessions: RESTSessionSource {
     var url: String
 
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(
-    "A pass that cannot be complete fails, after few requests",
+    "A pass that cannot be complete fails after few requests",
     arguments: [
       "short_job", "short_job_without_locator", "long_job", "same_locator", "empty_pages",
       "huge_count", "same_page", "empty_query", "huge_total", "more_than_all",
@@ -84,7 +84,7 @@ import Testing
     #expect(Int(String(decoding: requests.body, as: UTF8.self)) ?? .max < 30)
   }
 
-  @Test("Rows that cannot be the object's, or lie in the future, are told, and the others come")
+  @Test("Foreign rows and rows from the future are reported, and the others are read")
   func odd() async throws {
     let odd = try await self.read("odd_rows")
     #expect(odd.failure == nil && odd.rows == 2)

@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(
-    "Without a limit of its own, a pipeline makes 5 % of the org's requests a day, over all runs",
+    "By default a pipeline makes at most 5 % of the org's daily requests over all runs",
     arguments: [
       // A run begins without knowing the org's limit, however many calls others have made today.
       (nil, 11, 239), (15_000, 0, 750), (15_000, 700, 50), (15_000, 751, 0), (100, 0, 5),
@@ -30,7 +30,7 @@ import Testing
     #expect(self.count(self.allowance(made: made), usage) == left)
   }
 
-  @Test("A limit of its own holds for a day")
+  @Test("A configured limit applies for a day")
   func maxCalls() throws {
     let allowance = self.allowance(3, made: 1)
     #expect(self.count(allowance, nil) == 2)
@@ -40,7 +40,7 @@ import Testing
     #expect(allowance.takeUntold() == 1)
   }
 
-  @Test("Nothing is taken of what is to remain for others")
+  @Test("The reserve for others is never used")
   func reserve() {
     #expect(self.count(self.allowance(9), RESTClient.Usage(used: 799, limit: 1000)) == 9)
     #expect(self.count(self.allowance(9), RESTClient.Usage(used: 800, limit: 1000)) == 0)

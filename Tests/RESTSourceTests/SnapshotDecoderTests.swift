@@ -53,7 +53,7 @@ import Testing
     return records
   }
 
-  @Test(arguments: Self.objects)
+  @Test("Every record decodes to the row that its events give", arguments: Self.objects)
   func everyRecord(object: String) async throws {
     let org = try await Self.org()
     let layout = try Self.layout(of: object)
@@ -143,7 +143,7 @@ import Testing
     #expect(isSame, "\(place): not \(expected.text())")
   }
 
-  @Test("A field that the user may not see is named, and absent from rows, not null")
+  @Test("A hidden field is named, and absent from rows rather than null")
   func hidden() async throws {
     let org = try await Self.org { $0.org.hiddenFields = ["Contact.Email", "Contact.MailingCity"] }
     let layout = try Self.layout(of: "Contact")
@@ -164,7 +164,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("What no record has is refused by the field's name, without its value")
+  @Test("An impossible value is refused by its field's name, without the value")
   func refused() throws {
     let layout = try Self.layout(of: "Opportunity")
     let fields = ["Id", "SystemModstamp", "Amount", "Name", "IsWon"].map {

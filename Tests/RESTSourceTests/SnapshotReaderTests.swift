@@ -66,7 +66,7 @@ import Testing
     return told
   }
 
-  @Test("Every record comes once, in batches that end where the pass says")
+  @Test("Every record is read once, in batches that end where the pass says")
   func whole() async throws {
     let org = try await Self.org()
     let told = try await Self.read(org)
@@ -80,7 +80,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("Batches whose memory is used again hold what fresh ones hold")
+  @Test("Reused batches hold the same as fresh ones")
   func recycled() async throws {
     let org = try await Self.org()
     let told = try await Self.read(org)
@@ -89,7 +89,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("A batch that is given back comes again, empty, for any layout")
+  @Test("A returned batch is reused, empty, for any layout")
   func pool() throws {
     let (account, contact) = (
       try SnapshotDecoderTests.layout(of: "Account"), try SnapshotDecoderTests.layout(of: "Contact")
@@ -106,7 +106,7 @@ import Testing
     #expect(again.readAt == nil && again.events.isEmpty)
   }
 
-  @Test("A pass goes on from any place, without asking for another job")
+  @Test("A pass resumes from any place without another job")
   func resumed() async throws {
     let org = try await Self.org()
     let told = try await Self.read(org)
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(
-    "What goes wrong on the way neither loses a record nor repeats one within a job",
+    "Faults neither lose a record nor repeat one within a job",
     arguments: [
       #"{"method":"BulkResults","action":"drop"}"#,
       #"{"method":"BulkResults","action":"cut"}"#,
@@ -141,7 +141,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("A condition selects, in parentheses of its own")
+  @Test("A condition selects records, in its own parentheses")
   func condition() async throws {
     let org = try await Self.org()
     let one = try await Self.read(org).ids[0].split(separator: ":")[2]

@@ -11,7 +11,8 @@ struct RehearsalAccountTests {
       exitCode: code, errors: errors, reason: nil, delivered: delivered, exported: exported)
   }
 
-  @Test("Runs count for each incident that they met, and texts that differ in numbers once")
+  @Test(
+    "Runs count for each incident that they met, and texts that differ only in numbers count once")
   func counts() {
     var account = RehearsalAccount(pipeline: "opps", days: 30, every: "5m", seed: 1)
     account.incidents[.outage] = RehearsalAccount.Met(occurrences: 2)
@@ -32,7 +33,7 @@ struct RehearsalAccountTests {
     #expect(account.isGood)
   }
 
-  @Test("It is good only if the last run succeeded and nothing is missing, repeated or unknown")
+  @Test("An account is good only after a successful last run without missing or repeated events")
   func judges() {
     var account = RehearsalAccount(pipeline: "opps", days: 1, every: "5m", seed: 1)
     account.comparisons = [("files", OutputComparison(expected: ["a", "b"], found: ["b", "a"]))]
@@ -55,7 +56,7 @@ struct RehearsalAccountTests {
 
 @Suite("Comparison of a sink that gets a part")
 struct RoutedComparisonTests {
-  @Test("What the route sent elsewhere is not missing; what it sent here and is not here is")
+  @Test("Rows routed elsewhere are not missing, and rows routed here are")
   func part() {
     let truth: Set = ["a", "b", "c"]
     #expect(OutputComparison(sent: 2, truth: truth, found: ["a", "c"]).isEqual)

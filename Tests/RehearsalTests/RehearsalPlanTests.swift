@@ -2,7 +2,7 @@ import Testing
 
 @testable import Rehearsal
 
-@Suite("What happens in a rehearsal")
+@Suite("Plan of a rehearsal")
 struct RehearsalPlanTests {
   private func plan(_ days: Int, seed: UInt64 = 1, hasDatabase: Bool = false) -> RehearsalPlan {
     RehearsalPlan(
@@ -16,7 +16,7 @@ struct RehearsalPlanTests {
   }
 
   @Test(
-    "Every incident occurs, in its order, and the end is healthy", arguments: [1, 2, 7, 30, 365])
+    "Every incident occurs in its order, and the end is healthy", arguments: [1, 2, 7, 30, 365])
   func occurrences(_ days: Int) {
     let plan = self.plan(days, hasDatabase: true)
     let span = Int64(days) * RehearsalPlan.day
@@ -29,7 +29,7 @@ struct RehearsalPlanTests {
       !self.plan(days).occurrences.contains { $0.incident == .databaseRestart })
   }
 
-  @Test("Nothing is published in a silence, and one is longer than events are kept")
+  @Test("Nothing is published in a silence, and one silence exceeds the retention time")
   func silence() {
     let plan = self.plan(30)
     let silences = plan.occurrences.filter { $0.incident == .silence }

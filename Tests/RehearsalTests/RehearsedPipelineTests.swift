@@ -19,7 +19,7 @@ struct RehearsedPipelineTests {
      "dead_letter": {"directory": "../dead", "max": 3}, "run": {"until": "forever"}}
     """
 
-  @Test("Only where it reads and writes is replaced")
+  @Test("Only the places of reading and writing are replaced")
   func replacesPlaces() throws {
     let pipeline = try self.pipeline(self.files)
     #expect(pipeline.name == "p")
@@ -64,7 +64,7 @@ struct RehearsedPipelineTests {
     #expect(error?.message.contains("--database-url") == true)
   }
 
-  @Test("What cannot be rehearsed is refused")
+  @Test("A pipeline that cannot be rehearsed is refused")
   func refuses() {
     func message(_ json: String) -> String? {
       #expect(throws: SimulatorError.self) { try self.pipeline(json) }?.message

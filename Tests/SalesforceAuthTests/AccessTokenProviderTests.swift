@@ -2,6 +2,7 @@ import Testing
 
 @testable import SalesforceAuth
 
+@Suite("Access token provider")
 struct AccessTokenProviderTests {
   let refusal = AuthError(.refused, "no such client")
   let outage = AuthError(.unavailable, "maintenance")
@@ -10,7 +11,7 @@ struct AccessTokenProviderTests {
     try await #require(throws: AuthError.self) { _ = try await provider.token() }
   }
 
-  @Test func manyCallersShareOneLogin() async throws {
+  @Test("Many callers share one login") func sharedLogin() async throws {
     let flow = ScriptedFlow([.success("one")], isOpen: false)
     let provider = AccessTokenProvider(flow)
     let values = try await withThrowingTaskGroup(of: String.self) { group in
@@ -24,7 +25,7 @@ struct AccessTokenProviderTests {
     #expect(await provider.serverDate == 1)
   }
 
-  @Test func keepsATokenUntilItIsInvalidated() async throws {
+  @Test("A token is kept until it is invalidated") func kept() async throws {
     let flow = ScriptedFlow([.success("one"), .success("two")])
     let provider = AccessTokenProvider(flow)
     #expect(await provider.serverDate == nil)
@@ -39,13 +40,13 @@ struct AccessTokenProviderTests {
     #expect(await provider.serverDate == 2)
   }
 
-  @Test func aLoginServiceMayRepeatAToken() async throws {
+  @Test("A login service may return the same token again") func repeatedToken() async throws {
     let provider = AccessTokenProvider(ScriptedFlow([.success("one"), .success("one")]))
     await provider.refused(try await provider.token().value)
     #expect(try await provider.token().value == "one")
   }
 
-  @Test func asksNoMoreAfterThreeRefusals() async throws {
+  @Test("Three refusals end the logins") func refusals() async throws {
     let flow = ScriptedFlow(Array(repeating: .failure(self.refusal), count: 3))
     let provider = AccessTokenProvider(flow)
     for _ in 0..<3 { #expect(try await self.error(provider).message == "no such client") }
@@ -58,7 +59,9 @@ struct AccessTokenProviderTests {
     #expect(await flow.callCount == 3)
   }
 
-  @Test func outagesAreNoRefusalsAndASuccessForgivesThem() async throws {
+  @Test("Outages do not count as refusals, and a success resets the count") func outages()
+    async throws
+  {
     let flow = ScriptedFlow([
       .failure(self.refusal), .failure(self.refusal), .failure(self.outage), .success("one"),
       .failure(self.refusal), .failure(self.refusal), .failure(self.outage), .success("two"),
@@ -74,7 +77,7 @@ struct AccessTokenProviderTests {
   }
 
   @Test(
-    "Before a process ends, a login that may replace the refresh token is waited for, for a while",
+    "A process waits a limited time for a login that may replace the refresh token",
     .timeLimit(.minutes(1)))
   func settles() async throws {
     for replaces in [true, false] {
@@ -101,7 +104,7 @@ struct AccessTokenProviderTests {
     }
   }
 
-  @Test func aCancelledCallerLeavesTheLoginToTheOthers() async throws {
+  @Test("A cancelled caller leaves the login to the others") func cancelledCaller() async throws {
     let flow = ScriptedFlow([.success("one")], isOpen: false)
     let provider = AccessTokenProvider(flow)
     let leaving = Task { try await provider.token() }

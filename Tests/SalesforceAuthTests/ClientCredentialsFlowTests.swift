@@ -4,6 +4,7 @@ import Testing
 
 @testable import SalesforceAuth
 
+@Suite("Logins by client credentials")
 struct ClientCredentialsFlowTests {
   static let secret = "s3cretWord&=+ é%"
   let peer: PythonServer
@@ -29,7 +30,7 @@ struct ClientCredentialsFlowTests {
     return try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
   }
 
-  @Test func obtainsATokenAndTheServersClock() async throws {
+  @Test("A login returns a token and the server's clock") func obtains() async throws {
     let (token, date) = try await self.flow().obtain()
     #expect(token.value == "001Dp00000JJkkH!secret.1_x")
     #expect(token.instanceURL == self.url)
@@ -37,18 +38,20 @@ struct ClientCredentialsFlowTests {
     #expect(date == 784_111_777)
   }
 
-  @Test func aSlashAtTheEndOfTheHostIsDropped() async throws {
+  @Test("A trailing slash of the host is dropped") func trailingSlash() async throws {
     let (token, _) = try await self.flow("\(self.url)/").obtain()
     #expect(!token.value.isEmpty)
   }
 
-  @Test func aConfiguredOrganizationWins() async throws {
+  @Test("A configured organization ID takes precedence") func configuredOrg() async throws {
     let (token, _) = try await self.flow(organizationID: "001Dp00000JJkkH").obtain()
     #expect(token.organizationID == "001Dp00000JJkkHIAT")
   }
 
-  @Test(arguments: ["wr0ngSecret/ä", "a", "%%%", "+"])
-  func aWrongSecretIsRefusedAndNotRepeated(_ secret: String) async throws {
+  @Test(
+    "A wrong secret is refused, and the error does not repeat it",
+    arguments: ["wr0ngSecret/ä", "a", "%%%", "+"])
+  func wrongSecret(_ secret: String) async throws {
     let flow = self.flow(secret: secret)
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
     #expect(error.code == .refused)
@@ -56,20 +59,22 @@ struct ClientCredentialsFlowTests {
     #expect(!error.message.contains("wr0ngSecret"))
   }
 
-  @Test(arguments: [
-    ("invalid_grant", "request not supported on this domain", "My Domain"),
-    ("invalid_grant", "no client credentials user enabled", "run-as user"),
-    ("invalid_grant", "user hasn't approved this consumer", "pre-authorise"),
-    ("invalid_grant", "ip restricted", "IP addresses"),
-    ("invalid_grant", "authentication failure", "check the credentials"),
-    ("invalid_grant", "audience is invalid", "clock"),
-    ("invalid_client_id", "client identifier invalid", "ten minutes"),
-    ("unsupported_grant_type", "grant type not supported", "enable"),
-    ("inactive_user", "user is inactive", "inactive"),
-    ("inactive_org", "organization is inactive", "inactive"),
-    ("something_new", "unheard of", "settings"),
-  ])
-  func aRefusalSaysWhatToDo(name: String, detail: String, advice: String) async throws {
+  @Test(
+    "A refusal says what to do",
+    arguments: [
+      ("invalid_grant", "request not supported on this domain", "My Domain"),
+      ("invalid_grant", "no client credentials user enabled", "run-as user"),
+      ("invalid_grant", "user hasn't approved this consumer", "pre-authorise"),
+      ("invalid_grant", "ip restricted", "IP addresses"),
+      ("invalid_grant", "authentication failure", "check the credentials"),
+      ("invalid_grant", "audience is invalid", "clock"),
+      ("invalid_client_id", "client identifier invalid", "ten minutes"),
+      ("unsupported_grant_type", "grant type not supported", "enable"),
+      ("inactive_user", "user is inactive", "inactive"),
+      ("inactive_org", "organization is inactive", "inactive"),
+      ("something_new", "unheard of", "settings"),
+    ])
+  func refusals(name: String, detail: String, advice: String) async throws {
     for status in [400, 401, 403] {
       let error = try await self.error(
         status, #"{"error":"\#(name)","error_description":"\#(detail)"}"#)
@@ -80,32 +85,35 @@ struct ClientCredentialsFlowTests {
     }
   }
 
-  @Test(arguments: [
-    (400, #"{"error":"rate_limit_exceeded","error_description":"login rate exceeded"}"#),
-    (429, #"{"error":"invalid_client"}"#), (500, #"{"error":"invalid_client"}"#),
-    (503, "<html>maintenance</html>"), (500, ""), (404, "<html></html>"), (403, ""),
-    (302, ""), (400, "{}"), (400, #"{"error":7}"#), (400, "[]"),
-    (200, ""), (200, "<html>maintenance</html>"), (200, "[]"), (200, "{}"),
-    (200, #"{"access_token":"","instance_url":"https://a.b"}"#),
-    (200, #"{"access_token":"00DXX0000000001!x","instance_url":""}"#),
-    (200, #"{"access_token":"00DXX0000000001!x"}"#),
-    (200, #"{"access_token":7,"instance_url":"https://a.b"}"#),
-    (200, #"{"access_token":"00DXX0000000001!x\r\ny","instance_url":"https://a.b"}"#),
-    (200, #"{"access_token":"00DXX0000000001!x","instance_url":"https://a.b""#),
-  ])
-  func isUnavailableAfter(status: Int, body: String) async throws {
+  @Test(
+    "A server error makes the login service unavailable",
+    arguments: [
+      (400, #"{"error":"rate_limit_exceeded","error_description":"login rate exceeded"}"#),
+      (429, #"{"error":"invalid_client"}"#), (500, #"{"error":"invalid_client"}"#),
+      (503, "<html>maintenance</html>"), (500, ""), (404, "<html></html>"), (403, ""),
+      (302, ""), (400, "{}"), (400, #"{"error":7}"#), (400, "[]"),
+      (200, ""), (200, "<html>maintenance</html>"), (200, "[]"), (200, "{}"),
+      (200, #"{"access_token":"","instance_url":"https://a.b"}"#),
+      (200, #"{"access_token":"00DXX0000000001!x","instance_url":""}"#),
+      (200, #"{"access_token":"00DXX0000000001!x"}"#),
+      (200, #"{"access_token":7,"instance_url":"https://a.b"}"#),
+      (200, #"{"access_token":"00DXX0000000001!x\r\ny","instance_url":"https://a.b"}"#),
+      (200, #"{"access_token":"00DXX0000000001!x","instance_url":"https://a.b""#),
+    ])
+  func unavailable(status: Int, body: String) async throws {
     let error = try await self.error(status, body)
     #expect(error.code == .unavailable)
     #expect(!error.message.contains("!x"))
   }
 
-  @Test func aMovedHostOrAPlainInstanceIsAMatterOfConfiguration() async throws {
+  @Test("A redirected host or an instance URL without TLS is a configuration error")
+  func configuration() async throws {
     #expect(try await self.error(301, "").code == .configuration)
     let answer = #"{"access_token":"00DXX0000000001!x","instance_url":"http://example.com"}"#
     #expect(try await self.error(200, answer).code == .configuration)
   }
 
-  @Test func aServersTextIsShownInOneLineAndShort() async throws {
+  @Test("The server's text is shown on one line and shortened") func serverText() async throws {
     let detail = #"a\n\u001b[31m"# + String(repeating: "b", count: 5000)
     let error = try await self.error(
       400, #"{"error":"invalid_grant","error_description":"\#(detail)"}"#)
@@ -114,22 +122,26 @@ struct ClientCredentialsFlowTests {
     #expect(error.message.utf8.allSatisfy { (0x20...0x7e).contains($0) })
   }
 
-  @Test func noAnswerIsUnavailable() async throws {
+  @Test("A server that does not answer is unavailable") func noAnswer() async throws {
     // Nobody listens on port 1.
     let flow = self.flow("http://127.0.0.1:1")
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
     #expect(error.code == .unavailable)
   }
 
-  @Test(arguments: ["http://example.com", "", "login.salesforce.com", "https://a:hidden@b.c"])
-  func refusesLoginURL(_ url: String) async throws {
+  @Test(
+    "An unusable login URL is refused",
+    arguments: ["http://example.com", "", "login.salesforce.com", "https://a:hidden@b.c"])
+  func badURLs(_ url: String) async throws {
     let flow = self.flow(url)
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
     #expect(error.code == .configuration)
     #expect(!error.message.contains("hidden"))
   }
 
-  @Test func aPeerWithoutTrustIsUntrusted() async throws {
+  @Test("A server without a trusted certificate is reported as untrusted") func untrusted()
+    async throws
+  {
     let authority = try TestAuthority()
     let server = try authority.issue()
     let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])

@@ -55,7 +55,7 @@ struct JWTBearerFlowTests {
     #expect(lines.allSatisfy { $0.contains(#""alg": "RS256""#) })
   }
 
-  @Test("A server that verifies with PyJWT gives a token for each assertion")
+  @Test("A server that verifies with PyJWT grants a token for each assertion")
   func obtains() async throws {
     let (flow, notices, peer) = try self.flow()
     #expect(try await flow.obtain().token.value == "001Dp00000JJkkH!secret.1")
@@ -65,7 +65,7 @@ struct JWTBearerFlowTests {
   }
 
   @Test(
-    "With a wrong clock, the server's time is tried once, explained, and kept",
+    "With a wrong clock, the server's time is tried once, explained and kept",
     arguments: [
       (3600, "behind"), (-3600, "ahead of"),
     ])

@@ -25,7 +25,7 @@ struct LoginPagesTests {
   }
 
   @Test(
-    "Every message that a page explains is one that the program prints",
+    "The program prints every message that a page explains",
     arguments: [
       ("LoginClientCredentials", 7), ("LoginJWTBearer", 12), ("LoginRefreshToken", 7),
       ("LoginSalesforceCLI", 8),

@@ -2,25 +2,29 @@ import Testing
 
 @testable import SalesforceAuth
 
+@Suite("Organization IDs")
 struct OrganizationIDTests {
-  @Test func lengthensFifteenCharacters() {
+  @Test("An ID of 15 characters gets its check characters") func fifteen() {
     #expect(OrganizationID("001Dp00000JJkkH")?.text == "001Dp00000JJkkHIAT")
     #expect(OrganizationID("000000000000000")?.text == "000000000000000AAA")
     #expect(OrganizationID("ABCDEFGHIJKLMNO")?.text == "ABCDEFGHIJKLMNO555")
   }
 
-  @Test func keepsEighteenCharacters() {
+  @Test("An ID of 18 characters is kept") func eighteen() {
     #expect(OrganizationID("001Dp00000JJkkHIAT")?.text == "001Dp00000JJkkHIAT")
   }
 
-  @Test(arguments: [
-    "", "00D", "001Dp00000JJkk!", "001Dp00000JJkkHI", "001Dp00000JJkké", " 01Dp00000JJkkH",
-  ])
-  func refusesOtherTexts(_ text: String) {
+  @Test(
+    "Other texts are refused",
+    arguments: [
+      "", "00D", "001Dp00000JJkk!", "001Dp00000JJkkHI", "001Dp00000JJkké", " 01Dp00000JJkkH",
+    ])
+  func otherTexts(_ text: String) {
     #expect(OrganizationID(text) == nil)
   }
 
-  @Test func prefersConfigurationThenIdentityThenToken() throws {
+  @Test("Configuration takes precedence over the identity URL, and that over the token")
+  func precedence() throws {
     func choose(_ configured: String?, _ identityURL: String?, _ token: String) throws -> String {
       try OrganizationID.choose(
         configured: configured, identityURL: identityURL, accessToken: token

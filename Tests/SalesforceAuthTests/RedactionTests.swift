@@ -4,6 +4,7 @@ import Testing
 
 @testable import SalesforceAuth
 
+@Suite("Redaction of secrets")
 struct RedactionTests {
   /// Every way in which a value becomes text.
   func printed(_ value: Any) -> String {
@@ -15,7 +16,7 @@ struct RedactionTests {
       + "\(Optional(value) as Any) \(children) \(dumped)"
   }
 
-  @Test func noTypePrintsASecret() async throws {
+  @Test("No type prints a secret") func types() async throws {
     let peer = try PythonServer("login_peer.py", ["hushhush"])
     let flow = ClientCredentialsFlow(
       loginURL: "http://127.0.0.1:\(peer.port)", clientID: "app", clientSecret: "hushhush",
@@ -43,8 +44,8 @@ struct RedactionTests {
     }
   }
 
-  @Test(arguments: ["quietquiet", "quietquiet/+& é", "+quietquiet%"])
-  func noErrorHoldsASecret(_ secret: String) async throws {
+  @Test("No error holds a secret", arguments: ["quietquiet", "quietquiet/+& é", "+quietquiet%"])
+  func errors(_ secret: String) async throws {
     // The peer knows another secret, and repeats the form it was sent.
     let peer = try PythonServer("login_peer.py", ["hushhush"])
     let provider = AccessTokenProvider(

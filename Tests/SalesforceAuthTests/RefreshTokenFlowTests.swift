@@ -41,7 +41,7 @@ struct RefreshTokenFlowTests {
     try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
   }
 
-  @Test("A token that stays is used again and again, and its file is not touched")
+  @Test("An unchanged token is used again, and its file is not touched")
   func keeps() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "keep", "s3cretWord"])
     try self.write(" first\r\n")
@@ -52,7 +52,7 @@ struct RefreshTokenFlowTests {
     #expect(try self.stored == " first\r\n")
   }
 
-  @Test("A replaced token is in the file, for its owner alone, when the login is done")
+  @Test("A replaced token is in the file, for its owner alone, before the login returns")
   func rotates() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
     let flow = self.flow(peer)
@@ -80,7 +80,7 @@ struct RefreshTokenFlowTests {
     #expect(try self.stored == "next-2\n")
   }
 
-  @Test("A link to the file stays one")
+  @Test("A symbolic link to the file stays a link")
   func link() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
     let link = "\(self.directory.path)/link"
@@ -91,7 +91,7 @@ struct RefreshTokenFlowTests {
     #expect(lstat(link, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK)
   }
 
-  @Test("Many that share one file all survive replacement")
+  @Test("Processes that share a file all survive a replacement")
   func shared() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -104,7 +104,7 @@ struct RefreshTokenFlowTests {
     #expect(try self.stored == "next-24\n")
   }
 
-  @Test("Who finds the lock taken for too long says so")
+  @Test("The error says that the lock was taken for too long")
   func lockTaken() async throws {
     let file = RefreshTokenFile(self.file)
     try await file.locked {
@@ -118,7 +118,7 @@ struct RefreshTokenFlowTests {
   }
 
   @Test(
-    "Whatever call fails, the token that was given is stored later and never lost",
+    "A granted token is stored later and never lost, whichever call fails",
     arguments: ["open", "write", "fsync", "rename"])
   func failures(call: String) async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
@@ -140,7 +140,7 @@ struct RefreshTokenFlowTests {
     #expect(try self.stored == "next-2\n")
   }
 
-  @Test("The new token is durable before the access token is used: in this order")
+  @Test("The new token is durable before the access token is used")
   func order() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
     let disk = FaultyFileSystem()
@@ -149,7 +149,7 @@ struct RefreshTokenFlowTests {
     #expect(calls == ["open", "write", "fsync", "rename", "open", "fsync"])
   }
 
-  @Test("A replaced token that has no file is used on, and the remedy is told")
+  @Test("A replaced token without a file is used, and the remedy is reported")
   func inline() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
     let notices = NoticeLog()
@@ -160,7 +160,7 @@ struct RefreshTokenFlowTests {
     #expect(notices.all.first?.contains("refresh_token_file") == true)
   }
 
-  @Test("An expired token is refused with what to do, and not repeated")
+  @Test("An expired token is refused with the remedy and not repeated")
   func expired() async throws {
     let peer = try PythonServer("refresh_peer.py", ["another", "keep"])
     try self.write("quietquiet")
@@ -171,7 +171,7 @@ struct RefreshTokenFlowTests {
   }
 
   @Test(
-    "A file that holds no token is a matter of configuration",
+    "A file without a token is a configuration error",
     arguments: [
       "", "\n", "two words", "{\n}", String(repeating: "x", count: 20_000),
     ])

@@ -52,7 +52,7 @@ struct SalesforceCLIFlowTests {
       #"echo '{"status":0,"result":{"id":"00DXX0000000001AAA",\#(member)"instanceUrl":"https://a.example"},"warnings":[]}'"#
   }
 
-  @Test("Takes token, URL and org from what the program prints; no shell sees the org")
+  @Test("The CLI's output gives token, URL and org, and no shell sees the org")
   func obtains() async throws {
     try self.script(display: Self.answer("00DXX0000000001!abc"))
     let (token, date) = try await self.flow("prod;$(touch x)").obtain()
@@ -64,7 +64,7 @@ struct SalesforceCLIFlowTests {
   }
 
   @Test(
-    "A redacted token is asked for with the command that shows it",
+    "A redacted token is requested with the command that shows it",
     arguments: ["[REDACTED] Use 'sf org auth show-access-token' to view", nil])
   func redacted(text: String?) async throws {
     let shown = text?.replacing("'", with: #"'\''"#)
@@ -90,7 +90,7 @@ struct SalesforceCLIFlowTests {
   }
 
   @Test(
-    "What the program says is passed on, with advice",
+    "The CLI's message is passed on with advice",
     arguments: [
       ("NamedOrgNotFoundError", "No authorization information found for prod.", "sf org login web"),
       ("RefreshTokenAuthError", "expired access/refresh token", "no longer valid"),
@@ -107,7 +107,7 @@ struct SalesforceCLIFlowTests {
     #expect(!error.message.contains("standard error"))
   }
 
-  @Test("What looks like a token is not passed on", arguments: ["name", "message"])
+  @Test("Text that may be a token is not passed on", arguments: ["name", "message"])
   func tokenInRefusal(member: String) async throws {
     for token in ["00DXX0000000001!AQ.x_y-z", "eyJhbGciOiJSUzI1NiJ9.eyJhIjoxfQ.c2lnbg"] {
       try self.script(
@@ -117,7 +117,7 @@ struct SalesforceCLIFlowTests {
     }
   }
 
-  @Test("A failure to reach the org may pass")
+  @Test("A failure to reach the org is transient")
   func network() async throws {
     try self.script(
       display:
@@ -138,7 +138,7 @@ struct SalesforceCLIFlowTests {
     #expect(try await self.error(self.flow()).code == code)
   }
 
-  @Test("One that hangs is ended with what it has started")
+  @Test("A CLI that hangs is ended together with its child processes")
   func hangs() async throws {
     let pid = "\(self.directory.path)/pid"
     try self.script(display: "sleep 1000 & echo $! > '\(pid)'; wait")
@@ -159,7 +159,7 @@ struct SalesforceCLIFlowTests {
     return status.map { String(decoding: $0, as: UTF8.self).contains(") Z ") } ?? true
   }
 
-  @Test("One that prints without end is ended")
+  @Test("A CLI that prints without end is ended")
   func floods() async throws {
     try self.script(display: "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done")
     let error = try await self.error(self.flow())
@@ -173,7 +173,7 @@ struct SalesforceCLIFlowTests {
     #expect(try await self.flow().obtain().token.value == "00DXX0000000001!abc")
   }
 
-  @Test("A program that is not there, or not one, is explained")
+  @Test("A missing or unexecutable CLI is explained")
   func missing() async throws {
     let absent = try await self.error(
       SalesforceCLIFlow(program: "no-such-sf", targetOrg: "a", organizationID: nil))
@@ -187,7 +187,7 @@ struct SalesforceCLIFlowTests {
   }
 
   @Test(
-    "Only what can be an alias or a username is an org",
+    "Only a valid alias or username is accepted as an org",
     arguments: [
       ("prod", true), ("me@example.com.uat", true), ("zoë", true), ("", false), ("-h", false),
       ("--json", false), ("a b", false), ("a\n", false),

@@ -4,6 +4,7 @@ import Testing
 
 @testable import SalesforceAuth
 
+@Suite("Static tokens")
 struct StaticTokenFlowTests {
   let directory: TemporaryDirectory
   let file: String
@@ -23,7 +24,7 @@ struct StaticTokenFlowTests {
       instanceURL: instanceURL, organizationID: organizationID)
   }
 
-  @Test func readsTheTokenWithoutItsLineEnd() async throws {
+  @Test("The token is read without its line end") func lineEnd() async throws {
     try self.write(" 001Dp00000JJkkH!abc\r\n")
     let (token, date) = try await self.flow().obtain()
     #expect(token.value == "001Dp00000JJkkH!abc")
@@ -32,7 +33,7 @@ struct StaticTokenFlowTests {
     #expect(date == nil)
   }
 
-  @Test func aRejectedTokenMustBeRenewed() async throws {
+  @Test("A rejected token has to be renewed") func rejected() async throws {
     try self.write("001Dp00000JJkkH!old")
     let provider = AccessTokenProvider(self.flow())
     await provider.refused(try await provider.token().value)
@@ -43,8 +44,9 @@ struct StaticTokenFlowTests {
     #expect(try await provider.token().value == "001Dp00000JJkkH!new")
   }
 
-  @Test(arguments: ["", " \n", "00D a", "{\n}", "00DXX0000000001!é"])
-  func anUnusableTokenIsNotKept(_ text: String) async throws {
+  @Test(
+    "An unusable token is not kept", arguments: ["", " \n", "00D a", "{\n}", "00DXX0000000001!é"])
+  func unusable(_ text: String) async throws {
     try self.write(text)
     let provider = AccessTokenProvider(self.flow())
     let error = try await #require(throws: AuthError.self) { _ = try await provider.token() }
@@ -53,7 +55,7 @@ struct StaticTokenFlowTests {
     #expect(try await provider.token().value == "001Dp00000JJkkH!abc")
   }
 
-  @Test func aTokenWithoutOrganizationNeedsOne() async throws {
+  @Test("A token without organization ID requires a configured one") func noOrg() async throws {
     try self.write("aaa.bbb.ccc")
     let error = try await #require(throws: AuthError.self) { _ = try await self.flow().obtain() }
     #expect(error.code == .configuration)
@@ -62,15 +64,18 @@ struct StaticTokenFlowTests {
     #expect(token.organizationID == "001Dp00000JJkkHIAT")
   }
 
-  @Test(arguments: ["", "a.example", "http://a.example", "ftp://a.example"])
-  func refusesInstanceURL(_ url: String) async throws {
+  @Test(
+    "An unusable instance URL is refused",
+    arguments: ["", "a.example", "http://a.example", "ftp://a.example"])
+  func badURLs(_ url: String) async throws {
     try self.write("001Dp00000JJkkH!abc")
     let flow = self.flow(instanceURL: url)
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
     #expect(error.code == .configuration)
   }
 
-  @Test func aMissingFileIsReportedAsTheReaderSaysIt() async throws {
+  @Test("A missing file is reported with the reader's own message") func missingFile() async throws
+  {
     let provider = AccessTokenProvider(self.flow())
     await #expect(throws: CocoaError.self) { _ = try await provider.token() }
   }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SalesforceAuth
 
-@Suite("Which refused tokens end the logins")
+@Suite("Judging refused tokens")
 struct TokenTrialsTests {
   /// One token from its login to its refusal.
   struct Life: Sendable {
@@ -53,7 +53,7 @@ struct TokenTrialsTests {
         .flatMap { $0 }, endsAfter: nil),
   ]
 
-  @Test("Refusals are definite by what their tokens have done", arguments: cases)
+  @Test("What a token has achieved decides whether its refusal is final", arguments: cases)
   func verdict(_ test: Case) {
     var trials = TokenTrials()
     var now = ContinuousClock.now
@@ -68,7 +68,7 @@ struct TokenTrialsTests {
     #expect((trials.verdict == nil ? nil : refusals) == test.endsAfter)
   }
 
-  @Test("However many streams share a token, its refusal counts once")
+  @Test("A refusal counts once, however many streams share the token")
   func sharedToken() async throws {
     let flow = ScriptedFlow((1...9).map { .success("token-\($0)") })
     let provider = AccessTokenProvider(flow)
@@ -83,7 +83,7 @@ struct TokenTrialsTests {
     #expect(await flow.callCount == 3)
   }
 
-  @Test("What is said of a token that was replaced says nothing about the new one")
+  @Test("A late report about a replaced token does not affect the new one")
   func latecomers() async throws {
     let flow = ScriptedFlow((1...9).map { .success("token-\($0)") })
     let provider = AccessTokenProvider(flow)
@@ -96,7 +96,7 @@ struct TokenTrialsTests {
     }
   }
 
-  @Test("Tokens that expire are renewed by one login each, however often")
+  @Test("One login renews each expired token, any number of times")
   func expiry() async throws {
     let flow = ScriptedFlow((1...50).map { .success("token-\($0)") })
     let provider = AccessTokenProvider(flow)

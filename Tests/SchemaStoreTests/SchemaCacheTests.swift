@@ -7,7 +7,7 @@ import Testing
 
 @testable import SchemaStore
 
-@Suite("Schemas are kept in files that are not trusted")
+@Suite("Schema cache")
 struct SchemaCacheTests {
   private static let org = "00DXX0000000001AAA"
   private static let json = text(doc: "Data:DateTime:00N000000000001", field: "When__c")
@@ -53,7 +53,7 @@ struct SchemaCacheTests {
     try file.write(bytes)
   }
 
-  @Test("What one run has fetched, the next one does not ask for")
+  @Test("A run does not request a schema that an earlier run has fetched")
   func isKept() async throws {
     let id = try Self.id(Self.json)
     let first = self.cache()
@@ -68,7 +68,7 @@ struct SchemaCacheTests {
     #expect(second.counts.fetched == 0 && second.counts.cached == 1)
   }
 
-  @Test("The schema of another org counts for nothing, though it has the same ID")
+  @Test("The schema of another org is not used, even with the same ID")
   func otherOrg() throws {
     let id = try self.store()
     let other = "00DXX0000000002AAA"
@@ -82,7 +82,7 @@ struct SchemaCacheTests {
     #expect(self.cache().find(id) != nil)
   }
 
-  @Test("A file with any byte changed, or cut off anywhere, is as good as none, and is replaced")
+  @Test("A changed or truncated file is ignored and replaced")
   func damaged() async throws {
     let id = try self.store()
     let whole = try #require(try self.content(self.path(id)))
@@ -100,7 +100,7 @@ struct SchemaCacheTests {
     #expect(try self.content(self.path(id)) == whole)
   }
 
-  @Test("A file whose text is not what its ID says is as good as none, though it is whole")
+  @Test("An intact file whose text does not match its ID is ignored")
   func hostile() throws {
     let id = try Self.id(Self.json)
     let other = Self.text(doc: "", field: "Other__c")
@@ -115,7 +115,7 @@ struct SchemaCacheTests {
     }
   }
 
-  @Test("A text that is not what its ID says is not kept, and no other ID becomes a path")
+  @Test("A text that does not match its ID is not stored, and an ID never becomes a path")
   func notKept() throws {
     let schema = try Schema(parsing: Array(Self.json.utf8))
     let ids = [
@@ -135,7 +135,7 @@ struct SchemaCacheTests {
     #expect(try self.files.list("/state/schemas") == nil)
   }
 
-  @Test("Whoever only looks stores nothing")
+  @Test("A read-only command stores nothing")
   func readOnly() async throws {
     let id = try Self.id(Self.json)
     let cache = self.cache(isReadOnly: true)
@@ -144,7 +144,7 @@ struct SchemaCacheTests {
   }
 
   @Test(
-    "The meaning of a field may change under one ID, so a file counts for a day",
+    "A file counts for a day, since a field's meaning may change under one ID",
     arguments: [
       (0, true), (24 * 3_600_000 - 1, true), (24 * 3_600_000, false), (-1, false),
       (Int64.max - 1_000_000_000_000, false),
@@ -160,7 +160,7 @@ struct SchemaCacheTests {
     #expect(try await later.json(of: id) { changed } == (counts ? Self.json : changed))
   }
 
-  @Test("Whatever call fails, the schema is there, and the next run sees it or asks again")
+  @Test("A schema is available whichever file call fails")
   func failingFiles() async throws {
     let id = try Self.id(Self.json)
     for number in 1... {
@@ -187,7 +187,7 @@ struct SchemaCacheTests {
     #expect(names.filter { $0.hasSuffix(".tmp") }.count <= 1)
   }
 
-  @Test("Too many files are dropped together; those of others stay")
+  @Test("Excess files are removed together, and files of others stay")
   func isBounded() throws {
     _ = try self.store()
     let others = ["README", "mine.schema.json"]
@@ -205,7 +205,7 @@ struct SchemaCacheTests {
     #expect(self.cache().find(third) != nil)
   }
 
-  @Test("Any text of a schema is read back as it was stored")
+  @Test("Any schema text is read back as it was stored")
   func anyText() {
     var random = SplitMix(seed: 7)
     for _ in 0..<500 {

@@ -11,7 +11,7 @@ struct SealingKeyTests {
     self.other = try #require(SealingKey(Array(1...32)))
   }
 
-  @Test("A sealed text can be opened, whatever its length, and two of one text differ")
+  @Test("A sealed text of any length can be opened, and sealing it twice gives two texts")
   func roundTrips() {
     var generator = SystemRandomNumberGenerator()
     for count in Array(0...66) + [1000, 1 << 20] {
@@ -26,7 +26,7 @@ struct SealingKeyTests {
     }
   }
 
-  @Test("A sealed text that was cut or changed at any place is refused")
+  @Test("A sealed text that is truncated or changed anywhere is refused")
   func damage() {
     let sealed = self.key.seal(Array("Anna Berg, +49 30 1234567".utf8), context: [1, 2, 3])
     for index in sealed.indices {

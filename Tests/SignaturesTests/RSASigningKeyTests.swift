@@ -42,7 +42,7 @@ struct RSASigningKeyTests {
     } catch is ProgramFailure { return false }
   }
 
-  @Test("PKCS#8 and PKCS#1 sign alike, and openssl verifies it")
+  @Test("PKCS#8 and PKCS#1 keys sign alike, and openssl verifies the signature")
   func signs() throws {
     let traditional = try self.make(
       "rsa.pem", ["rsa", "-in", "KEY", "-traditional", "-out", "OUT"])
@@ -61,7 +61,7 @@ struct RSASigningKeyTests {
     #expect(other.sign(message) == signature)
   }
 
-  @Test("The certificate may stand in the same file, and lines may end as on Windows")
+  @Test("The file may also hold the certificate and have CRLF line ends")
   func surroundings() throws {
     let key = try SigningKeyFiles.content(self.files.privateKey)
     let certificate = try SigningKeyFiles.content(self.files.certificate)
@@ -90,7 +90,7 @@ struct RSASigningKeyTests {
   }
 
   @Test(
-    "What is no RSA key of a usable size is refused by its kind",
+    "Keys of another kind or an unusable size are refused by kind",
     arguments: [
       (["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "OUT"], "a key for EC"),
       (
@@ -128,7 +128,7 @@ struct RSASigningKeyTests {
     #expect(!error.message.contains("secret"))
   }
 
-  @Test("A key that was cut anywhere is refused")
+  @Test("A key that is truncated anywhere is refused")
   func cut() throws {
     let pem = try SigningKeyFiles.content(self.files.privateKey)
     for count in stride(from: 0, to: pem.count - 1, by: 61) {
@@ -138,7 +138,7 @@ struct RSASigningKeyTests {
     }
   }
 
-  @Test("Nothing prints the key")
+  @Test("No description prints the key")
   func printing() throws {
     let key = try RSASigningKey(pem: SigningKeyFiles.content(self.files.privateKey), file: nil)
     var text = ""

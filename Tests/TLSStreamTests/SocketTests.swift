@@ -2,8 +2,9 @@ import EventLoop
 import TLSStream
 import Testing
 
+@Suite("Sockets")
 struct SocketTests {
-  @Test func acceptsConnectsAndTellsReadiness() async throws {
+  @Test("Sockets accept, connect and report readiness") func connects() async throws {
     let loop = try EventLoop(name: "test")
     let received: [UInt8] = try await withCheckedThrowingContinuation { continuation in
       loop.execute {
@@ -15,7 +16,7 @@ struct SocketTests {
     loop.stop()
   }
 
-  @Test func resolvesAwayFromTheLoop() async throws {
+  @Test("Host names are resolved off the event loop") func resolving() async throws {
     let loop = try EventLoop(name: "test")
     let result = await withCheckedContinuation { continuation in
       SocketAddress.resolve(
@@ -28,7 +29,7 @@ struct SocketTests {
     #expect(try result.get() == "127.0.0.1:80 true")
   }
 
-  @Test func aRefusedConnectionSaysSo() async throws {
+  @Test("A refused connection is reported as refused") func refused() async throws {
     let port = try unusedPort()
     let loop = try EventLoop(name: "test")
     let error: (any Error)? = await withCheckedContinuation { continuation in

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 /// Both ends in one thread, over a socket pair, stepped in turn.
+@Suite("TLS connections over memory")
 struct TLSConnectionTests {
   let authority: TestAuthority
   init() throws { self.authority = try TestAuthority() }
@@ -55,7 +56,7 @@ struct TLSConnectionTests {
     return ([], step)
   }
 
-  @Test func carriesBytesBothWaysAndAgreesOnAProtocol() throws {
+  @Test("Bytes pass both ways, and both sides agree on a protocol") func bothWays() throws {
     let pair = try self.connect()
     #expect(pair.client.applicationProtocol == nil)
     try self.handshake(pair)
@@ -68,7 +69,7 @@ struct TLSConnectionTests {
     #expect(try self.read(pair.client).0 == [4])
   }
 
-  @Test func keepsWhatABufferWasTooSmallFor() throws {
+  @Test("Bytes that exceed a small buffer are kept for the next read") func smallBuffer() throws {
     let pair = try self.connect()
     try self.handshake(pair)
     _ = try self.write([1, 2, 3], to: pair.server)
@@ -78,7 +79,7 @@ struct TLSConnectionTests {
     #expect(!pair.client.hasBufferedInput)
   }
 
-  @Test func writesUntilTheSocketIsFullThenGoesOn() throws {
+  @Test("A write stops when the socket is full and continues later") func fullSocket() throws {
     let pair = try self.connect()
     try self.handshake(pair)
     let chunk = [UInt8](repeating: 7, count: 100_000)
@@ -97,7 +98,7 @@ struct TLSConnectionTests {
     #expect(sent == received)
   }
 
-  @Test func aFarewellClosesTheOtherDirectionOnly() throws {
+  @Test("A close_notify alert closes only the other direction") func closeNotify() throws {
     let pair = try self.connect()
     try self.handshake(pair)
     #expect(try pair.server.shutdown() == .done(byteCount: 0))
@@ -106,7 +107,7 @@ struct TLSConnectionTests {
     #expect(try self.read(pair.server).0 == [1])
   }
 
-  @Test func anEndWithoutFarewellIsClosedToo() throws {
+  @Test("An end of stream without close_notify closes the connection") func noCloseNotify() throws {
     let server = try self.authority.issue()
     let clientContext = try TLSContext.client(trust: .file(self.authority.certificateFile))
     let serverContext = try TLSContext.server(
@@ -123,7 +124,7 @@ struct TLSConnectionTests {
     #expect(try self.read(client).1 == .closed)
   }
 
-  @Test func readsIdentityFromMemory() throws {
+  @Test("A client identity is read from memory") func identityFromMemory() throws {
     let server = try self.authority.issue()
     let context = try TLSContext.server(
       identity: .pem(
@@ -141,12 +142,14 @@ struct TLSConnectionTests {
       })
   }
 
-  @Test(arguments: ["127.0.0.1", "localhost", "localhost."])
-  func acceptsNamesAndAddressesOfTheCertificate(hostName: String) throws {
+  @Test(
+    "Host names and addresses of the certificate are accepted",
+    arguments: ["127.0.0.1", "localhost", "localhost."])
+  func certificateNames(hostName: String) throws {
     try self.handshake(try self.connect(hostName: hostName))
   }
 
-  @Test func refusesAnAuthorityItDoesNotKnow() throws {
+  @Test("An unknown authority is refused") func unknownAuthority() throws {
     let other = try TestAuthority()
     let error = try self.handshakeError(
       try self.connect(trust: .file(other.certificateFile)))
@@ -155,22 +158,24 @@ struct TLSConnectionTests {
     #expect(error.message.contains("issuer certificate") || error.message.contains("signature"))
   }
 
-  @Test(arguments: ["example.com", "127.0.0.2", "localhost.example.com"])
-  func refusesAnotherHost(hostName: String) throws {
+  @Test(
+    "A certificate for another host is refused",
+    arguments: ["example.com", "127.0.0.2", "localhost.example.com"])
+  func otherHost(hostName: String) throws {
     let error = try self.handshakeError(try self.connect(hostName: hostName))
     #expect(error.code == .hostNameMismatch)
     #expect(error.message.contains("mismatch"))
     #expect(error.message.contains(hostName))
   }
 
-  @Test func refusesAnExpiredCertificate() throws {
+  @Test("An expired certificate is refused") func expired() throws {
     let server = try self.authority.issue(days: -1)
     let error = try self.handshakeError(try self.connect(server: server))
     #expect(error.code == .certificateExpired)
     #expect(error.message.contains("expired"))
   }
 
-  @Test func refusesAServerWithoutTheApplicationProtocol() throws {
+  @Test("A server without the application protocol is refused") func applicationProtocol() throws {
     let silent = try self.handshakeError(try self.connect(serverProtocols: []))
     #expect(silent.code == .applicationProtocolMissing)
     let other = try self.handshakeError(try self.connect(serverProtocols: ["http/1.1"]))
@@ -178,7 +183,7 @@ struct TLSConnectionTests {
     #expect(!other.isIdentityError)
   }
 
-  @Test func refusesAPeerThatDoesNotSpeakTLS() throws {
+  @Test("A peer that does not speak TLS is refused") func notTLS() throws {
     let context = try TLSContext.client(trust: .file(self.authority.certificateFile))
     let (client, plain) = try Socket.pair().take { first, second in
       (
@@ -193,7 +198,7 @@ struct TLSConnectionTests {
     #expect(error.message.contains("wrong version number") || error.message.contains("record"))
   }
 
-  @Test func namesTheFileThatCannotBeRead() throws {
+  @Test("The error names the file that cannot be read") func unreadableFile() throws {
     let missing = try #require(throws: TLSError.self) {
       try TLSContext.client(trust: .file("/nowhere/ca.pem"))
     }
@@ -208,12 +213,12 @@ struct TLSConnectionTests {
     #expect(mismatch.code == .badConfiguration)
   }
 
-  @Test func trustsTheSystemStore() throws {
+  @Test("The system's certificate store is trusted") func systemStore() throws {
     let error = try self.handshakeError(try self.connect(trust: .system))
     #expect(error.code == .untrustedCertificate)
   }
 
-  @Test func plaintextHasTheSameShape() throws {
+  @Test("A plaintext connection has the same interface") func plaintext() throws {
     let (first, second) = try Socket.pair().take {
       (PlaintextConnection(socket: $0), PlaintextConnection(socket: $1))
     }

@@ -31,7 +31,7 @@ struct ColumnCatalogTests {
       ] + columns)
   }
 
-  @Test("Columns with name, type, Salesforce type and first schema")
+  @Test("The catalog lists columns with name, type, Salesforce type and first schema")
   func columns() throws {
     try self.catalog.add(
       self.layout(
@@ -59,7 +59,7 @@ struct ColumnCatalogTests {
         """)
   }
 
-  @Test("A later schema adds its columns in place; what another run wrote stays")
+  @Test("A later schema adds its columns in place, and entries of other runs stay")
   func merges() throws {
     let entityDirectory = "Opportunity"
     try self.catalog.add(
@@ -79,7 +79,7 @@ struct ColumnCatalogTests {
     #expect(try self.text("_views.sql").contains("'C': 'VARCHAR'"))
   }
 
-  @Test("Nothing is rewritten when nothing is new, and no temporary file stays")
+  @Test("An unchanged catalog is not rewritten, and no temporary file remains")
   func unchanged() throws {
     let layout = self.layout("s1", [Column("A", 16, .int32)])
     let path = "\(self.directory.path)/Opportunity/_columns.json"
@@ -99,8 +99,7 @@ struct ColumnCatalogTests {
     #expect(names == [".catalog.lock", "Opportunity", "Opportunity/_columns.json", "_views.sql"])
   }
 
-  @Test(
-    "A catalogue that was damaged by hand is made anew", arguments: ["", "{", "[]", "{\"a\":1}"])
+  @Test("A damaged catalog is rebuilt", arguments: ["", "{", "[]", "{\"a\":1}"])
   func damaged(content: String) throws {
     let layout = self.layout("s1", [Column("A", 16, .int32)])
     try self.catalog.add(layout, entityDirectory: "Opportunity")

@@ -47,7 +47,7 @@ struct DuckDBViewsTests {
   }
 
   @Test(
-    "A directory is one path, whatever is in its name",
+    "A directory is one path, whatever characters its name has",
     arguments: [
       "it's", "it'\u{301}s", "a\"\u{308}b", "st*ar", "wh?t", "br[ac]ket", "br[ac", "clo]se",
       "{a,b}",
@@ -83,7 +83,7 @@ struct DuckDBViewsTests {
     #expect(rows.first?[1...2] == ["2", nil])
   }
 
-  @Test("There are no views of a directory that DuckDB cannot name")
+  @Test("A directory that DuckDB cannot name gets no views")
   func backslash() throws {
     let directory = "\(self.directory.path)/back\\slash"
     try ColumnCatalog(directory: directory, pipeline: "opps").add(
@@ -93,7 +93,7 @@ struct DuckDBViewsTests {
     #expect(text.contains("DuckDB takes the backslash in the name of this directory"))
   }
 
-  @Test("Columns keep their names, whatever is in them")
+  @Test("Columns keep their names, whatever characters these have")
   func columns() throws {
     let columns = [
       "it's", "it'\u{301}s", "say \"x\"", "say \"\u{308}x\u{308}\"", "'\u{301}; DROP VIEW x; --",
@@ -107,7 +107,7 @@ struct DuckDBViewsTests {
   }
 
   @Test(
-    "Epoch, first event and pipeline are read from names of every version",
+    "Epoch, first event and pipeline are read from file names of every version",
     arguments: [
       ("opps-OpportunityChangeEvent-e1-000000000042", ["1", "42", "opps"]),
       ("opps-2-OpportunityChangeEvent-e10-000000000042", ["10", "42", "opps-2"]),
@@ -122,7 +122,7 @@ struct DuckDBViewsTests {
     #expect(rows.first?.suffix(3).compactMap { $0 } == place)
   }
 
-  @Test("An entity that two pipelines export has a view for each of them beside that of all")
+  @Test("An entity that two pipelines export has a view for each and one for both")
   func twoPipelines() throws {
     let columns = ["Name"]
     try self.write(self.directory.path, columns: columns)
@@ -139,7 +139,7 @@ struct DuckDBViewsTests {
     }
   }
 
-  @Test("Several entities share one file of views, in order; odd names are quoted")
+  @Test("Several entities share one ordered file of views, and unusual names are quoted")
   func entities() throws {
     for (entity, name) in [("Lead", "x"), ("Account", "it's \"q\"")] {
       let layout = RecordLayout(
@@ -160,7 +160,7 @@ struct DuckDBViewsTests {
     #expect(text.contains("-- Left out, since names of DuckDB do not differ in case: X\n"))
   }
 
-  @Test("Of two entities whose names differ in case only DuckDB gets one")
+  @Test("Of two entities whose names differ only in case DuckDB gets one")
   func entitiesInCase() throws {
     for entity in ["Lead", "LEAD"] {
       try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("NDJSON lines")
 struct NDJSONEncoderTests {
-  @Test("The line of an update, byte for byte as the format is documented")
+  @Test("The line of an update equals the documented one byte for byte")
   func documentedLine() {
     let metadata = Column.changeMetadata(
       topic: "/data/OpportunityChangeEvent", schemaID: "schema-1")
@@ -45,7 +45,7 @@ struct NDJSONEncoderTests {
   }
 
   @Test(
-    "Each type",
+    "Each type has its JSON form",
     arguments: [
       (.boolean, .integer(1), "true"), (.boolean, .integer(0), "false"),
       (.int32, .integer(-5), "-5"), (.int64, .integer(.max), "9223372036854775807"),
@@ -122,7 +122,7 @@ struct NDJSONEncoderTests {
     #expect(batch.lines() == "{\"L\":-9,\"I\":2,\"T\":\"1970-01-01T00:00:00.000Z\"}\n")
   }
 
-  @Test("NaN and infinities are null and stand in a member at the end")
+  @Test("NaN and infinities are null and listed in a member at the end")
   func nonfinite() {
     let layout = RecordLayout.plain(
       [
@@ -170,7 +170,7 @@ struct NDJSONEncoderTests {
         """)
   }
 
-  @Test("NaN and infinities inside arrays, maps and records are named by their place")
+  @Test("NaN and infinities inside lists, maps and records are listed with their path")
   func nonfiniteInside() {
     let layout = RecordLayout.plain(
       [
@@ -219,7 +219,7 @@ struct NDJSONEncoderTests {
     #expect(batch.lines() == line + line + "{\"Scores\":[null]}\n")
   }
 
-  @Test("Lists name this line's keys, each once: a record by its own for any of its parts")
+  @Test("Field lists name keys of the line, each once, and a record for any of its parts")
   func fieldNames() {
     // The decoder has put the children's slots between those of the top level.
     let columns = [
@@ -244,7 +244,9 @@ struct NDJSONEncoderTests {
         """)
   }
 
-  @Test("Lists are complete for every length of the bitset", arguments: [1, 8, 9, 63, 64, 65, 130])
+  @Test(
+    "Field lists are complete for every length of the bitset",
+    arguments: [1, 8, 9, 63, 64, 65, 130])
   func fieldNamesOfEveryLength(count: Int) {
     let columns = (0..<count).map { Column("c\($0)", $0, .int32) }
     let layout = RecordLayout.plain(
@@ -258,7 +260,7 @@ struct NDJSONEncoderTests {
     #expect(batch.lines() == lines.map { "{\"_changed\":[\($0)]}\n" }.joined())
   }
 
-  @Test("Columns out of slot order, far apart and many keep their own order")
+  @Test("Columns that are out of slot order or far apart keep their order")
   func columnOrder() {
     let slots = [5, 3, 200, 4, 0, 199, 64, 65, 63]
     let layout = RecordLayout.plain(
@@ -281,7 +283,7 @@ struct NDJSONEncoderTests {
         """)
   }
 
-  @Test("Every pattern of presence among columns that straddle words")
+  @Test("Every pattern of presence across word boundaries is written")
   func presencePatterns() {
     let slots = [6, 7, 8, 9, 15, 16, 17]
     let layout = RecordLayout.plain(

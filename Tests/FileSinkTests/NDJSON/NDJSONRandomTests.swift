@@ -113,7 +113,7 @@ struct NDJSONRandomTests {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  @Test("Every value of random rows means to Python what its cell holds")
+  @Test("Python reads every value of random rows as its cell has it")
   func randomRows() throws {
     var random = SystemRandomNumberGenerator()
     let slotCount = 90

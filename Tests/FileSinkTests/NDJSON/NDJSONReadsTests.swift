@@ -45,7 +45,7 @@ struct NDJSONReadsTests {
     "_epoch":3
     """
 
-  @Test("A whole image names no fields: empty ones are null")
+  @Test("A full image names no fields, and its empty fields are null")
   func whole() {
     let batch = Self.batch()
     batch.addRow(
@@ -61,7 +61,7 @@ struct NDJSONReadsTests {
         == Self.head + Self.read + #","Name":null,"Place":{"City":"Ulm","Code":null}}"# + "\n")
   }
 
-  @Test("What was not read is absent, and the line names what was")
+  @Test("Fields that were not read are absent, and the line names the others")
   func partial() {
     let batch = Self.batch()
     batch.addRow(Self.metadata.merging([17: .integer(0), 18: .null]) { $1 })
@@ -77,7 +77,7 @@ struct NDJSONReadsTests {
         + "\n")
   }
 
-  @Test("A column that a stage has given one of the names keeps it, and no key is there twice")
+  @Test("A column that took a metadata name keeps it, and no key occurs twice")
   func collision() {
     let batch = Self.batch([Column("_epoch", 16, .string)])
     batch.addRow(

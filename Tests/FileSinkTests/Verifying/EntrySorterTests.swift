@@ -5,7 +5,7 @@ import Testing
 @testable import FileSink
 
 /// Sorting of what does not fit into memory.
-@Suite struct EntrySorterTests {
+@Suite("Entry sorter") struct EntrySorterTests {
   private let directory = try! TemporaryDirectory()  // A machine without /tmp runs no tests.
 
   private func scratch() -> ScratchFiles { ScratchFiles(directory: "\(self.directory.path)/state") }
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(
-    "Any number of entries comes out in the order of keys, several times",
+    "Any number of entries is sorted by key, several times",
     arguments: [(0, 2), (1, 2), (700, 2), (700, 3), (3000, 48)])
   func sorts(count: Int, fanIn: Int) throws {
     var random = SplitMix(seed: UInt64(count + fanIn))
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test("A value larger than the memory for sorting comes out whole")
+  @Test("A value larger than the sorting memory is returned complete")
   func large() throws {
     var sorter = EntrySorter(self.scratch(), limits: .init(byteCount: 1000, fanIn: 2))
     let large = (0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) }
@@ -57,7 +57,7 @@ import Testing
     #expect(try reader.next() && reader.key == [2] && reader.value == large)
   }
 
-  @Test("Scratch files have no name while they are used, and only their owner can read them")
+  @Test("Scratch files have no name while in use, and only their owner can read them")
   func scratchFiles() throws {
     var sorter = EntrySorter(self.scratch(), limits: .init(byteCount: 100, fanIn: 3))
     for number in 0..<100 { try sorter.append(key: [UInt8(number)], value: [1, 2, 3]) }

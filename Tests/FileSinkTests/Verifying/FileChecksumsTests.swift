@@ -6,7 +6,7 @@ import Testing
 @testable import FileSink
 
 /// Finished files against their manifest.
-@Suite struct FileChecksumsTests {
+@Suite("Checksums of files") struct FileChecksumsTests {
   private let directory = try! TemporaryDirectory()  // A machine without /tmp runs no tests.
 
   private func checksums(
@@ -25,7 +25,7 @@ import Testing
       .map { String($0.dropFirst(self.directory.path.count + 1)) }
   }
 
-  @Test("Files that are as they were written are equal; a directory without files is, too")
+  @Test("Unchanged files are equal, and so is a directory without files")
   func equal() throws {
     #expect(try self.checksums() == FileChecksums())
     let names = try self.writeFiles()
@@ -66,8 +66,7 @@ import Testing
     #expect(ignoring.takenCount == (kind == "removed" ? 1 : 0))
   }
 
-  @Test(
-    "A file that no line names is named, unless the checkpoint has it or it is another pipeline's")
+  @Test("A file without a manifest line is named, unless the checkpoint or another pipeline has it")
   func unknown() throws {
     let names = try self.writeFiles()
     let copy = names[0].replacing(/-e\d+-.*/, with: "-e9-000000000777.ndjson.zst")

@@ -7,7 +7,7 @@ import Testing
 @testable import FileSink
 
 /// What the files say of records, by this program and by the query of README.
-@Suite struct FileCopyTests {
+@Suite("The copy that files hold") struct FileCopyTests {
   private let directory = try! TemporaryDirectory()  // A machine without /tmp runs no tests.
 
   private static let layout = RecordLayout(
@@ -60,7 +60,7 @@ import Testing
     return rows
   }
 
-  @Test("Records are what the documented query makes of the same files", arguments: 0..<12)
+  @Test("Records equal the result of the documented query over the same files", arguments: 0..<12)
   func asDocumented(seed: UInt64) throws {
     var stream = RandomStream(seed: seed)
     try stream.write(to: self.directory.path, fileCount: 4 + Int(seed) * 3)
@@ -80,7 +80,7 @@ import Testing
     #expect(try self.folded() == rows)
   }
 
-  @Test("A line that this program does not write is refused by file and line")
+  @Test("A line that this program cannot have written is refused by file and line")
   func hostileLine() throws {
     var stream = RandomStream(seed: 3)
     try stream.write(to: self.directory.path, fileCount: 1)
@@ -97,7 +97,7 @@ import Testing
     #expect(error.code == .lostOutput && error.message.contains(name))
   }
 
-  @Test("A lost file does not matter once all records were read after it")
+  @Test("A lost file is irrelevant once all records were read after it")
   func coveredLoss() throws {
     var stream = RandomStream(seed: 2)
     try stream.write(to: self.directory.path, fileCount: 8)
@@ -125,7 +125,7 @@ import Testing
     #expect(error?.code == .lostOutput)
   }
 
-  @Test("Of a file in progress what is durable counts, whether it has its final name by now or not")
+  @Test("The durable part of a file in progress counts, whether or not it has its final name")
   func inProgress() throws {
     var stream = RandomStream(seed: 4)
     try stream.write(to: self.directory.path, fileCount: 5)
@@ -155,7 +155,7 @@ import Testing
     #expect(try self.folded(state: state) == all)
   }
 
-  @Test("Stages that take away what changes are merged by are named")
+  @Test("Stages that remove the columns needed for merging are named")
   func unverifiable() throws {
     let layout = Self.layout.with(columns: Self.layout.columns.filter { $0.name != "_kind" })
     let error = try #require(throws: FileSinkError.self) { try ComparedColumns(layout) }

@@ -5,7 +5,7 @@ import Testing
 @testable import FileSink
 
 /// Lines of files, taken apart without a parser.
-@Suite struct ObjectScannerTests {
+@Suite("Scanning JSON objects") struct ObjectScannerTests {
   private static func members(_ text: String) throws -> [[String]] {
     try Array(text.utf8).withUnsafeBufferPointer { line in
       var members: [ObjectScanner.Member] = []
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test("Members are found as they stand")
+  @Test("Members are found as written")
   func members() throws {
     let text = #"{"a":"x\"y\\","b":-1.5e+10,"c":null, "d" : [1,{"e":"]"}],"":true}"#
     #expect(
@@ -27,7 +27,7 @@ import Testing
     #expect(try Self.members("{}").isEmpty)
   }
 
-  @Test("A line that is cut anywhere is refused")
+  @Test("A line that is truncated anywhere is refused")
   func truncation() {
     let text = #"{"a":"x\u00e9","b":[1,{"c":"]"}],"d":12,"e":false}"#
     for count in 0..<text.utf8.count {
@@ -48,7 +48,7 @@ import Testing
     #expect(throws: ObjectScanner.Fault.self) { try Self.members(text) }
   }
 
-  @Test("Brackets beyond the depth that a value may have are refused")
+  @Test("Brackets nested beyond the depth of a value are refused")
   func depth() throws {
     func text(_ depth: Int) -> String {
       #"{"a":"# + String(repeating: "[", count: depth) + String(repeating: "]", count: depth) + "}"
@@ -57,7 +57,7 @@ import Testing
     #expect(throws: ObjectScanner.Fault.self) { try Self.members(text(129)) }
   }
 
-  @Test("Elements of an array are found as they stand")
+  @Test("Elements of an array are found as written")
   func elements() throws {
     let text = Array(#"["a", "b\"c",{"d":1}]"#.utf8)
     try text.withUnsafeBufferPointer { bytes in
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(
-    "Times are read as this program writes them",
+    "Times are read in the form that this program writes",
     arguments: [
       ("1970-01-01T00:00:00.000Z", 0), ("2026-02-17T04:03:15.123Z", 1_771_300_995_123),
       ("1969-12-31T23:59:59.999Z", -1), ("2024-02-29T12:00:00.000Z", 1_709_208_000_000),
@@ -85,7 +85,7 @@ import Testing
   }
 
   @Test(
-    "Values in another form are the same",
+    "Equal values in different forms are equal",
     arguments: [
       (#""a\r\nb""#, #""a\nb""#, true), (#""a\\r\\nb""#, #""a\\nb""#, false),
       (#""a\rb""#, #""ab""#, false), (#"["x","y"]"#, #"["y","x"]"#, true),

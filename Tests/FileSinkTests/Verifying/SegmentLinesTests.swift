@@ -6,7 +6,7 @@ import Testing
 @testable import FileSink
 
 /// Files as they come back from disk.
-@Suite struct SegmentLinesTests {
+@Suite("Lines of a file") struct SegmentLinesTests {
   private let directory = try! TemporaryDirectory()  // A machine without /tmp runs no tests.
 
   private var path: String { "\(self.directory.path)/data.zst" }
@@ -37,14 +37,14 @@ import Testing
     return lines
   }
 
-  @Test("Lines of all lengths come whole, across the pieces that are read")
+  @Test("Lines of all lengths are returned complete across the pieces that are read")
   func whole() throws {
     let expected = (0..<400).map { String(repeating: "x", count: $0 * 13 % 4001) + "\($0)" }
     let text = expected.map { $0 + "\n" }.joined()
     #expect(try self.lines(of: Self.frame(text)) == expected)
   }
 
-  @Test("A file that is cut anywhere is refused")
+  @Test("A file that is truncated anywhere is refused")
   func truncation() throws {
     let frame = try Self.frame("{\"a\":1}\n{\"a\":2}\n")
     for count in 0..<frame.count {
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test("What stands behind the frame, or is none, is refused")
+  @Test("Bytes after the frame, or a file without a frame, are refused")
   func hostile() throws {
     let frame = try Self.frame("{}\n")
     for content in [frame + [0], frame + frame, Array("{}\n".utf8), try Self.frame("{}")] {
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test("Of a file in progress the durable part counts")
+  @Test("Only the durable part of a file in progress is read")
   func inProgress() throws {
     let frame = try Self.frame("a\nb\n")
     let durable = frame.count - ZstdCompressor.endOfFrame.count

@@ -25,7 +25,7 @@ struct LowerCaseTests {
     return rows
   }
 
-  @Test("Texts are written in lower case; null, absent and other columns stay")
+  @Test("Text is written in lower case, and null, absent and other columns stay")
   func lowerCase() throws {
     let rows = self.rows([
       ["Email": .text("Anna.Ä@Example.COM"), "Name": .text("Anna")],
@@ -68,7 +68,7 @@ struct LowerCaseTests {
     #expect(rows.batch.byteCount <= RecordBatch.maxStagedByteCount)
   }
 
-  @Test("A column of another type, and a member that the stage does not have, are mistakes")
+  @Test("A column of another type and an unknown member are mistakes")
   func mistakes() throws {
     let stage = try #require(try self.stage(#"{"type":"lower","columns":["Amount"]}"#).stage)
     let error = try #require(throws: TransformError.self) {
@@ -82,7 +82,7 @@ struct LowerCaseTests {
     #expect(try self.stage(#"{"type":"lower"}"#).stage == nil)
   }
 
-  @Test("A name that no schema has is reported as one that is missing")
+  @Test("A name that no schema has is reported as missing")
   func missing() throws {
     let stage = try #require(try self.stage(#"{"type":"lower","columns":["Emial"]}"#).stage)
     _ = try stage.layout(for: self.rows([]).layout)

@@ -2,8 +2,8 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct StoreSetTests {
-  @Test("Every store that fits is found, alone and beside all others")
+@Suite("Sets of stores") struct StoreSetTests {
+  @Test("Each store is found, alone and among all others")
   func members() {
     var all = StoreSet()
     for store in 0..<StoreSet.capacity {
@@ -19,7 +19,7 @@ import Testing
     #expect(!all.contains(StoreSet.capacity) && !all.contains(-1))
   }
 
-  @Test("A store beyond the last one is a mistake of the program, not a store that gets nothing")
+  @Test("A store beyond the limit traps instead of being ignored")
   func overflow() async {
     await #expect(processExitsWith: .failure) {
       var set = StoreSet()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct StreamCursorTests {
+@Suite("Stream cursor") struct StreamCursorTests {
   @Test("A single-entity topic resumes after the last event of a response")
   func closesAtResponseEnd() {
     var stream = Stream(isChannel: false)
@@ -13,14 +13,14 @@ import Testing
     #expect(stream.position.ordinal == 3)
   }
 
-  @Test("A channel resumes before the last ID until another one has followed")
+  @Test("A channel resumes before the last ID until another ID has followed")
   func keepsGroupOpen() {
     var stream = Stream(isChannel: true)
     _ = stream.response([1, 2])
     #expect(stream.position.reopen() == .after(id(1)))
   }
 
-  @Test("An empty response closes the group and may move the position ahead of the last event")
+  @Test("An empty response closes the group and may advance the position")
   func keepaliveCloses() {
     var stream = Stream(isChannel: true)
     _ = stream.response([1, 2])
@@ -36,7 +36,7 @@ import Testing
     #expect(stream.position.reopen() == .after(id(5)))
   }
 
-  @Test("Rows of an open group that come again are dropped, its other rows are not")
+  @Test("Repeated rows of an open group are dropped, and its other rows are not")
   func resumesInsideGroup() throws {
     var stream = Stream(isChannel: true)
     _ = stream.response([1])
@@ -50,7 +50,7 @@ import Testing
     #expect(resumed.position.reopen() == .after(id(2)))
   }
 
-  @Test("A group cut by a commit in every place comes out exactly once", arguments: 1...4)
+  @Test("A group that commits split at any place is exported exactly once", arguments: 1...4)
   func everyCutOfAGroup(cut: Int) throws {
     let records = ["a", "b", "c", "d"]
     var stream = Stream(isChannel: true)
@@ -62,7 +62,7 @@ import Testing
     #expect(verdicts == records.indices.map { $0 < cut ? .repeated : .new })
   }
 
-  @Test("Events sent again after a resume are dropped until the first new one")
+  @Test("Events sent again after a resume are dropped up to the first new one")
   func dropsResent() throws {
     var stream = Stream(isChannel: false)
     _ = stream.response(Array(1...200))
@@ -72,7 +72,7 @@ import Testing
     #expect(resumed.response([201, 200]) == [.new, .new])
   }
 
-  @Test("A new epoch begins without a position and counts from zero")
+  @Test("A new epoch starts without a position and counts from zero")
   func newEpoch() {
     var stream = Stream(isChannel: false)
     _ = stream.response([1, 2])
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  @Test("A start chosen by hand is stored until there is a place to resume from")
+  @Test("A start set by hand is stored until there is a place to resume from")
   func chosenStart() throws {
     let json = TopicPosition(beginningEpoch: 4, start: .earliest, holes: 2).json
     let stored = try TopicPosition(json: json, topic: "/t")

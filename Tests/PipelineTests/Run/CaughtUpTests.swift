@@ -2,7 +2,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct CaughtUpTests {
+@Suite("Caught up") struct CaughtUpTests {
   let start = ContinuousClock.now
 
   private func rules(isConfirmed: Bool = false) -> CaughtUp {
@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test(
-    "Silence ends the run: after one quiet period from a confirmed position, else after two",
+    "Silence ends the run after one quiet period from a confirmed position, otherwise after two",
     arguments: [(isConfirmed: true, seconds: 15), (isConfirmed: false, seconds: 30)])
   func quiet(isConfirmed: Bool, seconds: Int) {
     var rules = self.rules(isConfirmed: isConfirmed)
@@ -22,7 +22,7 @@ import Testing
     #expect(rules.rule == .quiet)
   }
 
-  @Test("After the first response one quiet period is enough, whatever the position was")
+  @Test("After the first response one quiet period ends the run")
   func quietAfterResponse() {
     var rules = self.rules()
     rules.responded(events: 3, pending: 0, newestCommit: nil, at: self.start + .seconds(20))
@@ -33,7 +33,7 @@ import Testing
     #expect(rules.quietDeadline == self.start + .seconds(55))
   }
 
-  @Test("Silence of a stream that is not open says nothing")
+  @Test("Silence of a closed stream does not count")
   func closed() {
     var rules = self.rules()
     rules.closed()
@@ -41,7 +41,7 @@ import Testing
     #expect(rules.rule == nil)
   }
 
-  @Test("An empty response counts only when the last event is long enough ago")
+  @Test("An empty response counts only long enough after the last event")
   func keepalive() {
     var rules = self.rules()
     rules.responded(events: 3, pending: 0, newestCommit: nil, at: self.start)
@@ -52,14 +52,15 @@ import Testing
   }
 
   @Test(
-    "A change committed during the run ends it", arguments: [(1_002_000, false), (1_002_001, true)])
+    "A change committed after the run's start ends the run",
+    arguments: [(1_002_000, false), (1_002_001, true)])
   func committedAfterStart(commit: Int64, ends: Bool) {
     var rules = self.rules()
     rules.responded(events: 1, pending: 99, newestCommit: commit, at: self.start)
     #expect((rules.rule == .committedAfterStart) == ends)
   }
 
-  @Test("A trickle that never uses half of the credit ends the run, a burst starts over")
+  @Test("A trickle below half of the credit ends the run, and a burst restarts the wait")
   func supplyLimited() {
     var rules = self.rules()
     rules.responded(events: 1, pending: 99, newestCommit: nil, at: self.start)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct CommitPolicyTests {
+@Suite("Commit policy") struct CommitPolicyTests {
   let start = ContinuousClock.now
 
   private func policy() -> CommitPolicy {
@@ -19,7 +19,7 @@ import Testing
     #expect(policy.endsBefore(keyChanges: false))
   }
 
-  @Test("Age counts from the first event after a commit")
+  @Test("The age of a batch counts from the first event after a commit")
   func age() {
     var policy = self.policy()
     #expect(policy.deadline == nil)
@@ -32,7 +32,7 @@ import Testing
     #expect(!policy.isDue(pendingBytes: 0, at: self.start + .seconds(5)))
   }
 
-  @Test("Events that waited for a slow commit count from its end")
+  @Test("The age of events that waited for a slow commit counts from its end")
   func slowCommit() {
     var policy = self.policy()
     policy.took(events: 1, at: self.start)
@@ -47,7 +47,7 @@ import Testing
     #expect(policy.deadline == self.start + .seconds(10))
   }
 
-  @Test("Output bytes make a batch due at once")
+  @Test("Reaching the byte limit makes a batch due at once")
   func bytes() {
     #expect(self.policy().isDue(pendingBytes: 1000, at: self.start))
   }

@@ -5,7 +5,7 @@ import Testing
 @Suite("Allowance of deliveries")
 struct DeliveryAllowanceTests {
   @Test(
-    "What may come is what remains without the reserve, less what was asked for",
+    "The allowance is what remains without the reserve and without requested events",
     arguments: [
       (remaining: 1000, reserve: 200, delivered: 0, outstanding: 100, allows: true),
       (1000, 200, 699, 100, true), (1000, 200, 700, 100, false), (1000, 200, 900, 0, false),
@@ -21,7 +21,7 @@ struct DeliveryAllowanceTests {
     #expect(allowance.isSpent == !allows)
   }
 
-  @Test("A new figure is spent from the deliveries of the reading before, which it surely has")
+  @Test("A new figure is reduced by the deliveries since the previous reading")
   func renewed() {
     let allowance = DeliveryAllowance(remaining: 1000, reserve: 100, outstanding: 10)
     #expect(allowance.left == 900)
@@ -38,7 +38,7 @@ struct DeliveryAllowanceTests {
     #expect(allowance.left == 4900)
   }
 
-  @Test("What is spent stays spent, since streams have ended for it")
+  @Test("A spent allowance stays spent because it has ended streams")
   func spent() {
     let allowance = DeliveryAllowance(remaining: 100, reserve: 0, outstanding: 10)
     #expect(!allowance.received(95))

@@ -3,7 +3,7 @@ import Testing
 @testable import Pipeline
 
 /// Responses that have come and whose schemas have not: the run goes on without them.
-@Suite("Runs while a schema does not come")
+@Suite("Runs without a schema")
 struct HeldResponseTests {
   typealias Harness = PipelineRunnerTests.Harness
 
@@ -19,7 +19,7 @@ struct HeldResponseTests {
     return source
   }
 
-  @Test("A signal ends the run with what came before, and the next run goes on there")
+  @Test("A signal ends the run after the earlier events, and the next run resumes there")
   func interrupted() async throws {
     let harness = Harness()
     let outcome = try await harness.run(
@@ -48,7 +48,7 @@ struct HeldResponseTests {
     }
   }
 
-  @Test("The events come late, and nothing is reported of the schema any more")
+  @Test("Events with a late schema are exported, and the wait is no longer reported")
   func lateSchema() async throws {
     let harness = Harness()
     var fetched = 0
@@ -64,7 +64,7 @@ struct HeldResponseTests {
     #expect(topic.retries == 1 && topic.lastFailure == nil)
   }
 
-  @Test("What came before is committed when its time has come, and leases are renewed")
+  @Test("Earlier events are committed in time, and leases are renewed")
   func commits() async throws {
     let harness = Harness()
     harness.configuration.commitMaxEvents = 1000
@@ -80,7 +80,7 @@ struct HeldResponseTests {
     #expect(try #require(harness.statistics).commits >= 4)
   }
 
-  @Test("A schema that cannot be had ends the run, and the position stays before its events")
+  @Test("An unavailable schema ends the run with the position before its events")
   func refused() async throws {
     let harness = Harness()
     let failure = SourceFailure(.refused, reason: "schema_meta_permission", "GetSchema s")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct PipelineRunnerTests {
+@Suite("Pipeline runner") struct PipelineRunnerTests {
   /// A pipeline over a store, run as often as wanted.
   final class Harness {
     let store = MemoryStore()
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test("A broken stream is resumed after what was received, committed or not", arguments: 0...4)
+  @Test("A broken stream resumes after the last received event, committed or not", arguments: 0...4)
   func reconnects(breakAfter: Int) async throws {
     let harness = Harness()
     harness.configuration.commitMaxEvents = 1000
@@ -162,7 +162,7 @@ import Testing
     #expect(source.allowed == repeated)
   }
 
-  @Test("A run that ends while its stream is broken tells why the stream is not open")
+  @Test("A run that ends while its stream is broken names the cause")
   func lastFailure() async throws {
     let harness = Harness()
     harness.configuration.maxDuration = .zero
@@ -173,7 +173,7 @@ import Testing
     #expect(harness.statistics?.topics[0].lastFailure?.reason == "unavailable")
   }
 
-  @Test("A topic has no stored position before something of it was heard, and one from then on")
+  @Test("A topic has a stored position only once something of it has arrived")
   func untouchedTopic() async throws {
     let harness = Harness()
     try await harness.run(ScriptedSource([]))
@@ -199,7 +199,7 @@ import Testing
   }
 
   @Test(
-    "Events that are much memory are written, and committed, before the response is at its end",
+    "Large events are written and committed before the end of their response",
     arguments: [(0, [7]), (1 << 20, [2, 2, 2, 1])])
   func largeEvents(lineByteCount: Int, commits: [Int]) async throws {
     let harness = Harness()
@@ -214,7 +214,7 @@ import Testing
     #expect(harness.sink.largestBatchByteCount < RecordBatch.maxByteCount + 21 << 20)
   }
 
-  @Test("A commit for the sake of memory does not part events of one replay ID")
+  @Test("A commit that saves memory does not split events of one replay ID")
   func largeGroups() async throws {
     let harness = Harness()
     harness.configuration.commitMaxEvents = 1000
@@ -227,7 +227,7 @@ import Testing
     #expect(harness.sink.commitSizes == [1, 4, 1, 7, 2, 1])
   }
 
-  @Test("A run that is to stop commits what it has before it waits for what is on its way")
+  @Test("A stopping run commits before it waits for outstanding events")
   func commitsBeforeDraining() async throws {
     let harness = Harness()
     harness.configuration.commitMaxEvents = 1000
@@ -236,7 +236,7 @@ import Testing
     #expect(harness.sink.commitSizes == [12, 2])
   }
 
-  @Test("An undecodable event is stored as a dead letter, then the run stops; the next goes on")
+  @Test("An undecodable event becomes a dead letter and stops the run, and the next run continues")
   func deadLetters() async throws {
     let harness = Harness()
     var log = Self.events(6)
@@ -250,7 +250,7 @@ import Testing
   }
 
   @Test(
-    "A share of dead letters stops the run, from so many events on that it says something",
+    "A share of dead letters stops the run once there are enough events",
     arguments: [(broken: 5, of: 99, stops: false), (5, 130, true), (1, 130, false)])
   func deadLetterShare(broken: Int, count: Int, stops: Bool) async throws {
     let harness = Harness()
@@ -266,7 +266,7 @@ import Testing
     #expect(harness.letters.letters.count == broken)
   }
 
-  @Test("An invalid replay ID stops the run unless a policy says where to go on")
+  @Test("An invalid replay ID stops the run unless a policy names a new start")
   func invalidReplay() async throws {
     let harness = Harness()
     try await harness.run(ScriptedSource(Self.events(3)))
@@ -286,7 +286,7 @@ import Testing
     #expect(harness.statistics?.topics[0].epoch == 2)
   }
 
-  @Test("A topic without position and without start is refused by name")
+  @Test("A topic without position and start is refused by name")
   func needsStart() async throws {
     let harness = Harness()
     await #expect(throws: SourceFailure.self) {
@@ -294,14 +294,14 @@ import Testing
     }
   }
 
-  @Test("A first run that sees nothing does not claim a position")
+  @Test("A first run without events or keepalives stores no position")
   func noPosition() async throws {
     let harness = Harness()
     let outcome = try await harness.run(ScriptedSource([], start: .latest))
     guard case .noPosition = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
-  @Test("A channel of which only one ID has been seen waits for a keepalive to close it")
+  @Test("A channel with only one ID waits for a keepalive to close the group")
   func openGroupWaits() async throws {
     let harness = Harness()
     harness.configuration.keepaliveWait = .seconds(60)
@@ -312,7 +312,7 @@ import Testing
     #expect(position.resume == ScriptedEvent(replay: 9, event: "").replayID)
   }
 
-  @Test("Without a keepalive the group is found again from the earliest event")
+  @Test("Without a keepalive the group is read again from the earliest event")
   func openGroupIsFoundAgain() async throws {
     let harness = Harness()
     let source = ScriptedSource(Self.events(4), isChannel: true, start: .latest)
@@ -325,7 +325,7 @@ import Testing
   }
 
   @Test(
-    "A position at an old change is renewed before the change is too old to resume from",
+    "A position at an old change is renewed before it expires",
     arguments: [(hours: 1, waits: false), (hours: 13, waits: true)])
   func renewsOldChanges(_ age: (hours: Int64, waits: Bool)) async throws {
     let harness = Harness()
@@ -343,7 +343,7 @@ import Testing
   }
 
   @Test(
-    "A commit time in the future proves nothing: the run goes on until the topic is quiet",
+    "A commit time in the future is ignored, and the run continues until the topic is quiet",
     arguments: [86_400_000, 20_000, CommitTime.range.upperBound - 1_000_000])
   func futureCommits(ahead: Int64) async throws {
     let harness = Harness()
@@ -361,7 +361,7 @@ import Testing
     #expect(try harness.store.positions()["/data/T"]?.confirmedAt == harness.wallClock)
   }
 
-  @Test("A commit of a moment ago ends the run, beside one in the future too")
+  @Test("A recent commit time ends the run, even beside one in the future")
   func plausibleCommits() async throws {
     let harness = Harness()
     harness.configuration.quiet = .seconds(60)
@@ -375,7 +375,7 @@ import Testing
     #expect(harness.statistics?.topics[0].committed.newestCommit == harness.wallClock + 25_000)
   }
 
-  @Test("Commit times of the first and the last year are times like others")
+  @Test("Commit times of the first and the last year are accepted")
   func extremeCommits() async throws {
     let harness = Harness()
     harness.configuration.quiet = .milliseconds(20)
@@ -389,7 +389,7 @@ import Testing
   }
 
   @Test(
-    "A quiet position is renewed by a keepalive when its confirmation is old, or in a far future",
+    "A keepalive renews a quiet position with an old or future confirmation",
     arguments: [
       (hours: 1, waits: false), (hours: 13, waits: true), (hours: -1, waits: false),
       (hours: -13, waits: true),
@@ -408,7 +408,7 @@ import Testing
   }
 
   @Test(
-    "An idle run waits for one quiet period from a confirmed position, for two from an old one",
+    "An idle run waits one quiet period from a confirmed position, two from an old one",
     arguments: [(hours: 1, periods: 1), (hours: 13, periods: 2)])
   func idleRun(_ later: (hours: Int64, periods: Int)) async throws {
     let harness = Harness()
@@ -423,7 +423,7 @@ import Testing
     #expect(waited <= .milliseconds(200) * later.periods)
   }
 
-  @Test("What a store refuses is a dead letter, once, wherever a run crashes")
+  @Test("An event that a store refuses is one dead letter, wherever a run crashes")
   func refusedEvents() async throws {
     let log = Self.events(14)
     var point = 0
@@ -474,7 +474,7 @@ import Testing
 
   /// Our clock says 1,000,000.
   @Test(
-    "A run is complete through its newest change, or the moment when there was nothing more",
+    "A run is complete through its newest change, or through the moment of its last message",
     arguments: [
       // A run that is ended by events has no silence to go by.
       (until: RunnerConfiguration.Until.events(2), times: [900_000, 950_000], expected: 945_000),
@@ -496,7 +496,8 @@ import Testing
     #expect(try harness.store.positions()["/data/T"]?.completeThrough == expected)
   }
 
-  @Test("On a quiet topic completeness moves with each run and keepalive, by the service's clock")
+  @Test(
+    "On a quiet topic completeness advances with each run and keepalive, by the service's clock")
   func completeThroughQuiet() async throws {
     let harness = Harness()
     let log = Self.changes([900_000])

@@ -3,7 +3,7 @@ import Testing
 @testable import Pipeline
 
 /// Records read beside the stream, into one database.
-@Suite struct RecordReadingTests {
+@Suite("Reading records during a run") struct RecordReadingTests {
   private typealias Harness = PipelineRunnerTests.Harness
 
   private static let records = (1...9).map { "r\($0)" }
@@ -27,7 +27,7 @@ import Testing
     return harness
   }
 
-  @Test("Records are asked for when the position is durable, and all come before the run ends")
+  @Test("Records are requested once the position is durable, and all arrive before the run ends")
   func readsAll() async throws {
     var begun: [ReadPass] = []
     var wasDurable = false
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test("A pass begins and ends with the columns that leave the stages")
+  @Test("A pass starts and ends with the columns that leave the stages")
   func passesStages() async throws {
     let harness = Self.harness()
     harness.stages = { [Rearranging()] }
@@ -99,7 +99,7 @@ import Testing
     #expect(point > 20)
   }
 
-  @Test("With a condition no pass is stored, and one under way stays where it is")
+  @Test("With a condition no pass is stored, and one in progress keeps its place")
   func condition() async throws {
     let harness = Self.harness(initial: false, condition: "Name = 'x'")
     var unfinished = ReadPass(entity: "T", number: 4, state: .reading)
@@ -111,7 +111,7 @@ import Testing
     #expect(harness.store.reads["d"]?.pass == unfinished)
   }
 
-  @Test("What cannot be read ends the run only when the stream is caught up")
+  @Test("Records that cannot be read end the run only once the stream is caught up")
   func failure() async throws {
     let harness = Self.harness {
       $0.failure = SourceFailure(.refused, reason: "snapshot_stop", "no")
@@ -122,7 +122,7 @@ import Testing
     #expect(harness.store.reads["d"]?.pass?.state == .begun)
   }
 
-  @Test("Records that are not right are asked for; those not found, and the calls, are noted")
+  @Test("Stale records are requested, and missing records and calls are noted")
   func repair() async throws {
     let harness = Self.harness(initial: false, isRepaired: true)
     harness.wrong = ["r2", "r7", "rx"]

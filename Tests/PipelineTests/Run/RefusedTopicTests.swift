@@ -15,7 +15,7 @@ import Testing
       refused: ScriptedSource.Refused(times: refusals, event: Self.late, interrupts: interrupts))
   }
 
-  @Test("A run that ends by itself exports the others first, and asks once")
+  @Test("A run that ends by itself exports the other topics first, and asks once")
   func batch() async throws {
     let harness = Harness()
     var refusals: [Duration?] = []
@@ -29,7 +29,7 @@ import Testing
     #expect(try harness.store.positions().keys.sorted() == ["/data/T"])
   }
 
-  @Test("A run that follows asks again until the topic is there", arguments: 0...3)
+  @Test("A run that follows asks again until the topic is available", arguments: 0...3)
   func following(refusals: Int) async throws {
     let harness = Harness()
     harness.configuration.until = .forever
@@ -46,7 +46,7 @@ import Testing
     #expect(Set(harness.store.lines(of: "a")) == Set((Self.events + [Self.late]).map(\.line)))
   }
 
-  @Test("A topic is not asked for again before its time")
+  @Test("A refused topic is not requested again before its time")
   func pace() {
     var topic = TopicRun(
       SourceTopic(name: "/data/R", isChannel: false, start: .earliest), index: 0, stored: [nil],

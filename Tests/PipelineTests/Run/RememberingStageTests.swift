@@ -45,7 +45,7 @@ private final class EveryThird: Transform {
   }
 
   @Test(
-    "The same rows are left out wherever runs crash, and whichever store is behind",
+    "The same rows are left out wherever runs crash and whichever store is behind",
     arguments: [[], ["t"], ["t", "u"]], [false, true])
   func crashes(databases: [String], isChannel: Bool) async throws {
     let log =
@@ -85,7 +85,7 @@ private final class EveryThird: Transform {
     #expect(first > 10)
   }
 
-  @Test("Memory is stored with the position, and rows left out are counted")
+  @Test("A stage's memory is stored with the position, and rows left out are counted")
   func stored() async throws {
     let harness = Self.harness(["t"])
     try await harness.run(ScriptedSource(PipelineRunnerTests.events(7)))
@@ -103,7 +103,7 @@ private final class EveryThird: Transform {
     #expect(try harness.store.positions()["/data/T"]?.memory == [:])
   }
 
-  @Test("Two stages of one kind, and those of a sink, remember each for itself")
+  @Test("Stages of one kind, and those of different sinks, have separate memories")
   func names() throws {
     let chain = StageChain([EveryThird(), EveryThird()])
     try chain.recall(
@@ -116,7 +116,7 @@ private final class EveryThird: Transform {
     #expect(own.memory(ofTopic: "/u") == [:])
   }
 
-  @Test("What is stored is read again, whatever it is", arguments: 0..<50)
+  @Test("Any stored memory is read back", arguments: 0..<50)
   func roundTrip(_: Int) throws {
     func value(_ depth: Int) -> JSONValue {
       switch Int.random(in: 0..<(depth > 2 ? 4 : 6)) {
@@ -144,7 +144,7 @@ private final class EveryThird: Transform {
     #expect(error?.description.contains("stages") == true)
   }
 
-  @Test("An event keeps the names of its records when rows are left out")
+  @Test("An event keeps its record IDs when rows are left out")
   func recordIDs() throws {
     for keeps in [[true, false, true], [false, false, false], [false, true, true]] {
       let batch = RecordBatch(

@@ -10,7 +10,7 @@ import Testing
 /// store, and without. What is explored is the production runner with its positions; sinks and
 /// stores are memory. Of the longest logs every third way is walked through, unless
 /// `PUBSUB_TEST_FULL` is set.
-@Suite struct RunExplorerTests {
+@Suite("Exploration of runs") struct RunExplorerTests {
   struct Way {
     var cuts: Set<Int>
     var keepalives: Set<Int>
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(
-    "Nothing is lost, repeated or stuck, however the log comes and wherever runs crash",
+    "Nothing is lost, repeated or stuck for any log and any crashes",
     arguments: [[1, 1, 1], [3], [2, 1], [1, 3], [2, 2], [1, 2, 1]], [[], ["t"]])
   func explore(groups: [Int], databases: [String]) async throws {
     let log = Self.log(groups)
@@ -107,7 +107,7 @@ import Testing
     #expect(explored > 100)
   }
 
-  @Test("A second instance is refused at every step of the first, and goes on where that ended")
+  @Test("A second instance is refused at every step of the first, and resumes after its end")
   func secondInstance() async throws {
     let log = Self.log([1, 2, 1])
     for way in Self.ways(log) where way.tip == 0 {

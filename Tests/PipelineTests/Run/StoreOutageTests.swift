@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(
-    "Nothing is lost or repeated, whatever a store is away from and wherever a run crashes",
+    "Nothing is lost or repeated, whichever call of a store fails and wherever a run crashes",
     arguments: [["t"], ["u", "t"], ["t", "u"]], [false, true])
   func everyCall(databases: [String], isChannel: Bool) async throws {
     let log = isChannel ? PipelineRunnerTests.grouped : Self.events
@@ -64,7 +64,7 @@ import Testing
     #expect(first > 6)
   }
 
-  @Test("Events are taken until the next commit is full, and no further")
+  @Test("Events are taken only until the next commit is full")
   func bounded() async throws {
     // The first call is for the layout, the second for the first commit.
     let harness = self.harness(away: 1..<200)
@@ -76,7 +76,7 @@ import Testing
     #expect((8...14).contains(most), "\(most)")
   }
 
-  @Test("A response waits in its midst when the tables of its events cannot be had")
+  @Test("A response waits while the tables of its events are unavailable")
   func layoutAway() async throws {
     let harness = self.harness(away: 0..<5, delay: .milliseconds(1))
     let source = ScriptedSource(Self.events, responseSize: 14)
@@ -85,7 +85,8 @@ import Testing
     self.check(harness, Self.events, "")
   }
 
-  @Test("An interrupted run ends when the store stays away, and loses nothing", arguments: 0...3)
+  @Test(
+    "An interrupted run ends when the store stays unavailable, and loses nothing", arguments: 0...3)
   func interrupted(call: Int) async throws {
     let harness = self.harness(away: call..<100_000, delay: .milliseconds(1))
     harness.configuration.until = .forever
@@ -100,7 +101,7 @@ import Testing
     self.check(harness, log, "")
   }
 
-  @Test("A run that gives up tells of nothing that it has not committed")
+  @Test("A run that gives up reports only committed events")
   func tellsOfCommitted() async throws {
     // After a layout and one commit of four events.
     let harness = self.harness(away: 3..<100_000, delay: .milliseconds(1))
@@ -139,7 +140,7 @@ import Testing
     #expect(next.committed.completeThrough == position.completeThrough)
   }
 
-  @Test("An interrupted run waits a little for a store that comes back")
+  @Test("An interrupted run waits briefly for a store that returns")
   func interruptedInTime() async throws {
     let harness = self.harness(away: 1..<20, delay: .milliseconds(1))
     harness.configuration.until = .forever
@@ -153,7 +154,7 @@ import Testing
     #expect(harness.store.lines(of: "a").count == count)
   }
 
-  @Test("A time limit ends a run whose store stays away")
+  @Test("A time limit ends a run whose store stays unavailable")
   func timeLimit() async throws {
     let harness = self.harness(away: 1..<100_000, delay: .milliseconds(1))
     harness.configuration.maxDuration = .zero
@@ -163,7 +164,7 @@ import Testing
     }
   }
 
-  @Test("A run that is asked to stop asks a store at once, however long it was to be left alone")
+  @Test("A stopping run asks a store at once, whatever delay was left")
   func hastened() async throws {
     let harness = self.harness(away: 1..<2, delay: .seconds(3600))
     harness.configuration.until = .forever
@@ -175,7 +176,7 @@ import Testing
     #expect(harness.store.lines(of: "t").count > 3)
   }
 
-  @Test("Other stores renew their leases, and let go of what they hold")
+  @Test("Other stores renew their leases and finish what they hold")
   func leases() async throws {
     let harness = self.harness(away: 0..<20, databases: ["u", "t"])
     harness.isLeaseDue = true
@@ -186,7 +187,8 @@ import Testing
     #expect(other.retractionCount > 5)
   }
 
-  @Test("What is refused or cannot be decoded meanwhile is one dead letter each", arguments: 0...9)
+  @Test(
+    "Refused and undecodable events are one dead letter each during an outage", arguments: 0...9)
   func letters(away: Int) async throws {
     let harness = self.harness(away: away..<away + 3, databases: ["u", "t"])
     harness.configuration.maxDeadLetters = 10
@@ -199,7 +201,7 @@ import Testing
     #expect(harness.statistics?.deadLetters == 4)
   }
 
-  @Test("A new epoch begins in no store before all have the end of the old one", arguments: 0...6)
+  @Test("A new epoch starts in no store before all stores have ended the old one", arguments: 0...6)
   func newEpoch(away: Int) async throws {
     let harness = self.harness(away: away..<away + 4)
     harness.configuration.onInvalidReplay = .earliest

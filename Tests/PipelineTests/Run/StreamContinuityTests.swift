@@ -3,7 +3,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite("A resumed stream that is not the one that was exported")
+@Suite("Continuity of a resumed stream")
 struct StreamContinuityTests {
   typealias Harness = PipelineRunnerTests.Harness
 
@@ -11,7 +11,7 @@ struct StreamContinuityTests {
   private static let now: Int64 = 1_000_000_000
 
   @Test(
-    "Only the first change after a stored position counts, and an hour is nothing",
+    "Only the first change after a stored position is compared, with an hour's tolerance",
     arguments: [
       ([now - hour], nil), ([now - hour - 1], now), ([nil, nil, now - hour - 1], now),
       ([now, now - 5 * hour], nil), ([nil], nil), ([now + 5 * hour, 0], nil),
@@ -22,7 +22,7 @@ struct StreamContinuityTests {
     #expect(commits.compactMap { continuity.judge(commit: $0) }.first == verdict)
   }
 
-  @Test("Where old changes are to come, or nothing is known, nothing is compared")
+  @Test("Nothing is compared where old changes are expected or nothing is known")
   func comparesNothing() {
     for (start, exported) in [
       (StartPoint.earliest, Self.now), (.latest, Self.now), (.after(ReplayID([1])), nil),
@@ -49,7 +49,7 @@ struct StreamContinuityTests {
     return harness
   }
 
-  @Test("Nothing of the other stream is written, and each store knows the time")
+  @Test("Nothing of another stream is written, and each store knows the time")
   func isRefused() async throws {
     let harness = try await self.harness()
     for position in [try harness.store.positions(), try harness.store.positions(of: "d")] {
@@ -70,7 +70,7 @@ struct StreamContinuityTests {
     }
   }
 
-  @Test("The old stream goes on")
+  @Test("The same stream is resumed")
   func goesOn() async throws {
     let harness = try await self.harness()
     let log = Self.log(then: Self.now - Self.hour, Self.now - 10 * Self.hour)
@@ -79,7 +79,7 @@ struct StreamContinuityTests {
     #expect(try harness.store.positions()["/data/T"]?.newestCommit == Self.now)
   }
 
-  @Test("A position of an earlier version, without the time, goes on")
+  @Test("A position of an earlier version without the time is resumed")
   func earlierVersion() async throws {
     let harness = try await self.harness()
     func old(_ topics: [String: JSONValue]) -> [String: JSONValue] {

@@ -4,7 +4,7 @@ import Testing
 @testable import Pipeline
 
 /// Records that are read into sinks whose state the checkpoint holds.
-@Suite struct CheckpointedReadsTests {
+@Suite("Records read into checkpointed sinks") struct CheckpointedReadsTests {
   private final class ReadingSink: CheckpointedSink {
     let name: String
     let takesReads: Bool
@@ -39,7 +39,7 @@ import Testing
     return pass
   }
 
-  @Test("Where all sinks are in one place, the pass goes on from there")
+  @Test("A pass resumes where all sinks are at the same place")
   func together() {
     let sinks = [
       ReadingSink("a", Self.pass(2, rows: 7)), ReadingSink("lines", takesReads: false),
@@ -49,7 +49,7 @@ import Testing
     #expect(Self.store(sinks).passNumber(over: "T") == 2)
   }
 
-  @Test("When a sink is new, or behind, all records are read into all of them, by a new number")
+  @Test("All sinks get all records under a new number when one sink is new or behind")
   func apart() {
     for other in [nil, Self.pass(2, rows: 6), Self.pass(1, rows: 7)] {
       let store = Self.store([ReadingSink("a", Self.pass(2, rows: 7)), ReadingSink("b", other)])
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("Standard output and its like get no records, and without files there is no recipient")
+  @Test("Standard output gets no records, and without files there is no recipient")
   func recipients() throws {
     let (files, lines) = (ReadingSink("files"), ReadingSink("lines", takesReads: false))
     let layout = RecordLayout(

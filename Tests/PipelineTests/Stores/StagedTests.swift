@@ -3,7 +3,7 @@ import Testing
 
 @testable import Pipeline
 
-@Suite struct StagedTests {
+@Suite("Stages of a sink") struct StagedTests {
   /// Notes the columns of each batch.
   private final class ColumnSink: CheckpointedSink {
     let name = "columns"
@@ -29,7 +29,7 @@ import Testing
       })
   }
 
-  @Test("The sink sees the columns of its stages, those after it the ones of the pipeline")
+  @Test("A sink sees the columns of its own stages, and later sinks those of the pipeline")
   func leavesTheBatchAlone() throws {
     let base = ColumnSink()
     let sink = Staged(base, stages: StageChain([Select(["B"])]))
@@ -41,7 +41,7 @@ import Testing
     #expect(batch.layout === layout)
   }
 
-  @Test("A mistake in its stages ends the write, and leaves the batch as it was")
+  @Test("A mistake in a sink's stages ends the write and leaves the batch unchanged")
   func throwsWhatStagesThrow() throws {
     let layout = Self.layout(["A", "B"])
     let batch = RecordBatch(layout: layout)
@@ -83,7 +83,8 @@ import Testing
     func committed() throws -> Bool { false }
   }
 
-  @Test("What a stage of one sink does to rows no other sink sees", arguments: [1, 3, 40])
+  @Test(
+    "Changes to rows by one sink's stage are not visible to other sinks", arguments: [1, 3, 40])
   func keepsChangesToItself(rowCount: Int) throws {
     let (first, second) = (CellSink(), CellSink())
     let staged = Staged(first, stages: StageChain([Overwrite()]))

@@ -132,7 +132,7 @@ struct CastTests {
   ]
 
   @Test(
-    "Values become those of the type, or their event is refused without the value",
+    "A value is converted to the type, or its event is refused without showing the value",
     arguments: 0..<Self.cases.count)
   func values(number: Int) throws {
     let (column, value, target, expected) = Self.cases[number]
@@ -161,7 +161,7 @@ struct CastTests {
     return rows.batch.row(row).presence[slot]
   }
 
-  @Test("The changes of a long text refuse the event, whatever on_error says")
+  @Test("A diff of a long text refuses the event, whatever on_error says")
   func diffs() throws {
     let fixture = StageRows([("Text", .string)])
     fixture.add(StageRows.Row(cells: ["Text": .text("12")]))
@@ -178,7 +178,7 @@ struct CastTests {
     #expect(chain.takeRefusedEvents().count == 1)
   }
 
-  @Test("With on_error null, what cannot be converted is an explicit null")
+  @Test("With on_error null, an unconvertible value becomes an explicit null")
   func nulls() throws {
     let rows = StageRows(Self.columns)
     rows.add(.init(cells: ["Text": .text("x")]))
@@ -204,7 +204,7 @@ struct CastTests {
   }
 
   @Test(
-    "Types of which one cannot become the other are refused when the schema is seen",
+    "Types that cannot be converted are refused when the schema is seen",
     arguments: [
       ("Json", #""integer""#), ("Bool", #""double""#), ("Day", #""integer""#),
       ("Length", #""text""#),
@@ -220,7 +220,7 @@ struct CastTests {
   }
 
   @Test(
-    "Mistakes in the configuration",
+    "Mistakes in the configuration are reported",
     arguments: [
       (#""money""#, "/s/columns/A: unknown type 'money'; known: text"),
       (#""decimal(39,2)""#, "/s/columns/A: unknown type"),

@@ -55,7 +55,7 @@ struct ColumnStagesTests {
     #expect(error.message.contains("Amount cannot become column '_nonfinite'"))
   }
 
-  @Test("A name that one schema lacks is not an error; one that no schema has is reported")
+  @Test("A name that one schema lacks is accepted, and one that no schema has is reported")
   func unmatched() throws {
     let stage = Select(["Name", "LeadSource", "Amuont"])
     _ = try stage.layout(for: self.input)
@@ -64,7 +64,7 @@ struct ColumnStagesTests {
     #expect(stage.namedColumns?.unmatched == ["Amuont"])
   }
 
-  @Test("With missing = fail the first schema that lacks a name is an error")
+  @Test("With missing = fail, the first schema that lacks a name is an error")
   func missingFails() throws {
     let stages: [any Transform] = [
       Select(["Name", "Amuont"], missing: .fail), Drop(["Amuont"], missing: .fail),

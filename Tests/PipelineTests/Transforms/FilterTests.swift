@@ -30,14 +30,14 @@ struct FilterTests {
     #expect(try self.kept(#"{\#(condition),"absent":"drop"}"#, rows) == [0])
   }
 
-  @Test("A side that decides makes an absent field irrelevant")
+  @Test("A side that decides the condition makes an absent field irrelevant")
   func absorbed() throws {
     let condition = #"{"type":"filter","where":"Name == 'B' && Amount >= 1000"}"#
     #expect(try self.kept(condition, [Self.other, Self.update]) == [1])
   }
 
   @Test(
-    "What an event does not carry is null unless it is an update or a gap",
+    "A field that an event lacks is null, except in updates and gaps",
     arguments: [
       ("CREATE", EventKind.change, false), ("UNDELETE", .change, false), ("DELETE", .change, false),
       ("UPDATE", .change, true), ("GAP_UPDATE", .gap, true), ("SNAPSHOT", .snapshot, true),
@@ -49,7 +49,7 @@ struct FilterTests {
     #expect(try self.kept(stage, [row]) == (isKept ? [0] : []))
   }
 
-  @Test("Records that were read pass conditions on how they were changed")
+  @Test("Records that were read pass conditions on their change type")
   func reads() throws {
     let read = StageRows.Row(kind: .snapshot, changeType: "SNAPSHOT", cells: ["Name": .text("A")])
     let condition = #""type":"filter","where":"_change_type in ['CREATE','UPDATE'] && Name == 'A'""#
@@ -60,7 +60,7 @@ struct FilterTests {
     #expect(try self.kept("{\(condition)}", [other]) == [])
   }
 
-  @Test("Any other failure refuses the event, with the place and without its values")
+  @Test("Any other failure refuses the event with its place and without its values")
   func failure() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(cells: ["Count": .int(0)]))
@@ -77,7 +77,7 @@ struct FilterTests {
     #expect(chain.takeRefusedEvents().isEmpty)
   }
 
-  @Test("A record that was read and cannot be judged is reported by its ID")
+  @Test("A read record that cannot be judged is reported by its ID")
   func unreadable() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(kind: .snapshot, cells: ["Count": .int(0)]))
@@ -94,7 +94,7 @@ struct FilterTests {
     #expect(try self.kept(stage, rows) == [0])
   }
 
-  @Test("A type error stops the run, with column, place and expression")
+  @Test("A type error stops the run with column, place and expression")
   func typeErrors() throws {
     let fixture = StageRows(Self.columns)
     func message(_ stage: String) throws -> String {

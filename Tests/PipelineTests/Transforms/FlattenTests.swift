@@ -5,7 +5,7 @@ import Testing
 @Suite("Flatten")
 struct FlattenTests {
   @Test(
-    "Names of children",
+    "Children are named by the configured style",
     arguments: [
       ("BillingAddress", "City", "BillingAddress_City", "BillingCity"),
       ("MailingAddress", "Latitude", "MailingAddress_Latitude", "MailingLatitude"),
@@ -52,7 +52,7 @@ struct FlattenTests {
     #expect(output.schemaID == input.schemaID)
   }
 
-  @Test("A scalar branch keeps the record's name, with the children beside it")
+  @Test("A scalar branch keeps the record's name beside the children")
   func scalarBranch() throws {
     let input = RecordLayout.of([
       Column(
@@ -67,7 +67,7 @@ struct FlattenTests {
     #expect(sobject.columns[0].content == .slot(9, .string))
   }
 
-  @Test("Records inside records are flattened all the way")
+  @Test("Nested records are flattened completely")
   func nested() throws {
     let inner = Column(
       name: "B", path: ["A", "B"],
@@ -82,7 +82,7 @@ struct FlattenTests {
     #expect(output.columns[0].path == ["A", "B", "C"])
   }
 
-  @Test("Two columns that would get one name are an error that names both paths")
+  @Test("Two columns with the same name are an error that names both paths")
   func collision() throws {
     let input = RecordLayout.of([
       Column("BillingCity", 1), Column(record: "BillingAddress", 2, children: ["City"]),

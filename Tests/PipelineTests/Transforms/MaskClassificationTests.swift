@@ -42,7 +42,7 @@ struct MaskClassificationTests {
   private static let all =
     #"{"compliance":["pii"],"sensitivity":["Confidential","Mission Critical"]}"#
 
-  @Test("Fields, parts of compounds and fields that the org does not describe are masked")
+  @Test("Classified fields, parts of compounds and undescribed fields are masked")
   func selection() throws {
     let chain = try self.chain([#"{"type":"flatten"}"#, self.mask(Self.all)], self.known())
     let found = try chain.maskedColumns(of: Self.layout).map { "\($0)" }
@@ -56,7 +56,7 @@ struct MaskClassificationTests {
       ])
   }
 
-  @Test("A record that is not flattened is masked as a whole when a part of it is classified")
+  @Test("A record that is not flattened is masked as a whole if any part is classified")
   func records() throws {
     let chain = try self.chain([self.mask(Self.all)], self.known())
     #expect(
@@ -65,7 +65,7 @@ struct MaskClassificationTests {
       ])
   }
 
-  @Test("A renamed column keeps its field's classification; what set makes has none")
+  @Test("A renamed column keeps its field's classification, and a column made by set has none")
   func otherStages() throws {
     let stages = [
       #"{"type":"rename","columns":{"Email":"contact","Title":"Email"}}"#,
@@ -77,7 +77,7 @@ struct MaskClassificationTests {
     #expect(found.last?.reason == .named("Copy"))
   }
 
-  @Test("What one mask has hidden another one leaves alone unless it names it")
+  @Test("A mask leaves columns alone that another mask has hidden, unless it names them")
   func twoMasks() throws {
     let stages = [
       self.mask(#"{"compliance":["GDPR"]}"#, #""with":"hash","key":"0123456789abcdef""#),
@@ -88,7 +88,7 @@ struct MaskClassificationTests {
     #expect(found.map { "\($0.column) \($0.method)" } == ["Email hash"])
   }
 
-  @Test("Without an answer of the org for the schema at hand nothing passes")
+  @Test("Nothing passes without the org's answer for the schema at hand")
   func notAsked() throws {
     for known in [nil, OrgClassification(), self.known(schemaID: "schema-0")] {
       let chain = try self.chain([self.mask(Self.all)], known)
@@ -98,8 +98,7 @@ struct MaskClassificationTests {
     }
   }
 
-  @Test(
-    "A later answer covers new fields, and names old ones of which a selector now says otherwise")
+  @Test("A later answer covers new fields and names old ones that a selector now excludes")
   func laterAnswers() throws {
     let known = self.known()
     let chain = try self.chain([self.mask(Self.all)], known)
@@ -118,7 +117,7 @@ struct MaskClassificationTests {
     #expect(known.object("Account", schemaID: "schema-1")?["Name"]?.compliance == ["PII"])
   }
 
-  @Test("Values that no field has and no org begins with are reported")
+  @Test("Classification values that no field or org has are reported")
   func misspelt() throws {
     for (classes, expected) in [
       (#"{"compliance":["PPI"]}"#, "compliance 'PPI' (nearest: PCI, PII)"),
@@ -138,7 +137,7 @@ struct MaskClassificationTests {
   }
 
   @Test(
-    "Mistakes in the configuration",
+    "Mistakes in the configuration are reported",
     arguments: [
       (#""with":"redact""#, "columns"), (#""classified":{},"with":"redact""#, "needs a value"),
       (#""classified":{"compliance":[]},"with":"redact""#, "needs a value"),
@@ -158,7 +157,7 @@ struct MaskClassificationTests {
   }
 }
 
-@Suite("Stage mask and fields that are renamed while a run goes on")
+@Suite("Stage mask and fields renamed during a run")
 struct RenamedFieldTests {
   private static func layout(_ names: String..., entity: String = "Account") -> RecordLayout {
     RecordLayout(
@@ -182,7 +181,7 @@ struct RenamedFieldTests {
     return nil
   }
 
-  @Test("A schema that lacks a masked field and has a new one is refused, whichever came first")
+  @Test("A schema that lacks a masked field and has a new one is refused, whichever comes first")
   func renamed() throws {
     let (old, new) = (
       Self.layout("Name", "Mail__c", "Phone"), Self.layout("Name", "Address__c", "Phone")
@@ -196,7 +195,7 @@ struct RenamedFieldTests {
         [new, old], [#"{"type":"mask","columns":["Address__c"],"with":"redact"}"#]) != nil)
   }
 
-  @Test("A field that is deleted, new, of another object or masked under both names is no reason")
+  @Test("A deleted, new or masked field, or one of another object, is accepted")
   func harmless() throws {
     let old = Self.layout("Name", "Mail__c", "Phone")
     #expect(try self.refusal([old, Self.layout("Name", "Phone")]) == nil)

@@ -69,7 +69,7 @@ struct MaskTests {
   }
 
   @Test(
-    "Values are replaced; null stays null and absent absent",
+    "Values are replaced, null stays null, and absent stays absent",
     arguments: Self.replacements)
   func values(
     column: String, value: CellValue, method: String, expected: CellValue
@@ -81,7 +81,7 @@ struct MaskTests {
   }
 
   @Test(
-    "A hash is that of the value's canonical text, so that equal values join",
+    "A hash is computed from the canonical text, so that equal values join",
     arguments: Self.canonicalTexts)
   func hashes(column: String, value: CellValue, text: String) throws {
     let rows = try self.rows(
@@ -92,7 +92,7 @@ struct MaskTests {
     #expect(rows.value(column, ofRow: 2) == .null)
   }
 
-  @Test("drop removes the columns that names and patterns fit; metadata columns are not fields")
+  @Test("drop removes columns that match names and patterns, and metadata columns are not fields")
   func dropAndPatterns() throws {
     let rows = try self.rows(
       [#"{"type":"mask","columns":["*mai?","A*"],"with":"drop"}"#],
@@ -103,7 +103,7 @@ struct MaskTests {
     #expect(rows.value("Count", ofRow: 0) == .int(7))
   }
 
-  @Test("A text without date has no year: its event is refused, without the value")
+  @Test("The event of a text without a date is refused without showing the value")
   func noYear() throws {
     let fixture = StageRows(Self.columns)
     let texts = ["4 July 1984", "1984-02-30", "1984-02-281", "1984-02", ""]
@@ -118,8 +118,7 @@ struct MaskTests {
     #expect(fixture.value("Email", ofRow: 0) == .int(1984))
   }
 
-  @Test(
-    "What came as a diff of a long text is no value: redacted it is one, else it cannot be applied")
+  @Test("A diff of a long text can be redacted, and other methods refuse it")
   func diffs() throws {
     for (method, expected, isDiff) in [
       (#""with":"redact""#, "***", false), (#""with":"truncate","length":3"#, "", true),
@@ -138,7 +137,7 @@ struct MaskTests {
     }
   }
 
-  @Test("Records that were read are masked as events are, and so are those of another schema")
+  @Test("Records that were read are masked like events, and so are those of other schemas")
   func readsAndSchemas() throws {
     let chain = try StageChain(json: [self.stage("Email", #""with":"redact""#)])
     for columns in [Self.columns, [("Other", .int32), ("Email", .string)], [("Other", .int32)]] {
@@ -153,7 +152,7 @@ struct MaskTests {
     #expect(chain.namedColumns.first?.unmatched == [])
   }
 
-  @Test("A pattern that fits nothing is reported as a name that no schema has")
+  @Test("A pattern without a match is reported like a name that no schema has")
   func unmatched() throws {
     let chain = try StageChain(
       json: [#"{"type":"mask","columns":["*Emial*","Em*"],"with":"redact"}"#])
@@ -164,7 +163,7 @@ struct MaskTests {
     #expect(throws: TransformError.self) { try strict.layout(for: StageRows(Self.columns).layout) }
   }
 
-  @Test("select keeps, and drop removes, what a pattern fits")
+  @Test("select keeps, and drop removes, columns that match a pattern")
   func otherStages() throws {
     let layout = StageRows(Self.columns).layout
     let selected = try StageChain(json: [#"{"type":"select","columns":["*o*"]}"#]).layout(
@@ -178,7 +177,7 @@ struct MaskTests {
     #expect(dropped.names == ["_entity", "_record_id", "_nulled_fields"])
   }
 
-  @Test("Metadata that names people can be masked; what tells rows apart cannot")
+  @Test("Metadata that names people can be masked, and metadata that identifies rows cannot")
   func metadata() throws {
     let user = Column(metadata: "_commit_user", MetadataSlot.commitUser)
     let layout = RecordLayout.of([user, Column("Email", 16)], slotCount: 17)
@@ -204,7 +203,7 @@ struct MaskTests {
     }
   }
 
-  @Test("A record that is not flattened is masked as a whole, or not at all")
+  @Test("A record that is not flattened is masked as a whole or not at all")
   func records() throws {
     let layout = RecordLayout.of(
       [Column(record: "Address", 16, children: ["Street", "City"])], slotCount: 19)
@@ -230,7 +229,7 @@ struct MaskTests {
   }
 
   @Test(
-    "What a method cannot mask is refused when the schema is seen",
+    "A type that a method cannot mask is refused when the schema is seen",
     arguments: [
       ("Amount", #""with":"truncate","length":3"#), ("IsWon", #""with":"year""#),
       ("Length", #""with":"hash","key":"0123456789abcdef""#),
@@ -241,7 +240,7 @@ struct MaskTests {
   }
 
   @Test(
-    "Mistakes in the configuration",
+    "Mistakes in the configuration are reported",
     arguments: [
       (#""with":"hash""#, "/s/key: is required by hash"),
       (#""with":"hash","key":"short""#, "/s/key: needs at least 16 bytes"),

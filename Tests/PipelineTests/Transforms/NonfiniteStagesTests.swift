@@ -24,14 +24,14 @@ struct NonfiniteStagesTests {
 
   private static let shown = #"{"a":[1.5,"NaN","-Infinity"],"b":null}"#
 
-  @Test("cast to text writes them as texts")
+  @Test("cast to text writes NaN and infinities as text")
   func cast() throws {
     let rows = try self.rows(#"{"type":"cast","columns":{"Shape":"text"}}"#)
     #expect(rows.value("Shape", ofRow: 0) == .text(Self.shown))
   }
 
   @Test(
-    "Expressions see the numbers, and set writes them as texts",
+    "Expressions see NaN and infinities as numbers, and set writes them as text",
     arguments: [
       (#"{"expression":"Shape","type":"json"}"#, CellValue.text(Self.shown)),
       (#"{"expression":"Shape.a[2]","type":"double"}"#, .double(-.infinity)),

@@ -36,8 +36,7 @@ struct RouteTests {
     return sinks
   }
 
-  @Test(
-    "The first route whose condition holds takes a row; an absent field does not decide for one")
+  @Test("The first route whose condition holds takes a row, and an absent field does not decide")
   func rows() throws {
     let rows = [
       StageRows.Row(cells: ["Amount": .double(11)]), StageRows.Row(cells: ["Amount": .double(9)]),
@@ -47,7 +46,7 @@ struct RouteTests {
     #expect(try self.sinks(rows) == [["big"], ["accounts"], ["accounts"], ["gone"], ["gone"]])
   }
 
-  @Test("A line about a whole object goes wherever a row of the object may go, and nowhere else")
+  @Test("A line about a whole object goes wherever a row of the object may go")
   func wholeObjects() throws {
     let row = StageRows.Row(kind: .overflow, changeType: "GAP_OVERFLOW")
     #expect(try self.sinks([row]) == [["big", "gone", "accounts"]])
@@ -60,7 +59,7 @@ struct RouteTests {
   }
 
   @Test(
-    "Whether rows of an object may come to a sink is known before there are rows",
+    "Whether rows of an object can reach a sink is known before there are rows",
     arguments: [
       ("_entity == 'Account'", true, false), ("_entity == 'Lead'", false, true),
       ("_entity in ['Lead', 'Contact']", false, true), ("_entity != 'Account'", false, true),
@@ -81,7 +80,7 @@ struct RouteTests {
     #expect(try StageChain([]).bringsRows(of: routed))
   }
 
-  @Test("A line about a whole object goes where rows go that have a field")
+  @Test("A line about a whole object goes to the route of rows that have a field")
   func wholeObjectsWithFields() throws {
     let fixture = StageRows([("Amount", .double)])
     fixture.add(StageRows.Row(kind: .overflow, changeType: "GAP_OVERFLOW"))
@@ -95,7 +94,7 @@ struct RouteTests {
     }
   }
 
-  @Test("Objects that no topic brings are found, by name and in conditions")
+  @Test("Objects that no topic brings are found by name and in conditions")
   func unreachable() throws {
     let route = try self.route(
       #"{"type":"route","routes":[{"entity":["Account","Acount"],"to":["a"]},"#
@@ -110,7 +109,7 @@ struct RouteTests {
       ])
   }
 
-  @Test("An event whose header names another object than its schema is refused, not lost")
+  @Test("An event whose header names another object than its schema is refused")
   func otherObject() throws {
     let fixture = StageRows([])
     fixture.add(StageRows.Row())

@@ -21,7 +21,7 @@ struct SetColumnsTests {
   private func stage(_ columns: String) -> String { #"{"type":"set","columns":{\#(columns)}}"# }
 
   @Test(
-    "Values by expression",
+    "Columns get the values of their expressions",
     arguments: [
       (#""X":"Name + '!'""#, CellValue.text("A!")), (#""X":"Amount * 2.0""#, .double(3)),
       (#""X":"Count + 1""#, .int(8)), (#""X":"!IsWon""#, .bool(false)),
@@ -48,7 +48,7 @@ struct SetColumnsTests {
     #expect(rows.value("Name", ofRow: 1) == .text("A"))
   }
 
-  @Test("Texts that would make a batch too large are refused with their events")
+  @Test("Text that would make a batch too large refuses its event")
   func tooLarge() throws {
     let columns = (1...40).map { #""X\#($0)":"Name + Name""# }.joined(separator: ",")
     let fixture = StageRows(Self.columns)
@@ -75,7 +75,7 @@ struct SetColumnsTests {
     #expect((0..<3).map { rows.value("Count", ofRow: $0) } == [.absent, .absent, .int(2)])
   }
 
-  @Test("Null is absent where the event has all fields, as the decoder has it")
+  @Test("A null result becomes absent except in updates, as in the decoder")
   func nulls() throws {
     let rows = try self.rows(
       self.stage(#""X":{"expression":"null","type":"text"}"#),
@@ -83,7 +83,7 @@ struct SetColumnsTests {
     #expect((0..<3).map { rows.value("X", ofRow: $0) } == [.absent, .null, .absent])
   }
 
-  @Test("The lists of an update name what was set, and only that")
+  @Test("The field lists of an update follow the columns that were set")
   func lists() throws {
     let rows = try self.rows(
       self.stage(#""X":"Amount * 2.0","Name":"IsWon ? 'won' : null","Count":"int(Amount)""#),
@@ -98,7 +98,7 @@ struct SetColumnsTests {
     #expect(rows.list(MetadataSlot.nulledFields, ofRow: 1) == ["Name"])
   }
 
-  @Test("Keys that are one name in JSON refuse the event")
+  @Test("Duplicate JSON keys refuse the event")
   func repeatedNames() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(cells: ["Count": .int(1)]))
@@ -135,7 +135,7 @@ struct SetColumnsTests {
   }
 
   @Test(
-    "Columns that cannot be set",
+    "Columns that cannot be set are refused",
     arguments: [
       (#""_record_id":"'x'""#, "is a metadata column"), (#""X":"dyn(Name)""#, "state it with"),
       (#""X":{"expression":"Count","type":"double"}"#, "yields int, not double"),
@@ -153,7 +153,7 @@ struct SetColumnsTests {
     }
   }
 
-  @Test("An object that lacks the columns of an expression gets what is known without them")
+  @Test("On an object that lacks its columns, an expression gives what is known without them")
   func otherObjects() throws {
     let rows = try self.rows(
       self.stage(
@@ -165,7 +165,7 @@ struct SetColumnsTests {
     #expect(rows.value("Z", ofRow: 0) == .absent)
   }
 
-  @Test("A record that is set in a sink's chain leaves the batch of the others as it was")
+  @Test("A column set in one sink's stages does not change the batch of other sinks")
   func copies() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(cells: ["Amount": .double(1)]))
@@ -191,7 +191,7 @@ struct SetColumnsTests {
   }
 
   @Test(
-    "An expression keeps the columns that it names, not those of the layout",
+    "An expression retains only the columns that it names",
     arguments: [
       ("Name + '!'", ["Name"]), ("has(row.Name) ? Field7__c : ''", ["Name", "Field7__c"]),
       ("Tags.exists(t, t == Field1__c)", ["Tags", "Field1__c"]), ("int('1') + 1", ["int"]),
@@ -201,7 +201,7 @@ struct SetColumnsTests {
     #expect(try self.keptColumns(expression) == expected)
   }
 
-  @Test("A column whose name has a dot is found by expressions")
+  @Test("Expressions find a column whose name has a dot")
   func namesWithDots() throws {
     let layout = StageRows([("Name.First", .string), ("Name", .json)]).layout
     let expression = try StageExpression("Name.First + '!'")
@@ -210,7 +210,7 @@ struct SetColumnsTests {
     #expect(program.type == .string)
   }
 
-  @Test("Expressions of one stage that read too many columns together are refused")
+  @Test("Expressions of one stage that read too many columns are refused")
   func boundedReads() throws {
     let layout = StageRows((0..<1000).map { ("Field\($0)__c", .string) }).layout
     func columns(_ count: Int, _ expression: String) -> String {

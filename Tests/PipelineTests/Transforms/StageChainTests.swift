@@ -1,7 +1,7 @@
 import Pipeline
 import Testing
 
-@Suite("A chain of stages")
+@Suite("Chains of stages")
 struct StageChainTests {
   /// Counts layouts and marks rows.
   private final class Probe: Transform {
@@ -23,7 +23,7 @@ struct StageChainTests {
     .of([Column(record: "Name", 0, children: ["FirstName"]), Column("Other", 2)], slotCount: 10)
   }
 
-  @Test("Layouts pass every stage in order, once each; batches get the last one")
+  @Test("A layout passes each stage once and in order, and batches get the last layout")
   func onceEach() throws {
     let probe = Probe()
     let chain = StageChain([Flatten(naming: .sobject), probe, Rename(["FirstName": "first"])])
@@ -48,7 +48,7 @@ struct StageChainTests {
     #expect(probe.layoutCount == 2)
   }
 
-  @Test("Without stages layouts stay what they are")
+  @Test("Without stages layouts do not change")
   func noStages() throws {
     let chain = StageChain([])
     let input = self.layout()
@@ -58,14 +58,14 @@ struct StageChainTests {
     #expect(batch.layout === input)
   }
 
-  @Test("Two fields of one name are an error even without stages")
+  @Test("Two fields with the same name are an error even without stages")
   func collisionWithoutStages() {
     #expect(throws: TransformError.self) {
       try StageChain([]).layout(for: .of([Column("A", 0), Column("A", 1)]))
     }
   }
 
-  @Test("Names that no layout had are told with their stage")
+  @Test("Names that no layout had are reported with their stage")
   func unmatchedNames() throws {
     let chain = StageChain([Flatten(), Drop(["Nmae"]), Select(["Other"])])
     _ = try chain.layout(for: self.layout())
@@ -74,8 +74,8 @@ struct StageChainTests {
   }
 }
 
-@Test("A stage whose plans were let go of is asked again for its layout")
-func plansThatWereLetGoOf() throws {
+@Test("A stage whose plans were evicted is asked again for its layout")
+func evictedPlans() throws {
   // Each layout takes almost a quarter of what caches hold, and the stage adds a slot to each.
   let columns = (0..<(LayoutCache<Int>.maxSlotCount / 4 - MetadataSlot.count)).map {
     ("F\($0)", ColumnType.int64)

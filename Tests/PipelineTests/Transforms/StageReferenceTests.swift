@@ -13,7 +13,7 @@ struct StageReferenceTests {
     (.gap, "GAP_UPDATE"), (.snapshot, "SNAPSHOT"), (.overflow, "GAP_OVERFLOW"),
   ]
 
-  @Test("Random chains over random rows", arguments: 0..<400)
+  @Test("Random chains of stages give what the reference gives for random rows", arguments: 0..<400)
   func chains(seed: Int) throws {
     var random = SplitMix(seed: UInt64(seed))
     var columns = (0..<Int.random(in: 1...12, using: &random)).map {

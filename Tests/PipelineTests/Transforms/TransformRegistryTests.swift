@@ -19,7 +19,7 @@ struct TransformRegistryTests {
   }
 
   @Test(
-    "Each type with its members",
+    "Each stage type is read with its members",
     arguments: [
       (#"{"type":"flatten"}"#, "_record_id,BillingAddress_City,Name"),
       (#"{"type":"flatten","naming":"path"}"#, "_record_id,BillingAddress_City,Name"),
@@ -37,7 +37,7 @@ struct TransformRegistryTests {
   }
 
   @Test(
-    "Mistakes name the path and the choices",
+    "A mistake names the path and the choices",
     arguments: [
       (
         #"{"type":"flaten"}"#,

@@ -21,7 +21,7 @@ struct CheckpointTableTests {
     try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration())
   }
 
-  @Test("A database without tables, and one without the sink, have nothing")
+  @Test("A database without tables or without the sink has no positions")
   func nothing() async throws {
     let database = try await TestDatabase()
     #expect(try self.positions(database).read() == nil)
@@ -30,7 +30,7 @@ struct CheckpointTableTests {
     #expect(try self.positions(database).read() == nil)
   }
 
-  @Test("What is set ends the run that was going on; until commit nothing is")
+  @Test("Setting a position ends the run in progress, and nothing changes before the commit")
   func fences() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -63,7 +63,7 @@ struct CheckpointTableTests {
     #expect(try stored.read() == changed)
   }
 
-  @Test("A fence that cannot be counted on is damage; endless times are read as the last there are")
+  @Test("An impossible fence is damage, and infinite times are read as the last time")
   func absurdNumbers() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()

@@ -11,8 +11,7 @@ struct FreshnessTests {
     try CheckpointTable(pipeline: "opps", sink: "warehouse", database.configuration()).freshness()
   }
 
-  @Test(
-    "Each table is as far as its topic, whose newest change it tells; a future one does not count")
+  @Test("Each table is as fresh as its topic's newest change, and a future change does not count")
   func ofTopic() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -51,7 +50,7 @@ struct FreshnessTests {
       try next.eye.rows("SELECT complete_through FROM salesforce._etl_checkpoint") == [["-"]])
   }
 
-  @Test("A copy under way is shown until it is complete, and nothing is complete before")
+  @Test("A copy in progress is shown, and nothing is complete before it ends")
   func copying() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database) {
@@ -88,7 +87,7 @@ struct FreshnessTests {
     #expect(found.map(\.snapshotAt) == [nil, nil, 9000, 9000])
   }
 
-  @Test("What overflowed is missing until all is read again; what a copy did not bring waits")
+  @Test("Records lost by an overflow are missing until all are read again")
   func noted() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database) {
@@ -108,7 +107,7 @@ struct FreshnessTests {
     #expect(found.map(\.waitingForRepair) == [1, nil])
   }
 
-  @Test("A position set by hand is complete through nothing, and its tables stay its tables")
+  @Test("After a position set by hand no completeness is known, and its tables stay listed")
   func setByHand() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -132,7 +131,7 @@ struct FreshnessTests {
   }
 
   @Test(
-    "Tables of an earlier version are found again, by name or by what a channel has brought",
+    "Tables of an earlier version are found by name or by what a channel has brought",
     arguments: [SinkRun.topic, "/data/ChangeEvents", "/data/Other__chn"])
   func upgrade(topic: String) async throws {
     let database = try await TestDatabase()

@@ -5,9 +5,9 @@ import Testing
 @testable import PostgresSink
 
 /// What a pass over all records of an object repairs.
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct MissingRangesTests {
+@Suite("Missing ranges", .enabled(if: PostgresCluster.isAvailable)) struct MissingRangesTests {
   @Test(
-    "A pass repairs what was noted up to the transaction that began it, and nothing noted later",
+    "A pass repairs ranges noted before its first transaction, and no later ones",
     arguments: [("- interval '1 s'", false), ("", false), ("+ interval '1 s'", true)])
   func close(noted: String, remains: Bool) async throws {
     let tables = try await SampleTables(takesReads: true)

@@ -5,9 +5,9 @@ import Testing
 @testable import PostgresSink
 
 /// How far records were read, as the database says.
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct PassTableTests {
+@Suite("Table of passes", .enabled(if: PostgresCluster.isAvailable)) struct PassTableTests {
   @Test(
-    "What no run has stored counts as never read",
+    "A pass that no run can have stored counts as never read",
     arguments: [
       ("number = 3", true), ("number = 9223372036854775807", false), ("number = -1", false),
       ("rows = 9223372036854775807, total = NULL", false),

@@ -4,7 +4,7 @@ import PostgresSink
 import TestSupport
 import Testing
 
-@Suite struct CopyEncoderMetadataTests {
+@Suite("COPY rows: metadata") struct CopyEncoderMetadataTests {
   private let first = MetadataSlot.count
 
   private func tables(
@@ -28,7 +28,7 @@ import Testing
     return buffer
   }
 
-  @Test("Absent, null and value stay apart, in the order of the table")
+  @Test("Absent, null and value stay distinct, in the order of the table")
   func presence() throws {
     let layout = RecordLayout.test([
       Column("A", 0, .string), Column("B", 1, .int32), Column("C", 2, .string),
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(
-    "The kind of change comes from kind and change type",
+    "The kind of change follows from kind and change type",
     arguments: [
       ("CREATE", .change, .create), ("UPDATE", .change, .update), ("DELETE", .change, .delete),
       ("UNDELETE", .change, .undelete), ("GAP_CREATE", .gap, .gapCreate),
@@ -76,7 +76,7 @@ import Testing
     #expect(try self.encode(batch, self.tables(for: layout)).rows.map(\.change) == [expected])
   }
 
-  @Test("Rows tell their place, record and event")
+  @Test("A row has its place, record and event")
   func rowHeader() throws {
     let layout = RecordLayout.test([Column("A", 0, .string)])
     let batch = RecordBatch(layout: layout)
@@ -91,7 +91,7 @@ import Testing
     #expect(buffer.rows.allSatisfy { $0.metadataFieldCount == CopyEncoder.metadataFieldCount })
   }
 
-  @Test("A change of many records is a row each, which share their values")
+  @Test("A change of many records is a row for each, and the rows share their values")
   func fanOut() throws {
     let layout = RecordLayout.test([Column("A", 0, .string), Column("B", 1, .string)])
     let text = String(repeating: "long ", count: 20_000)
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test(
-    "History holds every metadata column, whatever stages have made of them",
+    "History has every metadata column, whatever stages have done to them",
     .enabled(if: PostgresCluster.isAvailable))
   func metadataColumns() async throws {
     let database = try await TestDatabase()
@@ -202,7 +202,7 @@ import Testing
   private static let fixed = TableDefinition.fixedColumns(.history).map(\.name)
     .joined(separator: ", ")
 
-  @Test("Platform events have their fields and no more", .enabled(if: PostgresCluster.isAvailable))
+  @Test("Platform events have only their own fields", .enabled(if: PostgresCluster.isAvailable))
   func platformEvents() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()

@@ -6,7 +6,7 @@ import PostgresSink
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct CopyEncoderTests {
+@Suite("COPY rows: values", .enabled(if: PostgresCluster.isAvailable)) struct CopyEncoderTests {
   /// Round trips have schemas of their own in it.
   private static let database = Task { try await TestDatabase() }
 
@@ -39,7 +39,7 @@ import Testing
       "SELECT \(shown) FROM \(history.qualifiedName) ORDER BY _ordinal")
   }
 
-  @Test("Numbers and booleans")
+  @Test("Numbers and booleans have their binary forms")
   func numbers() async throws {
     #expect(
       try await self.roundTrip(.boolean, [.integer(0), .integer(1), .null]) == [
@@ -65,7 +65,7 @@ import Testing
         == ["0.1", "-0", "5e-324", "Infinity", "NaN"])
   }
 
-  @Test("Numbers in columns of other types that the configuration asks for")
+  @Test("Numbers are encoded as other types that the configuration names")
   func numbersAsOtherTypes() async throws {
     #expect(try await self.roundTrip(.double, as: .bigint, [.double(-3)]) == ["-3"])
     #expect(try await self.roundTrip(.double, as: .integer, [.double(70_000)]) == ["70000"])
@@ -97,7 +97,7 @@ import Testing
   }
 
   @Test(
-    "Currency, percent and number are the numeric of the shortest text of the double",
+    "Currency, percent and number are numeric with the shortest text of the double",
     arguments: ["Data:Currency", "Data:Percent", "Data:Double"])
   func decimalNumbers(salesforceType: String) async throws {
     var values: [Double] = [
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test("Infinities are numeric where the server has them, and reject the event where not")
+  @Test("Infinities are numeric where the server supports them, and otherwise refuse the event")
   func infinities() async throws {
     let values: [TestCell] = [.double(.infinity), .double(1), .double(-.infinity), .double(.nan)]
     let server = try await TestDatabase().connect()
@@ -169,7 +169,7 @@ import Testing
         == ["-1.00"])
   }
 
-  @Test("Dates and times, to the ends of their ranges")
+  @Test("Dates and times are encoded up to the ends of their ranges")
   func times() async throws {
     #expect(
       try await self.roundTrip(
@@ -211,7 +211,7 @@ import Testing
         == ["1 mon 2 days 1193:02:47.295"])
   }
 
-  @Test("Texts, bytes, UUIDs and enumerations")
+  @Test("Texts, bytes, UUIDs and enumerations have their binary forms")
   func texts() async throws {
     #expect(
       try await self.roundTrip(.string, [.text(""), .text("a\u{0}b\u{0}"), .text("😀 \\N \t\n'\"")])
@@ -246,7 +246,7 @@ import Testing
       try await self.roundTrip(.stringList, as: .jsonb, [.text(#"["a"]"#)]) == [#"["a"]"#])
   }
 
-  @Test("JSON is jsonb, without the escapes that it refuses")
+  @Test("JSON is jsonb, without the escapes that jsonb refuses")
   func json() async throws {
     #expect(
       try await self.roundTrip(
@@ -260,7 +260,7 @@ import Testing
     #expect(try await self.roundTrip(.json, as: .text, [.text("{ }")]) == ["{ }"])
   }
 
-  @Test("Values that a column cannot hold reject the event and leave the buffer as it was")
+  @Test("A value that a column cannot hold refuses the event and leaves the buffer unchanged")
   func rejections() async throws {
     let cases: [(ColumnType, PostgresType?, [TestCell])] = [
       (.double, .numeric, [.double(.infinity), .double(-.infinity)]),

@@ -26,7 +26,7 @@ import Testing
     try run.commit()
   }
 
-  @Test("A history takes an event once, and the current row is what the whole history says")
+  @Test("The history takes an event once, and the current row equals the fold of the history")
   func history() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("A letter that was noted without its record is done once its event is there")
+  @Test("A letter that was noted without its record is settled once its event arrives")
   func undecoded() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -94,7 +94,7 @@ import Testing
     #expect(try run.noted() == ["first", "a"])
   }
 
-  @Test("An event that is refused again stays noted, and nothing of it is loaded")
+  @Test("An event that is refused again stays noted, and none of it is loaded")
   func refusedAgain() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(

@@ -7,7 +7,7 @@ import Testing
 @testable import PostgresSink
 
 /// Records that were read and cannot become rows.
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct RefusedReadTests {
+@Suite("Refused records", .enabled(if: PostgresCluster.isAvailable)) struct RefusedReadTests {
   private static let stamp: Int64 = 1_771_300_000_000
 
   private static func run(
@@ -37,7 +37,7 @@ import Testing
   }
 
   @Test(
-    "What the database refuses is noted with its reason, the others are stored, and it is asked for again",
+    "A refused record is noted with its reason and requested again, and the others are stored",
     arguments: [PostgresSinkConfiguration.Mode.both, .current])
   func refused(mode: PostgresSinkConfiguration.Mode) async throws {
     let database = try await TestDatabase()

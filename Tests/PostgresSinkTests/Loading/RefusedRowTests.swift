@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(
-    "Single rows, several and all are found, whatever refuses them",
+    "Refused rows are found, one, several or all, whatever refuses them",
     arguments: [["r1"], ["r40"], ["r7", "r8", "r23"], Self.names])
   func constraint(_ refused: [String]) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(
-    "A trigger of either table may refuse, by an error of its own name too",
+    "A trigger of either table may refuse a row, also with an error code of its own",
     arguments: ["opportunity", "opportunity_history"], ["P0001", "UX001", "22023"])
   func trigger(table: String, sqlState: String) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
@@ -71,7 +71,7 @@ import Testing
     #expect(run.refused.allSatisfy { !$0.reason.contains("r5") })
   }
 
-  @Test("A constraint that is checked by COMMIT refuses rows like any other")
+  @Test("A constraint that COMMIT checks refuses rows like any other")
   func deferred() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -96,7 +96,7 @@ import Testing
     try self.check(run, refused: ["r40"], sqlState: "P0001")
   }
 
-  @Test("Of rows that refer to later ones, only those without a match are refused")
+  @Test("Of rows that refer to later rows, only those without a match are refused")
   func lateReferences() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test("Text longer than its column, numbers beyond it")
+  @Test("Text and numbers beyond the limits of their column are refused")
   func lengths() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(
-    "A refused change makes its record stale, also when later changes of the record are taken",
+    "A refused change makes its record stale even if later changes are accepted",
     arguments: PostgresSinkConfiguration.Mode.allCases.filter { $0 != .history }, [true, false])
   func laterChanges(_ mode: PostgresSinkConfiguration.Mode, isEncodable: Bool) async throws {
     let run = try SinkRun(try await TestDatabase()) {
@@ -181,7 +181,7 @@ import Testing
     #expect(try run.noted() == (isEncodable ? ["a"] : ["a", "b"]))
   }
 
-  @Test("U+0000 is not refused")
+  @Test("U+0000 does not refuse an event")
   func null() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.write(["a"]) { _ in [SinkRun.parent: .text("x\0y")] }
@@ -224,7 +224,7 @@ import Testing
     #expect(try run.stale().count == 1200)
   }
 
-  @Test("A trigger that is broken stops the run: no row is at fault")
+  @Test("A broken trigger stops the run instead of refusing rows")
   func brokenTrigger() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(

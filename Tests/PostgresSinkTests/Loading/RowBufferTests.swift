@@ -1,14 +1,14 @@
 import PostgresSink
 import Testing
 
-@Suite struct RowBufferTests {
-  @Test("A cell tells null and an empty value apart")
+@Suite("Row buffer") struct RowBufferTests {
+  @Test("A cell distinguishes null from an empty value")
   func presence() {
     #expect(RowBuffer.Cell(nullOf: 3).isNull)
     #expect(!RowBuffer.Cell(column: 3, 7..<7).isNull)
   }
 
-  @Test("Memory is kept while it is used, and given back by a transaction that did not need it")
+  @Test("Memory is kept while in use and released by a transaction that did not need it")
   func givesBack() {
     var buffer = RowBuffer(columnCount: 100)
     for _ in 1...2 {

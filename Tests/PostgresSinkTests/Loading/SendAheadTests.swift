@@ -33,7 +33,7 @@ import Testing
     #expect(try run.history() == names + ["next"])
   }
 
-  @Test("Before the commit the server has them, and readers do not see them")
+  @Test("Rows sent ahead reach the server before the commit and stay invisible to readers")
   func sent() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.write(["a"])
@@ -47,7 +47,8 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d", "e", "f", "g"])
   }
 
-  @Test("One that is refused goes to the dead letters, the others stay", arguments: ["b", "f"])
+  @Test(
+    "A refused row sent ahead becomes a dead letter, and the others stay", arguments: ["b", "f"])
   func refused(_ name: String) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -60,7 +61,7 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d", "e", "f"].filter { $0 != name })
   }
 
-  @Test("An error that passes is passed over", arguments: ["40P01", "57014"])
+  @Test("A transient error while sending ahead is retried", arguments: ["40P01", "57014"])
   func passing(_ sqlState: String) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.disturbHistory("RAISE EXCEPTION 'x' USING ERRCODE = '\(sqlState)'")
@@ -70,7 +71,7 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d"])
   }
 
-  @Test("A COPY that is cancelled while it waits for more is made again")
+  @Test("A COPY that is cancelled while it waits for rows is repeated")
   func cancelled() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     // Counts the rows, also those that are rolled back.
@@ -91,7 +92,7 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d"])
   }
 
-  @Test("A server process that ends is replaced, whether there is more to send or not")
+  @Test("A terminated server process is replaced, whether or not rows remain to be sent")
   func terminated() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try self.writeLong(run, ["a", "b"])
@@ -104,7 +105,7 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d", "e", "f"])
   }
 
-  @Test("A schema that comes in the middle changes the tables, and takes nothing away")
+  @Test("A new schema among the rows changes the tables and loses no row")
   func newSchema() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try self.writeLong(run, ["a", "b"])
@@ -119,7 +120,7 @@ import Testing
     try self.check(run, ["first", "a", "b", "c", "d", "e"])
   }
 
-  @Test("A COMMIT that fails on a connection that lives is made again with all of them")
+  @Test("A COMMIT that fails on a live connection is repeated with all rows")
   func failedCommit() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     // The last check of the transaction puts off another one, which only COMMIT makes.
@@ -143,7 +144,7 @@ import Testing
     try self.check(run, ["first", "a", "b"])
   }
 
-  @Test("Nothing of them is committed by one who has lost the lease")
+  @Test("Rows sent ahead are not committed after the lease is lost")
   func fenced() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "Deadlock, serialisation failure, lock timeout, shutdown, cancel",
+    "Deadlock, serialization failure, lock timeout, shutdown and cancel are retried",
     arguments: ["40P01", "40001", "55P03", "57P01", "57014"])
   func raised(_ sqlState: String) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
@@ -28,7 +28,7 @@ import Testing
     try self.checkAll(run, ["first", "a", "b"], retries: 2)
   }
 
-  @Test("A table that another session holds locked is waited for")
+  @Test("A commit waits for a table that another session has locked")
   func locked() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database) { $0.connection.lockTimeout = .milliseconds(1) }.begin()
@@ -41,7 +41,7 @@ import Testing
     try self.checkAll(run, ["first", "a"])
   }
 
-  @Test("A server process that ends before, within and after the rows, and at the last check")
+  @Test("A server process that ends at any point of the commit is replaced")
   func terminated() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     run.notices = []
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "A connection cut within the rows, at COMMIT, or before its answer",
+    "A connection cut within the rows, at COMMIT or before its answer loses and repeats nothing",
     arguments: [
       "copy", "request", "answer",
     ])
@@ -98,7 +98,9 @@ import Testing
     }
   }
 
-  @Test("A server that is killed, and started again during the retries", arguments: [true, false])
+  @Test(
+    "A server that is killed and restarted during retries loses and repeats nothing",
+    arguments: [true, false])
   func restart(isPrepared: Bool) async throws {
     let cluster = try PostgresCluster()
     let database = try TestDatabase(cluster)
@@ -120,7 +122,7 @@ import Testing
     #expect(try after.storedOrdinal() == "3")
   }
 
-  @Test("A server that lacks commits it had confirmed ends the run, and nothing is written")
+  @Test("A server that lacks confirmed commits ends the run, and nothing is written")
   func rewound() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     let before = try run.eye.column("SELECT topics FROM salesforce._etl_checkpoint")[0]
@@ -135,7 +137,7 @@ import Testing
     #expect(try run.history() == ["first"])
   }
 
-  @Test("A server that never comes back is waited for as long as the policy says")
+  @Test("The policy limits the wait for a server that never returns")
   func givesUp() async throws {
     let cluster = try PostgresCluster()
     let run = try SinkRun(try TestDatabase(cluster)) {
@@ -151,7 +153,7 @@ import Testing
     #expect(error?.message.contains("gave up after 4 failed attempts") == true)
   }
 
-  @Test("Records to be repaired wait for a database that does not answer, and nothing else does")
+  @Test("Only records to be repaired wait for a database that does not answer")
   func repairsLater() async throws {
     let cluster = try PostgresCluster()
     let run = try SinkRun(try TestDatabase(cluster)) {
@@ -169,7 +171,7 @@ import Testing
     #expect(try run.sink.recordsToRepair("Opportunity", after: "", limit: 9) == [])
   }
 
-  @Test("Rows refused in a transaction that has to be sent again are told once")
+  @Test("Refused rows of a repeated transaction are reported once")
   func refusedAndRetried() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -195,7 +197,7 @@ import Testing
     #expect(try run.history() == ["first", "a", "b"])
   }
 
-  @Test("The lease is renewed with each commit")
+  @Test("Each commit renews the lease")
   func renews() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     #expect(!run.sink.isDue)

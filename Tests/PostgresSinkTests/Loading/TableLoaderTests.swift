@@ -44,9 +44,9 @@ extension SampleTables {
   }
 }
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct TableLoaderTests {
+@Suite("Table loader", .enabled(if: PostgresCluster.isAvailable)) struct TableLoaderTests {
   @Test(
-    "Random events in random transactions give what the rules say, and a refold changes nothing",
+    "Random events in random transactions give what the rules say, and a rebuild changes nothing",
     arguments: [1, 2, 3, 4, 5, 6], PostgresSinkConfiguration.DeletePolicy.allCases)
   func randomEvents(seed: UInt64, delete: PostgresSinkConfiguration.DeletePolicy) async throws {
     let tables = try await SampleTables()
@@ -77,7 +77,7 @@ extension SampleTables {
   }
 
   @Test(
-    "A stream read again adds what was missing and repeats nothing",
+    "A re-read stream adds missing events and repeats nothing",
     arguments: PostgresSinkConfiguration.DeletePolicy.allCases)
   func rereading(delete: PostgresSinkConfiguration.DeletePolicy) async throws {
     let tables = try await SampleTables()
@@ -114,7 +114,7 @@ extension SampleTables {
     #expect(try tables.refoldAll(delete).changed == 0)
   }
 
-  @Test("Rows that come a second time without the table knowing change nothing")
+  @Test("Rows that arrive a second time change nothing")
   func olderThanTheRow() async throws {
     let tables = try await SampleTables()
     let loader = tables.loader()
@@ -126,7 +126,7 @@ extension SampleTables {
     #expect(try tables.currentRows() == before)
   }
 
-  @Test("Without a history, an epoch that re-reads changes only what is later by commit time")
+  @Test("Without a history, a re-reading epoch changes only rows with a later commit time")
   func currentAloneAcrossEpochs() async throws {
     let tables = try await SampleTables()
     let loader = tables.loader(hasHistory: false)
@@ -207,7 +207,7 @@ extension SampleTables {
     #expect(try tables.rows(query) == ["001|4|f|f", "002|8|f|f"])
   }
 
-  @Test("Of more records than are folded at a time none is left out, by events or dead letters")
+  @Test("Events and dead letters of more records than one fold takes are all loaded")
   func severalFolds() async throws {
     let tables = try await SampleTables(width: 1500)
     let loader = tables.loader(hasHistory: false)
@@ -230,7 +230,7 @@ extension SampleTables {
     #expect(try tables.rows(count + tables.current.qualifiedName) == ["1000|1000"])
   }
 
-  @Test("Gap, overflow and wildcard events are noted once, whatever is read again")
+  @Test("Gap, overflow and wildcard events are noted once, however often they are read")
   func resyncEntries() async throws {
     let tables = try await SampleTables()
     let loader = tables.loader()
@@ -256,7 +256,7 @@ extension SampleTables {
     #expect(rows == ["001|t|t"])
   }
 
-  @Test("A refold leaves a row alone that knows more than the history")
+  @Test("A rebuild leaves a row unchanged that is newer than the history")
   func historyBeginsLate() async throws {
     let tables = try await SampleTables()
     let create = SampleEvent(
@@ -273,7 +273,7 @@ extension SampleTables {
   }
 
   @Test(
-    "Many new records at once go in beside known, deleted and partial ones",
+    "Many new records are loaded beside known, deleted and partial ones",
     arguments: PostgresSinkConfiguration.DeletePolicy.allCases)
   func manyNewRecords(delete: PostgresSinkConfiguration.DeletePolicy) async throws {
     let tables = try await SampleTables(width: 140)
@@ -310,7 +310,7 @@ extension SampleTables {
 
   /// The long texts take the values that are computed beyond what a fold holds.
   @Test(
-    "More diffs in a transaction than are held at a time are all applied",
+    "More diffs than one transaction holds at a time are all applied",
     arguments: [1, 4000])
   func manyDiffs(_ wordCount: Int) async throws {
     let text = String(repeating: "word", count: wordCount)
@@ -344,7 +344,7 @@ extension SampleTables {
     #expect(try tables.refoldAll() == Refold.Counts(checked: count, changed: 0))
   }
 
-  @Test("Diffs that wait are resolved within one fold")
+  @Test("Pending diffs are resolved within one fold")
   func diffsOfOneFold() async throws {
     let tables = try await SampleTables()
     let loader = tables.loader()
@@ -373,7 +373,7 @@ extension SampleTables {
     #expect(try tables.rows("SELECT count(*) FROM public.updates") == ["1"])
   }
 
-  @Test("A record with more history than is fetched at a time is rebuilt whole")
+  @Test("A record with more history than one fetch is rebuilt completely")
   func longHistory() async throws {
     let tables = try await SampleTables()
     let loader = tables.loader()
@@ -388,7 +388,7 @@ extension SampleTables {
     #expect(differences == [])
   }
 
-  @Test("Rows encoded before a column was added lack it: null when new, else kept")
+  @Test("In rows encoded before a column was added, it is null in new records and kept in others")
   func columnsAddedMeanwhile() async throws {
     let tables = try await SampleTables()
     func event(_ change: RowBuffer.Change, _ id: String, _ ordinal: Int64) -> SampleEvent {

@@ -56,7 +56,7 @@ struct CompoundNullTests {
   }
 
   @Test(
-    "Parts that only other schemas have go with the compound that is named as a whole",
+    "Naming a compound as a whole also nulls the parts that only other schemas have",
     arguments: Naming.allCases, [true, false])
   func parts(_ naming: Naming, isNewer: Bool) async throws {
     let database = try await TestDatabase()
@@ -127,7 +127,7 @@ struct CompoundNullTests {
       }, compounds: [RecordLayout.Compound(slot: first, path: ["Name"])])
   }
 
-  @Test("A field that is a scalar or a record has one of the two: the other goes")
+  @Test("A field that is a scalar or a record has one of the two, and the other becomes null")
   func unions() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database)

@@ -3,7 +3,7 @@ import Testing
 @testable import PostgresSink
 
 /// Parts of records that were not flattened.
-@Suite struct CompoundValueTests {
+@Suite("Compound values") struct CompoundValueTests {
   private func merged(_ parts: String, into base: String) -> String? {
     Array(parts.utf8).withUnsafeBufferPointer { parts in
       Array(base.utf8).withUnsafeBufferPointer { base in
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "Parts take the place of parts, whatever they hold; new ones come behind",
+    "Parts replace parts, whatever their values, and new parts come last",
     arguments: [
       (#"{"City":"Rome"}"#, #"{"Street":"a","City":"b"}"#, #"{"Street":"a","City":"Rome"}"#),
       (#"{"City":null}"#, #"{"City":"b","Zip":"1"}"#, #"{"City":null,"Zip":"1"}"#),
@@ -31,14 +31,14 @@ import Testing
   }
 
   @Test(
-    "What is not an object on both sides is not put together",
+    "Values that are not both objects are not merged",
     arguments: [
       (#"{"A":1}"#, #""Acme""#), (#""Acme""#, #"{"A":1}"#), ("", "{}"), ("{}", ""),
       ("\u{1}null", "\u{1}{}"),
     ])
   func others(parts: String, base: String) { #expect(self.merged(parts, into: base) == nil) }
 
-  @Test("It does not matter which updates are put together first")
+  @Test("The order in which updates are merged does not matter")
   func associative() throws {
     let values = [
       #"{"A":1,"B":2}"#, #"{"C":3,"A":null}"#, #"{"B":4,"D":"x"}"#, #"{}"#, #"{"E":[1],"C":0}"#,
@@ -104,7 +104,7 @@ import Testing
       ? nil : fold.withValue(cell, buffer) { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("An update's parts join those of the row, of the image before it, of the update before it")
+  @Test("An update's parts join those of the row, the previous image or the previous update")
   func parts() {
     let (street, city) = (#"{"Street":"s"}"#, #"{"City":"c"}"#)
     let both = #"{"Street":"s","City":"c"}"#
@@ -116,7 +116,7 @@ import Testing
     #expect(self.folded([(.update, city), (.undelete, nil)], base: street) == nil)
   }
 
-  @Test("Null and a scalar replace the whole, and an object replaces them")
+  @Test("Null and a scalar replace the whole value, and an object replaces them")
   func switches() {
     let (city, acme) = (#"{"City":"c"}"#, #""Acme""#)
     #expect(self.folded([(.update, nil)], base: city) == nil)

@@ -14,7 +14,7 @@ struct EarlierColumnNamesTests {
     EarlierColumnNames.Entry(action: "rename_column", detail: detail, schemaID: schema)
   }
 
-  @Test("Without renaming, a name is that of today, whatever the schema")
+  @Test("Without a rename, each schema means the current name")
   func none() {
     let names = EarlierColumnNames(["stage", "amount"], journal: [Self.schema("1")])
     #expect(names.areToday)
@@ -23,7 +23,7 @@ struct EarlierColumnNamesTests {
     #expect(names.column("gone", schemaID: "1") == nil)
   }
 
-  @Test("A field that got another type: each schema means its own column")
+  @Test("After a field changed its type, each schema means its own column")
   func changed() {
     let names = EarlierColumnNames(
       ["amount__float8", "amount", "stage"],
@@ -40,7 +40,7 @@ struct EarlierColumnNamesTests {
     }
   }
 
-  @Test("A field that got its first type back, and then a third")
+  @Test("A field that returns to its first type, and then gets a third, finds its columns")
   func back() {
     let names = EarlierColumnNames(
       ["amount__float8", "amount__text", "amount"],
@@ -58,7 +58,7 @@ struct EarlierColumnNamesTests {
     #expect(names.column("amount__text", schemaID: "2") == 1)
   }
 
-  @Test("Names that hold the words between names, and columns that are gone")
+  @Test("Names with separator words and columns that no longer exist are handled")
   func unusual() {
     let names = EarlierColumnNames(
       ["from to when__text", "from to when"],
@@ -76,7 +76,7 @@ struct EarlierColumnNamesTests {
 
   /// A field that one schema has written as another type than before, as after a change of contract:
   /// its later events count.
-  @Test("A schema seen before that has a column renamed means the new one")
+  @Test("A known schema whose column was renamed means the new column")
   func ownRenaming() {
     let names = EarlierColumnNames(
       ["amount__text", "amount"],

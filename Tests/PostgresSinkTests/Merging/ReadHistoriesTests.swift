@@ -85,7 +85,8 @@ private struct ReadHistories {
   }
 }
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct ReadHistoriesTests {
+@Suite("Histories of events and reads", .enabled(if: PostgresCluster.isAvailable))
+struct ReadHistoriesTests {
   private static func loader(
     _ tables: SampleTables, _ delete: PostgresSinkConfiguration.DeletePolicy, hasHistory: Bool
   ) -> TableLoader {
@@ -126,7 +127,7 @@ private struct ReadHistories {
   }
 
   @Test(
-    "Random reads among random events give what the rules say, and rebuilding changes nothing",
+    "Random reads among random events give what the rules say, and a rebuild changes nothing",
     arguments: 1...8, PostgresSinkConfiguration.DeletePolicy.allCases)
   func randomReads(seed: UInt64, delete: PostgresSinkConfiguration.DeletePolicy) async throws {
     let tables = try await SampleTables(takesReads: true)
@@ -152,7 +153,7 @@ private struct ReadHistories {
     #expect(rebuilt == [])
   }
 
-  @Test("What was not found stands behind the last event, in loading and in rebuilding")
+  @Test("A record that was not found comes after the last event, in loading and rebuilding")
   func unseenAfterAnImage() async throws {
     let tables = try await SampleTables(takesReads: true)
     let loader = Self.loader(tables, .mark, hasHistory: true)
@@ -171,7 +172,7 @@ private struct ReadHistories {
   }
 
   @Test(
-    "Without a history, the same holds for as long as a pass takes",
+    "Without a history, random reads give what the rules say for the duration of a pass",
     arguments: 1...8, PostgresSinkConfiguration.DeletePolicy.allCases)
   func randomReadsOfAPass(
     seed: UInt64, delete: PostgresSinkConfiguration.DeletePolicy

@@ -5,7 +5,7 @@ import Testing
 /// Random histories of one record in an org, exported and read at random moments: whatever is not marked
 /// as stale or incomplete is what the org has, and a rebuild from everything gives the same row as
 /// merging step by step. Without any one of the rules it is not so.
-@Suite("A record read while it changes") struct ReadMergeExplorerTests {
+@Suite("Exploration of reads among changes") struct ReadMergeExplorerTests {
   /// What the copy does, one deviation at a time.
   enum Variant: CaseIterable {
     case asSpecified
@@ -316,8 +316,7 @@ import Testing
     return nil
   }
 
-  @Test(
-    "Every history ends with the org's state, and a rebuild agrees with merging at every moment")
+  @Test("Every history ends in the org's state, and a rebuild always agrees with merging")
   func explore() {
     for seed in 0..<UInt64(100_000) {
       if let problem = Self.run(seed: seed, .asSpecified) {
@@ -328,7 +327,8 @@ import Testing
   }
 
   @Test(
-    "Without any one of the rules some history ends wrong", arguments: Variant.allCases.dropFirst())
+    "Without any one of the rules, some history ends wrong", arguments: Variant.allCases.dropFirst()
+  )
   func everyRuleIsNeeded(variant: Variant) {
     let wrong = (0..<UInt64(100_000)).first { Self.run(seed: $0, variant) != nil }
     #expect(wrong != nil)

@@ -10,7 +10,7 @@ import Testing
   }
 
   @Test(
-    "Events before the stamp less the tolerance are contained, the first later one and all after it are applied"
+    "A read contains events clearly before its stamp, and the first later one and all after it apply"
   )
   func prefix() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
@@ -22,9 +22,7 @@ import Testing
     #expect(ReadMerge.firstApplied(read, [Self.event(nil, arrived: 99_000)] + events) == 0)
   }
 
-  @Test(
-    "A read settles what its stamp is later than by more than the tolerance, other events after the wait"
-  )
+  @Test("A read settles gaps older than its stamp less the tolerance, and others after the wait")
   func settles() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
     func settles(_ commit: Int64?, _ arrived: Int64) -> Bool {
@@ -37,7 +35,7 @@ import Testing
     #expect(!settles(nil, 40_001))
   }
 
-  @Test("Events before a settled gap are not applied, though their time would allow it")
+  @Test("Events before a settled gap are not applied, even with a later time")
   func protectionEnds() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
     let events = [
@@ -49,8 +47,7 @@ import Testing
     #expect(ReadMerge.firstApplied(soon, events) == 0)
   }
 
-  @Test(
-    "Events that every reader could see when the read was made are not applied, nor those before")
+  @Test("Events that were visible to every reader at the time of the read are not applied")
   func visible() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
     let events = [
@@ -60,7 +57,7 @@ import Testing
     #expect(ReadMerge.firstApplied(read, events) == 2)
   }
 
-  @Test("The newest stamp is the newest read; among equal stamps the later read")
+  @Test("The newest stamp is the newest read, and the later read decides between equal stamps")
   func newest() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
     #expect(ReadMerge.Read(stamp: 21_000, readAt: 90_000).isNewer(than: read))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PostgresSink
 
-@Suite struct RecordFoldTests {
+@Suite("Record fold") struct RecordFoldTests {
   private static let columns = SampleTables.columns
 
   private static func buffer(_ events: [SampleEvent]) -> RowBuffer {
@@ -18,7 +18,7 @@ import Testing
     SampleEvent(change: change, recordID: id, ordinal: ordinal, time: ordinal, values: values)
   }
 
-  @Test("Every record has one delta, in order of appearance, with the positions of its events")
+  @Test("Each record has one delta, in order of appearance, with the positions of its events")
   func manyRecords() {
     let events = (0..<5000).map { Self.event(.update, Int64($0), id: "00x\($0 % 1700)") }
     let buffer = Self.buffer(events)
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test("The records of a wide table that are folded at a time take bounded memory")
+  @Test("Folding records of a wide table takes bounded memory")
   func wideTable() {
     let buffer = Self.buffer((0..<2500).map { Self.event(.update, Int64($0), id: "\($0)") })
     let columns = (0..<1500).map { TableColumn(name: "c\($0)", type: .text, path: "C\($0)") }
@@ -53,7 +53,7 @@ import Testing
     #expect(ends == [933, 1866, 2500])
   }
 
-  @Test("An update sets what it holds, null or not, and leaves the rest")
+  @Test("An update sets the fields that it has, null or not, and leaves the rest")
   func patch() {
     let buffer = Self.buffer([
       Self.event(.update, 1, ["name": .text("a"), "order": .integer(1)]),
@@ -68,7 +68,7 @@ import Testing
     #expect(!fold.deltas[0].isReplacement)
   }
 
-  @Test("A full image takes the place of all before it")
+  @Test("A full image replaces everything before it")
   func replacement() {
     let buffer = Self.buffer([
       Self.event(.update, 1, ["name": .text("a"), "description": .diff("--- \n")]),
@@ -86,7 +86,7 @@ import Testing
     #expect(!cells.contains { $0.isStale })
   }
 
-  @Test("Diffs wait for the table's value, one after the other")
+  @Test("Diffs wait for the table's value and are applied in order")
   func pendingDiffs() {
     func diff(_ line: Int, _ old: String, _ new: String, result: String) -> SampleEvent.Value {
       .diff("--- \n+++ \(TextDiffTests.hash(result))\n@@ -\(line) +\(line) @@\n-\(old)\n+\(new)")
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test("Where deleted rows are removed, a fold stops where only the table's tombstones know more")
+  @Test("Where deleted rows are removed, a fold stops if only the tombstones can decide")
   func stopsBeforeRevival() {
     let buffer = Self.buffer([
       Self.event(.update, 1, ["name": .text("a")]), Self.event(.gapUndelete, 2),

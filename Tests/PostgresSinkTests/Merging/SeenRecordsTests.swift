@@ -5,7 +5,8 @@ import Testing
 @testable import PostgresSink
 
 /// Which records are asked for one by one after a pass that did not bring them.
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct SeenRecordsTests {
+@Suite("Records seen by a pass", .enabled(if: PostgresCluster.isAvailable)) struct SeenRecordsTests
+{
   private static let begun = "timestamptz '2026-11-02 10:00:00Z'"
 
   /// A row of the current table, loaded and committed so long after the pass began.
@@ -16,11 +17,7 @@ import Testing
       + "\(isDeleted ? begun : "NULL"), 1, 1, 'e', 'UPDATE')"
   }
 
-  @Test(
-    """
-    What was loaded or committed before the pass began, or within the transaction that began it, and did \
-    not come, is asked for
-    """)
+  @Test("A repair asks for older rows that a pass did not bring")
   func candidates() async throws {
     let tables = try await SampleTables(takesReads: true)
     let connection = tables.connection
@@ -58,7 +55,7 @@ import Testing
       try tables.rows("SELECT to_regclass('\"sales force\"._etl_seen_thing') IS NULL") == ["t"])
   }
 
-  @Test("A gap is done with when a deletion or a full image has come after it, and not before")
+  @Test("A gap is settled only by a later deletion or full image")
   func gaps() async throws {
     let tables = try await SampleTables(takesReads: true)
     let resync = ResyncTable.qualifiedName(schema: SampleTables.schema)
@@ -82,7 +79,7 @@ import Testing
   }
 
   @Test(
-    "What was loaded a moment ago waits, unless it was committed long ago",
+    "A row that was just loaded waits, unless it was committed long ago",
     arguments: [
       ("6 minutes", "0 s", true), ("5 minutes", "0 s", false), ("0 s", "2 minutes", true),
     ])
@@ -101,7 +98,7 @@ import Testing
     #expect(asked == (isAsked ? ["a"] : []))
   }
 
-  @Test("Each table is gone through once, also after statements whose plans are for a few records")
+  @Test("Each table is scanned once, even after statements with plans for few records")
   func plan() async throws {
     let tables = try await SampleTables(takesReads: true)
     let connection = tables.connection

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PostgresSink
 
-@Suite struct TextDiffTests {
+@Suite("Text diffs") struct TextDiffTests {
   static func hash(_ text: String) -> String { SHA256.hash(of: Array(text.utf8)).hex }
 
   static func apply(_ diff: String, to previous: String) -> String? {
@@ -25,7 +25,7 @@ import Testing
   static let hunks = "@@ -2,1 +2,1 @@\n-line 2\n+two\n@@ -7,1 +7,1 @@\n-line 7\n+seven"
 
   @Test(
-    "Two lines of seven are replaced, whatever breaks the previous value's and the new value's lines",
+    "Two lines of seven are replaced, whatever their line breaks",
     arguments: ["\n", "\r\n"], ["\n", "\r\n"])
   func publishedShape(old: String, new: String) {
     let expected = Self.text(Self.newLines, new)
@@ -34,7 +34,7 @@ import Testing
     #expect(Self.apply(diff + "\n", to: Self.text(Self.oldLines, old)) == expected)
   }
 
-  @Test("Each line of mixed text keeps its own line break")
+  @Test("Each line of a mixed text keeps its own line break")
   func mixedLineBreaks() {
     let old = "one\r\ntwo\nthree\r\nfour\n"
     let expected = "one\r\nTWO\nTHREE\r\nfour\n"
@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(
-    "Lines are added and taken away anywhere",
+    "Lines are added and removed anywhere",
     arguments: [
       ("@@ -0,0 +1,2 @@\n+x\n+y", "x\ny\na\nb\nc"), ("@@ -3,0 +4,1 @@\n+x", "a\nb\nc\nx"),
       ("@@ -1,0 +2 @@\n+x", "a\nx\nb\nc"), ("@@ -1 +0,0 @@\n-a", "b\nc"),
@@ -77,7 +77,8 @@ import Testing
     arguments: ["", "--- ", "--- \n", "--- \n+++ ", "--- \n+++ abc\n", "+++ \n--- \n"])
   func headers(diff: String) { #expect(Self.apply(diff, to: "a") == nil) }
 
-  @Test("A diff cut anywhere, or with any byte changed, gives nothing or the announced value")
+  @Test(
+    "A diff that is truncated anywhere or has a changed byte gives nothing or the announced value")
   func hostile() {
     let old = Self.text(Self.oldLines, "\r\n")
     let expected = Self.text(Self.newLines, "\r\n")
@@ -96,7 +97,7 @@ import Testing
     }
   }
 
-  @Test("Diffs of random texts as Python's difflib writes them give the new text")
+  @Test("Diffs of random texts by Python's difflib give the new text")
   func difflib() throws {
     let output = try PythonScript.run("unified_diffs.py", ["300"])
     var count = 0

@@ -87,7 +87,7 @@ struct EarlierTablesTests {
       .refoldAll(over: connection)
   }
 
-  @Test("They are loaded as they are, whatever the contract, and nothing is planned for them")
+  @Test("Tables of an earlier version are loaded unchanged under every contract")
   func unchanged() async throws {
     for contract in [PostgresSinkConfiguration.Contract.evolve, .freeze, .discard] {
       let database = try await self.database()
@@ -120,7 +120,7 @@ struct EarlierTablesTests {
     }
   }
 
-  @Test("New columns are those of new tables, come last, and views keep their rights and readers")
+  @Test("New columns have the new types and come last, and views keep their rights and readers")
   func newColumns() async throws {
     let database = try await self.database()
     let run = try SinkRun(database)
@@ -153,7 +153,7 @@ struct EarlierTablesTests {
     #expect(try self.refold(database, run.eye) == Refold.Counts(checked: 1, changed: 0))
   }
 
-  @Test("A field that becomes a text and a number again gets its column of doubles back")
+  @Test("A field that becomes text and then a number again gets its old column back")
   func changedType() async throws {
     let database = try await self.database()
     let run = try SinkRun(database)
@@ -182,7 +182,7 @@ struct EarlierTablesTests {
     #expect(try self.refold(database, run.eye) == Refold.Counts(checked: 4, changed: 0))
   }
 
-  @Test("Columns that somebody has altered to numeric take the numbers as decimals")
+  @Test("Columns that somebody altered to numeric take the numbers as decimals")
   func altered() async throws {
     let database = try await self.database()
     let run = try SinkRun(database)
@@ -211,7 +211,7 @@ struct EarlierTablesTests {
     #expect(try self.refold(database, run.eye) == Refold.Counts(checked: 2, changed: 0))
   }
 
-  @Test("A current table that was dropped comes back with the columns of its history")
+  @Test("A current table that was dropped is rebuilt with the columns of its history")
   func rebuilt() async throws {
     let database = try await self.database()
     let run = try SinkRun(database)

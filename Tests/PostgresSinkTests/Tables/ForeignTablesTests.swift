@@ -8,7 +8,7 @@ import Testing
 struct ForeignTablesTests {
   private let sample = CatalogSample()
 
-  @Test("Tables that are not ours, or another entity's, are refused")
+  @Test("Foreign tables and those of another entity are refused")
   func foreignTables() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -41,7 +41,7 @@ struct ForeignTablesTests {
         == .configuration)
   }
 
-  @Test("Columns that a user has altered are used as they are, where values can be written so")
+  @Test("Columns that a user has altered are used if they can hold the values")
   func alteredColumns() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()

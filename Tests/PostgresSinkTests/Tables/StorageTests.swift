@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// How the server keeps what it is given.
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct StorageTests {
+@Suite("Storage settings", .enabled(if: PostgresCluster.isAvailable)) struct StorageTests {
   @Test("Long values are compressed with LZ4, unless the database says otherwise")
   func compression() async throws {
     for isDecided in [false, true] {

@@ -4,10 +4,10 @@ import PostgresSink
 import TestSupport
 import Testing
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct TableCatalogTests {
+@Suite("Table catalog", .enabled(if: PostgresCluster.isAvailable)) struct TableCatalogTests {
   private let sample = CatalogSample()
 
-  @Test("Tables are made with types, comments, index and bookkeeping")
+  @Test("Tables are created with types, comments, index and bookkeeping")
   func creates() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -63,7 +63,7 @@ import Testing
         == ["create_table", "create_table", "schema", "schema"])
   }
 
-  @Test("New tables get an index on the columns asked for: current ones, else the history")
+  @Test("New tables get an index on the configured columns, current tables first")
   func indexes() async throws {
     for mode in PostgresSinkConfiguration.Mode.allCases {
       let database = try await TestDatabase()
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test("A second sight changes nothing, in this process or another")
+  @Test("A second run over the same schema changes nothing, in this process or another")
   func idempotent() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -105,7 +105,7 @@ import Testing
     #expect(try connection.column("SELECT count(*) FROM salesforce._etl_journal") == journal)
   }
 
-  @Test("A record that is not flattened is noted once as such, also for a column there before")
+  @Test("A record that is not flattened is noted once, also for an existing column")
   func notesCompounds() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -134,7 +134,7 @@ import Testing
     #expect(try connection.rows(notes) == expected)
   }
 
-  @Test("A new type gets the name, the old column is kept, and older schemas still find it")
+  @Test("A new type takes the name, the old column is kept, and older schemas still find it")
   func typeChange() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -185,7 +185,7 @@ import Testing
         ])
   }
 
-  @Test("A stale long text stays marked under the name its column gets")
+  @Test("A stale long text stays marked under its column's new name")
   func staleFieldOfChangedType() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -206,7 +206,7 @@ import Testing
       ])
   }
 
-  @Test("A table of another mode made later has the columns of the first in their order")
+  @Test("A table of another mode that is added later has the first table's columns in order")
   func modeChange() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -231,7 +231,7 @@ import Testing
     #expect(again.dataColumns.map(\.name) == names && again.changes.isEmpty)
   }
 
-  @Test("The plan is what is then executed, and changes nothing by itself")
+  @Test("A plan equals what is then executed, and changes nothing by itself")
   func plans() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -249,7 +249,7 @@ import Testing
     #expect(tables.changes.isEmpty && tables.columnIndices == [0, 1, 2])
   }
 
-  @Test("A role that owns its schema needs no more")
+  @Test("A role that owns its schema is enough")
   func restrictedRole() async throws {
     let database = try await TestDatabase()
     let owner = try database.connect()
@@ -272,7 +272,7 @@ import Testing
     #expect(refused?.sqlState == "42501" && refused?.disposition == .refused)
   }
 
-  @Test("Many processes that create the same at once agree")
+  @Test("Many processes that create the same tables at once agree")
   func races() async throws {
     let database = try await TestDatabase()
     let url = database.url
@@ -300,7 +300,7 @@ import Testing
     #expect(orders[0].split(separator: " ").count == 6)
   }
 
-  @Test("A table that somebody holds is not waited for longer than the lock timeout")
+  @Test("The wait for a locked table ends at the lock timeout")
   func lockTimeout() async throws {
     let database = try await TestDatabase()
     let (connection, holder) = (

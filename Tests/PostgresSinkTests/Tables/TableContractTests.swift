@@ -40,7 +40,7 @@ struct TableContractTests {
     #expect(again.columnIndices == [0, 1])
   }
 
-  @Test("freeze says what is missing and changes nothing")
+  @Test("freeze reports missing columns and changes nothing")
   func freezes() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -68,7 +68,7 @@ struct TableContractTests {
     #expect(try frozen.tables(for: wider, over: connection).columnIndices == [0, 1, 2])
   }
 
-  @Test("discard leaves out what the tables lack and tells it once")
+  @Test("discard leaves out columns that the tables lack and reports them once")
   func discards() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()

@@ -4,7 +4,7 @@ import PostgresSink
 import TestSupport
 import Testing
 
-@Suite("Who feeds a table", .enabled(if: PostgresCluster.isAvailable))
+@Suite("Feeds of tables", .enabled(if: PostgresCluster.isAvailable))
 struct TableFeedTests {
   private static let channel = "/data/ChangeEvents"
 
@@ -21,7 +21,7 @@ struct TableFeedTests {
   }
 
   @Test(
-    "A second pipeline is refused before it has made anything, and by the plan",
+    "A second pipeline is refused before it creates anything, and by the plan",
     arguments: [
       (SinkRun.topic, SinkRun.topic), (Self.channel, Self.channel), (Self.channel, SinkRun.topic),
     ])
@@ -51,7 +51,7 @@ struct TableFeedTests {
     #expect(try first.history() == ["a"])
   }
 
-  @Test("What only events tell is refused with the first of them, and nothing is made")
+  @Test("A second feed that only events reveal is refused at the first event")
   func channelAfterTopic() async throws {
     let database = try await TestDatabase()
     let first = try SinkRun(database)
@@ -67,7 +67,7 @@ struct TableFeedTests {
     #expect(try first.history() == ["a"])
   }
 
-  @Test("A table of an earlier version is fed by whoever has a position of its topic")
+  @Test("A table of an earlier version belongs to the pipeline with a position of its topic")
   func unnoted() async throws {
     let database = try await TestDatabase()
     let first = try SinkRun(database).begin()
@@ -85,7 +85,7 @@ struct TableFeedTests {
         == ["2"])
   }
 
-  @Test("A pipeline under a new name goes on with tables and position when it says so")
+  @Test("A renamed pipeline keeps tables and position if its file says so")
   func renamed() async throws {
     let database = try await TestDatabase()
     let old = try SinkRun(database).begin()
@@ -111,7 +111,7 @@ struct TableFeedTests {
     #expect(try next.sink.open() != nil)
   }
 
-  @Test("Another topic of the same pipeline is taken up only when it says so")
+  @Test("Another topic of the same pipeline feeds a table only if its file says so")
   func otherTopic() async throws {
     let database = try await TestDatabase()
     try SinkRun(database).begin().sink.close()

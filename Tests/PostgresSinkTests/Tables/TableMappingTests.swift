@@ -3,7 +3,7 @@ import PostgresClient
 import PostgresSink
 import Testing
 
-@Suite struct TableMappingTests {
+@Suite("Table mapping") struct TableMappingTests {
   private func configuration(
     _ change: (inout PostgresSinkConfiguration) -> Void = { _ in }
   ) -> PostgresSinkConfiguration {
@@ -47,8 +47,7 @@ import Testing
     #expect(mapping.fields[0].salesforceType == salesforceType)
   }
 
-  @Test(
-    "Decimals take the columns of doubles that there are, unless the configuration says numeric")
+  @Test("Decimals use existing double columns, unless the configuration says numeric")
   func earlierTypes() throws {
     func earlier(
       _ type: ColumnType, _ salesforceType: String?, _ configured: PostgresType? = nil
@@ -81,7 +80,7 @@ import Testing
     #expect(sobject.fields.map(\.name) == ["billingcity"] && sobject.fields[0].type == .text)
   }
 
-  @Test("Two fields of one name are an error that names both")
+  @Test("Two fields with the same name are an error that names both")
   func duplicates() throws {
     let layout = RecordLayout.test([
       Column("StageName", 0, .string),
@@ -98,8 +97,7 @@ import Testing
     _ = try TableMapping(layout, self.configuration { $0.columns = .asIs })
   }
 
-  @Test(
-    "Names that the tables have for themselves are refused", arguments: ["Id", "_Epoch", "_stale"])
+  @Test("Names that the tables reserve are refused", arguments: ["Id", "_Epoch", "_stale"])
   func reservedNames(name: String) {
     let layout = RecordLayout.test([Column(name, 0, .string)])
     let error = #expect(throws: PostgresError.self) {
@@ -108,7 +106,7 @@ import Testing
     #expect(error?.message.contains("field \(name) ") ?? false)
   }
 
-  @Test("Metadata columns become no data columns, under whatever name")
+  @Test("Metadata columns never become data columns, whatever their name")
   func metadata() throws {
     let renamed = Column(
       name: "topic", path: ["_topic"], content: .constant("t"), isMetadata: true)
@@ -116,7 +114,7 @@ import Testing
     #expect(try TableMapping(layout, self.configuration()).fields.map(\.name) == ["a"])
   }
 
-  @Test("The configuration may choose other types, by name, path or entity")
+  @Test("The configuration can choose types by name, path or entity")
   func configuredTypes() throws {
     let layout = RecordLayout.test([Column("Amount", 0, .double, salesforceType: "Data:Currency")])
     for key in ["Amount", "Opportunity.Amount"] {
@@ -133,7 +131,7 @@ import Testing
     #expect(error?.message.contains("Opportunity.Amount") ?? false)
   }
 
-  @Test("Table names come from templates, shortened and never our own")
+  @Test("Table names follow templates, are shortened, and never collide with bookkeeping tables")
   func tableNames() throws {
     let standard = self.configuration()
     #expect(try TableMapping.tableName(of: "Opportunity", .current, standard) == "opportunity")
@@ -151,7 +149,7 @@ import Testing
     #expect(try name != TableMapping.tableName(of: long + "y", .history, standard))
   }
 
-  @Test("Types are read by all their names")
+  @Test("Types are recognized by all their names")
   func typeNames() {
     #expect(PostgresType(named: "double precision") == .doublePrecision)
     #expect(PostgresType(named: "FLOAT8") == .doublePrecision)

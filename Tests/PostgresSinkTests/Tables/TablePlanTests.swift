@@ -12,7 +12,7 @@ struct TablePlanTests {
   private let wider = RecordLayout.test(
     [Column("StageName", 0, .string), Column("New__c", 1, .boolean)], schemaID: "schema-2")
 
-  @Test("Executed, the plan leaves nothing to be done, views included")
+  @Test("An executed plan leaves nothing to do, views included")
   func complete() async throws {
     let database = try await TestDatabase()
     let configuration = database.configuration()
@@ -33,7 +33,7 @@ struct TablePlanTests {
     }
   }
 
-  @Test("What freeze refuses and discard leaves out is told")
+  @Test("The plan reports what freeze refuses and discard leaves out")
   func contracts() async throws {
     let database = try await TestDatabase()
     try database.connect().execute(
@@ -48,7 +48,7 @@ struct TablePlanTests {
     #expect(!discarding.sql.contains("new__c"))
   }
 
-  @Test("Tables are read back as the run has them, those of other names are not ours")
+  @Test("Tables are read back as the run has them, and other tables are ignored")
   func stored() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()

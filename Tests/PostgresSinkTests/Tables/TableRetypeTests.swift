@@ -38,11 +38,11 @@ struct Retype: CustomTestStringConvertible, Sendable {
 }
 
 @Suite(
-  "Columns that get another type while a run is going on", .enabled(if: PostgresCluster.isAvailable)
+  "Columns that change their type during a run", .enabled(if: PostgresCluster.isAvailable)
 )
 struct TableRetypeTests {
   @Test(
-    "No value is taken for one of another type: the run ends by name, and nothing is stored",
+    "A column whose type changes during a run ends the run by name, and nothing is stored",
     arguments: Retype.all, [1, 2])
   func retyped(_ retype: Retype, epoch: Int) async throws {
     let run = try SinkRun(try await TestDatabase(), epoch: epoch).begin()

@@ -50,7 +50,7 @@ struct TableVandalismTests {
   }
 
   @Test(
-    "Found at the start, said by all, put right or refused; then the data are whole",
+    "Manual changes found at the start are reported, and repaired or refused",
     arguments: Vandalism.all)
   func atStart(_ vandalism: Vandalism) async throws {
     let database = try await TestDatabase()
@@ -117,7 +117,8 @@ struct TableVandalismTests {
     }
   }
 
-  @Test("Found by the run that is going on", arguments: Vandalism.all.filter(\.isMidRun))
+  @Test(
+    "Manual changes are found by the run in progress", arguments: Vandalism.all.filter(\.isMidRun))
   func midRun(_ vandalism: Vandalism) async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database, self.settings(vandalism)).begin()
@@ -144,7 +145,7 @@ struct TableVandalismTests {
     #expect(try self.contents(run, vandalism) == self.expected(vandalism, new: ["c"]))
   }
 
-  @Test("Executed, the plan for a dropped table leaves its rows to the next run")
+  @Test("The executed plan for a dropped table leaves its rows to the next run")
   func plannedRestoration() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -163,7 +164,8 @@ struct TableVandalismTests {
     #expect(try next.current() == ["first"])
   }
 
-  @Test("A field made NOT NULL ends the run by name before an event without it is a dead letter")
+  @Test(
+    "A NOT NULL constraint on a field ends the run by name before an event becomes a dead letter")
   func notNull() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -178,7 +180,7 @@ struct TableVandalismTests {
     #expect(run.refused.isEmpty)
   }
 
-  @Test("A renamed column is followed where a stage gives its field the new name")
+  @Test("A renamed column is used when a stage gives its field the new name")
   func followedRename() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -202,7 +204,7 @@ struct TableVandalismTests {
         "SELECT count(*) FROM salesforce._etl_column WHERE column_name = 'name'") == ["0"])
   }
 
-  @Test("The view that a killed run has not come to make is not reported as dropped")
+  @Test("A view that a killed run had not yet created is not reported as dropped")
   func killedBeforeView() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database)
@@ -216,7 +218,7 @@ struct TableVandalismTests {
     #expect(try next.eye.column("SELECT count(*) FROM salesforce.opportunity_live") == ["0"])
   }
 
-  @Test("A trigger that discards rows of a history ends the run before anything is lost")
+  @Test("A trigger that discards history rows ends the run before anything is lost")
   func discardingTrigger() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -241,7 +243,7 @@ struct TableVandalismTests {
     #expect(try next.history() == ["first", "a", "b", "c"])
   }
 
-  @Test("A schema that was renamed is not made again")
+  @Test("A renamed schema is not created again")
   func renamedSchema() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()
@@ -254,7 +256,7 @@ struct TableVandalismTests {
     #expect(try SinkRun(database, ordinal: 1).sink.open(isKnown: true) != nil)
   }
 
-  @Test("Rights that are taken away are told with the statement that gives them back")
+  @Test("Revoked rights are reported with the statement that grants them")
   func revoked() async throws {
     let database = try await TestDatabase()
     let owner = try database.connect()

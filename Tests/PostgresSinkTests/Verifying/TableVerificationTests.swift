@@ -6,7 +6,8 @@ import Testing
 @testable import PostgresSink
 
 /// A current table compared with records that were read.
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct TableVerificationTests {
+@Suite("Verification of tables", .enabled(if: PostgresCluster.isAvailable))
+struct TableVerificationTests {
   /// Milliseconds since 1970: of the rows' last events and the records' stamps, and of what is too young.
   private static let (old, horizon, young): (Int64, Int64, Int64) = (
     1_771_300_000_000, 1_771_300_100_000, 1_771_300_200_000
@@ -65,7 +66,7 @@ import Testing
     return batch
   }
 
-  @Test("Rows that are too young or marked are not drift, nor is a value in another form")
+  @Test("Recent rows, marked rows and equal values in another form do not count as drift")
   func judgement() async throws {
     let database = try await TestDatabase()
     let run = try Self.run(
@@ -117,7 +118,7 @@ import Testing
     #expect(findings.notComparable.isEmpty && findings.verdict == .drift)
   }
 
-  @Test("Only what differs in every reading is drift, and it is noted for repair")
+  @Test("Only a difference in every reading is drift, and it is noted for repair")
   func candidates() async throws {
     let database = try await TestDatabase()
     let run = try Self.run(
@@ -157,7 +158,7 @@ import Testing
     #expect(try run.stale() == ["c", "e"])
   }
 
-  @Test("Records that are read anew are counted once")
+  @Test("Records that are read again are counted once")
   func startOver() async throws {
     let database = try await TestDatabase()
     let run = try Self.run(database, ["a"])

@@ -79,7 +79,8 @@ import Testing
   ]
 
   @Test(
-    "Full names of people are put together, and fields stand before bookkeeping", arguments: people)
+    "Full names of people are composed, and fields come before bookkeeping columns",
+    arguments: people)
   func fullNames(_ people: People) async throws {
     let connection = try await TestDatabase().connect()
     let table = TableDefinition(
@@ -109,7 +110,7 @@ import Testing
         == names.map { $0 ?? "-" })
   }
 
-  @Test("Columns whose type somebody has narrowed are shown as they are, in a view that stays")
+  @Test("Columns whose type somebody narrowed are shown unchanged, and the view stays")
   func narrowed() async throws {
     let connection = try await TestDatabase().connect()
     let table = TableDefinition(
@@ -146,7 +147,7 @@ import Testing
       "SELECT attname FROM pg_attribute WHERE attrelid = 'contact_live'::regclass ORDER BY attnum")
   }
 
-  @Test("A view that others read keeps its columns' places; full names and new fields follow them")
+  @Test("A view with readers keeps its column order, and full names and new fields follow")
   func existing() async throws {
     let connection = try await TestDatabase().connect()
     var table = TableDefinition(

@@ -4,10 +4,10 @@ import Testing
 
 @testable import PostgresSink
 
-@Suite(.enabled(if: PostgresCluster.isAvailable)) struct ReportingViewsTests {
+@Suite("Reporting views", .enabled(if: PostgresCluster.isAvailable)) struct ReportingViewsTests {
   private static let schema = SQLIdentifier.quoted(SampleTables.schema)
 
-  @Test("The live view shows what is not deleted, and follows the table's columns")
+  @Test("The live view hides deleted rows and follows the table's columns")
   func live() async throws {
     var tables = try await SampleTables()
     let views = ReportingViews(schema: SampleTables.schema)
@@ -29,7 +29,7 @@ import Testing
     #expect(try tables.rows("SELECT extra FROM \(Self.schema).thing_live") == ["-"])
   }
 
-  @Test("A view whose columns no longer fit is made anew, unless another view stands on it")
+  @Test("A view whose columns no longer fit is replaced, unless another view depends on it")
   func changedColumns() async throws {
     var tables = try await SampleTables()
     let views = ReportingViews(schema: SampleTables.schema)
@@ -61,7 +61,7 @@ import Testing
     """
 
   @Test(
-    "_freshness tells of every table how far and how whole it is, by its own topics",
+    "_freshness shows how current and complete each table is, by its own topics",
     arguments: [false, true])
   func freshness(isUpgrade: Bool) async throws {
     let tables = try await SampleTables()

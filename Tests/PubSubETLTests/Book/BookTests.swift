@@ -113,13 +113,13 @@ struct BookTests {
     #expect(blocks == (try files.map { try RepositoryPages.text($0) }))
   }
 
-  @Test("The reference is what the program generates: pubsub-etl pipeline-schema --reference")
+  @Test("The reference equals the output of pubsub-etl pipeline-schema --reference")
   func reference() throws {
     let page = try RepositoryPages.text("\(RepositoryPages.book)/PipelineReference.md")
     #expect(page == PipelineReference.text)
   }
 
-  @Test("The exit codes are those of the program")
+  @Test("The page's exit codes are those of the program")
   func exitCodes() throws {
     let codes = try RepositoryPages.prose("\(RepositoryPages.book)/ExitCodes.md").compactMap {
       $0.firstMatch(of: /^\| (\d+) \|/).flatMap { Int32($0.output.1) }
@@ -127,7 +127,7 @@ struct BookTests {
     #expect(codes == ExitCode.allCases.map(\.rawValue))
   }
 
-  @Test("Reasons that the page lists are those of failures")
+  @Test("The reasons that the page lists are those of failures")
   func reasons() throws {
     let source = try RepositoryPages.text("Sources/PubSubETL/Run/RunFailure.swift")
     let listed = try RepositoryPages.prose("\(RepositoryPages.book)/ExitCodes.md").compactMap {

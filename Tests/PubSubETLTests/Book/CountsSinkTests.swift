@@ -55,7 +55,7 @@ struct CountsSinkTests {
     return (settings, mistakes.all.map { "\($0.path): \($0.message)" })
   }
 
-  @Test("The settings come from the sink's object, and mistakes name their place")
+  @Test("Settings are read from the sink's object, and mistakes name their place")
   func reading() throws {
     let (settings, mistakes) = try self.settings(#"{"type": "counts", "file": "../out/c.json"}"#)
     #expect(mistakes == [])
@@ -93,7 +93,7 @@ struct CountsSinkTests {
     #expect(try self.content() == "{\"Account\":2,\"Lead\":1}\n")
   }
 
-  @Test("After a crash the counts are those of the last checkpoint, whatever was written since")
+  @Test("After a crash the counts are those of the last checkpoint")
   func crash() throws {
     let sink = CountsSink(name: "c", file: self.file)
     try sink.recover(from: nil)
@@ -111,7 +111,8 @@ struct CountsSinkTests {
     #expect(try next.flush(finish: true)["counts"] == ["Account": 7])
   }
 
-  @Test("Counts that no run has stored are refused", arguments: ["-1", "1.5", "\"2\"", "1e300"])
+  @Test(
+    "Counts that no run can have stored are refused", arguments: ["-1", "1.5", "\"2\"", "1e300"])
   func hostile(_ count: String) throws {
     let state = try JSONValue(parsing: #"{"type": "counts", "counts": {"Account": \#(count)}}"#)
     let failure = try #require(throws: RunFailure.self) {

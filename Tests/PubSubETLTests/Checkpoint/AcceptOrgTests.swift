@@ -7,7 +7,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Going on with another org")
+@Suite("Accepting another org")
 struct AcceptOrgTests {
   private static let other = "00DXX0000000002EAA"
   private static let topic = StateSample.topic
@@ -43,7 +43,7 @@ struct AcceptOrgTests {
     try FileCheckpointStore.peek(state.paths)
   }
 
-  @Test("Every topic begins an epoch after all others, and the change is in the journal")
+  @Test("Every topic starts a new epoch, and the journal records the change")
   func accepts() async throws {
     let state = try StateSample(Self.text())
     try state.store([
@@ -68,7 +68,7 @@ struct AcceptOrgTests {
     #expect(try self.document(state)?.topics[Self.topic]?.epoch == 7)
   }
 
-  @Test("--snapshot has the next run read all records, and only then")
+  @Test("Only --snapshot makes the next run read all records")
   func snapshot() async throws {
     let state = try StateSample(Self.text())
     try state.store([Self.topic: state.position(confirmedAt: 1)])
@@ -84,7 +84,7 @@ struct AcceptOrgTests {
     #expect(try self.document(never)?.org == StateSample.org)
   }
 
-  @Test("Without 'start' the new epoch would begin nowhere, and without state nothing is made")
+  @Test("accept-org is refused without a start for the new epoch and without state")
   func refuses() async throws {
     let startless = try StateSample(
       Self.text().replacing("\"start\": \"earliest\",", with: ""))
@@ -95,7 +95,7 @@ struct AcceptOrgTests {
     #expect(!FilePath.exists(empty.paths.directory))
   }
 
-  @Test("Files of another org without a checkpoint are enough")
+  @Test("Files of another org are enough without a checkpoint")
   func withoutCheckpoint() async throws {
     let state = try StateSample(Self.text())
     try state.write(StateSample.line(0...4, epoch: 2), to: state.output + "/_manifest.ndjson")

@@ -46,7 +46,7 @@ struct CheckpointCommandTests {
     try FileCheckpointStore.peek(state.paths)?.topics[StateSample.topic]
   }
 
-  @Test("A position is set with consent only; the change is in the journal")
+  @Test("A position is set only with consent, and the journal records the change")
   func set() async throws {
     let state = try StateSample(Self.text())
     try state.store([StateSample.topic: state.position(epoch: 3, confirmedAt: 1)])
@@ -74,7 +74,7 @@ struct CheckpointCommandTests {
     #expect(line["new"]?["resume"]?.string == "00bb")
   }
 
-  @Test("Nothing is set beside a run, for an unknown topic, or where nothing is stored")
+  @Test("Nothing is set during a run, for an unknown topic, or without a stored position")
   func refused() async throws {
     let state = try StateSample(Self.text())
     let topic = StateSample.topic
@@ -92,7 +92,7 @@ struct CheckpointCommandTests {
     #expect(try self.position(state)?.epoch == 1)
   }
 
-  @Test("Restored, the checkpoint is one that the next run goes on from")
+  @Test("The next run resumes from a restored checkpoint")
   func restore() async throws {
     let state = try StateSample(Self.text())
     #expect(

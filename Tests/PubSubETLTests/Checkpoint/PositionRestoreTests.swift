@@ -35,7 +35,7 @@ struct PositionRestoreTests {
     #expect(try self.outcome([[]]) == .nothing)
   }
 
-  @Test("Complete files of two dates: on after the last event, in the same epoch")
+  @Test("Complete files of two dates resume after the last event in the same epoch")
   func complete() throws {
     let position = try #require(
       self.resumed(
@@ -66,7 +66,7 @@ struct PositionRestoreTests {
     #expect(position.resume?.hex == "00b1")
   }
 
-  @Test("A dead letter between files and at the end is no hole")
+  @Test("A dead letter between files or at the end does not count as missing")
   func deadLetters() throws {
     let letters = [
       StateSample.line(3...3, replayIDs: ("00a3", "00a3"), isDeadLetter: true),
@@ -81,7 +81,7 @@ struct PositionRestoreTests {
     #expect(position.resume?.hex == "00b0")
   }
 
-  @Test("Events that only a file in progress held are read again, in a new epoch")
+  @Test("Events that only a file in progress had are read again in a new epoch")
   func hole() throws {
     let outcome = try self.outcome([
       [
@@ -96,7 +96,7 @@ struct PositionRestoreTests {
     #expect(position.resume?.hex == "00a4")
   }
 
-  @Test("A sink that is behind decides, and one without files has the topic read anew")
+  @Test("The sink that is behind decides, and one without files has the topic read again")
   func twoSinks() throws {
     let first = [
       StateSample.line(0...4, replayIDs: ("00a0", "00a4")),
@@ -123,7 +123,7 @@ struct PositionRestoreTests {
     ]
   }
 
-  @Test("On a channel the stream begins after the closed ID and skips the group that is in files")
+  @Test("A channel resumes after the closed ID and skips the group that files have")
   func channel() throws {
     let line = StateSample.line(
       0...9, replayIDs: ("00a0", "00a9"),
@@ -147,7 +147,7 @@ struct PositionRestoreTests {
     #expect(try judge("e9") == .repeated)
   }
 
-  @Test("On a channel a group of unknown beginning, or an old line, is read again from before")
+  @Test("A channel group with an unknown start is read again from before it")
   func channelUnknown() throws {
     let first = StateSample.line(
       0...4, replayIDs: ("00a0", "00a4"), resume: self.tail(["e4"], after: "00a3", 3, 4))
@@ -167,7 +167,7 @@ struct PositionRestoreTests {
     #expect(before.resume?.hex == "00a7")
   }
 
-  @Test("An ID that the service has forgotten is not used")
+  @Test("An expired replay ID is not used")
   func tooOld() throws {
     let old = "2026-02-14T23:59:59.000Z"
     let outcome = try self.outcome([[StateSample.line(0...9, committed: old)]])

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("What check finds without a connection")
+@Suite("Checks without a connection")
 struct LocalCheckTests {
   private func sample(
     _ change: (String) -> String = { $0 }
@@ -20,7 +20,7 @@ struct LocalCheckTests {
     return (sample, try sample.load(change(text)))
   }
 
-  @Test("A pipeline whose directories can be made is in order, and nothing is made")
+  @Test("A pipeline whose directories can be created passes, and nothing is created")
   func inOrder() throws {
     let (sample, configuration) = try self.sample()
     #expect(LocalCheck.failures(configuration).isEmpty)
@@ -29,7 +29,7 @@ struct LocalCheckTests {
     #expect(!FilePath.exists("\(sample.base)/out"))
   }
 
-  @Test("A refresh token in a place where it cannot be replaced is warned of")
+  @Test("A warning names a refresh token that cannot be replaced in its place")
   func refreshTokenPlace() throws {
     let sample = try SamplePipeline()
     try sample.write("token", to: "token")
@@ -44,8 +44,7 @@ struct LocalCheckTests {
     }
   }
 
-  @Test(
-    "A directory that cannot be made is found, as a run would find it", arguments: ["out", "state"])
+  @Test("A directory that cannot be created is reported", arguments: ["out", "state"])
   func fileInTheWay(name: String) throws {
     let (sample, configuration) = try self.sample {
       $0.replacing("\"\(name)\"", with: "\"\(name)/deeper/still\"")
@@ -62,7 +61,7 @@ struct LocalCheckTests {
     }
   }
 
-  @Test("Dead letters, which most runs do not have, are no reason to refuse")
+  @Test("An unusable dead-letter directory is a warning, not a failure")
   func deadLetters() throws {
     let (sample, configuration) = try self.sample {
       $0.replacing(
@@ -73,7 +72,7 @@ struct LocalCheckTests {
     #expect(LocalCheck.warnings(configuration).count == 1)
   }
 
-  @Test("A topic without position and start is found; with a position it needs none")
+  @Test("A topic without position and start is reported, and one with a position is accepted")
   func start() throws {
     let sample = try SamplePipeline()
     let configuration = try sample.load()
@@ -89,7 +88,7 @@ struct LocalCheckTests {
     #expect(LocalCheck.failures(configuration).isEmpty)
   }
 
-  @Test("A damaged checkpoint, and a sink that it does not know, are found")
+  @Test("A damaged checkpoint and a sink that it does not know are reported")
   func checkpoint() throws {
     let (sample, configuration) = try self.sample()
     #expect(mkdir("\(sample.base)/state", 0o700) == 0)
@@ -101,7 +100,7 @@ struct LocalCheckTests {
     #expect(LocalCheck.failures(configuration).map(\.reason) == ["new_sink"])
   }
 
-  @Test("A CA file without certificates is a mistake of the file")
+  @Test("A CA file without certificates is a mistake in the file")
   func caFile() throws {
     let sample = try SamplePipeline()
     try sample.write("not PEM", to: "ca.pem")

@@ -31,7 +31,7 @@ struct RunOptionsTests {
     #expect(options.log.logFormat == .json)
   }
 
-  @Test("Flags override the file's condition, the level follows them")
+  @Test("Flags override the conditions in the file, and the log level follows them")
   func effects() throws {
     let file = RunConfiguration(until: .events(5))
     let plain = try RunOptions.parse(["p"])
@@ -46,7 +46,7 @@ struct RunOptionsTests {
   }
 
   @Test(
-    "What makes no sense is refused with exit code 64",
+    "Contradictory options are refused with exit code 64",
     arguments: [
       ["p", "--follow", "--until-caught-up"], ["p", "--max-events", "0"],
       ["p", "--max-duration", "10"], ["p", "--log-level", "loud"], ["p", "--log-format", "xml"],
@@ -56,7 +56,7 @@ struct RunOptionsTests {
     #expect(self.refusal(arguments) != nil)
   }
 
-  @Test("A secret on the command line is not repeated by its refusal")
+  @Test("The refusal of a secret on the command line does not repeat it")
   func secret() throws {
     let message = try #require(
       self.refusal(["p", "--set", "source.org.auth.client_secret=hidden"]))

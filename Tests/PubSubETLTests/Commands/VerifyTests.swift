@@ -19,13 +19,13 @@ import Testing
     #expect(throws: (any Error).self) { try VerifyCommand.parse(arguments) }
   }
 
-  @Test("Objects may be named several times")
+  @Test("Several objects can be named")
   func parsed() throws {
     let command = try VerifyCommand.parse(["p.json", "--entity", "A", "--entity", "B", "--repair"])
     #expect(command.entity == ["A", "B"] && command.repair && !command.full)
   }
 
-  @Test("Damaged files are named, with the directory that they are in")
+  @Test("Damaged files are named with their directory")
   func checksums() {
     var checksums = FileChecksums()
     checksums.fileCount = 3
@@ -47,7 +47,7 @@ import Testing
     #expect(sink?["damaged"]?.integer == 2 && sink?["faults"]?.array?.count == 1)
   }
 
-  @Test("Output that is gone with its manifest is lost, and what never was is not compared")
+  @Test("Output that disappeared with its manifest is lost, and missing parts are not compared")
   func lostOutput() throws {
     let sample = try StateSample()
     let never = #expect(throws: RunFailure.self) { try ChecksumReport.read(sample.configuration) }
@@ -79,7 +79,7 @@ import Testing
     return report
   }
 
-  @Test("A copy that is equal is called so, with what was not looked at")
+  @Test("An equal copy is reported as equal, with the parts that were not compared")
   func equal() {
     let report = Self.report(.records) {
       $0.findings.tooYoung = 3
@@ -104,7 +104,7 @@ import Testing
         """)
   }
 
-  @Test("What could not be judged is not called equal", arguments: [0, 1])
+  @Test("Parts that could not be compared are not reported as equal", arguments: [0, 1])
   func notCompared(equal: Int) {
     let report = Self.report(.full) {
       $0.findings.equal = equal
@@ -116,7 +116,7 @@ import Testing
     #expect(report.json["equal"]?.boolean == (equal != 0))
   }
 
-  @Test("Drift is named by kind, field and record; JSON has every member")
+  @Test("Drift is listed by kind, field and record, and JSON has every member")
   func drift() throws {
     var report = Self.report(.full) {
       $0.hasSettledTime = false

@@ -23,7 +23,7 @@ struct AllowanceConfigurationTests {
   }
 
   @Test(
-    "What is neither is a mistake with both forms",
+    "Any other value is a mistake that names both forms",
     arguments: [
       "-1", "20.5", #""101%""#, #""%""#, #""+5%""#, #""-1%""#, #""20 %""#, "true", "null", "{}",
     ])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("--set")
+@Suite("Overrides with --set")
 struct ConfigurationOverrideTests {
   private func apply(_ argument: String) throws -> (value: JSONValue, mistakes: [String]) {
     var document: JSONValue = ["source": ["topic": "/data/A"], "sinks": [["type": "files"]]]
@@ -13,7 +13,7 @@ struct ConfigurationOverrideTests {
     return (document, mistakes.all.map(\.description))
   }
 
-  @Test("Values are replaced and added, as JSON if they are JSON and as text if not")
+  @Test("Values are replaced and added, as JSON where possible and otherwise as text")
   func values() throws {
     func value(_ argument: String, _ path: (JSONValue) -> JSONValue?) throws -> JSONValue? {
       let result = try self.apply(argument)
@@ -29,7 +29,7 @@ struct ConfigurationOverrideTests {
     #expect(try value("name=\"5\"") { $0["name"] } == "5")
   }
 
-  @Test("A path that leads nowhere is a mistake of the document")
+  @Test("A path that does not exist is a mistake")
   func nowhere() throws {
     #expect(
       try self.apply("sinks.1.type=x").mistakes == [
@@ -58,7 +58,7 @@ struct ConfigurationOverrideTests {
     #expect(error?.description.contains("hidden") == false)
   }
 
-  @Test("Interpolation follows, and mistakes say where they came from")
+  @Test("Interpolation follows overrides, and mistakes name their origin")
   func order() throws {
     let sample = try SamplePipeline()
     let configuration = try sample.load(

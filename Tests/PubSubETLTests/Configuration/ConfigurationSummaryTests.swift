@@ -3,7 +3,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("check")
+@Suite("Summary of check")
 struct ConfigurationSummaryTests {
   @Test("The summary has absolute paths and no secret")
   func summary() throws {

@@ -5,9 +5,10 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Descriptors that have run out are no mistake in a file")
+@Suite("Exhausted file descriptors")
 struct ExhaustedDescriptorsTests {
-  @Test("A pipeline file that cannot be opened for now is to be tried again, with the call named")
+  @Test(
+    "Opening a pipeline file without a free descriptor is a transient error that names the call")
   func pipelineFile() async {
     await #expect(processExitsWith: .success) {
       let sample = try SamplePipeline()
@@ -22,7 +23,8 @@ struct ExhaustedDescriptorsTests {
     }
   }
 
-  @Test("So are trusted certificates; a file that is not there stays a mistake")
+  @Test(
+    "Opening certificates without a free descriptor is transient, and a missing file is a mistake")
   func trustedCertificates() async {
     await #expect(processExitsWith: .success) {
       let missing = try #require(throws: TLSError.self) { try Self.context() }
@@ -35,7 +37,7 @@ struct ExhaustedDescriptorsTests {
   }
 
   @Test(
-    "What a failed login ends the run with",
+    "A failed login ends the run with the exit code of its cause",
     arguments: [
       (AuthError(.exhausted, "open"), ExitCode.tryAgain),
       (AuthError(.unavailable, ""), .unavailable),

@@ -2,10 +2,10 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Paths of configuration")
+@Suite("Configured paths")
 struct FilePathTests {
   @Test(
-    "Are absolute and without . and .., by bytes",
+    "Paths become absolute without . and .., byte by byte",
     arguments: [
       ("out", "/base/out"), ("/out/", "/out"), ("../out", "/out"), ("./a/./b//c", "/base/a/b/c"),
       ("../../../out", "/out"), ("a/../\u{301}b", "/base/\u{301}b"), ("/\u{301}b", "/\u{301}b"),
@@ -16,7 +16,8 @@ struct FilePathTests {
   }
 
   @Test(
-    "The directory of a file", arguments: [("/a/b", "/a"), ("/b", "/"), ("/a/\u{301}b", "/a")])
+    "A path gives the directory of its file",
+    arguments: [("/a/b", "/a"), ("/b", "/"), ("/a/\u{301}b", "/a")])
   func directory(file: String, directory: String) {
     #expect(FilePath.directory(of: file) == directory)
   }

@@ -33,7 +33,7 @@ struct InterpolationTests {
     #expect(result.value == .string(expected))
   }
 
-  @Test("A string that is one variable may stand for a number; any other may not")
+  @Test("A string that is one variable may become a number, and other strings may not")
   func substituted() {
     #expect(self.interpolate("${_N1}").value.isSubstituted)
     #expect(self.interpolate("${NONE:-7}").value.isSubstituted)
@@ -44,7 +44,7 @@ struct InterpolationTests {
     #expect(reader.integer("n") == 42)
   }
 
-  @Test("Every variable that is not set is named, with its path")
+  @Test("Every unset variable is named with its path")
   func unset() {
     let result = self.interpolate([
       "a": ["${ONE}", "x"], "b/c": ["d": "${TWO} ${NAME}"], "//": "${COMMENT}", "n": 1,
@@ -58,7 +58,7 @@ struct InterpolationTests {
   }
 
   @Test(
-    "What is not closed or names nothing is a mistake",
+    "An unclosed or empty reference is a mistake",
     arguments: [
       ("${NAME", "'${' is not closed by '}'; write '$${' for a literal '${'"),
       ("${}", "'${}' does not name a variable; write ${NAME}, ${NAME:-default} or ${file:/path}"),
@@ -78,7 +78,7 @@ struct InterpolationTests {
     #expect(self.interpolate(["k": .string(text)]).mistakes == ["/k: \(message)"])
   }
 
-  @Test("A file's content comes in without one line end at its end")
+  @Test("A file's content is inserted without one final line end")
   func files() throws {
     let sample = try SamplePipeline()
     try sample.write("line\n\n", to: "two")

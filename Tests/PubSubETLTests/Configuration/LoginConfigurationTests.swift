@@ -26,7 +26,7 @@ struct LoginConfigurationTests {
     #"{ "type": "jwt_bearer", "login_url": "https://\#(host)", "client_id": "id", "username": "u@e.x", \#(members) }"#
   }
 
-  @Test("A key comes from a file beside the pipeline, or from a variable with either line end")
+  @Test("A key comes from a file beside the pipeline or from a variable, with any line ends")
   func keyPlaces() throws {
     let pem = String(decoding: try SigningKeyFiles.content(self.keys.privateKey), as: UTF8.self)
     try self.sample.write(pem, to: "key.pem")
@@ -79,7 +79,7 @@ struct LoginConfigurationTests {
     }
   }
 
-  @Test("Mistakes of a key are reported where it is named, with the file")
+  @Test("Mistakes in a key are reported where the file names it")
   func mistakes() throws {
     try runProgram(
       "openssl", "pkcs8", "-topk8", "-in", self.keys.privateKey, "-passout", "pass:x", "-out",
@@ -103,7 +103,7 @@ struct LoginConfigurationTests {
     }
   }
 
-  @Test("A key that others may read is warned of")
+  @Test("A warning names a key that others can read")
   func modes() throws {
     let auth = self.jwt(#""private_key_file": "\#(self.keys.privateKey)""#)
     #expect(chmod(self.keys.privateKey, 0o644) == 0)

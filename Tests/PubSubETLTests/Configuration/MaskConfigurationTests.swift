@@ -10,7 +10,7 @@ import Testing
 struct MaskConfigurationTests {
   private static let stage = #"stages=[{"type":"mask","columns":["A"],"with":"redact"}]"#
 
-  @Test("A pipeline with a mask says what dead letters keep: sealed or nothing")
+  @Test("A pipeline with a mask has to choose sealed dead letters or none")
   func decision() throws {
     let sinkStage = #"sinks.0.stages=[{"type":"mask","columns":["A"],"with":"redact"}]"#
     for stage in [Self.stage, sinkStage] {
@@ -25,7 +25,7 @@ struct MaskConfigurationTests {
     }
   }
 
-  @Test("drop is warned of while dead letters hold whole events")
+  @Test("A warning names drop while dead letters hold whole events")
   func drop() throws {
     let drop = #"stages=[{"type":"drop","columns":["Email","_change_origin"]}]"#
     let loaded = try SamplePipeline().load(sets: [drop])
@@ -45,7 +45,7 @@ struct MaskConfigurationTests {
         """)
   }
 
-  @Test("The key of hashes comes from a variable or a file, and is hidden from every output")
+  @Test("The hash key comes from a variable or a file, and no output shows it")
   func keys() throws {
     let key = "correct horse battery"
     let sample = try SamplePipeline()
@@ -61,7 +61,7 @@ struct MaskConfigurationTests {
   }
 
   @Test(
-    "A key that is written out, short or missing is refused, and not repeated",
+    "A key that is literal, short or missing is refused and not repeated",
     arguments: [
       (#""key": "correct horse battery""#, "/stages/0/key: a key is not written into"),
       (#""key": "${SHORT}""#, "/stages/0/key: needs at least 16 bytes"),

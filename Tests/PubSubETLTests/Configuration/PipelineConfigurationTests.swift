@@ -43,7 +43,7 @@ struct PipelineConfigurationTests {
   }
 
   @Test(
-    "A share of dead letters takes the place of their number, unless both are given",
+    "A share of dead letters replaces their number, unless both are given",
     arguments: [
       (#"{}"#, 0, nil), (#"{"max_ratio":0.01}"#, nil, 0.01),
       (#"{"max":5,"max_ratio":0.5,"payload":"none"}"#, 5, 0.5),
@@ -54,13 +54,13 @@ struct PipelineConfigurationTests {
     #expect(letters.payload == (json.contains("none") ? .none : .full))
   }
 
-  @Test("A share beyond 0 and 1 is refused", arguments: ["1.5", "-0.1", #""1 %""#])
+  @Test("A share outside 0 to 1 is refused", arguments: ["1.5", "-0.1", #""1 %""#])
   func impossibleShare(share: String) throws {
     let mistakes = try SamplePipeline().mistakes(sets: ["dead_letter={\"max_ratio\":\(share)}"])
     #expect(mistakes.count == 1 && mistakes[0].contains("a number from 0 to 1"), "\(mistakes)")
   }
 
-  @Test("Every mistake is reported at once, with file, place, path and choices")
+  @Test("All mistakes are reported at once, with file, place, path and choices")
   func everyMistake() throws {
     let sample = try SamplePipeline()
     let mistakes = try sample.mistakes(
@@ -151,7 +151,7 @@ struct PipelineConfigurationTests {
     #expect(mistakes.count == own.count + 1)
   }
 
-  @Test("A file that is no JSON is one mistake with its place")
+  @Test("A file that is not JSON is one mistake with its place")
   func syntax() throws {
     let sample = try SamplePipeline()
     #expect(
@@ -166,7 +166,7 @@ struct PipelineConfigurationTests {
       error?.description == "/nowhere/p.json: cannot be read: No such file or directory")
   }
 
-  @Test("The parts of an empty file that are required are all named")
+  @Test("All required parts of an empty file are named")
   func required() throws {
     #expect(
       try SamplePipeline().mistakes("{}") == [
@@ -176,7 +176,7 @@ struct PipelineConfigurationTests {
       ])
   }
 
-  @Test("An org of its own file is shared, and its mistakes name that file")
+  @Test("An org can have its own file, and its mistakes name that file")
   func sharedOrg() throws {
     let sample = try SamplePipeline()
     let text = SamplePipeline.minimal.replacing(
@@ -210,7 +210,7 @@ struct PipelineConfigurationTests {
       ])
   }
 
-  @Test("A token comes from the file or from another, not from both")
+  @Test("A token comes from the pipeline file or from another file, not from both")
   func token() throws {
     let sample = try SamplePipeline()
     let auth = #""source.org.auth={"type":"token","instance_url":"https://a.b""#.dropFirst()
@@ -226,7 +226,7 @@ struct PipelineConfigurationTests {
       ])
   }
 
-  @Test("An org's file is beside the pipeline file wherever --root leads, or there if it is not")
+  @Test("An org's file is found beside the pipeline file, also with --root")
   func orgFileWithRoot() throws {
     let (sample, root) = (try SamplePipeline(), try SamplePipeline())
     let text = SamplePipeline.minimal.replacing(
@@ -245,7 +245,7 @@ struct PipelineConfigurationTests {
   }
 
   @Test(
-    "Modes and groups of files",
+    "Modes and groups of files are read",
     arguments: [
       (["mode=0644"], .init(mode: 0o644)), (["mode=\"660\""], .init(mode: 0o660)),
       (["mode=0600", "group=root"], .init(mode: 0o600, groupID: 0)),
@@ -261,7 +261,7 @@ struct PipelineConfigurationTests {
   }
 
   @Test(
-    "Modes that would lock the program out, or make something executable, are mistakes",
+    "Modes that lock the program out or make a file executable are mistakes",
     arguments: ["0440", "0755", "4640", "0x1", "640 ", "", "644444", "rw-r--r--"])
   func badModes(mode: String) throws {
     #expect(
@@ -269,7 +269,7 @@ struct PipelineConfigurationTests {
         == [true])
   }
 
-  @Test("A group that the system does not have is a mistake")
+  @Test("An unknown group is a mistake")
   func unknownGroup() throws {
     #expect(
       try SamplePipeline().mistakes(sets: ["sinks.0.group=nobodys"]).map {
@@ -317,7 +317,7 @@ struct PipelineConfigurationTests {
         == .replayID(ReplayID([0x00, 0xAB])))
   }
 
-  @Test("Secrets are printed by nothing")
+  @Test("No description prints a secret")
   func secrets() throws {
     let configuration = try SamplePipeline().load()
     var dumped = ""
@@ -329,7 +329,7 @@ struct PipelineConfigurationTests {
   }
 
   @Test(
-    "The pipelines that come with the program are in order",
+    "The shipped pipelines are valid",
     arguments: ["opps", "all-changes", "order-events"])
   func shipped(name: String) throws {
     let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
@@ -345,7 +345,7 @@ struct PipelineConfigurationTests {
     #expect(configuration.stages.map { $0.transform() }.count == 1)
   }
 
-  @Test("A pipeline has 32 sinks at most", arguments: [(32, true), (33, false), (80, false)])
+  @Test("A pipeline has at most 32 sinks", arguments: [(32, true), (33, false), (80, false)])
   func sinkCount(count: Int, isValid: Bool) throws {
     let sample = try SamplePipeline()
     let sinks = (0..<count).map { #"{"type":"files","name":"s\#($0)","directory":"out/\#($0)"}"# }
@@ -360,7 +360,8 @@ struct PipelineConfigurationTests {
     #expect(mistakes.isEmpty == isValid)
   }
 
-  @Test("A FIFO in place of a file of the configuration is a mistake, not a wait")
+  @Test(
+    "A FIFO in place of a configuration file is a mistake, and the program does not wait for it")
   func pipes() throws {
     let sample = try SamplePipeline()
     #expect(mkfifo("\(sample.base)/pipe", 0o600) == 0)
@@ -389,7 +390,7 @@ struct PipelineConfigurationTests {
     }
   }
 
-  @Test("A pipe that is open already is read")
+  @Test("An open pipe is read")
   func openPipe() throws {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
@@ -399,7 +400,7 @@ struct PipelineConfigurationTests {
     #expect(try TextFile.read("/dev/fd/\(ends[0])") == Array("text".utf8))
   }
 
-  @Test("A route to an object that no topic brings is a mistake with the choices")
+  @Test("A route to an object that no topic brings is a mistake that lists the choices")
   func objectsOfRoutes() throws {
     func mistakes(
       _ rule: String, in text: String = SamplePipeline.minimal, sets: [String] = []

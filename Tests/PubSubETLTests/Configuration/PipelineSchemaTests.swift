@@ -18,7 +18,7 @@ struct PipelineSchemaTests {
     self.schema = try PipelineConfiguration.document(self.file).value
   }
 
-  @Test("The file is what the program generates: pubsub-etl pipeline-schema > FILE writes it")
+  @Test("The file equals the output of pubsub-etl pipeline-schema")
   func generated() throws {
     #expect(String(decoding: try TextFile.read(self.file), as: UTF8.self) == PipelineSchema.text)
   }
@@ -66,7 +66,7 @@ struct PipelineSchemaTests {
   private static let postgres = #"sinks.0={"type":"postgres"}"#
 
   @Test(
-    "Each object has the keys that the reader knows, and no others",
+    "Each object has exactly the keys that the reader knows",
     arguments: [
       ("x", [], []), ("source.x", ["source"], []), ("source.org.x", ["source", "org"], []),
       ("source.org.tls.x", ["source", "org", "tls"], []),
@@ -176,7 +176,7 @@ struct PipelineSchemaTests {
     #expect(count > 70)
   }
 
-  @Test("Defaults are those of the program: naming them changes nothing")
+  @Test("Writing out the defaults changes nothing")
   func defaults() throws {
     let sets = self.sets
     let all =

@@ -9,7 +9,7 @@ struct ProxySettingsTests {
   func address(_ url: String) throws -> ServiceAddress { try ServiceAddress(parsing: url) }
 
   @Test(
-    "The URL of a proxy",
+    "A proxy's URL is read",
     arguments: [
       ("http://proxy.example:3128", "proxy.example:3128", nil, nil),
       ("proxy.example:3128/", "proxy.example:3128", nil, nil),
@@ -29,7 +29,7 @@ struct ProxySettingsTests {
   }
 
   @Test(
-    "A value that is not a proxy is refused without being repeated",
+    "A value that is not a proxy is refused and not repeated",
     arguments: [
       "https://me:s3cret@proxy:1", "socks5://proxy:1", "http://", "http://me:s3cret@", "proxy:0",
       "proxy:65536", "http://proxy/s3cret", "http://me:%s3cret@proxy", "http://a%3Ab:s3cret@proxy",
@@ -41,7 +41,7 @@ struct ProxySettingsTests {
   }
 
   @Test(
-    "Hosts that are excepted",
+    "Excepted hosts bypass the proxy",
     arguments: [
       ("example.com", "example.com", true), ("example.com", "a.example.com", true),
       ("example.com", "badexample.com", false), (".example.com", "a.example.com", true),
@@ -91,7 +91,7 @@ struct ProxySettingsTests {
     return try sample.load(sets: sets, environment: environment).source.org.proxy
   }
 
-  @Test("The pipeline file decides before the environment")
+  @Test("The pipeline file takes precedence over the environment")
   func pipelineFile() throws {
     let sample = try SamplePipeline()
     let environment = [
@@ -120,7 +120,7 @@ struct ProxySettingsTests {
     #expect(unset.proxy(for: service)?.endpoint == "env:1")
   }
 
-  @Test("check tells the way and never a password")
+  @Test("check shows the proxy and never a password")
   func summary() throws {
     let sample = try SamplePipeline()
     let configuration = try sample.load(
@@ -136,7 +136,7 @@ struct ProxySettingsTests {
     #expect(!(text + dumped).contains("s3cret"))
   }
 
-  @Test("Mistakes are named")
+  @Test("A mistake names its place")
   func mistakes() throws {
     let sample = try SamplePipeline()
     func mistake(_ proxy: String, _ environment: [String: String] = [:]) throws -> String? {
@@ -167,7 +167,7 @@ struct ProxySettingsTests {
     )
   }
 
-  @Test("A proxy's URL is not taken from the command line")
+  @Test("A proxy's URL is refused on the command line")
   func commandLine() {
     #expect(throws: ConfigurationOverride.ParseError.self) {
       try ConfigurationOverride("source.org.proxy={\"url\":\"http://me:s3cret@p\"}")

@@ -10,7 +10,7 @@ struct RetryConfigurationTests {
     try SamplePipeline().load(sets: ["retry=\(retry)"]).retry
   }
 
-  @Test("A run that follows never gives up, one that ends by itself does after ten minutes")
+  @Test("A following run never gives up, and one that ends by itself gives up after ten minutes")
   func defaults() throws {
     let retry = try SamplePipeline().load().retry
     #expect(retry == RetryConfiguration())
@@ -20,7 +20,7 @@ struct RetryConfigurationTests {
     #expect(retry.refusedDelay == .seconds(600))
   }
 
-  @Test("Each key is taken, and the other pause follows one that is given")
+  @Test("Each key is read, and one delay sets the other")
   func keys() throws {
     let all = try Self.load(
       #"{"give_up_after":"1h","min_delay":"2s","max_delay":"3m","refused_delay":"5m"}"#)
@@ -35,7 +35,7 @@ struct RetryConfigurationTests {
   }
 
   @Test(
-    "Values out of range, or in the wrong order, are reported with their path",
+    "Values that are out of range or order are reported with their path",
     arguments: [
       (#"{"give_up_after":"73h"}"#, "/retry/give_up_after"),
       (#"{"give_up_after":10}"#, "/retry/give_up_after"),

@@ -25,7 +25,7 @@ struct SealingConfigurationTests {
   }
 
   @Test(
-    "A key comes from a variable, or from a file whose mode is checked as that of other secrets")
+    "A key comes from a variable or from a file whose mode is checked like that of other secrets")
   func sources() throws {
     let key = try #require(SealingKey(text: Self.hex))
     let old = try #require(SealingKey(text: Self.oldHex))
@@ -51,14 +51,14 @@ struct SealingConfigurationTests {
     }
   }
 
-  @Test("A key may stay for letters from before when no more are sealed")
+  @Test("A key may remain for old letters when new ones are not sealed")
   func keyWithoutSealing() throws {
     let letters = try self.load(#"{"key":"${LETTER_KEY}"}"#).deadLetter
     #expect(letters.payload == .full && letters.keys.count == 1)
   }
 
   @Test(
-    "A key that is missing, wrong or written into the file is refused, and not repeated",
+    "A key that is missing, wrong or literal is refused and not repeated",
     arguments: [
       (#"{"payload":"sealed"}"#, "/dead_letter/payload: sealed needs a key"),
       (#"{"payload":"sealed","key":"${NO_KEY}"}"#, "/dead_letter/key: must not be empty"),
@@ -83,7 +83,7 @@ struct SealingConfigurationTests {
     #expect(!mistakes.contains { $0.contains(Self.hex) || $0.contains("abcdef") })
   }
 
-  @Test("A key cannot be given on the command line, which others read")
+  @Test("A key is refused on the command line, which others can read")
   func commandLine() {
     for path in ["dead_letter.key=\(Self.hex)", "dead_letter.old_keys=[\"\(Self.hex)\"]"] {
       let error = #expect(throws: ConfigurationOverride.ParseError.self) {

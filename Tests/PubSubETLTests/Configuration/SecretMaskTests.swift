@@ -7,7 +7,7 @@ import Testing
 @Suite("Secrets of the configuration")
 struct SecretMaskTests {
   @Test(
-    "Every piece into which a password may fall is hidden, and nothing else",
+    "Every part into which a password may be split is hidden, and nothing else",
     arguments: [
       ("postgresql://etl:c4naryPart1@c4naryPart2@db.example/x", ["c4naryPart1", "c4naryPart2"]),
       ("postgresql://etl:top@c4naryPart@db.example/x", ["c4naryPart"]),
@@ -28,14 +28,14 @@ struct SecretMaskTests {
     #expect(mask.redacted("etl at db.example, database x") == "etl at db.example, database x")
   }
 
-  @Test("Secrets inside other secrets leave no rest; short ones are left alone")
+  @Test("Secrets inside other secrets leave no rest, and short ones are not hidden")
   func overlapping() {
     let mask = SecretMask()
     for secret in ["inner", "outer-inner-outer", "abc"] { mask.add(secret) }
     #expect(mask.redacted("outer-inner-outer inner abc") == "<redacted> <redacted> abc")
   }
 
-  @Test("A document's secrets are known wherever they come from")
+  @Test("A document's secrets are found whatever their source")
   func document() throws {
     let sample = try SamplePipeline()
     let text = SamplePipeline.minimal
@@ -102,7 +102,7 @@ struct SecretMaskTests {
 @Suite("Database URLs")
 struct DatabaseURLTests {
   @Test(
-    "A password that would be taken apart is refused with what to write",
+    "A password that libpq would split is refused with the remedy",
     arguments: [
       ("postgresql://etl:top@SECRET@host/db", "%40"), ("postgres://a:b@c@d", "%40"),
       ("postgresql://etl:a/SECRET@host/db", "%2F"), ("postgresql://etl:SECRET", "port"),
@@ -115,7 +115,7 @@ struct DatabaseURLTests {
   }
 
   @Test(
-    "What libpq takes as it is meant is accepted",
+    "A URL that libpq reads as intended is accepted",
     arguments: [
       "", "postgresql://", "postgresql://etl:p%40ss@host:5432/db?sslmode=verify-full",
       "postgresql://a@h1:1,h2:2/db", "postgresql://[::1]:5432/db",

@@ -13,7 +13,7 @@ struct SecurityWarningsTests {
   }
 
   @Test(
-    "A database on another host without sslmode",
+    "A warning names a database on another host without sslmode",
     arguments: [
       ("postgresql://etl@db.example/sales", "db.example"),
       ("postgresql://etl@db.example,db2.example/sales", "db.example,db2.example"),
@@ -31,7 +31,7 @@ struct SecurityWarningsTests {
   }
 
   @Test(
-    "Whoever says an sslmode has decided; what stays on the host needs none",
+    "An explicit sslmode or a local connection gives no warning",
     arguments: [
       "postgresql://etl@db.example/sales?sslmode=verify-full",
       "postgresql://etl@db.example/sales?sslmode=require",
@@ -68,7 +68,7 @@ struct SecurityWarningsTests {
         with: #"{ "type": "postgres", "url": "${file:secret}" }"#), name: "secret"),
   ]
 
-  @Test("A file with a secret that others may read", arguments: Self.places)
+  @Test("A warning names a file with a secret that others can read", arguments: Self.places)
   func readableSecret(_ place: Place) throws {
     let sample = try SamplePipeline()
     try sample.write("postgresql://localhost/sales\n", to: "secret")
@@ -91,7 +91,7 @@ struct SecurityWarningsTests {
     }
   }
 
-  @Test("An org's file with a secret, and one whose secret comes from the environment")
+  @Test("An org's file gives a warning unless its secret comes from the environment")
   func org() throws {
     let sample = try SamplePipeline()
     let start = try #require(SamplePipeline.minimal.firstRange(of: "\"org\": {"))
@@ -106,7 +106,7 @@ struct SecurityWarningsTests {
     }
   }
 
-  @Test("Files without secrets may be readable for everybody")
+  @Test("A file without secrets may be readable for everybody")
   func harmless() throws {
     let sample = try SamplePipeline()
     #expect(chmod("\(sample.base)", 0o755) == 0)

@@ -13,7 +13,7 @@ struct TableConfigurationTests {
   }
 
   @Test(
-    "Two sinks that would write to one table",
+    "Two sinks that write to the same table are a mistake",
     arguments: [
       (#""mode": "history""#, true), (#""mode": "current", "delete": "remove""#, true),
       (#""contract": "freeze""#, true), (#""schema": "other""#, false),
@@ -29,7 +29,7 @@ struct TableConfigurationTests {
     if isShared { #expect(mistakes[0].contains("sink 'a' writes to the same tables")) }
   }
 
-  @Test("The channel of everything beside an object's own topic doubles rows in a database alone")
+  @Test("The channel of all changes beside an object's topic is a mistake only with a database")
   func channelAndTopic() throws {
     let topics = #"["/data/ChangeEvents", "/data/AccountChangeEvent"]"#
     let mistakes = try SamplePipeline().mistakes(

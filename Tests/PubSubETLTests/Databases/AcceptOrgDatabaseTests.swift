@@ -7,7 +7,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Going on with another org beside a database", .enabled(if: PostgresCluster.isAvailable))
+@Suite("Accepting another org beside a database", .enabled(if: PostgresCluster.isAvailable))
 struct AcceptOrgDatabaseTests {
   private static let other = "00DXX0000000002EAA"
   private static let topic = StateSample.topic
@@ -27,7 +27,7 @@ struct AcceptOrgDatabaseTests {
     }
   }
 
-  @Test("Both begin the same epoch of the new org, with what belongs to it")
+  @Test("Files and database start the same epoch of the new org with the same state")
   func both() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store([Self.topic: sample.state.position(epoch: 2, confirmedAt: 1)])
@@ -46,7 +46,7 @@ struct AcceptOrgDatabaseTests {
     #expect(try sample.query("SELECT to_regclass('salesforce._etl_snapshot')") == "")
   }
 
-  @Test("--snapshot has all records read by the next run, whatever was read")
+  @Test("--snapshot makes the next run read all records again")
   func snapshot() async throws {
     let sample = try await DatabaseSample(hasFiles: false)
     try sample.store(sample.state.position(epoch: 5, confirmedAt: 1))
@@ -76,7 +76,7 @@ struct AcceptOrgDatabaseTests {
     #expect(try sample.copy() == nil)
   }
 
-  @Test("A sink that the pipeline file has got since the last run stays new")
+  @Test("A sink added since the last run stays new")
   func newSink() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store([Self.topic: sample.state.position(confirmedAt: 1)])
@@ -93,7 +93,7 @@ struct AcceptOrgDatabaseTests {
     #expect(after.sinks[sample.configuration.fileSinks[0].name] != nil)
   }
 
-  @Test("Nothing is changed while another host has the lease")
+  @Test("Nothing changes while another host has the lease")
   func leased() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store([Self.topic: sample.state.position(confirmedAt: 1)])
@@ -104,7 +104,7 @@ struct AcceptOrgDatabaseTests {
     #expect(try FileCheckpointStore.peek(sample.state.paths)?.org == StateSample.org)
   }
 
-  @Test("A pipeline that is new in a schema of another org gets a row after its rows")
+  @Test("A new pipeline in a schema of another org gets a row after its rows")
   func firstRun() async throws {
     let sample = try await DatabaseSample(hasFiles: false)
     try sample.store(sample.state.position(epoch: 5, confirmedAt: 1))

@@ -21,7 +21,7 @@ struct DatabaseCheckTests {
     }
   }
 
-  @Test("A database that can be written to is shown with its version, role and schema")
+  @Test("A writable database is shown with its version, role and schema")
   func writable() async throws {
     let sample = try await DatabaseSample()
     let lines = try ConnectionCheck.askSinks(sample.configuration)
@@ -32,7 +32,7 @@ struct DatabaseCheckTests {
     #expect(try sample.query("SELECT to_regnamespace('salesforce')") == "")
   }
 
-  @Test("A role that may not create tables gets a message with the remedy; 77")
+  @Test("A role that may not create tables gets exit code 77 and the remedy")
   func notAllowed() async throws {
     let sample = try await DatabaseSample()
     let role = "reader_of_\(sample.database)"
@@ -48,7 +48,7 @@ struct DatabaseCheckTests {
       withSchema.message.contains("GRANT USAGE, CREATE ON SCHEMA \"salesforce\" TO \"\(role)\""))
   }
 
-  @Test("A role without CREATE is enough where its tables are there, with the privileges on them")
+  @Test("A role without CREATE is enough if its tables exist with the required privileges")
   func grantedTables() async throws {
     let sample = try await DatabaseSample()
     let role = "writer_of_\(sample.database)"
@@ -67,7 +67,7 @@ struct DatabaseCheckTests {
     #expect(self.failure(sample, url: url)?.message.contains("\"_etl_journal\" TO") == true)
   }
 
-  @Test("With contract freeze, too, a run has to make its own tables once")
+  @Test("With contract freeze, a run still has to create its own tables once")
   func freezeWithoutTables() async throws {
     let sample = try await DatabaseSample()
     let role = "frozen_of_\(sample.database)"
@@ -84,7 +84,7 @@ struct DatabaseCheckTests {
     #expect(failure?.message.contains("is not allowed to create tables") == true)
   }
 
-  @Test("A database that is read-only is refused, as a run would be")
+  @Test("A read-only database is refused as in a run")
   func readOnly() async throws {
     let sample = try await DatabaseSample()
     _ = try sample.query(
@@ -95,7 +95,7 @@ struct DatabaseCheckTests {
     #expect(failure.message.contains("is read-only"))
   }
 
-  @Test("A database that is not there is reported in one line, with the sink's name; 69")
+  @Test("An unreachable database gets exit code 69 and one line with the sink's name")
   func unreachable() async throws {
     let sample = try await DatabaseSample()
     let failure = try #require(self.failure(sample, url: "postgresql://127.0.0.1:1/none"))

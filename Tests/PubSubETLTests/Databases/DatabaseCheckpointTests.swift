@@ -28,7 +28,7 @@ struct DatabaseCheckpointTests {
     }
   }
 
-  @Test("A position is set in both, in the epoch after the highest, and noted in both")
+  @Test("A position is set and noted in both stores, in the epoch after the highest")
   func set() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store([Self.topic: sample.state.position(epoch: 2, confirmedAt: 1)])
@@ -55,7 +55,7 @@ struct DatabaseCheckpointTests {
     #expect(try await self.run(sample, "show") == 0)
   }
 
-  @Test("Nothing is set while another host has the lease, or of another org")
+  @Test("Nothing is set while another host has the lease, or for another org")
   func refused() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store([Self.topic: sample.state.position(confirmedAt: 1)])
@@ -71,7 +71,7 @@ struct DatabaseCheckpointTests {
     #expect(try sample.query("SELECT count(*) FROM salesforce._etl_journal") == "0")
   }
 
-  @Test("Without files and checkpoint the database's position is shown and set")
+  @Test("Without files and checkpoint, the database's position is shown and set")
   func alone() async throws {
     let sample = try await DatabaseSample(hasFiles: false)
     #expect(try await self.run(sample, "show") == 65)
@@ -84,7 +84,7 @@ struct DatabaseCheckpointTests {
     #expect(try await self.run(sample, "restore", "--from-manifest", "--yes") == 65)
   }
 
-  @Test("A restored checkpoint goes on beside the database, which keeps its position")
+  @Test("A restored checkpoint resumes beside the database, which keeps its position")
   func restoreGoesOn() async throws {
     let sample = try await DatabaseSample()
     let position = try sample.state.position(ordinal: 9, confirmedAt: 1)
@@ -101,7 +101,7 @@ struct DatabaseCheckpointTests {
     #expect(document.sinks.keys.sorted() == ["files", "warehouse"])
   }
 
-  @Test("An epoch that restored files begin is begun by the database too")
+  @Test("The database starts the epoch that restored files start")
   func restoreReadsAgain() async throws {
     let sample = try await DatabaseSample()
     try sample.store(sample.state.position(epoch: 4, ordinal: 9, confirmedAt: 1))

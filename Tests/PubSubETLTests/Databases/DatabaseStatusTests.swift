@@ -16,7 +16,7 @@ struct DatabaseStatusTests {
     "files": ["files": []], "warehouse": ["type": "postgres", "schema": "salesforce"],
   ]
 
-  @Test("Position, owner and lease are told; looking makes nothing")
+  @Test("Position, owner and lease are shown, and nothing is created")
   func told() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store(
@@ -39,7 +39,7 @@ struct DatabaseStatusTests {
     #expect(status.text.contains("lease 7, of host /state pid 1, holds until "))
   }
 
-  @Test("A database that does not answer is a problem of its own; the rest is told")
+  @Test("An unreachable database is a problem of its own, and the rest is shown")
   func unreachable() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store(
@@ -57,7 +57,7 @@ struct DatabaseStatusTests {
     #expect(sink?["owner"] == .some(nil))
   }
 
-  @Test("Tables that were dropped are a problem, whether the next run puts them right or not; 65")
+  @Test("Dropped tables are a problem with exit code 65, even if the next run repairs them")
   func droppedTables() async throws {
     let sample = try await DatabaseSample(hasFiles: false)
     try sample.state.store(
@@ -102,7 +102,7 @@ struct DatabaseStatusTests {
     ).tables(for: layout, over: connection)
   }
 
-  @Test("What the stream has lost of an object is named until all its records are read again")
+  @Test("Lost ranges of an object are shown until all its records are read again")
   func missingRanges() async throws {
     let sample = try await DatabaseSample(hasFiles: false)
     try sample.store(sample.state.position(confirmedAt: self.now))
@@ -124,7 +124,7 @@ struct DatabaseStatusTests {
           + "repaired; 'pubsub-etl snapshot' reads their records again\n"))
   }
 
-  @Test("Positions that one of both has lost are lost state")
+  @Test("Positions that one of two stores has lost are lost state")
   func lost() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store(

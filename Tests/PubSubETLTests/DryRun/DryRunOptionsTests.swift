@@ -5,7 +5,7 @@ import Testing
 @testable import PubSubETL
 
 @Suite("Options of a dry run") struct DryRunOptionsTests {
-  @Test("A dry run says where it begins, and how it prints")
+  @Test("The options of a dry run choose its start and its output")
   func options() throws {
     let command = try RunCommand.parse([
       "p", "--dry-run", "--from", "00fF", "--show-masked", "--json", "--max-events", "1000",
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "What says nothing about a dry run is refused",
+    "Options without a meaning for a dry run are refused",
     arguments: [
       ["--dry-run", "--follow"], ["--dry-run", "--report", "-"], ["--dry-run", "--accept-reset"],
       ["--dry-run", "--accept-missing"], ["--dry-run", "--take-over"],

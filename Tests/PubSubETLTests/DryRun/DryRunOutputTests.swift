@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("What a dry run prints") struct DryRunOutputTests {
+@Suite("Output of a dry run") struct DryRunOutputTests {
   private static let stages = """
     { "type": "filter", "where": "Stage != 'lost'" },
     { "type": "set", "columns": { "Source": { "constant": "crm" } } },
@@ -39,7 +39,7 @@ import Testing
     return (printed.lines, output)
   }
 
-  @Test("Text says what each stage did, and what each sink gets")
+  @Test("Text output shows what each stage did and what each sink gets")
   func text() throws {
     let traces = try TracedPipeline(
       stages: Self.stages, sinks: Self.sinks,
@@ -78,7 +78,7 @@ import Testing
     #expect(has("  set (stages[1]): no row"))
   }
 
-  @Test("On a terminal, changes have colors")
+  @Test("Changes have colors on a terminal")
   func colors() throws {
     let traces = try TracedPipeline(
       stages: #"{ "type": "set", "columns": { "Two": { "constant": 2 } } }"#,
@@ -88,7 +88,7 @@ import Testing
     #expect(lines.contains("\u{1B}[32m    + Two: 2\u{1B}[0m\n"))
   }
 
-  @Test("NDJSON has an object per event, with rows where a stage changed something")
+  @Test("NDJSON output has an object for each event, with rows where a stage changed something")
   func json() throws {
     let traces = try TracedPipeline(
       stages: Self.stages, sinks: Self.sinks, (#""Score": 1.5, "Stage": "won""#, 1)
@@ -112,7 +112,7 @@ import Testing
     #expect(event["sinks"]?["b"]?["lines"] == [])
   }
 
-  @Test("No value of an event reaches a terminal as anything but text")
+  @Test("Values of events reach a terminal only as plain text")
   func hostile() throws {
     let long = String(repeating: "x", count: 9000)
     let traces = try TracedPipeline(
@@ -138,7 +138,7 @@ import Testing
     #expect(output.events == 2)
   }
 
-  @Test("A reader that has gone ends the dry run")
+  @Test("A closed reader ends the dry run")
   func closed() throws {
     let output = DryRunOutput(.json, hiding: SecretMask()) { _ in false }
     #expect {
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test("The end says what it has cost")
+  @Test("The end shows the cost of the dry run")
   func end() throws {
     let printed = Printed()
     func output(_ form: DryRunOutput.Form) -> DryRunOutput {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("What a dry run keeps of an event") struct EventTracesTests {
+@Suite("Traces of events in a dry run") struct EventTracesTests {
   private static let canary = "canary@example.com"
 
   private func text(_ traces: [EventTrace]) -> String {
@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(
-    "A value that a stage masks or removes is hidden before it, under any name",
+    "A value that a stage masks or removes is hidden before that stage under any name",
     arguments: [
       #"{ "type": "mask", "columns": ["Email"], "with": "redact" }"#,
       #"{ "type": "mask", "columns": ["Email"], "with": "drop" }"#,
@@ -32,7 +32,7 @@ import Testing
     #expect(self.text(try pipeline.traces(showsMasked: true)).contains(Self.canary))
   }
 
-  @Test("A record is hidden as a whole as long as it holds a part that is")
+  @Test("A record is hidden as a whole while it holds a hidden part")
   func record() throws {
     let pipeline = try TracedPipeline(
       stages: """
@@ -49,7 +49,7 @@ import Testing
 
   private struct Missing: Error {}
 
-  @Test("Neither null nor a number that JSON cannot write tells anything of a hidden field")
+  @Test("Neither null nor a nonfinite number reveals anything about a hidden field")
   func nothing() throws {
     let pipeline = try TracedPipeline(
       stages: #"{ "type": "drop", "columns": ["Score", "Email"] }"#,
@@ -61,7 +61,7 @@ import Testing
     #expect(before["Stage"] == "x")
   }
 
-  @Test("What one sink masks is hidden before the sinks; the sink that has it shows it")
+  @Test("A value that one sink masks is hidden before the sinks, and shown by the sink that has it")
   func ownStages() throws {
     let pipeline = try TracedPipeline(
       stages: "",
@@ -75,7 +75,7 @@ import Testing
     #expect(trace.sinks.map { $0.lines[0]["Email"] } == ["***", .string(Self.canary)])
   }
 
-  @Test("What one sink does not select is shown if another sink has it in every row")
+  @Test("A value that one sink does not select is shown if another sink has it in every row")
   func selected() throws {
     func email(_ stages: String, _ others: String) throws -> JSONValue? {
       try TracedPipeline(
@@ -101,7 +101,7 @@ import Testing
     #expect(try email(route, "") == "<hidden>")
   }
 
-  @Test("A stage that changes a hidden value says so, without the value")
+  @Test("A stage that changes a hidden value reports the change without the value")
   func hiddenChange() throws {
     let pipeline = try TracedPipeline(
       stages: """
@@ -115,7 +115,7 @@ import Testing
     #expect(!self.text(traces).contains(Self.canary))
   }
 
-  @Test("An event that a stage refuses comes to no sink")
+  @Test("An event that a stage refuses reaches no sink")
   func refused() throws {
     let pipeline = try TracedPipeline(
       stages: #"{ "type": "set", "columns": { "Half": "1 / (size(Stage) - 1)" } }"#,
@@ -127,7 +127,7 @@ import Testing
     #expect(traces[1].sinks[0].lines.count == 1)
   }
 
-  @Test("Of many rows a part is shown, and the rest is counted")
+  @Test("Of many rows some are shown, and the rest are counted")
   func manyRows() throws {
     let pipeline = try TracedPipeline(
       stages: #"{ "type": "set", "columns": { "Two": { "constant": 2 } } }"#,

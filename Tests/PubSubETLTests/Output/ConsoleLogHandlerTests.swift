@@ -50,7 +50,7 @@ struct ConsoleLogHandlerTests {
   }
 
   @Test(
-    "Lines for the journal begin with the priority of syslog, without a time",
+    "Lines for the journal have the syslog priority and no time",
     arguments: [
       (Logger.Level.debug, "<7>"), (.info, "<6>"), (.notice, "<5>"), (.warning, "<4>"),
       (.error, "<3>"), (.critical, "<2>"),
@@ -62,7 +62,7 @@ struct ConsoleLogHandlerTests {
     #expect(output.text == "\(priority)a\\nb (topic=/data/A)\n")
   }
 
-  @Test("The journal is recognized by the device and inode of standard error only")
+  @Test("The journal is recognized only by device and inode of standard error")
   func journalStream() {
     var status = stat()
     #expect(fstat(STDERR_FILENO, &status) == 0)
@@ -94,7 +94,7 @@ struct ConsoleLogHandlerTests {
   }
 
   @Test(
-    "A value of megabytes is cut, and a secret at the cut is not shown",
+    "A very long value is shortened, and a secret at the cut stays hidden",
     arguments: LogFormat.allCases)
   func megabytes(format: LogFormat) throws {
     let output = ConsoleOutput()
@@ -111,7 +111,7 @@ struct ConsoleLogHandlerTests {
     #expect(!output.text.contains("c4n"))
   }
 
-  @Test("A log line stands above the progress line")
+  @Test("A log line appears above the progress line")
   func aboveProgress() {
     let output = ConsoleOutput()
     let console = output.console()

@@ -6,13 +6,13 @@ import Testing
 @Suite("Numbers and times for people")
 struct PhraseTests {
   @Test(
-    "Counts have their thousands grouped and the right number",
+    "Counts have grouped thousands and the right singular or plural",
     arguments: [(0, "0 events"), (1, "1 event"), (7512, "7,512 events")])
   func counts(number: Int, text: String) {
     #expect(Phrase.count(number, "event") == text)
   }
 
-  @Test("A plural that is not formed by s is given")
+  @Test("An irregular plural is given")
   func plural() { #expect(Phrase.count(2, "entity", "entities") == "2 entities") }
 
   @Test(

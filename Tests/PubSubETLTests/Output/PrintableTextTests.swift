@@ -3,12 +3,12 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("What reaches terminals and logs")
+@Suite("Printable text")
 struct PrintableTextTests {
   private let none = SecretMask()
 
   @Test(
-    "Whatever a terminal would obey or hide is replaced",
+    "Characters that a terminal would obey or hide are replaced",
     arguments: [
       ("\u{1B}[2J\u{1B}]0;title\u{7}", "\u{FFFD}[2J\u{FFFD}]0;title\u{FFFD}"),
       ("\u{9B}31m\u{9D}x", "\u{FFFD}31m\u{FFFD}x"),
@@ -23,7 +23,7 @@ struct PrintableTextTests {
     #expect(PrintableText(line: text, hiding: self.none).text == "\(printed)\n")
   }
 
-  @Test("A peer's line ends stay inside the line, our own make lines")
+  @Test("A peer's line ends stay inside the line, and our own make lines")
   func lineEnds() {
     let text = "said a\nerror: forged\r\nb"
     #expect(
@@ -34,7 +34,7 @@ struct PrintableTextTests {
       PipelineStatus.text([("topic", "a\nhealth        good")]).split(separator: "\n").count == 1)
   }
 
-  @Test("A line that is too long is cut, and says by how much")
+  @Test("A line that is too long is shortened and says by how much")
   func long() {
     let printed = PrintableText(
       line: String(repeating: "ä", count: 5234), hiding: self.none
@@ -43,7 +43,7 @@ struct PrintableTextTests {
     #expect(printed.count == 4000 + "… (1,234 more characters)\n".count)
   }
 
-  @Test("JSON is escaped, so that its values stay what they are")
+  @Test("JSON is escaped, so that its values do not change")
   func json() throws {
     let value: JSONValue = ["m": "\u{1B}[2J\u{9B}1m\u{202E}\u{E0041}\u{7F}é\n"]
     let printed = PrintableText(json: value, .compact, hiding: self.none).text
@@ -53,13 +53,13 @@ struct PrintableTextTests {
     #expect(try JSONValue(parsing: printed) == value)
   }
 
-  @Test("SQL keeps its lines and loses what a terminal would obey")
+  @Test("SQL keeps its lines and loses terminal control characters")
   func sql() {
     let printed = PrintableText(sql: "CREATE TABLE\n\t\"a\u{1B}[2J\"", hiding: self.none).text
     #expect(printed == "CREATE TABLE\n\t\"a\u{FFFD}[2J\"")
   }
 
-  @Test("A secret is taken out before anything is cut or replaced")
+  @Test("A secret is removed before the text is shortened or replaced")
   func secretsFirst() {
     let secrets = SecretMask()
     secrets.add("multi\nline\u{1B}secret")

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Progress line")
 struct ProgressLineTests {
-  @Test("The line shows events, rate, newest change, bytes and files, and is cut to the terminal")
+  @Test("The line shows events, rate, newest change, bytes and files within the terminal's width")
   func line() {
     var progress = ProgressLine()
     let wallTime: Int64 = 1_771_300_995_000
@@ -23,7 +23,7 @@ struct ProgressLineTests {
       progress.update(snapshot, at: .seconds(3), wallTime: wallTime, columns: 10) == "12,345 ev")
   }
 
-  @Test("While nothing can come the line says why, and when it goes on")
+  @Test("During an outage the line shows the cause and the next attempt")
   func failure() {
     var progress = ProgressLine()
     var snapshot = ProgressSnapshot(activity: "logging in at https://acme.my.salesforce.com")
@@ -44,7 +44,7 @@ struct ProgressLineTests {
     #expect(line(at: 3)?.hasSuffix("; attempt 4, trying again") == true)
   }
 
-  @Test("What has been done stays, in the singular and without what there was none of")
+  @Test("The summary stays, with singular forms and without zero counts")
   func summary() {
     let now: Int64 = 1_771_300_995_000
     let time = Phrase.localTime(now, now: now)
@@ -73,7 +73,7 @@ struct ProgressLineTests {
   }
 
   @Test(
-    "Records: the wait before them, then how many have come of how many",
+    "The line shows the wait for records, then how many of all have arrived",
     arguments: [
       (ProgressSnapshot.Records(count: 0, startIn: .seconds(42)), "records will be read in 42 s"),
       (.init(count: 0), "waiting for records"), (.init(count: 1200), "1,200 records read"),
@@ -90,7 +90,7 @@ struct ProgressLineTests {
     #expect(line == "0 events  0/s  \(words)")
   }
 
-  @Test("The rate is that of the last seconds")
+  @Test("The rate covers the last seconds")
   func rate() {
     var progress = ProgressLine()
     for second in 0...20 {
@@ -103,7 +103,7 @@ struct ProgressLineTests {
   }
 
   @Test(
-    "Ages",
+    "Ages have the unit that fits",
     arguments: [
       (0, "0 ms"), (999, "999 ms"), (1000, "1 s"), (60_000, "1 min 00 s"),
       (3_600_000, "1 h 00 min"), (93_784_000, "1 d 02 h"),
@@ -113,7 +113,7 @@ struct ProgressLineTests {
   }
 
   @Test(
-    "Sizes",
+    "Sizes have the unit that fits",
     arguments: [
       (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_048_575, "1023.9 KiB"),
       (134_217_728, "128.0 MiB"), (1 << 40, "1.0 TiB"),

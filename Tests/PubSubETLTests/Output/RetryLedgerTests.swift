@@ -3,11 +3,11 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("What was tried again")
+@Suite("Retry ledger")
 struct RetryLedgerTests {
   private let topic = RetryNotices.Place.topic("/data/A")
 
-  @Test("Equal errors are one entry with a count; IDs in them make no difference")
+  @Test("Equal errors are one entry with a count, whatever IDs they contain")
   func equal() {
     var ledger = RetryLedger()
     for (number, id) in ["1f-a", "2e-b", "3d-c"].enumerated() {
@@ -22,7 +22,7 @@ struct RetryLedgerTests {
     #expect(ledger.entries[0].message.hasSuffix("1f-a"))
   }
 
-  @Test("What is waited for is there until it works, with its attempts and the next one")
+  @Test("A wait is listed with its attempts and the next one until it succeeds")
   func waiting() {
     var ledger = RetryLedger()
     let sink = RetryNotices.Place.sink("db")
@@ -42,7 +42,7 @@ struct RetryLedgerTests {
     #expect(ledger.entries.count == 3)
   }
 
-  @Test("What a run writes of its waiting, status reads; any value", arguments: 0..<200)
+  @Test("status reads what a run writes about its waits, for any value", arguments: 0..<200)
   func roundTrip(seed: Int) throws {
     let places: [RetryNotices.Place] = [
       .login, .schemas, .topic("/data/\(seed)"), .sink("s\(seed)"),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Which failures are reported")
+@Suite("Notices of failures")
 struct RetryNoticesTests {
   private let topic = RetryNotices.Place.topic("/data/A")
   private let refused = "Subscribe to /data/A: connect to 127.0.0.1:1: Connection refused"
@@ -17,8 +17,7 @@ struct RetryNoticesTests {
     return said
   }
 
-  @Test(
-    "A connection that has never worked is reported at its first failure, and at a different one")
+  @Test("A new connection is reported at its first failure and at a different one")
   func neverWorked() {
     var notices = RetryNotices()
     let handshake = "Subscribe to /data/A: TLS handshake failed"
@@ -41,7 +40,7 @@ struct RetryNoticesTests {
     #expect(told == [nil, nil, nil, 4])
   }
 
-  @Test("A refusal is reported at once, and once, though the topic has worked")
+  @Test("A refusal is reported at once and only once, even if the topic has worked")
   func refusal() {
     var notices = RetryNotices()
     _ = notices.worked(self.topic)
@@ -52,7 +51,7 @@ struct RetryNoticesTests {
     #expect(notices.worked(self.topic) == 3)
   }
 
-  @Test("Topics that fail alike are told once; IDs and times make no difference")
+  @Test("Topics with the same failure are reported once, whatever IDs and times it contains")
   func alike() {
     var notices = RetryNotices()
     func failure(_ topic: String, _ id: String) -> String {

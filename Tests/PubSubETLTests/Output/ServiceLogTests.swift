@@ -33,7 +33,7 @@ struct ServiceLogTests {
     ]
   }
 
-  @Test("Each request and response is logged at debug, with credit, position and RPC ID")
+  @Test("Each request and response is logged at debug with credit, position and RPC ID")
   func debug() throws {
     let output = ConsoleOutput()
     let tell = try #require(ServiceLog.calls(self.logger(output, level: .debug)))
@@ -50,7 +50,7 @@ struct ServiceLogTests {
         """)
   }
 
-  @Test("Above debug, nobody listens")
+  @Test("Above debug, calls are not observed")
   func info() {
     let output = ConsoleOutput()
     #expect(ServiceLog.calls(self.logger(output, level: .info)) == nil)

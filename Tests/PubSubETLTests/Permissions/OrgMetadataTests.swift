@@ -15,7 +15,7 @@ struct OrgMetadataTests {
   }
 
   @Test(
-    "Each topic gets what it needs",
+    "Each topic gets the rights that it needs",
     arguments: [
       (#""/data/AccountChangeEvent""#, ["Account *"], ["ApiEnabled"], 0),
       (#""/data/OpportunityChangeEvent""#, ["Account", "Opportunity *"], ["ApiEnabled"], 1),
@@ -55,7 +55,7 @@ struct OrgMetadataTests {
   }
 
   @Test(
-    "API names are what Salesforce accepts",
+    "API names are valid in Salesforce",
     arguments: [
       ("opps", "pubsub_etl_opps"), ("a.b-c__d_", "pubsub_etl_a_b_c_d"), ("9", "pubsub_etl_9"),
       (String(repeating: "x", count: 64), "pubsub_etl_" + String(repeating: "x", count: 49)),
@@ -63,7 +63,7 @@ struct OrgMetadataTests {
     ])
   func names(pipeline: String, name: String) { #expect(OrgMetadata.apiName(pipeline) == name) }
 
-  @Test("Python's parser finds in the files what was meant, whatever characters values have")
+  @Test("Python's parser reads the original values from the files, whatever their characters")
   func parses() throws {
     let directory = try TemporaryDirectory()
     let contact = "a&b<c>\"d'\u{1}é]]>@example.com"
@@ -104,7 +104,7 @@ struct OrgMetadataTests {
     #expect(!text.contains("s3cret"))
   }
 
-  @Test("The JWT bearer flow gets its certificate and pre-authorises the permission set")
+  @Test("The JWT bearer flow gets its certificate and pre-authorizes the permission set")
   func jwtBearer() throws {
     let keys = try SigningKeyFiles()
     let certificate = String(decoding: try SigningKeyFiles.content(keys.certificate), as: UTF8.self)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Where a report goes")
+@Suite("Report destination")
 struct ReportDestinationTests {
   private let directory: TemporaryDirectory
 
@@ -33,7 +33,7 @@ struct ReportDestinationTests {
     return names.filter { $0 != "." && $0 != ".." }.sorted()
   }
 
-  @Test("A file is made, then replaced as a whole, and nothing else is left")
+  @Test("A report file is created, then replaced as a whole, and no other file remains")
   func file() throws {
     try self.write("a", to: self.path("report"))
     let old = open(self.path("report"), O_RDONLY)
@@ -46,7 +46,7 @@ struct ReportDestinationTests {
     #expect(try self.names() == ["report"])
   }
 
-  @Test("Standard output is recognised by each of its names")
+  @Test("Standard output is recognized by each of its names")
   func standardOutput() throws {
     for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
       #expect(try ReportDestination(name).isStandardOutput, "\(name)")
@@ -56,7 +56,7 @@ struct ReportDestinationTests {
     }
   }
 
-  @Test("A link is refused and what it leads to stays as it is")
+  @Test("A symbolic link is refused, and its target stays unchanged")
   func link() throws {
     try self.write("precious", to: self.path("victim"))
     #expect(symlink(self.path("victim"), self.path("report")) == 0)
@@ -71,7 +71,7 @@ struct ReportDestinationTests {
     #expect(try self.names() == ["dangling", "report", "victim"])
   }
 
-  @Test("A link planted after the file was looked at is replaced, not written through")
+  @Test("A symbolic link created after the check is replaced, not followed")
   func plantedLater() throws {
     try self.write("precious", to: self.path("victim"))
     let destination = try ReportDestination(self.path("report"))
@@ -81,7 +81,7 @@ struct ReportDestinationTests {
     #expect(try self.content("report") == "b\n")
   }
 
-  @Test("A link planted under the name of a temporary file of old catches nothing")
+  @Test("A symbolic link under a predictable temporary name is not used")
   func predictableName() throws {
     try self.write("precious", to: self.path("victim"))
     let planted = self.path("report.\(getpid()).tmp")
@@ -90,7 +90,7 @@ struct ReportDestinationTests {
     #expect(try self.content("victim") == "precious\n")
   }
 
-  @Test("Special files are written in place and stay what they are")
+  @Test("Special files are written in place and stay special")
   func special() throws {
     try self.write("x", to: "/dev/null")
     var status = stat()
@@ -111,7 +111,7 @@ struct ReportDestinationTests {
   }
 
   @Test(
-    "A descriptor is written to, not what its name leads to",
+    "A report goes to the descriptor, not to the target of its name",
     arguments: ["/dev/fd/", "/proc/self/fd/"])
   func descriptor(directory: String) throws {
     var ends: [Int32] = [0, 0]
@@ -125,7 +125,7 @@ struct ReportDestinationTests {
     #expect(throws: ReportDestination.Failure.self) { try ReportDestination("\(directory)999") }
   }
 
-  @Test("What cannot be written is known beforehand")
+  @Test("A destination that cannot be written is reported before the run")
   func beforehand() {
     for (name, reason) in [("none/report.json", "No such file"), ("", "Is a directory")] {
       let error = #expect(throws: ReportDestination.Failure.self) {

@@ -51,7 +51,7 @@ struct RunReportTests {
         """)
   }
 
-  @Test("fail_on turns a success into 65 and says why, and nothing else")
+  @Test("fail_on turns only a success into 65 and gives the reason")
   func failOn() {
     for kinds in [[], [.holes, .deadLetters]] as [Set<RunConfiguration.Attention>] {
       var report = self.report

@@ -48,7 +48,7 @@ struct ColumnCheckTests {
   private static let contact = ["Email", "Phone", "LastName"]
 
   @Test(
-    "A name that is in no schema is refused with its stage and the nearest names",
+    "A name that no schema has is refused with its stage and the nearest names",
     arguments: [
       (#"{"type":"drop","columns":["Emial"]}"#, "stage drop (stages[0]): 'Emial' (nearest: Email)"),
       (#"{"type":"drop","columns":["email"]}"#, "stage drop (stages[0]): 'email' (nearest: Email)"),
@@ -66,7 +66,7 @@ struct ColumnCheckTests {
         + "set \"missing\" to \"ignore\" in the stage")
   }
 
-  @Test("Names that some topic has are right, and ignore allows what none has")
+  @Test("A name that some topic has is accepted, and ignore accepts any name")
   func accepts() throws {
     let both = self.planned([
       self.layout("Account", ["Name"]), self.layout("Contact", Self.contact),
@@ -80,7 +80,7 @@ struct ColumnCheckTests {
     #expect(try !SamplePipeline().load(sets: [#"stages=[{"type":"flatten"}]"#]).namesColumns)
   }
 
-  @Test("A mask that no longer fits anything is refused, though an earlier schema had its field")
+  @Test("A mask that matches nothing any more is refused, though an earlier schema had its field")
   func masks() throws {
     let mask = #"{"type":"mask","columns":["Mail"],"with":"redact"}"#
     let stages = try self.stages(mask, sets: [#"dead_letter={"payload":"none"}"#])
@@ -90,7 +90,7 @@ struct ColumnCheckTests {
     #expect(self.refusal(drop, planned, earlier: ["drop": ["Mail"]]) == nil)
   }
 
-  @Test("A stage of a sink and column_types are looked at behind the pipeline's stages")
+  @Test("A sink's stages and column_types are checked after the pipeline's stages")
   func sinks() throws {
     let stages = try self.stages(
       #"{"type":"rename","columns":{"Email":"mail"}}"#,
@@ -106,7 +106,7 @@ struct ColumnCheckTests {
       "\(text ?? "")")
   }
 
-  @Test("What a channel may bring is not refused; at the end it is told, unless nothing came")
+  @Test("A name that a channel may bring is accepted, and reported at the end if it did not come")
   func channels() throws {
     let stages = try self.stages(#"{"type":"drop","columns":["Emial","Phone"]}"#)
     #expect(self.refusal(stages, self.planned([], unknown: ["/data/All__chn"])) == nil)
@@ -121,7 +121,7 @@ struct ColumnCheckTests {
     #expect(ColumnCheck.warnings(atEndOf: stages, earlier: ["drop": ["Emial"]]) == [])
   }
 
-  @Test("A field that was deleted in the org is reported and does not stop the runs after it")
+  @Test("A field deleted in the org is reported and does not stop later runs")
   func deletedField() throws {
     let drop = #"{"type":"drop","columns":["Email"]}"#
     let first = try self.stages(drop)

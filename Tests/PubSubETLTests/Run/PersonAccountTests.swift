@@ -6,7 +6,7 @@ import Testing
 @Suite("Fields of person accounts")
 struct PersonAccountTests {
   @Test(
-    "An account has the classification of its contact's field under each name that it has for it",
+    "An account field has the classification of its contact field under each of its names",
     arguments: [
       ("Email", ["PersonEmail"]), ("Level__c", ["Level__pc"]), ("Phone", ["Phone", "PersonPhone"]),
       ("LastName", ["LastName", "PersonLastName"]), ("MailingAddress", ["PersonMailingAddress"]),

@@ -63,7 +63,7 @@ struct RemovedSinkFilesTests {
       .filter { $0.contains("E__e-e1") }
   }
 
-  @Test("They are finished by the run that leaves the sink out")
+  @Test("The run that leaves a sink out finishes its files")
   func finished() throws {
     let first = try self.run(self.document())
     #expect(first.told.isEmpty)
@@ -72,9 +72,7 @@ struct RemovedSinkFilesTests {
     #expect(first.document.removedSinks["old"]?.state.openFileCount == 0)
   }
 
-  @Test(
-    "A directory that is gone stops no run and gives one warning; once it is back, its files are finished"
-  )
+  @Test("A missing directory gives one warning, and its files are finished once it returns")
   func goneDirectory() throws {
     let document = try self.document()
     let aside = self.root.path + "/aside"
@@ -91,7 +89,7 @@ struct RemovedSinkFilesTests {
     #expect(try self.files().count == 1 && self.files()[0].hasSuffix(".ndjson.zst"))
   }
 
-  @Test("A directory that cannot be used stops nobody either")
+  @Test("An unusable directory does not stop a run")
   func unusable() throws {
     let document = try self.document()
     try FileManager.default.removeItem(atPath: self.directory)

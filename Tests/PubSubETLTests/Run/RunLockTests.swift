@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Waiting for another run")
 struct RunLockTests {
-  @Test("Ends with --max-duration, although run.if_running is wait")
+  @Test("The wait for another run ends with --max-duration")
   func maxDuration() async throws {
     let state = try StateSample(sets: ["run.if_running=wait"])
     let other = try FileCheckpointStore(directory: state.paths.directory, pipeline: "opps")

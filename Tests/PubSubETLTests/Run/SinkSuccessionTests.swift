@@ -43,7 +43,7 @@ struct SinkSuccessionTests {
     }
   }
 
-  @Test("The same sinks go on with their states")
+  @Test("The same sinks resume with their states")
   func same() throws {
     let document = self.document(["a": "/a", "b": "/b"])
     let next = try self.next(document, [("b", nil, "/b"), ("a", nil, "/a")])
@@ -51,7 +51,7 @@ struct SinkSuccessionTests {
     #expect(next.removedSinks.isEmpty)
   }
 
-  @Test("A new sink has to say where it begins")
+  @Test("A new sink has to say where it starts")
   func added() throws {
     let document = self.document(["a": "/a"])
     let failure = try #require(self.refusal(document, [("a", nil, "/a"), ("b", nil, "/b")]))
@@ -61,7 +61,7 @@ struct SinkSuccessionTests {
     #expect(next.sinks["b"]?.directory == "/b")
   }
 
-  @Test("A removed sink is kept for 72 h, longer while it has files in progress")
+  @Test("A removed sink is kept for 72 h, and longer while it has files in progress")
   func removed() throws {
     var document = self.document(["a": "/a", "b": "/b"])
     let next = try self.next(document, [("a", nil, "/a")], now: 5)
@@ -78,7 +78,7 @@ struct SinkSuccessionTests {
       try self.next(open, [("a", nil, "/a")], now: 99 * Self.hour).removedSinks.count == 1)
   }
 
-  @Test("A sink that comes back goes on only where it stopped")
+  @Test("A sink that returns resumes only where it stopped")
   func back() throws {
     let both: [Place] = [("a", nil, "/a"), ("b", nil, "/b")]
     let document = self.document(["a": "/a", "b": "/b"])

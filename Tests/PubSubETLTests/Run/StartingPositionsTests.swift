@@ -3,7 +3,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Where each store stands when a run begins")
+@Suite("Starting positions")
 struct StartingPositionsTests {
   private typealias Position = TopicPosition
   private typealias Store = [String: TopicPosition]
@@ -61,12 +61,12 @@ struct StartingPositionsTests {
         == [[:], [:], [:]])
   }
 
-  @Test("A first run that ended before its first commit is a first run again")
+  @Test("A run after one that ended before its first commit is a first run again")
   func nothingCommitted() throws {
     #expect(try self.start(files: Self.files, Self.database("db", [:])) == [[:], [:]])
   }
 
-  @Test("A database whose first commit was lost has its row, and begins where it began")
+  @Test("A database whose first commit was lost starts where it started before")
   func beforeFirstCommit() throws {
     let stores = try self.start(
       checkpoint: ["/a": Self.at(20)], known: ["files", "db"], files: Self.files,
@@ -74,7 +74,7 @@ struct StartingPositionsTests {
     #expect(stores == [["/a": Self.at(20)], [:]])
   }
 
-  @Test("Stores that a crash left apart stay apart")
+  @Test("Stores that a crash left at different positions keep them")
   func apart() throws {
     let stores = try self.start(
       checkpoint: ["/a": Self.at(30)], known: ["files", "one", "two"], files: Self.files,
@@ -82,7 +82,7 @@ struct StartingPositionsTests {
     #expect(stores == [["/a": Self.at(30)], ["/a": Self.at(20)], ["/a": Self.at(10)]])
   }
 
-  @Test("A topic added to the pipeline has no position anywhere; the others keep theirs")
+  @Test("A topic added to the pipeline has no position, and the others keep theirs")
   func addedTopic() throws {
     let stores = try self.start(
       topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30)], known: ["files", "db"],
@@ -92,7 +92,7 @@ struct StartingPositionsTests {
 
   // MARK: New sinks
 
-  @Test("A new database beside others has to say that it begins now")
+  @Test("A new database beside other stores has to say that it starts now")
   func newDatabase() throws {
     for known in [["files"], nil] {
       let failure = try #require(
@@ -111,7 +111,7 @@ struct StartingPositionsTests {
     #expect(stores[2] == ["/a": Self.at(20)], "where the last of the others stands")
   }
 
-  @Test("A new database may begin like the others while these have nothing")
+  @Test("A new database may start like the others while these have no positions")
   func newDatabaseBesideNothing() throws {
     var nothing = Self.at(0)
     nothing.resume = nil
@@ -120,7 +120,7 @@ struct StartingPositionsTests {
     #expect(stores == [["/a": nothing], ["/a": nothing]])
   }
 
-  @Test("A new database beside databases alone begins where these stand, not where the copy does")
+  @Test("A new database beside databases alone starts at their positions, not at the copy's")
   func newDatabaseBesideDatabases() throws {
     let stores = try self.start(
       checkpoint: ["/a": Self.at(5)], known: ["one"],
@@ -128,7 +128,7 @@ struct StartingPositionsTests {
     #expect(stores == Array(repeating: ["/a": Self.at(40_000)], count: 3))
   }
 
-  @Test("A database added again goes on if the others can pass by what it lacks, else begins now")
+  @Test("A database added again resumes if the others can skip what it lacks, else starts now")
   func addedAgain() throws {
     let near = try self.start(
       checkpoint: ["/a": Self.at(5000)], known: ["files"], files: Self.files,
@@ -144,7 +144,7 @@ struct StartingPositionsTests {
     #expect(otherEpoch[1] == ["/a": Self.at(150, epoch: 2)])
   }
 
-  @Test("A database added again that had nothing of a topic begins now, near the others or far")
+  @Test("A database added again without a position for a topic starts now")
   func addedAgainWithNothing() throws {
     // What a store begins with may be gone from the stream, so nothing is near enough to go back to.
     for ordinal: Int64 in [1, 5000, 50_000] {
@@ -165,7 +165,7 @@ struct StartingPositionsTests {
     #expect(untouched[1] == ["/a": Self.at(20)])
   }
 
-  @Test("'start': 'now' in the file changes nothing for a sink that goes on")
+  @Test("'start': 'now' changes nothing for a sink that resumes")
   func startIsIgnoredLater() throws {
     let stores = try self.start(
       checkpoint: ["/a": Self.at(50_000)], known: ["files", "db"], files: Self.filesFromNow,
@@ -193,7 +193,7 @@ struct StartingPositionsTests {
     #expect(alone?.reason == "lost_state")
   }
 
-  @Test("An accepted reset of a lost database begins an epoch of all stores, higher than all")
+  @Test("An accepted reset of a lost database starts a new epoch in all stores")
   func acceptedDatabaseLoss() throws {
     let stores = try self.start(
       topics: ["/a", "/b"], checkpoint: ["/a": Self.at(30, epoch: 3, holes: 2)],
@@ -215,7 +215,7 @@ struct StartingPositionsTests {
   }
 
   @Test(
-    "The topics that an accepted reset concerns are known, for the journal",
+    "The topics of an accepted reset are known for the journal",
     arguments: [true, false])
   func resetTopics(isLost: Bool) throws {
     let positions = try StartingPositions(
@@ -226,7 +226,7 @@ struct StartingPositionsTests {
 
   // MARK: Lost state directory
 
-  @Test("Databases alone do without the state directory; of several the last one counts")
+  @Test("Databases need no state directory, and the last of several decides")
   func lostStateOfDatabases() throws {
     #expect(
       try self.start(Self.database("db", ["/a": Self.at(20)]))
@@ -237,7 +237,7 @@ struct StartingPositionsTests {
     #expect(stores[0] == ["/a": Self.at(10)], "/b may have dead letters that only one had")
   }
 
-  @Test("Files without checkpoint and history, beside a database that goes on, are new")
+  @Test("Files without checkpoint and history are new beside a database that resumes")
   func lostStateWithFiles() throws {
     let database = Self.database("db", ["/a": Self.at(20)])
     let failure = try #require(self.failure { try self.start(files: Self.files, database) })
@@ -250,7 +250,7 @@ struct StartingPositionsTests {
     #expect(try self.start(files: Self.files, database, acceptsReset: true) == [begun, begun])
   }
 
-  @Test("Files whose checkpoint is lost begin an epoch with the databases, higher than theirs")
+  @Test("Files whose checkpoint is lost start a new epoch together with the databases")
   func lostStateOfKnownFiles() throws {
     let stores = try self.start(
       checkpoint: ["/a": Position(beginningEpoch: 1)], reset: ["/a"], files: Self.files,
@@ -259,7 +259,7 @@ struct StartingPositionsTests {
     #expect(stores == [begun, begun])
   }
 
-  @Test("A topic that lost nothing keeps its position when another begins an epoch")
+  @Test("A topic that lost nothing keeps its position when another starts an epoch")
   func resetOfOneTopic() throws {
     let stores = try self.start(
       topics: ["/a", "/b"], checkpoint: ["/a": Self.at(3), "/b": Self.at(40)], reset: ["/a"],
@@ -272,7 +272,7 @@ struct StartingPositionsTests {
   // MARK: Epochs that have begun
 
   @Test(
-    "A position set by hand is every database's",
+    "A position set by hand applies to every database",
     arguments: [
       TopicPosition(beginningEpoch: 2, start: .earliest),
       TopicPosition(beginningEpoch: 2, start: .latest),
@@ -289,7 +289,7 @@ struct StartingPositionsTests {
     }
   }
 
-  @Test("An epoch that has begun everywhere, and found nothing yet, goes on")
+  @Test("An epoch that has started everywhere and is still empty is resumed")
   func begunAndEmpty() throws {
     let begun: Store = ["/a": Position(beginningEpoch: 2, holes: 1), "/b": Self.at(4)]
     let stores = try self.start(
@@ -298,7 +298,7 @@ struct StartingPositionsTests {
     #expect(stores == [begun, begun])
   }
 
-  @Test("The copy of a database's position does not override what the database has")
+  @Test("The copy of a database's position does not override the database")
   func olderCopy() throws {
     let stores = try self.start(
       checkpoint: ["/a": Position(beginningEpoch: 2, holes: 1)], known: ["db"],
@@ -307,7 +307,7 @@ struct StartingPositionsTests {
     #expect(stores[0] == stores[1])
   }
 
-  @Test("Dead letters may be ahead of the only database by one commit, and stay so")
+  @Test("Dead letters may be ahead of the only database by one commit")
   func deadLettersAhead() throws {
     let stores = try self.start(
       checkpoint: ["/a": Self.at(30)], known: ["db"], Self.database("db", ["/a": Self.at(20)]))

@@ -22,7 +22,7 @@ struct PipelineStatusTests {
       .problems.map(\.kind)
   }
 
-  @Test("A pipeline that never ran is not healthy, and looking at it makes nothing")
+  @Test("A pipeline that never ran is not healthy, and status creates nothing")
   func neverRun() throws {
     let state = try StateSample()
     let status = try PipelineStatus.read(state.configuration, maxAge: nil)
@@ -32,7 +32,7 @@ struct PipelineStatusTests {
     #expect(access(state.output, F_OK) != 0)
   }
 
-  @Test("After a good run positions, files and the run are told, and all is well")
+  @Test("After a good run positions, files and the run are shown, and all is well")
   func healthy() throws {
     let state = try StateSample()
     try state.store([StateSample.topic: state.position(confirmedAt: self.now - 3 * self.hour)])
@@ -60,8 +60,7 @@ struct PipelineStatusTests {
     #expect(try state.read(state.output + "/_manifest.ndjson").hasSuffix("{\"torn"))
   }
 
-  @Test(
-    "Dead letters that wait are a problem beyond what the pipeline file tolerates, and always told")
+  @Test("Waiting dead letters are always shown, and are a problem above the configured limit")
   func waitingLetters() throws {
     let cases: [(sets: [String], kinds: [String])] = [
       ([], ["dead_letters"]), (["dead_letter={\"max\":2}"], []),
@@ -92,7 +91,7 @@ struct PipelineStatusTests {
     }
   }
 
-  @Test("The time through which a topic is complete is in text and JSON; null until it is known")
+  @Test("Text and JSON show the time through which a topic is complete, null while unknown")
   func completeThrough() throws {
     for (time, text) in [(nil, nil), (1_771_300_995_000, "2026-02-17T04:03:15.000Z")]
       as [(Int64?, String?)]
@@ -108,8 +107,7 @@ struct PipelineStatusTests {
     }
   }
 
-  @Test(
-    "An output directory that was emptied is a problem, and one whose files a loader took is not")
+  @Test("An emptied output directory is a problem, and one whose files a loader took is not")
   func lostOutput() throws {
     let state = try StateSample()
     let last =
@@ -137,7 +135,7 @@ struct PipelineStatusTests {
     #expect(try self.kinds(state) == ["lost_output"])
   }
 
-  @Test("What the run in progress waits for is told, and a refused topic is a problem")
+  @Test("The waits of a run in progress are shown, and a refused topic is a problem")
   func waiting() throws {
     let state = try StateSample()
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
@@ -171,7 +169,7 @@ struct PipelineStatusTests {
     }
   }
 
-  @Test("Every file is compared with its size and hash when that is asked for")
+  @Test("Every file is compared with its size and hash on request")
   func verified() throws {
     let state = try StateSample()
     let content = String(repeating: "x", count: 100)
@@ -210,7 +208,7 @@ struct PipelineStatusTests {
     #expect(quick.sinks[0] is FilesStatus && verification(quick) == nil)
   }
 
-  @Test("A failed run is shown with its exit code; while another one is in progress, it is not")
+  @Test("A failed run is shown with its exit code, except while another run is in progress")
   func failed() throws {
     let state = try StateSample()
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
@@ -228,7 +226,7 @@ struct PipelineStatusTests {
     withExtendedLifetime(store) {}
   }
 
-  @Test("A run that was killed has taken the lock and left no record")
+  @Test("A killed run has taken the lock and left no record")
   func killed() throws {
     let state = try StateSample()
     try state.write("", to: state.paths.lock)

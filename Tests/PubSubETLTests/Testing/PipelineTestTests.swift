@@ -89,7 +89,7 @@ import Testing
     #expect(mistakes.contains { $0.contains("a file without cases tests nothing") }, "\(mistakes)")
   }
 
-  @Test("A field that is wrong, missing or not expected is a difference; metadata is not")
+  @Test("A wrong, missing or unexpected field is a difference, and metadata is not")
   func fields() throws {
     let found = try Sample().verdicts(
       Self.test(
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(
-    "How much of a line counts is up to the case",
+    "The case decides how much of a line is compared",
     arguments: [("fields", false), ("subset", true), ("exact", false)])
   func match(match: String, passes: Bool) throws {
     let found = try Sample().verdicts(
@@ -120,7 +120,7 @@ import Testing
     #expect(found[0].hasPassed == passes)
   }
 
-  @Test("Lines that are missing, and lines too many, are differences")
+  @Test("Missing and excess lines are differences")
   func counts() throws {
     for lines in ["", #"{ "Amount": 5 }, { "Amount": 5 }"#] {
       let found = try Sample().verdicts(
@@ -148,7 +148,7 @@ import Testing
     #expect(none[0].findings == [])
   }
 
-  @Test("An event that a stage refuses is a dead letter, which has to be expected")
+  @Test("An event that a stage refuses is a dead letter that the case has to expect")
   func deadLetters() throws {
     let sample = try Sample(
       stages: #"{ "type": "set", "columns": { "X": "1 / int(Amount)" } }"#)
@@ -163,7 +163,7 @@ import Testing
     #expect(other[0].findings.count == 2)
   }
 
-  @Test("A case that was updated passes, and keeps the author's order")
+  @Test("An updated case passes and keeps the author's order")
   func update() throws {
     let sample = try Sample()
     let test = Self.test(
@@ -180,7 +180,7 @@ import Testing
     #expect(try sample.verdicts(again)[0].findings == [])
   }
 
-  @Test("Without expectations an update writes the lines of every sink")
+  @Test("An update without expectations writes the lines of every sink")
   func firstUpdate() throws {
     let sample = try Sample()
     let test = Self.test(#""Amount": 5"#, #""//": "no lines yet""#)
@@ -209,7 +209,7 @@ import Testing
     for verdict in found { #expect(verdict.findings == []) }
   }
 
-  @Test("Mistakes in a test file have their place")
+  @Test("A mistake in a test file has its place")
   func mistakes() throws {
     let sample = try Sample()
     #expect(
@@ -224,7 +224,7 @@ import Testing
         == ["/cases/0/events/0/schema: is required here, in the case, or in the file"])
   }
 
-  @Test("Keys, logins and addresses need no value and no file, and hashes are the same everywhere")
+  @Test("Keys, logins and addresses need no value, and hashes are the same everywhere")
   func placeholders() throws {
     let mask = #"{ "type": "mask", "columns": ["Name"], "with": "hash", "key": "${MASK_KEY}" }"#
     let inFile = mask.replacing(#""key": "${MASK_KEY}""#, with: #""key_file": "none/mask.key""#)
@@ -294,7 +294,7 @@ import Testing
     #expect(try Sample().load(test).checkColumns() == [])
   }
 
-  @Test("An update leaves the layout, the mode and a symbolic link to the file as they are")
+  @Test("An update keeps the layout, the mode and a symbolic link to the file")
   func layoutStays() throws {
     let sample = try Sample()
     let test = Self.test(
@@ -327,7 +327,7 @@ import Testing
     #expect(try String(contentsOfFile: file.path, encoding: .utf8) == edited)
   }
 
-  @Test("A FIFO in place of a file is a mistake, not a wait")
+  @Test("A FIFO in place of a file is a mistake, and the program does not wait for it")
   func pipes() throws {
     let sample = try Sample()
     let base = sample.pipeline.base
@@ -343,7 +343,7 @@ import Testing
     }
   }
 
-  @Test("The process's environment has no influence, and variables that are not set do no harm")
+  @Test("The process's environment has no influence, and unset variables are accepted")
   func environment() throws {
     let sample = try Sample(
       stages: #"{ "type": "set", "columns": { "Home": "'${HOME:-none}'" } }"#)
@@ -352,9 +352,7 @@ import Testing
     #expect(found[0].findings == [])
   }
 
-  @Test(
-    "Columns that stages add have no place in the field lists of the decoder, and none in those of rows"
-  )
+  @Test("Columns that stages add are in no field list")
   func addedColumns() throws {
     let columns = (1...16).map { #""C\#($0)": "Amount > \#($0).0""# }.joined(separator: ", ")
     let sample = try Sample(
@@ -389,7 +387,7 @@ import Testing
     return sample
   }
 
-  @Test("The classification that a mask selects by is given in the test file")
+  @Test("The test file gives the classification by which a mask selects")
   func classification() throws {
     let verdicts = try Self.sample().verdicts(
       Self.classified(
@@ -398,7 +396,7 @@ import Testing
   }
 
   @Test(
-    "A test file without the classification, or with one that fits nothing, is refused",
+    "A test file with a missing or unmatched classification is refused",
     arguments: [
       ("", "is required, because a stage masks by it"),
       (#""classification": {},"#, "does not have the object 'Opportunity'"),

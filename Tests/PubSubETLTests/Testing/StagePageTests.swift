@@ -54,7 +54,9 @@ import Testing
     }
   }
 
-  @Test("The example of a page", arguments: ["Filter", "Set", "Route", "Mask", "Cast"])
+  @Test(
+    "The example of a page gives the output that the page shows",
+    arguments: ["Filter", "Set", "Route", "Mask", "Cast"])
   func example(name: String) throws {
     let page = try String(
       contentsOf: Self.folder.appending(path: "\(name).md"), encoding: .utf8)

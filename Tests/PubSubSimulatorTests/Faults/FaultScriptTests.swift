@@ -42,7 +42,7 @@ struct FaultScriptTests {
       ])
   }
 
-  @Test("Every error code of the service comes with its status", arguments: ServiceErrorCode.all)
+  @Test("Every error code of the service has its status", arguments: ServiceErrorCode.all)
   func codes(_ code: ServiceErrorCode) throws {
     let script = try self.script("{\"what\":\"\(code.code)\"}")
     #expect(

@@ -9,7 +9,7 @@ struct MessageDeframerTests {
     0, 0, 0, 0, 0,  // an empty message
   ]
 
-  @Test("Messages come out alike however the bytes are cut", arguments: 1...13)
+  @Test("Messages are the same however the bytes are split", arguments: 1...13)
   func drip(step: Int) throws {
     var deframer = MessageDeframer()
     var messages: [[UInt8]] = []
@@ -20,14 +20,14 @@ struct MessageDeframerTests {
     #expect(messages == [[1, 2, 3], []])
   }
 
-  @Test("An unfinished message never comes out", arguments: 0..<8)
+  @Test("An unfinished message is never delivered", arguments: 0..<8)
   func truncated(count: Int) throws {
     var deframer = MessageDeframer()
     deframer.append(Array(Self.two.prefix(count)))
     #expect(try deframer.next() == nil)
   }
 
-  @Test("A compressed message and one over 4 MiB are refused before they arrive")
+  @Test("A compressed message and one over 4 MiB are refused by their prefix")
   func limits() {
     var compressed = MessageDeframer()
     compressed.append([1, 0, 0, 0, 1])

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The simulator's environment for pipelines")
 struct SimulatorEnvironmentTests {
-  @Test("The CA's path is absolute, wherever the state directory is relative to")
+  @Test("The CA's path is absolute, even with a relative state directory")
   func absolutePath() async throws {
     let directory = try TemporaryDirectory()
     let up = FileManager.default.currentDirectoryPath.split(separator: "/").map { _ in "../" }
@@ -23,7 +23,7 @@ struct SimulatorEnvironmentTests {
   }
 
   @Test(
-    "A shell reads the values as they are",
+    "A shell reads the original values",
     arguments: [
       "", "plain", "it's", "it'\u{301}s", "'", "''\u{301}'", "a b", "$HOME `id` $(id)",
       "back\\slash",

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Credit of a subscription")
 struct SubscriptionCreditTests {
-  @Test("Requests add up, and never to more than 100")
+  @Test("Requests add up to at most 100")
   func additive() throws {
     var credit = SubscriptionCredit(at: 0)
     try credit.add(3)
@@ -19,13 +19,13 @@ struct SubscriptionCreditTests {
     #expect(credit.pending == 100)
   }
 
-  @Test("Asking for nothing ends the call", arguments: [0, -1, Int32.min])
+  @Test("A request for zero or fewer events ends the call", arguments: [0, -1, Int32.min])
   func notPositive(requested: Int32) {
     var credit = SubscriptionCredit(at: 0)
     #expect(throws: ServiceFault.requestedEventsInvalid) { try credit.add(requested) }
   }
 
-  @Test("With credit, silence leads to a keepalive; every response starts the wait again")
+  @Test("With credit, silence leads to a keepalive, and every response restarts the wait")
   func keepalive() throws {
     var credit = SubscriptionCredit(at: 1000)
     try credit.add(2)

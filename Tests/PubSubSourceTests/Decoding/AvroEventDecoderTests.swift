@@ -5,7 +5,7 @@ import Testing
 @testable import PubSubSource
 
 /// ChangeEvents.md and LinesAndColumns.md#presence.
-@Suite struct AvroEventDecoderTests {
+@Suite("Decoding events") struct AvroEventDecoderTests {
   /// 1 Name (string or person name), 2 BillingAddress, 3 ShippingAddress (by reference),
   /// 4 Amount, 5 CloseDate, 6 LastModifiedDate, 7 IsActive, 8 Tags.
   static let schema = """
@@ -61,7 +61,7 @@ import Testing
     row.filter { !$0.key.hasPrefix("_") }
   }
 
-  @Test func metadataStandsInTheOrderOfTheLine() throws {
+  @Test("Metadata columns have the order of the output line") func metadataOrder() throws {
     let layout = try Self.decoder().layout
     #expect(
       layout.columns.map(\.name) == [
@@ -105,7 +105,7 @@ import Testing
 
   // MARK: Presence
 
-  @Test func anUpdateTellsValueNullAndUnchangedApart() throws {
+  @Test("An update distinguishes value, null and unchanged") func update() throws {
     let row = try self.row(
       TestHeader(nulled: ["0x10"], changed: ["0x50"]),
       [
@@ -127,8 +127,8 @@ import Testing
     #expect(row["_nulled_fields"] == "Amount")
   }
 
-  @Test(arguments: [0, 3] as [Int64])
-  func aFullImageLeavesNullsOut(changeType: Int64) throws {
+  @Test("A full image has no value where a field is null", arguments: [0, 3] as [Int64])
+  func fullImage(changeType: Int64) throws {
     let row = try self.row(
       TestHeader(changeType: changeType, changed: ["0x50"]),
       [
@@ -140,8 +140,8 @@ import Testing
     #expect(self.fields(row) == ["Amount": "100.0"])
   }
 
-  @Test(arguments: [2, 4, 5, 6, 7, 8] as [Int64])
-  func deletesAndGapsHoldTheHeaderOnly(changeType: Int64) throws {
+  @Test("Deletes and gaps hold only the header", arguments: [2, 4, 5, 6, 7, 8] as [Int64])
+  func headerOnly(changeType: Int64) throws {
     let row = try self.row(TestHeader(changeType: changeType))
     #expect(self.fields(row).isEmpty)
     #expect(row["_changed_fields"] == "")
@@ -149,14 +149,14 @@ import Testing
 
   // MARK: Compound fields
 
-  @Test func nestedBitsClearTheirFieldsOnly() throws {
+  @Test("A nested bitmap nulls only its own fields") func nestedBits() throws {
     let row = try self.row(TestHeader(nulled: ["2-0x02"], changed: ["2-0x02"]))
     #expect(
       self.fields(row) == ["BillingAddress{}": "value", "BillingAddress.City": "null"])
     #expect(row["_changed_fields"] == "BillingAddress.City")
   }
 
-  @Test func aNulledCompoundNullsAllItsFields() throws {
+  @Test("A nulled compound nulls all its fields") func nulledCompound() throws {
     let row = try self.row(TestHeader(nulled: ["0x08"], changed: ["0x48"]))
     #expect(
       self.fields(row) == [
@@ -170,7 +170,7 @@ import Testing
   }
 
   @Test(
-    "A compound has its own bit in a set if the event names it as a whole",
+    "A compound has its own bit in a field set if the event names it as a whole",
     arguments: [
       (changed: "0x02", whole: [["Name"]]), ("0x04", [["BillingAddress"]]),
       ("0x0C", [["BillingAddress"], ["ShippingAddress"]]), ("2-0x07", []), ("0x50", []),
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func namesAreListedTopLevelFirst() throws {
+  @Test("Field lists name top-level fields first") func nameOrder() throws {
     let row = try self.row(
       TestHeader(changed: ["0x50", "3-0x01", "2-0x04"]),
       [
@@ -231,7 +231,8 @@ import Testing
     #expect(row["ShippingAddress.Street"] == "Main St")
   }
 
-  @Test func aBitOfTheWholeCompoundListsAllItsFieldsAndNullsTheEmptyOnes() throws {
+  @Test("The bit of a whole compound lists all its fields and nulls the empty ones")
+  func compoundBit() throws {
     let row = try self.row(
       TestHeader(changed: ["0x04"]),
       [
@@ -250,7 +251,7 @@ import Testing
       ])
   }
 
-  @Test func aScalarOrARecordTakesTheSlotsOfWhatItIs() throws {
+  @Test("A union value fills the slots of its own branch") func scalarOrRecord() throws {
     let business = try self.row(
       TestHeader(changed: ["0x02"]),
       [
@@ -291,7 +292,7 @@ import Testing
       cleared["_changed_fields"] == "Name Name.Salutation Name.FirstName Name.LastName")
   }
 
-  @Test func diffsAreListedAndKeepTheirText() throws {
+  @Test("Diffs are listed and keep their text") func diffs() throws {
     let row = try self.row(
       TestHeader(diff: ["0x02"], changed: ["0x02"]),
       [
@@ -306,7 +307,7 @@ import Testing
 
   // MARK: Records of an event
 
-  @Test func everyRecordIDIsARowAndSharesTheEvent() throws {
+  @Test("Each record ID is a row that shares the event's values") func recordIDs() throws {
     let decoder = try Self.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     let ids = (1...200).map { "00600000000\($0 + 1000)AAA" }
@@ -338,7 +339,7 @@ import Testing
         == "00000b6c-1111-2222-3333-444455556666")
   }
 
-  @Test func recordIDsCanBeAList() throws {
+  @Test("Record IDs can become a list") func recordIDList() throws {
     let decoder = try Self.decoder(options: EventDecodingOptions(recordIDs: .array))
     let batch = RecordBatch(layout: decoder.layout)
     try decoder.decode(
@@ -349,13 +350,13 @@ import Testing
     #expect(batch.texts(row: 0)["_record_id"] == nil)
   }
 
-  @Test func anEventWithoutRecordIDsIsStillARow() throws {
+  @Test("An event without record IDs is still one row") func noRecordIDs() throws {
     let row = try self.row(TestHeader(recordIDs: []))
     #expect(row["_record_id"] == nil)
     #expect(row["_kind"] == "change")
   }
 
-  @Test func kindsFollowChangeTypeAndRecordID() throws {
+  @Test("The kind of an event follows from change type and record ID") func kinds() throws {
     for (type, kind) in [(0, "change"), (4, "gap"), (7, "gap"), (8, "overflow"), (9, "change")] {
       let row = try self.row(TestHeader(changeType: Int64(type)))
       #expect(row["_kind"] == kind)
@@ -370,8 +371,8 @@ import Testing
     #expect(batch.texts(row: 1)["_kind"] == "change")
   }
 
-  @Test(arguments: [0, 1, -1, .max, .min] as [Int64])
-  func commitNumbersKeepEveryDigit(number: Int64) throws {
+  @Test("Commit numbers keep every digit", arguments: [0, 1, -1, .max, .min] as [Int64])
+  func commitNumbers(number: Int64) throws {
     #expect(try self.row(TestHeader(commitNumber: number))["_commit_number"] == "\(number)")
   }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import PubSubSource
 
 /// What cannot be decoded: an error that names field and offset, and a batch without a trace of it.
-@Suite struct EventErrorsTests {
+@Suite("Undecodable events") struct EventErrorsTests {
   private static let full = AvroEventDecoderTests.payload(
     TestHeader(
       recordIDs: ["006000000000001AAA", "006000000000002AAA"], nulled: ["0x10"],
@@ -33,7 +33,9 @@ import Testing
       },
     ])
 
-  @Test func everyPrefixOfAnEventIsAnErrorAndLeavesNothing() throws {
+  @Test("Every prefix of an event is an error and leaves the batch unchanged") func prefixes()
+    throws
+  {
     let decoder = try AvroEventDecoderTests.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     #expect(try decoder.decode(Self.full, into: batch) == 2)
@@ -52,7 +54,7 @@ import Testing
     #expect(batch.texts(row: 1) == batch.texts(row: 3))
   }
 
-  @Test func everyByteChangedIsAnEventOrAnError() throws {
+  @Test("Changing any byte gives an event or an error") func changedBytes() throws {
     let decoder = try AvroEventDecoderTests.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     var errors = 0
@@ -74,7 +76,7 @@ import Testing
     #expect(errors > 100)
   }
 
-  @Test func aMessageNamesFieldAndOffsetAndNoValue() throws {
+  @Test("A message names the field and the offset, and no value") func message() throws {
     let decoder = try AvroEventDecoderTests.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     let payload = AvroEventDecoderTests.payload(
@@ -98,12 +100,14 @@ import Testing
     #expect(!error.description.contains("secret"))
   }
 
-  @Test(arguments: [
-    ("0x0200", "names field 9"), ("0x8000000000000000000000000000", "names field"),
-    ("2-0x08", "names field 3"), ("4-0x01", "field 4 is no compound field"),
-    ("9-0x01", "field 9 is no compound field"), ("0xZZ", "not a bitmap"), ("", "not a bitmap"),
-  ])
-  func bitmapsThatDoNotFitTheSchemaAreErrors(text: String, reason: String) throws {
+  @Test(
+    "A bitmap that does not fit the schema is an error",
+    arguments: [
+      ("0x0200", "names field 9"), ("0x8000000000000000000000000000", "names field"),
+      ("2-0x08", "names field 3"), ("4-0x01", "field 4 is no compound field"),
+      ("9-0x01", "field 9 is no compound field"), ("0xZZ", "not a bitmap"), ("", "not a bitmap"),
+    ])
+  func misfitBitmaps(text: String, reason: String) throws {
     let decoder = try AvroEventDecoderTests.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     for header in [
@@ -120,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func moreBitmapsThanFieldsAreAnError() throws {
+  @Test("More bitmaps than fields are an error") func excessBitmaps() throws {
     let decoder = try AvroEventDecoderTests.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     let header = TestHeader(changed: Array(repeating: "0x10", count: 11))
@@ -131,7 +135,7 @@ import Testing
     #expect(error.path == "ChangeEventHeader.changedFields")
   }
 
-  @Test func manyRecordIDsAreRefusedBeforeTheyAreRows() throws {
+  @Test("Too many record IDs are refused before they become rows") func manyRecordIDs() throws {
     let decoder = try AvroEventDecoderTests.decoder(
       options: EventDecodingOptions(maxRecordsPerEvent: 1000))
     let batch = RecordBatch(layout: decoder.layout)
@@ -143,23 +147,25 @@ import Testing
     #expect(batch.rowCount == 0)
   }
 
-  @Test(arguments: [
-    (#""string""#, "is a record"),
-    (
-      #"{"type":"record","name":"E","fields":[\#(TestHeader.schema),"#
-        + #"{"name":"_topic","type":"string"}]}"#, "_topic"
-    ),
-    (
-      #"{"type":"record","name":"E","fields":[{"name":"ChangeEventHeader","type":"#
-        + #"{"type":"record","name":"H","fields":[{"name":"recordIds","type":"int"}]}}]}"#,
-      "recordIds"
-    ),
-    (
-      #"{"type":"record","name":"E","fields":[{"name":"ChangeEventHeader","type":"#
-        + #"{"type":"record","name":"H","fields":[]}}]}"#, "has no field recordIds"
-    ),
-  ])
-  func schemasOfNoEventAreRefused(schema: String, reason: String) {
+  @Test(
+    "A schema that cannot describe an event is refused",
+    arguments: [
+      (#""string""#, "is a record"),
+      (
+        #"{"type":"record","name":"E","fields":[\#(TestHeader.schema),"#
+          + #"{"name":"_topic","type":"string"}]}"#, "_topic"
+      ),
+      (
+        #"{"type":"record","name":"E","fields":[{"name":"ChangeEventHeader","type":"#
+          + #"{"type":"record","name":"H","fields":[{"name":"recordIds","type":"int"}]}}]}"#,
+        "recordIds"
+      ),
+      (
+        #"{"type":"record","name":"E","fields":[{"name":"ChangeEventHeader","type":"#
+          + #"{"type":"record","name":"H","fields":[]}}]}"#, "has no field recordIds"
+      ),
+    ])
+  func otherSchemas(schema: String, reason: String) {
     let error = #expect(throws: EventDecodingError.self) {
       try AvroEventDecoderTests.decoder(schema)
     }

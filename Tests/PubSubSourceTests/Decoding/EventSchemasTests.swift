@@ -6,7 +6,7 @@ import Testing
 @testable import PubSubSource
 
 /// Platform events, headers of other times, and memory.
-@Suite struct EventSchemasTests {
+@Suite("Event schemas") struct EventSchemasTests {
   private static let order = """
     {"type":"record","name":"Order_Event__e","namespace":"com.sforce.eventbus","fields":[\
     {"name":"CreatedDate","type":"long","doc":"CreatedDate:DateTime"},\
@@ -18,7 +18,7 @@ import Testing
     "doc":"Data:Double:00NgL00000vXNVG"}]}
     """
 
-  @Test func platformEventsHaveTheirFieldsAndNoHeader() throws {
+  @Test("Platform events have their own fields and no header") func platformEvents() throws {
     let decoder = try AvroEventDecoderTests.decoder(Self.order, topic: "/event/Order_Event__e")
     #expect(decoder.layout.family == .platformEvent)
     #expect(decoder.layout.entity == "Order_Event__e")
@@ -53,13 +53,15 @@ import Testing
     #expect(batch.events[0].kind == .event)
   }
 
-  @Test(arguments: [
-    ("Data:DateTime", "timestamp"), ("CreatedDate:DateTime", "timestamp"),
-    ("Data:DateOnly", "date"), ("Data:Birthday:00N000000000001", "date"),
-    ("Data:TimeOnly", "time"), ("Data:Double", "number"), ("When it was: now", "number"),
-    ("DateTime", "number"), ("", "number"),
-  ])
-  func aLongMeansWhatItsDocSays(doc: String, meaning: String) throws {
+  @Test(
+    "The doc attribute of a long decides its meaning",
+    arguments: [
+      ("Data:DateTime", "timestamp"), ("CreatedDate:DateTime", "timestamp"),
+      ("Data:DateOnly", "date"), ("Data:Birthday:00N000000000001", "date"),
+      ("Data:TimeOnly", "time"), ("Data:Double", "number"), ("When it was: now", "number"),
+      ("DateTime", "number"), ("", "number"),
+    ])
+  func longs(doc: String, meaning: String) throws {
     let decoder = try AvroEventDecoderTests.decoder(
       #"{"type":"record","name":"E__e","fields":[{"name":"F","type":["null","long"],"doc":"\#(doc)"}]}"#,
       topic: "/event/E__e")
@@ -74,7 +76,7 @@ import Testing
     #expect(column.content == .slot(MetadataSlot.count, try #require(type)))
   }
 
-  @Test func aHeaderOfOtherTimesIsReadByName() throws {
+  @Test("Header fields of other schema versions are read by name") func otherHeaders() throws {
     // Another order, a field that is new, unknown change types, some fields missing.
     let decoder = try AvroEventDecoderTests.decoder(
       """
@@ -106,7 +108,7 @@ import Testing
 
   /// 23: LastModifiedDate and 6-0x0180: ShippingAddress.Latitude, .Longitude, real events of an
   /// Account schema with 86 fields; field 68 is a custom one.
-  @Test func realBitmapsNameTheRightFields() throws {
+  @Test("Bitmaps of real events name the right fields") func realBitmaps() throws {
     var fields = [TestHeader.schema]
     let address = ["Street", "City", "State", "PostalCode", "Country", "StateCode", "CountryCode"]
       .map { #"{"name":"\#($0)","type":["null","string"]}"# }
@@ -144,7 +146,7 @@ import Testing
 
   /// Bytes in use, as the allocator counts them, stay the same over 200 events of three records
   /// and a list. Other tests allocate at the same time, so a quiet moment has to be met.
-  @Test func memoryStaysTheSameFromEventToEvent() throws {
+  @Test("Memory does not grow from event to event") func memory() throws {
     let decoder = try AvroEventDecoderTests.decoder()
     let batch = RecordBatch(layout: decoder.layout)
     let payload = AvroEventDecoderTests.payload(

@@ -7,13 +7,13 @@ import Testing
 @testable import PubSubSource
 
 /// Random change events of Python's fastavro, with rows that a second reading of the rules expects.
-@Suite struct FastavroEventsTests {
+@Suite("Events from fastavro") struct FastavroEventsTests {
   private static let script = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "Fixtures/change_events.py")
 
-  @Test(arguments: [1, 2])
-  func rowsAreWhatAnotherReadingOfTheRulesExpects(seed: Int) throws {
+  @Test("Decoded rows equal those of an independent implementation", arguments: [1, 2])
+  func rows(seed: Int) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = ["python3", Self.script.path, "\(seed)", "25", "40"]

@@ -73,7 +73,7 @@ struct HostileHeadersTests {
 
   // MARK: Fields by name
 
-  @Test("The order of the header's fields is the schema's")
+  @Test("The fields of a header may have any order")
   func anyOrder() throws {
     let expected = try self.row(Self.header)
     #expect(expected["_change_type"] == "CREATE")
@@ -85,7 +85,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "The change type is the field of that name, whatever other enum the header has",
+    "The change type is found by name among other enums",
     arguments: [
       ["GAP_OVERFLOW"], ["DELETE", "UNDELETE"], ["A", "B", "C", "D", "E"],
     ])
@@ -104,7 +104,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "What a header of the future has besides is exported under its name",
+    "Additional header fields are exported under their names",
     arguments: [
       (
         Field("note", #""string""#) { $0.string("x") }, "_note", "x"
@@ -138,7 +138,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "Types that say the same as the usual ones are read",
+    "Types equivalent to the usual ones are read",
     arguments: [
       Field("changeType", #""string""#) { $0.string("CREATE") },
       Field("changeType", #"["null",\#(Self.changeType)]"#) {
@@ -166,7 +166,7 @@ struct HostileHeadersTests {
   // MARK: Schemas that are refused
 
   @Test(
-    "A header field of a type that its column cannot hold is an error of the schema",
+    "A header field whose type its column cannot hold is a schema error",
     arguments: [
       Field("changeType", #""long""#) { _ in },
       Field("changeType", #"["string",\#(changeType)]"#) { _ in },
@@ -193,7 +193,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "A header without record IDs or change type is an error of the schema",
+    "A header without record IDs or change type is a schema error",
     arguments: [
       "recordIds", "changeType",
     ])
@@ -201,7 +201,7 @@ struct HostileHeadersTests {
     self.refuses(Self.schema(Self.replaced(name, by: nil)), because: "has no field \(name)")
   }
 
-  @Test("A header that holds itself is an error of the schema")
+  @Test("A recursive header is a schema error")
   func recursion() {
     let field = Field("changedFields", #"["null","ChangeEventHeader"]"#) { _ in }
     self.refuses(
@@ -209,7 +209,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "A header that is null at times, or no record, is an error of the schema",
+    "A header that can be null, or that is not a record, is a schema error",
     arguments: [
       { #"["null",\#($0)]"# }, { #"[\#($0)]"# }, { #"["string",\#($0)]"# },
       { #"{"type":"array","items":\#($0)}"# }, { _ in #""string""# },
@@ -219,7 +219,7 @@ struct HostileHeadersTests {
     self.refuses(Self.schema(Self.header, type: type), because: "is not simply a record")
   }
 
-  @Test("A header at another place, or none, is an error of the schema on topics of changes")
+  @Test("A missing or misplaced header is a schema error on change topics")
   func misplaced() throws {
     let header = Self.header.map(\.json).joined(separator: ",")
     let second =
@@ -239,7 +239,7 @@ struct HostileHeadersTests {
     #expect(error?.reason.contains(reason) == true, "\(error?.reason ?? "")")
   }
 
-  @Test("On a topic of platform events a field of the header's name is a field like others")
+  @Test("On a topic of platform events a field with the header's name is an ordinary field")
   func platformEvents() throws {
     let schema =
       #"{"type":"record","name":"E__e","fields":[{"name":"Id","type":"string"},"#
@@ -258,7 +258,7 @@ struct HostileHeadersTests {
 
   // MARK: Values that are refused
 
-  @Test("A change type that is null is an undecodable event")
+  @Test("An event whose change type is null is undecodable")
   func nullChangeType() throws {
     let header = Self.replaced(
       "changeType", by: Field("changeType", #"["null",\#(Self.changeType)]"#) { $0.null() })
@@ -266,7 +266,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "Commit times are of the years 1 to 9999",
+    "Commit times lie in the years 1 to 9999",
     arguments: [
       (-62_135_596_800_000, true), (-62_135_596_800_001, false), (253_402_300_799_999, true),
       (253_402_300_800_000, false), (0, true), (.min, false), (.max, false),
@@ -283,7 +283,7 @@ struct HostileHeadersTests {
   }
 
   @Test(
-    "Record IDs have an end and no U+0000",
+    "Record IDs of excessive length or with U+0000 are refused",
     arguments: [
       (String(repeating: "x", count: 255), true), (String(repeating: "x", count: 256), false),
       (String(repeating: "é", count: 128), false), ("00\0", false), ("001*", true), ("", true),
@@ -314,7 +314,7 @@ struct HostileHeadersTests {
 
   // MARK: Budgets
 
-  @Test("An event of so many records that its rows or values are too much is refused")
+  @Test("An event whose record IDs give too many rows or values is refused")
   func fanOut() throws {
     let ids = (0..<100).map { "001\($0)" }
     let header = Self.replaced(
@@ -343,7 +343,7 @@ struct HostileHeadersTests {
 
   // MARK: All of them together
 
-  @Test("Fields of any name, type and order, with any bytes, end as rows or as errors")
+  @Test("Fields of any name, type, order and content give rows or errors")
   func randomHeaders() throws {
     var random = SeededGenerator(seed: 17)
     let types = [

@@ -43,7 +43,7 @@ import Testing
     return presence
   }
 
-  @Test("An update changes the members that are there, and nulls those that are null")
+  @Test("An update changes the members that are present, and nulls those that are null")
   func update() throws {
     let row = try Self.row(
       #"""
@@ -53,7 +53,7 @@ import Testing
     #expect(row == ["Name": 0, "Amount": 1, "Street": 1, "City": 2])
   }
 
-  @Test("A create names no fields, and what it does not have is absent")
+  @Test("A create names no fields, and missing members are absent")
   func create() throws {
     let row = try Self.row(
       #"""

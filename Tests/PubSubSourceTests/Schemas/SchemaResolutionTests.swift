@@ -13,7 +13,7 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite("Schemas are there before a response is handed on")
+@Suite("Schema resolution")
 struct SchemaResolutionTests {
   private static let schema =
     #"{"type":"record","name":"A__e","fields":[{"name":"N","type":"long"}]}"#
@@ -137,7 +137,7 @@ struct SchemaResolutionTests {
     }
   }
 
-  @Test("A schema is fetched once, and then known to every response and topic")
+  @Test("A schema is fetched once for all responses and topics")
   func once() async throws {
     let service = Service([[["S1", "S1"], ["S1"]], []], answer: { try Service.succeed($0) })
     try await self.run(service) { source in
@@ -149,8 +149,7 @@ struct SchemaResolutionTests {
     #expect(service.requests == ["S1"])
   }
 
-  @Test(
-    "Who takes events learns of their schemas and objects first, and of responses without events")
+  @Test("The consumer learns of schemas and objects before their events")
   func beforeHandingOn() async throws {
     let service = Service([[["S1", "S1"], []], []], answer: { try Service.succeed($0) })
     let told = Lock<[[String]]>([])
@@ -165,7 +164,7 @@ struct SchemaResolutionTests {
     }
   }
 
-  @Test("A response is not handed on when it must not be, and its topic ends with the reason")
+  @Test("A response that must not be delivered ends its topic with the reason")
   func mustNotBeHandedOn() async throws {
     let service = Service([[["S1"]], []], answer: { try Service.succeed($0) })
     let before: Before = { _ async throws(SourceFailure) in
@@ -182,7 +181,7 @@ struct SchemaResolutionTests {
     }
   }
 
-  @Test("A schema that an earlier run has fetched is not asked for")
+  @Test("A schema that an earlier run has fetched is not requested")
   func cached() async throws {
     let id = try #require(try Schema(parsing: Array(Self.schema.utf8)).serviceID)
     let directory = try TemporaryDirectory()
@@ -201,7 +200,7 @@ struct SchemaResolutionTests {
     #expect(requests == [[id], []])
   }
 
-  @Test("Schemas beyond the budget are dropped, and fetched again when they are needed")
+  @Test("Schemas beyond the budget are dropped, and fetched again when needed")
   func budget() async throws {
     let service = Service(
       [[["S1"], ["S2"], ["S3"], ["S1"]], []], answer: { try Service.succeed($0) })
@@ -214,7 +213,7 @@ struct SchemaResolutionTests {
     #expect(service.requests == ["S1", "S2", "S3", "S1"])
   }
 
-  @Test("What a response needs beyond the budget is not asked for, until another response needs it")
+  @Test("A schema beyond the budget of one response is requested only by the next that needs it")
   func budgetOfOneResponse() async throws {
     let service = Service(
       [[["S1", "S2", "S3", "S1"], ["S3"]], []], answer: { try Service.succeed($0) })
@@ -227,7 +226,7 @@ struct SchemaResolutionTests {
     #expect(service.requests == ["S1", "S3"])
   }
 
-  @Test("A schema is requested again when the answer is not a message or not valid UTF-8")
+  @Test("A schema is requested again after an answer that is malformed or not UTF-8")
   func malformedAnswer() async throws {
     for answer: [UInt8] in [[0x0A, 0x01, 0xFF], [0x0A, 0x05, 0x41]] {
       let service = Service([[["S1"]], []]) { call in
@@ -246,7 +245,7 @@ struct SchemaResolutionTests {
     }
   }
 
-  @Test("While one topic waits for a schema, the others and a signal get through")
+  @Test("Other topics and signals pass while one topic waits for a schema")
   func others() async throws {
     let service = Service([[["S1"]], [[""]]]) { _ in
       for await _ in AsyncStream<Never>.makeStream().stream {}

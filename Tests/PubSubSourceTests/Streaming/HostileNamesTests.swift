@@ -36,7 +36,7 @@ struct HostileNamesTests {
   }
 
   @Test(
-    "An event ID without end is no position: the event is a letter under a name of its own",
+    "An event with an oversized ID becomes a letter under a generated name",
     arguments: [
       String(repeating: "x", count: 1025), String(repeating: "é", count: 45_000), "a\0b",
       "\u{1B}[2J\0",
@@ -58,7 +58,7 @@ struct HostileNamesTests {
   }
 
   @Test(
-    "An event ID of up to 1,024 bytes is taken as it is",
+    "An event ID of up to 1,024 bytes is accepted unchanged",
     arguments: [
       "", "e", String(repeating: "é", count: 512), "\u{2028}\"\\\u{7F}\n",
     ])
@@ -73,7 +73,7 @@ struct HostileNamesTests {
   }
 
   @Test(
-    "What cannot be the ID of a schema is not asked for",
+    "An invalid schema ID is not requested",
     arguments: [
       String(repeating: "x", count: 257), "a b", "\u{1B}[2J", "a\0", "schéma", "a\n",
     ])

@@ -2,9 +2,9 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite struct MaxDeliveredTests {
+@Suite("Limits on delivered events") struct MaxDeliveredTests {
   @Test(
-    "Topics share the events that may be delivered",
+    "Topics share the limit on delivered events",
     arguments: [(20, [20]), (20, [7, 7, 6]), (3, [1, 1, 1])])
   func shares(count: Int, expected: [Int]) {
     var options = PubSubSourceOptions()
@@ -13,7 +13,7 @@ import Testing
       expected.indices.map { options.allowance(ofTopic: $0, among: expected.count) } == expected)
   }
 
-  @Test("The limit of a topic holds beside its share; without limits there is none")
+  @Test("A topic's own limit applies beside its share, and without limits there is none")
   func both() {
     var options = PubSubSourceOptions(maxEvents: 4)
     #expect(options.allowance(ofTopic: 1, among: 2) == 4)

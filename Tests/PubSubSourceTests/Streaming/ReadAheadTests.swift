@@ -2,8 +2,8 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite struct ReadAheadTests {
-  @Test("Small events fill the read-ahead by their number")
+@Suite("Read-ahead") struct ReadAheadTests {
+  @Test("The number of small events limits the read-ahead")
   func small() {
     let options = PubSubSourceOptions(readAhead: 2000)
     let weight = options.weight(eventCount: 100, byteCount: 30_000)
@@ -11,7 +11,7 @@ import Testing
   }
 
   @Test(
-    "Large ones, and keepalives, by their bytes",
+    "The bytes of large events and keepalives limit the read-ahead",
     arguments: [(100, 3 << 20), (1, 1 << 20), (0, 30)])
   func large(eventCount: Int, byteCount: Int) {
     let options = PubSubSourceOptions(readAhead: 2000)

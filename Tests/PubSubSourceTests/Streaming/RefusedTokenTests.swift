@@ -8,7 +8,7 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite("What a stream does when its token is refused")
+@Suite("Streams with a refused token")
 struct RefusedTokenTests {
   /// One call: what the service answers, then how it ends it.
   struct Call: Sendable {
@@ -64,7 +64,7 @@ struct RefusedTokenTests {
       reports: ["t1 refused"]),
   ]
 
-  @Test("Which token the next call has, and what is said of tokens", arguments: cases)
+  @Test("Each call uses the right token and reports how the service judged it", arguments: cases)
   func sequence(_ test: Case) async throws {
     try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in
       for call in test.calls { try await self.play(call, harness) }
@@ -91,7 +91,7 @@ struct RefusedTokenTests {
     }
   }
 
-  @Test("When no token will do any more, the stream ends with what the service said")
+  @Test("A stream without an accepted token ends with the service's reason")
   func exhausted() async throws {
     try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in
       try await self.play(.refused, harness)
@@ -106,7 +106,7 @@ struct RefusedTokenTests {
   }
 
   @Test(
-    "A stream that is refused with five tokens in a row ends, though they may work elsewhere",
+    "A stream that is refused with five tokens in a row ends, though others may work",
     arguments: [[Call.refused], [.answeredThenRefused, .answeredThenRefused]])
   func hopeless(_ calls: [Call]) async throws {
     try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in

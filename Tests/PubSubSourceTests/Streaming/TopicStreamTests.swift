@@ -10,8 +10,8 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite struct TopicStreamTests {
-  @Test("A call begins where the runner says, with the whole window")
+@Suite("Topic stream") struct TopicStreamTests {
+  @Test("A call starts where the runner says, with the whole window")
   func begins() async throws {
     try await StreamHarness.run(StreamHarness(window: 40)) { harness in
       let (_, first) = try await harness.open(at: .after(ReplayID([1, 2, 3])))
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("Without a place to begin nothing is asked for")
+  @Test("Without a start nothing is requested")
   func noStart() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       try await harness.begin(at: nil)
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test("Credit goes back before anybody has taken the response, and while a consumer is slow")
+  @Test("Credit is returned before the response is taken, also with a slow consumer")
   func creditFirst() async throws {
     try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test("No more events are asked for than the run ends with, over several streams too")
+  @Test("No more events are requested than the run's limit, also over several streams")
   func limit() async throws {
     try await StreamHarness.run(StreamHarness(window: 10, maxEvents: 15)) { harness in
       let (first, opened) = try await harness.open()
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test("A stream that breaks when all events have come asks for no other one")
+  @Test("A stream that breaks after the last event of the limit is not reopened")
   func limitReached() async throws {
     try await StreamHarness.run(StreamHarness(maxEvents: 3)) { harness in
       let (call, _) = try await harness.open()
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test("A stream that breaks when all events have come ends with the run")
+  @Test("A stream that breaks after the last event of the limit ends with the run")
   func stopsAtLimitWhileClosed() async throws {
     try await StreamHarness.run(StreamHarness(maxEvents: 3)) { harness in
       let (call, _) = try await harness.open()
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test("A broken connection is opened again after 1, 2, 4 s, then given up")
+  @Test("A broken connection is reopened after 1, 2 and 4 s, then the stream ends")
   func retries() async throws {
     let policy = RetrySchedule(giveUpAfter: .seconds(9))
     try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test("A useful response starts the retries afresh, an opened call does not")
+  @Test("A useful response restarts the retries, and merely opening a call does not")
   func resets() async throws {
     let policy = RetrySchedule(giveUpAfter: .seconds(2))
     try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test("A long-lived call that the service ended is opened again at once")
+  @Test("A long-lived call that the service ended is reopened at once")
   func rotation() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()
@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test("Calls that the service ends right after a response are not opened in a tight loop")
+  @Test("Calls that the service ends right after a response are not reopened in a tight loop")
   func rotationLoop() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test("A login service that is down is retried, a login that is refused ends the stream")
+  @Test("A login is retried while the service is down, and a refused login ends the stream")
   func loginFails() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       harness.logins.fail(
@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test(
-    "Errors that waiting does not mend end the stream with their reason",
+    "Permanent errors end the stream with their reason",
     arguments: [
       (Status.Code.notFound, ServiceErrorCode.topicNotFound, SourceFailure.Disposition.refused),
       (.permissionDenied, .cannotSubscribe, .refused),
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test("A service that protects itself is left alone for 30 s")
+  @Test("A service that protects itself gets no call for 30 s")
   func protection() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test("A service that finds the window too large is asked for half of it")
+  @Test("A window that the service finds too large is halved")
   func overflow() async throws {
     try await StreamHarness.run(StreamHarness(window: 100)) { harness in
       let (call, _) = try await harness.open()
@@ -233,9 +233,7 @@ import Testing
     }
   }
 
-  @Test(
-    "Responses larger than a message may be are asked for in smaller ones, as long as there are any"
-  )
+  @Test("A response above the message limit is requested in smaller ones, down to one event")
   func tooLarge() async throws {
     try await StreamHarness.run(StreamHarness(window: 3)) { harness in
       let (call, _) = try await harness.open()
@@ -248,7 +246,7 @@ import Testing
     }
   }
 
-  @Test("A stream that is silent for 300 s with credit open is opened again")
+  @Test("A stream that is silent for 300 s with open credit is reopened")
   func idle() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       _ = try await harness.open()
@@ -274,7 +272,7 @@ import Testing
     }
   }
 
-  @Test("Credit that the service does not know of is given again before its 60 s are over")
+  @Test("Credit that the service has lost is sent again before its 60 s limit")
   func lostCredit() async throws {
     try await StreamHarness.run(StreamHarness(window: 10)) { harness in
       let (call, _) = try await harness.open()
@@ -301,7 +299,7 @@ import Testing
     }
   }
 
-  @Test("A stream whose responses nobody takes is closed before the service does, and resumed")
+  @Test("A stream whose responses nobody takes is closed before the service closes it, and resumed")
   func heldBack() async throws {
     // Room for two responses of an event, and closed with twice as many.
     let limit = 2 * PubSubSourceOptions().weight(eventCount: 1, byteCount: 60)
@@ -339,7 +337,7 @@ import Testing
     }
   }
 
-  @Test("A topic that is refused says that it alone is; a login that is refused does not")
+  @Test("A refused topic is reported as refused alone, and a refused login is not")
   func refusedAlone() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()
@@ -354,7 +352,7 @@ import Testing
     }
   }
 
-  @Test("After a stop no credit is given, and what comes within 2 s is handed on")
+  @Test("After a stop no credit is given, and events of the next 2 s are delivered")
   func stops() async throws {
     try await StreamHarness.run(StreamHarness(window: 10)) { harness in
       let (call, _) = try await harness.open()
@@ -367,7 +365,7 @@ import Testing
     }
   }
 
-  @Test("After a stop the stream ends with the last event that was asked for")
+  @Test("A stopped stream ends with the last requested event")
   func stopsDrained() async throws {
     try await StreamHarness.run(StreamHarness(window: 2)) { harness in
       let (call, _) = try await harness.open()
@@ -378,7 +376,7 @@ import Testing
     }
   }
 
-  @Test("After a stop with nothing asked for nothing is waited for")
+  @Test("A stop without outstanding events waits for nothing")
   func stopsAtLimit() async throws {
     try await StreamHarness.run(StreamHarness(maxEvents: 3)) { harness in
       let (call, _) = try await harness.open()
@@ -392,7 +390,7 @@ import Testing
     }
   }
 
-  @Test("A response that waits for the consumer when the drain time is over is not lost")
+  @Test("A response that waits for the consumer at the end of the drain time is not lost")
   func stopsBusy() async throws {
     try await StreamHarness.run(StreamHarness(window: 10, queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
@@ -405,7 +403,7 @@ import Testing
     }
   }
 
-  @Test("A stop during a back-off ends it")
+  @Test("A stop ends a back-off")
   func stopsBackOff() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()

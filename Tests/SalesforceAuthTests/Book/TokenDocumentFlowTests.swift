@@ -14,7 +14,7 @@ struct TokenDocumentFlowTests {
     TokenDocumentFlow(organizationID: organizationID) { Array(text.utf8) }
   }
 
-  @Test("The token, its org and its URL come from the document")
+  @Test("The document gives the token, its org and its URL")
   func obtain() async throws {
     let (token, date) = try await Self.flow(Self.document("001Dp00000JJkkH!abc")).obtain()
     #expect(token.value == "001Dp00000JJkkH!abc")
@@ -24,7 +24,7 @@ struct TokenDocumentFlowTests {
   }
 
   @Test(
-    "A document that cannot be used is a matter of configuration, and its content is not shown",
+    "An unusable document is a configuration error that does not show its content",
     arguments: [
       "", "{", "[]", #"{"access_token": "001Dp00000JJkkH!secret"}"#,
       #"{"access_token": "secret", "instance_url": "https://acme.my.salesforce.com"}"#,
@@ -39,7 +39,7 @@ struct TokenDocumentFlowTests {
     #expect(!error.message.contains("secret"))
   }
 
-  @Test("After a refusal the document is read again, and has to have another token")
+  @Test("After a refusal the document is read again and has to have another token")
   func refusal() async throws {
     let document = Lock(Self.document("001Dp00000JJkkH!old"))
     let provider = AccessTokenProvider(

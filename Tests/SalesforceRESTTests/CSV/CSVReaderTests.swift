@@ -1,6 +1,7 @@
 import SalesforceREST
 import Testing
 
+@Suite("CSV reader")
 struct CSVReaderTests {
   static let bulkPage = """
     "Id","Name","Amount","Description","Account.Name"
@@ -10,43 +11,45 @@ struct CSVReaderTests {
 
     """
 
-  @Test(arguments: [
-    ("", []),
-    ("\u{FEFF}", []),
-    (
-      bulkPage,
-      [
-        ["Id", "Name", "Amount", "Description", "Account.Name"],
+  @Test(
+    "Rows and quoted values are read however the bytes are split",
+    arguments: [
+      ("", []),
+      ("\u{FEFF}", []),
+      (
+        bulkPage,
         [
-          "006xx0000001abcAAA", "The \"A\" deal", "1.25E7", "line 1\nline 2, still row 1", "",
-        ],
-        ["006xx0000001abdAAA", "Müller 😀", "", "a\r\nb\"\r\n\"c\0d", "\""],
-      ]
-    ),
-    ("a,b\n1,2\n", [["a", "b"], ["1", "2"]]),
-    ("a,b\r\n1,2\r\n", [["a", "b"], ["1", "2"]]),
-    ("a,b\r\n\"1\",2\n", [["a", "b"], ["1", "2"]]),
-    ("a,b\n1,2", [["a", "b"], ["1", "2"]]),
-    ("a,b\n1,", [["a", "b"], ["1", ""]]),
-    ("a,b\n,\n\"\",\"\"\n,\"\"", [["a", "b"], ["", ""], ["", ""], ["", ""]]),
-    ("\"a\",b\n\"1\",2\n3,\"4\"", [["a", "b"], ["1", "2"], ["3", "4"]]),
-    ("a", [["a"]]),
-    ("\"a\"", [["a"]]),
-    ("\"a\"\n", [["a"]]),
-    // A blank line is a row of one empty value.
-    ("a\n\nb\n\n", [["a"], [""], ["b"], [""]]),
-    ("\n", [[""]]),
-    ("\u{FEFF}\"a\"\n\u{FEFF}b\n", [["a"], ["\u{FEFF}b"]]),
-    ("\"\u{FEFF}a\"\n", [["\u{FEFF}a"]]),
-    (
-      "a\n\"\"\"\"\n\"\"\"\"\"\"\n\"x\"\"\"\n\"\"\"x\"",
-      [["a"], ["\""], ["\"\""], ["x\""], ["\"x"]]
-    ),
-    ("a\n x ; y\n", [["a"], [" x ; y"]]),
-    ("a\n\0\n\"\0\"\n", [["a"], ["\0"], ["\0"]]),
-    ("a,b\n'x',\\\n", [["a", "b"], ["'x'", "\\"]]),
-    ("NA,null\nN/A,-\n007,1.25E7\n", [["NA", "null"], ["N/A", "-"], ["007", "1.25E7"]]),
-  ])
+          ["Id", "Name", "Amount", "Description", "Account.Name"],
+          [
+            "006xx0000001abcAAA", "The \"A\" deal", "1.25E7", "line 1\nline 2, still row 1", "",
+          ],
+          ["006xx0000001abdAAA", "Müller 😀", "", "a\r\nb\"\r\n\"c\0d", "\""],
+        ]
+      ),
+      ("a,b\n1,2\n", [["a", "b"], ["1", "2"]]),
+      ("a,b\r\n1,2\r\n", [["a", "b"], ["1", "2"]]),
+      ("a,b\r\n\"1\",2\n", [["a", "b"], ["1", "2"]]),
+      ("a,b\n1,2", [["a", "b"], ["1", "2"]]),
+      ("a,b\n1,", [["a", "b"], ["1", ""]]),
+      ("a,b\n,\n\"\",\"\"\n,\"\"", [["a", "b"], ["", ""], ["", ""], ["", ""]]),
+      ("\"a\",b\n\"1\",2\n3,\"4\"", [["a", "b"], ["1", "2"], ["3", "4"]]),
+      ("a", [["a"]]),
+      ("\"a\"", [["a"]]),
+      ("\"a\"\n", [["a"]]),
+      // A blank line is a row of one empty value.
+      ("a\n\nb\n\n", [["a"], [""], ["b"], [""]]),
+      ("\n", [[""]]),
+      ("\u{FEFF}\"a\"\n\u{FEFF}b\n", [["a"], ["\u{FEFF}b"]]),
+      ("\"\u{FEFF}a\"\n", [["\u{FEFF}a"]]),
+      (
+        "a\n\"\"\"\"\n\"\"\"\"\"\"\n\"x\"\"\"\n\"\"\"x\"",
+        [["a"], ["\""], ["\"\""], ["x\""], ["\"x"]]
+      ),
+      ("a\n x ; y\n", [["a"], [" x ; y"]]),
+      ("a\n\0\n\"\0\"\n", [["a"], ["\0"], ["\0"]]),
+      ("a,b\n'x',\\\n", [["a", "b"], ["'x'", "\\"]]),
+      ("NA,null\nN/A,-\n007,1.25E7\n", [["NA", "null"], ["N/A", "-"], ["007", "1.25E7"]]),
+    ])
   func reads(_ text: String, as rows: [[String]]) {
     let read = CSVText(text)
     #expect(read.error == nil)
@@ -54,7 +57,7 @@ struct CSVReaderTests {
     #expect(CSVText.byteByByte(Array(text.utf8)) == read)
   }
 
-  @Test func theStartOfAByteOrderMarkIsAnOrdinaryValue() {
+  @Test("An incomplete byte order mark is an ordinary value") func partialBOM() {
     for text: [UInt8] in [[0xEF], [0xEF, 0xBB], [0xEF, 0xBB, 0x2C], [0xBB, 0xBF]] {
       let read = CSVText.byteByByte(text)
       #expect(read.error == nil)
@@ -63,30 +66,32 @@ struct CSVReaderTests {
     }
   }
 
-  @Test func keepsBytesThatAreNotUTF8() {
+  @Test("Bytes that are not UTF-8 are kept") func notUTF8() {
     let text: [UInt8] = [0x61, 10, 0x22, 0xFF, 0xC3, 0x22, 10, 0xFE, 0x80, 10]
     #expect(CSVText(text).rows == [[[0x61]], [[0xFF, 0xC3]], [[0xFE, 0x80]]])
   }
 
-  @Test(arguments: [
-    ("a\n\"x\"y\n", CSVError.Code.malformed, 2, 5, 1),
-    ("a\n\"x\" \n", .malformed, 2, 5, 1),
-    ("\"a\"b", .malformed, 1, 3, 0),
-    ("a\nx\"y\n", .malformed, 2, 3, 1),
-    ("a\nx\ry\n", .malformed, 2, 4, 1),
-    ("a\n\"x\"\ry\n", .malformed, 2, 6, 1),
-    ("a\nx\r", .malformed, 2, 4, 1),
-    ("a\nx\r\r\n", .malformed, 2, 4, 1),
-    ("a\n\"x", .truncated, 2, 4, 1),
-    ("a\n\"", .truncated, 2, 3, 1),
-    ("a\n\"x\"\"", .truncated, 2, 6, 1),
-    ("\u{FEFF}\"", .truncated, 1, 4, 0),
-    ("a,b\n1\n", .fieldCount, 2, 6, 1),
-    ("a,b\n1", .fieldCount, 2, 5, 1),
-    ("a,b\n1,2,3\n", .fieldCount, 2, 9, 1),
-    ("a,b\n1,2,\n", .fieldCount, 2, 8, 1),
-    ("a,b\n1,2\n\n3,4\n", .fieldCount, 3, 9, 2),
-  ])
+  @Test(
+    "A malformed text is refused with row and byte offset",
+    arguments: [
+      ("a\n\"x\"y\n", CSVError.Code.malformed, 2, 5, 1),
+      ("a\n\"x\" \n", .malformed, 2, 5, 1),
+      ("\"a\"b", .malformed, 1, 3, 0),
+      ("a\nx\"y\n", .malformed, 2, 3, 1),
+      ("a\nx\ry\n", .malformed, 2, 4, 1),
+      ("a\n\"x\"\ry\n", .malformed, 2, 6, 1),
+      ("a\nx\r", .malformed, 2, 4, 1),
+      ("a\nx\r\r\n", .malformed, 2, 4, 1),
+      ("a\n\"x", .truncated, 2, 4, 1),
+      ("a\n\"", .truncated, 2, 3, 1),
+      ("a\n\"x\"\"", .truncated, 2, 6, 1),
+      ("\u{FEFF}\"", .truncated, 1, 4, 0),
+      ("a,b\n1\n", .fieldCount, 2, 6, 1),
+      ("a,b\n1", .fieldCount, 2, 5, 1),
+      ("a,b\n1,2,3\n", .fieldCount, 2, 9, 1),
+      ("a,b\n1,2,\n", .fieldCount, 2, 8, 1),
+      ("a,b\n1,2\n\n3,4\n", .fieldCount, 3, 9, 2),
+    ])
   func refuses(
     _ text: String, _ code: CSVError.Code, row: Int, at offset: Int, after rows: Int
   )
@@ -102,7 +107,7 @@ struct CSVReaderTests {
     #expect(CSVText.byteByByte(Array(text.utf8)) == read)
   }
 
-  @Test func anErrorNamesNoData() throws {
+  @Test("An error shows no data") func noData() throws {
     for text in [
       "a\nhidden\"", "hidden\n\"hidden\"hidden", "a\n\"hidden", "a\n1,hidden", "a,b\nhidden\n",
     ] {
@@ -111,7 +116,7 @@ struct CSVReaderTests {
     }
   }
 
-  @Test func staysAtAnError() throws {
+  @Test("A reader repeats its error") func afterError() throws {
     var reader = CSVReader()
     Array("a\nx\"\nb\n".utf8).withUnsafeBytes { reader.append($0) }
     _ = try reader.next()
@@ -122,7 +127,7 @@ struct CSVReaderTests {
     #expect(reader.rowCount == 1)
   }
 
-  @Test func staysAtTheEnd() throws {
+  @Test("A reader stays at the end") func afterEnd() throws {
     var reader = CSVReader()
     Array("a\nb".utf8).withUnsafeBytes { reader.append($0) }
     #expect(try reader.next() == .header)
@@ -137,7 +142,7 @@ struct CSVReaderTests {
 
   /// A text that ends too early is an error, or gives the rows that were there. Only the last value
   /// of an unfinished row may be shorter: whether one ends with `"` or goes on with `""` is not known.
-  @Test func aTruncatedTextIsAnErrorOrFewerRows() {
+  @Test("A truncated text is an error or gives fewer rows") func truncation() {
     let text = Array(Self.bulkPage.utf8)
     let whole = CSVText(text).rows
     for length in 0..<text.count {
@@ -151,7 +156,7 @@ struct CSVReaderTests {
     }
   }
 
-  @Test("A row that ends with the text and not with a line may be the beginning of another")
+  @Test("A final row without a line end may be the start of a longer row")
   func rowEnds() throws {
     for (text, ends) in [
       ("a\n1\n2\n", [true, true, true]), ("a\n1\n2", [true, true, false]),

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 /// Random texts, and what Python's csv module in strict mode makes of them.
+@Suite("CSV against Python")
 struct PythonCSVTests {
   struct Sample {
     var text: [UInt8]
@@ -39,8 +40,8 @@ struct PythonCSVTests {
   }
 
   /// All kinds of quoting and row ends, cut into pieces of many lengths.
-  @Test(arguments: [1, 2, 3, 4])
-  func whatPythonWritesComesOutAsItWentIn(seed: Int) throws {
+  @Test("Rows that Python writes are read back unchanged", arguments: [1, 2, 3, 4])
+  func roundTrip(seed: Int) throws {
     let samples = try self.samples("tables", seed: seed, count: 700)
     #expect(samples.count == 700)
     for (index, sample) in samples.enumerated() {
@@ -58,8 +59,8 @@ struct PythonCSVTests {
 
   /// Python accepts more: quotes within unquoted values, a carriage return alone as a row's end,
   /// rows of different lengths. It accepts all that we accept, and reads the same.
-  @Test(arguments: [5, 6, 7])
-  func acceptsNothingThatPythonRefuses(seed: Int) throws {
+  @Test("A text that Python refuses is refused", arguments: [5, 6, 7])
+  func refusals(seed: Int) throws {
     var accepted = 0
     var refusedByBoth = 0
     for sample in try self.samples("texts", seed: seed, count: 4000) {
@@ -79,7 +80,7 @@ struct PythonCSVTests {
   }
 
   /// Wherever a text is cut in two, rows and errors are the same.
-  @Test func aCutChangesNothing() throws {
+  @Test("Splitting a text anywhere changes neither rows nor errors") func cuts() throws {
     for sample in try self.samples("texts", seed: 8, count: 600) {
       for rowBytes in [1 << 20, 3, 8] {
         let limits = CSVReader.Limits(rowBytes: rowBytes)

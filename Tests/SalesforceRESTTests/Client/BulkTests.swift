@@ -10,7 +10,7 @@ import Testing
   private static let statement = "SELECT Id, Name, Amount FROM Opportunity"
 
   @Test(
-    "A job's pages have every row once, by locator, as often as they are asked for",
+    "A job's pages have every row once, by locator, however often they are requested",
     arguments: [false, true])
   func results(isCompressed: Bool) async throws {
     let org = try await OrgServer { $0.compressesRecords = isCompressed }
@@ -35,7 +35,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("Jobs fail, are aborted, stay under way, vanish")
+  @Test("A job that fails, is aborted, keeps running or vanishes is reported")
   func ends() async throws {
     let org = try await OrgServer()
     try await org.fault(
@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(
-    "A page that is cut, dropped, slow or counted wrongly is noticed, and can be read again",
+    "A truncated, dropped, slow or miscounted page is noticed and can be read again",
     arguments: [false, true])
   func faults(isCompressed: Bool) async throws {
     let org = try await OrgServer { $0.compressesRecords = isCompressed }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Data classification of fields")
 struct FieldDefinitionTests {
-  @Test("Every field of an object comes with what the org says of it; parts of compounds do not")
+  @Test("Every field of an object has its classification, and parts of compounds have none")
   func fields() async throws {
     let org = try await OrgServer {
       $0.org.userPermissions = ["ViewSetup"]
@@ -34,7 +34,7 @@ struct FieldDefinitionTests {
     await org.stop()
   }
 
-  @Test("An object that the org does not describe, and a user without the right, are errors")
+  @Test("An object that the org does not describe and a user without the right are errors")
   func refusals() async throws {
     let org = try await OrgServer { $0.org.userPermissions = ["ViewSetup"] }
     await #expect { try await org.client.fieldDefinitions(of: "Nope") } throws: {

@@ -8,7 +8,7 @@ import Testing
 @testable import SalesforceREST
 
 @Suite("Calls of the REST API", .serialized) struct RESTClientTests {
-  @Test("Describe has the fields, and which are compounds, formulas and hidden")
+  @Test("Describe lists the fields and marks compounds, formulas and hidden ones")
   func describe() async throws {
     let org = try await OrgServer { $0.org.hiddenFields = ["Opportunity.NextStep"] }
     let account = try await org.client.describe("Account")
@@ -25,7 +25,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("A query is read page by page to its end, and a record by its ID has the same values")
+  @Test("A query is read to its last page, and a record by its ID has the same values")
   func pages() async throws {
     let org = try await OrgServer { $0.org.existing = 2300 }
     let fields = ["Id", "Name", "Amount", "CloseDate", "IsWon", "SystemModstamp"]
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(
-    "What an error means depends on Salesforce's code, then on the status",
+    "Salesforce's code decides what an error means, then the status",
     arguments: [
       (
         #"{"status":403,"error_code":"REQUEST_LIMIT_EXCEEDED","message":"TotalRequests Limit exceeded."}"#,
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test("Texts in statements and paths are checked and encoded")
+  @Test("Text in statements and paths is checked and encoded")
   func texts() {
     #expect(
       SOQL.isName("Segment__c") && !SOQL.isName("") && !SOQL.isName("a b") && !SOQL.isName("1a"))

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Rights of the user")
 struct UserRightsTests {
-  @Test("Those that the user has are told from those asked for")
+  @Test("The client reports which of the requested rights the user has")
   func granted() async throws {
     let org = try await OrgServer { $0.org.userPermissions = ["ModifyAllData", "ManageUsers"] }
     #expect(

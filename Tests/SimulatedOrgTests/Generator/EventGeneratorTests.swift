@@ -23,7 +23,7 @@ struct EventGeneratorTests {
     return try Data(contentsOf: URL(filePath: "\(directory.path)/truth"))
   }
 
-  @Test("Equal seeds give equal events, others do not")
+  @Test("Equal seeds give equal events, and other seeds do not")
   func deterministic() throws {
     let directory = try TemporaryDirectory()
     let first = try self.truth(seed: 5, events: 2000, in: directory)
@@ -31,7 +31,7 @@ struct EventGeneratorTests {
     #expect(try self.truth(seed: 6, events: 2000, in: directory) != first)
   }
 
-  @Test("Accounts and contacts that others refer to were created before, and are never deleted")
+  @Test("Referenced accounts and contacts were created before and are never deleted")
   func references() throws {
     let directory = try TemporaryDirectory()
     let data = try self.truth(
@@ -62,7 +62,7 @@ struct EventGeneratorTests {
     #expect(deletions["Contact", default: 0] > 50)
   }
 
-  @Test("Numbers can be added up, unless extremes are asked for", arguments: [nil, 0.01])
+  @Test("Numbers can be summed unless extremes are requested", arguments: [nil, 0.01])
   func extremes(share: Double?) throws {
     let directory = try TemporaryDirectory()
     let data = try self.truth(
@@ -80,7 +80,7 @@ struct EventGeneratorTests {
     #expect((largest > 1e15) == (share != nil))
   }
 
-  @Test("All kinds of events occur, and both versions of a schema, interleaved")
+  @Test("All kinds of events occur, with both versions of a schema interleaved")
   func variety() throws {
     let directory = try TemporaryDirectory()
     let data = try self.truth(
@@ -117,7 +117,7 @@ struct EventGeneratorTests {
     #expect(firstNew < lastOld)
   }
 
-  @Test("An enriched channel has groups of equal replay IDs, one record each")
+  @Test("An enriched channel has groups of equal replay IDs with one record each")
   func groups() throws {
     let directory = try TemporaryDirectory()
     let data = try self.truth(

@@ -2,9 +2,9 @@ import Testing
 
 @testable import SimulatedOrg
 
-@Suite struct ValueSourceTests {
-  @Test("The longest text is cut between characters, and has the length asked for")
-  func hugeTextIsUTF8() {
+@Suite("Random values") struct ValueSourceTests {
+  @Test("The longest text ends between characters and has the requested length")
+  func hugeText() {
     let values = ValueSource(mix: GeneratorMix())
     for count in 900...1100 {
       var bytes: [UInt8] = Array("before".utf8)

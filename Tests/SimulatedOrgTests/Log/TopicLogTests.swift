@@ -25,7 +25,7 @@ struct TopicLogTests {
     try log.start(preset: preset, replayID: id, at: hours * Self.hour)
   }
 
-  @Test("EARLIEST begins at the oldest kept event, LATEST after the last")
+  @Test("EARLIEST starts at the oldest kept event, LATEST after the last")
   func presets() throws {
     let log = self.log()
     #expect(try self.start(log, .earliest) == 0)
@@ -34,7 +34,7 @@ struct TopicLogTests {
     #expect(try self.start(log, .earliest, at: 1000) == 10)
   }
 
-  @Test("CUSTOM is exclusive, and passes over a whole group of equal IDs")
+  @Test("CUSTOM is exclusive and skips a whole group of equal IDs")
   func exclusive() throws {
     let log = self.log()
     for index in [0, 3, 9] {
@@ -46,7 +46,7 @@ struct TopicLogTests {
     #expect(try self.start(log, .custom, group) == 6)
   }
 
-  @Test("An ID that is malformed, never issued or too old is corrupted; none at all is missing")
+  @Test("A malformed, unissued or expired ID is corrupted, and an empty one is missing")
   func corrupted() {
     let log = self.log()
     let first = log.entries[0].replayNumber
@@ -59,7 +59,7 @@ struct TopicLogTests {
     #expect(throws: ServiceFault.replayMissing) { try self.start(log, .custom, []) }
   }
 
-  @Test("IDs grow, with holes, and an empty response's ID can be resumed from")
+  @Test("IDs grow with gaps, and the ID of an empty response can be resumed from")
   func keepalives() throws {
     var log = self.log()
     let numbers = Set(log.entries.map(\.replayNumber)).sorted()

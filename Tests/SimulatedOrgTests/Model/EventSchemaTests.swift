@@ -5,13 +5,13 @@ import Testing
 
 @Suite("Schemas")
 struct EventSchemaTests {
-  @Test("Schemas that are published have their published IDs")
+  @Test("Published schemas have their published IDs")
   func knownIDs() {
     #expect(EntityModel.orderEvent.versions[0].id == "_CADE3qaegX3ECEW0rlbYA")
     #expect(EntityModel.messageEvent.versions[0].id == "K98aAtiNFBjA-PJlcvaQ2g")
   }
 
-  @Test("A published schema is the published text")
+  @Test("A published schema has the published text")
   func text() {
     #expect(
       EntityModel.messageEvent.versions[0].json
@@ -30,7 +30,7 @@ struct EventSchemaTests {
     #expect(EntityModel.station.versions[0].fields.count + 1 == 25)
   }
 
-  @Test("A nested type is defined once and then named")
+  @Test("A nested type is defined once and then referred to by name")
   func namedReferences() {
     let json = EntityModel.account.versions[0].json
     #expect(json.components(separatedBy: #""name":"Address","fields""#).count == 2)
@@ -38,7 +38,7 @@ struct EventSchemaTests {
     #expect(json.contains(#"["null","string",{"type":"record","name":"Switchable_PersonName""#))
   }
 
-  @Test("Versions differ in ID, and a slot that a version lacks has no position there")
+  @Test("Versions have different IDs, and a field that a version lacks has no position in it")
   func versions() throws {
     for model in [EntityModel.account, .contact, .opportunity, .station, .orderEvent] {
       #expect(Set(model.versions.map(\.id)).count == model.versions.count)

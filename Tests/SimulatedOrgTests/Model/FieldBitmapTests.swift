@@ -5,7 +5,7 @@ import Testing
 @Suite("Bitmaps of changed fields")
 struct FieldBitmapTests {
   @Test(
-    "An index set is whole bytes of upper-case hex, highest first",
+    "An index set is written as whole bytes of upper-case hex, highest first",
     arguments: [
       ([0], "0x01"), ([7], "0x80"), ([8], "0x0100"), ([15, 16], "0x018000"),
       ([63], "0x8000000000000000"), ([64], "0x010000000000000000"),
@@ -25,7 +25,7 @@ struct FieldBitmapTests {
     return FieldBitmap.entries(of: positions).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("Examples of real events come out digit by digit")
+  @Test("Examples of real events are reproduced digit by digit")
   func examples() throws {
     #expect(
       try self.entries(.opportunity, ["StageName", "IsClosed", "LastModifiedDate"])

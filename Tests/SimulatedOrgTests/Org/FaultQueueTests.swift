@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Scripted faults")
 struct FaultQueueTests {
-  @Test("A fault hits the calls it is meant for, as often as it says, in order")
+  @Test("A fault hits the calls that it names, in order and as often as configured")
   func order() {
     var queue = FaultQueue()
     queue.add(Fault(.drop, topic: "/data/A", times: 2))
@@ -44,7 +44,7 @@ struct FaultQueueTests {
     #expect(queue.count == 0)
   }
 
-  @Test("The n-th call is counted among all that the fault could hit")
+  @Test("The n-th call is counted among all calls that the fault could hit")
   func calls() {
     var queue = FaultQueue()
     queue.add(Fault(.drop, times: 2, moment: .call(3)))
@@ -64,7 +64,7 @@ struct FaultQueueTests {
     #expect((30...90).contains(hits(1).count { $0 }))
   }
 
-  @Test("A part of the day may last over midnight")
+  @Test("A time of day may extend over midnight")
   func timeOfDay() {
     var queue = FaultQueue()
     queue.add(Fault(.drop, times: 1000, moment: .timeOfDay(from: 1380, to: 60)))

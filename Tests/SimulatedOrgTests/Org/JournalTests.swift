@@ -13,7 +13,7 @@ struct JournalTests {
     .keepalive(time: 8, topic: "/data/X"), .newSchemas, .clock(milliseconds: 72),
   ]
 
-  @Test("Entries come back as they were written, up to a line that was torn")
+  @Test("Entries are read back as written, up to a truncated line")
   func roundTrip() throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/journal"
@@ -28,7 +28,7 @@ struct JournalTests {
     }
   }
 
-  @Test("Other settings are refused")
+  @Test("A journal with other settings is refused")
   func fingerprint() throws {
     let directory = try TemporaryDirectory()
     let path = "\(directory.path)/journal"
@@ -39,7 +39,7 @@ struct JournalTests {
     #expect(error?.code == .configuration)
   }
 
-  @Test("A restarted org has the same events, replay IDs and times, and goes on alike")
+  @Test("A restarted org has the same events, replay IDs and times, and continues alike")
   func restart() throws {
     let directory = try TemporaryDirectory()
     var configuration = SimulatedOrgConfiguration()

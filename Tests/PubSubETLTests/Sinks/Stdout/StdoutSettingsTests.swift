@@ -6,7 +6,7 @@ import Testing
 struct StdoutSettingsTests {
   private static let stdout = #"sinks.0={"type":"stdout"}"#
 
-  @Test("Its members have defaults")
+  @Test("The members of the sink have defaults")
   func defaults() throws {
     let configuration = try SamplePipeline().load(sets: [Self.stdout])
     #expect(configuration.sinks.first as? StdoutSettings == StdoutSettings())
@@ -19,7 +19,7 @@ struct StdoutSettingsTests {
     #expect(settings.start == .now)
   }
 
-  @Test("A second one is refused")
+  @Test("A second stdout sink is refused")
   func second() throws {
     let mistakes = try SamplePipeline().mistakes(sets: [
       #"sinks=[{"type":"stdout","name":"a"},{"type":"stdout","name":"b"}]"#

@@ -50,7 +50,7 @@ struct StdoutSinkTests {
     return Array(bytes.prefix(count))
   }
 
-  @Test("A flush hands over every line, as a file has it")
+  @Test("A flush writes every line in the form that files have")
   func lines() async throws {
     let ends = try Self.pipe()
     defer { _ = (close(ends.read), close(ends.write)) }
@@ -72,7 +72,7 @@ struct StdoutSinkTests {
     #expect(sink.writtenByteCount == expected.count)
   }
 
-  @Test("A reader that has gone ends the run with 74")
+  @Test("A closed reader ends the run with 74")
   func closed() throws {
     signal(SIGPIPE, SIG_IGN)
     let ends = try Self.pipe()
@@ -87,7 +87,7 @@ struct StdoutSinkTests {
   }
 
   @Test(
-    "Lines that lie in the pipe are not counted, whether the reader hangs or goes",
+    "Unread lines in the pipe are not counted, whether the reader hangs or closes",
     arguments: [1, 50_000])
   func unread(rows: Int) throws {
     signal(SIGPIPE, SIG_IGN)
