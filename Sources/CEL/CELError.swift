@@ -1,6 +1,6 @@
-/// What is wrong with an expression, or why it has no value for a row.
+/// A mistake in an expression, or the reason why it has no value for a row.
 ///
-/// Messages name columns, types and places in the expression; values of rows are not in them.
+/// Messages name columns, types and places in the expression, and contain no values of rows.
 public struct CELError: Error, Sendable, Equatable {
   public struct Code: Hashable, Sendable {
     private enum Value { case syntax, type, unsupported, absent, nullOrdering, evaluation }
@@ -12,9 +12,9 @@ public struct CELError: Error, Sendable, Equatable {
     public static var type: Self { Self(.type) }
     /// Part of CEL, but not of the profile that is implemented here.
     public static var unsupported: Self { Self(.unsupported) }
-    /// A column that the event does not have decides the result.
+    /// A column that the event lacks decides the result.
     public static var absent: Self { Self(.absent) }
-    /// `<`, `<=`, `>` or `>=` with null on a side. A filter takes it for false.
+    /// `<`, `<=`, `>` or `>=` with null on a side. A filter treats it as false.
     public static var nullOrdering: Self { Self(.nullOrdering) }
     /// Any other failure of an evaluation: division by zero, overflow, no such key.
     public static var evaluation: Self { Self(.evaluation) }
@@ -37,7 +37,7 @@ public struct CELError: Error, Sendable, Equatable {
   public func diagram(in source: String) -> String {
     let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
     guard self.position.line <= lines.count else { return self.description }
-    // A window of the line, so that the caret is seen in a terminal.
+    // Part of the line, so that the caret is visible in a terminal.
     let scalars = Array(lines[self.position.line - 1].unicodeScalars)
     let first = max(0, self.position.column - 60)
     let text = scalars[min(first, scalars.count)...].prefix(100)

@@ -1,4 +1,4 @@
-/// What is known of a value before there is one.
+/// The static type of a value.
 public indirect enum CELType: Hashable, Sendable {
   /// Known at evaluation only.
   case dyn

@@ -1,4 +1,4 @@
-/// A name in an expression that is not that of a column.
+/// A name in an expression that is not a column's.
 public struct UnknownName: Sendable, Hashable {
   public var name: String
   public var position: SourcePosition
@@ -20,7 +20,7 @@ public final class CompiledExpression: @unchecked Sendable {
   // Sendable: nothing is changed after `init`, and patterns of RE2 may be shared.
 
   public let source: String
-  /// The type of the result, as far as it is known before there is a row.
+  /// The type of the result, as far as it is known without a row.
   public let type: CELType
   public let scope: ExpressionScope
   /// Indices of the columns that the expression reads, ascending; all of them if it uses `row` as a
@@ -62,7 +62,7 @@ public final class CompiledExpression: @unchecked Sendable {
     self.operandCount = compiler.operands.count
     self.operands = .allocate(capacity: self.operandCount)
     self.operands.initialize(from: compiler.operands, count: self.operandCount)
-    // One place per instruction beyond the literals, for what `fold` calculates.
+    // One place per instruction beyond the literals, for the results of `fold`.
     self.constantCount = compiler.constants.count + self.instructionCount
     self.constants = .allocate(capacity: self.constantCount)
     self.constants.initialize(repeating: .null, count: self.constantCount)
@@ -81,8 +81,8 @@ public final class CompiledExpression: @unchecked Sendable {
     self.constants.deallocate()
   }
 
-  /// Calculates what depends on literals only. What fails is left to the evaluation, where `&&` and
-  /// `||` may pass over it.
+  /// Evaluates parts that depend only on literals. Failures are left to the evaluation, where `&&`
+  /// and `||` may ignore them.
   private func fold(into firstPlace: Int) {
     let frame = Frame(self)
     for index in 0..<self.instructionCount {

@@ -128,7 +128,7 @@ extension Compiler {
     guard parts[0].type.isAccepted(as: .bool) else {
       throw self.error(.type, "the condition before '?' is \(parts[0].type), not bool", at: offset)
     }
-    // A column that no event has leaves the type to the other choice.
+    // If a column exists in no event, the other branch decides the type.
     let known =
       self.isAbsentColumn(parts[1])
       ? parts[2].type : self.isAbsentColumn(parts[2]) ? parts[1].type : nil

@@ -1,9 +1,9 @@
-/// Checks an expression against the columns and makes the instructions of a program.
+/// Checks an expression against the columns and generates the instructions of a program.
 ///
 /// One pass from the leaves up: the type of a part is known before that of the whole, and an operand
 /// of type `dyn` is left to the evaluation, where the same operation looks at the value.
 struct Compiler {
-  /// A part that is done.
+  /// A compiled part.
   struct Part {
     var type: CELType
     /// Index of its instruction.

@@ -1,4 +1,4 @@
-/// Bounds of what is compiled and of what an evaluation may cost.
+/// Limits on expressions and on the cost of an evaluation.
 public struct ExpressionLimits: Sendable, Equatable {
   /// Bytes of the text.
   public var byteCount = 64 << 10

@@ -20,7 +20,7 @@ public struct ExpressionScope: Sendable {
   public let acceptsUnknown: Bool
   private let indices: [String: Int]
 
-  /// - Parameter columns: names differ from each other; of those that do not, the first counts.
+  /// - Parameter columns: names have to be distinct; of duplicates, the first counts.
   public init(columns: [Column], acceptsUnknown: Bool = false) {
     self.columns = columns
     self.acceptsUnknown = acceptsUnknown
@@ -33,7 +33,7 @@ public struct ExpressionScope: Sendable {
   var hasRow: Bool { self.indices["row"] == nil }
 }
 
-/// Names that are like a misspelt one.
+/// Names that resemble a misspelt one.
 enum NameSuggestion {
   /// `did you mean 'StageName'?`, `the columns are: A, B`, or nothing.
   static func text(for name: String, among names: [String], kind: String) -> String {

@@ -13,7 +13,7 @@ extension Frame {
     return self.made(.list(ListValue(elements)), node)
   }
 
-  /// The value, unless it is too large with all that is in it.
+  /// The value, unless its total size is too large.
   func made(_ value: Value, _ node: Instruction) -> Value {
     self.spend(making: value.byteCount) ? value : self.failure(.tooExpensive, node)
   }
@@ -111,7 +111,7 @@ extension Frame {
       switch self.value(ofNode: node.b) {
       case .bool(let value): if value == deciding { return .bool(deciding) }
       case .failure(let new):
-        // Not a result of the predicate, so nothing may pass over it.
+        // This failure is not a result of the predicate, so nothing may ignore it.
         if new.reason == .tooExpensive { return .failure(new) }
         if failure == nil || (new.reason == .absent && failure?.reason != .absent) { failure = new }
       default: failure = failure ?? Failure(.noOverload, at: node.offset)

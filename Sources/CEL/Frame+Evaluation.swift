@@ -54,9 +54,9 @@ extension Frame {
     .failure(Failure(reason, at: node.offset))
   }
 
-  /// `&&` (deciding: false) and `||` (deciding: true): one side that decides is enough, whatever the
-  /// other is. If both fail, absence is the failure that counts, since with the column the result
-  /// might be another.
+  /// `&&` (deciding: false) and `||` (deciding: true): one deciding side is enough, whatever the
+  /// other is. If both fail, absence takes precedence, because with the column the result might
+  /// differ.
   private func logical(_ node: Instruction, deciding: Bool) -> Value {
     let left = self.value(ofNode: node.a)
     if case .bool(let value) = left, value == deciding { return left }
@@ -106,7 +106,7 @@ extension Frame {
       return map[self.program.constants[Int(node.b)]] ?? self.failure(.noSuchKey, node)
     case .hasField:
       guard case .map(let map) = operand else { return self.failure(.noSelection, node) }
-      // A part that the event does not have is there as a failure.
+      // A part that the event lacks is represented by a failure.
       guard let value = map[self.program.constants[Int(node.b)]] else { return .bool(false) }
       if case .failure = value { return .bool(false) }
       return .bool(true)

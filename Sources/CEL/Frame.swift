@@ -1,4 +1,4 @@
-/// What one evaluation after the other works with: the values of the columns and room for results.
+/// The working memory of evaluations: the values of the columns and space for results.
 ///
 /// Used by one thread at a time; keeps its memory, so that evaluations of scalar expressions allocate
 /// nothing.
@@ -8,7 +8,7 @@ public final class Frame {
   let locals: UnsafeMutablePointer<Value>
   /// Owns the texts that the evaluation made.
   let arena = ByteArena()
-  /// What is left of `ExpressionLimits.iterationCount` and `.madeByteCount`.
+  /// The remaining `ExpressionLimits.iterationCount` and `.madeByteCount`.
   var iterationsLeft = 0
   var bytesLeft = 0
   /// Time zones that were named so far.
@@ -30,8 +30,8 @@ public final class Frame {
     self.locals.deallocate()
   }
 
-  /// Sets a column of the row; `Value.absent` if the event does not have it. Stays until it is set
-  /// again.
+  /// Sets a column of the row, `Value.absent` if the event lacks it. The value stays until it is
+  /// set again.
   ///
   /// - Parameters:
   ///   - column: its index in the program's scope.
@@ -56,7 +56,7 @@ public final class Frame {
     self.bytesLeft = self.program.limits.madeByteCount
   }
 
-  /// The error that a failure of this program means.
+  /// The error for a failure of this program.
   public func error(_ failure: Failure) -> CELError {
     let source = Array(self.program.source.utf8)
     let position = SourcePosition(offset: Int(failure.offset), in: source)

@@ -1,5 +1,6 @@
 /// Functions and operators with their overloads (CEL language definition, "List of Standard
-/// Definitions"). Lists, maps and equality, whose types depend on their elements, are the compiler's.
+/// Definitions"). The compiler handles lists, maps and equality, whose types depend on their
+/// elements.
 struct Function {
   struct Overload {
     var parameters: [CELType]

@@ -3,7 +3,7 @@ struct Instruction {
   var operation: Operation
   /// The position of the operator or name in the text, in bytes.
   var offset: Int32
-  /// What these are, the operation says.
+  /// Their meaning depends on the operation.
   var a: Int32 = 0
   var b: Int32 = 0
   var c: Int32 = 0
@@ -39,7 +39,7 @@ enum Operation: UInt8 {
 }
 
 extension Operation {
-  /// Operands among a, b, c of operations that depend on nothing but them; nil for all others.
+  /// The operands among a, b, c of operations that depend only on them; nil for all others.
   var operandCount: Int? {
     switch self {
     case .constant, .column, .local, .hasColumn, .row, .list, .map, .all, .exists, .existsOne,

@@ -176,7 +176,7 @@ struct Lexer {
     }
   }
 
-  /// What follows a reverse solidus.
+  /// Reads what follows a backslash.
   private mutating func escape(into content: inout [UInt8], isBytes: Bool) throws(CELError) {
     let start = self.offset - 1
     guard let byte = self.peek() else {

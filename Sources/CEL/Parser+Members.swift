@@ -1,4 +1,4 @@
-// Literals, names, calls, lists and maps, and what follows them.
+// Parses literals, names, calls, lists and maps, and the members after them.
 
 extension Parser {
   mutating func member(of primary: Expression) throws(CELError) -> Expression {
@@ -24,7 +24,7 @@ extension Parser {
     }
   }
 
-  /// What follows a dot.
+  /// Parses what follows a dot.
   private mutating func selection(of operand: Expression) throws(CELError) -> Expression {
     let offset = self.token.offset
     switch self.token.kind {

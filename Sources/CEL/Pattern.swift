@@ -10,7 +10,7 @@ final class Pattern {
 
   enum Compiled {
     case pattern(Pattern)
-    /// What is wrong with the text.
+    /// The mistake in the pattern's text.
     case mistake(String)
   }
 

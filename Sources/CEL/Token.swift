@@ -34,9 +34,9 @@ struct Token: Equatable {
 
 /// Words that cannot be names.
 enum ReservedWord {
-  /// Literals and an operator; no field can be called so either.
+  /// Literals and an operator. Fields cannot have these names either.
   static let keywords: Set<String> = ["false", "in", "null", "true"]
-  /// Left to languages that embed expressions; fields may be called so.
+  /// Reserved for languages that embed expressions. Fields may have these names.
   static let all: Set<String> = keywords.union([
     "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
     "package", "namespace", "return", "var", "void", "while",

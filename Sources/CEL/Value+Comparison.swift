@@ -1,7 +1,7 @@
 internal import CSystem
 internal import Glibc
 
-/// How two values are ordered.
+/// The order of two values.
 enum Order {
   case less, equal, greater
   /// One of them is NaN.
@@ -84,7 +84,7 @@ extension Order {
       self = .unordered
       return
     }
-    // A double beyond 2^65 is beyond every integer here, and the rest fits 128 bits when rounded.
+    // A double beyond 2^65 exceeds every integer here, and any other fits 128 bits when rounded.
     let bound = 36_893_488_147_419_103_232.0
     guard right.magnitude < bound else {
       self = right > 0 ? .less : .greater

@@ -11,7 +11,7 @@ extension Value {
     case .null: self = .null
     case .boolean(let value): self = .bool(value)
     case .number(let text):
-      // JSON's numbers are Swift's; one beyond the range of double is infinite.
+      // Swift parses all JSON numbers; one beyond the range of double is infinite.
       self = Int64(text).map { .int($0) } ?? .double(Double(text) ?? .infinity)
     case .string(let text): self = .string(arena.store(text))
     case .array(let values): self = .list(ListValue(values.map { Value($0, in: arena) }))
@@ -64,7 +64,7 @@ extension JSONValue {
 }
 
 extension CELType {
-  /// The type of a JSON value, as `Value(_:in:)` reads it; what is null may be anything.
+  /// The type of a JSON value, as `Value(_:in:)` reads it; null may have any type.
   public init(_ json: JSONValue) {
     switch json.content {
     case .null: self = .dyn

@@ -21,13 +21,13 @@ public enum Value {
   case list(ListValue)
   case map(MapValue)
   case type(TypeName)
-  /// No value: an error, or a column that the event does not have. `&&` and `||` pass over it if the
-  /// other side decides.
+  /// No value: an error, or a column that the event lacks. `&&` and `||` ignore it if the other
+  /// side decides.
   case failure(Failure)
 
-  /// A column that the event does not have.
+  /// A column that the event lacks.
   public static var absent: Value { .failure(Failure(.absent)) }
-  /// A column whose value, and whether there is one, is not known yet: for results that hold whatever it is.
+  /// A column whose value and presence are still unknown, for results that do not depend on them.
   public static var unknown: Value { .failure(Failure(.unknown)) }
 }
 
@@ -70,7 +70,7 @@ public struct Decimal {
   }
 }
 
-/// What `type(x)` yields; the raw value is its name in expressions.
+/// The result of `type(x)`; the raw value is its name in expressions.
 public enum TypeName: String, Sendable, CaseIterable {
   case null = "null_type"
   case bool, int, uint, double, decimal, string, bytes, list, map, type
@@ -78,7 +78,8 @@ public enum TypeName: String, Sendable, CaseIterable {
   case duration = "google.protobuf.Duration"
 }
 
-/// Why an expression has no value; without any memory of its own, since filters meet it in every other row.
+/// Why an expression has no value. It allocates no memory, because filters get it in every other
+/// row.
 public struct Failure: Equatable, Sendable {
   public enum Reason: UInt8, Sendable {
     case absent, unknown, nullOrdering, noOverload, noSuchKey, indexOutOfRange, divisionByZero,
@@ -99,11 +100,11 @@ public struct Failure: Equatable, Sendable {
   }
 }
 
-/// A list; never changed once it is made.
+/// A list, immutable.
 public final class ListValue {
   public let elements: [Value]
-  /// The size of the elements and all that is in them, counted as often as it occurs: a list that holds
-  /// another one twice takes the memory of one, and the time of two when it is compared or written.
+  /// The total size of the elements, with repetitions: a list that holds another one twice takes
+  /// the memory of one, but the time of two when it is compared or written.
   let byteCount: Int
 
   public init(_ elements: [Value]) {
@@ -112,8 +113,8 @@ public final class ListValue {
   }
 }
 
-/// A map from `bool`, `int`, `uint` and `string` to values, in the order of its making; never changed
-/// once it is made. Keys that are equal as numbers are one key.
+/// A map from `bool`, `int`, `uint` and `string` to values, in order of insertion, immutable. Keys
+/// that are equal as numbers are one key.
 public final class MapValue {
   public let keys: [Value]
   public let values: [Value]

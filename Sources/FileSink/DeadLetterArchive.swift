@@ -1,12 +1,12 @@
 internal import DurableFiles
 public import JSON
 
-/// The dead letters of a pipeline, as their directory has them. Takes no lock and writes nothing,
-/// so it may be used beside a run.
+/// Reads the dead letters in a pipeline's directory. Takes no lock and writes nothing, so it can be
+/// used during a run.
 public struct DeadLetterArchive {
   private let directory: String
   private let pipeline: String
-  /// The pipeline's org; letters of others are not its own.
+  /// The pipeline's org; letters of other orgs are skipped.
   private let org: String?
 
   /// - Parameter directory: absolute.
@@ -16,9 +16,9 @@ public struct DeadLetterArchive {
     self.org = org
   }
 
-  /// Lends each letter, in the order of the manifest, then of the files in progress.
+  /// Calls `body` with each letter, in the order of the manifest, then those in files in progress.
   ///
-  /// Files that somebody has taken away are passed over.
+  /// Skips files that somebody has removed.
   ///
   /// - Parameter state: what the checkpoint holds of the dead letters; nil when there is none.
   /// - Throws: `FileSinkError`: `.inconsistent` for a file that was edited, `.io`; whatever `body`
@@ -40,12 +40,12 @@ public struct DeadLetterArchive {
     let known = Set(finished)
     for json in state?["files"]?.array ?? [] {
       let record = try SegmentRecord(json: json)
-      // One that a run has finished meanwhile is under its other name.
+      // A file that a run has finished meanwhile has its final name.
       guard !known.contains(record.name) else { continue }
       for name in [record.part, record.name] {
         let path = "\(self.directory)/\(name)"
         guard try self.exists(path, on: fileSystem) else { continue }
-        // It may be finished in between, and then begins with the same bytes.
+        // The run may finish the file in between; it then begins with the same bytes.
         let lines = SegmentLines(
           path: path, extent: .first(record.committedByteCount), fileSystem: fileSystem)
         try self.read(lines, body)

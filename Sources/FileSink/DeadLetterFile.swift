@@ -9,20 +9,20 @@ public import Sealing
 /// `<directory>/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000042.dead.ndjson.zst`
 /// with a manifest beside. One line per letter: `topic`, `replay_id` (hexadecimal), `event_id`,
 /// `schema_id`, `epoch`, `ordinal`, `time`, `kind` (`undecodable`, `unprocessable`, `refused`),
-/// `reason`, `field_path`, `offset`, `sink`, `column`, `sqlstate`, where several sinks refused it `other_sinks`, and `payload` (base64, or null when payloads
-/// are not to be kept) or `sealed` (base64 of nonce, ciphertext and tag) with `key_id`. What does not
-/// apply is null.
-/// The row position is the event's: the line says which place in the stream is not in the sinks.
+/// `reason`, `field_path`, `offset`, `sink`, `column`, `sqlstate`, where several sinks refused it
+/// `other_sinks`, and `payload` (base64, or null when payloads are not to be kept) or `sealed`
+/// (base64 of nonce, ciphertext and tag) with `key_id`. Members that do not apply are null. The row
+/// position is the event's, so the line names the place in the stream that the sinks lack.
 ///
-/// That a letter was retried is part of the commit that has its rows: the state names it until it is
+/// A retry is part of the commit that has the letter's rows: the state names the letter until it is
 /// in the `DeadLetterLedger`.
 public final class DeadLetterFile: DeadLetterStore {
-  /// What a letter keeps of the event.
+  /// How much of the event a letter keeps.
   public enum Payload: Sendable, Equatable {
     case full
-    /// In a form that only the holders of the key can read.
+    /// The payload, encrypted for the holders of the key.
     case sealed(SealingKey)
-    /// Position and reason only, with which no event can be made again.
+    /// Only position and reason, from which the event cannot be restored.
     case none
   }
 
@@ -33,8 +33,8 @@ public final class DeadLetterFile: DeadLetterStore {
   private let directory: String
   private let pipeline: String
   private let fileSystem: any FileSystem
-  /// Letters whose rows the next commit has, and those of the commit before, which are to be noted in
-  /// the ledger.
+  /// Letters whose rows are in the next commit, and those of the previous commit that still have to
+  /// be noted in the ledger.
   private var retried: [DeadLetterLedger.Key] = []
   private var announced: [DeadLetterLedger.Key] = []
   private let payload: Payload
@@ -46,7 +46,7 @@ public final class DeadLetterFile: DeadLetterStore {
   ///   - directory: absolute path; made when missing.
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
-  ///   - acceptsMissing: go on without letters in progress that are gone.
+  ///   - acceptsMissing: continues without missing letters in progress.
   public convenience init(
     directory: String, pipeline: String, org: String, payload: Payload = .full,
     acceptsMissing: Bool = false
@@ -84,7 +84,7 @@ public final class DeadLetterFile: DeadLetterStore {
     try self.note(DeadLetterLedger.Key.retried(in: state))
   }
 
-  /// The open commit has the rows of letters that were read from the archive.
+  /// Notes that the open commit has the rows of letters that were read from the archive.
   public func noteRetried(_ letters: [StoredDeadLetter]) {
     self.retried += letters.map(DeadLetterLedger.Key.init)
   }

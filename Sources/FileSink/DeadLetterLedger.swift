@@ -4,8 +4,8 @@ internal import Glibc
 public import JSON
 internal import Pipeline
 
-/// What has become of dead letters: `_ledger-<pipeline>.ndjson` beside their files, which never
-/// change. A line for each letter that was retried or dropped, with who did it and when.
+/// The ledger of retried and dropped dead letters: `_ledger-<pipeline>.ndjson` beside their files,
+/// which never change. Each line names a letter, who retried or dropped it, and when.
 ///
 /// Written with the pipeline's lock held, so one process writes at a time; read without it.
 public struct DeadLetterLedger: Sendable {
@@ -13,8 +13,8 @@ public struct DeadLetterLedger: Sendable {
     case retried, dropped
   }
 
-  /// Which letter. The replay ID is part of it: when state is lost, an epoch and its ordinals may come
-  /// again for other events.
+  /// Identifies a letter. The replay ID is part of it because, after a loss of state, an epoch and
+  /// its ordinals may be used again for other events.
   public struct Key: Hashable, Sendable {
     public var id: StoredDeadLetter.ID
     /// Hexadecimal.
@@ -50,7 +50,8 @@ public struct DeadLetterLedger: Sendable {
   ///
   /// - Parameters:
   ///   - directory: of the dead letters, absolute.
-  ///   - state: what the checkpoint holds of them: it may know of retries before the ledger does.
+  ///   - state: what the checkpoint holds of them: it may have retries that are not yet in the
+  ///     ledger.
   /// - Throws: `FileSinkError`: `.inconsistent` for one that is too large, `.io`.
   public init(
     directory: String, pipeline: String, state: JSONValue? = nil
@@ -77,7 +78,7 @@ public struct DeadLetterLedger: Sendable {
     } catch {
       throw FileSinkError(error)
     }
-    // A line that a crash cut short is not an entry: whoever was writing it writes it again.
+    // A line that a crash truncated does not count: its writer writes it again.
     for line in content.split(separator: UInt8(ascii: "\n")) {
       guard let json = try? JSONValue(parsing: Array(line)), let id = json["id"]?.string,
         let replayID = json["replay_id"]?.string,
@@ -87,7 +88,7 @@ public struct DeadLetterLedger: Sendable {
     }
   }
 
-  /// Notes what has become of letters; durable on return. Letters that have an entry keep it.
+  /// Adds entries for letters; durable on return. Letters with an entry keep it.
   public mutating func note(_ outcome: Outcome, _ keys: [Key]) throws(FileSinkError) {
     try self.note(outcome, keys, now: UTCTime.now())
   }
@@ -107,7 +108,7 @@ public struct DeadLetterLedger: Sendable {
       text += line.text(.compact) + "\n"
     }
     do throws(FileSystemError) {
-      // What a crash cut short stays, on a line of its own.
+      // A truncated line stays on a line of its own.
       let isNew = try self.fileSystem.size(of: self.path) == nil
       let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
       try file.write(Array(((isNew ? "" : "\n") + text).utf8))

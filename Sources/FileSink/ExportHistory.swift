@@ -1,12 +1,11 @@
 internal import JSON
 
-/// What the manifest says earlier runs of this pipeline exported from this org.
+/// The exports of earlier runs of this pipeline from this org, according to the manifest.
 ///
-/// A position in the checkpoint that is behind it is not the last one: the state was lost or an old
-/// copy put back.
+/// If the checkpoint's position is behind it, the state was lost or an old copy was restored.
 public struct ExportHistory: Sendable, Equatable {
   public struct Topic: Sendable, Equatable {
-    /// The highest epoch; a run that begins anew has to take a higher one.
+    /// The highest epoch; a run that starts again has to use a higher one.
     public var epoch: Int
     /// The last event of that epoch in a finished file.
     public var lastOrdinal: Int64
@@ -14,11 +13,11 @@ public struct ExportHistory: Sendable, Equatable {
     public var lastReplayID: String
   }
 
-  /// By topic. Dates and entities have files of their own: the entry is that of the file which
+  /// By topic. Since dates and entities have separate files, the entry is that of the file that
   /// began last.
   public internal(set) var topics: [String: Topic] = [:]
 
-  /// What another pipeline exported here from the same org.
+  /// The exports of another pipeline here from the same org.
   public struct Other: Sendable, Equatable {
     public var pipeline: String
     public var topic: String
@@ -27,7 +26,7 @@ public struct ExportHistory: Sendable, Equatable {
   /// In the order of the manifest, each once.
   public internal(set) var others: [Other] = []
 
-  /// Another org whose events this pipeline exported here, if the newest files are of that one.
+  /// Another org whose events this pipeline exported here, if it has the newest files.
   public internal(set) var otherOrg: String?
 
   /// The last pass over records, by the folder of the object.
@@ -49,7 +48,7 @@ struct ExportHistoryReader {
   private let identity: SegmentIdentity
   private let matcher: SegmentName.Matcher
   private static let exportDate = Array("export_date=".utf8)
-  /// One per topic, so a search from the first is quick.
+  /// One per topic, so a linear search is fast.
   private var newest: [Newest] = []
   private var passes: [String: Int] = [:]
   /// A line for each pipeline and topic part of others.
@@ -105,7 +104,7 @@ struct ExportHistoryReader {
     self.others.append((Array(head), Array(line)))
   }
 
-  /// What the newest lines say, as far as they are of this pipeline and org.
+  /// The content of the newest lines of this pipeline and org.
   var history: ExportHistory {
     var history = ExportHistory()
     history.passes = self.passes

@@ -2,10 +2,10 @@ internal import DurableFiles
 internal import JSON
 internal import Pipeline
 
-/// A finished file as its line in the manifest tells of it.
+/// A finished file as described by its line in the manifest.
 public struct ExportedFile: Sendable, Equatable {
   public enum Kind: Sendable {
-    /// Events, but for those of `redriven`.
+    /// Number of events without the `redriven` ones.
     case records
     /// Events that came from the dead letters.
     case redriven
@@ -33,8 +33,8 @@ public struct ExportedFile: Sendable, Equatable {
   /// Newest commit time in it, `2026-02-17T04:03:15.000Z`; nil without change events.
   public var lastCommitTimestamp: String?
 
-  /// Where the stream stood after the last event; nil for dead letters and for files of versions
-  /// that did not write it.
+  /// The stream's position after the last event; nil for dead letters and for files of versions
+  /// that did not store it.
   public var tail: Tail?
 
   public struct Tail: Sendable, Equatable {
@@ -49,7 +49,7 @@ public struct ExportedFile: Sendable, Equatable {
     /// Hexadecimal replay ID of the last event before those with the last ID, and its ordinal.
     public var after: String?
     public var afterOrdinal: Int64?
-    /// The events with the last ID, as far as the run that wrote the file knew them.
+    /// The events with the last ID that the writing run knew.
     public var group: [Row]
   }
 
@@ -80,7 +80,7 @@ public struct ExportedFile: Sendable, Equatable {
   }
 
   /// Visits the finished files of one pipeline in a directory, in the order of the manifest. Takes
-  /// no lock and writes nothing, so it may be used beside a run.
+  /// no lock and writes nothing, so it can be used during a run.
   ///
   /// - Parameter directory: of a sink or of the dead letters, absolute; one without a manifest has
   ///   no files.

@@ -1,7 +1,7 @@
 public import JSON
 internal import Pipeline
 
-/// What the state of a sink says of passes, besides how far each has come.
+/// The parts of a sink's state about passes, other than the progress of each.
 extension FilePass {
   static let awaitedKey = "awaited_reads"
 
@@ -10,7 +10,7 @@ extension FilePass {
     Set((state?[Self.awaitedKey]?.array ?? []).compactMap(\.string))
   }
 
-  /// A state with the passes and objects instead of those that it has.
+  /// The state with its passes and objects replaced.
   static func adding(
     _ passes: [String: FilePass], awaited: Set<String>, to state: JSONValue
   ) -> JSONValue {
@@ -27,8 +27,8 @@ extension FilePass {
     return JSONValue(.object(members))
   }
 
-  /// The state of a sink that goes on with another org: what was being read of the old one, and what is
-  /// asked for, is read anew.
+  /// The state of a sink that moves to another org: incomplete passes of the old org and requested
+  /// objects are read again.
   ///
   /// - Parameter entities: objects whose records have to be read.
   /// - Throws: `FileSinkError.inconsistent` for a damaged state.

@@ -3,8 +3,8 @@ internal import Clocks
 public import JSON
 public import Pipeline
 
-/// How far a pass over the records of an object has come, as the checkpoint has it with the files of
-/// its rows.
+/// The progress of a pass over the records of an object, stored in the checkpoint together with the
+/// files of its rows.
 public struct FilePass: Sendable, Equatable {
   public var entity: String
   /// Counts the passes over the object, from 1.
@@ -19,14 +19,14 @@ public struct FilePass: Sendable, Equatable {
   /// Counts the jobs of the pass, from 1; 0 before the first. When one is lost, all records come again,
   /// into new files.
   var request: Int
-  /// The place in the stream before which the pass stands: when its records were asked for, every
-  /// reader could see what came before.
+  /// The place in the stream before which the pass belongs: when its records were requested, every
+  /// reader could see all earlier changes.
   var epoch: Int
   var nextOrdinal: Int64
   /// Milliseconds since 1970.
   public var begunAt: Int64
   public var requestedAt: Int64?
-  /// When every record had come.
+  /// The time when every record had arrived.
   public var finishedAt: Int64?
 
   /// - Parameter batch: what came with it.
@@ -37,7 +37,7 @@ public struct FilePass: Sendable, Equatable {
     self.row = 0
     self.rowCount = 0
     self.request = 0
-    // Nothing is known of where a pass began that this sink joins in the middle.
+    // The beginning of a pass that this sink joins in the middle is unknown.
     let isBegin = pass.state == .begun
     self.epoch = isBegin ? batch.epoch : 0
     self.nextOrdinal = isBegin ? batch.nextOrdinal : 0
@@ -126,8 +126,9 @@ extension FilePass {
   /// The passes over all objects, by object.
   ///
   /// - Parameters:
-  ///   - state: of a sink; of earlier versions it has none.
-  ///   - directory: of the sink now. What was read into another is not in this one.
+  ///   - state: the sink's state; earlier versions stored no passes.
+  ///   - directory: the sink's current directory. Records read into another directory are not in
+  ///     it.
   public static func passes(
     in state: JSONValue?, directory: String
   ) throws(FileSinkError) -> [String: FilePass] {
@@ -143,7 +144,7 @@ extension FilePass {
   }
 }
 
-/// The wall clock as of one reading: where instants of this run are on it.
+/// One reading of the wall clock, which converts instants of this run.
 struct InstantClock: Sendable {
   /// Milliseconds since 1970.
   let reading: Int64

@@ -1,8 +1,8 @@
 internal import Bytes
 public import Pipeline
 
-/// Records that were read beside the stream: files of their own, by the same commit protocol. How far
-/// the pass has come is part of the state, so after a crash each of its rows is there once.
+/// Records that were read beside the stream go to separate files by the same commit protocol. The
+/// progress of the pass is part of the state, so each of its rows exists once after a crash.
 extension FileSink {
   public var takesReads: Bool { true }
 
@@ -12,7 +12,7 @@ extension FileSink {
 
   public func awaitsReads(of entity: String) -> Bool { self.awaited.contains(entity) }
 
-  /// Files of earlier passes are there, whatever the checkpoint knows of them.
+  /// Files of earlier passes may exist that the checkpoint does not know.
   public func passNumber(over entity: String) -> Int {
     max(
       self.passes[entity]?.number ?? 0,
@@ -22,7 +22,7 @@ extension FileSink {
   public func write(_ reads: RecordBatch, pass: ReadPass) throws {
     var known: FilePass
     if let same = self.passes[pass.entity], same.number == pass.number {
-      // Another store is behind: these rows are here.
+      // Another store is behind, and this one already has these rows.
       if pass.state == .reading, same.state == .complete { return }
       if pass.state == .reading, same.job == pass.job, same.rowCount >= pass.rowCount {
         if reads.events.isEmpty, same.rowCount == pass.rowCount {
@@ -34,7 +34,7 @@ extension FileSink {
     } else {
       known = FilePass(beginning: pass, reads, at: self.clock.utcMilliseconds())
       self.awaited.remove(pass.entity)
-      // So each file of the stream is before the pass as a whole, or behind it.
+      // So each file of the stream belongs entirely before or after the pass.
       try self.store.seal { key in
         key.pass == nil && key.topic == reads.layout.topic && key.entity == reads.layout.entity
       }

@@ -4,18 +4,19 @@ internal import DurableFiles
 public import JSON
 public import Pipeline
 
-/// Rows as zstd-compressed NDJSON files, each event in exactly one finished file whatever happens.
+/// Writes rows to zstd-compressed NDJSON files. Each event is in exactly one finished file, also
+/// after crashes.
 ///
 /// A file holds one topic, one entity and one UTC date; or records of one entity, of one pass. It is written under a name that begins with
 /// a dot, and gets its final name when it is complete; from then on it never changes. The protocol
 /// is `SegmentLedger`; the files are `SegmentStore`'s.
 ///
-/// Driven by one thread, as `CheckpointedSink` says. After an error every call throws: the run has to end, and
-/// the next one recovers.
+/// Used by one thread, as `CheckpointedSink` says. After an error every call throws, because the
+/// run has to end and the next one recovers.
 public final class FileSink: CheckpointedSink {
   public let configuration: FileSinkConfiguration
-  /// What earlier runs of this pipeline exported here, by the manifest; set by `survey`. A run that
-  /// begins anew takes higher epochs; one whose position is behind it was given old state.
+  /// The exports of earlier runs of this pipeline, according to the manifest; set by `survey`. A
+  /// run that starts again uses higher epochs; a run whose position is behind has old state.
   @exclusivity(unchecked) public private(set) var history = ExportHistory()
 
   let store: SegmentStore
@@ -23,19 +24,19 @@ public final class FileSink: CheckpointedSink {
   let instants: InstantClock
   /// By object.
   @exclusivity(unchecked) var passes: [String: FilePass] = [:]
-  /// Objects whose records have to be read, and no pass has begun since that was asked for.
+  /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
   @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
-  /// The encoders of lines that tell their places.
+  /// The encoders of lines with places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
-  /// By topic, the place of the event that comes next.
+  /// By topic, the place of the next event.
   @exclusivity(unchecked) private var nextPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   @exclusivity(unchecked) private var readEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic.
   @exclusivity(unchecked) private var tails: [String: StreamTail] = [:]
   /// Lines of events in commits since the start.
   @exclusivity(unchecked) public private(set) var committedRowCount: Int64 = 0
-  /// The same with what is written and not committed yet, and as of the last flush.
+  /// Lines including uncommitted ones, and as of the last flush.
   @exclusivity(unchecked) private var writtenRowCount: Int64 = 0
   @exclusivity(unchecked) private var flushedRowCount: Int64 = 0
   /// Lines of records that were read since the start.
@@ -93,8 +94,8 @@ public final class FileSink: CheckpointedSink {
   /// - Throws: what `survey` throws; `FileSinkError.io`; `.inconsistent` for damaged files.
   public func recover(from state: JSONValue?) throws { try self.recover(self.survey(from: state)) }
 
-  /// Looks at the existing files and changes nothing: for those who have to know `history` before they
-  /// are sure that the checkpoint is the last one.
+  /// Checks the existing files and changes nothing, for callers that need `history` before they
+  /// know whether the checkpoint is the latest.
   ///
   /// - Throws: `FileSinkError`: `.lostState` when `state` is nil and the manifest has files of this
   ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for finished files that are gone, unless
@@ -107,7 +108,7 @@ public final class FileSink: CheckpointedSink {
     self.passes = try FilePass.passes(in: state, directory: self.configuration.directory)
     self.awaited = FilePass.awaited(in: state)
     if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
-      // Some of the records may be in what was lost.
+      // Some of the records may be in lost files.
       self.passes = [:]
       survey.acceptedFaults.append(
         "records that were read into files count as not read; 'pubsub-etl snapshot' reads them again"
@@ -132,7 +133,7 @@ public final class FileSink: CheckpointedSink {
 
   public func write(_ batch: RecordBatch) throws {
     guard !batch.events.isEmpty else { return }
-    // What brings no rows here is not described here either.
+    // Layouts without rows for this sink are not described.
     let plainEncoder = batch.rowCount > 0 ? try self.encoder(for: batch.layout) : nil
     let now = self.clock.monotonic()
     let exportDay = UTCTime.day(ofMilliseconds: self.clock.utcMilliseconds())
@@ -143,11 +144,11 @@ public final class FileSink: CheckpointedSink {
     for index in batch.events.indices {
       let event = batch.events[index]
       if event.ordinal != next {
-        // One that has become a dead letter may come later, and has a place between these.
+        // An event that became a dead letter may come later and has its place in between.
         self.store.noteHole(inTopic: batch.layout.topic)
       }
       next = event.ordinal + 1
-      // An event without rows leaves nothing in a file, not even an empty one.
+      // An event without rows does not create a file.
       guard event.rowCount > 0 else { continue }
       let day = event.commitTimestamp.map(UTCTime.day(ofMilliseconds:)) ?? exportDay
       let isExportDate = event.commitTimestamp == nil
@@ -209,7 +210,7 @@ public final class FileSink: CheckpointedSink {
 
   public var pendingByteCount: Int { self.store.pendingByteCount }
 
-  /// Events of a batch that went to one file one after the other.
+  /// Consecutive events of a batch in the same file.
   private func endRun(
     of writer: SegmentWriter, _ batch: RecordBatch, _ events: Range<Int>
   ) throws {
@@ -238,7 +239,7 @@ public final class FileSink: CheckpointedSink {
     return encoder
   }
 
-  /// The ordinal that the first event of a batch has when none before it is missing.
+  /// The ordinal of the first event of a batch if no event before it is missing.
   private func nextOrdinal(of batch: RecordBatch) -> Int64 {
     let first = batch.events[0].ordinal
     guard !batch.isRedriven, let next = self.nextPlaces[batch.layout.topic],
@@ -274,12 +275,12 @@ public final class FileSink: CheckpointedSink {
   }
 }
 
-/// A file that has got its final name and its line in the manifest.
+/// A file with its final name and a line in the manifest.
 public struct FinishedFile: Sendable, Equatable {
   /// Relative to the sink's directory.
   public var name: String
   public var events: Int64
-  /// Those of records that were read included.
+  /// Includes records that were read.
   public var lines: Int64
   /// Compressed.
   public var byteCount: Int

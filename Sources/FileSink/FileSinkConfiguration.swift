@@ -1,15 +1,15 @@
-/// How a files sink is set up.
+/// The configuration of a files sink.
 public struct FileSinkConfiguration: Sendable, Equatable {
   /// When a file is finished and the next one begun.
   public struct Rotation: Sendable, Equatable {
-    /// Compressed bytes; a file may be larger by what one event adds.
+    /// Compressed bytes; a file may exceed this by the size of one event.
     public var maxByteCount: Int
     public var maxEventCount: Int
     /// Since the first event of the file was written.
     public var maxAge: Duration
     /// Since the last event of the file was written.
     public var maxIdle: Duration
-    /// Files in progress at one time; beyond it the one used longest ago is finished.
+    /// The maximum number of files in progress; above it the least recently used file is finished.
     public var maxOpenFileCount: Int
 
     public init(
@@ -25,20 +25,20 @@ public struct FileSinkConfiguration: Sendable, Equatable {
     }
   }
 
-  /// What it means that finished files are not there.
+  /// The meaning of missing finished files.
   public enum MissingPolicy: String, Sendable, CaseIterable {
-    /// They are lost when the manifest is gone with them, or when older ones of the entity are
-    /// there: a loader that deletes what it has read begins with the oldest.
+    /// They are lost if the manifest is missing, too, or if older files of the entity still exist,
+    /// because a loader deletes the oldest first.
     case fail
-    /// A loader takes files away, in any order, perhaps with the manifest.
+    /// A loader removes files, in any order, perhaps with the manifest.
     case ignore
   }
 
-  /// Who may read and write files and directories that are made.
+  /// Permissions of new files and directories.
   public struct Permissions: Sendable, Equatable {
     /// The mode of files; 0o640. Directories can be searched by those who can read them.
     public var mode: UInt32
-    /// nil: that of the process.
+    /// nil means the group of the process.
     public var groupID: UInt32?
 
     public init(mode: UInt32 = 0o640, groupID: UInt32? = nil) {
@@ -58,17 +58,18 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   public var pipeline: String
   /// ID of the org, kept in the manifest.
   public var org: String
-  /// `"int64": "string"`: Avro `long` goes out as text. Only as a column of its own: the text of an
-  /// array or a map is made once for all sinks, and does not tell `long` from `int`.
+  /// `"int64": "string"`: Avro `long` goes out as text. Applies only to whole columns, because the
+  /// text of an array or a map is made once for all sinks and does not distinguish `long` from
+  /// `int`.
   public var int64AsStrings: Bool
-  /// Begin although the manifest shows that an earlier run exported here and its checkpoint is
-  /// gone (`--accept-reset`).
+  /// Start even if the manifest shows exports of an earlier run whose checkpoint is missing
+  /// (`--accept-reset`).
   public var acceptsReset: Bool
-  /// nil: what earlier runs finished is not looked at.
+  /// nil skips the check of earlier files.
   public var whenMissing: MissingPolicy?
-  /// Go on although finished files are missing or changed (`--accept-missing`).
+  /// Continue although finished files are missing or changed (`--accept-missing`).
   public var acceptsMissing: Bool
-  /// nil: 0640 and 0750 as the umask leaves them.
+  /// nil means 0640 and 0750, reduced by the umask.
   public var permissions: Permissions?
 
   public init(

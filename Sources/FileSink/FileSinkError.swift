@@ -14,7 +14,7 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     public static var io: Self { Self(.io) }
     /// A finished file of this pipeline is known neither to manifest nor checkpoint. Exit code 65.
     public static var unknownFile: Self { Self(.unknownFile) }
-    /// A file or the manifest is not what checkpoint or manifest say of it. Exit code 65.
+    /// A file or the manifest differs from its description in checkpoint or manifest. Exit code 65.
     public static var inconsistent: Self { Self(.inconsistent) }
     /// The manifest has files of this pipeline and org, but no checkpoint exists. Exit code 65.
     public static var lostState: Self { Self(.lostState) }
@@ -37,12 +37,12 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   }
 
   init(_ error: FileSystemError) {
-    // A name that is taken means files that neither checkpoint nor manifest lists.
+    // A name that exists already means a file that neither checkpoint nor manifest lists.
     let code = error.code == FileSystemError.exists ? Code.unknownFile : .io
     self.init(code, "files: \(error)", cause: error)
   }
 
-  /// Does what may fail by a system call, and tells such a failure as one of this module.
+  /// Runs a closure and translates a failed system call into an error of this module.
   public static func telling<Result>(_ body: () throws -> Result) throws -> Result {
     do {
       return try body()

@@ -6,7 +6,7 @@ internal import Pipeline
 /// `_manifest.ndjson`: one line per finished file of the directory, appended when it has its name.
 ///
 /// Several pipelines may share a directory, so every access holds the file's lock, briefly. A line
-/// that a crash cut short is removed: who was writing it writes it again when it recovers.
+/// that a crash truncated is removed; its writer writes it again on recovery.
 struct Manifest {
   static let fileName = "_manifest.ndjson"
 
@@ -28,8 +28,9 @@ struct Manifest {
 
   /// Appends a line, durable on return.
   ///
-  /// - Parameter isFirst: of this run. The name of the file is then made durable as well, also when
-  ///   the file was there: another run may have made it and been killed before it could do so.
+  /// - Parameter isFirst: the first line of this run. Then the file's name is made durable, even if
+  ///   the file exists, because a run may have created it and been killed before making the name
+  ///   durable.
   func append(_ line: JSONValue, isFirst: Bool) throws(FileSystemError) {
     let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
     _ = try file.lock(wait: true)
@@ -40,10 +41,10 @@ struct Manifest {
   }
 
   /// Calls `visit` with every line, without its line end, and removes a torn last line. Lines are
-  /// durable on return: a run that was killed may have left one that is not.
+  /// durable on return, because a killed run may have left one that is not.
   ///
   /// - Throws: `FileSinkError.inconsistent` for a line before the last that is no JSON object with
-  ///   a name; whatever the file system does.
+  ///   a name; errors of the file system.
   func read(visit: Visit) throws(FileSinkError) {
     do throws(FileSystemError) {
       guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
@@ -68,8 +69,8 @@ struct Manifest {
     }
   }
 
-  /// Calls `visit` with every whole line there is at this moment. Takes no lock and writes nothing:
-  /// for looking at the manifest beside a run, which may just be writing the last line.
+  /// Calls `visit` with every complete line. Takes no lock and writes nothing, so it can be used
+  /// during a run, which may be writing the last line.
   func peek(visit: Visit) throws(FileSinkError) {
     do {
       guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
@@ -85,8 +86,8 @@ struct Manifest {
 
   /// Returns the bytes up to the end of the last line that is whole.
   ///
-  /// A line is visited when the next one is found, so that the last, which alone may be torn, can
-  /// be looked at more closely.
+  /// A line is visited when the next one is found, so that the last one, which may be truncated,
+  /// can be checked first.
   private func scan(
     _ file: borrowing OpenFile, visit: Visit
   ) throws -> Int {
@@ -132,7 +133,8 @@ struct Manifest {
     if let line = pending {
       try text.withUnsafeBufferPointer { text in
         let bytes = UnsafeBufferPointer(rebasing: text[line])
-        // Torn when it is no JSON; anything else was not written by us and is not ours to remove.
+        // A truncated line is not valid JSON. Anything else was not written by us and must not be
+        // removed.
         guard let json = try? JSONValue(parsing: Array(bytes)) else { return }
         guard let name = json["name"]?.string else { throw self.damaged(lineNumber + 1) }
         Array(name.utf8).withUnsafeBufferPointer { visit(bytes, $0) }

@@ -2,16 +2,15 @@ internal import DurableFiles
 public import JSON
 internal import Pipeline
 
-/// Looks whether the newest finished files of a pipeline are what the manifest says of them.
+/// Checks the newest finished files of a pipeline against the manifest.
 ///
-/// The manifest is the witness of the files, and the checkpoint that of the manifest: it names the
-/// file that was finished last (`last_finished`). A file that is there has the size it was given.
-/// One that is not there was lost or taken away by whoever read it; see
-/// `FileSinkConfiguration.MissingPolicy`.
+/// The manifest vouches for the files, and the checkpoint for the manifest, since it names the file
+/// that was finished last (`last_finished`). An existing file must have its recorded size. A
+/// missing file was either lost or removed by a reader; see `FileSinkConfiguration.MissingPolicy`.
 struct OutputCheck {
-  /// What was found, in words, without a remedy.
+  /// The finding as text, without a remedy.
   private(set) var faults: [String] = []
-  /// Files that are not there, of those looked at.
+  /// Missing files among those checked.
   private(set) var missingCount = 0
   /// Files looked at.
   private(set) var count = 0
@@ -42,7 +41,7 @@ struct OutputCheck {
     self.directory = directory
     self.policy = policy
     self.matcher = SegmentName.Matcher(kind: .records, pipeline: pipeline)
-    // In another directory the sink begins anew, by decision of whoever moved it.
+    // In another directory the sink starts again, as its owner decided.
     let isHere = state?["directory"]?.string.map { $0 == directory } ?? false
     self.expected = isHere && policy == .fail ? state?[Self.lastFinishedKey]?.string : nil
     self.acceptedThrough =
@@ -72,11 +71,11 @@ struct OutputCheck {
     }
   }
 
-  /// All lines have been visited: looks at the files.
+  /// Called after all lines were visited; checks the files.
   mutating func finish(on fileSystem: any FileSystem) throws(FileSystemError) {
     if !self.lastName.isEmpty { self.lastFinished = String(decoding: self.lastName, as: UTF8.self) }
     if let fault = try self.manifestFault(on: fileSystem) { self.faults.append(fault) }
-    /// Directories of entities in which an older file is there.
+    /// Directories of entities with an older existing file.
     var kept: Set<String> = []
     var missing: [String] = []
     for line in self.lines[self.next...] + self.lines[..<self.next] {
@@ -110,7 +109,7 @@ struct OutputCheck {
     self.hasAccepted ? self.acceptedThrough.map { String(decoding: $0, as: UTF8.self) } : nil
   }
 
-  /// What says that the manifest is not the one that the checkpoint knows; nil when all is well.
+  /// The evidence that the manifest is not the one that the checkpoint knows; nil if it is.
   private func manifestFault(on fileSystem: any FileSystem) throws(FileSystemError) -> String? {
     guard let expected, !self.hasExpected else { return nil }
     let path = "\(self.directory)/\(Manifest.fileName)"
@@ -122,7 +121,7 @@ struct OutputCheck {
       + "directory was emptied or replaced by an older copy"
   }
 
-  /// Whether the manifest is gone; asked before anything is made in the directory.
+  /// Whether the manifest is missing; checked before anything is created in the directory.
   func isManifestGone(on fileSystem: any FileSystem) throws(FileSystemError) -> Bool {
     guard self.expected != nil else { return false }
     return try fileSystem.size(of: "\(self.directory)/\(Manifest.fileName)") == nil
@@ -135,7 +134,8 @@ struct OutputCheck {
     + "order, set \"when_missing\": \"ignore\" in the sink"
 }
 
-/// What `status` finds of a sink's newest finished files, without a lock and beside a run.
+/// The result of `status` for a sink's newest finished files; needs no lock and can be used during
+/// a run.
 public struct OutputState: Sendable, Equatable {
   /// What was lost, in words.
   public var faults: [String] = []

@@ -4,21 +4,21 @@ internal import Pipeline
 
 /// Every finished file of a pipeline in a directory, compared with its size and hash in the manifest.
 public struct OutputVerification: Sendable, Equatable {
-  /// Files that are as the manifest says, and their bytes.
+  /// Files that match the manifest, and their bytes.
   public var fileCount: Int64 = 0
   public var byteCount: Int64 = 0
   /// Files that are not there.
   public var missingCount: Int64 = 0
   /// Files of another size or content.
   public var changedCount: Int64 = 0
-  /// The first of both, in words.
+  /// The first of both, as text.
   public var faults: [String] = []
 
   private static let maxFaultCount = 20
 
-  /// Reads all files; takes no lock and writes nothing, so it may be used beside a run.
+  /// Reads all files; takes no lock and writes nothing, so it can be used during a run.
   ///
-  /// - Parameter ignoringMissing: those who read the files take them away.
+  /// - Parameter ignoringMissing: readers of the files remove them.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func read(
     _ kinds: [ExportedFile.Kind], in directory: String, pipeline: String, ignoringMissing: Bool

@@ -3,7 +3,7 @@ internal import JSON
 internal import Pipeline
 public import Sealing
 
-/// A payload that only the holders of a key can read, as a line of dead letters has it.
+/// A payload in a line of dead letters that only the holders of a key can read.
 public struct SealedPayload: Sendable, Equatable {
   /// Nonce, ciphertext and tag.
   public var bytes: [UInt8]
@@ -18,7 +18,7 @@ public struct SealedPayload: Sendable, Equatable {
     self.keyID = key.id
   }
 
-  /// - Returns: nil for what the other initialiser does not make.
+  /// - Returns: nil for a payload that the other initializer cannot produce.
   init?(bytes: [UInt8], keyID: String) {
     guard bytes.count >= SealingKey.overhead, !keyID.isEmpty else { return nil }
     self.bytes = bytes
@@ -29,8 +29,8 @@ public struct SealedPayload: Sendable, Equatable {
     key.open(self.bytes, context: Self.context(of: letter))
   }
 
-  /// What a payload is sealed with: whose it is, so that payloads cannot be exchanged between lines.
-  /// Every part has its length before it.
+  /// The additional authenticated data: the letter's identity, so that payloads cannot be exchanged
+  /// between lines. Every part has its length before it.
   private static func context(of letter: DeadLetter) -> [UInt8] {
     let parts = [
       letter.topic, String(letter.epoch), String(letter.ordinal), letter.schemaID,
@@ -48,7 +48,7 @@ public struct SealedPayloadError: Error, Sendable, CustomStringConvertible {
 }
 
 extension StoredDeadLetter {
-  /// The letter with its payload in the clear: itself, unless it is sealed.
+  /// The letter with its payload in the clear; an unsealed letter is returned unchanged.
   ///
   /// - Parameter keys: the present one and older ones.
   public func opened(with keys: [SealingKey]) throws(SealedPayloadError) -> StoredDeadLetter {
@@ -73,7 +73,7 @@ extension StoredDeadLetter {
     return opened
   }
 
-  /// The line as it would be unsealed.
+  /// The line in its unsealed form.
   private func json(withPayload payload: [UInt8]) -> JSONValue {
     let members = (self.json.members ?? []).compactMap { member -> JSONMember? in
       switch member.name {

@@ -1,24 +1,24 @@
 internal import DurableFiles
 internal import Pipeline
 
-/// The commit protocol of files in progress, as a value: what happened, and what is to be done.
+/// The commit protocol of files in progress, as a value that turns events into steps.
 ///
-/// A file goes *open → closing → finished*. It is open from its first event on. A commit makes what
-/// was appended durable and gives the record the checkpoint keeps of it (`records`). A file that
+/// A file goes *open → closing → finished*. It is open from its first event on. A commit makes the
+/// appended bytes durable and returns their record for the checkpoint (`records`). A file that
 /// takes no more events (`seal`, or `closing` in `flush`) is announced as closing by that record,
 /// and only when a checkpoint with the record is durable (`commit`) does it get its end, its final
-/// name and its line in the manifest. Whatever of this a crash cuts short, `recovery` completes from
-/// the last checkpoint.
+/// name and its line in the manifest. If a crash interrupts this, `recovery` completes it from the
+/// last checkpoint.
 ///
-/// Methods return steps to be performed in order. When one fails the ledger is of no more use: the
-/// run ends, and the next one recovers.
+/// Methods return steps to be performed in order. After a failed step the ledger must not be used:
+/// the run ends, and the next one recovers.
 struct SegmentLedger {
   struct ID: Hashable { let number: Int }
 
   enum Step: Equatable {
     /// Make the file in progress; its name must be free.
     case create(ID)
-    /// Write what the compressor holds back, then tell `flushed`.
+    /// Write the compressor's buffered output, then call `flushed`.
     case flush(ID)
     /// Make the bytes of the file durable.
     case synchronizeData(ID)
@@ -41,7 +41,7 @@ struct SegmentLedger {
   private struct Entry {
     let id: ID
     var phase = Phase.open
-    /// Something was appended that the record does not cover.
+    /// The file has bytes that the record does not cover.
     var isDirty = true
     /// nil before the first flush.
     var record: SegmentRecord?
@@ -53,7 +53,7 @@ struct SegmentLedger {
   /// Directories with a new name in them.
   private var dirtyDirectories: [String] = []
 
-  /// What the checkpoint has to hold. All of it is durable once the steps of `flush` are done.
+  /// The records for the checkpoint. They are durable once the steps of `flush` are done.
   var records: [SegmentRecord] {
     self.entries.map { entry in
       guard let record = entry.record else {
@@ -79,7 +79,7 @@ struct SegmentLedger {
     self.entries[index].isDirty = true
   }
 
-  /// The file takes no more events. It is announced with the next commit.
+  /// Closes the file for events. The next commit announces it.
   mutating func seal(_ id: ID) -> [Step] {
     let index = self.index(of: id)
     precondition(self.entries[index].phase == .open, "sealed twice")
@@ -152,7 +152,7 @@ struct SegmentLedger {
 }
 
 extension SegmentLedger {
-  /// What recovery finds of a file that the checkpoint names.
+  /// The state in which recovery finds a file of the checkpoint.
   struct Observation: Equatable {
     /// Size of the file in progress; nil when it is not there.
     var partByteCount: Int?
@@ -199,7 +199,7 @@ extension SegmentLedger {
         .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
       ] + manifest
     case (nil, nil):
-      // Finished, and taken away by whoever reads the files.
+      // The file was finished and then removed by a reader.
       if observed.isInManifest { return [] }
       throw FileSinkError(
         .lostOutput,

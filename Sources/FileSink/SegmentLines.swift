@@ -1,7 +1,7 @@
 internal import DurableFiles
 
-/// The lines of a file of the sink, read piece by piece. The content is checked: it may have been cut,
-/// replaced or written by others.
+/// Reads the lines of a sink's file in pieces. The content is not trusted, because the file may
+/// have been truncated, replaced or written by others.
 struct SegmentLines {
   /// How much of the file is read.
   enum Extent: Equatable {
@@ -16,7 +16,7 @@ struct SegmentLines {
   let extent: Extent
   let fileSystem: any FileSystem
 
-  /// A record of all long texts that Salesforce has takes less than half of that.
+  /// A record with all long texts that Salesforce permits takes less than half of that.
   static let maxLineByteCount = 32 << 20
   private static let pieceByteCount = 1 << 17
 
@@ -29,7 +29,7 @@ struct SegmentLines {
 
   /// Calls `body` with each line, without its line feed, and its number from 1.
   ///
-  /// - Parameter hash: takes the bytes of the file as they are.
+  /// - Parameter hash: receives the bytes of the file.
   /// - Throws: `Fault`, `FileSystemError`, and what `body` throws.
   func read(
     hashing hash: ((UnsafeRawBufferPointer) -> Void)? = nil,

@@ -2,7 +2,7 @@ internal import Bytes
 internal import Digest
 internal import Pipeline
 
-/// Which events, or records that were read, share a file.
+/// The key of the events or read records that share a file.
 struct SegmentKey: Hashable {
   var topic: String
   var entity: String
@@ -11,17 +11,18 @@ struct SegmentKey: Hashable {
   var isExportDate: Bool
   /// Nil for events.
   var pass: Pass?
-  /// Events that come from the dead letters: their file says nothing of how far the stream was taken.
+  /// Whether events come from the dead letters. Their file does not show how far the stream was
+  /// read.
   var isRedriven = false
 
-  /// A pass over all records of the entity, and which of its requests, from 1.
+  /// A pass over all records of the entity, and the number of its request, from 1.
   struct Pass: Hashable {
     var number: Int
     var request: Int
   }
 }
 
-/// What a family of files holds; the two never take each other's files for their own.
+/// The kind of a family of files; the two never treat each other's files as their own.
 enum SegmentKind {
   case records
   case deadLetters
@@ -107,10 +108,10 @@ struct SegmentName: Equatable {
     return path[..<name] + "." + path[name...] + ".part"
   }
 
-  /// What a file of that name is to a pipeline.
+  /// The relation of a file name to a pipeline.
   enum Ownership: Equatable { case finished, inProgress, foreign }
 
-  /// What the name of a finished file tells.
+  /// The parts of a finished file's name.
   struct Parsed: Equatable {
     /// The place of the pipeline in the name.
     var pipelinePart: Range<Int>
@@ -122,8 +123,8 @@ struct SegmentName: Equatable {
     var pass: Int64?
   }
 
-  /// Tells the files of one pipeline from others'. Works on bytes: manifests and directories of a
-  /// year hold half a million names.
+  /// Recognizes the files of one pipeline. Works on bytes, because manifests and directories hold
+  /// half a million names after a year.
   struct Matcher {
     private let suffix: [UInt8]
     private let pipelinePart: [UInt8]
@@ -133,7 +134,7 @@ struct SegmentName: Equatable {
       self.pipelinePart = Array(SegmentName.pipelinePart(pipeline).utf8)
     }
 
-    /// Whose a file is, by its name without directories.
+    /// The owner of a file, by its name without directories.
     func ownership(of fileName: String) -> Ownership {
       var fileName = fileName
       return fileName.withUTF8 { name in
@@ -177,7 +178,7 @@ struct SegmentName: Equatable {
         pass: pass)
     }
 
-    /// `-s1-r1-000000000000`; leaves `end` where it is when there is none.
+    /// Reads `-s1-r1-000000000000`; leaves `end` unchanged if there is none.
     private static func pass(
       before end: inout Int, in name: UnsafeBufferPointer<UInt8>
     ) -> Int64? {
@@ -254,7 +255,7 @@ struct SegmentName: Equatable {
         return UInt8(ascii: "_")
       }
     }
-    // A leading dot would hide the file, a leading `_` is for the catalogues beside the data.
+    // A leading dot would hide the file, and a leading `_` is reserved for the catalogues.
     if let first = bytes.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "_") {
       bytes[0] = UInt8(ascii: "x")
       isChanged = true

@@ -1,7 +1,6 @@
 internal import JSON
 
-/// What a checkpoint keeps of a file in progress: enough to finish it without the process that
-/// began it.
+/// The checkpoint's record of a file in progress, which is enough to finish it in another process.
 struct SegmentRecord: Equatable {
   /// Relative path in progress.
   var part: String
@@ -21,7 +20,7 @@ struct SegmentRecord: Equatable {
     self.name.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(self.name[..<$0]) } ?? ""
   }
 
-  /// Bytes that are durable when the checkpoint with this record is.
+  /// Bytes that are durable once the checkpoint with this record is.
   var committedByteCount: Int { self.byteCount - ZstdCompressor.endOfFrame.count }
 }
 
@@ -51,7 +50,8 @@ extension SegmentRecord {
       part: part, name: name, byteCount: Int(length), sha256: sha256, manifest: manifest,
       isClosing: isClosing)
   }
-  /// Bytes and not characters: a combining character behind a slash does not hide it.
+  /// Compares bytes, because a combining character after a slash would hide it in a comparison of
+  /// characters.
   private static func staysInside(_ name: String) -> Bool {
     name.utf8.first != UInt8(ascii: "/")
       && !name.utf8.split(separator: UInt8(ascii: "/")).contains { $0.elementsEqual("..".utf8) }

@@ -3,29 +3,28 @@ internal import DurableFiles
 internal import JSON
 internal import Pipeline
 
-/// What earlier runs left, and what recovery is going to do about it.
+/// The state left by earlier runs, and the steps of recovery.
 public struct FileSurvey {
-  /// What earlier runs of the pipeline exported, by the manifest.
+  /// The exports of earlier runs of the pipeline, according to the manifest.
   public let history: ExportHistory
-  /// That finish the files of the checkpoint.
+  /// Steps that finish the files of the checkpoint.
   var steps: [SegmentLedger.Step] = []
   /// Relative paths of files in progress that the checkpoint does not know.
   var strays: [String] = []
-  /// What was lost of earlier output, in words, and accepted.
+  /// Accepted losses of earlier output, as text.
   public internal(set) var acceptedFaults: [String] = []
 
   init(history: ExportHistory) { self.history = history }
 }
 
 extension SegmentStore {
-  /// What has to be done to the files that earlier runs left. Locks the directory and changes
-  /// nothing of theirs: when their checkpoint turns out not to be the last one, the last one can
-  /// still be put back.
+  /// Finds the steps for files of earlier runs. Locks the directory and does not change their
+  /// files, so that a newer checkpoint can still be restored if this one turns out to be old.
   ///
   /// - Parameters:
   ///   - state: of the last checkpoint.
-  ///   - whenMissing: nil: what was finished is not looked at.
-  ///   - acceptsMissing: what was lost is reported and passed over.
+  ///   - whenMissing: nil skips the check of finished files.
+  ///   - acceptsMissing: losses are reported and accepted.
   /// - Throws: `.unknownFile` for finished files that neither it nor the manifest knows;
   ///   `.lostOutput`.
   func survey(
@@ -38,7 +37,7 @@ extension SegmentStore {
       OutputCheck(
         directory: self.directory, pipeline: self.identity.pipeline, policy: $0, state: state)
     }
-    // Before anything is made where a file system may have to be mounted.
+    // Checked before anything is created, since a file system may not be mounted.
     if !acceptsMissing, let check,
       try self.attempt({ () throws(FileSystemError) in
         try check.isManifestGone(on: self.fileSystem)
@@ -77,7 +76,7 @@ extension SegmentStore {
     return survey
   }
 
-  /// Looks at the newest files, and takes from it what the next checkpoint says of them.
+  /// Checks the newest files and derives their entry in the next checkpoint.
   ///
   /// - Returns: what was lost.
   /// - Throws: `.lostOutput` when it is not accepted.
@@ -213,9 +212,8 @@ extension SegmentStore {
   }
 }
 
-/// Names by their hashes: half a million of them in some megabytes. A name that is not in the set is
-/// taken for one that is with a probability of 2^-64 times the count, and then overlooked as a
-/// stray.
+/// Names by their hashes: half a million of them in some megabytes. A name outside the set collides
+/// with a probability of 2^-64 times the count, and a stray file would then be overlooked.
 private struct NameSet {
   private var hashes: Set<Int> = []
 

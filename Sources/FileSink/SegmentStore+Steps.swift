@@ -61,7 +61,7 @@ extension SegmentStore {
     return writer
   }
 
-  /// Reads the committed bytes and compares them with what was written.
+  /// Reads the committed bytes and compares them with their hash.
   private func verify(_ record: SegmentRecord, isFinished: Bool) throws(FileSinkError) {
     let path = self.absolute(isFinished ? record.name : record.part)
     let byteCount = isFinished ? record.byteCount : record.committedByteCount

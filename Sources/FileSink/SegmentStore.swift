@@ -5,8 +5,8 @@ internal import Pipeline
 
 /// The files of one family below one directory: opens, writes, commits and recovers them.
 ///
-/// Performs the steps of `SegmentLedger`. After an error everything else is refused with the same
-/// error: what the disk holds is then known to the next run's recovery only. Driven by one thread.
+/// Performs the steps of `SegmentLedger`. After an error every call throws the same error, because
+/// only the next run's recovery can determine what is on disk. Driven by one thread.
 final class SegmentStore {
   let directory: String
   let kind: SegmentKind
@@ -33,12 +33,12 @@ final class SegmentStore {
   var finishedByteCount = 0
   /// The file whose line was appended to the manifest last, by this run or an earlier one.
   var lastFinished: String?
-  /// What is missing up to this file was accepted by the user.
+  /// The user has accepted missing files up to this one.
   var acceptedThrough: String?
   let scratch = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ZstdCompressor.outputByteCount, alignment: 16)
 
-  /// Files that are large in memory; those opened beyond get small windows.
+  /// The number of open files with large windows; files opened beyond it get small ones.
   private static let largeWindowCount = 8
 
   init(
@@ -76,7 +76,7 @@ final class SegmentStore {
       writer.lastUsedAt = now
       return writer
     }
-    // A file never spans two epochs: its name tells one.
+    // A file never spans two epochs, since its name has one.
     if let writer = self.current[key] { try self.seal(writer) }
     if self.writers.count >= self.rotation.maxOpenFileCount,
       let oldest = self.writers.values.min(by: { $0.lastUse < $1.lastUse })
@@ -108,7 +108,8 @@ final class SegmentStore {
       || writer.byteCount >= self.rotation.maxByteCount
   }
 
-  /// An event of the topic has not come: from here on the lines of its open files tell their places.
+  /// An event of the topic is missing, so from here on the lines of its open files have their
+  /// places.
   func noteHole(inTopic topic: String) {
     for writer in self.writers.values where writer.key.topic == topic { writer.tellsPlaces = true }
   }
@@ -166,7 +167,7 @@ final class SegmentStore {
     let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
     try self.makeDirectory(parent)
     _ = try self.fileSystem.makeDirectory(self.absolute(path))
-    // Also when it was there: a run that was killed may have made it a moment ago.
+    // Also for an existing directory, because a killed run may have just created it.
     try self.fileSystem.synchronizeDirectory(self.absolute(parent))
   }
 

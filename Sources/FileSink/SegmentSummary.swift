@@ -2,7 +2,7 @@ internal import Bytes
 internal import JSON
 internal import Pipeline
 
-/// What the manifest says of a file's content, counted while events are written.
+/// The manifest's description of a file's content, collected while events are written.
 struct SegmentSummary {
   let topic: String
   /// nil for dead letters.
@@ -64,8 +64,8 @@ struct SegmentSummary {
     self.schemaIDs.append(schemaID)
   }
 
-  /// The line of the manifest (LinesAndColumns.md#manifest), and beside it who wrote the file: so that
-  /// a lost checkpoint is noticed and can be restored.
+  /// The line of the manifest (LinesAndColumns.md#manifest). It names the writer of the file, so
+  /// that a lost checkpoint is noticed and can be restored.
   func manifest(
     name: SegmentName, identity: SegmentIdentity, byteCount: Int, uncompressedByteCount: Int,
     sha256: String
@@ -110,7 +110,7 @@ struct SegmentSummary {
   }
 }
 
-/// Who writes files: what tells a pipeline's files from others'.
+/// The writer of files, which distinguishes a pipeline's files from those of others.
 struct SegmentIdentity: Equatable {
   var pipeline: String
   var org: String

@@ -4,7 +4,7 @@ internal import Pipeline
 
 /// A file in progress: one zstd stream into one descriptor, hashed on its way.
 ///
-/// What is written is in the file's pages at the latest after `flush`, and durable after
+/// Written bytes reach the page cache with `flush` at the latest, and are durable after
 /// `synchronize`. Freed with its descriptor and compressor.
 final class SegmentWriter {
   let id: SegmentLedger.ID
@@ -13,10 +13,11 @@ final class SegmentWriter {
   /// On the sink's monotonic clock.
   let openedAt: Duration
   var lastUsedAt: Duration
-  /// Grows with every use of any file: the least is the one used longest ago.
+  /// Grows with every use of any file, so the least recently used file has the smallest value.
   var lastUse = 0
   var summary: SegmentSummary
-  /// Lines have their epoch and ordinal: the file's name and the order alone do not show them.
+  /// Lines have their epoch and ordinal, because these do not follow from the file's name and the
+  /// order of lines.
   var tellsPlaces: Bool
   /// Compressed bytes in the file.
   private(set) var byteCount = 0

@@ -2,10 +2,10 @@ internal import Bytes
 public import JSON
 public import Pipeline
 
-/// A dead letter as its file holds it.
+/// A dead letter as stored in its file.
 public struct StoredDeadLetter: Sendable, Equatable {
-  /// Names a letter among all of a pipeline: `OpportunityChangeEvent-e1-42`, topic, epoch and ordinal
-  /// of the event. Stable, and printable whatever the topic is called.
+  /// Identifies a letter within a pipeline: `OpportunityChangeEvent-e1-42`, topic, epoch and
+  /// ordinal of the event. Stable, and printable whatever the topic is called.
   public struct ID: Hashable, Sendable, CustomStringConvertible {
     public var description: String
 
@@ -17,11 +17,11 @@ public struct StoredDeadLetter: Sendable, Equatable {
   }
 
   public var id: ID
-  /// Whether the payload is there; without it the event cannot be made again.
+  /// Whether the payload is present; the event cannot be restored without it.
   public var hasPayload: Bool
   /// The letter that `DeadLetterFile` has taken; without its payload if that is sealed.
   public var letter: DeadLetter
-  /// Its payload, if that has to be opened first.
+  /// The sealed payload, if it has to be opened first.
   public var sealed: SealedPayload?
   /// When it was written, `2026-02-17T04:03:15.000Z`.
   public var time: String
@@ -77,7 +77,7 @@ public struct StoredDeadLetter: Sendable, Equatable {
       refusal.otherSinks = (json["other_sinks"]?.array ?? []).compactMap(\.string)
       return refusal
     }
-    // Earlier versions said it in the reason alone.
+    // Earlier versions stored it only in the reason.
     guard json["kind"] == nil, reason.hasPrefix("sink '") else { return nil }
     return DeadLetter.Refusal(sink: String(reason.dropFirst(6).prefix { $0 != "'" }))
   }

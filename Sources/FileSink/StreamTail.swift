@@ -3,7 +3,7 @@ internal import Pipeline
 
 /// The last events of a topic that a sink has taken: those with one replay ID, and the ID before.
 ///
-/// Goes into the manifest. A lost checkpoint can be restored from it although CUSTOM is exclusive:
+/// Stored in the manifest, so that a lost checkpoint can be restored although CUSTOM is exclusive:
 /// a resume begins after `after`, which is closed, and skips the events of the group. Memory is
 /// reused: on a channel a batch may be a single event.
 struct StreamTail {
@@ -17,8 +17,8 @@ struct StreamTail {
   /// The ordinal of the last event before the group; nil when this run has not seen one.
   private(set) var afterOrdinal: Int64?
 
-  /// More than that is not written down: a restore then goes back to an earlier file. A line of the
-  /// manifest is read again only up to 16 MiB.
+  /// A longer group is not stored, and a restore then uses an earlier file. A line of the manifest
+  /// can be at most 16 MiB long.
   private static let maxGroupCount = 1000
   private static let maxGroupByteCount = 1 << 20
 

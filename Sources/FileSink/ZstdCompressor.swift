@@ -2,10 +2,10 @@ internal import CZstd
 internal import DurableFiles
 internal import Pipeline
 
-/// One zstd frame in the making (RFC 8878), without content size and without checksum.
+/// Writes one zstd frame (RFC 8878), without content size and without checksum.
 ///
 /// After `flush` the output so far decodes to all input so far, and the frame is complete once
-/// `endOfFrame` is appended. What a frame ends with is thus known before it ends.
+/// `endOfFrame` is appended. So the end of a frame is known beforehand.
 struct ZstdCompressor: ~Copyable {
   /// An empty last block of raw type: 3 bytes of block header (RFC 8878, section 3.1.1.2).
   static let endOfFrame: [UInt8] = [0x01, 0x00, 0x00]
@@ -47,7 +47,7 @@ struct ZstdCompressor: ~Copyable {
   /// Compresses `input`; output goes to `write` in chunks of at most `buffer`'s size, which it has
   /// to take at once.
   ///
-  /// - Parameter flushing: leaves no input behind in the compressor.
+  /// - Parameter flushing: writes all buffered input.
   mutating func compress(
     _ input: UnsafeBufferPointer<UInt8>, flushing: Bool,
     through buffer: UnsafeMutableRawBufferPointer,
@@ -66,6 +66,6 @@ struct ZstdCompressor: ~Copyable {
     }
   }
 
-  /// A buffer of this size lets a whole block out at once.
+  /// A buffer of this size takes a whole block.
   static var outputByteCount: Int { ZSTD_CStreamOutSize() }
 }

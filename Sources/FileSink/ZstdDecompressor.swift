@@ -24,7 +24,7 @@ struct ZstdDecompressor: ~Copyable {
   struct Step {
     var consumed: Int
     var produced: Int
-    /// A frame ended behind what was consumed, and all of it has been produced.
+    /// The consumed input ends a frame, and its output is complete.
     var isFrameEnd: Bool
   }
 

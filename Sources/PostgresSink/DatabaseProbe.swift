@@ -1,6 +1,6 @@
 package import PostgresClient
 
-/// What a database says when it is asked whether a sink could write to it.
+/// Whether a sink can write to a database, and what prevents it.
 package struct DatabaseProbe {
   private let connection: PostgresConnection
   private let configuration: PostgresSinkConfiguration
@@ -13,9 +13,9 @@ package struct DatabaseProbe {
   package var mayCreate: Bool
   /// A standby, or a role or database that is set to read only.
   package var isReadOnly: Bool
-  /// The sink's own tables are all there: nothing has to be made before the first row.
+  /// All of the sink's own tables exist, so nothing has to be created before the first row.
   package var hasBookkeeping = false
-  /// Statements that give the role what it lacks on things that are there.
+  /// Statements that grant missing privileges on existing objects.
   package var missingGrants: [String] = []
 
   /// Connects and asks; changes nothing.
@@ -52,12 +52,13 @@ package struct DatabaseProbe {
     try self.readPrivileges(configuration, over: connection)
   }
 
-  /// On the sink's own tables, their sequences, and the tables it has made, as far as those can be
-  /// read.
+  /// Covers the sink's own tables, their sequences, and the tables that it created, as far as they
+  /// can be read.
   private mutating func readPrivileges(
     _ configuration: PostgresSinkConfiguration, over connection: PostgresConnection
   ) throws(PostgresError) {
-    // What runs do to tables that are there; making and changing them is another matter.
+    // The privileges that runs need on existing tables; creating and altering tables is checked
+    // elsewhere.
     let removes = configuration.delete == .remove
     let changing = removes ? "SELECT, INSERT, UPDATE, DELETE" : "SELECT, INSERT, UPDATE"
     var wanted = [
@@ -113,7 +114,7 @@ package struct DatabaseProbe {
     }
   }
 
-  /// What somebody has done to the tables.
+  /// Manual changes of the tables.
   ///
   /// - Throws: `PostgresError` (configuration) when another pipeline or topic feeds them.
   package func tables(_ feeder: TableFeeder) throws(PostgresError) -> [TableFinding] {

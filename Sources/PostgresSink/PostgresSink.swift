@@ -6,10 +6,10 @@ internal import PostgresClient
 
 /// Rows to PostgreSQL: history and current state, in one transaction with the positions.
 ///
-/// Rows are kept in memory until their transaction is known to be committed. A lost connection, a
-/// deadlock, a server that restarts: the whole transaction is sent again. When the answer to `COMMIT`
-/// is lost, the row of the checkpoint tells whether it was done. During a run nothing is waited for
-/// here: see `attempt`.
+/// Rows are kept in memory until their transaction is known to be committed. After a lost
+/// connection, a deadlock or a restart of the server, the whole transaction is sent again. If the
+/// answer to `COMMIT` is lost, the checkpoint row shows whether it was executed. During a run this
+/// class never waits: see `attempt`.
 package final class PostgresSink: Store {
   package let name: String
   /// Rows committed in this run.
@@ -18,11 +18,11 @@ package final class PostgresSink: Store {
   package private(set) var committedReadCount = 0
   /// Receives a notice for each schema change, one sentence each.
   package var onNotice: ((String) -> Void)?
-  /// Receives a sentence for each thing that was gone and has been made anew.
+  /// Receives a sentence for each missing object that was created again.
   package var onRepair: ((String) -> Void)?
-  /// Receives errors after which the same is tried again; `sqlState` is nil for errors without one.
+  /// Receives errors that are retried; `sqlState` is nil for errors without one.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
-  /// Called while the sink waits for the database; true gives the connection up.
+  /// Called while the sink waits for the database; returns true to give up the connection.
   package var givesUp: (() -> Bool)? {
     get { self.connection.givesUp }
     set { self.connection.givesUp = newValue }
@@ -41,7 +41,7 @@ package final class PostgresSink: Store {
   private let subscribed: [String]
 
   private var encoders = LayoutCache<(encoder: CopyEncoder, rows: PendingRows)>()
-  /// In the order in which they came; of one topic and entity the last has the newest tables.
+  /// In order of arrival. For a topic and entity, the last has the newest tables.
   private(set) var pending: [PendingRows] = []
   /// Events of the open commit that could not become rows.
   private var unwritable = UnwritableEvents()
@@ -49,30 +49,30 @@ package final class PostgresSink: Store {
   private(set) var sealed: UnwritableEvents?
   /// Events of the sealed commit that could not be decoded.
   var undecodable: [UnwritableEvents.Letter] = []
-  /// The rows are events of dead letters: see `PostgresSink+Redriving`.
+  /// Whether the rows come from dead letters: see `PostgresSink+Redriving`.
   var isRedriving = false
   /// The redriven events of the open commit.
   var redriven: [RedrivenEvent] = []
-  /// Rows that the database has refused in the transaction at hand.
+  /// Rows that the database has refused in the current transaction.
   var refusedRows: [RefusedRow] = []
-  /// Records that were read and that the database has refused in the transaction at hand.
+  /// Records that were read and that the database has refused in the current transaction.
   var refusedReads: [RefusedRead] = []
   /// Refused events that `prepare` has reported.
   var told: Set<EventPlace> = []
   var care = Care.none
-  /// Tables have been made or changed, and not filled from their histories.
+  /// Tables were created or changed and are not yet filled from their histories.
   private var hasUnfilledTables = false
   /// Rows have been sent before their transaction was complete.
   var isAhead = false
-  /// COMMIT has been sent, and not answered.
+  /// COMMIT was sent and not answered.
   var isCommitInDoubt = false
   /// Attempts at what the runner asks for.
   var retries: Retries
-  /// Since the last commit the connection was lost and made anew, perhaps to another server.
+  /// Since the last commit the connection was lost and reopened, perhaps to another server.
   var isReconnected = false
-  /// What fails is not tried again here.
+  /// Failures are not retried here.
   var isAttempt = false
-  /// False from the first of these that failed until the end of its transaction.
+  /// False from the first failed call until the end of its transaction.
   var maySendAhead = true
   /// Tables of each topic, stored with its position.
   var fedTables: FedTables
@@ -91,17 +91,18 @@ package final class PostgresSink: Store {
   /// Records that were read and have no row, by object.
   var openUnreadable: [String: [UnreadableRecord]] = [:]
   private(set) var sealedUnreadable: [String: [UnreadableRecord]] = [:]
-  /// After which event they were asked for.
+  /// The event after which they were requested.
   var unseenPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   let passTable: PassTable
   let missingRanges: MissingRanges
   let repairCalls: RepairCalls
   var openRepairCalls = 0
   private(set) var sealedRepairCalls = 0
-  /// By topic, as stored: epochs that began after missing events, and how far the topic was complete.
+  /// As stored, by topic: epochs that began after missing events, and the time through which the
+  /// topic was complete.
   var storedHoles: [String: Int64] = [:]
   var storedThrough: [String: Int64] = [:]
-  /// Those that the transaction at hand notes.
+  /// Those that the current transaction notes.
   var newHoles: [Hole] = []
   /// Nil when no records are read.
   var clock: DatabaseClock?
@@ -109,9 +110,10 @@ package final class PostgresSink: Store {
   /// Connects.
   ///
   /// - Parameters:
-  ///   - topics: those whose events are going to come.
-  ///   - takesOver: from another run, and from another pipeline or topic that has fed the tables.
-  ///   - acceptsMissing: tables that are gone, and cannot be rebuilt, are made anew without rows.
+  ///   - topics: the topics of the run.
+  ///   - takesOver: takes the lease from another run, and the tables from another pipeline or topic
+  ///     that fed them.
+  ///   - acceptsMissing: recreates missing tables that cannot be rebuilt, without rows.
   package init(
     name: String, configuration: PostgresSinkConfiguration, pipeline: String, org: String,
     topics: [String] = [], owner: LeaseOwner, takesOver: Bool, acceptsMissing: Bool = false
@@ -139,11 +141,11 @@ package final class PostgresSink: Store {
     self.connection = try PostgresConnection(configuration.connection)
   }
 
-  /// Makes the sink's own tables, takes the lease, puts right what was dropped and can be rebuilt.
+  /// Creates the sink's own tables, takes the lease, and rebuilds dropped tables where possible.
   ///
   /// - Parameters:
-  ///   - positions: what the row of the checkpoint begins with if there is none; nil to make none.
-  ///   - isKnown: a run before this one has used the schema.
+  ///   - positions: the initial content of a new checkpoint row; nil creates none.
+  ///   - isKnown: an earlier run has used the schema.
   /// - Returns: the stored positions; nil when the database knows nothing of this sink.
   @discardableResult
   package func open(
@@ -160,7 +162,7 @@ package final class PostgresSink: Store {
     }
     for change in changes { self.onNotice?(change) }
     try self.retrying { try self.catalog.checkFeeds(over: self.connection) }
-    // A commit without answer may have been done; then the row is this run's already.
+    // An unanswered commit may have been executed; the row then already belongs to this run.
     let stored = try self.retrying {
       try self.checkpoint.acquire(
         over: self.connection, takesOver: self.takesOver, creating: positions)
@@ -176,21 +178,21 @@ package final class PostgresSink: Store {
     return stored
   }
 
-  /// Makes anew what somebody has dropped: current tables, filled from the history, and views. Also
-  /// what a run that was killed has left half-filled.
+  /// Recreates what somebody has dropped: current tables, which are filled from the history, and
+  /// views. Also completes tables that a killed run left half-filled.
   func repairTables() throws {
     let changes = try self.retrying {
       try self.catalog.restore(acceptsMissing: self.acceptsMissing, over: self.connection)
     }
     for change in changes { self.onRepair?(change) }
-    // Views of a table that was renamed have gone with it.
+    // The views of a renamed table were renamed with it.
     for table in try self.fillTables() { try self.updateViews(table) }
     let tables = try self.retrying {
       try self.catalog.currentTablesWithoutView(over: self.connection)
     }
     for table in tables where try self.updateViews(table) == .created {
-      // The view comes before the first row: of an empty table there may never have been one, when
-      // the run that made the table was killed.
+      // The view is created before the first row. An empty table may lack one if the run that
+      // created it was killed.
       let hasRows = try self.retrying {
         try self.connection.query("SELECT EXISTS (SELECT FROM \(table.qualifiedName))")
       }
@@ -211,7 +213,7 @@ package final class PostgresSink: Store {
         visibilityWait: self.configuration.reads?.visibilityWait ?? ReadMerge.visibilityWait)
       let counts = try self.retrying {
         try refold.refoldAll(over: self.connection) { _ in
-          // It takes longer than a lease when there are many; a failure shows at the next commit.
+          // With many rows this takes longer than a lease; a failure shows at the next commit.
           try? self.checkpoint.renew(over: self.connection)
         }
       }
@@ -222,11 +224,11 @@ package final class PostgresSink: Store {
     return unfilled.map(\.current)
   }
 
-  /// Who held the lease that this run has taken over; nil when none was held by another.
+  /// The former owner of the lease; nil if no other owner held it.
   package var formerLease: (owner: String, fence: Int)? { self.checkpoint.formerLease }
 
   /// The highest epoch among rows of these topics in any table of the schema; nil when there are
-  /// none. Reads whole tables: for a position that is missing.
+  /// none. Reads whole tables, so it is only used when a position is missing.
   package func newestEpoch(ofTopics topics: [String]) throws -> Int? {
     try self.retrying {
       let schema = SQLIdentifier.quoted(self.configuration.schema)
@@ -246,7 +248,7 @@ package final class PostgresSink: Store {
         } else if self.configuration.mode != .current
           || !entities.contains(entity) && !topics.contains(where: TopicName.isChannel)
         {
-          // Current rows do not tell of which topic they are.
+          // Current rows do not show their topic.
           continue
         }
         guard let epoch = try self.connection.query(sql)[0, 0].flatMap({ Int($0) }) else {
@@ -269,7 +271,7 @@ package final class PostgresSink: Store {
 
   package func renewLease() throws {
     guard self.connection.isConnected, self.connection.transactionStatus == .idle else { return }
-    // A failure shows at the next commit; whether it lasts, it does not tell.
+    // A failure shows at the next commit, not whether it is permanent.
     try? self.checkpoint.renew(over: self.connection)
     self.renewedAt = ProcessClock.now
   }
@@ -296,7 +298,7 @@ package final class PostgresSink: Store {
       preconditionFailure("\(batch.layout.entity): written without being ready")
     }
     if batch.readAt != nil { return self.writeReads(batch, encoder, rows) }
-    // Other times are wrong, and say nothing of how far the tables are.
+    // Other times are wrong and say nothing about the progress of the tables.
     let plausible = FedTables.plausibleCommits(latest: batch.latestCommit)
     for index in batch.events.indices {
       let event = batch.events[index]
@@ -307,7 +309,7 @@ package final class PostgresSink: Store {
         self.refuse(event, of: batch, rows: rows, error)
       }
     }
-    // What is there already is left out, which a COPY cannot do.
+    // Existing rows are skipped, which a COPY cannot do.
     if batch.isRedriven { return self.noteRedriven(batch) }
     self.sendAhead(rows)
   }
@@ -324,7 +326,7 @@ package final class PostgresSink: Store {
     let eventID = PostgresText.storable(
       String(decoding: batch.bytes(event.eventID), as: UTF8.self))
     let recordIDs = CopyEncoder.recordIDs(of: event, in: batch)
-    // An event without records is noted as well.
+    // An event without record IDs is also noted.
     for recordID in recordIDs.isEmpty ? [nil] : recordIDs {
       self.unwritable.letters.append(
         UnwritableEvents.Letter(
@@ -342,12 +344,12 @@ package final class PostgresSink: Store {
     try self.checkTopic(of: layout)
     let tables = try self.retrying { try self.catalog.tables(for: layout, over: self.connection) }
     if !tables.changes.isEmpty {
-      // Names of what other layouts write to may be others now.
+      // The names of tables and columns of other layouts may have changed.
       self.encoders.removeAll { $0.rows.entity == layout.entity }
       for change in tables.changes { self.onNotice?(change) }
       self.hasUnfilledTables = true
     }
-    // Also what an attempt before this one has changed.
+    // Includes changes of an earlier attempt.
     if self.hasUnfilledTables { try self.fillTables() }
     self.hasUnfilledTables = false
     for field in tables.discarded {
@@ -356,7 +358,7 @@ package final class PostgresSink: Store {
     try self.updateViews(tables.current)
     self.fedTables.add([tables.history, tables.current].compactMap(\.?.name), topic: layout.topic)
     let last = self.pending.last { $0.topic == layout.topic && $0.entity == layout.entity }
-    // Rows of earlier tables stay in a buffer of their own, before the new ones.
+    // Rows for earlier tables stay in a separate buffer before the new rows.
     let isSame = last?.isFor(tables) ?? false
     for rows in self.pending where rows.entity == layout.entity { try rows.adopt(tables) }
     let rows: PendingRows
@@ -394,13 +396,13 @@ package final class PostgresSink: Store {
         + "writes to other tables")
   }
 
-  /// Errors that leave the views as they were: somebody holds one locked, or owns it.
+  /// Errors that leave the views unchanged: somebody holds a lock on one, or owns it.
   private static let leavesViews: Set<String?> = [
     SQLState.lockNotAvailable, SQLState.insufficientPrivilege, SQLState.wrongObjectType,
   ]
 
-  /// Views are for those who read: where they hold a view locked for long, or own it, the load goes
-  /// on without a change to it.
+  /// Views serve readers. If a reader locks a view for long, or owns it, the load continues without
+  /// changing it.
   @discardableResult
   private func updateViews(_ current: TableDefinition?) throws -> ReportingViews.Outcome? {
     do {
@@ -453,7 +455,7 @@ package final class PostgresSink: Store {
       self.committedReadCount += rows.sealedReads.rows.count
       rows.removeSealed()
     }
-    // If tables have changed, only the newest are written to from now on.
+    // If tables have changed, later rows go only to the newest.
     let used = Set(self.encoders.values.map { ObjectIdentifier($0.rows) })
     self.pending.removeAll { !used.contains(ObjectIdentifier($0)) && $0.isEmpty }
     for (entity, pass) in self.sealedPasses {
@@ -487,7 +489,7 @@ package final class PostgresSink: Store {
 /// Events of a commit that have no rows.
 struct UnwritableEvents {
   struct Letter {
-    /// Among whose rows the event stood; nil for one that could not be decoded.
+    /// The rows among which the event had its place; nil if it could not be decoded.
     var rows: PendingRows?
     var entity: String
     var entry: ResyncTable.Entry
@@ -495,6 +497,6 @@ struct UnwritableEvents {
 
   /// The entry in `_etl_resync`.
   var letters: [Letter] = []
-  /// Those that could not become rows.
+  /// Events that could not become rows.
   var refused: [RefusedEvent] = []
 }

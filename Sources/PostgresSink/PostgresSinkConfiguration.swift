@@ -15,7 +15,7 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
     }
   }
 
-  /// What becomes of the current row of a record that is deleted.
+  /// What happens to the current row of a deleted record.
   package enum DeletePolicy: String, Sendable, CaseIterable {
     /// `_deleted_at` is set.
     case mark
@@ -29,11 +29,11 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
     case evolve
     /// Nothing is created or changed; the run stops and says what is missing.
     case freeze
-    /// They are left out. Tables of an entity never seen are created all the same.
+    /// They are left out. Tables of a new entity are still created.
     case discard
   }
 
-  /// Templates of table names; `{entity}` stands for the entity's name in the style of columns.
+  /// Templates of table names; `{entity}` is the entity's name in the style of columns.
   package struct TableNames: Sendable, Equatable {
     package var current: String
     package var history: String
@@ -58,16 +58,15 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   package var columns: SQLIdentifier.Style
   package var delete: DeletePolicy
   package var contract: Contract
-  /// Types other than the schema suggests, by the column's name in lines (`Amount`,
-  /// `BillingAddress_City`) or the dotted path of its field, either with the entity before it
-  /// (`Opportunity.Amount`) or without.
+  /// Configured types, by the column's name in lines (`Amount`, `BillingAddress_City`) or the
+  /// dotted path of its field, either with the entity before it (`Opportunity.Amount`) or without.
   package var columnTypes: [String: PostgresType]
   /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
   /// the current table, or of the history if it is the only one.
   package var indexes: [String] = []
-  /// How long a database that does not answer is waited for, and how often it is asked.
+  /// How long the sink waits for a database that does not answer, and how often it tries.
   package var retry = RetrySchedule()
-  /// Records are going to be read beside the stream; nil: never.
+  /// Settings for reading records beside the stream; nil if none are read.
   package var reads: Reads?
 
   package struct Reads: Sendable, Equatable {
@@ -96,7 +95,7 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
     self.columnTypes = columnTypes
   }
 
-  /// Some table would be written to by both.
+  /// Both sinks would write to the same table.
   package func sharesTables(_ other: Self) -> Bool {
     self.connection.url == other.connection.url && self.schema == other.schema
       && self.columns == other.columns
@@ -106,7 +105,7 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
       }
   }
 
-  /// - Parameter column: of a table that is made again; the names that lines use are not known then.
+  /// - Parameter column: of a table that is recreated, for which the names in lines are unknown.
   func isIndexed(_ column: TableState.Registered, of entity: String) -> Bool {
     let path = column.path.split(separator: ".").joined(separator: "_")
     let names = [column.name, column.path, path]

@@ -7,8 +7,8 @@ internal import Pipeline
 /// every schema seen, and `_views.sql` with a typed DuckDB view for each entity.
 ///
 /// Both are made from what is on disk and the new layout, and replaced by a rename, so they survive
-/// runs, and other pipelines may share the directory: a lock on `.catalog.lock` keeps two from
-/// losing each other's columns.
+/// runs, and other pipelines may share the directory: a lock on `.catalog.lock` keeps two pipelines
+/// from losing each other's columns.
 struct ColumnCatalog {
   /// Absolute path of the sink's directory.
   let directory: String
@@ -24,8 +24,7 @@ struct ColumnCatalog {
     self.fileSystem = fileSystem
   }
 
-  /// Adds the columns of a layout; call once for each that appears. What did not change is not
-  /// written again.
+  /// Adds the columns of a layout; call it once per layout. Unchanged files are not rewritten.
   ///
   /// - Parameters:
   ///   - isOfReads: its rows are records that were read.
@@ -38,7 +37,7 @@ struct ColumnCatalog {
       "\(self.directory)/.catalog.lock", [.write, .create], on: self.fileSystem)
     _ = try lock.lock(wait: true)
     try self.update(layout, isOfReads, entityDirectory)
-    // Held until here: its descriptor is closed with it.
+    // Keeps the lock until here; its deinitializer closes the descriptor.
     _ = consume lock
   }
 
@@ -46,7 +45,8 @@ struct ColumnCatalog {
     _ layout: RecordLayout, _ isOfReads: Bool, _ entityDirectory: String
   ) throws(FileSystemError) {
     let columnsPath = "\(self.directory)/\(entityDirectory)/\(Self.columnsName)"
-    // A file that is not a catalogue, perhaps edited by hand, is made anew: nothing depends on it.
+    // A file that is not a catalogue, perhaps edited by hand, is replaced, since nothing depends on
+    // it.
     var entity =
       try self.read(columnsPath).flatMap { EntityColumns(parsing: $0) }
       ?? EntityColumns(entity: layout.entity)

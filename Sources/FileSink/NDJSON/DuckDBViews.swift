@@ -1,5 +1,5 @@
 /// Writes `_views.sql`: a view for each entity that reads its finished files with a type for each
-/// column, so that no query depends on what DuckDB would guess from the first lines.
+/// column, so that no query depends on the types that DuckDB guesses from the first lines.
 struct DuckDBViews {
   /// Absolute path of the sink's directory.
   let directory: String
@@ -93,7 +93,7 @@ struct DuckDBViews {
     let hasPlace = Self.placeNames.allSatisfy { !own.contains(Self.key($0)) }
     let hasReads = hasPlace && columns.entries.contains { $0.name == "_change_type" }
     if hasPlace {
-      // There or not, so that queries are the same with such lines and without.
+      // Present in every view, so that queries are the same with and without such lines.
       for column in hasReads ? ReadColumn.all : ReadColumn.place
       where seen[Self.key(column.name)] == nil {
         seen[Self.key(column.name)] = types.count
@@ -117,7 +117,7 @@ struct DuckDBViews {
     }
     let glob = "\(Self.globEscaped(self.directory))/\(entityDirectory)/*/*.ndjson.zst"
     text += "\nFROM read_json(\(Self.literal(glob)),\n  format = 'newline_delimited',"
-    // Explicit, since DuckDB takes the end of a name behind a `?` for the query of a URL.
+    // Explicit, because DuckDB treats the part of a name after `?` as the query of a URL.
     text += "\n  compression = 'zstd',"
     text += "\n  hive_partitioning = \(isHive),\n"
     if hasPlace { text += "  filename = '_file',\n" }
@@ -144,7 +144,7 @@ struct DuckDBViews {
       + " AS \(isChange ? "commit_date" : "export_date")"
   }
 
-  /// Names that DuckDB takes for the same have the same key: it ignores the case of ASCII letters.
+  /// Names that DuckDB treats as equal have the same key; it ignores the case of ASCII letters.
   private static func key(_ name: String) -> [UInt8] {
     name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }

@@ -25,7 +25,7 @@ struct EntityColumns: Equatable {
 
   init(entity: String) { self.entity = entity }
 
-  /// Adds what is new in a layout, behind the column that precedes it there.
+  /// Adds new columns of a layout, each after the column that precedes it there.
   ///
   /// - Parameter isOfReads: its rows are records that were read.
   mutating func merge(_ layout: RecordLayout, pipeline: String, isOfReads: Bool = false) {
@@ -34,7 +34,7 @@ struct EntityColumns: Equatable {
       self.pipelines.sort()
     }
     var place = 0
-    // Searching is for what is there: a service may send schemas of ever new fields.
+    // Only existing columns are searched, because a service may send schemas with ever new fields.
     var names = Set(self.entries.map(\.name))
     for column in layout.columns {
       let type = Self.typeName(of: column.content)
@@ -72,7 +72,7 @@ struct EntityColumns: Equatable {
     }
   }
 
-  /// Mostly the columns of a schema stand as those of the schema before: looked for there first.
+  /// Columns mostly have the same place as in the previous schema, so the search starts there.
   private func place(of name: String, _ type: String, near place: Int) -> Int? {
     func isIt(_ entry: Entry) -> Bool { entry.name == name && entry.type == type }
     if place < self.entries.count, isIt(self.entries[place]) { return place }

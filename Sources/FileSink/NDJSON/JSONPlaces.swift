@@ -1,9 +1,9 @@
 internal import Bytes
 
-/// Says where in a JSON text a value is: `[2]`, `.key`, `[0].Latitude`.
+/// Finds the path of a value in a JSON text: `[2]`, `.key`, `[0].Latitude`.
 ///
-/// For the rare value that `_nonfinite` has to name. Goes through the text once, so the values asked
-/// for have to come in its order. The text is our own and therefore well-formed.
+/// Used for the rare values that `_nonfinite` names. Scans the text once, so values have to be
+/// requested in its order. The text is our own and therefore well-formed.
 struct JSONPlaces {
   private enum Level {
     /// Elements begun, less one.

@@ -14,9 +14,10 @@ extension NDJSONEncoder {
   }
 }
 
-// Records that were read beside the stream: full images, except of what the user may not see.
+// Records that were read beside the stream: full images, except for fields that the user may not
+// see.
 extension NDJSONEncoder {
-  /// What lines of such records say of the read.
+  /// The members about the read in lines of such records.
   struct Read {
     /// When the records were asked for, milliseconds since 1970.
     var readAt: Int64
@@ -24,7 +25,7 @@ extension NDJSONEncoder {
     var epoch: Int
     /// Negative when there was none.
     var lastOrdinal: Int64
-    /// `SystemModstamp` of the record at hand, milliseconds since 1970.
+    /// `SystemModstamp` of the current record, milliseconds since 1970.
     var stamp: Int64 = 0
   }
 
@@ -60,7 +61,7 @@ extension NDJSONEncoder {
     }
   }
 
-  /// The names of the columns that were read, unless that is all of them.
+  /// The names of the columns that were read, unless all were.
   func appendFieldsRead(
     _ key: NDJSONPlan.Text, _ masks: UnsafeMutableBufferPointer<UInt64>, _ row: RecordBatch.Row,
     to output: inout ByteBuffer

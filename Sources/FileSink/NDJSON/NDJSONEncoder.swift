@@ -4,8 +4,8 @@ public import Pipeline
 
 /// Writes rows of one layout as NDJSON lines (LinesAndColumns.md#a-line).
 ///
-/// Everything that depends on the layout only, names and their escapes above all, is compiled by
-/// `init`; a row costs no allocation but the growth of the output. Used by one thread at a time.
+/// `init` compiles everything that depends only on the layout, above all escaped names; writing a
+/// row allocates only when the output grows. Used by one thread at a time.
 ///
 /// - Absent cells leave no key; null cells are `null`.
 /// - Records that were not flattened are objects of their present children; the scalar branch of
@@ -17,17 +17,17 @@ public import Pipeline
 ///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
 public final class NDJSONEncoder {
   public let layout: RecordLayout
-  /// What lines of records that were read have besides; nil for events.
+  /// Additional members of records that were read; nil for events.
   @exclusivity(unchecked) var read: Read?
-  /// The place in the stream of the event at hand; written only by an encoder that tells places.
+  /// The place of the current event in the stream; written only by an encoder with `tellsPlaces`.
   @exclusivity(unchecked) public var place: Place?
   private let plan: NDJSONPlan
-  /// Cells of the current row that JSON cannot write; empty between rows. Nothing outside this
-  /// class reaches it, so the check for overlapping access, which took 4 % of a row, is left out.
+  /// Cells of the current row that JSON cannot write; empty between rows. Only this class accesses
+  /// it, so the check for overlapping access, which took 4 % of a row's time, is omitted.
   @exclusivity(unchecked) private var nonfinite: [Nonfinite] = []
-  /// The batch's; looked into only when it has any.
+  /// The batch's nonfinite numbers; searched only if there are any.
   @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
-  /// Number of the list of names at hand, and by record in which list its key was named last.
+  /// The number of the current list of names, and by record the last list that named its key.
   @exclusivity(unchecked) private var listNumber: UInt64 = 0
   @exclusivity(unchecked) private var namedIn: [UInt64]
 
@@ -64,7 +64,7 @@ public final class NDJSONEncoder {
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Appends `{…}`. Every step writes its comma first; the first comma becomes the brace.
+  /// Appends `{…}`. Each step starts with a comma; the brace overwrites the first one.
   private func appendObject(
     _ steps: NDJSONPlan.Rows, _ row: RecordBatch.Row, to output: inout ByteBuffer
   ) {
@@ -243,7 +243,7 @@ public final class NDJSONEncoder {
     self.nonfinite.append(Nonfinite(name: name, value: value))
   }
 
-  /// Takes up what the JSON text of a cell has lost.
+  /// Adds the numbers that the JSON text of a cell cannot express.
   @inline(never)
   private func noteLost(_ cell: UInt64, _ name: NDJSONPlan.Text) {
     for number in self.lostNumbers.numbers(ofText: cell) {
@@ -252,7 +252,7 @@ public final class NDJSONEncoder {
     }
   }
 
-  /// Reopens the object and adds the member that keeps what `null` has lost.
+  /// Reopens the object and adds the member that names the numbers written as `null`.
   @inline(never)
   private func appendNonfinite(_ row: RecordBatch.Row, to output: inout ByteBuffer) {
     output.truncate(to: output.count - 1)
@@ -263,7 +263,7 @@ public final class NDJSONEncoder {
     for number in self.nonfinite {
       self.append(number.name, to: &output)
       if let place = number.place {
-        // The name goes on before its quote.
+        // The name continues before its closing quote.
         output.truncate(to: output.count - 1)
         if text != place.cell { places = JSONPlaces(row.bytes(place.cell)) }
         text = place.cell

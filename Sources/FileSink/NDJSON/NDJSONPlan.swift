@@ -1,16 +1,16 @@
 internal import JSON
 internal import Pipeline
 
-/// What an encoder does for each row, compiled from a layout: flat tables over one pool of text in
-/// which keys, names and symbols stand ready, escaped and quoted.
+/// What an encoder does for each row, compiled from a layout: flat tables over one pool of text
+/// with escaped and quoted keys, names and symbols.
 ///
 /// Columns come in the order of the line, slots in that of the schema, so columns are cut into
 /// scans: runs whose slots ascend. A scan finds what is present by reading eight presence bytes at
 /// a time under a mask that leaves only its own columns.
 struct NDJSONPlan: ~Copyable {
-  /// What the lines are of.
+  /// The content of the lines.
   enum Lines {
-    /// Events, whose places the file's name and the order of lines tell.
+    /// Events whose places follow from the file's name and the order of lines.
     case plain
     /// Events with their places.
     case placed
@@ -27,7 +27,7 @@ struct NDJSONPlan: ~Copyable {
   /// The name of a slot in `_changed_fields` and its like.
   struct ListName {
     var text: Text
-    /// Not 0 for slots of a record that goes out as an object: all of them have its key, and one
+    /// Not 0 for slots of a record that is written as an object: all of them share its key and one
     /// number.
     var shared: UInt32
   }
@@ -78,9 +78,9 @@ struct NDJSONPlan: ~Copyable {
     case scan(Scan)
     /// A list of field names that every line has, empty when the row has none.
     case fieldSet(slot: Int, key: Text)
-    /// The names of the fields that were read, where some of the columns were not.
+    /// The names of the fields that were read, if some columns were not.
     case fieldsRead(key: Text)
-    /// What a record that was read, or an event with its place, has besides: `ReadKeys`.
+    /// Additional members of records that were read and of events with their places: `ReadKeys`.
     case read
   }
 
@@ -117,7 +117,7 @@ struct NDJSONPlan: ~Copyable {
   let nameMasks: UnsafeMutableBufferPointer<UInt64>
   /// One per slot; a count of 0 for slots that are in no column.
   let names: UnsafeMutableBufferPointer<ListName>
-  /// Keys that no column has.
+  /// Keys that no column uses.
   let readKeys: ReadKeys
   /// By 8 slots, a bit in each byte: slots that are all present when a record was read as a whole.
   let readMasks: UnsafeMutableBufferPointer<UInt64>

@@ -4,9 +4,9 @@ internal import Pipeline
 
 /// Makes the tables of an `NDJSONPlan`. Runs once for each layout.
 struct NDJSONPlanCompiler: ~Copyable {
-  /// Bytes behind the text, so that keys can be copied 16 bytes at a time.
+  /// Padding after the text, so that keys can be copied 16 bytes at a time.
   static let padding = 16
-  /// A scan is cut rather than stretched over more unused slots than this.
+  /// A scan spans at most this many unused slots.
   private static let widestGap = 64
 
   private let layout: RecordLayout
@@ -14,7 +14,7 @@ struct NDJSONPlanCompiler: ~Copyable {
   /// The last column that every line has.
   private let lastMetadataColumn: Int?
   private let isOfReads: Bool
-  /// Lines have columns that are none of the layout.
+  /// Lines have columns that the layout lacks.
   private let hasReadKeys: Bool
   private(set) var readKeys = NDJSONPlan.ReadKeys()
   private(set) var readMasks: [UInt64] = []
@@ -28,7 +28,7 @@ struct NDJSONPlanCompiler: ~Copyable {
   private(set) var nameMasks: [UInt64] = []
   private(set) var names: [NDJSONPlan.ListName]
   private(set) var sharedNameCount: UInt32 = 0
-  /// The name that the slots of the record at hand share; nil for columns of the line.
+  /// The name that the slots of the current record share; nil for columns of the line.
   private var sharedName: NDJSONPlan.ListName?
 
   init(layout: RecordLayout, options: NDJSONOptions, lines: NDJSONPlan.Lines) {
@@ -84,7 +84,7 @@ struct NDJSONPlanCompiler: ~Copyable {
       case .constant(let value):
         self.finish(&run, into: &steps)
         let text = self.constant(column.name, value)
-        // The pool grows at its end only: constants that follow each other are one piece.
+        // The pool grows only at its end, so consecutive constants form one piece.
         if case .text(let previous) = steps.last, previous.offset + previous.count == text.offset {
           steps[steps.count - 1] = .text(
             .init(offset: previous.offset, count: previous.count + text.count))

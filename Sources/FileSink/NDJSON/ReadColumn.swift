@@ -1,11 +1,12 @@
-/// Names of the columns that lines have besides: those of records that were read rather than changed,
-/// and those of events that tell their places.
+/// Names of additional columns: those of records that were read, and those of events with their
+/// places.
 enum ReadColumn {
   /// `SystemModstamp`: how new the record is.
   static let stamp = "_system_modstamp"
   /// When it was asked for.
   static let readAt = "_read_at"
-  /// The place of the event; of a read that of the last event taken before the line was written.
+  /// The place of the event; for a read, the place of the last event taken before the line was
+  /// written.
   static let epoch = "_epoch"
   static let ordinal = "_ordinal"
   /// Those that events may have.

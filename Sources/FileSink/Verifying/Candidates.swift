@@ -1,6 +1,7 @@
 internal import DurableFiles
 
-/// What differed when it was last read, on disk: it may be every record.
+/// Records that differed when they were last read. Stored on disk, since there may be as many as
+/// records.
 struct Candidates {
   /// Where records come from.
   enum Origin: UInt8 { case pass, sample }
@@ -61,13 +62,13 @@ struct Candidates {
     self.reader = nil
   }
 
-  /// Puts what was appended behind what is there.
+  /// Adds the appended candidates after the existing ones.
   mutating func close() throws(FileSystemError) {
     if let writer = self.writer { self.current.append(try writer.finish()) }
     self.writer = nil
   }
 
-  /// What was appended since the round began takes the place of what is there.
+  /// The candidates appended since the round began replace the existing ones.
   mutating func endRound() throws(FileSystemError) {
     self.current = []
     self.reader = nil
@@ -85,7 +86,7 @@ struct Candidates {
 
   func entries() -> Reader { Reader(self.current) }
 
-  /// Goes through all of them once.
+  /// Iterates over all of them once.
   final class Reader {
     private var files: ArraySlice<EntryFile>
     private var reader: EntryReader?

@@ -2,7 +2,8 @@ internal import Bytes
 internal import JSON
 internal import Pipeline
 
-/// Which columns of an object's lines are compared, by their keys, and which keys say what a line means.
+/// The columns of an object's lines that are compared, by their keys, and the keys that give a line
+/// its meaning.
 struct ComparedColumns {
   /// Keys of lines beside those of columns; their numbers follow those of the columns.
   enum Meta: Int, CaseIterable {
@@ -25,7 +26,7 @@ struct ComparedColumns {
       }
     }
 
-    /// Comes with reads, and not from a slot of the layout.
+    /// Set by reads, not by a slot of the layout.
     var isOfReads: Bool { self.rawValue >= Self.stamp.rawValue }
   }
 
@@ -37,8 +38,8 @@ struct ComparedColumns {
   var count: Int { self.paths.count }
 
   /// - Parameter layout: after all stages.
-  /// - Throws: `FileSinkError.unverifiable` when a stage has taken away what the order of changes, or
-  ///   what they change, is known by.
+  /// - Throws: `FileSinkError.unverifiable` if a stage has removed the columns that show the order
+  ///   or the fields of changes.
   init(_ layout: RecordLayout) throws(FileSinkError) {
     for meta in Meta.allCases {
       let has = layout.columns.contains { $0.name == meta.name && $0.isMetadata }

@@ -1,4 +1,4 @@
-/// Goes through the copy in the order of IDs.
+/// Iterates over the copy in the order of IDs.
 final class CopyCursor {
   private let reader: EntryReader
   private var hasEntry = false
@@ -11,8 +11,8 @@ final class CopyCursor {
 
   func canReach(_ id: [UInt8]) -> Bool { !id.precedes(self.target) }
 
-  /// Goes on to the ID, or to where it would be; nil: to the end. `body` is called for what is passed
-  /// over and was not asked for.
+  /// Advances to the ID, or to its place if it is missing; nil advances to the end. Calls `body`
+  /// for skipped entries that were not requested.
   func advance(
     to id: [UInt8]?, _ body: (_ id: [UInt8], _ value: [UInt8]) throws -> Void
   ) throws {
@@ -28,7 +28,7 @@ final class CopyCursor {
     }
   }
 
-  /// What the copy has of the ID that was advanced to.
+  /// The copy's entry for the current ID.
   func value(of id: [UInt8]) -> [UInt8]? {
     guard self.hasEntry, self.reader.key == id else { return nil }
     self.wasFound = true

@@ -68,7 +68,7 @@ struct EntryFile {
   let count: Int
 }
 
-/// Goes through the entries of a file once.
+/// Iterates over the entries of a file once.
 final class EntryReader {
   private(set) var key: [UInt8] = []
   private(set) var value: [UInt8] = []
@@ -116,7 +116,7 @@ final class EntryReader {
 
   private func fill() throws(FileSystemError) {
     while true {
-      // Before more is read, what the decompressor still holds comes out.
+      // The decompressor's remaining output is taken before more is read.
       let rest = UnsafeRawBufferPointer(rebasing: self.input[self.inputRange])
       let step: ZstdDecompressor.Step
       do throws(ZstdDecompressor.Fault) {
@@ -131,7 +131,7 @@ final class EntryReader {
       }
       guard self.inputRange.isEmpty else { continue }
       let count = try self.entries.file.read(into: self.input, at: self.offset)
-      // What was written can be read, unless the disk has lost it.
+      // Written entries can be read, unless the disk has lost them.
       guard count > 0 else { throw FileSystemError("read", "the scratch file", code: EIO) }
       self.offset += count
       self.inputRange = 0..<count

@@ -27,7 +27,7 @@ struct EntrySorter {
   }
 
   mutating func append(key: [UInt8], value: [UInt8]) throws(FileSystemError) {
-    // At once, since growing step by step would hold the bytes twice.
+    // Reserved at once, because growing in steps would hold the bytes twice.
     if self.entries.isEmpty { self.bytes.reserveCapacity(self.limits.byteCount) }
     self.entries.append((self.bytes.count, UInt32(key.count), UInt32(value.count)))
     self.bytes.append(contentsOf: key)
@@ -36,7 +36,7 @@ struct EntrySorter {
     if used >= self.limits.byteCount { try self.spill() }
   }
 
-  /// All entries have come: gives them sorted, and the memory back.
+  /// Returns all entries in order and releases the memory.
   mutating func finish() throws(FileSystemError) -> SortedEntries {
     try self.spill()
     self.bytes = []
@@ -111,7 +111,7 @@ struct SortedEntries {
   func reader() throws(FileSystemError) -> MergeReader { try MergeReader(self.runs) }
 }
 
-/// Goes through sorted runs at the same time: a heap with the run whose key is next at its top.
+/// Merges sorted runs with a heap whose top is the run with the next key.
 final class MergeReader {
   private var heap: [EntryReader] = []
   private var hasBegun = false

@@ -4,13 +4,13 @@ public import JSON
 internal import Pipeline
 
 /// Every finished file of a pipeline in a directory, compared with its line in the manifest: size,
-/// SHA-256, one whole zstd frame, and the number of lines; and files that no line names. Takes no lock
-/// and writes nothing, so it may be used beside a run.
+/// SHA-256, one whole zstd frame, and the number of lines; and files that no line names. Takes no
+/// lock and writes nothing, so it can be used during a run.
 public struct FileChecksums: Sendable, Equatable {
   public struct Fault: Sendable, Equatable {
     /// Relative to the directory.
     public var file: String
-    /// What is wrong, to be put behind the name.
+    /// The fault, as text to append to the name.
     public var reason: String
 
     public init(file: String, reason: String) {
@@ -19,12 +19,12 @@ public struct FileChecksums: Sendable, Equatable {
     }
   }
 
-  /// Files that are as they were written.
+  /// Unchanged files.
   public var fileCount = 0
-  /// Compressed, of these.
+  /// Compressed bytes of these files.
   public var byteCount: Int64 = 0
   public var lineCount: Int64 = 0
-  /// Files that are not there, where readers take them away.
+  /// Missing files, if readers remove them.
   public var takenCount = 0
   /// The others, in the order of the manifest, at most `maxFaultCount`.
   public var faults: [Fault] = []
@@ -36,15 +36,15 @@ public struct FileChecksums: Sendable, Equatable {
   public init() {}
 
   /// - Parameters:
-  ///   - inProgress: names of files that the checkpoint has, read before the call; they may be
-  ///     finished meanwhile.
-  ///   - ignoringMissing: those who read the files take them away.
+  ///   - inProgress: names of the checkpoint's files in progress, read before the call. The run may
+  ///     finish them meanwhile.
+  ///   - ignoringMissing: readers of the files remove them.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func read(
     in directory: String, pipeline: String, inProgress: Set<String>, ignoringMissing: Bool
   ) throws(FileSinkError) -> FileChecksums {
     let fileSystem = SystemFileSystem()
-    // Before the manifest: a file that is finished in between is in both.
+    // Listed before the manifest is read, so that a file finished in between is in both.
     let found: [String]
     do throws(FileSystemError) {
       found = try Self.finishedFiles(in: directory, pipeline: pipeline, fileSystem)
@@ -143,10 +143,10 @@ public struct FileChecksums: Sendable, Equatable {
 }
 
 extension FileChecksums {
-  /// There is something, as it was written or not.
+  /// Whether the file exists, changed or not.
   public var hasFiles: Bool { self.fileCount > 0 || self.takenCount > 0 || self.faultCount > 0 }
 
-  /// Names of the files that a sink's state has in progress or about to be finished.
+  /// Names of the files in a sink's state that are in progress or being finished.
   ///
   /// - Throws: `FileSinkError.inconsistent` for a damaged state.
   public static func inProgress(in state: JSONValue?) throws(FileSinkError) -> Set<String> {

@@ -7,7 +7,7 @@ internal import Pipeline
 struct FileCopy {
   let records: EntryFile
 
-  /// Which files it is made of.
+  /// The files that it is made of.
   struct Source {
     /// Absolute.
     var directory: String
@@ -53,15 +53,16 @@ struct FileCopy {
     /// The pass that read its records; nil for events.
     var pass: Int64?
 
-    /// The file does not count any more: all its events stand before a complete pass, or a newer pass
-    /// than its own is complete.
+    /// The file no longer counts, because all its events precede a complete pass, or because a pass
+    /// newer than its own is complete.
     func isCovered(by complete: FilePass) -> Bool {
       if let pass = self.pass { return pass < Int64(complete.number) }
       return (self.epoch, self.firstOrdinal) < (Int64(complete.epoch), complete.nextOrdinal)
     }
   }
 
-  /// Finished files by the manifest, and what the checkpoint says is durable of those in progress.
+  /// Finished files according to the manifest, and the durable part of those in progress according
+  /// to the checkpoint.
   private static func files(of source: Source) throws -> [File] {
     let fileSystem = SystemFileSystem()
     let matcher = SegmentName.Matcher(kind: .records, pipeline: source.pipeline)
@@ -106,7 +107,7 @@ struct FileCopy {
     return try Self.withoutCovered(files, source)
   }
 
-  /// Files that were lost do not matter once all records have been read again since.
+  /// Lost files do not matter once all records have been read again after them.
   private static func withoutCovered(_ files: [File], _ source: Source) throws -> [File] {
     let passes = try FilePass.passes(in: source.state, directory: source.directory)
     guard let complete = passes[source.entity], complete.finishedAt != nil else { return files }
@@ -122,7 +123,7 @@ struct FileCopy {
   static let (readClass, changeClass): (UInt8, UInt8) = (0, 1)
   /// A byte that no ID has, so that IDs are in their own order.
   static let separator: UInt8 = 0
-  /// What stands behind the ID: separator, class, epoch, ordinal, line.
+  /// The key after the ID: separator, class, epoch, ordinal, line.
   static let placeByteCount = 26
 
   private static func fold(
@@ -162,7 +163,7 @@ struct FileCopy {
   }
 }
 
-/// Puts the lines of files into a sorter.
+/// Adds the lines of files to a sorter.
 private struct FileReader {
   private var line: RecordLine
   private var id: [UInt8] = []

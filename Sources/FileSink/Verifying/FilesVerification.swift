@@ -5,17 +5,17 @@ public import Pipeline
 
 /// Compares the files of one object with its records as the org has them.
 ///
-/// The files are folded first, so that what is written meanwhile does not count: records that change from
-/// then on are newer than the horizon. What does not fit into memory is sorted on disk. Used by one thread
+/// The files are folded first, so later writes do not count: records that change after that are
+/// newer than the horizon. Data that does not fit into memory is sorted on disk. Used by one thread
 /// at a time.
 public final class FilesVerification {
-  /// What is compared with what.
+  /// The files and the org to compare.
   public struct Subject: Sendable {
     /// Absolute.
     public var directory: String
     public var pipeline: String
     public var topic: String
-    /// ID of the org that the checkpoint is of; files of others do not count.
+    /// ID of the checkpoint's org; files of other orgs do not count.
     public var org: String
     /// The sink's, in the checkpoint.
     public var state: JSONValue?
@@ -49,24 +49,24 @@ public final class FilesVerification {
   private var candidates: Candidates
   /// The place in the copy, during the rounds.
   private var cursor: CopyCursor?
-  /// The candidates that were asked for in this round.
+  /// The candidates requested in this round.
   private var asked: [Candidates.Entry] = []
   /// Counts by outcome, of the pass.
   private var tally: [RecordComparison.Outcome: Int] = [:]
-  /// Counts by outcome of candidates that are none any more.
+  /// Counts by outcome of former candidates.
   private var settled: [RecordComparison.Outcome: Int] = [:]
   /// Candidates of the sample, which the pass has counted as equal.
   private var sampleCandidateCount = 0
   private var sampledCount = 0
   private var unreadableCount = 0
-  /// Columns that some record did not have.
+  /// Columns that some records lacked.
   private var absent: Set<Int> = []
 
   /// - Parameters:
   ///   - layout: of the records, after all stages.
-  ///   - horizon: milliseconds since 1970; what has changed since is not judged.
-  /// - Throws: `FileSinkError`: `.unverifiable` for lines without what is needed, `.inconsistent`,
-  ///   `.lostOutput`, `.io`.
+  ///   - horizon: milliseconds since 1970; later changes are not compared.
+  /// - Throws: `FileSinkError`: `.unverifiable` for lines without the required members,
+  ///   `.inconsistent`, `.lostOutput`, `.io`.
   public convenience init(
     of subject: Subject, layout: RecordLayout, horizon: Int64, scratch: ScratchFiles
   ) throws(FileSinkError) {
@@ -100,14 +100,14 @@ public final class FilesVerification {
     try self.forEachRecord(of: batch) { id, bytes in try self.append(id, bytes) }
   }
 
-  /// The records are read anew: forgets those that came.
+  /// Forgets the records so far, because all are read again.
   public func startOver() {
     self.sorter = EntrySorter(self.scratch, limits: self.limits)
     self.unreadableCount = 0
     self.absent = []
   }
 
-  /// A record that the org has, and that cannot become a row.
+  /// Counts a record of the org that cannot become a row.
   public func noteUnreadable(_ recordID: String?) throws {
     self.unreadableCount += 1
     guard let recordID, self.records == nil else { return }
@@ -128,7 +128,7 @@ public final class FilesVerification {
 
   private static let sequenceByteCount = 9
 
-  /// All records have come: compares them with the copy, in the order of their IDs.
+  /// Called after all records. Compares them with the copy, in the order of their IDs.
   public func finishPass() throws {
     let records = try self.sorter.finish()
     self.records = records
@@ -140,7 +140,7 @@ public final class FilesVerification {
       guard !id.isEmpty else { return }
       try cursor.advance(to: id) { try self.judgeExtra($0, $1) }
       let outcome = self.comparison.outcome(of: record, copy: cursor.value(of: id))
-      // Those were counted when they came.
+      // These were counted when they arrived.
       if outcome != .unreadable { self.tally[outcome, default: 0] += 1 }
       if outcome == .missing || outcome == .differing {
         try self.candidates.append(
@@ -149,7 +149,7 @@ public final class FilesVerification {
     }
     while try reader.next() {
       let key = reader.key.dropLast(Self.sequenceByteCount)
-      // If a record came twice, the later row counts.
+      // If a record arrives twice, the later row counts.
       if !key.elementsEqual(id) {
         try end()
         id = Array(key)
@@ -169,7 +169,7 @@ public final class FilesVerification {
 
   // MARK: Some records
 
-  /// IDs of records chosen by chance among those that do not differ so far.
+  /// IDs of randomly chosen records that do not differ so far.
   public func sample(_ count: Int) throws -> [String] {
     guard let records = self.records else { preconditionFailure("a sample before the pass") }
     let reader = try records.reader()
@@ -219,7 +219,8 @@ public final class FilesVerification {
 
   // MARK: Candidates
 
-  /// Some of what still differed when it was last read; empty when the round is over.
+  /// Some of the records that still differed when they were last read; empty at the end of the
+  /// round.
   public func candidates(beginsRound: Bool, limit: Int) throws -> [String] {
     if beginsRound { try self.candidates.close() }
     self.asked = try self.candidates.next(limit)
@@ -227,9 +228,10 @@ public final class FilesVerification {
     return self.asked.map { String(decoding: $0.id, as: UTF8.self) }
   }
 
-  /// Compares candidates that were read again; what is neither in the batch nor missing could not be read.
+  /// Compares candidates that were read again. Candidates that are neither in the batch nor missing
+  /// could not be read.
   ///
-  /// - Parameter missing: those that were not found, neither alive nor in the recycle bin.
+  /// - Parameter missing: IDs that were found neither as records nor in the recycle bin.
   public func takeAgain(_ batch: RecordBatch, missing: [String]) throws {
     let records = try self.records(of: batch)
     let missing = Set(missing)
@@ -261,7 +263,7 @@ public final class FilesVerification {
 
   // MARK: Rows
 
-  /// Encodes records as runs do, and reads the lines as those of files are read.
+  /// Encodes records as in runs, and reads the lines as from files.
   private func forEachRecord(
     of batch: RecordBatch, _ body: (_ id: [UInt8], _ patch: [UInt8]) throws -> Void
   ) throws {
@@ -304,7 +306,7 @@ public final class FilesVerification {
 
   // MARK: Findings
 
-  /// What was found, with some IDs of each kind.
+  /// The findings, with some IDs of each kind.
   public func findings(idLimit: Int) throws -> CopyFindings {
     var findings = CopyFindings()
     findings.tooYoung = self.tally[.young] ?? 0

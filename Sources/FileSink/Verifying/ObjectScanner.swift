@@ -9,7 +9,7 @@ struct ObjectScanner {
     var value: Range<Int>
   }
 
-  /// Where the line is not a JSON object.
+  /// The place where the line stops being a JSON object.
   struct Fault: Error {
     /// The distance from the beginning of the line, in bytes.
     var offset: Int
@@ -22,7 +22,7 @@ struct ObjectScanner {
 
   private init(_ text: UnsafeBufferPointer<UInt8>) { self.text = text }
 
-  /// Replaces `members` by those of the object that the line is.
+  /// Replaces `members` by those of the line's object.
   static func scan(
     _ line: UnsafeBufferPointer<UInt8>, into members: inout [Member]
   ) throws(Fault) {

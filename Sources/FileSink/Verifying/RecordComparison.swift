@@ -1,4 +1,4 @@
-/// What comes of comparing one record of the org with what the files have of it.
+/// The outcome of comparing a record of the org with the files' state of it.
 struct RecordComparison {
   enum Outcome: UInt8 {
     case equal, young, marked, missing, differing, extra, notFound, unreadable
@@ -20,7 +20,7 @@ struct RecordComparison {
       }
     }
 
-    /// Drift, if it stays.
+    /// Drift if it remains.
     var isDrift: Bool {
       switch self {
       case .missing, .differing, .extra, .notFound: true
@@ -29,7 +29,7 @@ struct RecordComparison {
     }
   }
 
-  /// Milliseconds since 1970; what has changed since is not judged.
+  /// Milliseconds since 1970; later changes are not compared.
   let horizon: Int64
   /// Columns that differ, after `differing`.
   private(set) var fields: [Int] = []
@@ -47,14 +47,14 @@ struct RecordComparison {
   ///
   /// - Parameters:
   ///   - record: a patch, as the record was read.
-  ///   - copy: what the files have of it; nil when they have nothing.
+  ///   - copy: the files' state of the record; nil if they have none.
   mutating func outcome(of record: [UInt8], copy: [UInt8]?) -> Outcome {
     self.fields.removeAll(keepingCapacity: true)
     let read = RecordPatch(record)
     if read.flags.contains(.isUnreadable) { return .unreadable }
     let state = copy.map { RecordPatch($0) }
-    // The copy was folded before the record was read, so it cannot be newer: one that says so has been
-    // edited, and is compared.
+    // The copy was folded before the record was read, so it cannot be newer. A copy that seems
+    // newer was edited, and is compared.
     if read.time >= self.horizon { return .young }
     let isLive = state.map { $0.effect != .deletion } ?? false
     let isStale = state?.flags.contains(.isStale) ?? false
@@ -80,8 +80,8 @@ struct RecordComparison {
     return asked ? .notFound : .extra
   }
 
-  /// Only part of the record is known. One that was read lacks what the user may not see, and that is
-  /// not compared.
+  /// Only part of the record is known. A record that was read lacks the fields that the user may
+  /// not see, which are not compared.
   private static func isPartial(_ state: RecordPatch) -> Bool {
     state.flags.contains(.isPartial) && !state.flags.contains(.isRead)
   }
@@ -109,7 +109,7 @@ struct RecordComparison {
             UnsafeBufferPointer(rebasing: right[value]))
           if !isSame { self.fields.append(column) }
         }
-        // What the copy has no value of.
+        // Columns without a value in the copy.
         RecordPatch.forEachCell(of: record) { column, state, _ in
           if self.isThere[column], !state.isNull, !isPartial { self.fields.append(column) }
           self.isThere[column] = false

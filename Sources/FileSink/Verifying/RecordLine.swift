@@ -24,7 +24,7 @@ struct RecordLine {
     self.isDiff = self.isNamed
   }
 
-  /// What the line is about and where it belongs.
+  /// The line's record and its place.
   struct Head {
     /// The line's own place, if it has one.
     var epoch: Int64?
@@ -68,7 +68,8 @@ struct RecordLine {
     let own = (
       epoch: try self.number(.epoch, line), ordinal: try self.number(.ordinal, line)
     )
-    // A read stands where its file does: its own place is that of the last event before it was written.
+    // A read belongs at the place of its file; its own place is that of the last event before it
+    // was written.
     patch.epoch = isRead ? epoch : own.epoch ?? epoch
     patch.ordinal = isRead ? ordinal : own.ordinal ?? ordinal
     bytes.removeAll(keepingCapacity: true)
@@ -89,7 +90,7 @@ struct RecordLine {
   private static let kinds: [StaticString] = ["change", "snapshot", "gap"]
   private static let otherKinds: [StaticString] = ["overflow", "wildcard", "event"]
 
-  /// A read without the list of its fields has them all.
+  /// A read without a field list has all fields.
   private func effectOfRead(
     _ type: UnsafeBufferPointer<UInt8>
   ) throws(Fault) -> RecordPatch.Effect? {
@@ -116,7 +117,7 @@ struct RecordLine {
     for column in 0..<self.columns.count { self.appendCell(column, line, to: &bytes) }
   }
 
-  /// A null in the line is a value: it was read, or set.
+  /// A null in the line is a value that was read or set.
   private func appendCell(
     _ column: Int, _ line: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]
   ) {
@@ -233,8 +234,9 @@ struct RecordLine {
   }
 }
 
-/// Times as lines have them: `2026-02-17T04:03:15.000Z`, and years outside 0001–9999 with a sign and
-/// nine digits or fewer. Days that 64 bits of milliseconds do not have count as the last that they have.
+/// Times as lines have them: `2026-02-17T04:03:15.000Z`, and years outside 0001–9999 with a sign
+/// and nine digits or fewer. Days beyond 64 bits of milliseconds count as the last representable
+/// day.
 enum TimestampText {
   private static let dayRange: ClosedRange<Int64> = -106_000_000_000...106_000_000_000
 

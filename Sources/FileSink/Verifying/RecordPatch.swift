@@ -1,11 +1,11 @@
-/// What a line does to its record, or what is known of one: in scratch files, so that lines are parsed
-/// once.
+/// The effect of a line on its record, or a record's known state. Kept in scratch files, so that
+/// lines are parsed once.
 ///
 /// A header of a fixed size, and then cells: column, state, and the text of the value as JSON.
 struct RecordPatch: Equatable {
-  /// What becomes of the record.
+  /// The effect on the record.
   enum Effect: UInt8 {
-    /// All columns have new values; those without a cell are null.
+    /// All columns get new values; those without a cell become null.
     case image
     /// Columns with a cell have new values.
     case update
@@ -29,7 +29,7 @@ struct RecordPatch: Equatable {
     /// The record was read; else it was changed.
     static let isRead = Self(rawValue: 1)
     static let isStale = Self(rawValue: 2)
-    /// Neither read nor image had all columns.
+    /// The read or image lacked some columns.
     static let isPartial = Self(rawValue: 4)
     /// A record that the org has, but whose values cannot be written.
     static let isUnreadable = Self(rawValue: 8)

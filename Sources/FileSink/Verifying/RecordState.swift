@@ -1,7 +1,8 @@
-/// What some lines, in their order, leave of a record; may be put on top of what earlier ones left.
+/// The state of a record after some lines in order; can be applied to the state after earlier
+/// lines.
 struct RecordState {
   private enum Cell { case untouched, null, value }
-  /// Whether the record is there, as far as the lines tell.
+  /// Whether the record exists, according to the lines.
   private enum Existence { case untold, there, deleted }
 
   private var cells: [Cell]
@@ -11,7 +12,7 @@ struct RecordState {
   /// Columns with a cell or a mark, each once.
   private var touched: [Int] = []
   private var isTouched: [Bool]
-  /// Columns without a cell are null, whatever was before.
+  /// Columns without a cell are null, whatever their earlier value.
   private var replacesAll = false
   private var existence = Existence.untold
   /// nil: as before.
@@ -91,7 +92,7 @@ struct RecordState {
     }
   }
 
-  /// Puts what later lines left on top.
+  /// Applies the state of later lines.
   mutating func apply(_ later: RecordState) {
     if later.replacesAll {
       self.clearCells()

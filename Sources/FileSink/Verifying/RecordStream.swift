@@ -1,10 +1,10 @@
 /// Folds the lines of one record, reads first and then the changes in stream order, by the documented
 /// rule: the newest read, with the changes on top from the first that it may not contain.
 ///
-/// A read contains changes that were committed more than five seconds before its `SystemModstamp`, up to
-/// the first that was not, and all up to one in a file before its own, or to an older gap
-/// event. A read without all fields stands on the newest read with all of them. Memory does not depend
-/// on the number of lines.
+/// A read contains changes that were committed more than five seconds before its `SystemModstamp`,
+/// up to the first that was not, and all up to one in a file before its own, or to an older gap
+/// event. A partial read is applied to the newest complete read. Memory does not depend on the
+/// number of lines.
 struct RecordStream {
   private struct Read {
     var patch: RecordPatch
@@ -32,7 +32,7 @@ struct RecordStream {
   private var newest: Read?
   /// The newest with all fields, if `newest` has not.
   private var whole: Read?
-  /// What stands below the newest read, and what stands above it.
+  /// The state below the newest read, and the state above it.
   private var base: RecordState
   private var top: RecordState
   private var hasImage = false
@@ -43,7 +43,7 @@ struct RecordStream {
     self.top = self.base
   }
 
-  /// Another record begins.
+  /// Starts another record.
   mutating func begin() {
     self.newest = nil
     self.whole = nil
@@ -79,7 +79,7 @@ struct RecordStream {
     if patch.effect == .image { self.hasImage = true }
     guard self.newest != nil else { return self.base.apply(patch, bytes) }
     if self.whole?.contains(patch) == true {
-      // What the newest read contains reaches at least as far.
+      // The newest read contains at least as many changes.
       _ = self.newest?.contains(patch)
       self.restoreWhole()
       self.top.clear()

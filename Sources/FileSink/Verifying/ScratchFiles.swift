@@ -1,8 +1,8 @@
 internal import DurableFiles
 internal import Glibc
 
-/// Makes files for what does not fit into memory. Each loses its name as soon as it is open, so that
-/// nothing of it is left when the process ends, however it ends.
+/// Creates files for data that does not fit into memory. Each file is unlinked as soon as it is
+/// open, so that nothing remains however the process ends.
 public final class ScratchFiles {
   private let directory: String
   private let fileSystem: any FileSystem
@@ -27,7 +27,7 @@ public final class ScratchFiles {
     do throws(FileSystemError) {
       file = try OpenFile(path, flags, on: self.fileSystem)
     } catch {
-      // Empty, of a process with this ID that ended between opening and removing.
+      // An empty file of a process with the same ID that ended between opening and unlinking.
       guard error.code == FileSystemError.exists else { throw error }
       try self.fileSystem.remove(path)
       file = try OpenFile(path, flags, on: self.fileSystem)

@@ -6,7 +6,7 @@ public import JSON
 /// Null stays null and absent stays absent. A value that the type cannot hold sends its event to the dead
 /// letters, or becomes null with `"on_error": "null"`.
 public final class Cast: ConfiguredTransform {
-  /// What becomes of a value that cannot be converted.
+  /// What happens to a value that cannot be converted.
   enum OnError: String, CaseIterable { case refuse, null }
 
   public static let type = "cast"
@@ -71,7 +71,7 @@ public final class Cast: ConfiguredTransform {
     }
   }
 
-  /// - Returns: why the value cannot be had.
+  /// - Returns: why the value cannot be converted.
   private func cast(
     _ column: CastPlan.Converted, row number: Int, of event: RecordBatch.Event,
     _ batch: RecordBatch
@@ -80,7 +80,7 @@ public final class Cast: ConfiguredTransform {
     guard let cell = row.value(column.slot) else { return nil }
     if row.isDiff(column.slot) {
       if case .text = column.conversion.kind { return nil }
-      // Null would be wrong: the dead letter has the record read again.
+      // Null would be wrong, because a dead letter makes repair read the record again.
       return "it holds the changes of a long text, not the text"
     }
     self.buffer.removeAll()

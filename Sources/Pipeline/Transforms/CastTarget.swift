@@ -13,15 +13,16 @@ struct CastTarget {
   ]
   static let maxPrecision = 38
 
-  /// As the pipeline file has it.
+  /// The type as written in the pipeline file.
   let name: String
   let kind: Kind
   private(set) var format: TimeFormat?
-  /// Seconds east of UTC of times that tell no zone.
+  /// Seconds east of UTC for times without a zone.
   private(set) var offset: Int64 = 0
   private(set) var trueTexts: [String] = ["true", "1"]
   private(set) var falseTexts: [String] = ["false", "0"]
-  /// Nil: to the nearest for floating-point numbers, not at all for exact ones.
+  /// The rounding mode. Nil rounds floating-point numbers to the nearest value and does not round
+  /// exact numbers.
   private(set) var rounding: DecimalNumber.Rounding?
 
   /// Reports what is wrong with the member.

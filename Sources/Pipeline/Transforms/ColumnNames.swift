@@ -3,33 +3,35 @@ internal import JSON
 /// The columns that a stage names in its configuration.
 ///
 /// One stage serves every schema of a pipeline, and a field may come or go with the next schema, so
-/// a name that one schema lacks is not an error. A name that *no* schema has is most likely a typing
-/// mistake, which in `drop` would export what was to be left out: `NamedColumns` tells, and whoever
-/// knows the topics decides. The same holds for a pattern (`*Email*`) that fits none.
+/// a name that one schema lacks is not an error. A name that *no* schema has is most likely a
+/// typing mistake, which in `drop` would export a column that should be left out. `NamedColumns`
+/// reports such names, and the caller, who knows the topics, decides. The same applies to a pattern
+/// (`*Email*`) that matches nothing.
 public final class ColumnNames {
-  /// What to do about names that schemas lack, where the configuration says so.
+  /// What to do about names that schemas lack, if the configuration says.
   public enum Missing: String, Sendable, CaseIterable {
-    /// Goes on, even when no schema has the name.
+    /// The run continues even if no schema has the name.
     case ignore
     /// The run stops at the first schema that lacks it.
     case fail
   }
 
   public let names: Set<String>
-  /// Those of the names that are patterns.
+  /// The names that are patterns.
   private let patterns: [ColumnPattern]
-  /// Nil: a name may be missing in a schema, but not in all of them.
+  /// Nil accepts a name that some schemas lack, but not one that all lack.
   public let missing: Missing?
   private var unseen: Set<String>
   private var known: Set<String> = []
-  /// What schemas of an object have had so far; kept only for stages that guard against renamed fields.
+  /// The columns that schemas of each object have had so far; kept only for stages that guard
+  /// against renamed fields.
   private var objects: [String: (names: Set<String>, columns: Set<String>)] = [:]
   private var keptCount = 0
 
   /// Names of columns that are kept to notice renamed fields.
   private static let maxKeptCount = 1 << 20
 
-  /// - Parameter takesPatterns: whether `*` and `?` in a name stand for others.
+  /// - Parameter takesPatterns: whether `*` and `?` in a name are wildcards.
   public init(
     _ names: some Sequence<String>, missing: Missing? = nil, takesPatterns: Bool = false
   ) {
@@ -39,7 +41,7 @@ public final class ColumnNames {
     self.unseen = self.names
   }
 
-  /// - Parameter expressions: that the names stand in.
+  /// - Parameter expressions: the expressions that contain the names.
   func named(by stage: String, at expressions: [StageExpression] = []) -> NamedColumns {
     var columns = NamedColumns(
       type: stage, names: self.names, unmatched: self.unseen, isAllowed: self.missing == .ignore,
@@ -52,15 +54,16 @@ public final class ColumnNames {
 
   func contains(_ column: Column) -> Bool { self.name(for: column) != nil }
 
-  /// The name, or the pattern, that fits the column.
+  /// The name or pattern that matches the column.
   func name(for column: Column) -> String? {
     if self.names.contains(column.name) { return column.name }
     return self.patterns.first { $0.fits(column) }?.text
   }
 
-  /// Throws `TransformError` when the schema lacks a name that another schema of its object has had, and has
-  /// a column which none of those has had: the field may have been renamed, and its values would go out
-  /// under the new name. A schema that only lacks something is a field that was deleted, or not there yet.
+  /// Throws `TransformError` when the schema lacks a name that another schema of its object has
+  /// had, and has a column which none of those has had: the field may have been renamed, and its
+  /// values would go out under the new name. If a schema only lacks a name, the field was deleted
+  /// or does not exist yet.
   func guardAgainstRenaming(_ layout: RecordLayout, stage: String) throws {
     guard self.missing != .ignore, !self.names.isEmpty else { return }
     var present: Set<String> = []
@@ -126,9 +129,11 @@ public final class ColumnNames {
 }
 
 extension ColumnNames {
-  /// Reads `columns`, an array of names and patterns, and `missing`. Reports an empty list and repeated names.
+  /// Reads `columns`, an array of names and patterns, and `missing`. Reports an empty list and
+  /// duplicate names.
   ///
-  /// - Parameter required: whether a stage without `columns` is a mistake; else it names none.
+  /// - Parameter required: whether a stage without `columns` is a mistake. If not, such a stage
+  ///   names no columns.
   convenience init?(listIn reader: JSONReader, required: Bool = true) {
     let missing: Missing? = reader.choice("missing", called: "choice")
     if !required, reader.any("columns") == nil {

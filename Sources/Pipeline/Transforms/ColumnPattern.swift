@@ -1,6 +1,6 @@
-/// A name in which `*` stands for any characters and `?` for one; no column has these in its name.
+/// A name in which `*` matches any characters and `?` matches one. Column names contain neither.
 ///
-/// Fits metadata columns only if it begins with `_`, so that `*` means every field.
+/// A pattern matches metadata columns only if it begins with `_`, so that `*` means every field.
 struct ColumnPattern {
   let text: String
   private let bytes: [UInt8]

@@ -2,8 +2,8 @@ public import JSON
 
 /// Removes the columns it names, metadata too: `{"type": "drop", "columns": ["_change_origin"]}`.
 ///
-/// Names are those that the stages before have given; a record that is not flattened goes as a
-/// whole.
+/// The stage sees the names that earlier stages have given. It removes a record that is not
+/// flattened as a whole.
 public final class Drop: ConfiguredTransform {
   public static let type = "drop"
   public static let schemaDescription =

@@ -1,11 +1,11 @@
-/// Keeps the lists of changed, nulled and diffed fields of an update true to what a stage makes of its
-/// row.
+/// Keeps the lists of changed, nulled and diffed fields of an update correct when a stage changes
+/// its row.
 struct FieldListEdit {
   private let batch: RecordBatch
   private let row: Int
   /// Only updates list their fields.
   private let isNeeded: Bool
-  /// Lists of this row, which the stage may change; those before are shared with other rows.
+  /// The lists of this row, which the stage may change. Other rows share the original lists.
   private var ownsLists = false
 
   init(of row: Int, in batch: RecordBatch, _ character: RowCharacter) {
@@ -28,7 +28,7 @@ struct FieldListEdit {
     self.write(false, slot, MetadataSlot.diffFields)
   }
 
-  /// Appends the lists anew, with a bit for every slot that there is now.
+  /// Appends new lists with a bit for every current slot.
   private mutating func copyLists() {
     self.ownsLists = true
     let count = (self.batch.layout.slotCount + 7) / 8

@@ -5,11 +5,11 @@ public import JSON
 /// `{"type": "filter", "where": "StageName == 'Closed Won' && Amount >= 1000.0"}`.
 ///
 /// A condition on values selects changes, not records: an update that does not carry a field of the
-/// condition is kept or dropped by `absent`. Ordering against null counts as false, as in SQL; any other
-/// failure of the expression sends the event to the dead letters. Lines that say something of a whole
-/// object (overflow, wildcard) are always kept.
+/// condition is kept or dropped by `absent`. Ordering against null counts as false, as in SQL; any
+/// other failure of the expression sends the event to the dead letters. Lines about a whole object
+/// (overflow, wildcard) are always kept.
 public final class Filter: ConfiguredTransform {
-  /// What becomes of a row whose missing fields decide.
+  /// What happens to a row when a missing field decides the condition.
   enum Absent: String, CaseIterable { case keep, drop }
 
   public static let type = "filter"
@@ -81,9 +81,9 @@ public final class Filter: ConfiguredTransform {
 /// A condition for one row.
 enum RowCondition {
   case holds(Bool)
-  /// A column that the row does not have decides.
+  /// A column that the row lacks decides the condition.
   case absent
-  /// Why the condition has no answer.
+  /// The condition failed, for this reason.
   case failed(String)
 
   static func verdict(

@@ -3,8 +3,8 @@ public import JSON
 /// Puts the children of records into the line itself: `{"type": "flatten", "naming": "path"}`.
 ///
 /// The children take the place of their record, in schema order. The scalar branch of a union of a
-/// scalar and a record (Account.Name) keeps the record's name and comes first. Costs nothing per
-/// row: the children's cells are where they were.
+/// scalar and a record (Account.Name) keeps the record's name and comes first. The stage costs
+/// nothing per row, because the children's cells do not move.
 public final class Flatten: ConfiguredTransform {
   public static let type = "flatten"
   public static let schemaDescription =

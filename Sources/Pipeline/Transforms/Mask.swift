@@ -4,23 +4,23 @@ public import JSON
 /// Hides the values of columns:
 /// `{"type": "mask", "columns": ["Email", "*Phone*"], "with": "hash", "key": "${MASK_KEY}"}`.
 ///
-/// Columns are selected by name, or by what the org says of their fields:
-/// `{"type": "mask", "classified": {"compliance": ["PII"]}, "with": "redact"}`.
+/// Columns are selected by name, or by the org's classification of their fields: `{"type": "mask",
+/// "classified": {"compliance": ["PII"]}, "with": "redact"}`.
 ///
-/// Null stays null and absent stays absent. What reaches the stages and sinks behind is masked wherever it
-/// comes from: events, records that were read, and dead letters that are sent again.
+/// Null stays null and absent stays absent. Later stages and sinks get only masked values, whatever
+/// their source: events, records that were read, and dead letters that are retried.
 public final class Mask: ConfiguredTransform {
   public enum Method: String, CaseIterable, Sendable {
     case drop, redact, hash, truncate, year
   }
 
-  /// What the stage puts in the place of a value.
+  /// What replaces a value.
   enum Replacement {
     /// The column is removed.
     case drop
     case redact(text: [UInt8])
     case hash(HashedText)
-    /// The first characters, as many as `length` says.
+    /// The first `length` characters.
     case truncate(length: Int)
     case year
   }
@@ -62,7 +62,7 @@ public final class Mask: ConfiguredTransform {
   public let method: Method
   private let replacement: Replacement
   private var classification: OrgClassification?
-  /// What the fields of the layouts so far are classified as.
+  /// The classification of the fields of all layouts so far.
   private var values = ClassificationValues()
   private var plans = LayoutCache<MaskPlan>()
   private var buffer = ByteBuffer(capacity: 256)
@@ -109,7 +109,8 @@ public final class Mask: ConfiguredTransform {
       return length.map { .truncate(length: $0) }
     case .hash:
       guard let key else {
-        // Whoever reads files has put their content into `key`, or reported them.
+        // The configuration reader has put the content of key files into `key`, or has reported
+        // them.
         if keyFile == nil, !reader.has("key") {
           reader.report("key", "is required by hash; or set key_file")
         }
@@ -133,7 +134,8 @@ public final class Mask: ConfiguredTransform {
   /// Names and patterns of the configuration, sorted.
   public var columnNames: [String] { self.columns.names.sorted() }
 
-  /// Values that the stage selects by and no field has, unless the configuration allows that.
+  /// Classification values of the configuration that no field has, unless the configuration accepts
+  /// that.
   var unknownClassifications: [String] {
     self.columns.missing == .ignore ? [] : self.selector?.unknownValues(among: self.values) ?? []
   }
@@ -154,7 +156,8 @@ public final class Mask: ConfiguredTransform {
     return plan.output
   }
 
-  /// - Throws: `TransformError` when the org has not been asked: what is not known is not exported.
+  /// - Throws: `TransformError` when the org was not asked, because a field of unknown
+  ///   classification must not be exported.
   private func classes(
     for input: RecordLayout
   ) throws -> (selector: ClassificationSelector, object: ObjectClassification)? {
@@ -196,7 +199,7 @@ public final class Mask: ConfiguredTransform {
     }
   }
 
-  /// - Returns: why the value cannot be masked; the cell no longer leads to it then either.
+  /// - Returns: why the value cannot be masked. The cell then no longer refers to the value either.
   private func mask(
     _ column: MaskPlan.Masked, row number: Int, of event: RecordBatch.Event, _ batch: RecordBatch,
     _ redacted: RecordBatch.Range?
@@ -213,8 +216,8 @@ public final class Mask: ConfiguredTransform {
     case .drop, .redact:
       row.presence[column.slot] = RecordBatch.Presence.null
     case .hash(let hash):
-      // A diff says nothing that could be compared with the hash of a whole value. Empty, it cannot be
-      // applied, so tables have the record read again.
+      // The hash of a diff cannot be compared with the hash of a whole value. An empty diff cannot
+      // be applied, so tables read the record again.
       if isDiff { return self.empty(column.slot, row) }
       self.buffer.removeAll()
       hash.append(cell, column.type, row, lost: batch.nonfinite, to: &self.buffer)
@@ -248,7 +251,7 @@ public final class Mask: ConfiguredTransform {
     return nil
   }
 
-  /// The redacted text is a value, also where there was a diff.
+  /// The redacted text is a value, even if it replaces a diff.
   private func noteValue(
     _ slot: Int, row: Int, of event: RecordBatch.Event, _ batch: RecordBatch
   ) {

@@ -1,8 +1,8 @@
 /// Which columns the stage `mask` hides.
 struct MaskSelection {
   var names: ColumnNames
-  /// What is selected by classification, and how the object's fields are classified; nil for a stage that
-  /// names its columns.
+  /// The selection by classification and the classification of the object's fields; nil for a stage
+  /// that names its columns.
   var classes: (selector: ClassificationSelector, object: ObjectClassification)?
 
   func reason(for column: Column) -> MaskedColumn.Reason? {
@@ -21,16 +21,17 @@ struct MaskPlan {
   struct Masked {
     var name: String
     var slot: Int
-    /// The type of the values as they come.
+    /// The type of the values before masking.
     var type: ColumnType
   }
 
   let output: RecordLayout
   let columns: [Masked]
-  /// All that are hidden, in the order of the layout, as they enter the stage.
+  /// All hidden columns, in the order of the layout, as they enter the stage.
   let reasons: [(column: String, reason: MaskedColumn.Reason)]
 
-  /// Columns that say by whom and from where a record was changed; the others tell rows apart.
+  /// Columns that say who changed a record, and from where. The other metadata columns identify
+  /// rows.
   private static let metadata: Set<String> = ["_commit_user", "_change_origin"]
 
   /// - Throws: `TransformError` for columns that cannot be masked that way.
@@ -39,7 +40,8 @@ struct MaskPlan {
     var reasons: [(column: String, reason: MaskedColumn.Reason)] = []
     var masked: [Masked] = []
     for var column in layout.columns {
-      // Twice masked by classification says nothing more; a stage may name a masked column all the same.
+      // Masking a column twice by classification adds nothing, but a stage may name a masked
+      // column.
       let reason = selection.reason(for: column)
       guard let reason, !column.isMasked || reason.isNamed else {
         output.append(column)
@@ -57,7 +59,7 @@ struct MaskPlan {
         )
       }
       if case .drop = replacement {
-        // A field that no column names goes nowhere; metadata of a row is read from its slot.
+        // A field without a column is not exported; a row's metadata is read from its slot.
         if column.isMetadata { masked += Self.masked(column) }
         continue
       }
@@ -119,7 +121,7 @@ extension MaskedColumn.Reason {
 }
 
 extension ColumnType {
-  /// Whether values are text that has a beginning.
+  /// Whether values are text whose first characters can be kept.
   var isText: Bool {
     switch self {
     case .string, .uuid, .enumeration: true

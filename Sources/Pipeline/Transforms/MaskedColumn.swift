@@ -9,7 +9,7 @@ public struct MaskedColumn: Sendable, Equatable {
     case undescribed
   }
 
-  /// As it enters the stage.
+  /// The column as it enters the stage.
   public var column: String
   public var method: Mask.Method
   public var reason: Reason

@@ -1,4 +1,4 @@
-/// Columns that a stage names, and which of them no schema so far has had: typing mistakes, or fields
+/// Columns that a stage names. Names that no schema has had so far are typing mistakes, or fields
 /// that were renamed or deleted in the org.
 public struct NamedColumns: Sendable, Equatable {
   /// Place of the stage in its chain, from 0.
@@ -8,11 +8,11 @@ public struct NamedColumns: Sendable, Equatable {
   public var isOfStage = true
   public var names: Set<String>
   public var unmatched: Set<String>
-  /// The configuration allows that some are in no schema: `"missing": "ignore"`.
+  /// The configuration accepts names that no schema has: `"missing": "ignore"`.
   public var isAllowed: Bool
   /// Names that schemas have had, for suggestions.
   public var known: Set<String>
-  /// Where a name stands, `line 1, column 12`, in a stage with expressions.
+  /// The place of a name in a stage with expressions: `line 1, column 12`.
   public var places: [String: String] = [:]
 
   public init(
@@ -33,7 +33,7 @@ public struct NamedColumns: Sendable, Equatable {
       + (nearest.isEmpty ? "" : " (nearest: \(nearest.joined(separator: ", ")))")
   }
 
-  /// Up to three names that differ by case, by a few letters, or by what is around them.
+  /// Up to three names that differ in case, in a few letters, or in a prefix or suffix.
   static func nearest(to name: String, in known: Set<String>) -> [String] {
     let wanted = Array(name.lowercased().utf8)
     let candidates = known.compactMap { candidate -> (name: String, distance: Int)? in

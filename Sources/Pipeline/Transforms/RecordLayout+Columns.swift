@@ -1,10 +1,11 @@
 extension RecordLayout {
-  /// The member that holds what `null` has lost of NaN and infinities.
+  /// The member that names the NaN and infinities that a line writes as `null`.
   private static let reservedNames: Set<String> = ["_nonfinite"]
 
-  /// Throws `TransformError` unless every column has a name of its own that no line uses otherwise.
+  /// Throws `TransformError` unless every column has a unique name that lines do not use for
+  /// something else.
   ///
-  /// - Parameter stage: who has made the columns, for the message: `flatten`.
+  /// - Parameter stage: the stage that made the columns, for the message: `flatten`.
   public func checkNames(stage: String) throws {
     var paths: [String: [String]] = [:]
     for column in self.columns {

@@ -2,7 +2,8 @@ public import JSON
 
 /// Gives columns other names: `{"type": "rename", "columns": {"StageName": "stage"}}`.
 ///
-/// All at once, so two columns can swap names. Metadata columns can be renamed like others.
+/// All columns are renamed at once, so two of them can swap names. Metadata columns can be renamed
+/// like others.
 public final class Rename: ConfiguredTransform {
   public static let type = "rename"
   public static let schemaDescription =
@@ -19,7 +20,7 @@ public final class Rename: ConfiguredTransform {
   private let newNames: [String: String]
   private let columns: ColumnNames
 
-  /// - Parameter newNames: from present name to new name.
+  /// - Parameter newNames: new names by current name.
   public init(_ newNames: [String: String], missing: ColumnNames.Missing? = nil) {
     self.newNames = newNames
     self.columns = ColumnNames(newNames.keys, missing: missing)

@@ -4,10 +4,10 @@ public import JSON
 /// Sends rows to some of the sinks:
 /// `{"type": "route", "routes": [{"where": "_entity == 'Account'", "to": ["accounts"]}], "default": ["rest"]}`.
 ///
-/// The first route whose condition holds takes the row; `default` takes the rest. The stage notes the
-/// route in a slot of its own; `RouteFilter`, before the stages of each sink, keeps what is for that
-/// sink. So a condition is evaluated once, and one that fails sends the event to the dead letters for
-/// all sinks.
+/// The first route whose condition holds takes the row; `default` takes the rest. The stage notes
+/// the route in a slot of its own; `RouteFilter`, which runs before the stages of each sink, keeps
+/// the rows for that sink. So each condition is evaluated once, and a failing condition sends the
+/// event to the dead letters for all sinks.
 public final class Route: ConfiguredTransform {
   public static let type = "route"
   public static let schemaDescription =
@@ -35,7 +35,7 @@ public final class Route: ConfiguredTransform {
     var sinks: [String]
   }
 
-  /// Each has a bit in the cell of a row, and so has the rest.
+  /// Each rule has a bit in a row's cell, and so does the default.
   private static let maxCount = 63
 
   private let rules: [Rule]
@@ -99,7 +99,7 @@ public final class Route: ConfiguredTransform {
     return output
   }
 
-  /// The rules that may take rows of a layout, by what is known before there are rows.
+  /// The rules that may take rows of a layout, as far as that is known without rows.
   private struct Reach {
     var ofRows: UInt64
     /// The rules for lines about a whole object.
@@ -131,7 +131,7 @@ public final class Route: ConfiguredTransform {
     return reach
   }
 
-  /// - Returns: as `rules(for:)` for a row of which no more is known.
+  /// - Returns: the same as `rules(for:)` for a row about which nothing more is known.
   private func rules(thatMayTake entity: String, _ known: [String: String]) -> UInt64 {
     var rules: UInt64 = 0
     for (index, rule) in self.rules.enumerated() {
@@ -145,7 +145,7 @@ public final class Route: ConfiguredTransform {
 
   /// Rules that no row of these objects can meet, each with the reason.
   ///
-  /// - Parameter entities: of the pipeline's topics.
+  /// - Parameter entities: the objects of the pipeline's topics.
   public func unreachable(among entities: [String]) -> [(rule: Int, reason: String)] {
     var found: [(rule: Int, reason: String)] = []
     let choices = entities.joined(separator: ", ")
@@ -190,8 +190,9 @@ public final class Route: ConfiguredTransform {
     var reason: String
   }
 
-  /// - Returns: a bit for the first rule that takes the row, the one behind the last for none. A line about
-  ///   a whole object has a bit for every rule that may take a row of the object.
+  /// - Returns: the bit of the first rule that takes the row, or the bit after the last rule if
+  ///   none does. A line about a whole object has a bit for every rule that may take a row of the
+  ///   object.
   private func rules(
     for row: RecordBatch.Row, _ event: RecordBatch.Event, of batch: RecordBatch,
     _ conditions: [RowExpression?], _ reach: Reach
@@ -203,7 +204,7 @@ public final class Route: ConfiguredTransform {
     switch self.rule(for: row, character, of: batch, conditions) {
     case .success(let rule):
       guard reach.ofRows & 1 << rule != 0 else {
-        // Where it would go nothing is ready for rows of the schema.
+        // The sinks of the other object are not prepared for rows of this schema.
         return .failure(
           Refusal(
             reason: "the event's header names another object than its schema, "
@@ -236,7 +237,7 @@ public final class Route: ConfiguredTransform {
     return .success(conditions.count)
   }
 
-  /// The stage before those of a sink.
+  /// The stage that runs before a sink's own stages.
   public func filter(for sink: String) -> RouteFilter {
     let sinks = self.rules.map(\.sinks) + [self.rest]
     return RouteFilter(
@@ -251,10 +252,10 @@ public final class Route: ConfiguredTransform {
   }
 }
 
-/// Keeps the rows that the stage `route` has sent to one sink. Lines that say something of a whole object
-/// go to every sink which the object may go to.
+/// Keeps the rows that the stage `route` has sent to one sink. Lines about a whole object go to
+/// every sink that rows of the object can reach.
 public final class RouteFilter: Transform {
-  /// A bit per rule, the rest last.
+  /// One bit per rule; the default comes last.
   private let rules: UInt64
   private let route: Route
 

@@ -5,9 +5,9 @@ public import JSON
 /// Adds columns, or gives columns other values:
 /// `{"type": "set", "columns": {"Region": "has(row.BillingCountry) ? row.BillingCountry : 'unknown'"}}`.
 ///
-/// All expressions see the row as it enters the stage. A result that depends on a field which the event
-/// does not carry is absent, too: an update changes the column only where it changes what it is computed
-/// from.
+/// All expressions see the row as it enters the stage. A result is absent if it depends on a field
+/// that the event lacks. So an update changes the column only if it changes the fields that the
+/// column is computed from.
 public final class SetColumns: ConfiguredTransform {
   /// What the column `name` becomes.
   enum Source {
@@ -16,7 +16,7 @@ public final class SetColumns: ConfiguredTransform {
     case run(RunValue)
   }
 
-  /// What a column can take from the run.
+  /// Values of the run that a column can have.
   enum RunValue: String, CaseIterable { case pipeline, org }
 
   public static let type = "set"
@@ -36,7 +36,7 @@ public final class SetColumns: ConfiguredTransform {
   private let columns: ColumnNames
   private var run = RunValues(pipeline: "", org: "")
   private var plans = LayoutCache<SetPlan>()
-  /// Texts that were made for the row at hand.
+  /// Texts made for the current row.
   private var buffer = ByteBuffer(capacity: 256)
   private var cells: [ResultColumn.Cell] = []
 
@@ -137,7 +137,7 @@ public final class SetColumns: ConfiguredTransform {
     }
   }
 
-  /// - Returns: why the row cannot be had.
+  /// - Returns: why the row cannot be computed.
   private func set(
     _ plan: SetPlan, row number: Int, _ event: RecordBatch.Event, _ batch: RecordBatch
   ) -> String? {
@@ -152,7 +152,7 @@ public final class SetColumns: ConfiguredTransform {
       }
       let cell = step.result.cell(value, of: batch, &self.buffer)
       guard batch.byteCount + self.buffer.count <= RecordBatch.maxStagedByteCount else {
-        // What one event needed is not kept for all that follow.
+        // Memory that one large event needed is not kept for later events.
         self.buffer = ByteBuffer()
         return
           "column '\(step.name)': the rows of this event and of those before it would have more "
@@ -167,7 +167,7 @@ public final class SetColumns: ConfiguredTransform {
       let row = batch.row(number)
       switch cell {
       case .absent, .failed: row.presence[step.slot] = RecordBatch.Presence.absent
-      // In a full image null is what is not there.
+      // A full image has null as absent.
       case .null:
         row.presence[step.slot] =
           character.isPartial ? RecordBatch.Presence.null : RecordBatch.Presence.absent

@@ -12,10 +12,11 @@ struct SetPlan {
   let output: RecordLayout
   let steps: [Step]
 
-  /// Columns that the expressions of a stage may read, each counted for every expression: some 30 MB.
+  /// The maximum number of columns that the expressions of a stage may read together, which takes
+  /// about 30 MB. A column counts once for each expression that reads it.
   private static let maxReadCount = 1 << 18
 
-  /// - Throws: `TransformError` for types that do not go together, and for columns that cannot be set.
+  /// - Throws: `TransformError` for types that do not fit, and for columns that cannot be set.
   init(
     _ sources: [(name: String, source: SetColumns.Source)], run: RunValues, layout: RecordLayout
   ) throws {
@@ -40,7 +41,7 @@ struct SetPlan {
             "the expressions of the stage read more than \(Self.maxReadCount) columns in all; name the "
               + "columns instead of using 'row' as a whole", layout, stage: SetColumns.type)
         }
-        // Without its columns an expression says nothing of this object.
+        // An expression whose columns the object lacks does not apply to it.
         if type == nil, expression.program.type == .dyn, !expression.program.unknownNames.isEmpty {
           continue
         }

@@ -6,19 +6,19 @@ import JSON
 /// identity of their layout. Used by one thread at a time.
 public final class StageChain {
   private let stages: [any Transform]
-  /// Whose stages they are; nil for those of the whole pipeline.
+  /// The sink that the stages belong to; nil for stages of the whole pipeline.
   package let sink: String?
-  /// The stages that remember something, with the names under which their memory is stored.
+  /// The stages with memory, and the names under which it is stored.
   private let remembering: [(name: String, stage: any Transform)]
-  /// What each stage made of a layout, in order.
+  /// The layouts that the stages returned, in order.
   private var paths = LayoutCache<[RecordLayout]>()
   /// Rows that stages have left out since this was last taken.
   private var leftOutCount = 0
   private var refusals = StageRefusals()
-  /// Sees every batch before, between and behind the stages.
+  /// Receives every batch before the first stage and after each stage.
   package weak var observer: (any StageObserver)?
 
-  /// - Parameter sink: whose stages they are; nil for those of the whole pipeline.
+  /// - Parameter sink: the sink that the stages belong to; nil for stages of the whole pipeline.
   public init(_ stages: [any Transform], sink: String? = nil) {
     self.stages = stages
     self.sink = sink
@@ -36,7 +36,7 @@ public final class StageChain {
 
   /// The columns that leave the last stage.
   ///
-  /// Throws what the stages throw, `TransformError` for mistakes the layout shows.
+  /// Throws the errors of the stages: `TransformError` for a layout that does not fit.
   public func layout(for input: RecordLayout) throws -> RecordLayout {
     try self.outputs(of: input).last ?? input
   }
@@ -66,12 +66,12 @@ public final class StageChain {
     }
   }
 
-  /// The place of a stage in the pipeline file, which does not have all of them.
+  /// The place of a stage in the pipeline file; some stages are not in the file.
   private func place(ofStage index: Int) -> Int {
     self.stages[..<index].count { $0 is any ConfiguredTransform }
   }
 
-  /// The same; nil for a stage that the pipeline file does not have.
+  /// The place of a stage in the pipeline file; nil for a stage that is not in the file.
   private func configuredPlace(of index: Int) -> Int? {
     self.stages[index] is any ConfiguredTransform ? self.place(ofStage: index) : nil
   }
@@ -83,13 +83,13 @@ public final class StageChain {
     return "stage \(kind) (stages[\(place)])"
   }
 
-  /// The slots whose values do not reach the end of the chain as they are: a stage masks them, or
-  /// removes their columns.
+  /// The slots whose values do not reach the end of the chain unchanged, because a stage masks them
+  /// or removes their columns.
   ///
   /// - Parameters:
-  ///   - masksOnly: what other stages than `mask` remove does not count.
-  ///   - behind: slots that count as such behind the last stage.
-  /// - Returns: of the rows that enter, and of those behind each stage.
+  ///   - masksOnly: ignores columns that stages other than `mask` remove.
+  ///   - behind: slots that are hidden after the last stage.
+  /// - Returns: the hidden slots of rows before the first stage and after each stage.
   package func concealedSlots(
     of input: RecordLayout, masksOnly: Bool = false,
     behind: (RecordLayout) throws -> Set<Int> = { _ in [] }
@@ -118,7 +118,7 @@ public final class StageChain {
   /// Records that were read and that stages could not process since the last call.
   func takeUnreadable() -> [UnreadableRecord] { self.refusals.takeRecords() }
 
-  /// Tells the stages what belongs to the run; called once, before there are layouts.
+  /// Gives the stages the values of the run. Called once, before the first layout.
   public func begin(_ run: RunValues) {
     for stage in self.stages { stage.begin(run) }
   }
@@ -129,21 +129,21 @@ public final class StageChain {
     return self.leftOutCount
   }
 
-  /// What the stages remember of a topic; the names tell whose stages they are.
+  /// The stages' memory of a topic; the names identify the stages.
   public func memory(ofTopic topic: String) -> StageMemory {
     var memory: StageMemory = [:]
     for (name, stage) in self.remembering { memory[name] = stage.memory(ofTopic: topic) }
     return memory
   }
 
-  /// - Parameter memory: may hold that of other stages as well.
+  /// - Parameter memory: may also contain the memory of other stages.
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {
     for (name, stage) in self.remembering {
       if let known = memory[name] { try stage.recall(known, ofTopic: topic) }
     }
   }
 
-  /// Lends a batch with the columns that leave the last stage, and gives it back as it was.
+  /// Runs a closure with the batch as it leaves the last stage, then restores the batch.
   func lend(_ batch: RecordBatch, to body: (RecordBatch) throws -> Void) throws {
     let layout = batch.layout
     defer { batch.layout = layout }
@@ -151,9 +151,9 @@ public final class StageChain {
     try body(batch)
   }
 
-  /// The columns that stages hide of an input layout, by their order, stages first.
+  /// The columns of an input layout that stages hide, ordered by stage, then by column.
   ///
-  /// Throws what the stages throw for the layout.
+  /// Throws the errors of the stages for the layout.
   public func maskedColumns(of input: RecordLayout) throws -> [MaskedColumn] {
     zip(self.stages, try self.outputs(of: input)).enumerated().flatMap { index, pair in
       (pair.0 as? Mask)?.maskedColumns(leading: pair.1).map { column in
@@ -171,7 +171,7 @@ public final class StageChain {
     }
   }
 
-  /// What the configuration of stages names, and which of it no layout has had so far.
+  /// The columns that the stages' configuration names, with those that no layout has had so far.
   public var namedColumns: [NamedColumns] {
     self.stages.enumerated().compactMap { index, stage in
       var columns = stage.namedColumns
@@ -180,7 +180,7 @@ public final class StageChain {
     }
   }
 
-  /// Whether any layout has come by.
+  /// Whether there was any layout.
   public var hasSeenLayouts: Bool { self.paths.count > 0 }
 
   private func outputs(of input: RecordLayout) throws -> [RecordLayout] {
@@ -198,13 +198,15 @@ public final class StageChain {
   }
 }
 
-/// Watches what the stages of a chain make of each batch.
+/// Observes each batch on its way through the stages of a chain.
 package protocol StageObserver: AnyObject {
-  /// The batch is about to enter the first stage, with the decoder's layout or that of the chain before.
+  /// The batch is about to enter the first stage, with the layout of the decoder or of the previous
+  /// chain.
   func willEnter(_ chain: StageChain, _ batch: RecordBatch)
 
   /// The batch has left a stage. Events that the stage has refused are still in it (`refusals`).
   ///
-  /// - Parameter place: of the stage in the pipeline file; nil when it does not have it.
+  /// - Parameter place: the stage's place in the pipeline file; nil for a stage that is not in the
+  ///   file.
   func didLeave(_ stage: any Transform, place: Int?, _ chain: StageChain, _ batch: RecordBatch)
 }

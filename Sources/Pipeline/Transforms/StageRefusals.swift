@@ -3,11 +3,11 @@ struct StageRefusals {
   private var events: [RefusedEvent] = []
   private var records: [UnreadableRecord] = []
 
-  /// Takes what a stage has refused out of a batch.
+  /// Removes the events that a stage has refused from a batch.
   ///
   /// - Parameters:
-  ///   - stage: its kind and place, for the reason.
-  ///   - sink: whose stage it is; nil for one of the whole pipeline.
+  ///   - stage: kind and place of the stage, for the reason.
+  ///   - sink: the sink that the stage belongs to; nil for a stage of the whole pipeline.
   mutating func take(from batch: RecordBatch, stage: String, sink: String?) {
     for refusal in batch.refusals {
       let event = batch.events[refusal.event]

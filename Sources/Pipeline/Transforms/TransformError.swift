@@ -1,4 +1,4 @@
-/// A stage cannot make sense of the columns it is given.
+/// A stage cannot work with the columns that reach it.
 public struct TransformError: Error, Sendable {
   public struct Code: Hashable, Sendable {
     private enum Value {
@@ -13,11 +13,11 @@ public struct TransformError: Error, Sendable {
     public static var reservedColumn: Self { Self(.reservedColumn) }
     /// A stage names a column that the schema, or every schema, does not have.
     public static var unknownColumn: Self { Self(.unknownColumn) }
-    /// An expression does not go with the types of the columns.
+    /// An expression does not fit the types of the columns.
     public static var expression: Self { Self(.expression) }
     /// A column cannot be masked in the way that the configuration says.
     public static var maskedColumn: Self { Self(.maskedColumn) }
-    /// How a schema's fields are classified is not known.
+    /// The classification of a schema's fields is unknown.
     public static var classification: Self { Self(.classification) }
     /// A column cannot have the type that the configuration says.
     public static var castColumn: Self { Self(.castColumn) }

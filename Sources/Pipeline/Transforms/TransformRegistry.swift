@@ -12,7 +12,7 @@ public protocol ConfiguredTransform: Transform {
   static var schemaMembers: [JSONSchema.Member] { get }
 
   /// Reads the members of the stage's object but `type`. Reports what is wrong with them; nil when
-  /// no stage can be made at all. Members that nobody asked for are reported by the caller.
+  /// no stage can be made at all. The caller reports members that were not read.
   init?(reading reader: JSONReader)
 }
 
@@ -36,13 +36,13 @@ public enum TransformRegistry {
     ]
   }
 
-  /// What `type` may be, for messages and for the schema of pipeline files.
+  /// The accepted values of `type`, for messages and for the schema of pipeline files.
   public static var names: [String] { self.types.map { $0.type } }
 
   /// Makes the stage that an element of `stages` describes.
   ///
-  /// - Returns: nil when no stage can be made. A stage may come with mistakes, too: look at
-  ///   `reader.mistakes` before it is used.
+  /// - Returns: nil when no stage can be made. Check `reader.mistakes` before you use a stage: it
+  ///   may have mistakes, too.
   public static func transform(reading reader: JSONReader) -> (any Transform)? {
     guard let name = reader.string("type", required: true) else { return nil }
     guard let type = self.types.first(where: { $0.type == name }) else {

@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// What changes of tables leave in the bookkeeping, as statements without semicolons.
+/// Statements, without semicolons, that record changes of tables in the bookkeeping.
 extension Bookkeeping {
   func register(table: String, entity: String, kind: TableDefinition.Kind) -> String {
     "INSERT INTO \(self.qualified("_etl_table")) (table_name, entity, kind) VALUES "
@@ -25,7 +25,7 @@ extension Bookkeeping {
       + "\(SQLIdentifier.literal(newName)) " + Self.place(of: column, in: table)
   }
 
-  /// - Parameter schemaID: the schema that the change is due to; nil when it is due to none.
+  /// - Parameter schemaID: the schema that caused the change; nil if none did.
   func note(_ action: String, _ detail: String, on table: String, schemaID: String?) -> String {
     "INSERT INTO \(self.qualified("_etl_journal")) (table_name, action, detail, schema_id) VALUES "
       + "(\(Self.literals([table, action, detail])), "

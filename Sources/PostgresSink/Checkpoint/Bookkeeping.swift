@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// The sink's own tables, beside those of the entities: names begin with `_etl_`.
+/// The sink's own tables, whose names begin with `_etl_`, beside the tables of entities.
 package struct Bookkeeping: Sendable {
   /// SQL name, not quoted.
   package let schema: String
@@ -101,7 +101,7 @@ package struct Bookkeeping: Sendable {
 
   static let readNames = Self.readTables.map(\.name)
 
-  /// What reading records needs and is missing.
+  /// The missing tables that reading records needs.
   func readStatements(existing: Set<String>) -> [String] {
     self.statements(Self.readTables, existing: existing)
   }

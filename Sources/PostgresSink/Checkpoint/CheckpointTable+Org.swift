@@ -3,11 +3,11 @@ internal import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// Going on with another org, by decision of the user.
+/// Accepting another org, which is the user's decision.
 extension CheckpointTable {
-  /// What the database holds of an org that a sink is to leave.
+  /// The state of the org that a sink leaves.
   package struct OrgState: Sendable, Equatable {
-    /// The orgs that the tables of the schema are of.
+    /// The orgs whose data the schema's tables hold.
     package var orgs: [String]
     /// The highest epoch of any row; 0 without one.
     package var newestEpoch: Int
@@ -36,13 +36,14 @@ extension CheckpointTable {
     }
   }
 
-  /// Has the sink go on with an org at positions that begin new epochs; makes its row where there is none.
-  /// What is known of records that were read counts for the old org only. `commit` makes it durable.
+  /// Moves the sink to an org, at positions that begin new epochs, and creates its row if there is
+  /// none. The state of records that were read applies only to the old org. `commit` makes the
+  /// change durable.
   ///
   /// - Parameters:
   ///   - entities: objects whose records the next run has to read, whatever was read before.
-  ///   - expected: what `read` returned.
-  ///   - command: what was asked for.
+  ///   - expected: the result of `read`.
+  ///   - command: the command that the user gave.
   /// - Throws: `LeaseError` while another place runs the pipeline, or when the positions have changed.
   package func accept(
     org: String, _ positions: [String: TopicPosition], reading entities: [String],
@@ -90,8 +91,8 @@ extension CheckpointTable {
     }
   }
 
-  /// Forgets how far reading has come where it is not complete, for all of the old org's jobs are of no
-  /// use, and of the objects asked for altogether. What stamps are known stays known.
+  /// Forgets the progress of incomplete passes, since the old org's jobs are useless, and all
+  /// passes over the requested objects. Known stamps stay.
   private func restartReads(_ entities: [String], isNew: Bool) throws {
     if !entities.isEmpty {
       let existing = Set(try Bookkeeping.readNames.filter { try self.exists($0) })
@@ -108,7 +109,8 @@ extension CheckpointTable {
       WHERE pipeline = $1 AND sink = $2 AND entity <> '*' \
       AND (state IN ('begun', 'reading') OR entity = ANY ($3::text[]))
       """, [self.pipeline, self.sink, SQLArray.literal(entities)])
-    // An object without a row is awaited as well; `*` has what is awaited read (see PassTable).
+    // An object without a row is also awaited; the row `*` makes the run read awaited objects (see
+    // PassTable).
     for entity in entities + (isNew || !entities.isEmpty ? ["*"] : []) {
       try self.connection.query(
         """
@@ -118,7 +120,7 @@ extension CheckpointTable {
     }
   }
 
-  /// The copy lacks what the org had before the new epochs, until all records are read.
+  /// Until all records are read, the copy lacks changes of the org from before the new epochs.
   private func noteMissing(
     _ positions: [String: TopicPosition], before old: DatabaseState?
   ) throws {

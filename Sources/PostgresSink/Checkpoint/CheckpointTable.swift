@@ -4,13 +4,13 @@ internal import JSON
 package import Pipeline
 package import PostgresClient
 
-/// What a database says of a sink, besides rows.
+/// The state of a sink in its database, without its rows.
 package struct DatabaseState: Sendable, Equatable {
   package var org: String
   package var positions: [String: TopicPosition]
   /// Host, state directory and process of the last run.
   package var owner: String
-  /// Which run of the sink that was.
+  /// The number of the sink's last run.
   package var fence: Int
   /// Times are milliseconds since 1970 by the database's clock.
   package var leaseUntil: Int64
@@ -34,16 +34,16 @@ package struct TableFreshness: Sendable, Equatable {
   /// Milliseconds since 1970; nil before the first, and when it is not known.
   package var lastChange: Int64?
   package var topics: [String]
-  /// When all records had been read last, milliseconds since 1970; nil before.
+  /// When all records were last read, in milliseconds since 1970; nil before the first time.
   package var snapshotAt: Int64?
-  /// Stretches of its topics that were lost, and since which not all records were read again.
+  /// Lost ranges of its topics after which not all records were read again.
   package var missingRanges: Int64 = 0
-  /// Records; nil for history tables, and when it is not known.
+  /// Number of records; nil for history tables and when unknown.
   package var waitingForRepair: Int64?
-  /// Records that were asked for and not found: not shared with the run-as user, or deleted without an
-  /// event. Nil for history tables, and when it is not known.
+  /// Number of records that were requested and not found, because they are not shared with the
+  /// run-as user or were deleted without an event. Nil for history tables and when unknown.
   package var unseen: Int64?
-  /// All records are about to be read, or are being read; nil when no pass is under way.
+  /// The pass that is waiting or in progress; nil if there is none.
   package var reading: Reading?
 
   package struct Reading: Sendable, Equatable {
@@ -53,10 +53,10 @@ package struct TableFreshness: Sendable, Equatable {
   }
 }
 
-/// The positions of a sink in its database, for those who are not its run: who look, and who set
-/// them by hand.
+/// The positions of a sink in its database, for commands other than the run: those that show
+/// positions and those that set them.
 ///
-/// Nothing is tried twice. Used by one thread at a time.
+/// Nothing is retried. Used by one thread at a time.
 package final class CheckpointTable {
   let connection: PostgresConnection
   let bookkeeping: Bookkeeping
@@ -84,8 +84,8 @@ package final class CheckpointTable {
     try self.reading { try self.exists("_etl_checkpoint") ? try self.state(locking: false) : nil }
   }
 
-  /// How fresh the tables of the schema are, by this sink; counts stale and partial rows, which
-  /// reads whole tables. Empty before the first run.
+  /// The freshness of this sink's tables. Counts stale and partial rows, which reads whole tables.
+  /// Empty before the first run.
   package func freshness() throws -> [TableFreshness] {
     try self.reading {
       guard try self.exists(ReportingViews.freshnessName) else { return [] }
@@ -122,7 +122,7 @@ package final class CheckpointTable {
     }
   }
 
-  /// What somebody has done to the tables, if anything.
+  /// Manual changes of the tables, if any.
   package func survey(feeder: TableFeeder) throws -> [TableFinding] {
     try self.reading {
       try TableCatalog(self.configuration, feeder: feeder).survey(over: self.connection)
@@ -178,12 +178,12 @@ package final class CheckpointTable {
 
   // MARK: Setting
 
-  /// Sets the positions of some topics and ends the lease, so that a run that was thought to have
-  /// ended commits nothing more; notes it in `_etl_journal`. `commit` makes it durable.
+  /// Sets the positions of some topics, ends the lease and records both in `_etl_journal`. A run
+  /// that only seemed to have ended can then commit nothing more. `commit` makes it durable.
   ///
   /// - Parameters:
   ///   - expected: what `read` returned; another is an error.
-  ///   - owner: who does it.
+  ///   - owner: who sets the positions.
   ///   - command: what was asked for.
   /// - Throws: `LeaseError` while another place runs the pipeline, or when the positions have
   ///   changed; `PostgresError`.
@@ -243,7 +243,7 @@ package final class CheckpointTable {
   package func commit() throws(PostgresError) { try self.connection.execute("COMMIT") }
 
   package func rollBack() {
-    // A rollback that fails ends with the connection, and so does the transaction.
+    // If the rollback fails, closing the connection ends the transaction.
     if self.connection.transactionStatus != .idle { try? self.connection.execute("ROLLBACK") }
   }
 }

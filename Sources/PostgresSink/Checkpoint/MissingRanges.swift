@@ -2,7 +2,7 @@ internal import JSON
 internal import Pipeline
 internal import PostgresClient
 
-/// How many calls repairs have made today: `_etl_repair_calls`.
+/// The number of calls that repairs have made today: `_etl_repair_calls`.
 struct RepairCalls {
   private let pipeline: String
   private let sink: String
@@ -34,8 +34,8 @@ struct RepairCalls {
   }
 }
 
-/// Stretches of topics whose events were not kept long enough: `_etl_missing_range`. Reading all
-/// records of the objects concerned again repairs the current tables, not the histories.
+/// Ranges of topics whose events expired before they were read: `_etl_missing_range`. Reading all
+/// records of the affected objects again repairs the current tables, not the histories.
 struct MissingRanges {
   private let pipeline: String
   private let sink: String
@@ -83,9 +83,10 @@ struct MissingRanges {
       """, [self.pipeline, self.sink, topic, entity])[0, 0] == "t"
   }
 
-  /// Marks as repaired what a pass that is complete has repaired, in the open transaction: of a
-  /// channel, when all of its objects have been read since. What was noted in the transaction that began
-  /// the pass was committed in the org before the wait that comes before its records.
+  /// Marks the ranges that a complete pass has repaired, in the open transaction. A channel's range
+  /// is repaired once all its objects have been read. The pass also covers ranges noted in the
+  /// transaction that began it: their changes were committed in the org before the wait that
+  /// precedes the records.
   func close(
     entity: String, topic: String, over connection: PostgresConnection
   ) throws(PostgresError) {

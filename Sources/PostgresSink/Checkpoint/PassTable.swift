@@ -8,11 +8,11 @@ struct PassTable {
   private let sink: String
   private let table: String
 
-  /// What the table says of an object.
+  /// The state of an object's passes.
   struct Entry {
     /// The number of the last pass; 0 when none was ever begun.
     var number = 0
-    /// Nil when none was begun, or it has to begin anew.
+    /// Nil if no pass has begun, or if it has to start again.
     var pass: ReadPass?
     /// The newest `SystemModstamp` of any read, milliseconds since 1970.
     var newestStamp: Int64?
@@ -55,7 +55,7 @@ struct PassTable {
         pass.total = number(7).map { Int($0) }
         pass.requestedAt = number(8).map { clock.instant(of: $0) }
         pass.begunAt = number(11).map { clock.instant(of: $0) }
-        // Otherwise the records are read as if they never were.
+        // An implausible pass counts as an object that was never read.
         if pass.isPlausible {
           entry.number = pass.number
           entry.pass = pass
@@ -102,8 +102,8 @@ struct PassTable {
       + "(\(names.joined(separator: ", "))))"
   }
 
-  /// Notes that all records of an object are to be read for the first time: until then nothing of it is
-  /// complete, also before the pass has begun.
+  /// Notes that all records of an object have to be read for the first time. Until then nothing
+  /// about the object is complete, even before the pass has begun.
   func await(entity: String, over connection: PostgresConnection) throws(PostgresError) {
     try connection.query(
       """
@@ -128,7 +128,7 @@ struct PassTable {
   }
 }
 
-/// The database's clock, as of one reading.
+/// One reading of the database's clock.
 struct DatabaseClock {
   /// Milliseconds since 1970.
   private let reading: Int64

@@ -3,12 +3,12 @@ package import JSON
 package import Pipeline
 package import PostgresClient
 
-/// Who runs a pipeline, as its row in `_etl_checkpoint` tells it.
+/// The owner of a pipeline, as stored in its row of `_etl_checkpoint`.
 package struct LeaseOwner: Sendable, Equatable {
   /// Host and state directory, for people.
   package var place: String
-  /// The identity of the state directory: one process at a time has that directory's lock, so an owner in
-  /// the row with the same identity has ended. Without spaces.
+  /// The identity of the state directory. Only one process at a time holds that directory's lock,
+  /// so a stored owner with the same identity has ended. Without spaces.
   package var identity: String
   package var processID: Int32
 
@@ -22,8 +22,8 @@ package struct LeaseOwner: Sendable, Equatable {
 
   private var suffix: String { " id \(self.identity)" }
 
-  /// - Parameter text: the owner in a row. One without an identity, of an earlier version, is
-  ///   somebody else: its place may be that of several.
+  /// - Parameter text: the owner in a row. An owner without identity, from an earlier version,
+  ///   counts as a different one, since several may share its place.
   package func isSameState(_ text: String) -> Bool { text.hasSuffix(self.suffix) }
 }
 
@@ -35,10 +35,10 @@ package struct LeaseError: Error, Sendable, CustomStringConvertible {
 /// The row of a sink in `_etl_checkpoint`: positions, fence and lease, changed in the transaction
 /// that holds the rows.
 ///
-/// Every run takes the fence of the one before plus 1; a commit whose fence is not the row's changes
-/// nothing. All times are the database's.
+/// Every run increments the fence; a commit whose fence differs from the row's changes nothing. All
+/// times are the database's.
 package struct PostgresCheckpoint {
-  /// A run that has not committed for so long may be taken over.
+  /// The time without a commit after which another run may take over.
   static let lease = "interval '60 seconds'"
 
   private let pipeline: String
@@ -68,7 +68,7 @@ package struct PostgresCheckpoint {
 
   /// Takes the lease.
   ///
-  /// - Parameter positions: what the row begins with if there is none; nil to make none.
+  /// - Parameter positions: the initial content of a new row; nil creates no row.
   /// - Returns: the stored positions by topic; nil without a row.
   /// - Throws: `LeaseError` naming the owner, `OtherOrgError`, `PostgresError`, `TopicPositionError`.
   package mutating func acquire(
@@ -78,7 +78,7 @@ package struct PostgresCheckpoint {
     try connection.begin()
     do {
       if let positions {
-        // One after the other: of two first runs, the second sees the org of the first.
+        // Serialized, so that the second of two first runs sees the org of the first.
         try connection.execute("LOCK TABLE \(self.table) IN SHARE ROW EXCLUSIVE MODE")
         try self.orgs.check(self.org, over: connection)
         let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
@@ -147,7 +147,7 @@ package struct PostgresCheckpoint {
     return try Self.positions(topics)
   }
 
-  /// Whether the tables of the schema are of the login's org, before anything is changed.
+  /// Checks that the schema's tables belong to the login's org, before anything changes.
   ///
   /// - Throws: `OtherOrgError`.
   func checkOrg(over connection: PostgresConnection) throws {
@@ -157,7 +157,7 @@ package struct PostgresCheckpoint {
   /// A transaction with these positions is known to be committed.
   mutating func committed(topics: String) { self.confirmed = topics }
 
-  /// In the transaction that takes the lease.
+  /// Runs in the transaction that takes the lease.
   private mutating func noteTakeOver(
     from former: String, fence: Int, until lease: String?, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -189,8 +189,8 @@ package struct PostgresCheckpoint {
   /// - Parameters:
   ///   - topics: JSON text.
   ///   - completeThrough: milliseconds since 1970; nil when it is not known.
-  ///   - verifies: the server may be another one: a standby that was made the primary may lack commits
-  ///     that its predecessor has confirmed. To go on would leave a hole where they were.
+  ///   - verifies: the server may be a different one. A promoted standby may lack commits that its
+  ///     predecessor confirmed, and continuing would lose their events.
   package func store(
     topics: String, completeThrough: Int64?, verifies: Bool = false,
     over connection: PostgresConnection
@@ -253,8 +253,8 @@ package struct PostgresCheckpoint {
     }
   }
 
-  /// After a `COMMIT` without answer: whether it was done. In a transaction, whose lock on the row
-  /// waits for one that is still about to commit.
+  /// Finds out whether a `COMMIT` without answer was executed. The lock on the row waits for a
+  /// transaction that is still committing.
   package func isStored(topics: String, over connection: PostgresConnection) throws -> Bool {
     let row = try connection.query(
       """
@@ -265,7 +265,7 @@ package struct PostgresCheckpoint {
     return row[0, 0] == "t"
   }
 
-  /// Renews the lease without a commit. Changes nothing when another run has the row by now.
+  /// Renews the lease without a commit. Changes nothing if another run has taken the row.
   package func renew(over connection: PostgresConnection) throws {
     try connection.query(
       """

@@ -1,13 +1,13 @@
 internal import JSON
 internal import PostgresClient
 
-/// Tables or positions in the database are of another org than the login. Exit code 65.
+/// Tables or positions in the database belong to a different org than the login. Exit code 65.
 package struct OtherOrgError: Error, Sendable, CustomStringConvertible {
   package var description: String
 }
 
-/// The orgs that the tables of a schema are of: those of the positions in it, and without any the one
-/// whose positions were there last. A schema of an earlier version may have several.
+/// The orgs whose data a schema's tables hold: the orgs of its positions, or without positions the
+/// org that last had some. A schema of an earlier version may have several.
 struct SchemaOrgs {
   private let bookkeeping: Bookkeeping
   private var checkpoint: String { self.bookkeeping.qualified("_etl_checkpoint") }
@@ -31,7 +31,7 @@ struct SchemaOrgs {
     return [org]
   }
 
-  /// - Throws: `OtherOrgError` for an org that no table is of, in a schema that others have.
+  /// - Throws: `OtherOrgError` for an org without tables in a schema that belongs to others.
   func check(_ org: String, over connection: PostgresConnection) throws {
     let known = try self.read(over: connection)
     guard !known.isEmpty, !known.contains(org) else { return }
@@ -41,7 +41,7 @@ struct SchemaOrgs {
         + "\(known.joined(separator: ", ")), but the login is for org \(org); nothing was written")
   }
 
-  /// Remembers an org for the time without positions, in the open transaction.
+  /// Stores the org, in the open transaction, for times without positions.
   func note(
     _ org: String, pipeline: String, sink: String, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -5,10 +5,10 @@ internal import Glibc
 // here allocates but the growth of the buffer.
 
 extension ByteBuffer {
-  /// U+FFFD, which stands for what a text may not hold.
+  /// U+FFFD, which replaces characters that a text cannot hold.
   private static let replacement: StaticString = "\u{FFFD}"
 
-  /// Text, in which U+0000 becomes U+FFFD.
+  /// Appends text in which U+FFFD replaces U+0000.
   ///
   /// - Returns: how many were replaced.
   mutating func appendPostgresText(_ text: UnsafeBufferPointer<UInt8>) -> Int {
@@ -29,7 +29,7 @@ extension ByteBuffer {
     return replacedCount
   }
 
-  /// JSON text, in which the escape of U+0000, which jsonb refuses, becomes that of U+FFFD.
+  /// Appends JSON text. The escape of U+0000, which jsonb refuses, becomes the escape of U+FFFD.
   ///
   /// - Returns: how many were replaced.
   mutating func appendPostgresJSON(_ text: UnsafeBufferPointer<UInt8>) -> Int {

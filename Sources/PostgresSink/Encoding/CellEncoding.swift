@@ -15,7 +15,7 @@ package struct CellEncoding {
     case enumeration
     // From bytes in the arena.
     case text, bytes, uuid, textAsUUID, decimal, decimalText, interval, json, choices, stringList
-    // From other places.
+    // From elsewhere than the cell or the arena.
     case constant, record, recordText
   }
 

@@ -45,7 +45,7 @@ extension CopyEncoder {
         metadataFieldCount: Self.metadataFieldCount, cells: columns))
   }
 
-  /// A record that was read: `metadata` has the columns of reads besides.
+  /// For a record that was read, `metadata` also has the columns of reads.
   func appendRead(
     _ row: RecordBatch.Row, _ event: RecordBatch.Event, _ batch: RecordBatch,
     _ change: RowBuffer.Change, base: Int, columns: Range<Int>, to buffer: inout RowBuffer
@@ -208,7 +208,7 @@ extension CopyEncoder {
       guard (0x30...0x39).contains(byte) else { return nil }
       let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
       let digit = Int64(byte - 0x30)
-      // Downwards, since there is one more negative number.
+      // Counts downwards, since there is one more negative number.
       let (sum, overflowOfSum) = tens.subtractingReportingOverflow(digit)
       guard !overflow, !overflowOfSum else { return nil }
       value = sum
@@ -219,8 +219,8 @@ extension CopyEncoder {
 
   /// The names of the set's fields, each column once. Lists of change events are there always.
   ///
-  /// - Parameter namesCompounds: columns that only other schemas have of a compound field, too: the
-  ///   row nulls them, and rebuilding from history has to know.
+  /// - Parameter namesCompounds: also names columns of a compound field that only other schemas
+  ///   have. The row nulls them, and a rebuild from history has to know that.
   private func appendList(_ slot: Int, _ row: RecordBatch.Row, namesCompounds: Bool) {
     let set = row.text(slot)
     guard !set.isEmpty || self.layout.family == .changeEvent else { return self.appendNull() }

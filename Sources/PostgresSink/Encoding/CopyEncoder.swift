@@ -4,9 +4,9 @@ package import Pipeline
 
 /// Turns the rows of one layout into rows of a `RowBuffer`.
 ///
-/// What depends on the layout and its tables only is compiled by `init`; encoding a row allocates
-/// nothing but the growth of buffers. Metadata comes from the slots that every batch has, whatever
-/// stages have made of its columns. Used by one thread at a time.
+/// `init` compiles everything that depends only on the layout and its tables; encoding a row
+/// allocates only when buffers grow. Metadata comes from the slots that every batch has, whatever
+/// stages did to its columns. Used by one thread at a time.
 ///
 /// - A change of several records is a row per record ID, also when the source keeps them in one row
 ///   (`"record_ids": "array"`); such rows share the bytes of their values.
@@ -23,20 +23,20 @@ package final class CopyEncoder {
 
   let plan: CopyPlan
   private let numericHasInfinity: Bool
-  // Nothing but this class's two files reaches these, and no method of theirs is given one of them
-  // and uses it besides; so the checks for overlapping access are left out.
-  /// All bytes of the event at hand.
+  // Only this class's two files access these, and no method receives one as an argument and also
+  // accesses it directly. So the checks for overlapping access are omitted.
+  /// All bytes of the current event.
   @exclusivity(unchecked) var values: ByteBuffer
   @exclusivity(unchecked) private var scratch: ByteBuffer
-  /// A bit per entry of the plan: those of the row at hand.
+  /// One bit per entry of the plan, set for those in the current row.
   @exclusivity(unchecked) private var present: [UInt64]
-  /// Which columns the list at hand has named: the number of the list, by column.
+  /// By column, the number of the last list that named it.
   @exclusivity(unchecked) var named: [UInt64]
   @exclusivity(unchecked) var listNumber: UInt64 = 0
   @exclusivity(unchecked) var replaced = 0
-  /// The batch's; looked into only when it has any.
-  /// When the records at hand were asked for, milliseconds since 1970 by the database's clock.
+  /// When the current records were requested, milliseconds since 1970 by the database's clock.
   @exclusivity(unchecked) var readAt: Int64 = 0
+  /// The batch's numbers that JSON text has lost; searched only if there are any.
   @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
 
   /// - Parameter numericHasInfinity: false for servers before PostgreSQL 14, for which events with
@@ -55,9 +55,9 @@ package final class CopyEncoder {
   ///
   /// - Parameters:
   ///   - index: into `batch.events`.
-  ///   - batch: one whose layout is the encoder's.
-  ///   - buffer: one of at least as many columns as the encoder's tables.
-  /// - Throws: `RejectedValue`; the buffer is then as it was before.
+  ///   - batch: a batch with the encoder's layout.
+  ///   - buffer: a buffer with at least as many columns as the encoder's tables.
+  /// - Throws: `RejectedValue`; the buffer is then unchanged.
   package func append(
     event index: Int, of batch: RecordBatch, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
@@ -84,14 +84,14 @@ package final class CopyEncoder {
     self.replacedCount += self.replaced
   }
 
-  /// - Parameter columns: cells of the row before.
+  /// - Parameter columns: the cells of the previous row.
   private func append(
     row: Int, _ event: RecordBatch.Event, _ batch: RecordBatch, base: Int,
     columns: inout Range<Int>, to buffer: inout RowBuffer
   ) throws(RejectedValue) {
     let cells = batch.row(row)
     let change = Self.change(cells)
-    // The fan-out over record IDs: one copy of the cells is enough.
+    // All rows of the fan-out over record IDs share one copy of the cells.
     if row == event.firstRow || !self.isCopy(row, of: batch) {
       try self.appendCells(cells, base: base, to: &buffer)
       if change == .update {
@@ -129,7 +129,7 @@ package final class CopyEncoder {
     }
   }
 
-  /// All columns that the layout has are in the cells at hand.
+  /// The current cells include all columns of the layout.
   var isWhole: Bool {
     self.present.reduce(0) { $0 + $1.nonzeroBitCount } == self.plan.entries.count
   }
@@ -212,8 +212,8 @@ package final class CopyEncoder {
     }
   }
 
-  /// An update that names a compound field as a whole replaces all of it: what only other schemas
-  /// have of it is null from then on.
+  /// An update that names a whole compound field replaces all of it, so parts that only other
+  /// schemas have become null.
   private func nullCompounds(_ row: RecordBatch.Row, to buffer: inout RowBuffer) {
     let changed = row.text(MetadataSlot.changedFields)
     let nulled = row.text(MetadataSlot.nulledFields)
@@ -318,7 +318,7 @@ package final class CopyEncoder {
     return true
   }
 
-  /// The cell's text; of JSON text, one that keeps NaN and infinities. Valid until the next value.
+  /// The cell's text; JSON text keeps NaN and infinities. Valid until the next value.
   @inline(__always)
   private func text(_ cell: UInt64, _ row: RecordBatch.Row) -> UnsafeBufferPointer<UInt8> {
     self.lostNumbers.isEmpty ? row.bytes(cell) : self.textWithLostNumbers(cell, row)
@@ -335,7 +335,8 @@ package final class CopyEncoder {
     return self.scratch.bytes
   }
 
-  /// Writing time grows with the square of the length: no more than the precision needs.
+  /// Writing time grows with the square of the length, so only as many bytes are read as the
+  /// precision needs.
   private static func fits(_ unscaled: UnsafeBufferPointer<UInt8>, _ entry: CellEncoding) -> Bool {
     // log 10 / log 256 is below 0.4153.
     unscaled.count <= 8 || unscaled.count <= entry.count * 4153 / 10000 + 2

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Pipeline
 
-/// What a `CopyEncoder` does for each row, compiled from a layout and the columns of its tables.
+/// The steps of a `CopyEncoder` for each row, compiled from a layout and the columns of its tables.
 struct CopyPlan {
   struct Piece {
     var offset: Int
@@ -16,8 +16,8 @@ struct CopyPlan {
     var element: Piece
   }
 
-  /// A record of the schema, and the columns that other schemas, or another configuration, have made
-  /// of it.
+  /// A record of the schema, and the columns that it has under other schemas or another
+  /// configuration.
   struct Compound {
     /// The slot of its bit in sets of fields.
     var slot: Int
@@ -28,14 +28,14 @@ struct CopyPlan {
 
   /// One per column that is written, in the order of the table.
   private(set) var entries: [CellEncoding] = []
-  /// By index of the entry; -1 for columns with the same text in every row, whose `argument` and
-  /// `count` are a piece.
+  /// Slots by index of the entry; -1 for columns with the same text in every row, whose `argument`
+  /// and `count` locate that text.
   private(set) var slotOfEntry: [Int] = []
   /// Index of a slot's entry; -1 for slots of no column.
   private(set) var entryOfSlot: [Int32]
   /// One per 8 slots: all bits of the bytes whose slots have an entry.
   private(set) var masks: [UInt64]
-  /// A bit per entry, in words of 64: those that every row has.
+  /// One bit per entry, in words of 64, set for entries that every row has.
   private(set) var constants: [UInt64]
   private(set) var records: [RecordJSONWriter] = []
   private(set) var symbols: [Piece] = []
@@ -43,7 +43,7 @@ struct CopyPlan {
   private(set) var fieldOfColumn: [Int: (name: String, path: String)] = [:]
   /// In the order of the lists.
   private(set) var listedFields: [ListedField] = []
-  /// Those that have columns which this layout does not write.
+  /// Records with columns that this layout does not write.
   private(set) var compounds: [Compound] = []
   let unions: UnionColumns
   private(set) var pool: [UInt8] = []
@@ -139,7 +139,7 @@ struct CopyPlan {
     }
   }
 
-  /// The record's own slot, and those of everything within.
+  /// The slots of the record and of everything inside it.
   private static func slots(_ column: Column) -> [Int] {
     switch column.content {
     case .constant: []
@@ -149,7 +149,7 @@ struct CopyPlan {
     }
   }
 
-  /// A text that never changes, as the server takes it.
+  /// A constant text in the server's format.
   private mutating func piece(_ text: String) -> Piece {
     var buffer = ByteBuffer(capacity: 16)
     var text = text

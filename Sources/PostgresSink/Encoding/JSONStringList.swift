@@ -1,7 +1,6 @@
 internal import Bytes
 
-/// Walks over the strings of JSON text that is an array of strings, which our own decoder has made
-/// of an Avro array.
+/// Iterates over the strings of a JSON array that our decoder made from an Avro array.
 struct JSONStringList {
   private let text: UnsafeBufferPointer<UInt8>
   private var place = 0
@@ -37,7 +36,7 @@ struct JSONStringList {
 }
 
 extension ByteBuffer {
-  /// An array of text of JSON text that is an array of strings.
+  /// Appends a JSON array of strings as an array of text.
   ///
   /// - Returns: how many U+0000 were replaced.
   mutating func appendPostgresTextArray(json: UnsafeBufferPointer<UInt8>) -> Int {

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import JSON
 
-/// A value in PostgreSQL's binary format, as the encoder has written it.
+/// A value in PostgreSQL's binary format, as written by the encoder.
 struct PostgresValue {
   private var rest: ArraySlice<UInt8>
 
@@ -18,7 +18,7 @@ struct PostgresValue {
     return self.rest.prefix(count)
   }
 
-  /// The value as its line in a file would have it; NaN and infinities as text.
+  /// The value as in a line of a file, with NaN and infinities as text.
   func json(as type: PostgresType) -> JSONValue {
     var value = self
     switch type {
@@ -83,7 +83,7 @@ struct PostgresValue {
     }.joined()
   }
 
-  /// Digits of base 10000, of which `weight` and one more stand before the point.
+  /// Digits of base 10000; the first `weight` + 1 of them come before the point.
   private mutating func numeric() -> JSONValue {
     let digitCount = Int(self.take(UInt16.self) ?? 0)
     let weight = Int(self.take(Int16.self) ?? 0)

@@ -2,8 +2,8 @@ internal import Bytes
 internal import JSON
 internal import Pipeline
 
-/// Writes a record that was not flattened as JSON text, as its line in a file would hold it, but for
-/// NaN and infinities: they are strings, as `to_jsonb` makes them. Compiled once per layout.
+/// Writes a record that was not flattened as JSON text, as in a line of a file, except that NaN and
+/// infinities are strings, as in `to_jsonb`. Compiled once per layout.
 struct RecordJSONWriter {
   private struct Member {
     /// `"City":`
@@ -20,7 +20,8 @@ struct RecordJSONWriter {
   }
 
   private let members: [Member]
-  /// The scalar branch of a union of a scalar and a record: it stands bare for the record.
+  /// The scalar branch of a union of a scalar and a record, which is written in place of the
+  /// record.
   private let scalar: Member?
 
   /// - Parameter column: a record.

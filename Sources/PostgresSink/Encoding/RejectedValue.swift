@@ -1,10 +1,10 @@
-/// A value that its column cannot hold; the event it belongs to goes to the dead letters.
+/// A value that its column cannot hold. Its event goes to the dead letters.
 package struct RejectedValue: Error, Sendable, Equatable, CustomStringConvertible {
   /// SQL name.
   package var column: String
   /// The path of the field in the schema: `BillingAddress.City`.
   package var path: String
-  /// Without the value.
+  /// The reason, without the value.
   package var reason: String
 
   package var description: String { "\(self.path): \(self.reason) (column \"\(self.column)\")" }

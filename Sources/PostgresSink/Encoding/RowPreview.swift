@@ -2,10 +2,10 @@ package import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// The rows that events would become in tables made for their layouts, as JSON. Connects to nothing.
+/// Shows events as JSON rows of tables created for their layouts, without a connection.
 ///
-/// Each event passes the encoder that loads tables; its values are read back from what the server would
-/// be sent, by the names and types of the columns. Used by one thread at a time.
+/// Each event passes through the encoder that loads tables, and its values are read back from the
+/// encoded row by the names and types of the columns. Used by one thread at a time.
 package final class RowPreview {
   private struct Compiled {
     var tables: LayoutTables
@@ -18,15 +18,15 @@ package final class RowPreview {
 
   package init(_ configuration: PostgresSinkConfiguration) {
     var configuration = configuration
-    // Without tables, no column can be missing.
+    // Without existing tables, no column can be missing.
     configuration.contract = .evolve
     self.catalog = TableCatalog(configuration)
   }
 
-  /// A row per record of the event: the columns of a history, in whichever tables it goes to; data
-  /// columns that the event does not have are not there.
+  /// One row per record of the event, with the columns of a history whatever the mode. Data columns
+  /// that the event lacks are left out.
   ///
-  /// - Throws: `RejectedValue`; `PostgresError` for a layout that no table can have.
+  /// - Throws: `RejectedValue`; `PostgresError` for a layout that a table cannot have.
   package func rows(ofEvent index: Int, of batch: RecordBatch) throws -> [JSONValue] {
     let compiled = try self.compiled(for: batch.layout)
     var buffer = RowBuffer(columnCount: compiled.tables.dataColumns.count)

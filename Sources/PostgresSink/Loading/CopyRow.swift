@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// One row of a binary COPY while it is put together; memory is reused.
+/// One row of a binary COPY under construction; memory is reused.
 struct CopyRow {
   private(set) var bytes: [UInt8] = []
 

@@ -3,8 +3,8 @@ internal import JSON
 internal import Pipeline
 internal import PostgresClient
 
-/// Which tables each topic of a sink feeds, and the newest change that came to each: stored with the
-/// topic's position, from where `_freshness` takes it.
+/// The tables that each topic of a sink feeds, with the newest change of each. Stored with the
+/// topic's position, where `_freshness` reads it.
 struct FedTables {
   private let pipeline: String
   private let sink: String
@@ -22,15 +22,14 @@ struct FedTables {
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
   }
 
-  /// Commit times that may be right: from year 1 to `latest`, or to now by a clock that may be a
-  /// minute slow.
+  /// Plausible commit times: from year 1 to `latest`, or to one minute from now.
   static func plausibleCommits(latest: Int64? = nil) -> ClosedRange<Int64> {
     let first = CommitTime.range.lowerBound
     return first...max(first, latest ?? UTCTime.now() + 60_000)
   }
 
-  /// Reads what is stored with the positions. Of topics without it, stored by an earlier version,
-  /// the tables are found by their names and by what they hold.
+  /// Reads what is stored with the positions. For topics stored by an earlier version, finds the
+  /// tables by their names and content.
   mutating func read(over connection: PostgresConnection) throws(PostgresError) {
     let topics = try connection.query(
       """
@@ -73,7 +72,7 @@ struct FedTables {
         try TableMapping.tableName(of: entity, kind, self.configuration) == name
       else { continue }
       if isChannel {
-        // Only the history tells.
+        // Only the history has this information.
         guard kind == .history else { continue }
         let isFed = try connection.query(
           "SELECT EXISTS (SELECT FROM \(self.bookkeeping.qualified(name)) WHERE _topic = $1)",
@@ -112,7 +111,7 @@ struct FedTables {
     return JSONValue(.object(members + [JSONMember(Self.member, JSONValue(.object(times)))]))
   }
 
-  /// What all topics are complete through; nil when it is not known of one.
+  /// The time through which all topics are complete; nil if it is unknown for any.
   static func completeThrough(_ topics: [String: JSONValue]) -> Int64? {
     var earliest: Int64?
     for position in topics.values {

@@ -1,8 +1,8 @@
 internal import Pipeline
 internal import PostgresClient
 
-/// Rows of one topic for the tables of one entity, waiting for their transaction: those of the open
-/// commit, and those of the one that is sealed.
+/// Rows of one topic for the tables of one entity, from the open commit and the sealed one, waiting
+/// for their transaction.
 final class PendingRows {
   let topic: String
   let entity: String
@@ -13,13 +13,13 @@ final class PendingRows {
   /// Records that were read, which follow the events of their transaction.
   var openReads: RowBuffer
   private(set) var sealedReads: RowBuffer
-  /// Rows, from the first, that the transaction has sent to the history: of the sealed commit if there
-  /// is one, else of the open one.
+  /// The number of rows that the transaction has sent to the history, counted from the first row of
+  /// the sealed commit, or of the open one if none is sealed.
   private(set) var sentCount = 0
   private var sentByteCount = 0
   /// The newest commit time of the events so far, milliseconds since 1970.
   private var newestCommit: Int64?
-  /// The same up to the end of the sealed commit.
+  /// The newest commit time up to the end of the sealed commit.
   private(set) var sealedNewestCommit: Int64?
   private let configuration: PostgresSinkConfiguration
 
@@ -38,8 +38,8 @@ final class PendingRows {
     self.sealedReads = self.open
   }
 
-  /// The tables have changed since these rows were encoded. Columns keep their place, whatever they
-  /// are called now, so the values find theirs.
+  /// The tables have changed since these rows were encoded. Columns keep their place when they are
+  /// renamed, so the values still match.
   func adopt(_ tables: LayoutTables) throws(PostgresError) {
     guard !self.isFor(tables) else { return }
     let columns = tables.dataColumns.prefix(self.open.columnCount)
@@ -69,10 +69,10 @@ final class PendingRows {
     self.sentByteCount = self.open.bytes.count
   }
 
-  /// What was sent is rolled back.
+  /// Call this when the sent rows are rolled back.
   func unsend() { (self.sentCount, self.sentByteCount) = (0, 0) }
 
-  /// What is written from now on belongs to the next commit.
+  /// Call this when later rows belong to the next commit.
   func seal() {
     swap(&self.open, &self.sealed)
     swap(&self.openReads, &self.sealedReads)
@@ -82,7 +82,7 @@ final class PendingRows {
   /// The transaction is committed.
   func removeSealed() {
     self.sealed.removeAll()
-    // The memory that was used last is used again, unless the next commit has begun.
+    // The memory is reused unless the next commit has begun.
     if self.open.rows.isEmpty { swap(&self.open, &self.sealed) }
     self.sealedReads.removeAll()
     if self.openReads.rows.isEmpty { swap(&self.openReads, &self.sealedReads) }
@@ -95,7 +95,7 @@ final class PendingRows {
       && self.tables.dataColumns == tables.dataColumns
   }
 
-  /// Nothing waits for the transaction at hand, or for the next.
+  /// No row waits for this transaction or the next.
   var isEmpty: Bool { self.open.rows.isEmpty && self.openReads.rows.isEmpty }
   var hasSealed: Bool { !self.sealed.rows.isEmpty || !self.sealedReads.rows.isEmpty }
 

@@ -1,17 +1,17 @@
 internal import Pipeline
 internal import PostgresClient
 
-/// Rows of the history are sent while their transaction still grows, so that the server works on
-/// them while the next events are decoded.
+/// Sends history rows while their transaction still grows, so that the server processes them while
+/// the next events are decoded.
 extension PostgresSink {
-  /// Bytes of values that are worth a call of their own.
+  /// Bytes of values that justify a call.
   private static let minByteCount = 64 * 1024
-  /// The same when a COPY to another table is under way, which has to end first.
+  /// The threshold while a COPY to another table is open, which has to end first.
   private static let minByteCountForAnother = 512 * 1024
 
-  /// Sends what has gathered, if it is worth it, and does not wait for the answer.
+  /// Sends the waiting rows if there are enough, and does not wait for the answer.
   ///
-  /// Whatever goes wrong is left to the transaction, which then sends the rows again.
+  /// On any error, the transaction sends the rows again.
   func sendAhead(_ rows: PendingRows) {
     let isForAnother = self.isAhead && !rows.loader.isTakingHistory(over: self.connection)
     guard
@@ -21,7 +21,7 @@ extension PostgresSink {
     else { return }
     do {
       if !self.isAhead {
-        // An error has left the connection in a state that sending ahead does not repair.
+        // After an error, sending ahead cannot repair the connection.
         guard self.connection.transactionStatus == .idle else { return }
         try self.connection.beginLoad()
         self.isAhead = true
@@ -35,7 +35,7 @@ extension PostgresSink {
     }
   }
 
-  /// Rows that were sent ahead are in no transaction any more.
+  /// The transaction of the rows sent ahead has ended.
   func forgetAhead() {
     self.isAhead = false
     for rows in self.pending { rows.unsend() }
@@ -43,7 +43,7 @@ extension PostgresSink {
 
   func rollBack() throws(PostgresError) {
     self.forgetAhead()
-    // Its answer, good or bad, is of no more interest.
+    // The answer no longer matters.
     try? self.connection.giveUpCopy()
     try self.connection.execute("ROLLBACK")
   }

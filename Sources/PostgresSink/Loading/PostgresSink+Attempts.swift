@@ -3,17 +3,17 @@ internal import Glibc
 internal import Pipeline
 internal import PostgresClient
 
-/// Doing again what a lost connection, a lock or another transaction has prevented.
+/// Retries after a lost connection, a lock or a conflict with another transaction.
 ///
-/// Before a run, whoever asks waits (`retrying`). During a run nothing is waited for: the runner asks
-/// again (`attempt`), and has other things to do meanwhile.
+/// Before a run, the caller waits (`retrying`). During a run the sink never waits: the runner asks
+/// again (`attempt`) and does other work meanwhile.
 extension PostgresSink {
-  /// A deadlock, or a server process that has ended, is over at once.
+  /// A deadlock or an ended server process can be retried at once.
   static let quickDelays: [Duration] = [
     .milliseconds(50), .milliseconds(200), .milliseconds(500),
   ]
 
-  /// Does what the runner asks for, once.
+  /// Makes one attempt at what the runner asks for.
   func attempt(_ body: () throws -> StoreAnswer) throws -> StoreAnswer {
     do {
       let answer = try self.once(body)
@@ -26,9 +26,9 @@ extension PostgresSink {
     }
   }
 
-  /// Asks for what can wait for another time.
+  /// Makes an attempt at work that can be postponed.
   ///
-  /// - Returns: nil when the database does not answer; then the sink is not idle before a commit has
+  /// - Returns: nil when the database does not answer. The sink is then not idle until a commit has
   ///   worked.
   func unlessAway<Value>(_ body: () throws -> Value) throws -> Value? {
     do {
@@ -46,7 +46,7 @@ extension PostgresSink {
     return try body()
   }
 
-  /// - Throws: the error, when nothing is waited for any longer.
+  /// - Throws: the error once waiting is over.
   private func delay(after error: PostgresError) throws(PostgresError) -> Duration {
     var retries = self.retries
     defer { self.retries = retries }
@@ -65,9 +65,9 @@ extension PostgresSink {
     return delay
   }
 
-  /// Does it again, on a new connection if need be, as long as that may help; within an `attempt`
-  /// once. `body` begins its own transaction, but for rows sent ahead if the first attempt
-  /// `continuesAhead`. An error of `sqlState` is not waited out.
+  /// Repeats `body`, on a new connection if necessary, while that can help; within an `attempt`
+  /// only once. `body` begins its own transaction, except for rows sent ahead if the first attempt
+  /// `continuesAhead`. An error of `sqlState` ends the retries.
   func retrying<Value>(
     butFor sqlState: String? = nil, continuesAhead: Bool = false, _ body: () throws -> Value
   ) throws -> Value {
@@ -80,7 +80,7 @@ extension PostgresSink {
         if retries.failures > 0 { self.onRecovery?() }
         return value
       } catch let error as PostgresError {
-        // Whatever was sent is rolled back with what has failed.
+        // The failed transaction takes the sent rows with it.
         self.forgetAhead()
         // A session keeps the default that it began with, and another host of the URL may be the one
         // that takes writes now.
@@ -93,8 +93,8 @@ extension PostgresSink {
     }
   }
 
-  /// Leaves a connection without a transaction, but for that of rows sent ahead if it is continued.
-  /// Not compiled into each caller of `retrying`, as `wait` is not.
+  /// Ends the connection's transaction, except that of rows sent ahead if it is continued. Not
+  /// compiled into each caller of `retrying`, as `wait` is not.
   @inline(never)
   private func beginAttempt(isContinuing: Bool) throws {
     if !self.connection.isConnected {
@@ -103,7 +103,7 @@ extension PostgresSink {
       self.isReconnected = true
     } else if !isContinuing {
       if self.connection.transactionStatus != .idle { try self.rollBack() }
-      // A COMMIT that has failed leaves no transaction, and none of what was sent.
+      // A failed COMMIT leaves neither a transaction nor any sent rows.
       self.forgetAhead()
     }
   }
@@ -123,8 +123,8 @@ extension PostgresSink {
   ///
   /// - Parameters:
   ///   - onRetry: receives each attempt that failed.
-  ///   - givesUp: true ends the attempts.
-  /// - Throws: what connecting throws, when waiting does not help or has lasted long enough.
+  ///   - givesUp: returns true to end the attempts.
+  /// - Throws: the error of connecting, if waiting does not help or has taken too long.
   package static func connecting(
     _ schedule: RetrySchedule, givesUp: @escaping () -> Bool,
     onRetry: (_ message: String, _ sqlState: String?, _ delay: Duration) -> Void,

@@ -15,16 +15,16 @@ extension PostgresSink {
   /// Whether records can be read into this sink.
   package var takesReads: Bool { self.clock != nil }
 
-  /// How far the records of an object have been read; nil when no pass was begun.
+  /// The progress of reading an object's records; nil before the first pass.
   package func pass(over entity: String) -> ReadPass? { self.passes[entity]?.pass }
 
-  /// Stands for all objects of a sink whose first run was to read their records.
+  /// The name for all objects of a sink whose first run reads their records.
   private static let all = "*"
 
-  /// The first run of the sink was to read all records.
+  /// The sink's first run was configured to read all records.
   package var beganWithReads: Bool { self.passes[Self.all] != nil }
 
-  /// The sink is new, and is to have all records from the start.
+  /// The sink is new and has to get all records.
   package func noteFirstReads() throws {
     guard self.takesReads else { return }
     try self.retrying {
@@ -35,13 +35,13 @@ extension PostgresSink {
     }
   }
 
-  /// All records of an object are going to be read for the first time.
+  /// Notes that all records of an object will be read for the first time.
   package func awaitReads(of entity: String) throws {
     guard self.takesReads, self.pass(over: entity) == nil else { return }
     try self.retrying { try self.passTable.await(entity: entity, over: self.connection) }
   }
 
-  /// The sink is connected: prepares what reading records needs.
+  /// Prepares the connected sink for reading records.
   func openReads() throws {
     guard self.configuration.reads != nil else { return }
     try self.retrying {
@@ -57,8 +57,8 @@ extension PostgresSink {
     }
   }
 
-  /// Takes records that were read, in rows of a layout that the sink is ready for; `pass` says how far
-  /// their pass has come with them, nil when they belong to none.
+  /// Takes records that were read, in rows of a layout that the sink is ready for; `pass` is the
+  /// progress of their pass including these records; nil if they belong to no pass.
   package func write(_ batch: RecordBatch, pass: ReadPass?) throws {
     if batch.rowCount > 0 { try self.write(batch) }
     if let pass { self.openPasses[pass.entity] = pass }
@@ -73,8 +73,8 @@ extension PostgresSink {
     return [tables.history, tables.current].compactMap { $0 }.allSatisfy(\.hasReadColumns)
   }
 
-  /// Between runs somebody may have dropped the events that a pass needs, or altered the tables: then
-  /// it begins anew.
+  /// If somebody dropped the kept events of a pass or altered the tables between runs, the pass
+  /// starts again.
   func checkKept(_ rows: PendingRows) throws {
     guard self.takesReads, let kept = rows.loader.kept,
       let pass = self.passes[rows.entity]?.pass, pass.state != .complete
@@ -126,8 +126,8 @@ extension PostgresSink {
     self.newHoles = []
   }
 
-  /// Records of an object whose rows are not known to be right, in the order of their IDs. Before the
-  /// first of them, what events have put right is marked so.
+  /// Records of an object whose rows are not known to be right, in the order of their IDs. Before
+  /// the first of them, records that events have repaired are marked as such.
   package func recordsToRepair(
     _ entity: String, after id: String, limit: Int
   ) throws -> [String]? {
@@ -215,8 +215,8 @@ extension PostgresSink {
     }
   }
 
-  /// Rows of the object from any topic, in any layout, may begin with such a read from now on. (If the
-  /// transaction fails, they are asked in vain.)
+  /// From now on, rows of the object may begin with such a read, whatever their topic and layout.
+  /// If the transaction fails, the later query is merely superfluous.
   private func note(newestStamp: Int64?, of entity: String) {
     guard let newestStamp else { return }
     let newest = max(self.passes[entity]?.newestStamp ?? newestStamp, newestStamp)
@@ -224,7 +224,7 @@ extension PostgresSink {
     for rows in self.pending where rows.entity == entity { rows.loader.newestStamp = newest }
   }
 
-  /// Halves what is refused until the refused rows stand alone.
+  /// Splits refused rows in half until each refused row is isolated.
   private func loadReadsCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
     let error = try self.connection.refusal {
       try rows.loader.loadReads(rows.sealedReads, rows: range, over: self.connection)
@@ -239,8 +239,8 @@ extension PostgresSink {
     try self.loadReadsCarefully(rows, middle..<range.upperBound)
   }
 
-  /// Begins passes, before anything else of the transaction. Without a history the events of a pass are
-  /// kept: from the transaction that begins it to the one that ends it.
+  /// Begins passes before anything else in the transaction. Without a history, the events of a pass
+  /// are kept from the transaction that begins it to the one that ends it.
   func beginPasses() throws {
     for rows in self.pending {
       guard let current = rows.tables.current, current.hasReadColumns else { continue }
@@ -249,7 +249,7 @@ extension PostgresSink {
         try rows.loader.kept?.create(over: self.connection)
         try SeenRecords(current).begin(over: self.connection)
       }
-      // The last reads of a pass are merged with its events, too.
+      // The pass ends after its last reads are merged with its events.
       rows.loader.isKeeping = [known, sealed].contains { $0.map { $0.state != .complete } ?? false }
     }
     for hole in self.newHoles {

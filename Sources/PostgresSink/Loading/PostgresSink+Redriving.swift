@@ -11,10 +11,10 @@ struct RedrivenEvent {
 
 /// Loading events of dead letters, long after those that followed them.
 ///
-/// A history takes what it does not hold yet, by (`_event_id`, `_record_id`), and the current rows of
-/// those records are rebuilt from it, so that the same again changes nothing. Without a history the
-/// place of the event among the others cannot be found: its records are marked, and read again by
-/// repair.
+/// A history takes rows that it lacks, by (`_event_id`, `_record_id`), and the current rows of
+/// those records are rebuilt from it, so repeating the load changes nothing. Without a history the
+/// event's place among the others is unknown, so its records are marked and repair reads them
+/// again.
 extension PostgresSink {
   func noteRedriven(_ batch: RecordBatch) {
     self.isRedriving = true
@@ -35,9 +35,10 @@ extension PostgresSink {
       range.map { rows.deadLetter(ofRow: $0) }, over: self.connection)
   }
 
-  /// The events are known now, whatever has become of their rows.
+  /// Closes the notes about redriven events, which can be decoded now even if their rows were
+  /// refused.
   ///
-  /// - Parameter refused: these are as they were.
+  /// - Parameter refused: events that the database has refused again; their notes stay open.
   func closeRedriven(but refused: [RefusedEvent]) throws(PostgresError) {
     guard !self.redriven.isEmpty else { return }
     let refused = Set(refused.map { EventPlace($0) })

@@ -4,14 +4,14 @@ internal import PostgresClient
 
 /// Sending the transaction: rows, dead letters and positions.
 extension PostgresSink {
-  /// How the rows of a transaction are sent: more care after each refusal.
+  /// How the rows of a transaction are sent, more carefully after each refusal.
   enum Care {
     /// All at once.
     case none
-    /// In halves under savepoints, until refused rows stand alone.
+    /// In halves under savepoints, until each refused row is isolated.
     case savepoints
-    /// Under savepoints, with deferred constraints checked at once: they have refused at the end, where the
-    /// refused row is not known.
+    /// Under savepoints with immediate checks of deferred constraints, because COMMIT refused and
+    /// does not name the row.
     case immediateConstraints
   }
 
@@ -42,7 +42,7 @@ extension PostgresSink {
     try self.prepare(commit.positions.mapValues(\.json), letters: commit.letters)
   }
 
-  /// - Parameter topics: the position of each as it is to be stored.
+  /// - Parameter topics: the position of each topic to store.
   package func prepare(
     _ topics: [String: JSONValue], letters: [DeadLetter] = []
   ) throws -> StoreAnswer {
@@ -97,12 +97,13 @@ extension PostgresSink {
     return answer
   }
 
-  /// The answer to COMMIT was lost: finds out whether it was done, and does it if it was not.
+  /// Called when the answer to COMMIT was lost. Finds out whether it was executed, and executes it
+  /// if not.
   ///
-  /// - Returns: false when it was not, and rows would be refused that nobody has reported.
+  /// - Returns: false if it was not, and rows that were not reported would be refused.
   private func commitAgain() throws -> Bool {
     try self.retrying {
-      // The server may be about to commit all the same: the lock on the row waits for that.
+      // The server may still be committing; the lock on the row waits for that.
       try self.connection.begin()
       let isStored = try self.checkpoint.isStored(topics: self.topics, over: self.connection)
       try self.connection.execute("ROLLBACK")
@@ -116,7 +117,7 @@ extension PostgresSink {
     }
   }
 
-  /// Each event once, whichever of its rows were refused.
+  /// Each event appears once, however many of its rows were refused.
   private func refusedEvents() -> [RefusedEvent] {
     var places: Set<EventPlace> = []
     let refusals = self.refusedRows.map { row in
@@ -148,7 +149,7 @@ extension PostgresSink {
       } catch let error as PostgresError
         where error.sqlState == SQLState.protocolViolation && self.connection.isConnected
       {
-        // So the server calls a field in a COPY that is shorter than its column's type.
+        // The server's error for a COPY field that is shorter than its column's type.
         try self.rollBackAndCheckTables()
         throw error
       } catch let error as PostgresError
@@ -164,7 +165,7 @@ extension PostgresSink {
 
   /// Checks the tables first, so that a schema problem is not blamed on rows.
   ///
-  /// - Returns: false when a table is gone that can be rebuilt.
+  /// - Returns: false if a table that can be rebuilt is missing.
   @discardableResult
   private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
     try self.rollBack()
@@ -204,7 +205,7 @@ extension PostgresSink {
     try self.closeRedriven(but: self.refusedEvents())
     try self.loadReads()
     try self.noteDeadLetters()
-    // What would be checked by COMMIT is checked while rows can still be put aside.
+    // Constraints that COMMIT would check are checked while rows can still be set aside.
     isChecking = true
     let conditions = self.pending.filter(\.hasSealed).map(\.loader.typeCondition)
     let result = try self.connection.lastResult(
@@ -213,12 +214,12 @@ extension PostgresSink {
     guard result[0, 0] == "t" else { throw TypesHaveChanged() }
   }
 
-  /// Values may have been taken for those of another type.
+  /// The server may have read values as another type.
   private struct TypesHaveChanged: Error {}
 
   private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
     if self.isRedriving, rows.tables.history == nil { return try self.markForRepair(rows, range) }
-    // A run of rows of one epoch at a time; an epoch after the first may bring known events again.
+    // Loads the rows of one epoch at a time, since a later epoch may repeat known events.
     var start = range.lowerBound
     while start < range.upperBound {
       let epoch = rows.sealed.rows[start].epoch
@@ -243,15 +244,15 @@ extension PostgresSink {
     try self.loadCarefully(rows, middle..<range.upperBound)
   }
 
-  /// Loads rows, or none of them.
+  /// Loads all rows or none.
   ///
-  /// - Returns: why one of them is refused.
+  /// - Returns: why a row was refused.
   private func refusal(_ rows: PendingRows, _ range: Range<Int>) throws -> PostgresError? {
     try self.connection.refusal { try self.load(rows, range) }
   }
 
-  /// Rows that refer to rows which have come after them have their turn again. Only with a history,
-  /// from which current rows are rebuilt in the right order.
+  /// Retries rows that refer to later rows. Requires a history, from which current rows are rebuilt
+  /// in the right order.
   private func loadLateReferences() throws {
     var isGettingOn = !self.refusedRows.isEmpty
     while isGettingOn {
@@ -291,7 +292,7 @@ extension PostgresSink {
 extension PostgresConnection {
   /// Runs `body` under a savepoint of the open transaction.
   ///
-  /// - Returns: why a row was refused, after which nothing of `body` stays; nil when none was.
+  /// - Returns: why a row was refused, in which case `body` has no effect; nil if none was.
   func refusal(of body: () throws -> Void) throws -> PostgresError? {
     try self.execute("SAVEPOINT rows")
     do {

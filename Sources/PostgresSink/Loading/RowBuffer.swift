@@ -1,11 +1,11 @@
 import Pipeline
 
-/// The rows of one table that one transaction writes, in stream order, as PostgreSQL takes them.
+/// The rows that one transaction writes to one table, in stream order and in PostgreSQL's format.
 ///
-/// Filled batch by batch, kept until the transaction is known to be committed, so that it can be
-/// sent again; memory is reused. A row has cells for those of the table's data columns only that its
-/// event holds: of a wide table, an update holds a few; metadata is in `Row`. Values are in
-/// PostgreSQL's binary format (`COPY … (FORMAT binary)`, without the length word), in one byte array.
+/// Filled batch by batch and kept until the transaction is known to be committed, so that it can be
+/// sent again; memory is reused. A row has cells only for the data columns that its event holds,
+/// which are few for an update of a wide table; metadata is in `Row`. Values are in PostgreSQL's
+/// binary format (`COPY … (FORMAT binary)`, without the length word), in one byte array.
 package struct RowBuffer {
   /// A value or a null.
   package struct Cell {
@@ -40,21 +40,21 @@ package struct RowBuffer {
   package enum Change: UInt8 {
     case create, update, delete, undelete
     case gapCreate, gapUpdate, gapDelete, gapUndelete, overflow, wildcard
-    /// A change type this program does not know: what it did to the record is not known either.
+    /// A change type that this program does not know, and so an unknown change of the record.
     case unknown
     /// A platform event: history only.
     case event
-    /// The record as it was read, and the same of a record that was found to be deleted.
+    /// A record as it was read, and a record that was read as deleted.
     case read, readDeletion
   }
 
-  /// What is known of a record's read.
+  /// Details of a record's read.
   package struct Read: Equatable {
     /// `SystemModstamp`, milliseconds since 1970.
     package var stamp: Int64
-    /// When it was asked for, milliseconds since 1970 by the database's clock.
+    /// When the record was requested, milliseconds since 1970 by the database's clock.
     package var readAt: Int64
-    /// Every field was read that has a column by the schema of today.
+    /// Every field with a column in the current schema was read.
     package var isWhole: Bool
   }
 
@@ -101,8 +101,8 @@ package struct RowBuffer {
 }
 
 extension Array {
-  /// Gives memory back of which less than a quarter was used: buffers of many tables, each as large
-  /// as it was needed once, would add up.
+  /// Releases memory if less than a quarter of it was used. Otherwise the buffers of many tables
+  /// would each keep their largest size.
   mutating func removeAllKeepingWhatIsUsed() {
     self.removeAll(keepingCapacity: self.count >= self.capacity / 4)
   }

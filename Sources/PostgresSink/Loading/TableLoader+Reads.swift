@@ -68,7 +68,7 @@ extension TableLoader {
     }
   }
 
-  /// Reads by what is to be done with them; those that say nothing new are in none of the lists.
+  /// Reads grouped by their treatment; reads without news are in no list.
   private struct Sorted {
     /// Reads of records that the table does not know.
     var new: [Int] = []
@@ -84,7 +84,7 @@ extension TableLoader {
   ) throws -> Sorted {
     let known = try current.rows(of: rows.lazy.map { .some(buffer.recordID($0)) }, over: connection)
     var sorted = Sorted()
-    // A page may have a record that another page had as well.
+    // Two pages may contain the same record.
     var seen: [String: Int64] = [:]
     for index in rows {
       guard let read = buffer.rows[index].read else { continue }
@@ -116,7 +116,7 @@ extension TableLoader {
     }
   }
 
-  /// Folds reads, each of another record, and lends the fold as often as it is full.
+  /// Folds reads of different records, and calls the closure each time the fold is full.
   private func fold(
     _ buffer: RowBuffer, _ rows: [Int], _ body: (RecordFold) throws -> Void
   ) throws {

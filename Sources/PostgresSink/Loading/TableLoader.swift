@@ -7,12 +7,12 @@ package final class TableLoader {
   let current: CurrentTable?
   let resync: ResyncTable?
   let refold: Refold?
-  /// Without a history: the events since the pass over the object began.
+  /// The events since the current pass over the object began, for tables without a history.
   let kept: KeptEvents?
-  /// A pass over the object is under way: its events are kept.
+  /// A pass over the object is in progress, so its events are kept.
   var isKeeping = false
   let visibilityWait: Int64
-  /// SQL: the tables still have the types that rows are encoded for.
+  /// SQL condition: the tables still have the types that rows were encoded for.
   let typeCondition: String
   private var fold: RecordFold
   /// For dead letters, which are folded as gaps.
@@ -70,13 +70,13 @@ package final class TableLoader {
 
   package var hasHistory: Bool { self.history != nil }
 
-  /// A COPY to the history is under way and takes more.
+  /// A COPY to the history is open for more rows.
   package func isTakingHistory(over connection: PostgresConnection) -> Bool {
     self.history?.isTaking(over: connection) ?? false
   }
 
-  /// Sends rows to the history ahead of their `load`, in a COPY that stays open: the same again or
-  /// the connection's `finishCopy` has to be next.
+  /// Sends rows to the history ahead of their `load`, in a COPY that stays open. The next call has
+  /// to be this one or the connection's `finishCopy`.
   package func sendHistory(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
@@ -142,8 +142,7 @@ package final class TableLoader {
   ///
   /// - Parameters:
   ///   - entries: of kind `deadLetter`. One without record ID, epoch or ordinal marks no row.
-  ///   - buffer: what has been loaded in this transaction, in whose place or between whose rows the
-  ///     events stood.
+  ///   - buffer: the rows loaded in this transaction, among which the events had their places.
   package func noteDeadLetters(
     _ entries: [ResyncTable.Entry], among loaded: RowBuffer? = nil,
     over connection: PostgresConnection
@@ -160,7 +159,7 @@ package final class TableLoader {
       try connection.refusal(of: { try self.mark(buffer, rows, in: current, over: connection) })
         != nil
     else { return }
-    // Where a row is refused even for its mark, the note has to do.
+    // If the database refuses even the mark, only the note remains.
     for row in rows {
       _ = try connection.refusal {
         try self.mark(buffer, row..<row + 1, in: current, over: connection)
@@ -179,11 +178,11 @@ package final class TableLoader {
       next = self.gapFold.fold(buffer, rows: next..<rows.upperBound)
       let late = try current.apply(&self.gapFold, buffer, over: connection)
       guard let refold else {
-        // What has come after them does not hold their changes.
+        // Later events do not contain their changes.
         try current.markStale(late, over: connection)
         continue
       }
-      // The history knows better what has come after them, and between epochs what is later.
+      // The history knows which events came later, also between epochs.
       let records = self.gapFold.deltas.indices.map { self.gapFold.recordID($0, buffer) }
       _ = try refold.refold(records: records, over: connection)
     }
@@ -199,8 +198,8 @@ package final class TableLoader {
     }
   }
 
-  /// False for what events name instead of records: overflows no record, wildcards a key prefix
-  /// (ChangeEvents.md#gaps-overflows-and-wildcards). Neither has a row.
+  /// False for IDs that do not name a record: an overflow event has none, and a wildcard event has
+  /// a key prefix (ChangeEvents.md#gaps-overflows-and-wildcards). Neither has a row.
   private static func isRecord(_ id: String) -> Bool {
     !id.hasSuffix("*") && id != "000000000000000AAA"
   }

@@ -1,19 +1,18 @@
-/// The value of a record that was not flattened, in a column of type `jsonb` or `text`: an object of
-/// its parts. An update has those that it changes.
+/// The value of a record that was not flattened, in a column of type `jsonb` or `text`: an object
+/// of its parts. An update has only the parts that it changes.
 enum CompoundValue {
-  /// What `jsonb` has before its text in binary format.
+  /// The version byte that precedes the text of `jsonb` in binary format.
   private static let jsonbVersion: UInt8 = 1
 
   static func isObject(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
     Self.text(value).first == UInt8(ascii: "{")
   }
 
-  /// The value with the parts that an update has; nil when one of the two is not an object, which
-  /// the update then replaces (a business account's name, which is a string).
+  /// The value with the parts of an update. Nil if either is not an object (a business account's
+  /// name is a string); the update then replaces the value.
   ///
-  /// Parts stand in the order in which they first came, so that it does not matter which of several
-  /// updates are put together first. Only parts themselves are put together: of a record within the
-  /// record an update has the whole.
+  /// Parts keep the order in which they first came, so the order in which updates are merged does
+  /// not matter. The merge is one level deep, because an update has nested records as a whole.
   static func merged(
     _ parts: UnsafeBufferPointer<UInt8>, into base: UnsafeBufferPointer<UInt8>
   ) -> [UInt8]? {
@@ -51,8 +50,8 @@ enum CompoundValue {
   }
 }
 
-/// Walks over the members of JSON text that is an object, ours or the server's: well-formed, with or
-/// without spaces. Compound fields have a dozen parts, so a member is looked for from the first on.
+/// Iterates over the members of a JSON object that we or the server wrote: well-formed, with or
+/// without spaces. Compound fields have at most a dozen parts, so a search starts at the first.
 private struct ObjectMembers {
   private let text: UnsafeBufferPointer<UInt8>
   private var place = 1
@@ -93,7 +92,7 @@ private struct ObjectMembers {
     while self.place < self.text.count, condition(self.text[self.place]) { self.place += 1 }
   }
 
-  /// From the opening quote to behind the closing one.
+  /// Reads from the opening quote through the closing one.
   private mutating func skipString() {
     self.place += 1
     while self.place < self.text.count, self.text[self.place] != UInt8(ascii: "\"") {
@@ -102,7 +101,7 @@ private struct ObjectMembers {
     self.place = min(self.place + 1, self.text.count)
   }
 
-  /// To the comma or brace that ends the member.
+  /// Reads up to the comma or brace that ends the member.
   private mutating func skipValue() {
     var depth = 0
     while self.place < self.text.count {

@@ -5,10 +5,10 @@ extension CurrentTable {
   struct Statements {
     /// Returns how many deltas were applied.
     let apply: String
-    /// Records whose rows or tombstones are later than their deltas.
+    /// Selects records whose rows or tombstones are later than their deltas.
     let late: String
-    /// Selects those of some IDs that have a row or tombstone; and NULL where COPY is refused, since row-level
-    /// security is in force.
+    /// Selects those of some IDs that have a row or tombstone, and NULL if row-level security
+    /// prevents COPY.
     let known: String
     /// Selects for some IDs: ID, epoch, ordinal, commit time in milliseconds since 1970.
     let positions: String
@@ -172,7 +172,7 @@ extension CurrentTable {
       let entity = SQLIdentifier.literal(table.entity)
       let pairs = zip(columns, updates).dropFirst()
       let isKept = removesDeleted ? " AND NOT \(Self.has(.removed))" : ""
-      // Where history does not go back to the record's first image, the row may know more.
+      // If the history does not reach back to the record's first image, the row may know more.
       let isWorse = "\(Self.has(.beginsUnknown)) AND \(Self.has(.partial)) AND NOT t._partial"
       var parts = [
         """
@@ -224,12 +224,13 @@ extension CurrentTable {
         """
     }
 
-    /// A row keeps it when events are applied, but for full images, which hold nothing that was read.
+    /// A row keeps it when events are applied, except for full images, which replace everything
+    /// that was read.
     private static let readAt =
       "CASE WHEN \(Self.has(.replacement)) THEN d._read_at ELSE coalesce(d._read_at, t._read_at) END"
 
     private static let isPartial = "NOT \(Self.has(.replacement)) OR \(Self.has(.partial))"
-    /// The same where a row is there: what was not known of a stale row, a partial read may leave out.
+    /// The flag for an existing row: a partial read may leave out values that a stale row lacks.
     private static let staysPartial = """
       CASE WHEN \(Self.has(.keepsUnread)) THEN t._partial OR t._stale OR t._stale_fields IS NOT NULL \
       ELSE \(Self.isPartial) END
@@ -244,13 +245,13 @@ extension CurrentTable {
 }
 
 extension String {
-  /// `%` stands for an expression.
+  /// `%` is replaced by an expression.
   fileprivate func replacing(_ expression: String) -> String {
     self.split(separator: "%", omittingEmptySubsequences: false).joined(separator: expression)
   }
 }
 
-/// Keys of records whose rows have been removed, so that a late change does not bring them back.
+/// Keeps keys of records whose rows were removed, so that a late change does not bring them back.
 private enum Tombstones {
   static let columns = "entity, id, epoch, ordinal, commit_timestamp"
   static let onConflict = """

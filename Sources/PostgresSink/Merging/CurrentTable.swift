@@ -2,14 +2,14 @@ package import PostgresClient
 
 /// The current table of an entity: one row per record.
 ///
-/// Its SQL is put together once per state of the table. Everything runs in the caller's transaction.
+/// Its SQL is composed once per state of the table. Everything runs in the caller's transaction.
 package struct CurrentTable {
   let definition: TableDefinition
   let removesDeleted: Bool
   private let deltas: DeltaTable
   private let statements: Statements
 
-  /// Copying new rows straight into the table needs a question first; not worth it for few rows.
+  /// Copying new rows directly into the table needs a query first, which does not pay for few rows.
   private static let minDirectRows = 32
 
   package init(_ definition: TableDefinition, delete: PostgresSinkConfiguration.DeletePolicy) {
@@ -27,7 +27,7 @@ package struct CurrentTable {
 
   /// Applies deltas whose events are all later than what the rows hold.
   ///
-  /// - Returns: IDs of the records that were left as they are, since they hold later events already.
+  /// - Returns: IDs of the records that were not changed because they already hold later events.
   package func apply(
     _ fold: inout RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws -> [String] {
@@ -50,7 +50,7 @@ package struct CurrentTable {
     return (0..<late.rowCount).compactMap { late[$0, 0] }
   }
 
-  /// Which deltas are full rows of records that the table lacks; nil: not worth the question.
+  /// The deltas that are full rows of records that the table lacks; nil if a query does not pay.
   private func newRecords(
     _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws(PostgresError) -> [Bool]? {
@@ -67,8 +67,8 @@ package struct CurrentTable {
     return isNew
   }
 
-  /// Asks for the values that diffs are to be applied to, and applies them. The rows are those
-  /// before the fold, whose deltas for these columns are the first.
+  /// Fetches the values that diffs apply to, and applies the diffs. The fetched rows are those
+  /// before the fold, since its deltas are the first ones for these columns.
   func resolveDiffs(
     _ fold: inout RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -97,7 +97,7 @@ package struct CurrentTable {
     fold.endResolving()
   }
 
-  /// Marks rows whose values are not all those of the service.
+  /// Marks rows of which some values differ from the service's.
   func markStale(
     _ records: [String], over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -111,8 +111,8 @@ package struct CurrentTable {
 
   // MARK: Re-reading without a history
 
-  /// Which rows the table has seen already, when a stream is read again and no history exists to
-  /// tell: in another epoch than the row's, those not later by commit time.
+  /// Finds rows that the table has already seen when a stream is read again without a history: in
+  /// an epoch other than the row's, those without a later commit time.
   package func seen(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws(PostgresError) -> [Bool] {
@@ -139,28 +139,28 @@ package struct CurrentTable {
 
   // MARK: Reads
 
-  /// What the table holds of a record that was read.
+  /// The table's state of a record that was read.
   struct ReadRow {
-    /// `SystemModstamp` of the read that it begins with, milliseconds since 1970; nil when an event
-    /// was applied on top, and of a tombstone.
+    /// `SystemModstamp` of the row's read, milliseconds since 1970; nil if an event was applied
+    /// after the read, and for a tombstone.
     var stamp: Int64?
     var isStaleOrPartial: Bool
-    /// Commit time of the last event applied; nil for none, and when it is not known.
+    /// Commit time of the last applied event; nil if there is none or its time is unknown.
     var commit: Int64?
-    /// When that was, by the database's clock; nil of a tombstone.
+    /// When that event was applied, by the database's clock; nil for a tombstone.
     var updatedAt: Int64?
 
     /// When it was read last, by the database's clock.
     var readAt: Int64?
 
-    /// Whether a read of the same stamp is certainly of the same state: two changes may have one stamp,
-    /// but not when the one was read long after it.
+    /// Whether a read with the same stamp certainly has the same state. Two changes may share a
+    /// stamp, but not if the first was read long after it.
     func isSame(as read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
       guard self.stamp == read.stamp, let readAt else { return false }
       return readAt - read.stamp >= visibilityWait + ReadMerge.clockTolerance
     }
 
-    /// Whether a read has everything that was applied to the row.
+    /// Whether a read contains everything that was applied to the row.
     func isContained(in read: RowBuffer.Read, visibilityWait: Int64) -> Bool {
       if let commit, commit < read.stamp - ReadMerge.clockTolerance { return true }
       return self.updatedAt.map { read.readAt - $0 >= visibilityWait } ?? false
@@ -193,7 +193,7 @@ package struct CurrentTable {
     try self.deltas.copyDirect(fold.deltas.indices, of: fold, buffer, over: connection)
   }
 
-  /// Makes rows what reads say of their records, whatever they were.
+  /// Replaces rows by the state that was read.
   func replace(
     _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws {
@@ -202,7 +202,7 @@ package struct CurrentTable {
     _ = try self.applyRebuilt(over: connection)
   }
 
-  /// Which events the rows' reads contain, and the records whose reads left something out.
+  /// Finds the events that the rows' reads contain, and the records with incomplete reads.
   func contained(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws(PostgresError) -> (isSkipped: [Bool], incomplete: [String]) {
@@ -243,7 +243,7 @@ package struct CurrentTable {
     try self.deltas.copy(deltas, of: fold, buffer, isFirst: isFirst, over: connection)
   }
 
-  /// Makes the rows what was copied; returns how many were not.
+  /// Replaces the rows by the copied ones; returns the number of rows that differed.
   func applyRebuilt(over connection: PostgresConnection) throws(PostgresError) -> Int {
     try connection.query(self.statements.applyRebuilt)[0, 0].flatMap { Int($0) } ?? 0
   }

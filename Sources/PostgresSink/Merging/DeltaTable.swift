@@ -2,17 +2,17 @@ internal import PostgresClient
 
 /// The temporary table through which deltas reach the current table.
 ///
-/// Named without regard to the entity and dropped with the transaction: a pooler in transaction mode
-/// leaves nothing of a session to build on.
+/// Its name does not depend on the entity, and the transaction drops it: with a pooler in
+/// transaction mode nothing of a session persists.
 struct DeltaTable {
   static let name = "pg_temp._etl_delta"
 
-  /// For the rest of the transaction. Estimates of temporary tables, never analysed, would send the
-  /// planner through whole tables, where a few rows are to be found by index.
+  /// Applies to the rest of the transaction. Without it, the planner would scan whole tables for a
+  /// few rows, because temporary tables have no statistics.
   static let planSettings =
     "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
 
-  /// Undoes `planSettings` for a statement that goes through whole tables.
+  /// Reverts `planSettings` for a statement that scans whole tables.
   static let usualPlans =
     "SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT"
 
@@ -28,13 +28,13 @@ struct DeltaTable {
     static let partial = Flags(rawValue: 32)
     static let removed = Flags(rawValue: 64)
     static let revived = Flags(rawValue: 128)
-    /// The first event known of the record is not a full image.
+    /// The record's first known event is not a full image.
     static let beginsUnknown = Flags(rawValue: 256)
-    /// What the replacement leaves out stays, and with it whether it is all known.
+    /// Fields that the replacement lacks keep their values, and the row its completeness.
     static let keepsUnread = Flags(rawValue: 512)
   }
 
-  /// Columns per mask: the sign is left alone.
+  /// Columns per mask, without the sign bit.
   static let maskWidth = 63
 
   private let columns: [TableColumn]
@@ -176,7 +176,7 @@ struct DeltaTable {
 
   private func encodeDeletion(_ delta: RecordDelta, into row: inout CopyRow) {
     guard delta.deleted == .set else { return row.null() }
-    // Deleted at an unknown time is deleted all the same: `-infinity`.
+    // A record deleted at an unknown time has `-infinity`.
     guard delta.deletedAt != nil else { return row.value(Int64.min) }
     row.time(delta.deletedAt)
   }

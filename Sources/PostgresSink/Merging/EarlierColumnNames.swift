@@ -1,13 +1,14 @@
-/// Columns by the names they had when an event was written, which its row's lists go on naming.
+/// Finds columns by the names they had when an event was written. The lists of its row keep these
+/// names.
 ///
-/// A field that gets another type takes its name with it to a new column, and the old one is renamed
-/// (`TableEvolution`). The journal tells of every renaming, and between which of them a schema was
-/// first seen; its events were written then or later.
+/// When a field changes its type, a new column takes its name, and the old column is renamed
+/// (`TableEvolution`). The journal records each renaming and each schema when it was first seen;
+/// the schema's events were written then or later.
 struct EarlierColumnNames {
-  /// Index of the column by name, -1 for one that is gone; from the table's making on, one more
+  /// Column indexes by name, -1 for a dropped column: one state at the table's creation, and one
   /// after each renaming.
   private var states: [[String: Int]]
-  /// By schema ID: the state at its first sight, or after the last renaming that it caused.
+  /// By schema ID, the state when it was first seen, or after the last renaming that it caused.
   private var firstStates: [String: Int] = [:]
 
   struct Entry {
@@ -17,7 +18,7 @@ struct EarlierColumnNames {
   }
 
   /// - Parameters:
-  ///   - columns: names as they are now.
+  ///   - columns: current names.
   ///   - journal: entries `rename_column` and `schema` since the table was made, in their order.
   init(_ columns: [String], journal: [Entry] = []) {
     var names = Dictionary(
@@ -26,7 +27,7 @@ struct EarlierColumnNames {
     let renamings = journal.filter { $0.action == "rename_column" }
     for renaming in renamings.reversed() {
       let (old, new) = Self.names(in: renaming.detail, names)
-      // A column that has had the old name since was another.
+      // A column that later had the old name is a different one.
       names[old] = names[new] ?? -1
       names[new] = nil
       self.states.append(names)
@@ -43,7 +44,7 @@ struct EarlierColumnNames {
     }
   }
 
-  /// The two names in `old to new`, where either may hold the words between them.
+  /// Splits `old to new`, where each name may itself contain " to ".
   private static func names(in detail: String, _ names: [String: Int]) -> (String, String) {
     let splits = detail.ranges(of: " to ").map {
       (String(detail[..<$0.lowerBound]), String(detail[$0.upperBound...]))
@@ -54,8 +55,8 @@ struct EarlierColumnNames {
   /// Whether a name always means the column that has it now.
   var areToday: Bool { self.states.count == 1 }
 
-  /// The column of that name in events of a schema; of one that is not in the journal by the names
-  /// of today. Nil when there is none, or no longer.
+  /// The column of that name in events of a schema, or by current names if the journal lacks the
+  /// schema. Nil if there is none.
   func column(_ name: String, schemaID: String?) -> Int? {
     let first = schemaID.flatMap { self.firstStates[$0] } ?? self.states.count - 1
     let column = self.states[first...].lazy.compactMap { $0[name] }.first

@@ -1,8 +1,8 @@
 internal import PostgresClient
 
-/// The query by which events, and reads, of some records come back; `$1` are their IDs.
+/// The query for events and reads of some records; `$1` are their IDs.
 extension HistoryReader {
-  /// Events among the dead letters, as columns of the history: they are gaps.
+  /// Events among the dead letters, which count as gaps, in columns of the history.
   private static func deadLetters(_ history: TableDefinition, arrivedAt: String) -> String {
     let none = history.dataColumns.map { "NULL::\($0.type.sqlName)" }
     let columns =
@@ -21,13 +21,13 @@ extension HistoryReader {
       """
   }
 
-  /// When an event came, by the others: by commit time between epochs.
+  /// Orders events; between epochs, by commit time.
   private static let time = """
     coalesce(max(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch \
     ORDER BY _ordinal), min(_commit_timestamp) OVER (PARTITION BY _record_id COLLATE "C", _epoch))
     """
 
-  /// What was asked for after an event, and not found, comes at the event's place, after it.
+  /// A record that was requested and not found follows the event after which it was requested.
   private static let place = "_epoch, _ordinal, _event_id IS NOT DISTINCT FROM 'unseen'"
 
   static func select(_ history: TableDefinition, fixed: [String], data: [String]) -> String {
@@ -41,9 +41,9 @@ extension HistoryReader {
       """
   }
 
-  /// The same with a record's newest read, which comes before its events: these say whether the read
-  /// contains them, by the rules of `ReadMerge`. Where the user could not read every field, the newest
-  /// read of all comes before it; events that this one contains are left out.
+  /// The query with each record's newest read, which comes before its events. The rules of
+  /// `ReadMerge` decide which events the read contains. If the user could not read every field, the
+  /// newest complete read comes before it, without the events that it contains.
   static func selectMerged(
     _ history: TableDefinition, fixed: [String], data: [String], visibilityWait: Int64
   ) -> String {
@@ -52,8 +52,8 @@ extension HistoryReader {
     let contains =
       "e._commit_timestamp < r._system_modstamp - interval '\(ReadMerge.clockTolerance) ms'"
     let isVisible = "r._read_at - e._loaded_at >= interval '\(visibilityWait) ms'"
-    // By the change type, as `change(_:)` reads it: an event that is none of these says not what
-    // has changed.
+    // Reads the change type as `change(_:)` does: an event of any other type does not say what has
+    // changed.
     let isGap =
       "(e._change_type IS NULL OR e._change_type NOT IN ('CREATE', 'UPDATE', 'DELETE', 'UNDELETE'))"
     let names = (fixed + data).map { "e.\($0)" }.joined(separator: ", ")

@@ -21,7 +21,7 @@ struct HistoryReader {
     case stamp, readAt, isContained
   }
 
-  /// The places of the rows' metadata, which hold just what a current row keeps of its last event.
+  /// The places of the metadata that a current row keeps of its last event.
   static let metadataFields = RecordFold.MetadataFields(eventID: 0, changeType: 1, commitUser: 2)
 
   /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.
@@ -40,7 +40,7 @@ struct HistoryReader {
     self.names = EarlierColumnNames(history.dataColumns.map(\.name))
   }
 
-  /// Has to come before rows are appended: which columns have been renamed.
+  /// Sets the renamed columns. Call it before rows are appended.
   mutating func readNames(over connection: PostgresConnection) throws(PostgresError) {
     let journal = Bookkeeping(schema: self.history.schema).qualified("_etl_journal")
     let entries = try connection.query(
@@ -124,7 +124,7 @@ struct HistoryReader {
       stamp: time(stamp), readAt: time(readAt), isWhole: fields == nil)
   }
 
-  /// Those that a list of names names.
+  /// The columns that a list of names contains.
   private func columns(of list: UnsafeBufferPointer<UInt8>?, _ schemaID: String?) -> [Int] {
     Self.texts(list).compactMap { self.names.column($0, schemaID: schemaID) }
   }
@@ -132,7 +132,7 @@ struct HistoryReader {
   private static func change(
     _ text: UnsafeBufferPointer<UInt8>?, isRead: Bool
   ) -> RowBuffer.Change {
-    // An event that did not make it into the history.
+    // An event that is not in the history.
     guard let text else { return .gapUpdate }
     switch String(decoding: text, as: UTF8.self) {
     case "CREATE": return .create

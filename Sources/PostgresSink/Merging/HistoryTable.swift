@@ -5,7 +5,7 @@ package struct HistoryTable {
   private let definition: TableDefinition
   private let columns: String
   private let copyStatement: String
-  /// The columns that rows of records that were read have besides.
+  /// Additional columns of records that were read.
   private let readColumns: String
 
   private static let stage = "pg_temp._etl_history"
@@ -23,14 +23,14 @@ package struct HistoryTable {
       + definition.dataColumns.map(\.quotedName)).joined(separator: ", ")
   }
 
-  /// A COPY to the table is under way and takes more rows.
+  /// A COPY to the table is open for more rows.
   package func isTaking(over connection: PostgresConnection) -> Bool {
     connection.isTakingCopy(self.copyStatement)
   }
 
-  /// Copies rows straight into the table, in a COPY that stays open: the same again or the
-  /// connection's `finishCopy` has to be next. Absent and null are both NULL in the table; which it
-  /// was follows from the lists of fields.
+  /// Copies rows directly into the table, in a COPY that stays open. The next call has to be this
+  /// one or the connection's `finishCopy`. Absent and null are both NULL in the table; the field
+  /// lists distinguish them.
   package func send(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
@@ -63,7 +63,7 @@ package struct HistoryTable {
 
   /// Loads the rows that the table does not hold yet, by (`_event_id`, `_record_id`).
   ///
-  /// - Returns: the IDs of the records that have got rows, each once.
+  /// - Returns: the IDs of the records with new rows, without duplicates.
   package func loadMissing(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws -> [String] {
@@ -87,7 +87,7 @@ package struct HistoryTable {
     try connection.copyIn(create) { writer in
       for index in rows {
         let row = buffer.rows[index]
-        // An event without an ID is like no other.
+        // An event without an ID differs from every other.
         let key = buffer.bytes[row.eventID] + [0] + buffer.bytes[row.recordID]
         guard row.eventID.isEmpty || seen.insert(Array(key)).inserted else { continue }
         try self.copy(index, of: buffer, to: &writer)
@@ -97,7 +97,7 @@ package struct HistoryTable {
     let isSame =
       areReads
       ? "h._read_at = s._read_at" : "(s._event_id <> '' OR h._replay_id = s._replay_id)"
-    // Two questions, since `IS NOT DISTINCT FROM` uses no index.
+    // Two queries, because `IS NOT DISTINCT FROM` cannot use an index.
     let result = try connection.query(
       """
       WITH inserted AS (INSERT INTO \(name) (\(columns)) \

@@ -1,10 +1,10 @@
 internal import PostgresClient
 
-/// Without a history, the events of an object from the beginning of a pass over its records to the
-/// end: what a read of a record does not contain is applied to it again.
+/// The events of an object during a pass over its records, for sinks without a history. Events that
+/// the read of a record does not contain are applied to it again.
 ///
-/// A table of the history's form, `_etl_kept_` before the name of the current table. Events before the
-/// pass are in every read of it.
+/// The table has the columns of a history; its name is `_etl_kept_` and the name of the current
+/// table. Every read of the pass contains the events from before it.
 final class KeptEvents {
   private let definition: TableDefinition
   private let history: HistoryTable
@@ -37,7 +37,7 @@ final class KeptEvents {
       """)
   }
 
-  /// Whether the table is there, with the columns that rows have; adds those that are new.
+  /// Whether the table exists; adds columns that it lacks.
   func isReady(over connection: PostgresConnection) throws(PostgresError) -> Bool {
     let name = self.definition.qualifiedName
     guard try connection.query("SELECT to_regclass($1) IS NOT NULL", [name])[0, 0] == "t" else {

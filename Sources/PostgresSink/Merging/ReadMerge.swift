@@ -5,12 +5,12 @@
 /// the read may not contain. Events before that are contained in the read. Times are milliseconds
 /// since 1970.
 ///
-/// What makes this right: changes to one record have the same order by stamp, by commit and in the
-/// stream. So everything before a contained event is contained, and applying a contained event again
-/// does no harm as long as all later ones follow. Clocks of stamps and commits differ by less than
-/// `clockTolerance`, and a commit can be seen by readers within `visibilityWait`.
+/// This is correct because changes to one record have the same order by stamp, by commit and in the
+/// stream. So a read that contains an event contains all earlier ones, and applying a contained
+/// event again is harmless as long as all later ones follow. Clocks of stamps and commits differ by
+/// less than `clockTolerance`, and a commit can be seen by readers within `visibilityWait`.
 package struct ReadMerge {
-  /// A record as one answer had it.
+  /// A record as read by one request.
   package struct Read: Sendable, Equatable {
     /// `SystemModstamp`.
     package var stamp: Int64
@@ -22,20 +22,20 @@ package struct ReadMerge {
       self.readAt = readAt
     }
 
-    /// Reads may come from servers that lag: an older stamp than the one known says nothing new.
+    /// Reads may come from servers that lag, so a stamp older than the known one adds nothing.
     package func isNewer(than other: Read) -> Bool {
       (self.stamp, self.readAt) > (other.stamp, other.readAt)
     }
   }
 
-  /// What decides about an event of the record.
+  /// The properties of an event that decide whether it is applied.
   package struct Event: Sendable, Equatable {
     /// `commitTimestamp`; nil for one without a usable time, which counts as later than any read.
     package var commit: Int64?
-    /// When it was taken, by the database's clock.
+    /// When the event was received, by the database's clock.
     package var arrivedAt: Int64
-    /// The event says that something changed, not what: a gap event, a refused event, a change type
-    /// that is not known, the end of a missing range.
+    /// The event reports a change without its values: a gap event, a refused event, an unknown
+    /// change type, or the end of a missing range.
     package var isGap: Bool
 
     package init(commit: Int64?, arrivedAt: Int64, isGap: Bool) {
@@ -47,7 +47,7 @@ package struct ReadMerge {
 
   /// Stamps and commit times are whole seconds of several clocks.
   static let clockTolerance: Int64 = 5000
-  /// After it every reader sees a commit, whatever its stamp.
+  /// The time after which every reader sees a commit, whatever its stamp.
   package static let visibilityWait: Int64 = 60_000
 
   /// Whether the read certainly contains the event, and all events before it.
@@ -56,21 +56,21 @@ package struct ReadMerge {
     return commit < read.stamp - Self.clockTolerance
   }
 
-  /// Whether the read certainly has what the event stands for, and everything before it: by its stamp,
-  /// or since it was made when every reader could see the event's commit.
+  /// Whether the read certainly includes the event's change and all earlier ones, either by its
+  /// stamp or because every reader could see the event's commit at the time of the read.
   ///
-  /// A stamp that is merely later is not enough: that of another change may be, which came before.
+  /// A stamp that is only slightly later is not enough, because it may belong to an earlier change.
   package static func settles(_ read: Read, _ event: Event) -> Bool {
     Self.contains(read, event) || read.readAt - event.arrivedAt >= Self.visibilityWait
   }
 
-  /// The index of the first event to apply on top of the read; the number of events when there is
-  /// none. Of the events before it, none is applied; of those after it, none is skipped.
+  /// The index of the first event to apply to the read, or the number of events if there is none.
+  /// No earlier event is applied, and no later one is skipped.
   ///
-  /// What events before a settled gap set is in the read, and the gap may have changed it: they are
-  /// not applied though their time would allow it. Nor are events that every reader could see when the
-  /// read was made: what came between them and the read without an event (a missing range, an overflow,
-  /// a text whose difference was lost) stays.
+  /// Events before a settled gap are not applied even if their time allows it: the read has their
+  /// values, and the gap may have changed them. Events that every reader could see at the time of
+  /// the read are not applied either. This preserves changes between them and the read that have no
+  /// event (a missing range, an overflow, a text whose diff was lost).
   package static func firstApplied(
     _ read: Read, _ events: [Event], visibilityWait: Int64 = Self.visibilityWait
   ) -> Int {
@@ -85,14 +85,14 @@ package struct ReadMerge {
   }
 }
 
-/// The same for a row to which events come one by one: what it has to remember of its last read.
+/// The rule for a row that receives events one by one: the state that it keeps of its last read.
 package struct ReadProgress: Sendable, Equatable {
   /// Nil once an event was applied on top, or for a row that was never read.
   package private(set) var read: ReadMerge.Read?
 
   package init(after read: ReadMerge.Read?) { self.read = read }
 
-  /// Whether the event is to be applied; from then on all are.
+  /// Whether to apply the event. Once one is applied, all later ones are.
   package mutating func takes(_ event: ReadMerge.Event) -> Bool {
     if let read, ReadMerge.contains(read, event) { return false }
     self.read = nil

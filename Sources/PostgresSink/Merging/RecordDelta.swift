@@ -1,11 +1,12 @@
-/// What some events, folded, do to one record's row.
+/// The combined effect of some events on one record's row.
 package struct RecordDelta {
   package enum Mark: UInt8 { case kept, set, cleared }
 
   /// UTF-8 of the record ID: in the bytes of the rows folded, or in the fold's own after `detach`.
   package internal(set) var recordID: Range<Int>
   var isIDOwn = false
-  /// The values of all columns are known, so the row is replaced; else the set ones are patched in.
+  /// The values of all columns are known, so the row is replaced. Otherwise only the set columns
+  /// change.
   package internal(set) var isReplacement: Bool
   /// A replacement whose row began without a full image. (A patch of a record never seen makes a
   /// partial row too.)
@@ -14,11 +15,11 @@ package struct RecordDelta {
   package internal(set) var stale = Mark.kept
   /// Milliseconds since 1970 of the deletion; nil: the event had no time.
   package internal(set) var deletedAt: Int64?
-  /// Deleted where deleted rows are removed: only a tombstone is left.
+  /// Deleted in a table that removes deleted rows: only a tombstone remains.
   package internal(set) var isRemoved = false
-  /// An event that brings a tombstoned record back was among them.
+  /// One of the events restores a record that has a tombstone.
   package internal(set) var isRevived = false
-  /// The first event of all is a full image: nothing of the record is unknown.
+  /// The record's first event is a full image, so the record is known completely.
   package internal(set) var beginsWithImage = false
 
   /// Position of the first and of the last event folded.
@@ -30,18 +31,18 @@ package struct RecordDelta {
   package internal(set) var commitTimestamp: Int64?
   /// The record's newest read, if the row begins with it.
   package internal(set) var read: RowBuffer.Read?
-  /// A read of a record whose row is in the table: what it leaves out stays.
+  /// A read of a record whose row is in the table; columns that it lacks keep their values.
   var keepsUnread = false
   /// An event has been applied on top of the read.
   var hasEventAfterRead = false
-  /// The row of the last event, among the rows folded; -1 when `detached` holds what was taken from it.
+  /// The row of the last event among the folded rows; -1 if its data is in `detached`.
   var lastRow: Int
   var detached: LastEvent?
 
-  /// Columns that wait for the value in the table.
+  /// Columns that need the table's value.
   package internal(set) var pendingDiffCount = 0
 
-  /// Texts of a record's last event; nil is null.
+  /// Metadata texts of a record's last event; nil means null.
   struct LastEvent {
     var eventID: Range<Int>?
     var changeType: Range<Int>?
@@ -83,7 +84,7 @@ package struct RecordDelta {
   }
 }
 
-/// What a delta does to one column.
+/// The effect of a delta on one column.
 package struct DeltaCell {
   /// The offset of the value in the rows folded or, if `isOwn`, in the fold's own bytes. For a pending cell,
   /// the index of its first diff among the fold's pending ones.
@@ -107,17 +108,17 @@ package struct DeltaCell {
     DeltaCell(offset: UInt32(first), count: -1, flags: 8)
   }
 
-  /// A value or null is known; else the column stays what it was.
+  /// A value or null is known. Otherwise the column does not change.
   package var isSet: Bool { self.flags & 1 != 0 }
   package var isNull: Bool { self.count < 0 }
   var isOwn: Bool { self.flags & 2 != 0 }
-  /// The value that the service has is not this one: a diff did not fit.
+  /// The service has another value, because a diff did not fit.
   package var isStale: Bool {
     get { self.flags & 4 != 0 }
     set { self.flags = newValue ? self.flags | 4 : self.flags & ~4 }
   }
   var isPending: Bool { self.flags & 8 != 0 }
-  /// The value or null is that of the record's newest read.
+  /// The value or null comes from the record's newest read.
   var isRead: Bool {
     get { self.flags & 16 != 0 }
     set { self.flags = newValue ? self.flags | 16 : self.flags & ~16 }

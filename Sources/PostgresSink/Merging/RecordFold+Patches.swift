@@ -1,5 +1,6 @@
-// Long-text diffs, and parts of compound fields that were not flattened: values that can be computed
-// only from the value before. Where the fold does not know that, they wait for the one in the table.
+// Long-text diffs, and parts of compound fields that were not flattened: values that can be
+// computed only from the value before. If the fold does not know it, they wait for the table's
+// value.
 extension RecordFold {
   /// Diffs that may wait for values in the table: bounds what resolving them takes in memory.
   static let maxPendingDiffs = 256
@@ -9,7 +10,7 @@ extension RecordFold {
     var count: Int32
     /// The diff that is to be applied to this one's result; -1: none.
     var next: Int32
-    /// Not a diff, but an object with the parts of a compound that changed.
+    /// The patch is an object with the changed parts of a compound, not a diff.
     var isParts: Bool
   }
 
@@ -38,7 +39,7 @@ extension RecordFold {
       return
     }
     if self.isFromNothing {
-      // Without a table to ask, the value is one that no read and no event had.
+      // A fold from nothing has no previous value.
       if diff.isDiff {
         self.cells[index].isStale = true
       } else {
@@ -59,7 +60,7 @@ extension RecordFold {
     self.pending[last].next = entry
   }
 
-  /// Puts the parts that a row has into a value that is known.
+  /// Merges the parts of a row into a known value.
   private mutating func mergeParts(
     _ index: Int, of row: RowBuffer.Cell, _ buffer: RowBuffer
   ) {
@@ -77,7 +78,7 @@ extension RecordFold {
     self.cells[index].isStale = known.isStale
   }
 
-  /// So many diffs wait for values in the table that they have to be resolved first.
+  /// Too many diffs wait for table values, so they have to be resolved first.
   var awaitsValues: Bool { self.pending.count >= Self.maxPendingDiffs }
 
   /// All diffs are resolved.
@@ -122,7 +123,7 @@ extension RecordFold {
     self.deltas[delta].pendingDiffCount -= 1
   }
 
-  /// A cell with a value of our own.
+  /// A cell with a computed value.
   private mutating func own(_ value: some Collection<UInt8>) -> DeltaCell {
     let offset = UInt32(self.ownBytes.count)
     self.ownBytes.append(contentsOf: value)

@@ -1,5 +1,5 @@
-// Records that were read. A read that is not whole lacks fields, which the user may not see: of these,
-// everything that came before it counts, the events that it contains included.
+// Records that were read. A partial read lacks the fields that the user may not see. For these
+// fields all earlier values count, including those of events that the read contains.
 extension RecordFold {
   mutating func beginRead(_ delta: Int, _ row: RowBuffer.Row, isNew: Bool, _ buffer: RowBuffer) {
     if row.read?.isWhole == false {
@@ -34,7 +34,7 @@ extension RecordFold {
     for index in columns { self.cells[index].isRead = false }
   }
 
-  /// Takes over, of an event that the newest read contains, what the read left out.
+  /// Takes the fields that the newest read lacks from an event that the read contains.
   mutating func applyContained(_ row: RowBuffer.Row, to delta: Int, _ buffer: RowBuffer) {
     guard self.deltas[delta].read?.isWhole == false else { return }
     switch row.change {

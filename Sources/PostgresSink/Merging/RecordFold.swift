@@ -1,9 +1,8 @@
 /// Folds the rows of a table, in stream order, into one delta per record.
 ///
-/// The one place that knows what an event does to a record's row: incremental loading and rebuilding
-/// from history both run through it, so that they cannot differ. Memory is reused from fold to fold;
-/// in the steady state nothing is allocated per row, except for long-text diffs and for compounds that
-/// were not flattened.
+/// Only this type knows the effect of an event on a record's row. Loading and rebuilding both use
+/// it, so they cannot differ. Memory is reused from fold to fold; in the steady state nothing is
+/// allocated per row, except for long-text diffs and for compounds that were not flattened.
 package struct RecordFold {
   package let columnCount: Int
   /// Columns of records that were not flattened, whose values in updates hold only what the update
@@ -11,8 +10,8 @@ package struct RecordFold {
   let isCompound: [Bool]
   /// Deleted rows are removed, leaving a tombstone; else they are marked.
   private let removesDeleted: Bool
-  /// The rows are all there is of their records, from the first event on; else the table may hold
-  /// earlier state.
+  /// The rows are the complete history of their records. Otherwise the table may hold earlier
+  /// state.
   let isFromNothing: Bool
   private let metadata: MetadataFields
 
@@ -24,14 +23,14 @@ package struct RecordFold {
   var pending: [PendingDiff] = []
   private var index = RecordIndex()
 
-  /// Bytes of computed values for which the fold ends: a diff of some bytes makes a value of up to
-  /// 131,072 characters.
+  /// The fold ends at this many bytes of computed values, since a short diff can give a value of up
+  /// to 131,072 characters.
   static let maxOwnByteCount = 8 << 20
-  /// Bytes of cells for which the fold ends. A delta has one for each column: those of many records
-  /// of a table of 800 columns would take ten times the memory of the rows.
+  /// The fold ends at this many bytes of cells. A delta has one cell per column, so the deltas of
+  /// many records of a table with 800 columns would take ten times the memory of the rows.
   static let maxCellByteCount = 16 << 20
 
-  /// Which fields of `RowBuffer.Row.metadata` hold the texts that a row keeps of its last event.
+  /// The fields of `RowBuffer.Row.metadata` with the texts that a row keeps of its last event.
   struct MetadataFields {
     var eventID: Int
     var changeType: Int
@@ -91,9 +90,9 @@ package struct RecordFold {
   /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
   ///
   /// - Parameter isSkipped: by row, from `rows.lowerBound` on; empty: none.
-  /// - Returns: the row it stopped before, `rows.upperBound` when all are folded. It stops where
-  ///   `awaitsValues`, and where the deltas so far have to be in the table before the next row can
-  ///   be folded.
+  /// - Returns: the first row that was not folded, or `rows.upperBound` if all were. The fold stops
+  ///   when `awaitsValues` is true, and when the deltas have to be in the table before the next
+  ///   row.
   package mutating func fold(
     _ buffer: RowBuffer, rows: Range<Int>, isSkipped: [Bool] = []
   ) -> Int {
@@ -114,9 +113,9 @@ package struct RecordFold {
     return rows.upperBound
   }
 
-  /// Folds reads of records, each of another one.
+  /// Folds reads of different records.
   ///
-  /// - Returns: the place in `rows` it stopped before, since the deltas have become many.
+  /// - Returns: the first place in `rows` that was not folded because there are too many deltas.
   mutating func fold(_ buffer: RowBuffer, rows: [Int], from first: Int) -> Int {
     self.reserveDeltas(self.deltas.count + rows.count - first, buffer)
     for place in first..<rows.count {
@@ -128,7 +127,7 @@ package struct RecordFold {
     return rows.count
   }
 
-  /// False when the row cannot be folded before the delta so far is in the table.
+  /// Returns false if the delta has to be in the table before this row can be folded.
   private mutating func apply(
     _ row: RowBuffer.Row, _ index: Int, to delta: Int, isNew: Bool, _ buffer: RowBuffer
   ) -> Bool {
@@ -169,7 +168,7 @@ package struct RecordFold {
       } else if self.removesDeleted, !isNew, !self.deltas[delta].isReplacement,
         !self.deltas[delta].isRevived
       {
-        // Whether the updates so far count depends on a tombstone, which only the table knows.
+        // A tombstone, which only the table knows, decides whether the updates so far count.
         return false
       }
       self.deltas[delta].isRevived = true
@@ -182,8 +181,8 @@ package struct RecordFold {
     return true
   }
 
-  /// The deltas have to be in the table before more can be folded. Rows that are folded from
-  /// nothing have no other place to be.
+  /// The deltas have to be in the table before more rows can be folded. A fold from nothing is
+  /// never full, since it has no table.
   var isFull: Bool {
     guard !self.isFromNothing else { return false }
     return self.ownBytes.count >= Self.maxOwnByteCount
@@ -201,9 +200,9 @@ package struct RecordFold {
     for index in start..<start + self.columnCount { self.cells[index] = .null }
   }
 
-  /// Takes over what the row has: values and nulls; what is absent stays.
+  /// Applies the values and nulls of the row; absent columns keep their state.
   ///
-  /// - Parameter keepsRead: what the record's newest read has stays, too.
+  /// - Parameter keepsRead: also keeps the values of the record's newest read.
   mutating func setCells(
     _ delta: Int, _ row: RowBuffer.Row, keepsRead: Bool = false, _ buffer: RowBuffer
   ) {
@@ -231,7 +230,8 @@ package struct RecordFold {
     self.cells[delta * self.columnCount..<(delta + 1) * self.columnCount]
   }
 
-  /// Lends the bytes that deltas point into: those of the rows folded, and the fold's own.
+  /// Runs a closure with the bytes that deltas point into: those of the folded rows and the fold's
+  /// own.
   func withBytes<Result>(
     _ buffer: RowBuffer,
     _ body: (_ rows: UnsafeBufferPointer<UInt8>, _ own: UnsafeBufferPointer<UInt8>) throws -> Result
@@ -261,8 +261,8 @@ package struct RecordFold {
     }
   }
 
-  /// What the row keeps of the delta's last event: in the fold's own bytes when detached, else in
-  /// those of the rows folded.
+  /// The texts that the row keeps of the delta's last event, in the fold's own bytes if detached,
+  /// otherwise in those of the folded rows.
   func lastEvent(_ delta: RecordDelta, _ buffer: RowBuffer) -> RecordDelta.LastEvent {
     if let detached = delta.detached { return detached }
     let row = buffer.rows[delta.lastRow]
@@ -290,8 +290,8 @@ package struct RecordFold {
 
   // MARK: - Going on with other rows
 
-  /// Forgets all deltas but the last, which no longer needs the rows it was folded from: rows of
-  /// another buffer can follow.
+  /// Forgets all deltas except the last, and detaches it from its rows, so that rows of another
+  /// buffer can follow.
   mutating func detachLast(_ buffer: RowBuffer) {
     guard var delta = self.deltas.last else { return }
     precondition(delta.pendingDiffCount == 0, "diffs of a record whose table state is known")

@@ -1,9 +1,9 @@
-/// Which delta a record ID has: open addressing by hash. The IDs themselves stay in the bytes of the
-/// rows or of the fold, so whoever looks one up compares it.
+/// Finds the delta of a record ID, by open addressing. The IDs stay in the bytes of the rows or of
+/// the fold, so the caller compares them.
 struct RecordIndex {
   /// Index of the delta + 1; 0 where there is none.
   private var slots: [Int32] = []
-  /// Drawn anew for each index: whoever chooses record IDs cannot make them collide.
+  /// A random seed per index, so that nobody can choose record IDs that collide.
   private let seed = UInt64.random(in: 0 ... .max)
 
   /// Forgets all deltas, keeping the memory.
@@ -39,7 +39,7 @@ struct RecordIndex {
   /// At most half of the slots are ever taken.
   func needsRoom(for count: Int) -> Bool { count * 2 > self.slots.count }
 
-  /// Makes room for `count` deltas; none is left in the index.
+  /// Makes room for `count` deltas and empties the index.
   mutating func removeAllReserving(_ count: Int) {
     var capacity = 64
     while capacity < count * 2 { capacity *= 2 }

@@ -2,8 +2,8 @@ package import PostgresClient
 
 /// Rebuilds current rows from the history, through the same fold as loading.
 ///
-/// For records whose events did not all come in order (a redriven dead letter, a stream read again),
-/// and to prove that the current table is right.
+/// Used for records whose events did not arrive in order (a redriven dead letter, a stream read
+/// again), and to prove that the current table is correct.
 package final class Refold {
   package struct Counts: Sendable, Equatable {
     /// Records that have events in the history.
@@ -23,9 +23,9 @@ package final class Refold {
   private var fold: RecordFold
   private var buffer: RowBuffer
 
-  /// Records of one transaction when all are rebuilt.
+  /// The number of records per transaction when all are rebuilt.
   private static let recordCount = 1000
-  /// Rows of history taken at a time: as many as these bytes hold by what has come so far.
+  /// Bytes of history rows fetched at a time; the number of rows follows from the rows so far.
   private static let fetchBytes = 8 << 20
   private var fetchCount = 64
 
@@ -45,8 +45,8 @@ package final class Refold {
     self.buffer = RowBuffer(columnCount: current.dataColumns.count)
   }
 
-  /// Rebuilds the rows of records within the open transaction. Records without history stay as they
-  /// are, and so do rows that know more than a history that begins later than they do.
+  /// Rebuilds the rows of records within the open transaction. Records without history do not
+  /// change, nor do rows that are older than the beginning of the history and so know more.
   package func refold(
     records: [String], over connection: PostgresConnection
   ) throws -> Counts {
@@ -67,7 +67,7 @@ package final class Refold {
       let rows = self.buffer.rows.indices
       let end = self.fold.fold(self.buffer, rows: rows)
       precondition(end == rows.upperBound, "a fold from nothing waits for nothing")
-      // The rows of the last record may go on in what follows.
+      // The next fetch may continue with rows of the last record.
       let isLast = result.rowCount < asked
       let rowBytes = self.buffer.byteCount / max(1, result.rowCount)
       self.fetchCount = min(max(Self.fetchBytes / max(1, rowBytes), 8), 2000)
@@ -87,8 +87,8 @@ package final class Refold {
     return counts
   }
 
-  /// Rebuilds the rows of all records that have history, in transactions of its own, each for some
-  /// of the records. Loading into the current table waits for each, so nothing newer is overwritten.
+  /// Rebuilds the rows of all records that have history, some records per transaction. Loading into
+  /// the current table waits for each transaction, so nothing newer is overwritten.
   package func refoldAll(
     over connection: PostgresConnection, progress: (Counts) -> Void = { _ in }
   ) throws -> Counts {

@@ -1,11 +1,11 @@
 internal import Pipeline
 internal import PostgresClient
 
-/// Records that were read and have no row: `_etl_refused_read` says why, and an entry of `_etl_resync`
-/// has them asked for again, once a day.
+/// Records that were read and refused: `_etl_refused_read` has the reason, and because of an entry
+/// in `_etl_resync` they are requested again once a day.
 struct RefusedReads {
   static let tableName = "_etl_refused_read"
-  /// Takes an event's place in `_etl_resync`.
+  /// The value of `event_id` in `_etl_resync` for such records.
   static let eventID = "read"
 
   private let entity: String
@@ -16,7 +16,7 @@ struct RefusedReads {
     self.bookkeeping = Bookkeeping(schema: schema)
   }
 
-  /// Notes records in the open transaction. One without an ID cannot be asked for.
+  /// Notes records in the open transaction. A record without an ID cannot be requested.
   func note(
     _ records: [UnreadableRecord], over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -1,12 +1,13 @@
 internal import PostgresClient
 
-/// Records of an object whose rows are not known to be right, and that may be read again.
+/// Records of an object whose rows may be wrong and can be read again.
 struct RepairList {
   private let entity: String
   private let current: TableDefinition
   private let resync: String
 
-  /// The condition of the index by which such rows are found; literally, so that it is used.
+  /// The condition of the index that finds such rows. It is repeated literally, so that the planner
+  /// uses the index.
   static let condition = "_stale OR _partial OR _stale_fields IS NOT NULL"
 
   init(_ current: TableDefinition) {
@@ -15,9 +16,9 @@ struct RepairList {
     self.resync = ResyncTable.qualifiedName(schema: current.schema)
   }
 
-  /// Some of the records in the order of their IDs: those whose last event came so long ago that a
-  /// read made now has it; of those that a pass did not bring, also those whose last event is surely that
-  /// old, whenever it came. Records that could not be seen or stored are asked for once a day.
+  /// Some of the records, ordered by ID: those whose last event arrived so long ago that a read now
+  /// contains it. For records that a pass did not bring, an event that was certainly committed that
+  /// long ago counts, too. Records that could not be seen or stored are requested once a day.
   ///
   /// - Parameters:
   ///   - id: those after it.
@@ -34,7 +35,7 @@ struct RepairList {
       AND c._updated_at > now() - interval '\(visibilityWait) ms' AND c._commit_timestamp > now() \
       - interval '\(visibilityWait) ms' - \(SeenRecords.clockTolerance))
       """
-    // A row that was read and is partial lacks fields that the user may not see.
+    // A partial row that was read lacks fields that the user may not see.
     let result = try connection.query(
       """
       SELECT id FROM (SELECT id FROM \(self.current.qualifiedName) WHERE (\(Self.condition)) \
@@ -48,8 +49,8 @@ struct RepairList {
     return (0..<result.rowCount).compactMap { result[$0, 0] }
   }
 
-  /// Notes records that were asked for and not found: whether they are deleted is not known, nor what
-  /// they are now. Among the events of a history this stands as a gap does.
+  /// Notes records that were requested and not found. Their state is unknown, and they may be
+  /// deleted. In a history this counts as a gap.
   func noteUnseen(
     _ records: [String], epoch: Int, ordinal: Int64, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -1,21 +1,21 @@
 internal import Digest
 package import PostgresClient
 
-/// What has to be read again from Salesforce: changes that came without their values, or could not
-/// be written.
+/// Records to read again from Salesforce, because a change came without its values or could not be
+/// written.
 package struct ResyncTable {
   package enum Kind: String, Sendable {
     case overflow, wildcard, gap
     case deadLetter = "dead_letter"
     /// A complete pass over the object's records did not bring the record.
     case missing
-    /// The record was asked for, and the user may not see it, or it is gone without a trace.
+    /// The record was requested and not found: the user may not see it, or it was purged.
     case unseen
   }
 
   package struct Entry: Sendable, Equatable {
     package var kind: Kind
-    /// Nil when the event could not be decoded so far.
+    /// Nil if the event was never decoded.
     package var recordID: String?
     package var eventID: String?
     package var replayID: String?
@@ -30,7 +30,7 @@ package struct ResyncTable {
     ) {
       self.kind = kind
       self.recordID = recordID
-      // Events without an ID are not one and the same.
+      // Events without an ID are all different.
       self.eventID = eventID?.isEmpty == true ? nil : eventID
       self.replayID = replayID
       self.commitTimestamp = commitTimestamp
@@ -51,8 +51,8 @@ package struct ResyncTable {
     Bookkeeping(schema: schema).qualified("_etl_resync")
   }
 
-  /// Notes gap, overflow and wildcard events and unknown changes among the rows. What is noted
-  /// already stays as it is.
+  /// Notes gap, overflow and wildcard events and unknown changes among the rows. Existing notes do
+  /// not change.
   package func note(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -70,8 +70,7 @@ package struct ResyncTable {
     try self.note(entries, over: connection)
   }
 
-  /// Marks what is to be read again as done where the record's row is right now, in the open
-  /// transaction.
+  /// Marks entries as done if the record's row is now right, in the open transaction.
   func close(
     of records: [String], current: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -84,8 +83,8 @@ package struct ResyncTable {
       """, [self.entity, SQLArray.literal(records)])
   }
 
-  /// Marks gaps, and records that could not be seen, as done whose rows are right or gone by now: a
-  /// deletion or a full image has come after them.
+  /// Marks gaps and unseen records as done if a later deletion or full image has corrected or
+  /// removed their rows.
   func closeGaps(
     current: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -107,9 +106,9 @@ package struct ResyncTable {
       """, [self.entity])[0, 0] == "t"
   }
 
-  /// Notes events that went to the dead letters, whatever their headers hold. What refuses their
-  /// rows (a key too long for an index, a character that the database's encoding lacks) may refuse
-  /// the note too; it is then made with less, and with an excerpt in place of such a value.
+  /// Notes events that went to the dead letters, whatever their headers hold. The cause of the
+  /// refusal (a key too long for an index, a character that the database's encoding lacks) may also
+  /// refuse the note. The note then has fewer values, and an excerpt of such a value.
   func noteDeadLetters(_ entries: [Entry], over connection: PostgresConnection) throws {
     guard !entries.isEmpty else { return }
     if try connection.refusal(of: { try self.note(entries, over: connection) }) == nil { return }
@@ -188,12 +187,12 @@ package struct ResyncTable {
       """, [self.entity, SQLArray.literal(recordIDs)])
   }
 
-  /// Marks dead letters as done that were noted without knowing their records: their events could not
-  /// be decoded then, or have none.
+  /// Marks dead letters as done that were noted without record IDs, because their events could not
+  /// be decoded or have none.
   ///
   /// - Parameters:
-  ///   - eventIDs: of events that can be decoded now, whatever their entity.
-  ///   - replayIDs: of those among them without an ID, hexadecimal.
+  ///   - eventIDs: IDs of events that can now be decoded, of any entity.
+  ///   - replayIDs: hexadecimal replay IDs of those events that have no ID.
   static func closeUndecoded(
     eventIDs: [String], replayIDs: [String], schema: String, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -206,7 +205,7 @@ package struct ResyncTable {
       [SQLArray.literal(eventIDs.map { .some($0) }), SQLArray.literal(replayIDs.map { .some($0) })])
   }
 
-  /// What is to be noted of a row.
+  /// The entry for a row.
   package static func entry(_ kind: Kind, _ buffer: RowBuffer, _ index: Int) -> Entry {
     let row = buffer.rows[index]
     func text(_ range: Range<Int>) -> String? {

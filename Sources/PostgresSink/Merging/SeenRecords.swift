@@ -3,8 +3,9 @@ internal import PostgresClient
 /// The records that a pass over an object has brought: those of the current table that are not among
 /// them may have been deleted without an event.
 ///
-/// A table of its own, `_etl_seen_` before the name of the current table, for as long as the pass takes.
-/// Unlogged: when a crash of the server empties it, records are asked for one by one that need not be.
+/// A separate table for the duration of the pass, named `_etl_seen_` and the name of the current
+/// table. It is unlogged: if a crash of the server empties it, records are requested one by one
+/// unnecessarily.
 struct SeenRecords {
   private let current: TableDefinition
   private let name: String
@@ -19,8 +20,8 @@ struct SeenRecords {
       + SQLIdentifier.quoted(SQLIdentifier.shortened("_etl_seen_\(current.name)"))
   }
 
-  /// Makes the table, empty, in the open transaction. The current table may be empty as well: events from
-  /// before the pass can still come.
+  /// Creates the empty table in the open transaction, even if the current table is empty, because
+  /// events from before the pass can still come.
   func begin(over connection: PostgresConnection) throws(PostgresError) {
     try self.drop(over: connection)
     try connection.execute("CREATE UNLOGGED TABLE \(self.name) (id text)")
@@ -44,10 +45,10 @@ struct SeenRecords {
     }
   }
 
-  /// Notes the records that the pass did not bring, to be asked for one by one; ends the table. Those
-  /// with an event from after the beginning of the pass are left out: their rows may have been read
-  /// before. An event is from before the beginning if it was loaded then, the transaction that began the
-  /// pass included, or was committed in the org then.
+  /// Notes the records that the pass did not bring, so that they are requested one by one, and
+  /// drops the table. Records with an event from after the pass began are left out, because the
+  /// pass may have been past their place by then. An event is older than the pass if it was loaded
+  /// by the transaction that began the pass or earlier, or committed in the org before.
   ///
   /// - Parameter begunAt: SQL, when the pass began.
   func end(begunAt: String, over connection: PostgresConnection) throws(PostgresError) {
@@ -56,8 +57,8 @@ struct SeenRecords {
     try self.drop(over: connection)
   }
 
-  /// Goes through both tables once: the settings of statements for a few records, earlier in the
-  /// transaction, would go through one of them for each record of the other.
+  /// Scans both tables once. With the plan settings for a few records, set earlier in the
+  /// transaction, one table would be scanned for each record of the other.
   func noteMissing(
     begunAt: String, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -4,7 +4,7 @@ internal import Digest
 /// (ChangeEvents.md#long-texts).
 ///
 /// The header carries the SHA-256 of the complete new value: only a result with that hash is
-/// given, so that a wrong guess about line breaks can never become a wrong value.
+/// returned, so a wrong guess about line breaks can never give a wrong value.
 package enum TextDiff {
   /// The new value, or nil when the diff is malformed, does not fit the previous value, or no way
   /// to break its lines gives the announced hash. Both texts are UTF-8.
@@ -16,7 +16,8 @@ package enum TextDiff {
     guard var reader = Reader(diff) else { return nil }
     let lines = Self.lines(of: previous)
     guard let result = reader.newLines(old: lines, in: previous) else { return nil }
-    // Added lines have no line break of their own in the diff. The likeliest first: as around them.
+    // Added lines have no line break of their own in the diff. The most likely one comes first:
+    // that of their neighbours.
     for style in [LineBreaks.kept, .crLf, .lf] {
       for tail in [Tail.asIs, .broken, .unbroken] {
         guard let text = Self.join(result, previous: previous, diff: diff, style, tail) else {
@@ -31,7 +32,7 @@ package enum TextDiff {
   /// How the lines of the new value end.
   private enum LineBreaks { case kept, crLf, lf }
 
-  /// Whether the new value ends in a line break: a diff of lines does not tell.
+  /// Whether the new value ends in a line break, which a diff of lines does not show.
   private enum Tail { case asIs, broken, unbroken }
 
   private enum Break { case none, lf, crLf }
@@ -42,7 +43,7 @@ package enum TextDiff {
     var isAdded = false
   }
 
-  /// What stands between line breaks, so always at least one line, the last without a break.
+  /// The text between line breaks: at least one line, the last without a break.
   private static func lines(of text: UnsafeBufferPointer<UInt8>) -> [Line] {
     var lines: [Line] = []
     var start = 0
@@ -56,7 +57,7 @@ package enum TextDiff {
     return lines
   }
 
-  /// nil when the style and tail say what another pair says too.
+  /// nil if another pair of style and tail gives the same text.
   private static func join(
     _ lines: [Line], previous: UnsafeBufferPointer<UInt8>, diff: UnsafeBufferPointer<UInt8>,
     _ style: LineBreaks, _ tail: Tail
@@ -168,7 +169,7 @@ package enum TextDiff {
           case UInt8(ascii: "+"):
             guard hunk.newCount > 0 else { return nil }
             hunk.newCount -= 1
-            // Beside the line it replaces, or else the one it follows.
+            // Next to the line that it replaces, or otherwise the line that it follows.
             let neighbour = max(0, min(start + addedCount, next - 1))
             result.append(self.added(content, beside: old[neighbour].end))
             addedCount += 1
@@ -190,7 +191,7 @@ package enum TextDiff {
         && text.dropLast().elementsEqual(previous[line.content])
     }
 
-    /// A line that shows its CR has it; any other takes its neighbour's line break.
+    /// A line with a visible CR keeps it; any other takes its neighbour's line break.
     private func added(_ content: Range<Int>, beside end: Break) -> Line {
       guard self.diff[content].last == UInt8(ascii: "\r") else {
         return Line(content: content, end: end, isAdded: true)
@@ -232,7 +233,7 @@ package enum TextDiff {
       return Self.number(&rest)
     }
 
-    /// At most nine digits: a value has far fewer lines.
+    /// At most nine digits; a value has far fewer lines.
     private static func number(_ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
       var value: Int?
       for _ in 0..<9 {

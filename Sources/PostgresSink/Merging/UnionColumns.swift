@@ -1,7 +1,7 @@
 /// The columns of fields that are a scalar or a record, like the name of an account or of a person.
 ///
-/// Such a field has one branch at a time, so an update that gives one a value has emptied the other,
-/// whether it names it or not. Loading and rebuilding both put that into their rows.
+/// Such a field has one branch at a time, so an update that sets one branch empties the other,
+/// whether or not it names it. Loading and rebuilding both add that to their rows.
 struct UnionColumns {
   private struct Union {
     var scalar: Int
@@ -9,9 +9,9 @@ struct UnionColumns {
   }
 
   private let unions: [Union]
-  /// By column: number of the union of which it is the scalar.
+  /// By column, the number of the union whose scalar branch it is.
   private let unionOfScalar: [Int32]
-  /// By column: number of the union of which it is a part.
+  /// By column, the number of the union whose part it is.
   private let unionOfPart: [Int32]
 
   init(_ columns: [TableColumn]) {
@@ -31,7 +31,8 @@ struct UnionColumns {
     self.unionOfPart = unionOfPart
   }
 
-  /// Nulls what the cells of an update have emptied: those of the buffer from `first` on, its last.
+  /// Nulls the branches that an update has emptied. Its cells are the buffer's last, from `first`
+  /// on.
   func nullOtherBranches(in buffer: inout RowBuffer, from first: Int) {
     guard !self.unions.isEmpty else { return }
     let end = buffer.cells.count
@@ -48,7 +49,7 @@ struct UnionColumns {
     }
   }
 
-  /// Unless the row says something of the column itself.
+  /// Skipped if the row has the column itself.
   private static func null(_ column: Int, in buffer: inout RowBuffer, from first: Int) {
     for index in first..<buffer.cells.count where Int(buffer.cells[index].column) == column {
       return

@@ -1,6 +1,6 @@
 package import Pipeline
 
-/// Watches which columns `column_types` names: a stage that changes nothing.
+/// A stage that changes nothing and observes which columns `column_types` names.
 package final class ColumnTypeNames: Transform {
   private let names: Set<String>
   private var unseen: Set<String>

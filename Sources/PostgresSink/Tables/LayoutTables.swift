@@ -1,16 +1,15 @@
-/// The tables of an entity, and where the fields of one layout go in them.
+/// The tables of an entity, and the columns for the fields of one layout.
 package struct LayoutTables: Sendable, Equatable {
   package var history: TableDefinition?
   package var current: TableDefinition?
-  /// The data columns of both tables, in the order of `RowBuffer.cells`. The list only grows while the process runs:
-  /// rows encoded before a column was added lack the cells of those behind.
+  /// The data columns of both tables, in the order of `RowBuffer.cells`. The list only grows while
+  /// the process runs: rows encoded before a column was added lack its cell.
   package var dataColumns: [TableColumn]
   /// For each field of the layout (`TableMapping.fields`) its place in `dataColumns`; nil for one
   /// that the contract discards.
   package var columnIndices: [Int?]
-  /// What has been created or changed in the database on this occasion, for the log: one sentence
-  /// each. When not empty, what other layouts of the entity were given is out of date: names may
-  /// have changed.
+  /// The changes made in the database, one sentence each, for the log. If there are any, the tables
+  /// returned for other layouts of the entity are outdated, since names may have changed.
   package var changes: [String]
   /// Fields left out by contract `discard`, reported once.
   package var discarded: [String]

@@ -63,8 +63,8 @@ package enum PostgresType: String, Sendable, CaseIterable {
     }
   }
 
-  /// Nil for a type that data columns cannot have. `varchar`, whose values have the form of
-  /// `text`, passes for it: the server checks the length.
+  /// Nil for a type that data columns cannot have. `varchar` counts as `text`, because its values
+  /// have the same form and the server checks the length.
   package init?(oid: UInt32) {
     switch oid {
     case 1043: self = .text

@@ -37,7 +37,7 @@ extension TableCatalog {
 }
 
 extension TableCatalog {
-  /// The current table of an entity, if it is there under the name that this configuration gives it.
+  /// The entity's current table, if it exists under the configured name.
   func currentTable(
     of entity: String, over connection: PostgresConnection
   ) throws(PostgresError) -> TableDefinition? {
@@ -52,8 +52,8 @@ extension TableCatalog {
 }
 
 extension EntityState {
-  /// The columns that all tables have, in the first table's order: the other's differs only where
-  /// it was without the column for a time.
+  /// The columns that all tables have, in the first table's order. The order of the other table
+  /// differs only where a column was added to it later.
   var dataColumns: [TableColumn] {
     guard let first = self.tables.first else { return [] }
     var columns: [TableColumn] = []

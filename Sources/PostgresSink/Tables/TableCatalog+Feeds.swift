@@ -2,7 +2,7 @@ internal import JSON
 internal import Pipeline
 package import PostgresClient
 
-/// Who feeds the tables, before the first event comes.
+/// Checks the feeds of the tables before the first event.
 extension TableCatalog {
   /// A table of this sink that has another feed.
   struct FeedConflict {
@@ -33,7 +33,7 @@ extension TableCatalog {
     }
   }
 
-  /// Tables that events of the topics are known to go to, each with the feed it has.
+  /// The tables that are known to get events of the topics, each with its feed.
   private func feeds(
     of feeder: TableFeeder, over connection: PostgresConnection
   ) throws(PostgresError) -> [(table: String, feed: TableFeed, topic: String)] {
@@ -57,7 +57,7 @@ extension TableCatalog {
       }
       if let feed = tables[row, 3].flatMap({ TableFeed(detail: $0) }) {
         let isOwn = feed.pipeline == feeder.pipeline && feed.sink == feeder.sink
-        // A channel sends what it has sent another pipeline.
+        // A channel feeds the same tables as in another pipeline.
         let topic = own ?? (!isOwn && feeder.topics.contains(feed.topic) ? feed.topic : nil)
         if let topic { found.append((name, feed, topic)) }
       } else if let feed = others.first(where: { feed in
@@ -71,7 +71,7 @@ extension TableCatalog {
     return found
   }
 
-  /// Topics that other sinks have positions of, if this one has none.
+  /// Topics for which other sinks have positions, if this sink has none.
   private func otherCheckpoints(
     of feeder: TableFeeder, over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFeed] {
@@ -88,10 +88,10 @@ extension TableCatalog {
     }
   }
 
-  /// Makes the tables this sink's that another has fed, and the other's positions too if this one has
-  /// none: the same pipeline under a new name goes on where it was.
+  /// Takes over the tables that another sink has fed, and its positions if this sink has none, so
+  /// that a renamed pipeline resumes where it stopped.
   ///
-  /// - Returns: what was done, one sentence each.
+  /// - Returns: the changes, one sentence each.
   /// - Throws: `PostgresError` (configuration) when the positions belong to another org.
   package func takeOverFeeds(
     org: String, over connection: PostgresConnection
@@ -107,7 +107,7 @@ extension TableCatalog {
       var changes = try self.takeOverPosition(conflicts, org: org, over: connection)
       for conflict in conflicts {
         let isOwn = conflict.feed.pipeline == feeder.pipeline && conflict.feed.sink == feeder.sink
-        // Two topics of this pipeline are a mistake whoever asks.
+        // Two topics of this pipeline are always a mistake.
         guard !isOwn || !feeder.topics.contains(conflict.feed.topic) else { throw conflict.error }
         try self.note(
           conflict.table, TableFeed.action, feeder.feed(conflict.topic).detail, over: connection)

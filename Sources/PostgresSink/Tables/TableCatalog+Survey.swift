@@ -7,20 +7,20 @@ enum Rebuilding {
   static let done = "rebuilt"
 }
 
-/// Something that somebody has done to a table of the sink.
+/// A manual change of a table of the sink.
 package struct TableFinding: Sendable, Equatable {
   package var entity: String
-  /// What was found, and what to do about it.
+  /// The finding and its remedy.
   package var message: String
-  /// What a run makes of it; nil when it puts it right by itself.
+  /// The run's error; nil if the run repairs the change.
   package var disposition: PostgresError.Disposition?
 }
 
-/// The tables as the bookkeeping has them and as they are: for runs before the first row, and for
-/// commands that look.
+/// Compares the tables with the bookkeeping, for runs before their first row and for read-only
+/// commands.
 extension TableCatalog {
-  /// Everything that keeps rows from the tables of this sink, or that the next run puts right.
-  /// Changes nothing.
+  /// Everything that prevents loading the tables of this sink or that the next run repairs. Changes
+  /// nothing.
   package func survey(
     over connection: PostgresConnection
   ) throws(PostgresError) -> [TableFinding] {
@@ -66,8 +66,8 @@ extension TableCatalog {
       + (names.count == 1 ? "it" : "them")
   }
 
-  /// Makes anew the tables that are gone: current ones, to be filled from the history; others when
-  /// that is accepted.
+  /// Recreates missing tables: current tables, which are then filled from the history, and others
+  /// if that is accepted.
   ///
   /// - Returns: what was done, one sentence each.
   /// - Throws: `PostgresError` (lostTable) for a table that cannot be rebuilt.
@@ -92,7 +92,7 @@ extension TableCatalog {
     return changes
   }
 
-  /// For tables that are made again while no event is at hand.
+  /// For tables that are recreated without an event.
   func mapping(of state: EntityState) -> TableMapping {
     let isEvent =
       state.tables.contains { $0.feed.map { TopicName.hasPlatformEvents($0.topic) } == true }
@@ -100,7 +100,7 @@ extension TableCatalog {
     return TableMapping(entity: state.entity, family: isEvent ? .platformEvent : .changeEvent)
   }
 
-  /// Tables whose current rows still have to come from the history, by the journal.
+  /// Tables whose current rows still have to be rebuilt from the history, according to the journal.
   package func unfilledTables(
     over connection: PostgresConnection
   ) throws(PostgresError) -> [StoredTables] {
@@ -115,7 +115,7 @@ extension TableCatalog {
     return try self.storedTables(over: connection).filter { names.contains($0.current.name) }
   }
 
-  /// All rows of the table have come from the history.
+  /// Notes that all rows of the table were rebuilt from the history.
   package func noteFilled(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -126,8 +126,8 @@ extension TableCatalog {
       """, [table.name, Rebuilding.done, "from \(table.entity)'s history"])
   }
 
-  /// - Throws: `PostgresError` (lostTable) when the schema of a sink that has run is not there:
-  ///   before another is made in its place, under whose name it cannot come back.
+  /// - Throws: `PostgresError` (lostTable) if the schema of a sink that has run is missing. It must
+  ///   not be created again, because the original could then not be renamed back.
   package func checkSchema(over connection: PostgresConnection) throws(PostgresError) {
     let schemas = try connection.query(
       """
@@ -180,9 +180,9 @@ extension TableCatalog {
     return tables
   }
 
-  /// The tables that this sink has made, by the entities that it feeds.
+  /// The tables that this sink has created, by entity.
   ///
-  /// - Parameter isMissing: only entities of which one is not there.
+  /// - Parameter isMissing: returns only entities with a missing table.
   func registeredStates(
     _ existing: Set<String>, isMissing: Bool = false, over connection: PostgresConnection
   ) throws(PostgresError) -> [EntityState] {
@@ -219,10 +219,10 @@ extension TableCatalog {
     return own
   }
 
-  /// By the journal; where it does not say, by the names of the topics.
+  /// Found in the journal, or by the names of the topics.
   ///
-  /// Tables that were dropped are missed only where events are going to come to them: of a channel
-  /// nobody knows before they do, if all tables of the entity are gone.
+  /// Dropped tables count only if events will come for them. For a channel this is unknown until an
+  /// event arrives if all tables of the entity are missing.
   private func feeds(_ state: EntityState) -> Bool {
     guard let feeder else { return true }
     let isGone = !state.tables.contains { $0.exists }

@@ -3,21 +3,20 @@ package import PostgresClient
 
 /// Keeps the tables of a sink in step with the schemas that arrive.
 ///
-/// Everything that changes the database happens in short transactions of its own, apart from those
-/// that load rows, under the connection's lock timeout, and one at a time: changes begin with a
-/// lock on `_etl_table`. What another process has created at the same moment is taken as found.
-/// Used by one thread at a time.
+/// All changes of the database are made in short transactions, separate from loading and under the
+/// connection's lock timeout. They are serialized by a lock on `_etl_table`. Objects that another
+/// process creates at the same moment are accepted. Used by one thread at a time.
 package final class TableCatalog {
   let configuration: PostgresSinkConfiguration
   let bookkeeping: Bookkeeping
-  /// Nil for one that only looks.
+  /// Nil for a read-only catalog.
   let feeder: TableFeeder?
   /// Tables that are gone, and cannot be rebuilt, are made anew without rows.
   package var acceptsMissing = false
   private var hasBookkeeping = false
   /// False once the database has refused that.
   private var mayAlter = true
-  /// Receives a sentence for each table of the bookkeeping that was gone.
+  /// Receives a sentence for each missing table of the bookkeeping.
   package var onRepair: ((String) -> Void)?
 
   package init(_ configuration: PostgresSinkConfiguration, feeder: TableFeeder? = nil) {
@@ -26,8 +25,8 @@ package final class TableCatalog {
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
   }
 
-  /// Creates the schema and the sink's own tables where they are missing. A role that may not
-  /// create schemas needs one that is there.
+  /// Creates the schema and the sink's own tables if they are missing. A role that may not create
+  /// schemas needs an existing one.
   package func prepare(over connection: PostgresConnection) throws(PostgresError) {
     guard !self.hasBookkeeping else { return }
     try self.survivingRaces { () throws(PostgresError) in
@@ -62,8 +61,8 @@ package final class TableCatalog {
     }
   }
 
-  /// The tables for a layout's rows; creates and changes what the contract allows. Call once for
-  /// each layout that appears, outside a transaction.
+  /// Returns the tables for a layout's rows, and creates and changes them as far as the contract
+  /// allows. Call it once per layout, outside a transaction.
   ///
   /// - Throws: `PostgresError`: configuration for tables and names that do not fit, contract for
   ///   what `freeze` does not allow, retry when a lock was not to be had in time.
@@ -81,7 +80,7 @@ package final class TableCatalog {
       do throws(PostgresError) {
         return try connection.transaction { () throws(PostgresError) in
           try self.lock(over: connection)
-          // What was read before may have been changed by whoever held the lock.
+          // The holder of the lock may have changed what was read before.
           var state = empty
           try state.read(over: connection, bookkeeping: Set(Bookkeeping.names))
           let evolution = try self.evolution(of: state, mapping, layout.topic)
@@ -91,7 +90,7 @@ package final class TableCatalog {
           return evolution.tables
         }
       } catch {
-        // insufficient_privilege: a role that only writes rows loads tables that are there.
+        // insufficient_privilege: a role that may only write rows can load existing tables.
         guard error.sqlState == SQLState.insufficientPrivilege else { throw error }
         if self.configuration.reads != nil, self.mayAlter {
           self.mayAlter = false
@@ -112,7 +111,7 @@ package final class TableCatalog {
       acceptsMissing: self.acceptsMissing, mayAlter: self.mayAlter)
   }
 
-  /// Where the role may write no journal either, nothing is noted.
+  /// If the role may not write to the journal either, nothing is noted.
   private func noteUnlocked(
     _ statements: [String], over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -125,11 +124,11 @@ package final class TableCatalog {
     }
   }
 
-  /// Finds out whether the tables still are what they were when the rows for them were encoded.
+  /// Checks that the tables have not changed since rows were encoded for them.
   ///
-  /// - Parameter sqlState: what the database has refused, if it has.
-  /// - Returns: false when a table is gone that `restore` makes anew.
-  /// - Throws: `PostgresError` saying what was altered, and what to do.
+  /// - Parameter sqlState: the error of the database, if any.
+  /// - Returns: false if a table is missing that `restore` recreates.
+  /// - Throws: `PostgresError` for altered tables, with the remedy.
   package func check(
     _ tables: LayoutTables, after sqlState: String? = nil, over connection: PostgresConnection
   ) throws(PostgresError) -> Bool {
@@ -216,7 +215,7 @@ package final class TableCatalog {
     return self.bookkeeping.readStatements(existing: try self.bookkeepingNames(over: connection))
   }
 
-  /// Names of the sink's own tables that are there, but for those that reading records needs.
+  /// Names of the sink's own existing tables, except those for reading records.
   func existingBookkeeping(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Set<String> {
@@ -235,17 +234,17 @@ package final class TableCatalog {
     return Set((0..<tables.rowCount).compactMap { tables[$0, 0] })
   }
 
-  /// Runs `body` again when another process has created the same at the same moment.
+  /// Repeats `body` if another process creates the same object at the same moment.
   private func survivingRaces<Value>(
     _ body: () throws(PostgresError) -> Value
   ) throws(PostgresError) -> Value {
-    // Each loss means that something more is there; a few are all that one schema can need.
+    // Each repetition finds one more existing object, so a few are enough for any schema.
     for _ in 0..<5 {
       do throws(PostgresError) {
         return try body()
       } catch {
-        // Duplicate schema, table, column, object; and what two creators of one name get from the
-        // system catalogue's own unique indexes.
+        // Duplicate schema, table, column, object; and violations of the system catalogue's unique
+        // indexes when two processes create the same name.
         let races: Set<String?> = [
           SQLState.duplicateSchema, SQLState.duplicateTable, SQLState.duplicateColumn,
           SQLState.duplicateObject, SQLState.uniqueViolation,

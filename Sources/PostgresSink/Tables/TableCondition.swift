@@ -1,15 +1,15 @@
 internal import PostgresClient
 
-/// What somebody may have put on a table, or taken from it, besides columns.
+/// Manual changes of a table other than its columns: privileges, rules and policies.
 struct TableCondition: Sendable {
   /// Names of privileges that the role lacks, on the table as a whole and on its columns.
   var missingPrivileges: [String] = []
   var role = ""
-  /// A history that only takes rows one by one: COPY is not for tables with policies.
+  /// A history that only accepts INSERT, because COPY does not work with row-level security.
   var hasRowSecurity = false
-  /// Names of rules with which the statements that load a current table are refused.
+  /// Names of rules that prevent the statements that load a current table.
   var refusedRules: String?
-  /// Names of all rules but those of SELECT.
+  /// Names of all rules except those for SELECT.
   var rules: String?
 }
 
@@ -20,8 +20,8 @@ extension TableCondition {
       case .history: ["INSERT"]
       case .current: ["SELECT", "INSERT", "UPDATE"]
       }
-    // The history is loaded by COPY, which knows no rules, and a row is deleted by nobody but
-    // 'delete: remove': UPDATE and INSERT.
+    // Rules for UPDATE and INSERT matter. COPY, which loads the history, ignores rules, and only
+    // 'delete: remove' deletes rows.
     let events = table.kind == .current ? ["2", "3"] : []
     let result = try connection.query(
       """
@@ -45,7 +45,7 @@ extension TableCondition {
     self.rules = result[0, 4]
   }
 
-  /// Why rows cannot be written to the table as it is; what to do about it.
+  /// The reason why rows cannot be written to the table, and the remedy.
   func obstacle(_ table: TableState) -> PostgresError? {
     let name = table.qualifiedName
     if let privileges = self.missingPrivileges.first {
@@ -67,7 +67,7 @@ extension TableCondition {
     return nil
   }
 
-  /// What the server may have meant by refusing a statement as not supported.
+  /// Possible reasons why the server refused a statement as not supported.
   func unsupported(_ table: TableState) -> PostgresError? {
     self.rules.map { Self.refusal($0, of: table) }
   }

@@ -1,7 +1,7 @@
 /// The columns of a table that is created.
 ///
-/// What people look for comes first: `SELECT *` and the lists of tools begin with the record and its
-/// fields. The columns of the program's own follow, and what later schemas add after those.
+/// The record and its fields come first, so that `SELECT *` and the column lists of tools begin
+/// with them. The program's own columns follow, then columns that later schemas add.
 struct TableCreation {
   let place: Int
   private let key: [String]

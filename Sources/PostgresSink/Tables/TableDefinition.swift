@@ -9,8 +9,8 @@ package struct TableColumn: Sendable, Equatable {
   package var path: String
   /// `Data:Currency` and the like; nil when the schema does not say.
   package var salesforceType: String?
-  /// Holds a record that was not flattened: an update has the parts that it changes, and the other
-  /// parts of the current row stay.
+  /// Whether the column holds a record that was not flattened. An update has only the parts that it
+  /// changes, and the other parts of the current row stay.
   package var isCompound: Bool
 
   package init(
@@ -29,7 +29,7 @@ package struct TableColumn: Sendable, Equatable {
   package var quotedName: String { SQLIdentifier.quoted(self.name) }
 }
 
-/// A table of the sink as it is in the database.
+/// A table of the sink as it exists in the database.
 package struct TableDefinition: Sendable, Equatable {
   package enum Kind: String, Sendable, CaseIterable { case history, current }
 
@@ -41,8 +41,8 @@ package struct TableDefinition: Sendable, Equatable {
   package var name: String
   /// In the order of `RowBuffer.cells`; the same for both tables of an entity.
   package var dataColumns: [TableColumn]
-  /// `pg_type.oid`, by name, of data columns that have another type in this table: of fields that no
-  /// schema has any more, or the tables would have been refused.
+  /// By name, the `pg_type.oid` of data columns with another type in this table. No current schema
+  /// has their fields; otherwise the tables would have been refused.
   package var otherTypes: [String: UInt32]
   /// The table has the columns of records that were read; those of earlier versions may lack them.
   package var hasReadColumns = false
@@ -73,7 +73,7 @@ extension TableDefinition {
     /// `not null default now()` and the like.
     package var constraint: String = ""
 
-    /// Stands before the fields in new tables; the others stand behind them.
+    /// The column precedes the fields in new tables; the others follow them.
     package var isKey: Bool { self.constraint == Self.key }
 
     static let key = "primary key"
@@ -84,8 +84,9 @@ extension TableDefinition {
     }
   }
 
-  /// The columns beside the data columns. Of history, `Row.metadata` holds all but the last, in this
-  /// order; where the table has them is another matter (tables of earlier versions have them first).
+  /// The columns beside the data columns. Of history, `Row.metadata` holds all but the last, in
+  /// this order; their place in the table may differ (in tables of earlier versions they come
+  /// first).
   package static func fixedColumns(_ kind: Kind) -> [FixedColumn] {
     switch kind {
     case .history: Self.historyColumns
@@ -97,7 +98,7 @@ extension TableDefinition {
     Self.fixedColumns(kind) + Self.readColumns
   }
 
-  /// The columns of records that were read. Rows of events are written without them.
+  /// The additional columns of records that were read. Rows of events are written without them.
   package static let readColumns = [
     // `SystemModstamp`; in a current row until the first event after the read is applied.
     FixedColumn(name: "_system_modstamp", sqlType: "timestamp with time zone"),
@@ -147,19 +148,18 @@ extension TableDefinition {
 }
 
 extension TableDefinition {
-  /// SQL of a condition: the columns that rows are written to still have the types that the rows were
-  /// encoded for.
+  /// An SQL condition: the columns still have the types that rows were encoded for.
   ///
-  /// A binary COPY does not compare types: the eight bytes of a `bigint` are taken for a `numeric`, a
-  /// `timestamptz` or a `double precision`, with another value and no error. To be asked once rows
-  /// have been written, whose locks keep anybody from altering the table until the transaction ends.
+  /// A binary COPY does not check types: it reads the eight bytes of a `bigint` as a `timestamptz`
+  /// or a `double precision`, with a different value and no error. Check this after writing rows,
+  /// because their locks prevent any ALTER TABLE until the transaction ends.
   package var typeCondition: String {
     let columns =
       Self.fixedColumns(self.kind).map { ($0.name, PostgresType(rawValue: $0.sqlType)?.oid ?? 0) }
       + self.dataColumns.map { ($0.name, self.otherTypes[$0.name] ?? $0.type.oid) }
     let names = SQLIdentifier.literal(SQLArray.literal(columns.map(\.0)))
     let types = SQLIdentifier.literal(SQLArray.literal(columns.map { "\($0.1)" }))
-    // What `PostgresType(oid:)` lets pass for text.
+    // The types that `PostgresType(oid:)` accepts as text.
     return """
       (SELECT count(*) = \(columns.count) FROM unnest(\(names)::name[], \(types)::oid[]) AS w (name, type) \
       JOIN pg_catalog.pg_attribute AS a ON a.attrelid = \(SQLIdentifier.literal(self.qualifiedName))\
@@ -168,7 +168,7 @@ extension TableDefinition {
       """
   }
 
-  /// The type is that which rows have been encoded for.
+  /// The column has the type that rows were encoded for.
   func isExpected(_ typeOID: UInt32, of column: TableColumn) -> Bool {
     self.otherTypes[column.name].map { $0 == typeOID }
       ?? (PostgresType(oid: typeOID) == column.type)

@@ -1,7 +1,7 @@
 internal import Pipeline
 internal import PostgresClient
 
-// Which column a field of the layout gets, and the statements that make it.
+// Chooses the column for each field of the layout, with the statements that create it.
 extension TableEvolution {
   mutating func place(_ field: TableMapping.Field) throws(PostgresError) {
     if let registered = self.registered(field.name) {
@@ -24,7 +24,7 @@ extension TableEvolution {
     return nil
   }
 
-  /// Takes a column for a field; adds it to the tables that lack it.
+  /// Uses a column for a field and adds it to the tables that lack it.
   private mutating func use(_ field: TableMapping.Field, _ name: String) throws(PostgresError) {
     var found: (type: TableState.Column, table: TableState)?
     for table in self.state.tables {
@@ -72,8 +72,8 @@ extension TableEvolution {
     self.columnNames.append(name)
   }
 
-  /// Notes that updates have parts of the column's value, so that rebuilding from history puts them
-  /// together as loading does.
+  /// Notes that updates have parts of the column's value, so that a rebuild from history merges
+  /// them as loading does.
   private mutating func noteCompound(_ field: TableMapping.Field, _ name: String) {
     guard case .record = field.content else { return }
     for index in self.state.tables.indices {
@@ -90,8 +90,8 @@ extension TableEvolution {
     if self.isFirstSight { self.discarded.append(field.path) }
   }
 
-  /// The schema has another type for a column than it was made with. Values are never cast: the
-  /// new type gets the name, and the old column is kept under another.
+  /// The schema's type differs from the column's. Values are never cast: a column of the new type
+  /// takes the name, and the old column is kept under another name.
   private mutating func changeType(_ field: TableMapping.Field) throws(PostgresError) {
     let others = self.state.tables.flatMap(\.registered).filter { column in
       column.path == field.path && column.name != field.name
@@ -100,7 +100,7 @@ extension TableEvolution {
       others.first { $0.sqlType == type.sqlName }
     }.first
     if let earlier, !self.isFirstSight {
-      // An event of an older schema, read again: it goes where its like went.
+      // An event of an older schema that is read again uses the column of that schema.
       try self.use(field, earlier.name)
       return
     }
@@ -122,7 +122,7 @@ extension TableEvolution {
     }
   }
 
-  /// `amount__float8`, or with a number behind it when that is taken.
+  /// `amount__float8`, with a number appended if that name is taken.
   private func nameForOld(_ name: String) -> String {
     let type = self.registered(name).flatMap { PostgresType(rawValue: $0.sqlType) }
     let base = "\(name)__\(type?.shortName ?? "old")"
@@ -164,15 +164,15 @@ extension TableEvolution {
     self.register(name, type, path, salesforceType, in: index)
   }
 
-  /// What becomes of the earlier rows of a column that somebody has dropped, as the end of a
-  /// sentence; empty for a column that was not there before.
+  /// The end of a sentence about the earlier rows of a column that somebody dropped; empty for a
+  /// new column.
   ///
-  /// - Throws: `PostgresError` (lostTable) when the values cannot be had from anywhere.
+  /// - Throws: `PostgresError` (lostTable) if the values are lost.
   private mutating func returning(
     _ name: String, to table: TableState
   ) throws(PostgresError) -> String {
     guard table.registered[name] != nil else { return "" }
-    // Columns that have just been made have no number.
+    // New columns have no number yet.
     let isInHistory = self.state.tables.contains {
       $0.kind == .history && ($0.column(name)?.number ?? 0) > 0
     }
@@ -197,7 +197,7 @@ extension TableEvolution {
   ) {
     let table = self.state.tables[index]
     if self.state.tables[index].registered.change(name, { $0.sqlType = type.sqlName }) {
-      // Registered, but its column was dropped by hand: it keeps its place.
+      // A registered column that was dropped by hand keeps its place.
       self.statements.append(
         self.bookkeeping.retype(column: name, of: table.name, sqlType: type.sqlName))
       return

@@ -1,23 +1,23 @@
 internal import Pipeline
 internal import PostgresClient
 
-/// Works out what has to change so that the tables of an entity can hold a layout. Pure: reads no
-/// database, executes nothing; the state it is given becomes what the statements will have made.
+/// Computes the changes that let the tables of an entity hold a layout. A pure function: it neither
+/// reads nor changes the database, and its state becomes that after the statements.
 struct TableEvolution {
   var state: EntityState
   /// In the order of execution, without semicolons.
   var statements: [String] = []
   /// One sentence each.
   var changes: [String] = []
-  /// Those of the changes that replace what somebody has dropped.
+  /// The changes that recreate dropped objects.
   private(set) var repairs: [String] = []
   var discarded: [String] = []
-  /// The statements do nothing but to note who feeds the tables.
+  /// The statements only note the feed of the tables.
   private(set) var isOnlyFeed = false
-  /// Tables that are created, with the statement at `place`. A rename ends that, since what follows it
-  /// has to stay behind it.
+  /// Tables to create, with the place of their statement. A rename empties the list, because later
+  /// columns have to be added after the rename.
   var creations: [Int: TableCreation] = [:]
-  /// For the mapping's fields: the column, by name.
+  /// Column names of the mapping's fields.
   var columnNames: [String?] = []
   var missing: [String] = []
 
@@ -25,20 +25,20 @@ struct TableEvolution {
   let configuration: PostgresSinkConfiguration
   let bookkeeping: Bookkeeping
   private let feeder: TableFeeder?
-  /// Whose events the layout describes.
+  /// The feed that the layout's events come from.
   private let topic: String?
   let acceptsMissing: Bool
-  /// The role may change tables that are there.
+  /// The role may alter existing tables.
   private let mayAlter: Bool
   var isFirstSight: Bool {
     !self.mapping.schemaID.isEmpty && !self.state.knownSchemas.contains(self.mapping.schemaID)
   }
 
   /// - Parameters:
-  ///   - feeder: who writes to the tables; nil when nobody is going to.
+  ///   - feeder: the feeder of the tables; nil if nobody will write to them.
   ///   - topic: of the layout; nil when there is none.
   ///   - acceptsMissing: tables that are gone, and cannot be rebuilt, are made anew without rows.
-  ///   - mayAlter: the role may change tables that are there.
+  ///   - mayAlter: the role may alter existing tables.
   init(
     _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
     feeder: TableFeeder? = nil, topic: String? = nil, acceptsMissing: Bool = false,
@@ -125,7 +125,7 @@ struct TableEvolution {
     }
   }
 
-  /// The table was there: somebody has dropped or renamed it.
+  /// The table existed before: somebody has dropped or renamed it.
   private mutating func createAgain(_ index: Int) throws(PostgresError) {
     let table = self.state.tables[index]
     let canBeRebuilt = table.kind == .current && self.state.hasHistoryToRebuildFrom
@@ -156,7 +156,7 @@ struct TableEvolution {
     if table.kind == .history {
       let key = self.mapping.family == .changeEvent ? "_record_id, _event_id" : "_event_id"
       self.statements.append("CREATE INDEX ON \(table.qualifiedName) (\(key))")
-      // Not of current tables: it would be another index to change with every update.
+      // Current tables get none, because every update would have to change it.
       self.statements.append("CREATE INDEX ON \(table.qualifiedName) (_commit_timestamp)")
     }
     let detail = "\(table.kind.rawValue) of \(self.mapping.entity)"
@@ -173,7 +173,7 @@ struct TableEvolution {
     self.state.tables[index].isNew = true
     self.state.tables[index].registeredEntity = self.mapping.entity
     self.state.tables[index].registeredKind = table.kind.rawValue
-    // Types of fixed columns are not looked at again.
+    // Types of fixed columns are not checked again.
     for column in fixed {
       self.state.tables[index].columns.append(
         TableState.Column(name: column.name, typeOID: 0, sqlType: column.sqlType))
@@ -183,8 +183,8 @@ struct TableEvolution {
   mutating func finishCreation(_ index: Int) {
     guard let creation = self.creations.removeValue(forKey: index) else { return }
     let table = self.state.tables[index]
-    // Rows of the current table are updated again and again: where their page has room for the next
-    // version, no index changes and the space of the last one is used again.
+    // Rows of the current table are updated often. If their page has room for the next version, no
+    // index changes, and the space of the old version is reused.
     let options = table.kind == .current ? " WITH (fillfactor = 75)" : ""
     self.statements[creation.place] =
       "CREATE TABLE \(table.qualifiedName) (\n"
@@ -240,8 +240,8 @@ struct TableEvolution {
     }
   }
 
-  /// Gives each table the columns that only the other has: one was made later, or was not written
-  /// for some time.
+  /// Gives each table the columns that only the other has, because one was created later or not
+  /// written for some time.
   private mutating func alignTables() throws(PostgresError) {
     let addsToAll = self.configuration.contract == .evolve
     for source in self.state.tables {
@@ -310,7 +310,7 @@ struct TableEvolution {
 }
 
 extension TableEvolution {
-  /// What the tables will be.
+  /// The tables after the statements.
   var tables: LayoutTables {
     let columns = self.state.dataColumns
     let places = Dictionary(

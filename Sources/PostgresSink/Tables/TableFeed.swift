@@ -1,10 +1,10 @@
 internal import JSON
 internal import PostgresClient
 
-/// Where the rows of a table come from. Of two such feeds every event would be in the history twice,
-/// and in the current table nobody would know which change is the later one.
+/// The source of a table's rows. With two feeds, every event would be in the history twice, and the
+/// order of changes in the current table would be unknown.
 ///
-/// Stored as lines of `_etl_journal` with action `feed`, of which the last of a table counts.
+/// Stored as lines of `_etl_journal` with action `feed`; the last line of a table counts.
 package struct TableFeed: Sendable, Equatable {
   package var pipeline: String
   package var sink: String
@@ -39,7 +39,7 @@ package struct TableFeeder: Sendable, Equatable {
   package var pipeline: String
   package var sink: String
   package var topics: [String]
-  /// Tables that another pipeline or topic has fed become this one's.
+  /// Takes over tables that another pipeline or topic has fed.
   package var takesOver: Bool
 
   package init(pipeline: String, sink: String, topics: [String], takesOver: Bool = false) {
@@ -53,12 +53,12 @@ package struct TableFeeder: Sendable, Equatable {
     TableFeed(pipeline: self.pipeline, sink: self.sink, topic: topic)
   }
 
-  /// Why a table that has a feed cannot have another.
+  /// The reason why a table with a feed cannot have this one.
   ///
   /// - Parameters:
   ///   - table: qualified.
-  ///   - topic: whose events would come to the table as well.
-  /// - Returns: nil when it is the same, or taken over.
+  ///   - topic: the topic whose events would also come to the table.
+  /// - Returns: nil if the feed is the same or taken over.
   func conflict(
     _ table: String, fedBy feed: TableFeed, topic: String
   ) -> PostgresError? {

@@ -1,16 +1,16 @@
 package import Pipeline
 package import PostgresClient
 
-/// Which columns the fields of a layout become, and of what type, whatever the tables hold so far.
+/// The columns for the fields of a layout, with their types, regardless of existing tables.
 ///
-/// A function of layout and configuration alone.
+/// Depends only on layout and configuration.
 package struct TableMapping: Sendable {
   package struct Field: Sendable {
     /// SQL name; of at most 63 bytes.
     package var name: String
-    /// What the schema suggests, or the configuration says.
+    /// The configured type, or the one that follows from the schema.
     package var type: PostgresType
-    /// The type of columns that earlier versions have made for such a field: they are kept as they are.
+    /// The type that earlier versions gave such a column. Existing columns keep it.
     package var earlierType: PostgresType?
     /// Dotted: `BillingAddress.City`.
     package var path: String
@@ -19,7 +19,7 @@ package struct TableMapping: Sendable {
     /// New tables get an index on it.
     package var isIndexed = false
 
-    /// Which columns are the field's own, the best first.
+    /// The columns that may belong to the field, the best first.
     var acceptedTypes: [PostgresType] { [self.type] + (self.earlierType.map { [$0] } ?? []) }
   }
 
@@ -29,7 +29,7 @@ package struct TableMapping: Sendable {
   /// In the order of the layout's columns.
   package let fields: [Field]
 
-  /// What is known of an entity without a layout.
+  /// The mapping of an entity without a layout.
   init(entity: String, family: RecordLayout.Family) {
     self.entity = entity
     self.schemaID = ""
@@ -37,13 +37,13 @@ package struct TableMapping: Sendable {
     self.fields = []
   }
 
-  /// - Throws: `PostgresError` (configuration) for names that are taken twice, or that tables have
-  ///   for themselves; both paths are named.
+  /// - Throws: `PostgresError` (configuration) for duplicate and reserved names; the message has
+  ///   both paths.
   package init(
     _ layout: RecordLayout, _ configuration: PostgresSinkConfiguration
   ) throws(PostgresError) {
     self.entity = layout.entity
-    // As the journal will hold it, so that it is known again.
+    // In the form of the journal, so that it is recognized later.
     self.schemaID = PostgresText.storable(layout.schemaID)
     self.family = layout.family
     var fields: [Field] = []
@@ -85,8 +85,8 @@ package struct TableMapping: Sendable {
     self.fields = fields
   }
 
-  /// The tables' own columns. Records have no field called Id, so `id` is free for change events
-  /// as a rule; a platform event has no current table, where it would matter.
+  /// The tables' own columns. Records in change events have no field called Id, so `id` is usually
+  /// free. Platform events may have one, but they have no current table.
   private static func reservedNames(_ family: RecordLayout.Family) -> [String: String] {
     var names: [String: String] = [:]
     for kind in TableDefinition.Kind.allCases
@@ -106,7 +106,7 @@ package struct TableMapping: Sendable {
     return self.typeKeys(of: column, entity).lazy.compactMap { types[$0] }.first
   }
 
-  /// Under which keys `column_types` may have the column, the first that is there counts.
+  /// The keys of `column_types` for the column; the first one present counts.
   static func typeKeys(of column: Column, _ entity: String) -> [String] {
     let path = column.path.joined(separator: ".")
     return ["\(entity).\(column.name)", "\(entity).\(path)", column.name, path]
@@ -132,7 +132,7 @@ package struct TableMapping: Sendable {
 }
 
 extension PostgresType {
-  /// What a column becomes unless the configuration says otherwise (LinesAndColumns.md#values).
+  /// The default type of a column (LinesAndColumns.md#values).
   init(_ column: Column) {
     switch column.content {
     case .constant: self = .text
@@ -148,8 +148,8 @@ extension PostgresType {
     return .doublePrecision
   }
 
-  /// Types of Salesforce whose values are decimals, sent as doubles. The parts of geolocations have
-  /// no type, and stay what they are.
+  /// Salesforce types with decimal values that are sent as doubles. The parts of geolocations have
+  /// no type and remain doubles.
   private static let decimalTypes: Set<Substring> = ["Currency", "Double", "Percent"]
 
   init(_ type: ColumnType, salesforceType: String?) {

@@ -1,14 +1,14 @@
 package import Pipeline
 package import PostgresClient
 
-/// What a run would change in a database for layouts that are known beforehand.
+/// The changes that a run would make in a database, for layouts known beforehand.
 package struct TablePlan: Sendable, Equatable {
   /// In the order of execution, without semicolons.
   package var statements: [String] = []
   /// Why contract `freeze` would end the run until the statements have been executed; one sentence
   /// per schema.
   package var refusals: [String] = []
-  /// Tables that somebody has dropped and the statements make anew; one sentence each.
+  /// Dropped tables that the statements recreate; one sentence each.
   package var notes: [String] = []
   /// Fields that contract `discard` leaves out, by entity.
   package var discarded: [String: [String]] = [:]
@@ -50,7 +50,7 @@ extension TableCatalog {
       let discarded = zip(mapping.fields, made.columnIndices).filter { $0.1 == nil }.map(\.0.path)
       if !discarded.isEmpty { plan.discarded[layout.entity, default: []] += discarded }
     }
-    // Tables that are gone, of channels too, whose layouts nobody knows beforehand.
+    // Includes missing tables of channels, whose layouts are unknown beforehand.
     for state in try self.registeredStates(existing, isMissing: true, over: connection)
     where states[state.entity] == nil {
       let evolution = try self.evolution(
@@ -62,8 +62,8 @@ extension TableCatalog {
     return plan
   }
 
-  /// What has to change, whatever the contract forbids and whatever is lost: that is what the plan is
-  /// asked for.
+  /// The plan has all necessary changes, even those that the contract forbids and those after a
+  /// loss.
   private func evolution(
     _ state: EntityState, _ mapping: TableMapping, topic: String?, for plan: inout TablePlan
   ) throws(PostgresError) -> TableEvolution {
@@ -87,8 +87,7 @@ extension TableCatalog {
     }
   }
 
-  /// The plan for everything a run makes, views included, on a connection of its own that may not
-  /// write.
+  /// Plans everything that a run creates, views included, on a separate read-only connection.
   package static func plan(
     _ layouts: [RecordLayout], _ configuration: PostgresSinkConfiguration,
     feeder: TableFeeder? = nil

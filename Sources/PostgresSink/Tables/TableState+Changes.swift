@@ -1,13 +1,13 @@
 internal import PostgresClient
 
-/// What somebody has changed in a table by hand, by comparing the catalogue with the bookkeeping.
+/// Finds manual changes of a table by comparing the catalogue with the bookkeeping.
 extension TableState {
   private static let kinds = [
     "v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence",
     "i": "an index", "I": "an index", "c": "a type",
   ]
 
-  /// Something that rows can be written to.
+  /// A relation that rows can be written to.
   var isTable: Bool { self.relationKind == "r" || self.relationKind == "p" }
 
   /// The table is in the bookkeeping, but not in the database, and cannot be rebuilt.
@@ -52,10 +52,11 @@ extension TableState {
         + "--accept-missing', which creates an empty one: \(consequence)")
   }
 
-  /// Why rows cannot be written to the table; what to do about it. Nil without such a table.
+  /// The reason why rows cannot be written to the table, and the remedy. Nil if there is no such
+  /// table.
   ///
-  /// - Parameter fields: columns of fields that are going to be written, but not in the bookkeeping
-  ///   yet: of a table that somebody has made for this program.
+  /// - Parameter fields: columns of fields that will be written and are not yet in the bookkeeping,
+  ///   in a table that somebody created for this program.
   func obstacle(writing fields: Set<String> = []) -> PostgresError? {
     guard let relationKind else { return nil }
     let name = self.qualifiedName
@@ -97,7 +98,7 @@ extension TableState {
         + faults.joined(separator: "; "))
   }
 
-  /// A column of somebody's own that no row can be without.
+  /// A foreign column that is NOT NULL without a default.
   private func foreignColumn(_ fields: Set<String>) -> PostgresError? {
     let own = Set(TableDefinition.allFixedColumns(self.kind).map(\.name))
     let found = self.columns.first { column in
@@ -114,8 +115,8 @@ extension TableState {
         + "DEFAULT …")
   }
 
-  /// Columns of fields that may not be null, although events without the field have none. Of use
-  /// when rows have been refused: where every event has the field there is nothing wrong with it.
+  /// NOT NULL columns of fields that events may lack. Only checked after rows were refused, because
+  /// such a column is harmless while every event has the field.
   func refusingColumn() -> PostgresError? {
     guard self.isTable,
       let found = self.columns.first(where: { $0.isNotNull && self.registered[$0.name] != nil })
@@ -177,8 +178,8 @@ extension TableState {
 }
 
 extension TableState {
-  /// A table of the schema, or of this name elsewhere, that has all columns of the program's own and
-  /// is in nobody's bookkeeping: this one under another name.
+  /// A table of the schema, or one with this name in another schema, that has all of the program's
+  /// own columns and is in no bookkeeping: the same table after a rename.
   func findNamesake(
     over connection: PostgresConnection
   ) throws(PostgresError) -> String? {

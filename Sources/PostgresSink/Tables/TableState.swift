@@ -7,10 +7,11 @@ struct TableState: Sendable {
     var typeOID: UInt32
     /// The type as `format_type` writes it.
     var sqlType: String
-    /// `pg_attribute.attnum`; 0 for one that is about to be made.
+    /// `pg_attribute.attnum`; 0 for a column to be created.
     var number = 0
     var isNotNull = false
-    /// Or an identity, or generated, or of a table whose trigger may fill it.
+    /// Also true for identity and generated columns, and for a table whose trigger may fill the
+    /// column.
     var hasDefault = false
   }
 
@@ -20,9 +21,9 @@ struct TableState: Sendable {
     var ordinal: Int
     var path: String
     var salesforceType: String?
-    /// `PostgresType.sqlName` of what the column was made as.
+    /// `PostgresType.sqlName` of the column's original type.
     var sqlType: String
-    /// Noted in the journal, which a role can write to that may not alter tables.
+    /// Noted in the journal, because a role that may not alter tables can still write there.
     var isCompound = false
   }
 
@@ -40,10 +41,11 @@ struct TableState: Sendable {
   /// By `_etl_table`.
   var registeredEntity: String?
   var registeredKind: String?
-  /// Nil when nobody is known to write to it.
+  /// Nil if no feed is known.
   var feed: TableFeed?
   var condition = TableCondition()
-  /// If the table does not exist: one that may be it under another name, qualified.
+  /// If the table does not exist, the qualified name of a table that may be the same after a
+  /// rename.
   var namesake: String?
 
   init(kind: TableDefinition.Kind, schema: String, name: String) {
@@ -52,7 +54,7 @@ struct TableState: Sendable {
     self.name = name
   }
 
-  /// About to be created: a contract says nothing about its columns.
+  /// The table will be created, so contracts do not apply to its columns.
   var isNew = false
 
   var exists: Bool { self.relationKind != nil }
@@ -69,7 +71,7 @@ struct TableState: Sendable {
   }
 }
 
-/// All that `TableEvolution` has to know of an entity.
+/// The state of an entity that `TableEvolution` needs.
 struct EntityState: Sendable {
   let entity: String
   var tables: [TableState]
@@ -94,7 +96,8 @@ extension EntityState {
     for index in self.tables.indices {
       let empty = self.tables[index]
       self.tables[index] = TableState(kind: empty.kind, schema: empty.schema, name: empty.name)
-      // In this order: a table that another process makes meanwhile is not taken for one that is gone.
+      // Read in this order, so that a table created by another process in between does not count as
+      // missing.
       try self.tables[index].readRegistration(bookkeeping, over: connection)
       try self.tables[index].readColumns(over: connection)
       if self.tables[index].exists {
@@ -115,8 +118,8 @@ extension EntityState {
 }
 
 extension TableState.Registered {
-  /// What the journal says of a compound column: columns may be renamed, but never change the field
-  /// and the type that they were made for.
+  /// The journal's entry for a compound column. Columns may be renamed, but never change their
+  /// field and type.
   var compoundNote: String { "\(self.path) as \(self.sqlType)" }
 }
 
@@ -124,7 +127,7 @@ extension TableState {
   fileprivate mutating func readColumns(
     over connection: PostgresConnection
   ) throws(PostgresError) {
-    // A domain that may not be null: COPY, which loads the history, does not ask for it.
+    // A domain with NOT NULL, which COPY, used for the history, does not check.
     let result = try connection.query(
       """
       SELECT c.relkind, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod), a.attnum,

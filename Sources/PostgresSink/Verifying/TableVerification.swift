@@ -3,10 +3,11 @@ package import PostgresClient
 
 /// Compares a current table with the records of its object as the org has them.
 ///
-/// The rows' values never leave the database: records are copied into a temporary table, encoded as runs
-/// encode them, and compared there. What differs is a candidate; it counts as drift when it still differs
-/// after it has been read again. Writes nothing but temporary tables, until `noteForRepair`. Used by one
-/// thread at a time; needs a session of its own, so no pooler in transaction mode.
+/// The rows' values never leave the database: records are copied into a temporary table, encoded as
+/// runs encode them, and compared there. A record that differs is a candidate. It counts as drift
+/// if it still differs after it was read again. Writes nothing but temporary tables, until
+/// `noteForRepair`. Used by one thread at a time; needs a session of its own, so no pooler in
+/// transaction mode.
 package final class TableVerification {
   /// Counts by outcome.
   package struct Tally: Sendable, Equatable {
@@ -30,9 +31,9 @@ package final class TableVerification {
   private let statements: VerificationStatements
   private var buffer: RowBuffer
   private var records: [String: Tally] = [:]
-  /// Records whose values were compared, by chance.
+  /// The number of randomly chosen records whose values were compared.
   private var sampled = 0
-  /// Columns that some record did not have.
+  /// Columns that some records lacked.
   private var absent: Set<Int> = []
   private var unreadable: Set<String> = []
   private var unreadableCount = 0
@@ -41,8 +42,8 @@ package final class TableVerification {
   private static let maxBytes = 8 << 20
 
   /// - Parameters:
-  ///   - layout: of the records, after all stages.
-  ///   - horizon: milliseconds since 1970; what has changed since is not judged.
+  ///   - layout: the layout of the records after all stages.
+  ///   - horizon: milliseconds since 1970; later changes are not compared.
   package init(
     _ table: VerifiedTable, layout: RecordLayout, horizon: Int64,
     over connection: PostgresConnection
@@ -61,7 +62,7 @@ package final class TableVerification {
     }
   }
 
-  /// What a role or server needs that cannot have temporary tables.
+  /// The remedy if temporary tables cannot be created.
   private static func explained(
     _ error: PostgresError, over connection: PostgresConnection
   ) throws(PostgresError) -> PostgresError {
@@ -94,7 +95,7 @@ package final class TableVerification {
     }
   }
 
-  /// The records are read anew: forgets those that came.
+  /// Forgets the records so far, because all are read again.
   package func startOver() throws(PostgresError) {
     self.buffer.removeAll()
     self.records = [:]
@@ -103,13 +104,13 @@ package final class TableVerification {
     try self.connection.execute(VerificationStatements.forget)
   }
 
-  /// A record that the org has, and that cannot become a row.
+  /// Counts a record of the org that cannot become a row.
   package func noteUnreadable(_ recordID: String?) {
     self.unreadableCount += 1
     if let recordID { self.unreadable.insert(recordID) }
   }
 
-  /// All records have come: finds the rows of others.
+  /// Called after all records. Finds rows without a record.
   package func finishPass() throws {
     try self.compare(.pass)
     try self.inTransaction {
@@ -123,7 +124,7 @@ package final class TableVerification {
 
   // MARK: Some records
 
-  /// IDs of records chosen by chance among those that do not differ so far.
+  /// IDs of randomly chosen records that do not differ so far.
   package func sample(_ count: Int) throws(PostgresError) -> [String] {
     let result = try self.connection.query(
       """
@@ -141,10 +142,10 @@ package final class TableVerification {
 
   // MARK: Candidates
 
-  /// Some of what still differed when it was last read, in the order of IDs.
+  /// Some of the records that differed when they were last read, ordered by ID.
   ///
   /// - Parameters:
-  ///   - round: of readings, from 1; those that it has had already are left out.
+  ///   - round: the number of the reading, from 1; records already read in it are left out.
   ///   - id: those after it.
   package func candidates(
     inRound round: Int, after id: String, limit: Int
@@ -157,9 +158,10 @@ package final class TableVerification {
     return (0..<result.rowCount).compactMap { result[$0, 0] }
   }
 
-  /// Compares candidates that were read again; what is neither in the batch nor missing could not be read.
+  /// Compares candidates that were read again. Candidates that are neither in the batch nor missing
+  /// could not be read.
   ///
-  /// - Parameter missing: those that were not found, neither alive nor in the recycle bin.
+  /// - Parameter missing: IDs that were found neither as records nor in the recycle bin.
   package func takeAgain(
     _ batch: RecordBatch, asked: [String], missing: [String], round: Int
   ) throws {
@@ -176,7 +178,7 @@ package final class TableVerification {
     }
   }
 
-  /// Has what differs read again by runs.
+  /// Makes runs read the differing records again.
   package func noteForRepair() throws(PostgresError) {
     try self.connection.transaction { () throws(PostgresError) in
       try self.connection.execute(self.statements.noteForRepair)
@@ -240,7 +242,7 @@ package final class TableVerification {
           let start = Int(cell.offset)
           row.value(self.buffer.bytes[start..<start + Int(cell.count)])
         }
-        // What is in the recycle bin is not compared by value.
+        // Records in the recycle bin are not compared by value.
         for index in source.cells {
           let column = Int(self.buffer.cells[index].column)
           if source.change != .readDeletion { counts[column] += 1 }
@@ -276,7 +278,7 @@ package final class TableVerification {
 
   // MARK: Findings
 
-  /// What was found, with some IDs of each kind.
+  /// The findings, with some IDs of each kind.
   package func findings(idLimit: Int) throws(PostgresError) -> CopyFindings {
     var findings = CopyFindings()
     let total = self.records.values
@@ -285,7 +287,7 @@ package final class TableVerification {
     findings.equal = self.records["pass"]?.equal ?? 0
     findings.sampled = self.sampled
     findings.unreadable = self.unreadableCount
-    // Those of the sample were counted by the pass as well.
+    // The pass has also counted the records of the sample.
     findings.tooYoung -= self.records["sample"]?.young ?? 0
     findings.marked -= self.records["sample"]?.marked ?? 0
     let outcomes = try self.connection.query(VerificationStatements.outcomes)

@@ -1,18 +1,18 @@
 internal import PostgresClient
 
-/// SQL that compares records that were read with the current table, and keeps what was found in temporary
-/// tables of the session; `r` is a record, `t` its row.
+/// SQL that compares records that were read with the current table, and keeps the findings in
+/// temporary tables of the session; `r` is a record, `t` its row.
 ///
-/// Nothing is compared that may still change: records and rows with a change at or after the horizon are
-/// too young.
+/// Records and rows that changed at or after the horizon are not compared, because they may still
+/// be changing.
 struct VerificationStatements {
   static let read = "pg_temp._etl_verify_read"
   /// Records that the org has.
   static let seen = "pg_temp._etl_verify_seen"
-  /// What differed at least once.
+  /// Records that differed at least once.
   static let candidates = "pg_temp._etl_verify_candidate"
 
-  /// Kinds of candidates that are drift if they stay.
+  /// Kinds of candidates that count as drift if they remain.
   static let drift = "('missing', 'differing', 'extra', 'not_found')"
 
   private let table: VerifiedTable
@@ -53,7 +53,7 @@ struct VerificationStatements {
 
   // MARK: Comparisons
 
-  /// Where the records that are read come from.
+  /// The source of the records.
   enum Origin: String {
     /// All records of the object.
     case pass
@@ -83,7 +83,7 @@ struct VerificationStatements {
     """
   }
 
-  /// What becomes of candidates that REST does not find, neither alive nor in the recycle bin; `$1` are
+  /// Classifies candidates that REST finds neither as records nor in the recycle bin; `$1` are
   /// their IDs.
   var judgeMissing: String {
     """
@@ -124,7 +124,7 @@ struct VerificationStatements {
 
   private static let isLive = "(t.id IS NOT NULL AND t._deleted_at IS NULL)"
 
-  /// Events of after the horizon are in the row.
+  /// The row contains events from after the horizon.
   private var isRowYoung: String {
     let newest =
       self.table.current.hasReadColumns
@@ -132,19 +132,19 @@ struct VerificationStatements {
     return "coalesce(\(newest) >= \(self.horizon), false)"
   }
 
-  /// Only part of the record is known. A row that was read and is partial lacks what the user may not see,
-  /// and that is not compared.
+  /// Only part of the record is known. A partial row that was read lacks the fields that the user
+  /// may not see, which are not compared.
   private var isPartial: String {
     self.table.current.hasReadColumns ? "(t._partial AND t._read_at IS NULL)" : "t._partial"
   }
 
-  /// It is known that the record has to be read again.
+  /// The record is already noted for repair.
   private func isWaiting(_ id: String) -> String {
     "EXISTS (SELECT FROM \(self.resync) AS w WHERE w.entity = \(self.entity) "
       + "AND w.record_id = \(id) AND w.done_at IS NULL)"
   }
 
-  /// Values that no mark excuses, and that are not the same in another form.
+  /// Values that differ in more than their form, without a mark that explains the difference.
   private func differs(_ place: Int) -> String {
     let column = self.table.tables.dataColumns[self.table.columns[place]]
     let (left, right) = ("r.c\(place)", "t.\(column.quotedName)")
@@ -173,7 +173,7 @@ struct VerificationStatements {
 
   static let outcomes = "SELECT origin, kind, count(*) FROM \(Self.candidates) GROUP BY 1, 2"
 
-  /// Kind, count, and some IDs of what is drift.
+  /// Kind, count and some IDs of records with drift.
   static func records(limit: Int) -> String {
     """
     SELECT kind, id FROM (SELECT kind, id, row_number() OVER (PARTITION BY kind ORDER BY id) AS place \
@@ -181,7 +181,7 @@ struct VerificationStatements {
     """
   }
 
-  /// Place of the column, count, and some IDs of what differs.
+  /// Place of the column, count and some IDs of differing records.
   static func fields(limit: Int) -> String {
     """
     SELECT field, total, id FROM (SELECT u.field, k.id, count(*) OVER (PARTITION BY u.field) AS total, \
@@ -191,8 +191,8 @@ struct VerificationStatements {
     """
   }
 
-  /// Has what is drift read again by the next run, as what a complete pass did not bring; the rows are
-  /// known to be wrong until then.
+  /// Makes the next run read records with drift again, like records that a complete pass did not
+  /// bring. Until then their rows are marked as wrong.
   var noteForRepair: String {
     """
     INSERT INTO \(self.resync) (entity, kind, record_id, event_id) \

@@ -1,14 +1,14 @@
 package import Pipeline
 package import PostgresClient
 
-/// What of an entity's current table can be compared with records that are read.
+/// The part of an entity's current table that can be compared with records that are read.
 package struct VerifiedTable {
   package let current: TableDefinition
-  /// Where the layout's fields go.
+  /// The columns for the layout's fields.
   let tables: LayoutTables
   /// Indexes into `tables.dataColumns`, of columns that a field of the layout fills.
   let columns: [Int]
-  /// Columns of the table, and fields, that are not compared.
+  /// Columns and fields that are not compared.
   package let leftOut: [CopyFindings.LeftOut]
 }
 
@@ -29,7 +29,7 @@ extension TableCatalog {
       found.registeredEntity == layout.entity
     else { return nil }
     try Self.checkVisible(found, over: connection)
-    // A column that the next run would add has no values yet.
+    // A column that the next run will add has no values yet.
     var configuration = self.configuration
     configuration.contract = .discard
     let tables = try TableEvolution(state, mapping, configuration).tables
@@ -58,7 +58,7 @@ extension TableCatalog {
       current: current, tables: tables, columns: columns.sorted(), leftOut: leftOut)
   }
 
-  /// Rows that the role cannot see would be taken for missing.
+  /// Rows that the role cannot see would count as missing.
   private static func checkVisible(
     _ table: TableState, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// What `<table>_live` shows, in which order.
+/// The columns of `<table>_live` in their order.
 struct LiveView {
   typealias Column = ReportingViews.Column
 
@@ -9,8 +9,8 @@ struct LiveView {
 
   /// - Parameters:
   ///   - types: of columns that the table has.
-  ///   - existing: columns of the view there is, which keep their places: new ones come behind them,
-  ///     so that rights on the view and what stands on it remain.
+  ///   - existing: columns of the existing view, which keep their places. New columns follow, so
+  ///     that grants and dependent views remain.
   init(
     _ table: TableDefinition, style: SQLIdentifier.Style, types: [String: String],
     existing: [Column]
@@ -46,16 +46,16 @@ struct LiveView {
   }
 }
 
-/// The name of people, of whom events have it in parts: put together as `Name` is over REST, without
-/// the salutation. Organizations with person accounts send `Name` itself for the other accounts.
+/// The full name of a person, composed like `Name` in REST, without the salutation; events have
+/// only its parts. Organizations with person accounts send `Name` itself for the other accounts.
 private struct FullName {
   /// SQL names, not quoted.
   let column: String
   let parts: [String]
-  /// The column as an item of SELECT.
+  /// The column's item in SELECT.
   let selected: String
 
-  /// Nil where the table has no last name, or has something else under the name.
+  /// Nil if the table has no last name, or has another column of that name.
   init?(_ table: TableDefinition, style: SQLIdentifier.Style) {
     func part(_ name: String) -> String? {
       table.dataColumns.first { $0.path == "Name.\(name)" && $0.type == .text }?.name

@@ -1,7 +1,7 @@
 package import PostgresClient
 
-/// Views for those who report: `<table>_live`, the rows of a current table that are not deleted, and
-/// `_freshness`, how far and how whole every table is.
+/// Views for reports: `<table>_live` has the rows of a current table that are not deleted, and
+/// `_freshness` shows how current and complete each table is.
 package struct ReportingViews {
   private let schema: String
   private let style: SQLIdentifier.Style
@@ -14,13 +14,13 @@ package struct ReportingViews {
 
   package enum Outcome: Sendable, Equatable {
     case unchanged, created, replaced
-    /// Dropped and made anew, since its columns are others; grants on it are gone.
+    /// The view was dropped and recreated because its columns changed; its grants are lost.
     case remade
-    /// Other views stand on it, and it is left as it was.
+    /// Other views depend on it, so it is unchanged.
     case kept
   }
 
-  /// Makes the live view of a current table fit the table, in the open transaction.
+  /// Updates the live view of a current table in the open transaction.
   package func updateLive(
     _ table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
@@ -39,8 +39,8 @@ package struct ReportingViews {
     return (view, Fit(existing, view.columns))
   }
 
-  /// Types as `format_type` writes them: somebody may have made a `varchar(80)` of a text, which passes for
-  /// one.
+  /// Types as `format_type` writes them, because somebody may have changed `text` to `varchar(80)`,
+  /// which is accepted.
   private func types(
     of table: TableDefinition, over connection: PostgresConnection
   ) throws(PostgresError) -> [String: String] {
@@ -55,7 +55,7 @@ package struct ReportingViews {
       table.dataColumns.map { ($0.name, $0.type) }, uniquingKeysWith: { first, _ in first })
     var types: [String: String] = [:]
     for row in 0..<found.rowCount {
-      // In a plan the column may be about to be replaced by one of another type.
+      // In a plan, a column of another type may be about to replace this one.
       guard let name = found[row, 0], let oid = found[row, 1].flatMap(UInt32.init),
         let type = wanted[name], PostgresType(oid: oid) == type
       else { continue }
@@ -81,7 +81,7 @@ package struct ReportingViews {
       over: connection)
   }
 
-  /// `_freshness` is there, as an earlier version has made it.
+  /// `_freshness` exists in the form of an earlier version.
   package func isFreshnessOutdated(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Bool {
@@ -91,12 +91,12 @@ package struct ReportingViews {
     }
   }
 
-  /// The statements by which the views would come to fit these tables. Changes nothing.
+  /// The statements that would update the views for these tables. Changes nothing.
   ///
   /// - Parameters:
-  ///   - tables: current tables as they are going to be.
-  ///   - hasBookkeeping: false while the sink's own tables are not there.
-  ///   - makesReads: the plan makes the tables that reading records needs.
+  ///   - tables: current tables after the planned changes.
+  ///   - hasBookkeeping: false while the sink's own tables do not exist.
+  ///   - makesReads: the plan creates the tables for reading records.
   /// - Returns: without semicolons; empty when every view fits.
   package func plan(
     _ tables: [TableDefinition], hasBookkeeping: Bool, makesReads: Bool = false,
@@ -162,8 +162,8 @@ package struct ReportingViews {
     var entity: String
     var hasReadColumns: Bool
 
-    /// The condition, in SQL, for rows that are going to be read again.
-    /// What was read and is partial lacks fields that the user may not see.
+    /// The SQL condition for rows that will be read again. Partial rows that were read lack fields
+    /// that the user may not see.
     var waits: String {
       let isPartial =
         self.hasReadColumns ? "_read_at IS NULL AND _deleted_at IS NULL" : "_deleted_at IS NULL"
@@ -212,7 +212,7 @@ package struct ReportingViews {
         """, ""
       )
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
-    // A table is complete through what all of its topics are.
+    // A table is complete through the time through which all its topics are.
     let through = "(p.value ->> 'complete_through_ms')::double precision"
     let feeds = """
       SELECT e.key AS table_name, c.pipeline, c.sink, c.committed_at AS last_run, \
@@ -234,9 +234,9 @@ package struct ReportingViews {
       """
   }
 
-  /// Rows of a table by what is not right about them, and the records that are to be read again, each once:
-  /// those of such rows, and those that a copy did not bring or that could not be stored. Not among them
-  /// are records that were asked for and not found within a day: they are asked for once a day.
+  /// Counts a table's rows by defect, and the records to read again without duplicates: those of
+  /// such rows, those that a copy did not bring, and those that could not be stored. Excludes
+  /// records that were requested within a day and not found, because they are requested once a day.
   private func counts(_ table: CountedTable, hasReads: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
     let name = "\(schema).\(SQLIdentifier.quoted(table.name))"
@@ -265,7 +265,7 @@ package struct ReportingViews {
       """
   }
 
-  /// The current tables there are, and others, in the order of `_freshness`.
+  /// All tables, current ones and others, in the order of `_freshness`.
   private func currentTables(
     adding others: [TableDefinition], hasBookkeeping: Bool, over connection: PostgresConnection
   ) throws(PostgresError) -> [CountedTable] {
@@ -302,7 +302,7 @@ package struct ReportingViews {
     var type: String
   }
 
-  /// How the columns of the view there is are those it should have.
+  /// How the existing view's columns compare with the required ones.
   private enum Fit {
     /// The view does not exist.
     case none

@@ -1,4 +1,5 @@
-/// What the changes of a model may touch, found once: names are not compared per event.
+/// The slots that changes of a model may affect, determined once so that names are not compared per
+/// event.
 struct ChangePlan: Sendable {
   /// How a slot is filled when a record is created.
   struct Creation: Sendable {

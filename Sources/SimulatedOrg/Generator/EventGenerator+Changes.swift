@@ -246,7 +246,8 @@ extension EventGenerator {
     }
   }
 
-  /// The largest event there can be: almost 1 MB for 200 records, or all there are.
+  /// The largest possible event: almost 1 MB for 200 records, or for all records if there are
+  /// fewer.
   private mutating func makeLarge(_ model: Int, into image: inout EventImage) -> [Int] {
     guard let slot = self.plans[model].longTexts.first, image.schema.positions[slot] != nil else {
       return [self.makeUpdate(model, into: &image)]
@@ -315,7 +316,7 @@ extension EventGenerator {
 
   // MARK: Deletions and gaps
 
-  /// An update instead when others refer to all that were chosen.
+  /// Becomes an update if other records refer to all chosen ones.
   private mutating func makeDelete(
     _ model: Int, count: Int, into image: inout EventImage
   ) -> [Int] {

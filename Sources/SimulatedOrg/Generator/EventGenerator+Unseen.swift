@@ -1,7 +1,8 @@
-// What happens to the records of an org that can be read, and of which events say little or nothing.
+// Changes to the records of a readable org about which events say little or nothing.
 
 extension EventGenerator {
-  /// Makes records that are there before the first event, created and last changed over three years.
+  /// Makes the records that exist before the first event, created and last changed over three
+  /// years.
   mutating func addExisting(_ count: Int, until end: Int64) {
     let span = 3 * 365 * 86_400
     for model in self.models.indices where self.models[model].category == .changeEvent {
@@ -37,7 +38,7 @@ extension EventGenerator {
     self.pools[model].stamp(record, at: self.systemModstamp)
   }
 
-  /// The changes that an overflow or wildcard event stands for: updates, creations and deletions.
+  /// The changes behind an overflow or wildcard event: updates, creations and deletions.
   mutating func changeManyUnseen(_ model: Int) {
     for _ in 0...self.random.below(20) {
       guard let record = self.anyLiveRecord(model) else { break }

@@ -3,24 +3,24 @@
 /// Equal seed, mix, models and times give equal events. Nothing is kept per event, and the number of live
 /// records is bounded.
 struct EventGenerator {
-  /// What an event is besides its values.
+  /// The properties of an event other than its values.
   struct Event {
     /// Index in `models`.
     var model: Int
     /// A UUID, 36 bytes.
     var id: [UInt8]
-    /// Indexes of the pool's records, in the order of `recordIDs`; empty where no record is meant, and for
-    /// events without a body that could be enriched.
+    /// Indexes of the pool's records, in the order of `recordIDs`. Empty for events without
+    /// records, and for those whose body cannot be enriched.
     var records: [Int]
   }
 
-  /// What the events of one transaction have in common.
+  /// The common properties of the events of one transaction.
   struct Transaction {
     var key: [UInt8] = []
     var remaining = 0
     var sequenceNumber: Int32 = 0
     var commitTimestamp: Int64 = 0
-    /// What `SystemModstamp` has more, milliseconds.
+    /// The milliseconds by which `SystemModstamp` is later.
     var clockDifference: Int64 = 0
     var commitNumber: Int64 = 1_709_303_151_782_928_388
     var user = 0
@@ -28,7 +28,8 @@ struct EventGenerator {
   }
 
   let models: [EntityModel]
-  /// The records are those of an org that can be read: what events only hint at happens to them too.
+  /// The records belong to a readable org, so changes that events only hint at are applied to them,
+  /// too.
   let keepsRecords: Bool
   let mix: GeneratorMix
   let values: ValueSource

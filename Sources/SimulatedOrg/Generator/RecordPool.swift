@@ -1,11 +1,11 @@
 /// The records of one object that exist now, and those in the recycle bin.
 struct RecordPool: Sendable {
-  /// More records than this are never alive at once: memory stays the same for any number of events.
+  /// The maximum number of live records, which bounds memory for any number of events.
   private static let usualCapacity = 4096
 
   let model: EntityModel
   private(set) var table: RecordTable
-  /// Records that have changed since this was last taken, where somebody takes it.
+  /// Records that have changed since this was last taken, if anybody takes it.
   private(set) var changed: [Int] = []
   private(set) var live: [Int] = []
   private(set) var deleted: [Int] = []
@@ -15,8 +15,8 @@ struct RecordPool: Sendable {
   private let capacity: Int
   private let keepsAll: Bool
 
-  /// - Parameter existing: how many records there are to be before the first event; the pool then keeps
-  ///   every record, and tells which have changed. Nil for a pool that reuses the places of records
+  /// - Parameter existing: the number of records before the first event. The pool then keeps every
+  ///   record and tracks which have changed. Nil for a pool that reuses the places of records
   ///   deleted long ago.
   init(model: EntityModel, existing: Int? = nil) {
     self.model = model
@@ -63,7 +63,7 @@ struct RecordPool: Sendable {
     Self.reference(count: min(self.created / Self.referenceInterval, Self.referenceCount), &random)
   }
 
-  /// The same where the object is not generated.
+  /// The version of a value that refers to an object that is not generated.
   static func foreignReference(_ random: inout RandomStream) -> UInt32 {
     Self.reference(count: Self.referenceCount, &random)
   }

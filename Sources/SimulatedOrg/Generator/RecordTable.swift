@@ -1,5 +1,5 @@
-/// Records of one object: who they are, and for each value a version number from which `RecordReader`
-/// makes it.
+/// Records of one object: their identities, and for each value a version number from which
+/// `RecordReader` makes it.
 struct RecordTable: Sendable {
   struct Record: Sendable {
     /// Counted from 1.

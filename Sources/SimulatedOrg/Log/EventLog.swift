@@ -1,4 +1,4 @@
-/// What the org has published, by topic, and the schemas.
+/// The events that the org has published, by topic, and the schemas.
 ///
 /// Confined to one thread at a time by its owner.
 package final class EventLog {
@@ -36,7 +36,7 @@ package final class EventLog {
     return log
   }
 
-  /// Keeps the event; `place` puts it into topics.
+  /// Stores the event; `place` adds it to topics.
   func store(_ event: [UInt8]) throws -> UInt64 {
     try self.store.append(event)
   }

@@ -13,7 +13,7 @@ package final class EventPublisher {
   private var payload: [UInt8] = []
   private var encoded: [UInt8] = []
   package private(set) var published = 0
-  /// The records as REST shows them, where the org has that.
+  /// The records as REST shows them; nil for an org without REST.
   private(set) var store: RecordStore?
 
   package init(
@@ -77,7 +77,7 @@ package final class EventPublisher {
     self.showChanges(in: store, at: time)
   }
 
-  /// Makes the records that are there before the first event, and shows all from now on.
+  /// Makes the records that exist before the first event, and shows all records from now on.
   func showRecords(in store: RecordStore, existing: Int, before time: Int64) {
     self.generator.addExisting(existing, until: time)
     self.store = store

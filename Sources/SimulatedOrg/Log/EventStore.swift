@@ -25,7 +25,7 @@ final class EventStore {
     close(self.descriptor)
   }
 
-  /// Returns the offset at which the bytes stand. They must fit into a segment.
+  /// Returns the offset of the bytes. They must fit into a segment.
   func append(_ bytes: [UInt8]) throws -> UInt64 {
     precondition(bytes.count <= Self.segmentSize, "an event is larger than a segment")
     if self.used + bytes.count > Self.segmentSize { try self.addSegment() }
@@ -39,7 +39,7 @@ final class EventStore {
     return UInt64(offset)
   }
 
-  /// The bytes stay where they are for as long as the store lives.
+  /// The bytes do not move while the store exists.
   func bytes(at offset: UInt64, count: Int) -> UnsafeRawBufferPointer {
     let segment = self.segments[Int(offset) / Self.segmentSize]
     return UnsafeRawBufferPointer(

@@ -1,6 +1,7 @@
 /// The error codes of the service, each with the gRPC status it comes with.
 ///
-/// Source: ServiceErrors.md#codes. A status that the page marks as unverified is what the meaning suggests.
+/// Source: ServiceErrors.md#codes. A status that the page marks as unverified is an assumption from
+/// the code's meaning.
 package struct ServiceErrorCode: Sendable {
   /// Without the prefix `sfdc.platform.eventbus.grpc.`.
   package var code: String

@@ -1,6 +1,6 @@
 internal import Glibc
 
-// The state file: what the org holds, for comparison with a copy of it.
+// The state file: the org's records, for comparison with a copy.
 //
 // NDJSON, UTF-8, LF. One line per record that is not purged, by object and ID. Made from the generator's
 // records by the encoder's way of taking values, not by that of REST. Keys, always all of them:

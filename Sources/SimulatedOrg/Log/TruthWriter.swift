@@ -1,4 +1,4 @@
-// The truth file: what was published, for comparison with what an exporter wrote.
+// The truth file: the published events, for comparison with an exporter's output.
 //
 // NDJSON, UTF-8, LF. One line per topic and event delivered there, in the topic's order; lines of different
 // topics alternate. Written from the values in memory before they are encoded. Keys, always all of them:

@@ -1,4 +1,4 @@
-/// What a leaf holds on the wire: the Avro branch beside `null`.
+/// The type of a leaf on the wire: the Avro branch beside `null`.
 package enum ScalarType: String, Sendable {
   case string, int, long, double, boolean
 }
@@ -60,7 +60,7 @@ package final class EntityModel: Sendable {
     case platformEvent
   }
 
-  /// Where a slot stands, for names.
+  /// The path of a slot, for names.
   struct Slot: Sendable {
     var name: String
     /// `Parent.Child` for children: how changed fields are named.

@@ -43,7 +43,7 @@ package struct DataClassification {
 
   package init() {}
 
-  /// Replaces what was said of the field.
+  /// Replaces the field's classification.
   package mutating func set(_ entry: Entry) { self.entries[entry.field] = entry }
 
   subscript(field: String) -> Entry? { self.entries[field] }

@@ -1,4 +1,4 @@
-/// How many events were handed over, per client and topic.
+/// The number of delivered events per client and topic.
 package struct DeliveryCounts: Sendable {
   package struct Key: Hashable, Sendable {
     package var client: String

@@ -1,4 +1,4 @@
-/// Something that goes wrong on purpose, once or several times, in calls that begin later.
+/// A scripted fault that hits later calls, once or several times.
 public struct Fault: Sendable, Equatable {
   public enum Action: Sendable, Equatable {
     /// End the call with a gRPC status number, `error-code` (without prefix; nil for none) and message.
@@ -28,9 +28,9 @@ public struct Fault: Sendable, Equatable {
   public var topic: String?
   /// Subscribe: number of events to deliver before.
   public var afterEvents: Int
-  /// How many calls it hits.
+  /// The number of calls that it hits.
   public var times: Int
-  /// Which of the calls it hits.
+  /// The calls that it hits.
   public var moment: FaultMoment
 
   public init(
@@ -57,7 +57,7 @@ public struct Fault: Sendable, Equatable {
 
 /// The faults that wait for a call.
 package struct FaultQueue {
-  /// What a fault may depend on.
+  /// The properties of a call that a fault may depend on.
   package struct Call {
     var method: String
     var topic: String?
@@ -95,12 +95,12 @@ package struct FaultQueue {
 
   package mutating func removeAll() { self.waiting.removeAll() }
 
-  /// The first fault for such a call; one use of it is taken. Faults at an event come behind those that
-  /// hit the call anyway, the nearest event first.
+  /// Returns the first fault for such a call and counts one use. Faults at an event come after
+  /// those that hit the call anyway, the nearest event first.
   package mutating func take(_ call: Call) -> Fault? {
     var hit: Int?
     var nearest: (index: Int, event: Int)?
-    // All are asked, because each counts the calls that it could hit.
+    // Every fault is checked, because each counts the calls that it could hit.
     for index in self.waiting.indices where Self.matches(self.waiting[index].fault, call) {
       if case .event(let number) = self.waiting[index].fault.moment {
         guard let next = call.nextEvent, number > next else { continue }
@@ -135,7 +135,7 @@ package struct FaultQueue {
     return fault
   }
 
-  /// The call ended before the event at which the fault was to happen: another call meets it.
+  /// Returns a fault whose call ended before the event; another call will meet it.
   package mutating func putBack(_ fault: Fault) {
     guard case .event = fault.moment else { return }
     var fault = fault

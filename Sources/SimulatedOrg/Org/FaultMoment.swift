@@ -1,4 +1,4 @@
-/// Which of the calls that a fault could hit it does hit.
+/// Selects the calls that a fault hits, among those that it could hit.
 public enum FaultMoment: Sendable, Equatable {
   /// The next ones.
   case next

@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// What happened to the org after its first events, so that a restart gives the same log: everything is made
-/// again from the same inputs in the same order.
+/// Records what happened to the org after its first events. A restart repeats the same inputs in
+/// the same order and so gives the same log.
 ///
-/// A text file, one entry per line, fields separated by tabs; the first line is the fingerprint of the settings
-/// that the first events depend on. Entries are written before a client can see what they stand for.
-/// Confined to one thread at a time by its owner.
+/// A text file, one entry per line, fields separated by tabs; the first line is the fingerprint of
+/// the settings that the first events depend on. Entries are written before a client can see their
+/// effect. Confined to one thread at a time by its owner.
 final class Journal {
   enum Entry: Equatable {
     /// Generated events, all at one time. `isLive`: they count for `--live-count`.
@@ -20,7 +20,7 @@ final class Journal {
 
   private let path: String
   private let descriptor: Int32
-  /// What was in the file.
+  /// The content of the file.
   let entries: [Entry]
 
   /// - Throws: `configuration` when the file belongs to other settings.

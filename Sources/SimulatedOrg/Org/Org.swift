@@ -1,4 +1,5 @@
-/// The fake org: what it has published and whom it lets in. Confined to the event loop once the server runs.
+/// The simulated org: its published events and its logins. Confined to the event loop once the
+/// server runs.
 package final class Org {
   package let configuration: SimulatedOrgConfiguration
   package let clock = SimulatorClock()
@@ -11,7 +12,7 @@ package final class Org {
   package var faults = FaultQueue()
   /// Not kept over a restart.
   package var managed = ManagedSubscriptions()
-  /// Changes at once; a restart begins with that of the options.
+  /// Takes effect at once; a restart begins with the value of the options.
   package var classification = DataClassification()
   package private(set) var deliveries = DeliveryCounts()
   /// Calls, by method.
@@ -27,14 +28,14 @@ package final class Org {
   package private(set) var mostOpenStreams = 0
   /// Tells the connections.
   package var onPublish: () -> Void = {}
-  /// Something cannot go on, such as writing the truth.
+  /// Receives fatal errors, such as a failure to write the truth.
   private let onFailure: (any Error) -> Void
   /// Live events published so far, those before a restart included.
   package private(set) var livePublished = 0
   private var journal: Journal?
   private var random = RandomStream(seed: UInt64.random(in: 0 ... .max))
 
-  /// Makes the events that are there from the start.
+  /// Makes the events that exist from the start.
   package init(
     configuration: SimulatedOrgConfiguration, epoch: Int64, onFailure: @escaping (any Error) -> Void
   ) throws {
@@ -89,7 +90,7 @@ package final class Org {
     return api
   }
 
-  /// What the first events depend on.
+  /// The settings that the first events depend on.
   private static func fingerprint(
     _ configuration: SimulatedOrgConfiguration, _ epoch: Int64
   ) -> String {
@@ -105,7 +106,7 @@ package final class Org {
       + "mix=\(mix.joined(separator: ","))\(records ?? "")"
   }
 
-  /// Does again what happened before a restart.
+  /// Repeats what happened before a restart.
   private func apply(_ entry: Journal.Entry) throws {
     switch entry {
     case .publish(let time, let count, let topic, let isLive):
@@ -195,7 +196,7 @@ package final class Org {
     self.allowance.use(count, at: self.clock.now)
   }
 
-  /// Whether one more subscription may be open.
+  /// Whether another subscription may be opened.
   package var mayOpenStream: Bool {
     self.openStreams < self.configuration.streamLimit ?? .max
   }
@@ -208,7 +209,7 @@ package final class Org {
     return "{\(deliveries)\(self.dataAPI.map { ",\($0.limits)" } ?? "")}"
   }
 
-  /// Takes what REST shows, and Bulk jobs, as far as they have come.
+  /// Advances the records that REST shows, and Bulk jobs.
   package func advanceDataAPI() throws {
     let now = self.clock.now
     self.dataAPI?.store.advance(to: now)

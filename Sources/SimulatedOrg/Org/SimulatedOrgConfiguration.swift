@@ -1,7 +1,7 @@
-/// What the org holds, whom it lets in, and how its service paces what it sends.
+/// The org's content and logins, and the pace of its service.
 public struct SimulatedOrgConfiguration: Sendable {
   public var seed: UInt64 = 1
-  /// Events that are there when the server starts.
+  /// The number of events that exist when the server starts.
   public var events = 0
   /// The time at which they end, epoch milliseconds; nil: when it was started first with this state
   /// directory, else now.
@@ -36,8 +36,8 @@ public struct SimulatedOrgConfiguration: Sendable {
   /// Nil: responses of natural sizes.
   public var maxResponseEvents: Int?
 
-  /// Records of each object that there are before the first event, which REST and Bulk then show; nil: an
-  /// org without these.
+  /// The number of records of each object before the first event, which REST and Bulk then show;
+  /// nil for an org without REST and Bulk.
   public var existing: Int?
   /// Milliseconds after which REST shows a change.
   public var visibilityDelay: Int64 = 0

@@ -4,7 +4,7 @@ extension DataAPI {
   /// The most IDs of an answer.
   private static let maxIDs = 600_000
 
-  /// What has changed in a period, and through when every transaction is finished.
+  /// The changes in a period, and the time through which every transaction is finished.
   package func updated(
     _ name: String, from start: String?, to end: String?, at now: Int64
   ) throws(APIRefusal) -> String {

@@ -12,7 +12,7 @@ package final class DataAPI {
   private var faults: [(fault: RESTFault, trigger: FaultTrigger)] = []
   private var cursors: [String: Cursor] = [:]
   private var createdCursors: UInt64 = 0
-  /// What becomes of the next job.
+  /// The outcome of the next job.
   package var nextJobFault: RESTFault.JobFault?
   /// User permissions that the user has.
   package var userPermissions: Set<String> = ["ApiEnabled"]
@@ -54,10 +54,10 @@ package final class DataAPI {
 
   package func removeFaults() { self.faults.removeAll() }
 
-  /// The first fault for such a call; one use of it is taken.
+  /// Returns the first fault for such a call and counts one use.
   package func takeFault(_ call: RESTFault.Call, at now: Int64) -> RESTFault.Action? {
     var hit: Int?
-    // All are asked, because each counts the calls that it could hit.
+    // Every fault is checked, because each counts the calls that it could hit.
     for index in self.faults.indices where self.faults[index].fault.call == call {
       if self.faults[index].trigger.fires(at: now), hit == nil { hit = index }
     }
