@@ -1,4 +1,4 @@
-/// What a column's cells hold and how they are written.
+/// The content of a column's cells and its written form.
 ///
 /// A cell is 64 bits: a number, or a range of the batch's arena (`RecordBatch.Range`).
 public enum ColumnType: Hashable, Sendable {
@@ -41,7 +41,7 @@ public enum ColumnType: Hashable, Sendable {
   /// Range of JSON text of any form: arrays, maps, recursive records, open unions.
   case json
   /// Range of a bitset over the slots of the layout, least significant bit of the first byte is
-  /// slot 0, `(slotCount + 7) / 8` bytes. Written as an array of the names those slots have in
-  /// the layout that is written.
+  /// slot 0, `(slotCount + 7) / 8` bytes. Written as an array of these slots' names in the output
+  /// layout.
   case fieldSet
 }

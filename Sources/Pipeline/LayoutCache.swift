@@ -1,13 +1,13 @@
-/// What is compiled of layouts, by their identity.
+/// Compiled values of layouts, by identity.
 ///
-/// Emptied when the layouts in it have too many slots together: the service decides how many schemas
-/// a run meets, and what is needed again is compiled again. Used by one thread at a time.
+/// Emptied when its layouts have too many slots together, because the number of schemas depends on
+/// the service. Values that are needed again are recompiled. Used by one thread at a time.
 public struct LayoutCache<Value> {
   /// Some 800 objects of 300 fields.
   public static var maxSlotCount: Int { 1 << 18 }
 
   @usableFromInline struct Entry {
-    /// Keeps the identity that is the key from being used again.
+    /// Retains the layout, so that its identity is not reused.
     @usableFromInline var layout: RecordLayout
     @usableFromInline var value: Value
   }

@@ -47,7 +47,7 @@ public final class RecordBatch {
     }
   }
 
-  /// An event that a stage cannot process.
+  /// An event that a stage has refused.
   public struct Refusal: Sendable {
     /// Index into `events`.
     public var event: Int
@@ -55,7 +55,7 @@ public final class RecordBatch {
     public var reason: String
   }
 
-  /// What is known of an event besides its rows.
+  /// The properties of an event other than its rows.
   public struct Event {
     public var firstRow: Int
     public var rowCount: Int
@@ -99,8 +99,8 @@ public final class RecordBatch {
   /// Commit times after it are in the future and say nothing about how far the stream has been read;
   /// set by the runner, nil when it is not known.
   public var latestCommit: Int64?
-  /// Its events come again from the dead letters: others after them may have been written, and they
-  /// themselves as well.
+  /// Its events come from the dead letters. They, and events after them, may have been written
+  /// before.
   public var isRedriven = false
   /// When the records were asked for, in a batch of records that were read; nil in one of events.
   public var readAt: ContinuousClock.Instant?
@@ -114,7 +114,7 @@ public final class RecordBatch {
   public var arenaCount: Int { self.arenaUsed }
   /// Lost numbers of all rows, in the order of their texts in the arena. Rows of one event share texts.
   @exclusivity(unchecked) public private(set) var nonfinite: [NonfiniteNumber] = []
-  /// Events that the stage at hand cannot process, each once; see `refuse`.
+  /// Events that the current stage cannot process, each once; see `refuse`.
   public private(set) var refusals: [Refusal] = []
   /// Memory that a row takes beside the arena.
   public var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
@@ -139,7 +139,7 @@ public final class RecordBatch {
   private var arenaCapacity: Int
   private var arenaUsed = 0
 
-  /// From here on a batch is written before another event goes in.
+  /// From this size on, a batch is written before another event is added.
   static let maxByteCount = 32 << 20
 
   /// A stage refuses an event rather than make the batch larger. It checks that itself.
@@ -229,7 +229,7 @@ public final class RecordBatch {
     let needed = self.arenaUsed + count
     if needed > self.arenaCapacity {
       precondition(needed <= UInt32.max, "a batch of \(needed) bytes: flush batches earlier")
-      // Doubled while that is little: what one hostile event needs is not asked for twice.
+      // Doubled only while small, so that memory for one hostile event is not requested twice.
       let capacity = max(min(self.arenaCapacity * 2, self.arenaCapacity + (32 << 20)), needed)
       let grown = UnsafeMutablePointer<UInt8>.allocate(capacity: capacity)
       grown.update(from: self.arena, count: self.arenaUsed)
@@ -283,7 +283,7 @@ public final class RecordBatch {
 
   func removeRefusals() { self.refusals.removeAll() }
 
-  /// Takes back everything added after a mark: an event that could not be decoded leaves nothing.
+  /// Removes everything added after a mark, so that an undecodable event leaves nothing.
   public func truncate(rows: Int, arena: Int) {
     precondition(rows <= self.rows && arena <= self.arenaUsed, "truncate beyond the end")
     self.rows = rows

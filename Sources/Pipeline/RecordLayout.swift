@@ -1,4 +1,4 @@
-/// One column of a layout: where its values are and under which name they go out.
+/// One column of a layout: the place of its values and their output name.
 public struct Column: Sendable, Equatable {
   public enum Content: Sendable, Equatable {
     /// The same text in every row of the layout.
@@ -23,7 +23,7 @@ public struct Column: Sendable, Equatable {
 
   /// The key of the line, before escaping.
   public var name: String
-  /// Where it comes from in the schema: `["BillingAddress", "City"]`; the name alone for metadata.
+  /// The path in the schema: `["BillingAddress", "City"]`; only the name for metadata.
   public var path: [String]
   public var content: Content
   /// `Data:Currency` and the like, from the schema's `doc`, without the custom field's ID.
@@ -86,7 +86,7 @@ public final class RecordLayout: Sendable {
     }
   }
 
-  /// Where the stage `route` notes which sinks a row is for.
+  /// The slot in which the stage `route` notes the sinks of a row.
   let routeSlot: Int?
 
   public init(
@@ -127,14 +127,14 @@ public final class RecordLayout: Sendable {
       columns: self.columns, routeSlot: self.routeSlot)
   }
 
-  /// The same rows with a further slot, in which they say where they go.
+  /// The same rows with an additional slot for their sinks.
   func addingRouteSlot() -> RecordLayout {
     RecordLayout(
       self, slotCount: self.slotCount + 1, fieldOrder: self.fieldOrder, columns: self.columns,
       routeSlot: self.slotCount)
   }
 
-  /// The same rows under other columns.
+  /// The same rows with other columns.
   public func with(columns: [Column]) -> RecordLayout {
     RecordLayout(
       self, slotCount: self.slotCount, fieldOrder: self.fieldOrder, columns: columns,
@@ -167,7 +167,7 @@ public enum MetadataSlot {
 /// The column `_kind` (LinesAndColumns.md#a-line).
 public enum EventKind: UInt8, Sendable, CaseIterable {
   case change, gap, overflow, wildcard, event
-  /// A record as it was read, not as it changed.
+  /// A record that was read, not changed.
   case snapshot
 
   public var name: String {

@@ -4,9 +4,9 @@ import SimulatedOrg
 struct RecordOptions: ParsableArguments {
   @Option(
     help:
-      "Serves REST and Bulk; every object has that many records before the first event.")
+      "Serves REST and Bulk; every object has this many records before the first event.")
   var existing: Int?
-  @Option(help: "Writes what the org holds at the end and on SIGUSR1, NDJSON.")
+  @Option(help: "Writes the org's records at the end and on SIGUSR1, NDJSON.")
   var state: String?
   @Option(help: "Milliseconds after which REST and Bulk show a change.")
   var visibilityDelay: Int64 = 0

@@ -7,7 +7,7 @@ import Rehearsal
 struct RehearseCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rehearse",
-    abstract: "Runs a pipeline for days of simulated time, through all that goes wrong in them.",
+    abstract: "Runs a pipeline for days of simulated time with all kinds of incidents.",
     discussion: """
       Runs the real pubsub-etl as a crontab would, through silence, outages, token expiry, overlapping runs \
       and restarts of the database; waits are skipped. The file is not changed: org, output directories, \
@@ -24,7 +24,7 @@ struct RehearseCommand: AsyncParsableCommand {
   var every = "5m"
   @Option(help: "Equal seeds give equal incidents and events.")
   var seed: UInt64 = 1
-  @Option(help: "Events that are published in a day, about.")
+  @Option(help: "Approximate number of events published per day.")
   var eventsPerDay = 100
   @Option(help: "A scratch PostgreSQL database, for pipelines with a postgres sink.")
   var databaseURL: String?

@@ -25,20 +25,20 @@ struct ServeCommand: AsyncParsableCommand {
   var events = 0
   @Option(
     help:
-      "Where those events end, epoch milliseconds; default: the first start with this state, or now."
+      "Time at which those events end, epoch milliseconds; default: the first start with this state, or now."
   )
   var epoch: Int64?
-  @Option(help: "Over how many hours they are spread.")
+  @Option(help: "Number of hours over which they are spread.")
   var spanHours = 24.0
   @Option(help: "Events per second after the start.")
   var liveRate = 0.0
-  @Option(help: "How many of them; default: without end.")
+  @Option(help: "Number of live events; default: no limit.")
   var liveCount: Int?
   @Option(
     parsing: .upToNextOption,
-    help: "Topics that exist, and whose events are made; default: all (see 'topics').")
+    help: "Topics that exist and have events; default: all (see 'topics').")
   var topics: [String] = []
-  @Option(help: "Writes what was published, NDJSON.")
+  @Option(help: "Writes the published events, NDJSON.")
   var truth: String?
   @Option(
     help: "Writes shell 'export' lines for a pipeline; the server is ready when the file exists.")
@@ -48,13 +48,13 @@ struct ServeCommand: AsyncParsableCommand {
   var stateDir: String?
   @Option(help: "Seconds of silence after which an empty response is sent.")
   var keepaliveInterval = 90.0
-  @Option(help: "Events per response at most; default: natural sizes.")
+  @Option(help: "Maximum number of events per response; default: natural sizes.")
   var maxResponseEvents: Int?
   @Option(help: "Milliseconds between the first request and the first event.")
   var subscribeDelay = 20
   @Option(help: "Seconds for which an access token works; default: until revoked.")
   var tokenLifetime: Double?
-  @Option(help: "Events that are delivered in all; then subscriptions are refused.")
+  @Option(help: "Total number of delivered events; after that, subscriptions are refused.")
   var deliveryLimit = 10_000_000
   @Option(help: "Writes counts of delivered events at the end and on SIGUSR1, JSON.")
   var delivered: String?

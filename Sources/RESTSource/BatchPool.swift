@@ -1,7 +1,7 @@
 internal import EventLoop
 internal import Pipeline
 
-/// Batches of records whose memory is used again: a fresh one is a MiB that the system has to clear.
+/// Reusable batches of records. A new batch costs a MiB that the system has to clear.
 final class BatchPool: Sendable {
   /// The number of batches that are in use at a time; the memory of others is given back.
   private static let limit = 4

@@ -1,18 +1,20 @@
 public import Pipeline
 public import SalesforceREST
 
-/// Fields of an object that a copy cannot have right, or cannot have at all.
+/// Fields of an object that are wrong or missing in a copy.
 public struct BlindFields: Sendable, Equatable {
   /// Formulas and roll-ups: they change without a change of the record.
   public var calculated: [String] = []
-  /// In the schema of the events, but not in what the user may see; `Parent.Child` for parts of compounds.
+  /// Fields in the schema of the events that the user may not see; `Parent.Child` for parts of
+  /// compounds.
   public var hidden: [String] = []
-  /// In the org, but not in the schema of the events: nothing would keep them up to date.
+  /// Fields of the org that the schema of the events lacks, so that nothing would keep them up to
+  /// date.
   public var notCarried: [String] = []
 
   public init() {}
 
-  /// What every record has, and the copy keeps in its own way or for none.
+  /// Fields of every record that the copy stores in another form or not at all.
   private static let ownFields: Set<String> = ["Id", "IsDeleted", "SystemModstamp"]
 
   /// - Parameter layout: of the object's events, as decoded: before any stage.

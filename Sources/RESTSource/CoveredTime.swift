@@ -1,11 +1,11 @@
 internal import Bytes
 public import SalesforceREST
 
-/// Through when an org's changes of an object are settled.
+/// The time through which an org's changes to an object are settled.
 public enum CoveredTime {
   /// Longer than the shortest period that the call takes.
   private static let period: Int64 = 3 * 60 * 1000
-  /// No transaction takes so long.
+  /// Longer than any transaction.
   private static let maxAge: Int64 = 24 * 3600 * 1000
 
   /// Milliseconds since 1970: every transaction that began before has ended, so that no older change will

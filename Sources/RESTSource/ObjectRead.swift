@@ -3,7 +3,7 @@ internal import EventLoop
 internal import Pipeline
 internal import SalesforceREST
 
-/// Reads the records of one object, from where a pass is to its end.
+/// Reads the records of one object, from the current place of a pass to its end.
 struct ObjectRead: Sendable {
   let object: Int
   let entity: String
@@ -24,7 +24,7 @@ struct ObjectRead: Sendable {
   private static let batchBytes = 1 << 20
   /// Jobs of a run that may be lost: what they brought has to be read again.
   private static let maxLostJobs = 5
-  /// Before a run that follows tries again what has failed so often.
+  /// The pause of a run that follows after too many failures.
   private static let longDelay = Duration.seconds(3600)
 
   init(
@@ -45,7 +45,7 @@ struct ObjectRead: Sendable {
     self.wake = wake
   }
 
-  /// What is remembered between attempts.
+  /// The state between attempts.
   private struct Progress {
     var pass: ReadPass
     var retries: Retries
@@ -85,7 +85,7 @@ struct ObjectRead: Sendable {
     }
   }
 
-  /// - Returns: after which time the pass goes on; nil when it cannot.
+  /// - Returns: the delay after which the pass continues; nil if it cannot.
   private static func answer(
     to failure: RESTError, _ progress: inout Progress, at now: ContinuousClock.Instant
   ) -> Duration? {
@@ -108,7 +108,7 @@ struct ObjectRead: Sendable {
       return .zero
     case .quota, .login, .stop: return nil
     }
-    // Jobs that are lost again and again, with records in between, are not asked for at a quick pace.
+    // Repeatedly lost jobs, even with records in between, are not retried quickly.
     let minimum = progress.lostJobs > 1 ? Duration.seconds(1 << (progress.lostJobs - 1)) : .zero
     return progress.retries.failed(at: now, minimum: minimum, random: .random(in: 0..<1))
   }
@@ -176,11 +176,11 @@ struct ObjectRead: Sendable {
     }
     throw RESTError(
       .gone,
-      "\(self.entity): \(pass.rowCount) records have come, and there are \(total) in all; the "
-        + "records are asked for anew")
+      "\(self.entity): \(pass.rowCount) records arrived, but the total is \(total); "
+        + "all records are requested again")
   }
 
-  /// A job that says that it has no records is believed where counting finds none, or fails.
+  /// An empty job is accepted if counting finds no records or fails.
   private func checkEmpty(_ job: BulkJob) async throws {
     guard job.recordCount == 0,
       let count = try? await self.client.count(
@@ -188,17 +188,17 @@ struct ObjectRead: Sendable {
     else { return }
     throw RESTError(
       .gone,
-      "\(self.entity): job \(job.id) has no records, and the org counts \(count); the records are "
-        + "asked for anew")
+      "\(self.entity): job \(job.id) has no records, but the org counts \(count); all records are "
+        + "requested again")
   }
 
-  /// - Parameter next: what names the page after one of `count` rows that `current` named.
+  /// - Parameter next: the locator of the page after the page of `count` rows at `current`.
   private func checkNext(_ next: String?, after current: String?, count: Int) throws(RESTError) {
     guard let next, next == current || count == 0 else { return }
     throw RESTError(
       .gone,
       "\(self.entity): a page \(count == 0 ? "without records" : "that names itself as the next") "
-        + "has a page after it; the records are asked for anew")
+        + "has a page after it; all records are requested again")
   }
 
   /// The job when it is complete.
@@ -250,13 +250,13 @@ struct ObjectRead: Sendable {
 
   // MARK: By pages
 
-  /// Stands where a job's ID does: another for each time that the records are asked for, so that
-  /// stores can tell whose rows they have.
+  /// Replaces a job's ID, with a new value for each request, so that stores can identify the rows
+  /// of a request.
   private static func makePagesJob() -> String {
     "pages:" + String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
-  /// Earlier versions wrote no more than `pages`.
+  /// Earlier versions only wrote `pages`.
   private static func isPages(_ job: String?) -> Bool { job?.hasPrefix("pages") == true }
 
   private func readPages(

@@ -10,12 +10,12 @@ public protocol RecordTexts: ~Copyable {
 
 extension CSVRow: RecordTexts {}
 
-/// Puts records as REST and Bulk have them into rows of their events' layout.
+/// Decodes records of REST and Bulk into rows of their events' layout.
 ///
-/// A row is an image of what was read: null where the record has no value, absent where the plan
-/// reads nothing, which then says nothing.
+/// A row is an image of the fields that were read: null for an empty field, and absent for a field
+/// that the plan does not read.
 public struct SnapshotDecoder {
-  /// What identifies a row besides its values.
+  /// The identity of a row.
   public struct Identity {
     /// Index in the batch.
     public var row: Int
@@ -39,7 +39,7 @@ public struct SnapshotDecoder {
 
   /// Adds a row to the batch, without metadata but for the record ID.
   ///
-  /// After an error the batch has a row more that must not be used.
+  /// After an error the batch has an additional row that must not be used.
   public func decode(
     _ texts: borrowing some RecordTexts & ~Copyable, into batch: RecordBatch
   ) throws(SnapshotRowError) -> Identity {
@@ -150,7 +150,7 @@ public struct SnapshotDecoder {
   }
 }
 
-/// A record that REST gave and that cannot be put into a row. Names the field, never its value.
+/// A record of REST that cannot become a row. Names the field, never its value.
 public struct SnapshotRowError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Nil when the row as a whole is wrong.
   public var field: String?

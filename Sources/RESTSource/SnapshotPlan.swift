@@ -8,7 +8,7 @@ public import SalesforceREST
 /// is `FirstName`, `Loc__c.Latitude` is `Loc__Latitude__s`. What describe has beyond the schema is not
 /// read, since no event would keep it up to date.
 public struct SnapshotPlan: Sendable, Equatable {
-  /// What becomes of a field's text.
+  /// The destination of a field's text.
   struct Step: Sendable, Equatable {
     /// Index in `fields`.
     var field: Int
@@ -34,7 +34,7 @@ public struct SnapshotPlan: Sendable, Equatable {
     public enum Reason: Sendable, Equatable {
       /// The user may not see it, or it does not exist any more.
       case notDescribed
-      /// REST has nothing that fits the type of the schema.
+      /// No field of REST fits the schema's type.
       case type(String)
     }
 
@@ -47,7 +47,7 @@ public struct SnapshotPlan: Sendable, Equatable {
   public let object: String
   /// The first characters of the records' IDs; nil when they are not known.
   let keyPrefix: String?
-  /// What to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
+  /// The fields to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
   public let fields: [String]
   public let unread: [Unread]
   let steps: [Step]

@@ -117,7 +117,7 @@ extension RESTClient {
       guard let foundID = found["Id"],
         id.utf8.count == 18 ? foundID == id : foundID.hasPrefix(id)
       else {
-        throw RESTError(.retry, "\(call.name): the response has records that were not asked for")
+        throw RESTError(.retry, "\(call.name): the response has records that were not requested")
       }
       return found
     }

@@ -1,5 +1,5 @@
-"""A second encoder of Avro data, for what fastavro never writes: arrays and maps in several blocks,
-blocks with negative counts and their size in bytes, and integers spelled longer than needed.
+"""A second encoder of Avro data, for forms that fastavro never writes: arrays and maps in several blocks, blocks
+with negative counts and their size in bytes, and integers spelled longer than needed.
 
 fastavro stays the judge: `avro_pairs.py` makes it read what comes from here.
 """

@@ -1,4 +1,4 @@
-"""Random Avro schemas and data, encoded by fastavro, with the JSON that must come out.
+"""Random Avro schemas and data, encoded by fastavro, with the expected JSON.
 
 usage: avro_pairs.py SEED SCHEMAS DATA_PER_SCHEMA [--encode]
 
@@ -461,7 +461,7 @@ def plain(number, scale):
 
 
 def strip_logical(schema):
-    """fastavro's own conversions are not what is tested: it gets encoded forms."""
+    """Gives fastavro encoded forms, because its own conversions are not under test."""
     if isinstance(schema, list):
         return [strip_logical(s) for s in schema]
     if isinstance(schema, dict):

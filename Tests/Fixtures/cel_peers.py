@@ -1,4 +1,4 @@
-"""Random expressions over random rows, with what two other implementations of CEL make of them.
+"""Random expressions over random rows, with their values in two other implementations of CEL.
 
 Prints a line of JSON per expression: the expression, the row, and what the implementation finds:
 {"type": …, "value": …} as `pubsub-etl eval` prints it, or "error". Without type checking, so that

@@ -1,4 +1,4 @@
-"""Random change event schemas and events, encoded by fastavro, with the rows that must come out.
+"""Random change event schemas and events, encoded by fastavro, with the expected rows.
 
 usage: change_events.py SEED SCHEMAS EVENTS_PER_SCHEMA
 

@@ -1,4 +1,4 @@
-"""Writes random CSV texts and what Python's csv module makes of them.
+"""Writes random CSV texts and the rows that Python's csv module reads from them.
 
 csv_tables.py tables SEED COUNT FILE   tables written by csv.writer, which must come out again
 csv_tables.py texts SEED COUNT FILE    random texts, most of them no CSV

@@ -1,11 +1,12 @@
 internal import JSON
 
-/// The classifications that a stage is for: `{"compliance": ["PII"], "sensitivity": ["Restricted"]}`.
+/// The classifications that a stage selects: `{"compliance": ["PII"], "sensitivity":
+/// ["Restricted"]}`.
 ///
 /// A field is selected when any of the values is among its own. Case and blanks do not count, so that the
 /// label 'Mission Critical' is the value `MissionCritical`.
 public struct ClassificationSelector: Sendable, Equatable {
-  /// Values of the org's two lists, as the pipeline file has them.
+  /// Values of the org's two lists, as written in the pipeline file.
   public let compliance: [String]
   public let sensitivity: [String]
 
@@ -41,8 +42,8 @@ public struct ClassificationSelector: Sendable, Equatable {
     value.lowercased().filter { !$0.isWhitespace }
   }
 
-  /// What of a field's classification is selected, for people: `compliance PII`. Empty for a field that
-  /// is not selected.
+  /// The selected part of a field's classification, as text: `compliance PII`. Empty for a field
+  /// that is not selected.
   func terms(of field: FieldClassification) -> [String] {
     func common(_ kind: String, _ wanted: [String], _ found: [String]) -> [String] {
       let keys = Set(wanted.map(Self.key))

@@ -1,5 +1,5 @@
-/// What an org says of the sensitivity of a field (Setup, Data Classification); empty for a field that is
-/// not classified.
+/// A field's sensitivity in the org (Setup, Data Classification); empty for a field that is not
+/// classified.
 public struct FieldClassification: Sendable, Equatable {
   /// Compliance categorization, `ComplianceGroup`: `PII`, `GDPR`.
   public var compliance: [String]
@@ -19,7 +19,7 @@ public struct FieldClassification: Sendable, Equatable {
 
 /// The fields that an org describes of one object.
 public struct ObjectClassification: Sendable, Equatable {
-  /// By names in lower case: those of an object differ without case.
+  /// By lower-case names, since an object's field names are unique regardless of case.
   private var fields: [String: FieldClassification] = [:]
 
   public init() {}
@@ -32,21 +32,21 @@ public struct ObjectClassification: Sendable, Equatable {
     self.fields[field.lowercased(), default: FieldClassification()].formUnion(classification)
   }
 
-  /// Adds the fields of a layout as not classified, unless they are there.
+  /// Adds missing fields of a layout as not classified.
   public mutating func describe(_ layout: RecordLayout) {
     for column in layout.columns where !column.isMetadata {
       if let field = column.path.first { self.add(field, FieldClassification()) }
     }
   }
 
-  /// Takes over a later answer. What is not in it any more, since the field was deleted or renamed, stays
-  /// as it was: older events have it.
+  /// Merges a later answer. Fields that it lacks because they were deleted or renamed keep their
+  /// classification, since older events have them.
   mutating func renew(_ later: ObjectClassification) {
     self.fields.merge(later.fields) { _, new in new }
   }
 
-  /// The classification of a column: that of its field, and where the field is a part of another one, of
-  /// both. Nil where the org describes neither.
+  /// The classification of a column: that of its field, and where the field is a part of another
+  /// one, of both. Nil if the org describes neither.
   func classification(of column: Column) -> FieldClassification? {
     var found = self.classification(ofPath: column.path)
     if case .record(_, _, let children) = column.content {

@@ -1,12 +1,12 @@
 internal import EventLoop
 
-/// How the fields of an org are classified, as far as the org has been asked. Stages look here when they
-/// first see a layout; whoever hands them one has asked before. Used from any thread.
+/// The known classifications of an org's fields. Stages read them when they first see a layout, and
+/// their caller has queried the org before. Used from any thread.
 public final class OrgClassification: Sendable {
   private struct Known {
     var object: ObjectClassification
-    /// Schemas that were there when the org was asked: an answer from before a schema may lack its new
-    /// fields.
+    /// Schemas known when the org was queried. An earlier answer may lack the new fields of a
+    /// schema.
     var schemaIDs: Set<String>
   }
 
@@ -14,7 +14,7 @@ public final class OrgClassification: Sendable {
 
   public init() {}
 
-  /// - Returns: nil when the org has not been asked since the schema was first seen.
+  /// - Returns: nil if the org was not queried since the schema was first seen.
   public func object(_ entity: String, schemaID: String) -> ObjectClassification? {
     self.objects.withLock { objects in
       objects[entity].flatMap { $0.schemaIDs.contains(schemaID) ? $0.object : nil }
@@ -24,10 +24,10 @@ public final class OrgClassification: Sendable {
   /// Takes an answer of the org.
   ///
   /// - Parameters:
-  ///   - schemaID: that the answer is not older than; nil when it is asked for without a new one.
+  ///   - schemaID: a schema first seen before the query; nil for a query without a new schema.
   ///   - selectors: those of the pipeline.
-  /// - Returns: names of fields that an earlier answer had, and of which some selector now says something
-  ///   else: layouts that stages know already treat them by the earlier one.
+  /// - Returns: names of fields of an earlier answer for which some selector now decides
+  ///   differently. Layouts that stages already know still follow the earlier answer.
   public func learn(
     _ answer: ObjectClassification, of entity: String, schemaID: String?,
     selectors: [ClassificationSelector]

@@ -1,7 +1,7 @@
 internal import CEL
 internal import JSON
 
-/// How a column is read as a value of expressions.
+/// Reads a column as a value of expressions.
 struct ColumnReading {
   enum Form {
     case bool, int, float, double, string, bytes
@@ -47,7 +47,7 @@ struct ColumnReading {
       })
   }
 
-  /// Nil for a column whose value is in no slot.
+  /// Nil for a column without a slot.
   static func reading(of column: Column, in arena: ByteArena) -> ColumnReading? {
     switch column.content {
     case .constant: nil
@@ -112,14 +112,14 @@ extension ColumnType.TimeUnit {
 }
 
 extension EventKind {
-  /// Its lines tell how, by whom and from where a record was changed.
+  /// The metadata that says how, by whom and from where a record was changed.
   var isOfChange: Bool { self != .snapshot && !self.isOfWholeObject }
 
-  /// Its line says nothing of a single record.
+  /// The line is not about a single record.
   var isOfWholeObject: Bool { self == .overflow || self == .wildcard }
 }
 
-/// What a row says about slots that have no value.
+/// The meaning of slots without a value in a row.
 struct RowCharacter {
   let kind: EventKind
   private let isUpdate: Bool
@@ -129,7 +129,7 @@ struct RowCharacter {
     self.isUpdate = event.kind == .change && row.text(MetadataSlot.changeType).isUpdate
   }
 
-  /// Rows of which some fields are absent: an update, gap rows, what was read of a record.
+  /// Whether fields of the row may be absent: in updates, gap rows and partial reads.
   var isPartial: Bool {
     switch self.kind {
     case .change: self.isUpdate
@@ -141,7 +141,7 @@ struct RowCharacter {
   /// Whether the row lists its fields in `_changed_fields`.
   var listsFields: Bool { self.isUpdate }
 
-  /// The value of a slot that has none.
+  /// The value of an empty slot.
   func missing(_ slot: Int, _ row: RecordBatch.Row) -> Value {
     guard row.presence[slot] == RecordBatch.Presence.absent else { return .null }
     if slot < MetadataSlot.count, self.kind != .snapshot { return .null }
@@ -151,7 +151,7 @@ struct RowCharacter {
 
 extension UnsafeBufferPointer<UInt8> {
   fileprivate var isUpdate: Bool {
-    // Asked of every row: byte by byte, without an iterator.
+    // Called for every row, so it compares byte by byte without an iterator.
     self.count == 6 && self[0] == UInt8(ascii: "U") && self[1] == UInt8(ascii: "P")
       && self[2] == UInt8(ascii: "D") && self[3] == UInt8(ascii: "A")
       && self[4] == UInt8(ascii: "T") && self[5] == UInt8(ascii: "E")

@@ -1,11 +1,11 @@
 internal import CEL
 
-/// What sets of fields (`_changed_fields`) mean in one layout, for all expressions of a stage.
+/// Reads field sets (`_changed_fields`) of one layout, for all expressions of a stage.
 final class LayoutFields {
   private let layout: RecordLayout
   /// Keeps the names.
   private let arena = ByteArena()
-  /// By slot: the name under which a set of fields lists it. Made when an expression first asks.
+  /// By slot, its name in a field set. Built on first use.
   private(set) lazy var listedNames: [BorrowedBytes?] = {
     var names = [BorrowedBytes?](repeating: nil, count: self.layout.slotCount)
     for column in self.layout.columns where !column.isMetadata {

@@ -7,7 +7,7 @@ enum ResultType: String, CaseIterable, Sendable {
   case boolean, bigint, double, text, timestamp, json
 }
 
-/// What the value of an expression becomes in a row.
+/// The cell for the value of an expression.
 struct ResultColumn {
   let type: ColumnType
   /// The type that values must have; `dyn` for all.
@@ -20,13 +20,13 @@ struct ResultColumn {
     case range(RecordBatch.Range)
     /// Bytes of the buffer that was given.
     case written(Range<Int>)
-    /// Why the row has no cell, without values.
+    /// The reason why the row has no cell, without values.
     case failed(String)
   }
 
   /// The column for the results of an expression.
   ///
-  /// - Parameter stated: nil to take the type of the expression.
+  /// - Parameter stated: nil for the type of the expression.
   /// - Throws: `ResultTypeError`.
   init(
     _ expression: RowExpression, stated: ResultType?
@@ -134,7 +134,7 @@ struct ResultColumn {
 }
 
 extension Value {
-  /// Keys that are different values, such as 1 and '1', are one name in JSON.
+  /// Different keys, such as 1 and '1', may be the same name in JSON.
   fileprivate var repeatsName: Bool {
     switch self {
     case .list(let list): return list.elements.contains(where: \.repeatsName)

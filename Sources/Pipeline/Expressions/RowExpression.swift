@@ -3,11 +3,12 @@ internal import JSON
 
 /// An expression over the rows of one layout.
 ///
-/// Made once per layout. What the columns hold is read where it is: expressions that make no text, list
-/// or map allocate nothing per row. Used by one thread at a time.
+/// Made once per layout. Columns are read in place, so expressions that make no text, list or map
+/// allocate nothing per row. Used by one thread at a time.
 final class RowExpression {
   let program: CompiledExpression
-  /// Whether the expression asks how a change came about, which records that were read do not tell.
+  /// Whether the expression reads how a record was changed, which records that were read do not
+  /// show.
   let readsChange: Bool
   private let frame: Frame
   /// The columns that the expression can name, in the order of the program's scope.
@@ -70,7 +71,7 @@ final class RowExpression {
     return self.frame.evaluate()
   }
 
-  /// Why the expression has no value: place and cause, without values.
+  /// The reason why the expression has no value: place and cause, without values.
   func reason(_ failure: Failure) -> String { "\(self.frame.error(failure))" }
 
   // MARK: Reading
@@ -91,7 +92,7 @@ final class RowExpression {
     let cell = row.cells[slot]
     switch reading.form {
     case .string:
-      // The value is not known where the event has its changes only.
+      // The value is unknown if the event has only its changes.
       if row.isDiff(slot) { return .absent }
       return .string(BorrowedBytes(row.bytes(cell)))
     case .record(let scalar, let parts):

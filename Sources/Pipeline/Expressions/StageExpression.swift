@@ -3,8 +3,8 @@ internal import JSON
 
 /// An expression of a stage's configuration.
 ///
-/// Names are columns as left by the stages before. A column that the layout at hand lacks, but another
-/// layout of the pipeline has, counts as absent; one that none has is reported as for stages that list
+/// Names are those of the columns that earlier stages left. A column that this layout lacks and
+/// another layout has counts as absent; one that no layout has is reported as in stages that list
 /// columns (`ColumnNames`).
 final class StageExpression {
   let source: String
@@ -15,7 +15,7 @@ final class StageExpression {
   let places: [String: String]
   private var compiled = LayoutCache<RowExpression>()
 
-  /// - Throws: `CELError` for a mistake that shows without a layout.
+  /// - Throws: `CELError` for a mistake that can be found without a layout.
   init(_ source: String) throws(CELError) {
     let draft = try CompiledExpression(
       source, scope: ExpressionScope(columns: [], acceptsUnknown: true))
@@ -61,8 +61,8 @@ final class StageExpression {
     }
   }
 
-  /// Whether the name may stand in the expression: a name with dots begins with its first word there, and
-  /// the draft took the names of types, and `row`, for what they are without columns.
+  /// Whether the expression may contain the name. A name with dots begins with its first word
+  /// there, and the draft read names of types, and `row`, with their meaning without columns.
   private func canName(_ column: String) -> Bool {
     if self.readsWholeRow || self.names.contains(column) || column == "row" { return true }
     if TypeName(rawValue: column) != nil { return true }
@@ -82,14 +82,14 @@ final class StageExpression {
     }
   }
 
-  /// What the expression, as a condition, says of rows of which only some columns are known.
+  /// The result of the expression, as a condition, for rows with only some known columns.
   enum Outlook { case always, perhaps, never }
 
   /// - Parameter known: texts by column; the row may hold anything else, or nothing.
   func outlook(_ known: [String: String]) -> Outlook {
     let columns = self.names.sorted()
     let scope = ExpressionScope(columns: columns.map { .init($0, .dyn) })
-    // Types are not what is asked for here; a mistake in them is reported with a layout.
+    // Type mistakes are ignored here; they are reported with a layout.
     guard let program = try? CompiledExpression(self.source, scope: scope),
       !program.readsWholeRow
     else { return .perhaps }

@@ -9,9 +9,9 @@ package struct OpenGroup: Sendable {
   /// The size of the names of the rows in use.
   package private(set) var byteCount = 0
 
-  /// A checkpoint holds the rows of every open group: one that never ends must not grow with it.
+  /// A checkpoint holds the rows of every open group, so a group must not grow without limit.
   package static let maxByteCount = 16 << 20
-  /// What the rows take in memory: their names, and something for each row.
+  /// The memory of the rows: their names, and an overhead per row.
   package var memoryByteCount: Int { self.byteCount + self.count * 128 }
 
   package init() {}
@@ -48,7 +48,7 @@ package struct OpenGroup: Sendable {
 
   /// Empties the group.
   ///
-  /// - Parameter replayID: gets its ID; the memory of what was there is used for the next.
+  /// - Parameter replayID: is exchanged with the group's ID, so that memory is reused.
   package mutating func close(_ replayID: inout [UInt8]) {
     self.removeAll()
     swap(&self.bytes, &replayID)

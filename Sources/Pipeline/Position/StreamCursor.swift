@@ -1,4 +1,4 @@
-/// How far the stream of one topic has been taken, and from where it may be resumed.
+/// The progress in the stream of one topic, and the place to resume from.
 ///
 /// A value without I/O. It follows the events in stream order; `TopicPosition` is its stored form.
 /// The rules (Architecture.md#positions):
@@ -13,7 +13,7 @@
 package struct StreamCursor: Sendable {
   package enum Verdict: Equatable {
     case new
-    /// Exported before; to be dropped and counted.
+    /// Exported before; dropped and counted.
     case repeated
   }
 
@@ -52,20 +52,20 @@ package struct StreamCursor: Sendable {
     }
   }
 
-  /// How what the stream brings relates to what has been taken: after opening it may be behind.
+  /// The relation of incoming events to those already taken. A newly opened stream may be behind.
   private enum Phase {
-    /// Everything that comes is new.
+    /// Every event is new.
     case current
     /// Events taken before may come again until one comes that is new; rows of the group that was open
     /// in any order, other rows of it between them.
     case repeating(TakenGroup?)
-    /// The stream began at the earliest event, only to find the open group again.
+    /// The stream began at the earliest event in order to find the open group again.
     case seekingGroup(TakenGroup)
-    /// The stream began at the earliest event to find this ID again: what comes before is older than
-    /// this pipeline.
+    /// The stream began at the earliest event in order to find this ID again; earlier events are
+    /// older than this pipeline.
     case seekingFirst(ReplayID)
-    /// This store is ahead of the one the stream was resumed for: what comes up to its last event is
-    /// durable here.
+    /// This store is ahead of the one that the stream was resumed for: events up to its last one
+    /// are durable here.
     case passing(TopicPosition.LastEvent, droppedCount: Int64, limit: Int64, TakenGroup?)
   }
 
@@ -73,7 +73,7 @@ package struct StreamCursor: Sendable {
   package private(set) var epoch: Int
   /// Ordinal of the next event.
   package private(set) var ordinal: Int64
-  /// CUSTOM from here brings everything that is not yet taken, and perhaps `open` again.
+  /// CUSTOM from here delivers everything not yet taken, and perhaps `open` again.
   package private(set) var resume: ReplayID?
   package private(set) var lastEvent: TopicPosition.LastEvent?
   /// Milliseconds since 1970 of the last proof that the position is alive.
@@ -84,7 +84,7 @@ package struct StreamCursor: Sendable {
   package private(set) var newestCommit: Int64?
   /// Epochs begun by an unusable replay ID.
   private var holes = 0
-  /// Where this epoch begins by decision of the user, until it has a place to resume from.
+  /// The start of this epoch as set by the user, until there is a place to resume from.
   private var start: TopicPosition.Start?
   private var open = OpenGroup()
   private var recent = RecentEvents()
@@ -152,7 +152,7 @@ package struct StreamCursor: Sendable {
   /// at the earliest event.
   package mutating func seek(_ first: ReplayID) { self.phase = .seekingFirst(first) }
 
-  /// The stored position cannot be used any more: what follows is a new epoch.
+  /// The stored position is no longer usable; a new epoch follows.
   ///
   /// - Parameter epoch: the number of the new epoch, higher than that of any store.
   package mutating func begin(epoch: Int) {
@@ -186,15 +186,15 @@ package struct StreamCursor: Sendable {
     case .current: return .new
     case .repeating: break
     case .seekingGroup(let group):
-      // An event not certainly before the group ends the search: the group itself may be too old
-      // to come again, and what follows it must not be dropped.
+      // An event that may follow the group ends the search: the group itself may have expired, and
+      // later events must not be dropped.
       if ReplayID(replayID).isCertainlyBefore(ReplayID(group.replayID)) { return .repeated }
       self.phase = .repeating(group)
     case .seekingFirst(let first):
       if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
       self.phase = .repeating(nil)
     case .passing(let last, let droppedCount, let limit, let group):
-      // The rows of the open group are known: from here on they show what is durable.
+      // The rows of the open group are known and from here on show which rows are durable.
       if let group, group.replayID.elementsEqual(replayID) {
         self.phase = .repeating(group)
         break
@@ -242,7 +242,7 @@ package struct StreamCursor: Sendable {
   package var openGroupByteCount: Int { self.open.memoryByteCount }
   package var openGroupRowCount: Int { self.open.count }
 
-  /// A response with events has been taken whole.
+  /// A response with events was taken completely.
   ///
   /// - Parameters:
   ///   - replayID, eventID: of its last event.
@@ -261,11 +261,11 @@ package struct StreamCursor: Sendable {
   /// An empty response: its ID may be ahead of the last event and is a place to resume from, since
   /// every event before it has been taken.
   ///
-  /// - Parameter completeThrough: what it proves; see `prove`.
+  /// - Parameter completeThrough: the time that it proves; see `prove`.
   package mutating func keepalive(
     _ latest: ReplayID, now: Int64, completeThrough: Int64? = nil
   ) {
-    // One from before the open group says nothing of it.
+    // An ID from before the open group does not close it.
     if self.isBehindStream || self.open.isAfter(latest) { return }
     self.closeGroup()
     self.confirmedAt = now
@@ -275,8 +275,8 @@ package struct StreamCursor: Sendable {
     self.resume = latest
   }
 
-  /// Every change committed before `time` has been taken: the stream was seen to have no more, or
-  /// has brought a later one.
+  /// Every change committed before `time` has been taken, because the stream had no more or
+  /// delivered a later one.
   package mutating func prove(completeThrough time: Int64) {
     if self.isBehindStream { return }
     self.completeThrough = max(self.completeThrough ?? time, time)
@@ -290,7 +290,7 @@ package struct StreamCursor: Sendable {
     }
   }
 
-  /// What the checkpoint has to hold once everything taken is durable.
+  /// The position for the checkpoint once everything taken is durable.
   package var stored: TopicPosition {
     TopicPosition(
       epoch: self.epoch, nextOrdinal: self.ordinal, resume: self.resume,
@@ -314,8 +314,8 @@ package struct StreamCursor: Sendable {
   }
 }
 
-/// The last event of a store has not arrived again: the service sends another stream than before.
-/// Nothing is discarded for ever; the run stops.
+/// The last event of a store did not arrive again, so the service sends a different stream. The run
+/// stops instead of discarding events without end.
 package struct PassedPositionError: Error, Sendable {
   package var last: ReplayID
   package var passedCount: Int

@@ -1,10 +1,10 @@
 public import JSON
 
-/// The stored position of one topic: what a checkpoint holds of a `StreamCursor`.
+/// The stored position of one topic: the checkpoint's form of a `StreamCursor`.
 public struct TopicPosition: Sendable, Equatable {
   public struct LastEvent: Sendable, Equatable {
     public var replayID: ReplayID
-    /// Empty when it is not known.
+    /// Empty if unknown.
     public var eventID: [UInt8]
 
     public init(replayID: ReplayID, eventID: [UInt8]) {
@@ -39,18 +39,18 @@ public struct TopicPosition: Sendable, Equatable {
   /// Epochs that began because the stored replay ID was not usable: events may be missing before
   /// them.
   public var holes = 0
-  /// Where the stream of this epoch begins while it has no position of its own; nil to do as the
-  /// pipeline file says.
+  /// The start of this epoch's stream while it has no position; nil for the start in the pipeline
+  /// file.
   public var start: Start?
   /// Replay ID of the first event of the epoch; nil before one.
   package var first: ReplayID?
-  /// What stages remember of the events before this position.
+  /// The stages' memory of the events before this position.
   public var memory: StageMemory = [:]
 
-  /// A beginning chosen by hand.
+  /// A start set by hand.
   public enum Start: String, Sendable, CaseIterable { case earliest, latest }
 
-  /// False for an epoch that has only begun: where it starts is up to the pipeline file.
+  /// False for an epoch that has only begun; the pipeline file decides where it starts.
   public var isResumable: Bool {
     self.resume != nil || self.openGroup != nil || self.start != nil
   }
@@ -74,7 +74,7 @@ extension TopicPosition {
       epoch: epoch, nextOrdinal: 0, resume: resume, recent: [], holes: holes, start: start)
   }
 
-  /// A position found again, by what the files say: everything before `nextOrdinal` is in them.
+  /// A position restored from files, which hold everything before `nextOrdinal`.
   ///
   /// - Parameters:
   ///   - resume: a closed ID.
@@ -92,7 +92,7 @@ extension TopicPosition {
   }
 }
 
-/// A checkpoint that does not say what it should. Nothing is guessed: the run stops.
+/// A damaged checkpoint. Nothing is guessed; the run stops.
 public struct TopicPositionError: Error, Sendable, CustomStringConvertible {
   public var description: String
 }
@@ -145,7 +145,7 @@ extension TopicPosition {
     return JSONValue(.object(members))
   }
 
-  /// No run comes near them, and there is room to count on: file names hold 18 digits.
+  /// No run reaches these values, and file names, with 18 digits, leave room to count on.
   package static let maxEpoch: Int64 = 1_000_000_000
   package static let maxOrdinal: Int64 = 100_000_000_000_000_000
   private static let maxHoles: Int64 = 1_000_000_000
@@ -196,7 +196,7 @@ extension TopicPosition {
       return RecentEvent(
         replayID: try replayID(pair[0], "recent").bytes, eventID: Array(event.utf8))
     }
-    // Times that no calendar has prove nothing; they may be from an event, in an older checkpoint.
+    // Times outside the calendar prove nothing; in an older checkpoint they may come from an event.
     self.confirmedAt = json["confirmed_at_ms"]?.calendarTime
     self.completeThrough = json["complete_through_ms"]?.calendarTime
     self.newestCommit = json["newest_commit_ms"]?.calendarTime

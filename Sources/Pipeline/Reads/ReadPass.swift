@@ -1,14 +1,14 @@
-/// How far a pass over all records of an object has come, as a store keeps it with its rows.
+/// The progress of a pass over all records of an object, which a store keeps with its rows.
 ///
 /// A pass begins when the positions of the stream are durable, so that everything before them can be
 /// read and everything after them is streamed (RESTAndBulk.md#records-and-events).
 public struct ReadPass: Sendable, Equatable {
   public enum State: String, Sendable {
-    /// The positions are stored; nothing has been asked for.
+    /// The positions are stored, and nothing was requested yet.
     case begun
     /// Records are being read.
     case reading
-    /// Every record has come.
+    /// Every record has arrived.
     case complete
   }
 
@@ -19,7 +19,7 @@ public struct ReadPass: Sendable, Equatable {
   public var state: State
   /// The Bulk job whose rows are being taken; nil before the first, and where pages are read instead.
   public var job: String?
-  /// The locator of the page at hand; nil for the first.
+  /// The locator of the current page; nil for the first.
   public var locator: String?
   /// Rows of that page that have been taken.
   public var row: Int
@@ -27,7 +27,7 @@ public struct ReadPass: Sendable, Equatable {
   public var rowCount: Int
   /// `rowCount` at the end of the job; nil before the job is complete.
   public var total: Int?
-  /// When it began; nil of one that has not.
+  /// When the pass began; nil if it has not.
   public var begunAt: ContinuousClock.Instant?
   /// When the job was posted: no value is older. Nil before.
   public var requestedAt: ContinuousClock.Instant?
@@ -40,7 +40,7 @@ public struct ReadPass: Sendable, Equatable {
     self.rowCount = 0
   }
 
-  /// The records are asked for anew: nothing of a job that is gone is of use.
+  /// All records are requested again, because nothing of a lost job can be used.
   public mutating func forgetJob() {
     self.job = nil
     self.locator = nil
@@ -55,8 +55,9 @@ public struct ReadPass: Sendable, Equatable {
       == (other.number, other.state, other.job, other.locator, other.row, other.rowCount)
   }
 
-  /// Numbers that a run can have stored: others come from a damaged checkpoint or table. More rows than
-  /// the total are possible: a job may bring more than it says, which is noticed at the end of a page.
+  /// Whether a run can have stored these numbers; others come from a damaged checkpoint or table.
+  /// More rows than the total are possible, because a job may return more than it announced, which
+  /// is noticed at the end of a page.
   public var isPlausible: Bool {
     let counts = 0...1_000_000_000_000_000
     guard (1...1_000_000_000).contains(self.number), counts.contains(self.row),

@@ -1,4 +1,4 @@
-/// What a run knows of one object whose records it reads.
+/// The state of reading one object's records in a run.
 struct ReadRun {
   typealias Instant = ContinuousClock.Instant
 
@@ -9,7 +9,7 @@ struct ReadRun {
     case unbegun
     /// They become durable with this commit.
     case beginning(commit: Int)
-    /// Until then some reader may not see what was committed before.
+    /// Until then some reader may not see earlier commits.
     case waiting(until: Instant)
     case reading
     /// Everything was read, and becomes durable with this commit.
@@ -24,7 +24,7 @@ struct ReadRun {
   /// Where records go, by number.
   var recipients: [Int] = []
   var pass: ReadPass
-  /// Why it has ended early.
+  /// The reason for an early end.
   var failure: SourceFailure?
 
   init(_ object: ReadObject, topic: Int) {
@@ -45,10 +45,10 @@ struct ReadRun {
   }
 }
 
-/// What a run knows of the records of an object that one store does not have right.
+/// The state of repairing an object's records in one store.
 struct RepairRun {
   enum Phase {
-    /// The store is asked from this time on.
+    /// The store is queried from this time on.
     case idle(from: ContinuousClock.Instant)
     /// The reader has been given records.
     case asked
@@ -59,7 +59,7 @@ struct RepairRun {
   let read: Int
   let store: Int
   var phase: Phase
-  /// The last record that was asked for.
+  /// The last requested record.
   var last = ""
 
   var hasEnded: Bool {

@@ -6,16 +6,16 @@ public struct ReadObject: Sendable {
   public var topic: String
   /// The layout of the object's events by the current schema, before any stage; records come in its rows.
   public var layout: RecordLayout
-  /// Names of the stores in which all records are read anew, whatever was read before.
+  /// Names of the stores that get all records again, whatever was read before.
   public var anew: Set<String>
-  /// Names of the stores in which all records are read if they never were.
+  /// Names of the stores that get all records if these were never read.
   public var initial: Set<String>
-  /// SOQL: of `anew`, the records to be read; nil: all. Then no pass is made: no store remembers how far
-  /// the read has come, and nothing follows for records that it does not bring.
+  /// An SOQL condition for the records of `anew`; nil selects all. With a condition there is no
+  /// pass: no store keeps the progress, and records that it does not bring are not checked.
   public var condition: String?
-  /// Records that a store does not have right are read again.
+  /// Whether records that are wrong in a store are read again.
   public var isRepaired: Bool
-  /// Whether a column of the layout is read; nil: all are. What is not read is absent in the rows.
+  /// Whether a column of the layout is read; nil: all are. Other columns are absent in the rows.
   public var reads: (@Sendable (Column) -> Bool)?
 
   public init(
@@ -40,27 +40,27 @@ public enum ReadSignal {
   case progress(object: Int, ReadPass)
   /// Records, in rows of the object's layout, and how far the pass has come with them.
   case records(object: Int, RecordBatch, ReadPass)
-  /// Records that were asked for by ID, in rows; the others were not found. `calls` were made for them,
-  /// and for what failed before.
+  /// Records requested by ID, in rows; missing ones were not found. `calls` counts the API calls
+  /// for them and for earlier failures.
   case found(object: Int, store: Int, RecordBatch, missing: [String], calls: Int)
-  /// Records could not be asked for by ID. What they wait for can wait for another run.
-  /// `calls` were made all the same.
+  /// Records could not be requested by ID; a later run can repair them. `calls` counts the API
+  /// calls that were still made.
   case notAsked(object: Int, store: Int, SourceFailure, calls: Int)
-  /// A record cannot become a row: of a pass, or one that was asked for for a store.
+  /// A record of a pass, or one requested for a store, cannot become a row.
   case unreadable(object: Int, store: Int?, UnreadableRecord)
-  /// Something failed and is tried again after `delay`.
+  /// Something failed and is retried after `delay`.
   case retrying(object: Int, SourceFailure, delay: Duration)
-  /// The pass cannot go on in this run.
+  /// The pass cannot continue in this run.
   case failed(object: Int, SourceFailure)
 }
 
 /// A record that was read and cannot become a row.
 public struct UnreadableRecord: Sendable, Equatable {
-  /// Nil when that is what is wrong with it.
+  /// Nil if the ID itself is the fault.
   public var recordID: String?
   /// `SystemModstamp`, milliseconds since 1970; nil when it is not usable.
   public var stamp: Int64?
-  /// Why, without values.
+  /// The reason, without values.
   public var reason: String
 
   public init(recordID: String?, stamp: Int64?, reason: String) {
@@ -75,13 +75,13 @@ public struct UnreadableRecord: Sendable, Equatable {
 public protocol RecordReader: AnyObject {
   var objects: [ReadObject] { get }
 
-  /// Goes on with a pass over an object from where it is.
+  /// Continues a pass over an object.
   func begin(object: Int, _ pass: ReadPass)
 
-  /// Asks for records by ID, for one store.
+  /// Requests records by ID, for one store.
   func read(object: Int, ids: [String], store: Int)
 
-  /// What has come; nil when there is nothing yet.
+  /// The next signal; nil if there is none yet.
   func next() -> ReadSignal?
 
   /// A batch of records has been written; its memory may be used again.

@@ -1,4 +1,4 @@
-/// When what has been written is made durable: as many events as have arrived, within limits.
+/// Decides when written events are made durable: as many as have arrived, within limits.
 ///
 /// A batch prefers to end where the transaction key changes: from `maxEvents` on it waits for the
 /// next change of key, up to twice that number.
@@ -25,7 +25,7 @@ package struct CommitPolicy: Sendable {
   /// True when the batch should end before an event whose transaction key differs (or not) from
   /// that of the event before it.
   ///
-  /// - Parameter keyChanges: asked only when it matters.
+  /// - Parameter keyChanges: evaluated only when it matters.
   package func endsBefore(keyChanges: @autoclosure () -> Bool) -> Bool {
     self.eventCount >= self.limits.maxEvents
       && (self.eventCount >= self.limits.maxEvents * 2 || keyChanges())
@@ -44,7 +44,7 @@ package struct CommitPolicy: Sendable {
     self.firstAt = self.firstAt ?? self.lastCommit.map { max($0, now) } ?? now
   }
 
-  /// True when what is pending has become too large or too old.
+  /// True when the pending events have become too large or too old.
   package func isDue(pendingBytes: Int, at now: ContinuousClock.Instant) -> Bool {
     if self.isTooLarge(pendingBytes: pendingBytes) { return true }
     guard let deadline = self.deadline else { return false }
@@ -67,7 +67,7 @@ package struct CommitPolicy: Sendable {
     self.lastCommit = now
   }
 
-  /// The open commit has all it may have.
+  /// The open commit is full.
   package func isFull(pendingBytes: Int) -> Bool {
     self.eventCount >= self.limits.maxEvents || self.isTooLarge(pendingBytes: pendingBytes)
   }

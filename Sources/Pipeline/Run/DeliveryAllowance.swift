@@ -8,20 +8,20 @@ internal import EventLoop
 /// figure yet.
 public final class DeliveryAllowance: Sendable {
   private struct State {
-    /// Events that this run may have been delivered in all.
+    /// The total number of events that may be delivered to this run.
     var limit: Int64
     var delivered: Int64 = 0
-    /// When the service was asked last.
+    /// The deliveries at the last query.
     var deliveredBefore: Int64 = 0
-    /// Stays so: streams have ended for it.
+    /// Never reset, because streams have ended for it.
     var isSpent = false
 
     var left: Int64 { self.limit.subtractingReportingOverflow(self.delivered).partialValue }
   }
 
-  /// What stays unspent.
+  /// The reserve.
   private let reserve: Int64
-  /// Events that are asked for at a time, and come whatever is decided meanwhile.
+  /// Outstanding events, which arrive whatever is decided meanwhile.
   private let outstanding: Int64
   private let state: Lock<State>
 
@@ -43,12 +43,12 @@ public final class DeliveryAllowance: Sendable {
   /// Events that may still come.
   public var left: Int64 { self.state.withLock(\.left) }
 
-  /// Nothing may be asked for any more.
+  /// No more events may be requested.
   public var isSpent: Bool { self.received(0) == false }
 
   /// Events have come to one of the streams.
   ///
-  /// - Returns: whether more may be asked for.
+  /// - Returns: whether more events may be requested.
   public func received(_ count: Int) -> Bool {
     self.state.withLock { state in
       state.delivered += Int64(count)
@@ -57,7 +57,7 @@ public final class DeliveryAllowance: Sendable {
     }
   }
 
-  /// The service has been asked again.
+  /// Takes a new answer of the service.
   public func renew(remaining: Int64) {
     self.state.withLock { state in
       let spendable = Self.spendable(remaining, self.reserve)

@@ -10,8 +10,8 @@ public protocol CheckpointedSink: AnyObject {
   /// Identity of the sink in checkpoints, unique in the pipeline.
   var name: String { get }
 
-  /// Brings what an earlier run left into line with the last checkpoint: finishes what was
-  /// committed, discards what was not. Afterwards `flush` tells the state to store.
+  /// Reconciles the state of an earlier run with the last checkpoint: finishes what was committed
+  /// and discards the rest. Afterwards `flush` returns the state to store.
   ///
   /// - Parameter state: what `flush` returned for the last durable checkpoint; nil on a first run.
   func recover(from state: JSONValue?) throws
@@ -41,7 +41,7 @@ public protocol CheckpointedSink: AnyObject {
   /// has to begin anew.
   func pass(over entity: String) -> ReadPass?
 
-  /// All records of the object have to be read, whatever was read before: somebody has asked for it.
+  /// The user has requested that all records of the object are read, whatever was read before.
   func awaitsReads(of entity: String) -> Bool
 
   /// The number of the last pass over the object that was begun; 0 without one.
@@ -55,7 +55,7 @@ public protocol CheckpointedSink: AnyObject {
   func takeRefusedEvents() -> [RefusedEvent]
   func takeUnreadable() -> [UnreadableRecord]
 
-  /// What stages of the sink's own remember of a topic; see `Transform.memory`.
+  /// The memory of the sink's own stages about a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
   /// - Parameter memory: of all sinks whose state the checkpoint holds.

@@ -2,7 +2,7 @@ public import JSON
 
 /// An event that could not be decoded or written, kept so that it is not lost.
 public struct DeadLetter: Sendable, Equatable {
-  /// Who refused an event that could be decoded.
+  /// The sink or database that refused a decoded event.
   public struct Refusal: Sendable, Equatable {
     /// The sink's name.
     public var sink: String
@@ -29,11 +29,11 @@ public struct DeadLetter: Sendable, Equatable {
   public var schemaID: String
   /// The event's payload as received.
   public var payload: [UInt8]
-  /// Why, without values of the payload.
+  /// The reason, without values of the payload.
   public var reason: String
-  /// Where in the schema: `Account.BillingAddress.City`; nil when unknown.
+  /// The path in the schema: `Account.BillingAddress.City`; nil if unknown.
   public var fieldPath: String?
-  /// Where in the payload, in bytes; nil when unknown.
+  /// The byte offset in the payload; nil if unknown.
   public var byteOffset: Int?
   /// Nil for an event that no sink has seen.
   public var refusal: Refusal?
@@ -61,7 +61,7 @@ public struct DeadLetter: Sendable, Equatable {
     self.ordinal = ordinal
   }
 
-  /// Why it is one, in a stable word: `undecodable`, `unprocessable` or `refused`.
+  /// The kind of letter, as a stable word: `undecodable`, `unprocessable` or `refused`.
   public var kind: String {
     if self.refusal != nil { return "refused" }
     return self.isUnprocessable ? Self.unprocessable : "undecodable"

@@ -3,12 +3,12 @@ public import JSON
 /// A sink or store with stages of its own, after those of the pipeline: selected columns to one
 /// directory, full lines to another.
 ///
-/// Its stages see what the pipeline's have made, and whatever they do stays with this sink: the batch
-/// is left as it was, so that the order of sinks does not matter.
+/// Its stages see the output of the pipeline's stages, and their changes apply only to this sink.
+/// The batch is restored, so the order of sinks does not matter.
 public final class Staged<Base> {
   private let base: Base
   private let stages: StageChain
-  /// What stages that change rows work on; its memory is reused.
+  /// The copy that row-changing stages work on; its memory is reused.
   private var copy: RecordBatch?
 
   public init(_ base: Base, stages: StageChain) {

@@ -1,5 +1,5 @@
-/// Something that has a position and makes rows durable together with it, in one step: the
-/// checkpoint with the files it knows is one, each database another.
+/// Makes rows and their position durable in one step. The checkpoint with its files is one store,
+/// and each database is another.
 ///
 /// Driven by one thread. Rows are written to the *open* commit, and `seal` closes it; while it waits for a
 /// store that is unavailable, the next one fills. Per sealed commit the runner calls `prepare` of every store,
@@ -7,8 +7,8 @@
 /// prepares last and commits first: so it has the events that others refuse, and after a crash it may
 /// be ahead of them. It is behind only where it merely repeats their positions (`CheckpointPace`). `TopicCursors` brings stores that are apart together again.
 ///
-/// No call waits for something to become available: a store that cannot do what it is asked says
-/// until when to leave it alone, and is asked the same again. A store that gives up throws.
+/// No call waits for an unavailable resource: the store returns the time of the next attempt, and
+/// the runner repeats the call. A store that gives up throws.
 public protocol Store: AnyObject {
   /// Identity of the store, unique in the pipeline.
   var name: String { get }
@@ -16,10 +16,10 @@ public protocol Store: AnyObject {
   /// Whether dead letters are durable with the position of this store. One store of a run is.
   var keepsDeadLetters: Bool { get }
 
-  /// Whether rows of the layout can be written without further ado.
+  /// Whether rows of the layout can be written without preparation.
   func isReady(for layout: RecordLayout) -> Bool
 
-  /// Makes what rows of the layout need. Called only while no commit is sealed.
+  /// Prepares for rows of the layout. Called only while no commit is sealed.
   func makeReady(for layout: RecordLayout) throws -> StoreAnswer
 
   /// Takes the rows of a batch in stream order, whose layout the store is ready for. Not durable yet.
@@ -35,15 +35,15 @@ public protocol Store: AnyObject {
   /// The number of the last pass over the object that was begun; 0 without one.
   func passNumber(over entity: String) -> Int
 
-  /// All records of an object are going to be read for the first time: what the store says of its
-  /// completeness may not ignore that.
+  /// All records of an object will be read for the first time. The store's completeness has to take
+  /// that into account.
   func awaitReads(of entity: String) throws
 
   /// Takes records that were read, all of one layout, and how far their pass has come with them; nil
   /// when they belong to none. They follow the events of the open commit, and become durable with it.
   func write(_ reads: RecordBatch, pass: ReadPass?) throws
 
-  /// Nothing keeps the store from being asked for `recordsToRepair`.
+  /// Whether `recordsToRepair` may be called now.
   var isIdle: Bool { get }
 
   /// Records of an object that the store does not have right, and that may be read again: in the order
@@ -74,23 +74,24 @@ public protocol Store: AnyObject {
   /// - Parameter isLast: the run ends with it: nothing is left open.
   func seal(isLast: Bool) throws
 
-  /// Does everything of the sealed commit but the step that makes it durable. Called again after
+  /// Performs the sealed commit except for the step that makes it durable. Called again after
   /// `retract`.
   func prepare(_ commit: Commit) throws -> StoreAnswer
 
   /// Makes durable what was prepared.
   func commit() throws -> StoreAnswer
 
-  /// Another store is waited for: lets go of what `prepare` holds. The sealed commit stays.
+  /// Releases the resources of `prepare` while another store is unavailable. The sealed commit
+  /// stays.
   func retract()
 
-  /// Every store has committed: finishes what could wait for that.
+  /// Called after every store has committed. Finishes postponed work.
   func complete() throws
 
   /// True when something is due (a rotation, a lease) though nothing was written.
   var isDue: Bool { get }
 
-  /// A commit waits for another store, or for this one: does what is due of what needs no commit.
+  /// Does due work that needs no commit, while a commit waits for a store.
   func renewLease() throws
 
   /// Bytes of output in the open commit, before compression; drives `commit.max_bytes`.
@@ -105,7 +106,7 @@ public protocol Store: AnyObject {
   /// Records that were read and that stages of the store's own have refused since the last call.
   func takeUnreadable() -> [UnreadableRecord]
 
-  /// What stages of the store's own remember of a topic; see `Transform.memory`.
+  /// The memory of the store's own stages about a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
   /// - Parameter memory: as stored with the position of this store.
@@ -142,17 +143,17 @@ extension Store {
   public func recall(_ memory: StageMemory, ofTopic topic: String) throws {}
 }
 
-/// How far a store has come with what it was asked for.
+/// The result of a request to a store.
 public enum StoreAnswer {
   /// Prepared, or durable.
   case done
   /// Prepared without these events; they become dead letters of the commit.
   case refused([RefusedEvent])
-  /// Nothing has been done.
+  /// Nothing was done.
   case unavailable(StoreOutage)
 }
 
-/// Why a store cannot do anything for now.
+/// Why a store is unavailable.
 public struct StoreOutage {
   /// Ends the run if it has no time to wait.
   public var reason: any Error
@@ -164,7 +165,7 @@ public struct StoreOutage {
   }
 }
 
-/// What a store is to make durable besides the rows that it has taken.
+/// The data, other than rows, that a store makes durable.
 public struct Commit: Sendable, Equatable {
   /// The store's position in each topic that has one.
   public var positions: [String: TopicPosition]
@@ -183,14 +184,14 @@ public struct Commit: Sendable, Equatable {
   }
 }
 
-/// An event that a store does not take.
+/// An event that a store refuses.
 public struct RefusedEvent: Sendable, Equatable {
   public var topic: String
   public var epoch: Int
   public var ordinal: Int64
   /// Why, without values.
   public var reason: String
-  /// Nil for an event that no sink has got.
+  /// Nil for an event that reached no sink.
   public var refusal: DeadLetter.Refusal?
 
   public init(

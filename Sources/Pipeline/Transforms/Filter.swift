@@ -23,7 +23,7 @@ public final class Filter: ConfiguredTransform {
         "Expression of type bool over the columns as left by the stages before."),
       .optional(
         "absent", .choice(of: Absent.self),
-        "What becomes of a row that does not carry a field which the condition needs.",
+        "What happens to a row that lacks a field that the condition needs.",
         default: .string(Absent.keep.rawValue)),
       .optional(
         "snapshot", .boolean(),

@@ -12,7 +12,7 @@ public final class Rename: ConfiguredTransform {
     [
       .required(
         "columns", .map(of: .text(minLength: 1), minCount: 1),
-        "Maps the present name of each column to the new one."
+        "Maps the current name of each column to the new one."
       ),
       ColumnNames.missingSchemaMember,
     ]

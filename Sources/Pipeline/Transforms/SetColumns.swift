@@ -21,8 +21,8 @@ public final class SetColumns: ConfiguredTransform {
 
   public static let type = "set"
   public static let schemaDescription =
-    "Adds columns or replaces their values by those of CEL expressions, by constants, or by what "
-    + "belongs to the run."
+    "Adds columns or replaces their values by those of CEL expressions, by constants, or by values "
+    + "of the run."
   public static var schemaMembers: [JSONSchema.Member] {
     [
       .required(

@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// How values of one type become values of another.
+/// Converts values of one type to another.
 struct CastConversion {
   enum Outcome {
     case number(UInt64)
@@ -17,7 +17,7 @@ struct CastConversion {
 
   var kind: CastTarget.Kind { self.target.kind }
 
-  /// - Returns: nil for types of which one cannot become the other.
+  /// - Returns: nil if the types cannot be converted.
   init?(of source: ColumnType, to target: CastTarget) {
     guard Self.isPossible(source, target) else { return nil }
     self.source = source
@@ -74,7 +74,7 @@ struct CastConversion {
       return self.decimal(number, precision: precision, scale: scale, &buffer)
     case .date:
       guard let moment = self.moment(cell, row, &buffer) else { return self.notATime }
-      // What writes dates has 32 bits for the days.
+      // Writers of dates have 32 bits for the days.
       guard Int32(exactly: moment.day) != nil else {
         return .failed("the value is beyond the range of date")
       }

@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// How a text has a date or time: a subset of `strftime`.
+/// A format of dates and times: a subset of `strftime`.
 struct TimeFormat {
   static let directives = "%Y %m %d %H %I %p %M %S %f %z %%"
 
@@ -9,14 +9,14 @@ struct TimeFormat {
     case year, month, day, hour, hour12, half, minute, second, fraction, zone
   }
 
-  /// A time as its text tells it.
+  /// A parsed time.
   struct Moment {
     /// Since 1970.
     var day: Int64
     /// Seconds of the day.
     var seconds: Int64 = 0
     var nanoseconds: Int64 = 0
-    /// Seconds east of UTC; nil when the text does not say.
+    /// Seconds east of UTC; nil if the text has no zone.
     var offset: Int64?
   }
 
@@ -64,7 +64,7 @@ struct TimeFormat {
     text == "UTC" ? 0 : Array(text.utf8).withUnsafeBytes { DateText.zone($0, 0) }
   }
 
-  /// - Returns: nil for text of another form, and for dates and times that there are not.
+  /// - Returns: nil for text of another form, and for dates and times that do not exist.
   func read(_ text: UnsafeRawBufferPointer) -> Moment? {
     var (year, month, day): (Int64, Int64, Int64) = (0, 1, 1)
     var (hour, minute, second): (Int64, Int64, Int64) = (0, 0, 0)

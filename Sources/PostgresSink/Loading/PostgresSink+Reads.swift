@@ -82,7 +82,7 @@ extension PostgresSink {
     try self.retrying {
       if try kept.isReady(over: self.connection) { return }
       self.onNotice?(
-        "the snapshot of \(rows.entity) begins anew, since the events kept for it are gone")
+        "the snapshot of \(rows.entity) starts again because the events kept for it are missing")
       self.passes[rows.entity]?.pass = nil
     }
   }

@@ -27,8 +27,8 @@ struct OrgChange {
   /// What 65 says of another org, and of another stream.
   static let remedy =
     "An org that Salesforce moves to another instance keeps its ID, though its instance URL may change and "
-    + "its replay IDs may begin anew; a sandbox that is refreshed gets another ID. If it is not the org you "
-    + "want, correct the login. To go on with it, run 'pubsub-etl checkpoint accept-org FILE': all topics "
+    + "its replay IDs may start again; a sandbox that is refreshed gets another ID. If it is not the org you "
+    + "want, correct the login. To accept it, run 'pubsub-etl checkpoint accept-org FILE': all topics "
     + "begin a new epoch where the pipeline file's 'start' says, and with --snapshot the next run reads all "
     + "records again"
 

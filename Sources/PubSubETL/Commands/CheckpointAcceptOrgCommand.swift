@@ -7,7 +7,7 @@ import SalesforceAuth
 struct CheckpointAcceptOrgCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept-org",
-    abstract: "Goes on with another org, or with a stream that has begun anew.",
+    abstract: "Accepts another org, or a stream that has started again.",
     discussion: """
       For a run that stopped (65) because the login is for another org than the stored positions, as \
       after the refresh of a sandbox, or because the stream is not the one that was exported. Logs \

@@ -5,7 +5,7 @@ struct CheckpointCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "checkpoint",
     abstract:
-      "Shows the stored positions, sets one, restores lost ones, or goes on with another org.",
+      "Shows the stored positions, sets one, restores lost ones, or accepts another org.",
     subcommands: [
       CheckpointShowCommand.self, CheckpointSetCommand.self, CheckpointRestoreCommand.self,
       CheckpointAcceptOrgCommand.self,

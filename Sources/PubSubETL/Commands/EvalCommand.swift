@@ -37,7 +37,7 @@ struct EvalCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Evaluate that many times, to measure how long it takes.", visibility: .hidden))
+      "Evaluate this many times, to measure how long it takes.", visibility: .hidden))
   var `repeat`: Int = 1
 
   func validate() throws {

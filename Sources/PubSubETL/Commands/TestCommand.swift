@@ -24,7 +24,7 @@ struct TestCommand: ParsableCommand {
 
   @Flag(
     help:
-      "Write the lines that came out into the test files; everything else in them stays as it is."
+      "Write the resulting lines into the test files; everything else in them stays unchanged."
   )
   var update = false
 

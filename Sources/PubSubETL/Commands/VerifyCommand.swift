@@ -6,7 +6,7 @@ import Pipeline
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Compares the copies with the org, and says 'equal' or names what is not.",
+    abstract: "Compares the copies with the org, and reports 'equal' or the differences.",
     discussion: """
       Compares which records there are and when they were last modified (LastModifiedDate); \
       --sample N also compares the values of N records, --full all values. What changed without \
@@ -47,7 +47,7 @@ struct VerifyCommand: AsyncParsableCommand {
   @Flag(help: "Compare all values of all records.")
   var full = false
 
-  @Flag(help: "Have what differs in tables read again at once, as 'repair' does.")
+  @Flag(help: "Read differing records of tables again at once, as 'repair' does.")
   var repair = false
 
   @Flag(

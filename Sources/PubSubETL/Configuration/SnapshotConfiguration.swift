@@ -14,7 +14,7 @@ struct SnapshotConfiguration: Sendable, Equatable {
   var concurrency = 2
   /// Time after which every reader sees a commit.
   var visibilityWait = Duration.seconds(60)
-  /// A snapshot that takes longer begins anew.
+  /// A snapshot that takes longer starts again.
   var maxDuration = Duration.seconds(48 * 3600)
 }
 

@@ -11,7 +11,7 @@ import PostgresSink
 import PubSubAPI
 import SalesforceAuth
 
-/// Sends dead letters through the pipeline again, as the pipeline file is now.
+/// Sends dead letters through the pipeline again, with the current pipeline file.
 ///
 /// Works in commits of some letters: the databases first, which take nothing that they hold already,
 /// then the checkpoint, in one step with the files and with the note that the letters were retried.

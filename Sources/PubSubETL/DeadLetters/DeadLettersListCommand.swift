@@ -20,7 +20,7 @@ struct DeadLettersListCommand: AsyncParsableCommand {
   @Flag(help: "Also list letters that were retried or dropped.")
   var all = false
 
-  @Flag(help: "Print JSON: the letters without their payloads, and how many there are.")
+  @Flag(help: "Print JSON: the letters without their payloads, and their number.")
   var json = false
 
   func run() async throws {

@@ -8,7 +8,7 @@ import Logging
 struct DeadLettersRetryCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "retry",
-    abstract: "Sends dead letters through the pipeline again, as the pipeline file is now.",
+    abstract: "Sends dead letters through the pipeline again, with the current pipeline file.",
     discussion: """
       An event that can be decoded and stored now takes its own place in the stream. A history gets \
       it with its epoch and ordinal, and the current rows of its records are rebuilt. Without a \

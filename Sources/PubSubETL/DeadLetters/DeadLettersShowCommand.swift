@@ -33,7 +33,7 @@ struct DeadLettersShowCommand: AsyncParsableCommand {
       guard let found else {
         throw RunFailure(
           .usage, reason: "unknown_letter",
-          "there is no dead letter '\(self.id)'; 'dead-letters list --all' shows which there are")
+          "there is no dead letter '\(self.id)'; 'dead-letters list --all' lists all of them")
       }
       try DeadLettersCommand.print(
         PrintableText(json: found.letter.head(found.outcome), hiding: secrets))

@@ -60,7 +60,7 @@ extension PipelineSchema {
         "record_ids", .choice(of: SourceConfiguration.RecordIDs.self),
         "rows: a change of several records is one row per record; array: one row with all IDs.",
         default: "rows"),
-      .optional("snapshot", Self.snapshot, "Which records are read besides those that change."),
+      .optional("snapshot", Self.snapshot, "Which records are read in addition to changes."),
       .required(
         "org", .oneOf([.reference("path"), .reference("org")]),
         "The org, or the path of a file with it."),
@@ -86,7 +86,7 @@ extension PipelineSchema {
         "Time after which every reader sees a commit; less than 60s for loopback addresses only.",
         default: Self.duration(defaults.visibilityWait)),
       .optional(
-        "max_duration", .reference("duration"), "A snapshot that takes longer begins anew.",
+        "max_duration", .reference("duration"), "A snapshot that takes longer starts again.",
         default: Self.duration(defaults.maxDuration)),
     ])
   }

@@ -47,9 +47,9 @@ enum PipelineSchema {
       .optional(
         "dead_letter", Self.deadLetter, "Where events that cannot be decoded or written go."),
       .optional("run", Self.run, "When a run ends, and with which exit code."),
-      .optional("retry", Self.retry, "How long, and how often, what fails is tried again."),
+      .optional("retry", Self.retry, "How long and how often failures are retried."),
       .optional(
-        "repair", Self.repair, "What becomes of records that events have left incomplete or wrong."),
+        "repair", Self.repair, "What happens to records that events have left incomplete or wrong."),
       .optional(
         "allowance", Self.allowance, "What a run may use of the org's daily delivered events."),
     ])
@@ -162,7 +162,7 @@ enum PipelineSchema {
           .integer(from: 0, through: 1_000_000_000), .text(pattern: "^(100|[0-9]{1,2})%$"),
           .reference("variable"),
         ]),
-        "What has to be left for the org's other subscribers: a share such as 20%, or a number of "
+        "The reserve for the org's other subscribers: a share such as 20%, or a number of "
           + "events. A run does not start below it, and stops in time (exit code 75).")
     ])
   }

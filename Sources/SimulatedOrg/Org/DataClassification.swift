@@ -65,7 +65,7 @@ extension Org {
     guard let from = words.firstIndex(of: "FROM"), words.first == "SELECT",
       words.count == from + 5, words[from + 1] == "FieldDefinition", words[from + 2] == "WHERE",
       words[from + 3] == "EntityDefinition.QualifiedApiName", text.hasSuffix("'")
-    else { throw .malformed("unexpected token: only fields of one object can be asked for") }
+    else { throw .malformed("unexpected token: only fields of one object can be queried") }
     for column in words[1..<from] where !Self.definitionColumns.contains(column) {
       throw .unknownField(column, of: "FieldDefinition")
     }

@@ -1,4 +1,4 @@
-"""Counts what the exporter allocates per event once everything has its size.
+"""Counts the exporter's allocations per event in the steady state.
 
     allocation_proof.py --programs DIR --work DIR [--events N] [--seed S]
 
@@ -58,7 +58,7 @@ def counted_run(simulator, programs, work, topic, window, events, attempt):
 
 
 def slope(simulator, arguments, topic, window, attempt):
-    """Allocations per event and responses per event of what the longer run does more."""
+    """Allocations and responses per event of the longer run's additional events."""
     runs = [
         counted_run(simulator, arguments.programs, arguments.work, topic, window, number, attempt)
         for number in (arguments.events, 2 * arguments.events)

@@ -1,14 +1,14 @@
-"""The org's allowance of delivered events: what is left for others is left.
+"""The org's allowance of delivered events: the reserve for others is kept.
 
     allowance_proof.py --programs DIR --work DIR [--seed S]
 
 The org delivers 5,000 events a day and has 8,000 waiting.
 - A run with a reserve stops in time (75) with everything delivered exported, and the reserve is there.
-- The next run does not even subscribe (75). So it is with a reserve in events.
+- The next run does not even subscribe (75). A reserve in events does the same.
 - Without a reserve a run uses what is left; then the service refuses (75), and nothing is lost.
 - An org that does not answer keeps no run beyond its time limit (75).
-- An org that does not tell stops no run, except where something is to be left (77).
-When the allowance is there again, another run completes the files.
+- An org that does not report its allowance stops no run, except one with a reserve (77).
+When the allowance is renewed, another run completes the files.
 
 Prints one JSON line; exits 1 on any difference.
 """

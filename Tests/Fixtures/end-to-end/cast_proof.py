@@ -93,7 +93,7 @@ BAD = "canary"
 
 
 class Events:
-    """What is published, and by event ID what comes of it: a record's values, or a column that cannot be cast."""
+    """The published events, and by event ID their outcome: a record's values, or a column that cannot be cast."""
 
     def __init__(self):
         self.schemas = [self.schema(version) for version in range(3)]
@@ -158,7 +158,7 @@ class Events:
 
 
 def same(found, expected):
-    """Whether a value of a line or row is the one that was written down."""
+    """Whether a value of a line or row is the listed one."""
     if isinstance(expected, str) and expected.endswith("Z") and isinstance(found, str):
         return datetime.datetime.fromisoformat(found.replace("Z", "+00:00")) == datetime.datetime.fromisoformat(
             expected.replace("Z", "+00:00"))

@@ -1,4 +1,4 @@
-"""What the org classifies is masked: fields of today, and one that is added and classified while a run goes on.
+"""Fields that the org classifies are masked, also one that is added and classified during a run.
 
     classification_proof.py --programs DIR --work DIR
 

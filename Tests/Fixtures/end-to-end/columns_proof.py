@@ -1,4 +1,4 @@
-"""Misspelt columns in stages and column_types: nothing is exported that was to be left out.
+"""Misspelt columns in stages and column_types never export a column that should be left out.
 
     columns_proof.py --programs DIR --work DIR
 
@@ -27,7 +27,7 @@ class Case:
         self.number = 0
 
     def __call__(self, what, topics, stages, code, *texts, command=("run",), sink=None):
-        """Runs a command on a pipeline of its own; its exit code, and what it has to say."""
+        """Runs a command on its own pipeline; returns its exit code and output."""
         self.number += 1
         name = "case%d" % self.number
         document = harness.pipeline(name, topics)

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of PostgreSQL that cuts connections where it hurts most.
+"""A TCP proxy in front of PostgreSQL that cuts connections at critical moments.
 
 - answer: COMMIT was executed, its answer never arrives;
 - request: the statement with COMMIT never arrives;
@@ -35,7 +35,7 @@ class Proxy:
         self.listener.close()
 
     def arm(self, kind, passes):
-        """Cuts once, after that many occasions have passed."""
+        """Cuts once, after this many occasions."""
         with self.lock:
             self.armed, self.countdown = kind, passes
 

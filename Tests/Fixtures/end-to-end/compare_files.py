@@ -65,7 +65,7 @@ class Folded(compare_state.Comparison):
         self.connection = connection_to(output)
 
     def kinds(self, table):
-        """Of all columns but those that name the record and say where its state comes from."""
+        """All columns except those that identify the record and the source of its state."""
         (entity,) = [name for name in self.records if name.lower() == table]
         query = query_of_readme("Current state from files")
         self.connection.execute(query.replace("Opportunity", entity).replace("opportunity_now", table + "_now"))

@@ -34,7 +34,7 @@ class Table:
 
 
 class Truth:
-    """What has to be there."""
+    """The expected tables."""
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -122,9 +122,9 @@ class Truth:
         )
 
     def complete(self, event, cells, lists):
-        """What an update empties beside what its schema says: columns that earlier schemas have made
-        of a compound field which it names as a whole, and the other branch of a field that is a
-        scalar or a record."""
+        """Columns that an update empties in addition to those of its schema: columns that earlier schemas have
+        made of a compound field which it names as a whole, and the other branch of a field that is a scalar or a
+        record."""
         for name, _, scalar, children in self.expected.schemas.leaves(event["schema_id"]).fields:
             if children is None or self.arguments.nested:
                 continue
@@ -189,7 +189,7 @@ class Truth:
 
 
 def plain(value):
-    """Of a compound: its parts as JSON has them."""
+    """The parts of a compound as JSON."""
     if not isinstance(value, dict):
         return value
     return {
@@ -324,7 +324,7 @@ class Comparison:
             self.problem("%s: no index %s" % (table, " or ".join(ends)))
 
     def check_reads(self, table, expected):
-        """Events alone have come: nothing was read."""
+        """Only events have come; no records were read."""
         expected.update(_system_modstamp="timestamp with time zone", _read_at="timestamp with time zone")
         place = "%s.%s" % (model.quote(self.arguments.schema), model.quote(table))
         condition = "_system_modstamp IS NOT NULL OR _read_at IS NOT NULL"

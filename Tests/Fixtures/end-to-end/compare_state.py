@@ -95,7 +95,7 @@ def expression(name, kind):
 
 
 def found_value(text, kind):
-    """Of a field of COPY."""
+    """The value of a field of COPY."""
     if text == "\\N":
         return None
     if "\\" in text:
@@ -110,7 +110,7 @@ def found_value(text, kind):
 
 
 def expected_value(value, kind):
-    """Of a value of the state file; one that does not fit the column's type stays as it is."""
+    """The form of a value of the state file; a value that does not fit the column's type is unchanged."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, (int, float)):
@@ -202,7 +202,7 @@ class Comparison:
         return dict(rows)
 
     def check_columns(self, entity, data):
-        """The columns that the state file says nothing about, which have to be null or known."""
+        """The columns that the state file lacks, which have to be null or known."""
         fields = {name for line in self.records[entity].values() for name in line["cells"]}
         for name in sorted(fields - set(data)):
             if name == NEWEST_FIELD:
@@ -238,7 +238,7 @@ class Comparison:
     # Rows
 
     def is_awaited(self, entity, record):
-        """There has to be a row."""
+        """Requires a row."""
         return self.may_read(record)
 
     def may_read(self, record):
@@ -296,7 +296,7 @@ class Comparison:
                 self.differ(entity, record, name, shown(expected, kind), shown(found, kind))
 
     def check_stale_field(self, entity, record, name, value):
-        """Diffs are of texts as events have them."""
+        """Diffs apply to texts in the form of events."""
         if not isinstance(value, str) or not ("\r" in value or "\0" in value):
             self.differ(entity, record, "_stale_fields", "not " + name, name)
 

@@ -186,7 +186,7 @@ LISTS = {
 
 
 class Expected:
-    """Lines a truth event has to give."""
+    """The expected lines of a truth event."""
 
     def __init__(self, schemas, nested=False):
         """- nested: the pipeline has no stage `flatten`."""
@@ -234,7 +234,7 @@ class Expected:
         return self.unflattened(event, cells, lists) if self.nested else (cells, lists)
 
     def unflattened(self, event, cells, lists):
-        """The same with the parts of a compound in one object, which the lists name once."""
+        """The expected line with the parts of a compound in one object, which the lists name once."""
         header = event["header"]
         made = {}
         for name, cell in cells.items():

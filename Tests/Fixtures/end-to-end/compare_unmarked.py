@@ -44,7 +44,7 @@ def pending(url, truth, schema):
 
 
 class Unmarked(compare_state.Comparison):
-    """Of one moment.
+    """The comparison at one moment.
 
     - pending: as the function of this name returns it; read after the state file was written."""
 

@@ -42,7 +42,7 @@ def is_due(number, rhythm):
 
 
 class Publisher(threading.Thread):
-    """Publishes a few events at a time, as an org does, until it is told to be silent."""
+    """Publishes a few events at a time, as an org does, except while `turn` is held."""
 
     def __init__(self, simulator, chance):
         super().__init__(daemon=True)
@@ -119,7 +119,7 @@ class Proof:
         self.inventory.check(moment)
 
     def run(self, moment, *options, off=None, during=None):
-        """A run that has to succeed, with its accounts."""
+        """A run that has to succeed and whose report has to be right."""
         before = self.delivered()
         process = self.start("--report", self.report, *options, off=off)
         if during:
@@ -201,7 +201,7 @@ class Proof:
         self.figures["clock_steps"] += 1
 
     def lose_state(self, old):
-        """The state directory vanishes, an old copy is put back, then the newest one."""
+        """The state directory is removed, then an old copy is restored, then the newest one."""
         newest = self.work + "/state.newest"
         os.rename(self.state, newest)
         self.refused("without state")
@@ -231,7 +231,7 @@ class Proof:
             self.figures["silent_hours"] += self.arguments.silent_step_hours
 
     def wait_for_live(self):
-        """Waits until what --live-rate had to publish is out."""
+        """Waits until --live-rate has published its events."""
         known = None
         while True:
             stats = json.dumps(self.simulator.get("stats")["topics"])

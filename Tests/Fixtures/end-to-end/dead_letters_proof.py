@@ -1,4 +1,4 @@
-"""Dead letters that come back: sent again once their cause is gone, each event exactly once.
+"""Dead letters are retried once their cause is gone, each event exactly once.
 
     dead_letters_proof.py --programs DIR --work DIR [--seed N] [--step N]
 
@@ -120,7 +120,7 @@ class Pipeline:
             "SELECT %s FROM contact_now ORDER BY _record_id" % listed).fetchall()
 
     def check_fold(self):
-        """It is that of files which have had all events in their order."""
+        """It equals the state from files with all events in order."""
         sinks = [{"type": "files", "directory": "out"}]
         other = Pipeline(self.arguments, self.service, self.name + "_reference", sinks)
         other.run()
@@ -167,7 +167,7 @@ class Proof:
             work, "--calm", "--events", "400", "--seed", str(self.arguments.seed), *options)
 
     def killed(self, pipeline, kinds, at):
-        """Whether the kill at that call hit; false when the command had ended before."""
+        """Whether the kill at that call happened; false if the command had ended before."""
         fault = {
             "LD_PRELOAD": self.shim, "FAULT_TREE": pipeline.work, "FAULT_KINDS": kinds,
             "FAULT_JOURNAL": self.arguments.work + "/journal", "FAULT_AT": str(at),
@@ -297,7 +297,7 @@ class Proof:
             return count
 
     def prove_lock(self, pipeline, letter):
-        """Beside a run, letters can be looked at, and nothing can be done about them."""
+        """During a run, letters can be listed but neither retried nor dropped."""
         command = [self.arguments.programs + "/pubsub-etl", "run", pipeline.path, "--follow"]
         run = subprocess.Popen(
             command, env=pipeline.service.environment, stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""`run --dry-run` shows what a run does, and does nothing of it.
+"""`run --dry-run` shows what a run would do, and changes nothing.
 
     dry_run_proof.py --programs DIR --work DIR
 
@@ -56,7 +56,7 @@ def expect(holds, *words):
 
 
 def normal(value):
-    """Numbers and times by their value: a table and a line write them differently."""
+    """Compares numbers and times by value, because a table and a line write them differently."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, (int, float, decimal.Decimal)):
@@ -240,7 +240,7 @@ class Proof:
         self.write(STAGES)
 
     def stages(self, events):
-        """What the objects say of the stages."""
+        """Checks what the objects report about the stages."""
         kept = left_out = 0
         for event in events:
             kinds = [step["stage"] for step in event["stages"]]
@@ -303,7 +303,7 @@ class Proof:
         return len(text)
 
     def revealed(self):
-        """Only if it is asked for."""
+        """Hidden values are shown only on request."""
         events, _ = self.dry("--show-masked", "--from", "earliest")
         found = [value for event in events for row in event["before"] for name, value in row.items()
                  if name in ("Email", "Name", "Phone", "Title") and value]
@@ -311,7 +311,7 @@ class Proof:
         return len(found)
 
     def beside(self):
-        """A running pipeline is not disturbed, and exports everything."""
+        """A running pipeline is not disturbed and exports everything."""
         report = self.work + "/report.json"
         running = subprocess.Popen(
             [self.program, "run", self.path, "--follow", "--report", report, "--log-format", "json"],

@@ -1,4 +1,4 @@
-"""Goes on from what an earlier version has left: checkpoint, files finished and in progress, database.
+"""Resumes the state of an earlier version: checkpoint, finished files, files in progress, database.
 
     earlier_state_proof.py --programs DIR --work DIR
     earlier_state_proof.py --programs DIR --work DIR --make ARCHIVE

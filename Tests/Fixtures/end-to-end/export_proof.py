@@ -121,7 +121,7 @@ class Export:
         return result
 
     def kill(self, kind):
-        """Starts the exporter and ends it, if it has not ended before its moment comes."""
+        """Starts the exporter and kills it at its moment, unless it has ended before."""
         progress = self.manifest_size
         if kind == "rename":
             progress = lambda: len(harness.data_files(self.output))

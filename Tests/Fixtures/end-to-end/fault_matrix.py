@@ -145,7 +145,7 @@ def login_faults():
 
 
 def limits_faults():
-    """The allowance cannot be read: a run without a reserve goes on."""
+    """The allowance cannot be read: a run without a reserve continues."""
     for status, error in ((403, "FUNCTIONALITY_NOT_ENABLED"), (500, None), (503, None)):
         what = {"what": "status", "status": status, "message": "No."}
         if error:
@@ -156,14 +156,14 @@ def limits_faults():
 
 
 def policy_faults():
-    """The stored position cannot be used, and `source.on_invalid_replay` says what is to be done."""
+    """The stored position is unusable, and `source.on_invalid_replay` decides."""
     for policy in ("earliest", "latest"):
         for code in CODES["replay"]:
             yield Fault("%s/%s" % (code, policy), policy, {"what": code}, "Subscribe")
 
 
 def database_faults():
-    """SQL that has effect on all sessions of the role in braces, and SQL that takes it back."""
+    """SQL that affects all sessions of the role in braces, and SQL that reverts it."""
     yield Fault("too_many_connections", "retry", (
         "ALTER ROLE {} CONNECTION LIMIT 0", "ALTER ROLE {} CONNECTION LIMIT -1"), "Database")
     yield Fault("read_only", "retry", (

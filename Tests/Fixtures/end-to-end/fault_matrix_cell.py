@@ -71,7 +71,7 @@ class Cell:
                 command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
 
     def end(self, process, code, limit=180):
-        """Waits for the end, which has to be this one; the report has to tell the same."""
+        """Waits for the expected end, which the report has to confirm."""
         deadline = time.monotonic() + limit
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -157,7 +157,7 @@ class Cell:
                 self.fail(count, "calls of", method, "in", round(passed), "s")
 
     def compare(self, damaged=()):
-        """Files and tables equal the truth, each event once; returns how many were delivered in vain."""
+        """Files and tables equal the truth, each event once; returns how many were delivered but not exported."""
         stats = self.simulator.get("stats")
         if stats["most_streams"] > len(TOPICS) + 1:
             self.fail(stats["most_streams"], "streams were open at once")
@@ -237,7 +237,7 @@ class Cell:
         return self.compare(damaged)
 
     def follow(self, process, kind, stays):
-        """While it waits the fault goes away; then it has everything, and what comes later."""
+        """The fault ends while the run waits; then it exports everything, later events included."""
         if stays and kind.batch:
             # Equal errors are warned of once, and each attempt is logged.
             self.wait(process, lambda: self.said().count("; retrying in ") >= 3, "three attempts")

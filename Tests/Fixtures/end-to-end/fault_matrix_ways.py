@@ -23,8 +23,8 @@ def meet(cell, fault, stays, is_following):
 
 
 def unusable(cell, fault, stays, is_following):
-    """The position of one topic is refused; its events are in the output as the policy has it, and no other
-    topic takes harm."""
+    """The position of one topic is refused. Its events are exported according to the policy, and no other topic
+    is affected."""
     cell.run(0, "--max-events", "40")
     kept = cell.committed()[SECOND]
     before = events(cell, SECOND)
@@ -90,7 +90,7 @@ def events(cell, topic):
 
 
 def database(cell, fault, stays, is_following):
-    """The database lets nobody in, or nobody write: from the start of a run that ends by itself, and in the
+    """The database refuses all logins, or all writes: from the start of a run that ends by itself, and in the
     middle of one that follows."""
     admin, role = cell.admin_url, "cell_" + hashlib.sha256(cell.name.encode()).hexdigest()[:16]
     postgres.query(admin, "CREATE ROLE %s LOGIN" % role)

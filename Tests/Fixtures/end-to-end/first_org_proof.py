@@ -30,7 +30,7 @@ def environment(arguments, simulator, **changes):
 
 
 def at_terminal(arguments, simulator, directory):
-    """Exit code and what stood on the terminal."""
+    """Exit code and terminal output."""
     answers = {
         "Consumer secret": simulator.environment["SF_CLIENT_SECRET"],
         "Consumer key": simulator.environment["SF_CLIENT_ID"],

@@ -1,4 +1,4 @@
-"""What the proofs have in common: the simulator, the pipeline file, the inventory of files."""
+"""The common parts of the proofs: the simulator, the pipeline file, the inventory of files."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Logs tell what happens, and neither secrets nor what records hold.
+"""Logs report what happens, without secrets and record values.
 
     log_proof.py --programs DIR --work DIR
 

@@ -217,7 +217,7 @@ class Proof:
                 simulator.control + "faults", json.dumps(fault).encode(), method="POST")).read()
 
     def refuse(self, simulator):
-        """The service takes no token, and then gives none."""
+        """The service refuses every token, and then every login."""
         for method, status, code, words in (
             ("Subscribe", 16, "sfdc.platform.eventbus.grpc.service.auth.error", "no such session"),
             ("Login", 400, "invalid_grant", "user is on holiday and inactive"),

@@ -1,4 +1,4 @@
-"""What the stage mask hides stays hidden, wherever it comes from and wherever it could go.
+"""Values that the stage mask hides stay hidden, whatever their source and destination.
 
     mask_proof.py --programs DIR --work DIR
 
@@ -121,7 +121,7 @@ class Proof:
         return {"letters": listed["waiting"], "hashes": hashes, **found}
 
     def verify(self):
-        """Tables; gap events leave files with what only a snapshot mends."""
+        """Tables only; gap events leave differences in files that only a snapshot repairs."""
         said = json.loads(self.call(["verify", "--full", "--json"], codes=(0, 65)).stdout)
         [tables] = [copy for part in said.values() if isinstance(part, list) for copy in part
                     if isinstance(copy, dict) and copy.get("sink") == "db"]
@@ -129,7 +129,7 @@ class Proof:
             self.fail("verify says", tables)
 
     def prove_keys(self, letter):
-        """Another key opens nothing, and the message names the one that is needed."""
+        """Another key opens nothing, and the message names the required one."""
         for words in (["dead-letters", "export"], ["dead-letters", "retry", letter["id"]],
                       ["dead-letters", "show", letter["id"], "--payload"]):
             said = self.call(words, codes=(65,), LETTER_KEY=OTHER).stderr.decode()

@@ -1,4 +1,4 @@
-"""A pipeline meets another org, or another stream of the same org: it stops, and goes on when it is told to.
+"""A pipeline that meets another org, or another stream of the same org, stops until it is accepted.
 
     org_proof.py --programs DIR --work DIR
 
@@ -80,7 +80,7 @@ class Proof:
         return done
 
     def refused(self, simulator, path, said):
-        """A run that stops and changes neither files nor rows, and fetches nothing it could lose."""
+        """A run that stops, changes neither files nor rows, and fetches no events."""
         before = self.fingerprint()
         self.call(simulator, 65, "run", path, said=said)
         if self.fingerprint() != before:

@@ -1,4 +1,4 @@
-"""Events of other_service.py: what is published, and what the truth file says of it."""
+"""Events of other_service.py: the published payloads and their entries in the truth file."""
 
 import hashlib
 import io
@@ -46,7 +46,7 @@ def bitmap(rng, indexes):
 
 
 class Publisher:
-    """Events of a schema with what the truth file says of them."""
+    """Events of a schema with their entries in the truth file."""
 
     def __init__(self, rng):
         self.rng, self.values = rng, Values(rng)

@@ -5,7 +5,7 @@ import uuid
 
 
 class Encoder:
-    """Fields of protobuf messages, in forms that a reader has to take."""
+    """Fields of protobuf messages, in every form that a reader has to accept."""
 
     def __init__(self, rng, odd):
         self.rng, self.odd = rng, odd

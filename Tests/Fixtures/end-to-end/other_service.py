@@ -46,7 +46,7 @@ class Topic:
         self.reached = 0
 
     def open_group(self):
-        """How many of the events delivered last may be followed by more of their replay ID."""
+        """The number of last delivered events whose replay ID may continue."""
         if not self.groups or not self.reached:
             return 0
         replay, count = self.events[self.reached - 1]["replay"], 0
@@ -104,7 +104,7 @@ class Failure(Exception):
 
 
 class Service:
-    """The RPCs. Tokens, and how often it fails, are what the run is made hard with."""
+    """The RPCs, with tokens that expire and failures."""
 
     def __init__(self, topics, schemas, seed, calm):
         self.topics, self.schemas, self.calm = topics, schemas, calm
@@ -375,7 +375,7 @@ def serve_logins(service):
             pass
 
         def send_failure(self):
-            """What passes: maintenance, too many requests, or no answer at all."""
+            """A transient failure: maintenance, too many requests, or no answer at all."""
             kind = service.rng().choice(["maintenance", "limit", "nothing"])
             if kind == "nothing":
                 self.close_connection = True

@@ -1,4 +1,4 @@
-"""Exports from another implementation of the service, one that fails in all ways it may.
+"""Exports from another implementation of the service, which fails in every permitted way.
 
     other_service_proof.py --programs DIR --work DIR [--seed N] [--events N] [--kills N] [--calm]
         [--postgres] [--nested] [--managed]
@@ -35,7 +35,7 @@ KILL = 3 * BATCH + 200 * len(OBJECTS + CHANNEL)
 
 
 class OtherService:
-    """The service, ready, and what pipelines and the comparer need of it. A context manager."""
+    """A context manager with the ready service, for pipelines and the comparison."""
 
     def __init__(self, work, *options):
         self.truth, self.schemas = work + "/truth.ndjson", work + "/schemas.json"
@@ -60,7 +60,7 @@ class OtherService:
 
 
 class Export:
-    """A pipeline, and what it has to leave behind."""
+    """A pipeline and its expected output."""
 
     def __init__(self, arguments, service, name, topics, url=None, managed=None):
         self.arguments, self.service, self.name, self.topics = arguments, service, name, topics
@@ -117,7 +117,7 @@ class Export:
         return {"kills": kills, "repeated": self.repeated, **counts}
 
     def begin(self):
-        """Runs that end after a few events, which is all they ask for."""
+        """Runs that end after a few events and request no more."""
         for _ in range(3):
             exported = self.whole_run("--max-events", "3")
             if not 3 <= exported <= 3 * len(self.topics):

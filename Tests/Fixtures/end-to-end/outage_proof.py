@@ -78,7 +78,7 @@ class Proof:
             sys.exit("%s: %s" % (message, file.read()[-2000:]))
 
     def count(self, name):
-        """Events that the database has the rows of, by its position."""
+        """The number of events in the database, according to its position."""
         text = postgres.query(
             self.urls[name],
             "SELECT coalesce(sum((t.value ->> 'next_ordinal')::bigint), 0)"
@@ -121,7 +121,7 @@ class Proof:
         return round(time.monotonic() - began, 1)
 
     def freeze(self, sends):
-        """Stops the processes of the first server, or lets them go on."""
+        """Stops the processes of the first server, or continues them."""
         with open(self.clusters["first"].directory + "/data/postmaster.pid", encoding="ascii") as file:
             postmaster = file.readline().strip()
         children = subprocess.run(["pgrep", "-P", postmaster], stdout=subprocess.PIPE, check=True)

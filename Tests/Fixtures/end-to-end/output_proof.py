@@ -1,4 +1,4 @@
-"""Output that is lost, a pipeline that is renamed, files for others to read: by the real program.
+"""Lost output, a renamed pipeline and readable files, with the real program.
 
     output_proof.py --programs DIR --work DIR
 
@@ -95,7 +95,7 @@ class Proof:
                     sys.exit("%s/%s has mode %o" % (directory, name, mode))
 
     def emptied(self):
-        """As when the file system is not mounted: the directory is there and has nothing."""
+        """The directory exists and is empty, as if the file system were not mounted."""
         shutil.move(self.output, self.work + "/elsewhere")
         os.mkdir(self.output)
         self.publish()

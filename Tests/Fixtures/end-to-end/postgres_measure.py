@@ -111,7 +111,7 @@ def load(arguments, work, simulator, cluster, database, topic, mode):
 
 
 def settle(url):
-    """What came before is written, so that the measurement does not include its writing."""
+    """Earlier data is written first, so that the measurement does not include it."""
     postgres.query(url, "CHECKPOINT")
     os.sync()
 

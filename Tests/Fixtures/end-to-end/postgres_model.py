@@ -1,4 +1,4 @@
-"""What the tables of the Postgres sink have to hold, from the truth: types, texts, the fold.
+"""The expected content of the Postgres sink's tables, from the truth: types, texts, the fold.
 
 Written from the sink's documentation, shares nothing with it. Values are expected in the form in
 which `expression` makes the server print them, which is exact: numbers of binary floating point,
@@ -66,7 +66,7 @@ server_version = INFINITE_NUMERIC
 
 
 class Rejected(Exception):
-    """A value that the column's type does not take."""
+    """A value that the column's type cannot hold."""
 
 
 def pg_type(avro, doc):
@@ -123,7 +123,7 @@ def expression(name, kind):
 
 
 def jsonb(value):
-    """As the server prints it: keys by length, then bytes; numbers in full."""
+    """JSON as the server prints it: keys by length, then bytes; numbers in full."""
     if isinstance(value, dict):
         members = sorted(value.items(), key=lambda member: (len(member[0].encode()), member[0].encode()))
         return "{%s}" % ", ".join("%s: %s" % (jsonb(name), jsonb(part)) for name, part in members)

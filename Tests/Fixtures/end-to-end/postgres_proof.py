@@ -259,7 +259,7 @@ class Load:
             time.sleep(0.01)
 
     def run(self, *options, expected=0):
-        """A run that nothing disturbs: quiet, and it does what it should."""
+        """An undisturbed run: quiet and successful."""
         code, usage, errors = self.wait(self.spawn(*options))
         if code == 75 and "--take-over" in errors and expected == 0:
             # A killed run's lease has not expired.
@@ -272,7 +272,7 @@ class Load:
         return usage
 
     def disturb(self, kind):
-        """Whether the disturbance came before the run's end."""
+        """Whether the disturbance happened before the run's end."""
         options = []
         if self.counts.get("kill"):
             options = ["--take-over"]

@@ -241,7 +241,7 @@ class Polars:
 
 
 def fold(lines, columns):
-    """The state of each record after all its changes, as plain as can be."""
+    """The state of each record after all its changes, computed simply."""
     state, deleted = {}, set()
     for line in lines:
         if line["_kind"] not in ("change", "gap"):
@@ -324,7 +324,7 @@ SNAPSHOT_OBJECTS = ["Opportunity", "Account"]
 
 
 def prove_snapshots(arguments, work):
-    """Folds what two pipelines make of an org that has records from before, and goes on changing."""
+    """Folds the output of two pipelines for an org with existing records that keeps changing."""
     os.makedirs(work, exist_ok=True)
     topics = [TOPICS[name] for name in SNAPSHOT_OBJECTS]
     state = work + "/state.ndjson"

@@ -68,7 +68,7 @@ def rehearse_route(programs, work, arguments):
 
 
 def check_refusals(programs, work):
-    """The clock of others is refused with 64, as is any clock for an org that is not on this machine."""
+    """A foreign clock is refused with 64, and so is any clock for an org on another machine."""
     document = harness.pipeline("refused", TOPIC)
     document["source"]["org"]["endpoint"] = "https://api.pubsub.salesforce.com:7443"
     harness.write_json(work + "/remote.json", document)

@@ -1,4 +1,4 @@
-"""Follows the page for those who report, from an empty database to its last query.
+"""Follows the reporting page from an empty database to its last query.
 
     reporting_proof.py --programs DIR --work DIR [--events N] [--seed S]
 

@@ -1,4 +1,4 @@
-"""What fails for the moment is waited for, as `retry` says: the service, a database, a topic.
+"""Runs wait for transient failures of the service, a database or a topic, as `retry` says.
 
     retry_proof.py --programs DIR --work DIR [--seed S] [--outage SECONDS] [--events N] [--only NAME]
 
@@ -193,7 +193,7 @@ def service_away(arguments, simulator):
 
 
 def login_away(arguments, simulator):
-    """The login obeys the same policy."""
+    """The login follows the same policy."""
     cell = Cell(arguments, "login_away", simulator)
     cell.fault(method="Login", status=503, message="Down for Maintenance")
     report = cell.run(69)
@@ -313,7 +313,7 @@ def database_fails_over(arguments, simulator):
 
 
 def topic_refused(arguments, simulator):
-    """The others first, then 77; when following, asked again at the stated pace."""
+    """The other topics are exported first, then 77; a run that follows asks again at the configured pace."""
     cell = Cell(arguments, "topic_refused", simulator)
     cell.fault(topic=SECOND, **REFUSED)
     report = cell.run(77)
@@ -379,7 +379,7 @@ def send_twice(process, number):
 
 
 def signals_in_outage(arguments, simulator):
-    """A run that waits for its database hears signals: 69 after ten seconds, or at once by the second."""
+    """A run that waits for its database obeys signals: 69 after ten seconds, or at once on the second."""
     with postgres.Cluster() as cluster:
         cell = Cell(arguments, "signals_in_outage", simulator, cluster, retry={"give_up_after": "5m"})
         runs = 0

@@ -1,4 +1,4 @@
-"""What one run has fetched of schemas, no later run or command asks for.
+"""Schemas that one run has fetched are not requested by later runs and commands.
 
     schema_cache_proof.py --programs DIR --work DIR
 
@@ -107,7 +107,7 @@ class Proof:
         self.require("check --connect", 0)
 
     def hostile_files(self):
-        """Each file in turn is spoilt; a run replaces it."""
+        """Each file in turn is damaged; a run replaces it."""
         path = self.pipeline("hostile")
         whole = {name: open(name, "rb").read() for name in self.files()}
         # The newest of the order events.

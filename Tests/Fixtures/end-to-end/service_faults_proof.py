@@ -1,4 +1,4 @@
-"""What users of the real program see when the service fails: exit code, words, state, and the next run.
+"""The real program when the service fails: exit code, messages, state, and the next run.
 
     service_faults_proof.py --programs DIR --work DIR [--only NAME]
 
@@ -135,7 +135,7 @@ class Run:
         harness.compare(self.service, self.output, [self.topic])
 
     def complete_impatiently(self):
-        """The same of a pipeline that would wait for hours."""
+        """A healthy run of a pipeline that would wait for hours."""
         with open(self.path, encoding="utf-8") as file:
             document = json.load(file)
         document["run"]["quiet"] = "1s"
@@ -335,7 +335,7 @@ class Proof:
                 return
 
     def try_interrupted_batch(self):
-        """Stopped while events come in; what had been asked for is exported, not a line torn."""
+        """A run stopped while events arrive exports all requested events, and no line is torn."""
         run = Run(self, "interrupted", source__num_requested=1)
         process = run.start()
         self.wait_for_commit(run, process, 1)
@@ -348,7 +348,7 @@ class Proof:
         run.complete_impatiently()
 
     def try_expired_position(self):
-        """Older than what the service keeps: 65 by default, a new epoch when that is asked for."""
+        """A position older than the service's events: 65 by default, or a new epoch if configured."""
         work = self.work + "/expired"
         os.mkdir(work)
         with harness.Simulator(

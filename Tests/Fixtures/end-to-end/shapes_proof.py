@@ -192,7 +192,7 @@ class Events:
 
     @staticmethod
     def present(value, touched):
-        """Of a record within a record: changed, it is whole; else what it lacks is absent."""
+        """A nested record: complete if it changed; otherwise missing parts are absent."""
         if not isinstance(value, dict) or touched:
             return value
         return {name: part for name, part in value.items() if part is not None}
@@ -208,7 +208,7 @@ class Events:
 
 
 class Topic:
-    """What `other_service.Service` asks of one."""
+    """The interface that `other_service.Service` requires."""
 
     def __init__(self, events):
         self.name, self.schemas = TOPIC, [[events.schema]]
@@ -241,7 +241,7 @@ def word(value):
 
 
 def flattened(body):
-    """Of a line's fields: the columns after flatten."""
+    """The columns after flatten of a line's fields."""
     made = {}
     for name, avro, form in FIELDS:
         if name not in body:

@@ -388,7 +388,7 @@ class Copy:
         self.published += count * len(self.arguments.topics)
 
     def disturb(self, kind):
-        """Whether the disturbance came before the run's end."""
+        """Whether the disturbance happened before the run's end."""
         moments = ["start", "load", "load", "any"] + ["read"] * 4 * self.arguments.has_files
         moment = self.chance.choice(moments)
         process = self.spawn()

@@ -50,9 +50,9 @@ struct TestNamesTests {
   private static func names(in text: String) -> [Name] {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     return lines.indices.compactMap { index in
-      guard let attribute = lines[index].firstMatch(of: /^ *(@Test|@Suite)\b(\(?) */) else {
-        return nil
-      }
+      guard lines[index].first(where: { $0 != " " }) == "@",
+        let attribute = lines[index].firstMatch(of: /^ *(@Test|@Suite)\b(\(?) */)
+      else { return nil }
       // Behind the parenthesis, or at the beginning of the next line.
       var rest = lines[index][attribute.range.upperBound...]
       if rest.isEmpty, index + 1 < lines.count { rest = lines[index + 1].drop { $0 == " " } }

@@ -188,7 +188,7 @@ extension OutputVerification {
   var line: String {
     "verified: \(ProgressLine.grouped(self.fileCount)) files, "
       + "\(ProgressLine.size(self.byteCount)), are as written; "
-      + "\(self.missingCount) not there, \(self.changedCount) changed"
+      + "\(self.missingCount) missing, \(self.changedCount) changed"
   }
 
   var json: JSONValue {

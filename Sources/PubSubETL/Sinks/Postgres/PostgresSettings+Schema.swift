@@ -57,7 +57,7 @@ extension PostgresSettings {
         default: PipelineSchema.duration(connection.statementTimeout)),
       .optional(
         "lock_timeout", .reference("duration"),
-        "How long a statement waits for a lock before it is tried again.",
+        "How long a statement waits for a lock before it is retried.",
         default: PipelineSchema.duration(connection.lockTimeout)),
     ]
   }

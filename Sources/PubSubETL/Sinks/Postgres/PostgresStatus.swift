@@ -112,7 +112,7 @@ struct PostgresStatus: SinkStatus {
       parts.append("\(ProgressLine.grouped(waiting)) waiting to be read again")
     }
     if let unseen = table.unseen, unseen > 0 {
-      parts.append("\(ProgressLine.grouped(unseen)) not found when they were asked for")
+      parts.append("\(ProgressLine.grouped(unseen)) not found when they were requested")
     }
     if table.missingRanges > 0 {
       parts.append("\(Phrase.count(Int(table.missingRanges), "missing range")) not repaired")

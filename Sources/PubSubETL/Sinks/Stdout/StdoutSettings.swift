@@ -47,7 +47,7 @@ struct StdoutSettings: ConfiguredSink, Equatable {
   }
 
   static let schemaDescription =
-    "Writes NDJSON lines to standard output: each event at least once, since what a pipe has taken "
+    "Writes NDJSON lines to standard output: each event at least once, since lines in a pipe "
     + "cannot be taken back."
 
   static var schemaMembers: [JSONSchema.Member] {
