@@ -3,8 +3,8 @@
 /// Owned by one place at a time and passed `inout`. `removeAll` keeps the memory, so a loop that
 /// fills and empties it allocates only until the largest content has been seen.
 public struct ByteBuffer: ~Copyable {
-  // What the hot members touch is visible to other modules, so that they are inlined there: as calls
-  // they took a third of the time of encoding a row.
+  // The storage of the hot members is visible to other modules, so that they are inlined there. As
+  // calls they took a third of the time of encoding a row.
   @usableFromInline var start: UnsafeMutablePointer<UInt8>
   @usableFromInline var room: Int
   @usableFromInline var used = 0

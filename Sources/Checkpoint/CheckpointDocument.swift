@@ -2,7 +2,8 @@ internal import Bytes
 public import JSON
 public import Pipeline
 
-/// Everything a run needs to go on where the last one ended: the content of a checkpoint file.
+/// Everything that a run needs to resume where the last one ended: the content of a checkpoint
+/// file.
 public struct CheckpointDocument: Sendable, Equatable {
   /// The version of the format that is written.
   public static let version: Int64 = 1

@@ -13,7 +13,7 @@ public struct CheckpointError: Error, Sendable, CustomStringConvertible {
     public static var damaged: Self { Self(.damaged) }
     /// The checkpoint belongs to another pipeline. Exit code 78.
     public static var mismatch: Self { Self(.mismatch) }
-    /// What is to be stored is larger than what is read. Nothing was written. Exit code 65.
+    /// The checkpoint is larger than the limit for reading. Nothing was written. Exit code 65.
     public static var tooLarge: Self { Self(.tooLarge) }
     /// A system call failed. Exit code 74.
     public static var io: Self { Self(.io) }

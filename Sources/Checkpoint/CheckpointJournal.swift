@@ -9,7 +9,7 @@ public enum CheckpointJournal {
   /// Appends a line, durable on return. To be called with the lock held, before the change.
   ///
   /// - Parameters:
-  ///   - command: what was asked for, without secrets.
+  ///   - command: the command that the user gave, without secrets.
   ///   - old, new: the value that is replaced and the one that replaces it.
   public static func append(
     _ paths: StatePaths, command: String, topic: String?, old: JSONValue, new: JSONValue
@@ -33,7 +33,7 @@ public enum CheckpointJournal {
       let file = try OpenFile(paths.journal, [.write, .create, .append], on: fileSystem)
       var last: [UInt8] = [UInt8(ascii: "\n")]
       if size > 0 {
-        // What a crash cut short stays, on a line of its own.
+        // A truncated line stays on a line of its own.
         var failure: FileSystemError?
         last.withUnsafeMutableBytes { bytes in
           do throws(FileSystemError) {

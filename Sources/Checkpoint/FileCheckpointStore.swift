@@ -67,8 +67,7 @@ public final class FileCheckpointStore {
       isOwner: true)
   }
 
-  /// The stored checkpoint as it is at this moment, without the lock: for looking at it beside a
-  /// run. Nothing is written.
+  /// Reads the stored checkpoint without the lock, also during a run. Writes nothing.
   public static func peek(_ paths: StatePaths) throws(CheckpointError) -> CheckpointDocument? {
     try Self.load(paths, on: SystemFileSystem(), isOwner: false)
   }
@@ -129,8 +128,8 @@ public final class FileCheckpointStore {
 
   /// Replaces the stored checkpoint; durable on return. Sets `savedAt`.
   ///
-  /// After an error it is unknown whether the old or the new one is stored: the run has to end. Of a
-  /// document that is too large to be read again, nothing is written.
+  /// After an error it is unknown whether the old or the new document is stored, so the run has to
+  /// end. A document above the limit for reading is not written.
   public func save(_ document: CheckpointDocument) throws(CheckpointError) {
     var document = document
     document.savedAt = self.clock()

@@ -1,7 +1,7 @@
 public import JSON
 public import Pipeline
 
-/// What a checkpoint holds of a sink: enough for the sink to go on where its last commit ended.
+/// The checkpoint's state of a sink, with which the sink resumes where its last commit ended.
 ///
 /// The members are the sink's own; those of files are also known here, since what becomes of the
 /// output of a removed or renamed sink is decided without it.

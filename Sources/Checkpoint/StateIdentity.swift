@@ -1,7 +1,7 @@
 internal import DurableFiles
 internal import Glibc
 
-/// What distinguishes a state directory from every other: 8 random bytes in a file of its own.
+/// The identity of a state directory: 8 random bytes in a file.
 ///
 /// A host name and a path do not: two containers of one image have the same. A copy of a state
 /// directory is equal to its original, though: an image must not bring this file with it.

@@ -14,9 +14,9 @@ public struct StatePaths: Sendable, Equatable {
   public var lock: String { "\(self.directory)/\(self.pipeline).lock" }
   /// The report of the last run, written at its end.
   public var lastRun: String { "\(self.directory)/\(self.pipeline).last-run.json" }
-  /// What the run that is going on waits for.
+  /// The waits of the run in progress.
   public var waiting: String { "\(self.directory)/\(self.pipeline).waiting.json" }
-  /// What databases know the state directory by; see `FileCheckpointStore.identity`.
+  /// The identity of the state directory for databases; see `FileCheckpointStore.identity`.
   public var identity: String { "\(self.directory)/\(self.pipeline).identity" }
   /// Schemas of the service, of all pipelines with this state directory.
   public var schemas: String { "\(self.directory)/schemas" }

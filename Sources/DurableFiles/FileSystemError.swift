@@ -17,8 +17,7 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
   /// A name that has to be free is not: `EEXIST`.
   package static var exists: Int32 { EEXIST }
 
-  /// What synchronising a directory gives that this user may not read, or that is of a kind
-  /// without synchronisation.
+  /// Errors of fsync on a directory that this user may not read, or on a file system without it.
   static var notOurs: [Int32] { [EACCES, EPERM, EINVAL, EROFS] }
 
   package var description: String {

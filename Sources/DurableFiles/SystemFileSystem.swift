@@ -1,7 +1,7 @@
 internal import CSystem
 internal import Glibc
 
-/// Who may read and write what is made; given exactly, whatever the umask.
+/// Permissions of new files and directories; exact, whatever the umask.
 package struct FilePermissions: Sendable, Equatable {
   /// The mode of files, for example 0o640. Directories can be searched by those who can read them.
   package var mode: UInt32
@@ -25,8 +25,8 @@ package struct SystemFileSystem: FileSystem {
 
   package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
     var bits = O_CLOEXEC | (flags.contains(.write) ? O_RDWR : O_RDONLY)
-    // What is written belongs to this program: a link under its name is none of its making.
-    // A pipe under the name of what is read must not be waited for: it cannot be read at an offset.
+    // Files to write belong to this program, which creates no links, so links are refused. A pipe
+    // in place of a file to read must not block: it cannot be read at an offset.
     bits |= flags.contains(.write) ? O_NOFOLLOW : O_NONBLOCK
     if flags.contains(.create) { bits |= O_CREAT }
     if flags.contains(.exclusive) { bits |= O_EXCL }
@@ -46,7 +46,8 @@ package struct SystemFileSystem: FileSystem {
     return file
   }
 
-  /// Sets what differs. What another user made stays as it is: only its owner may change it.
+  /// Sets permissions that differ. Files of other users are left unchanged, because only the owner
+  /// may change them.
   private static func set(
     _ mode: UInt32, _ groupID: UInt32?, of file: Int32, _ path: String
   ) throws(FileSystemError) {

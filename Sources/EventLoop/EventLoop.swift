@@ -8,7 +8,7 @@ import Glibc
 /// The thread ends when the object is released; handlers and timers that refer back to the object
 /// are dropped by `stop`.
 public final class EventLoop: TaskExecutor {
-  /// What a socket is ready for. An error or hang-up of the peer shows as both.
+  /// The readiness of a socket. An error or hang-up of the peer counts as both.
   public struct Readiness: OptionSet, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }

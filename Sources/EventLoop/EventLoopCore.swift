@@ -2,8 +2,8 @@ import CSystem
 internal import Clocks
 import Glibc
 
-/// What the thread of an `EventLoop` works on. Apart from the loop itself, so that the thread does
-/// not keep the loop alive.
+/// The state that the thread of an `EventLoop` works on. Separate from the loop, so that the thread
+/// does not keep the loop alive.
 final class EventLoopCore: @unchecked Sendable {
   // Guard: `inbox` has a lock of its own; all other variables belong to the loop's thread.
 

@@ -25,7 +25,7 @@ public final class Lock<State>: @unchecked Sendable {
   }
 
   /// Runs `body` while no other thread is inside. Not recursive: calling it again from `body`
-  /// blocks for ever. Side effects such as resuming a continuation belong after it.
+  /// deadlocks. Side effects such as resuming a continuation belong after it.
   @inlinable
   public func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result

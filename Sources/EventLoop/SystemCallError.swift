@@ -20,8 +20,8 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
     [EMFILE, ENFILE, EAGAIN, ENOMEM, ENOSPC].contains(self.number)
   }
 
-  /// Why a file cannot be opened, if that may pass: for libraries that could not read it and do not
-  /// tell why.
+  /// The transient error of opening a file, for libraries that could not read it and do not report
+  /// the cause.
   public static func exhaustion(opening path: String) -> SystemCallError? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file < 0 else {

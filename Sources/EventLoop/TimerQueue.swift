@@ -1,4 +1,4 @@
-/// What is to happen when: deadlines in order, each with a value. No clock inside.
+/// Deadlines in order, each with a value. Has no clock.
 struct TimerQueue<Value> {
   typealias Instant = ContinuousClock.Instant
 

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Where the certificates are that a server is checked against.
+/// The places of trusted certificates.
 struct CertificatePaths: Sendable {
   /// Both nil: as curl was built.
   var file: String?

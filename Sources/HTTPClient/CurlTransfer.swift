@@ -109,8 +109,8 @@ final class CurlTransfer: @unchecked Sendable {
     guard self.status != nil else { throw self.noFinalStatus() }
   }
 
-  /// Descriptors may have run out just when libcurl wanted to read certificates, which it does not
-  /// tell from files that hold none.
+  /// libcurl may have run out of descriptors when it read the certificates, which it reports like
+  /// files without certificates.
   private func checkFiles(_ result: CURLcode) throws(HTTPError) {
     guard [CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM].contains(result) else { return }
     let certificate = self.configuration.certificate

@@ -74,8 +74,8 @@ public struct HTTPError: Error, Sendable {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
       (code, advice) = (.resolution, "")
     case CURLE_OPERATION_TIMEDOUT: (code, advice) = (.timeout, "")
-    // CURLE_UNSUPPORTED_PROTOCOL is not among them: the URL was checked before, so it tells of a
-    // peer that does not answer in HTTP.
+    // CURLE_UNSUPPORTED_PROTOCOL is not among them: the URL was checked before, so this code means
+    // that the peer does not speak HTTP.
     case CURLE_URL_MALFORMAT: (code, advice) = (.invalidRequest, "")
     default: (code, advice) = (.connection, "")
     }

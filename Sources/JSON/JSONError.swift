@@ -1,4 +1,4 @@
-/// What is wrong with a JSON text, and where.
+/// A mistake in a JSON text, with its place.
 public struct JSONError: Error, Sendable, Equatable {
   public struct Code: Hashable, Sendable {
     private enum Value { case truncated, malformed, duplicateName, invalidText, limitExceeded }

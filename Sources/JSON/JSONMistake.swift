@@ -1,8 +1,8 @@
 /// Something in a JSON document that its reader does not accept.
 public struct JSONMistake: Sendable, Equatable {
-  /// Where in the document, as a JSON pointer (RFC 6901): `/sinks/0/type`; empty for the whole.
+  /// The place in the document, as a JSON pointer (RFC 6901): `/sinks/0/type`; empty for the whole.
   public var path: String
-  /// Where in the text; line 0 for a value that did not come from the text.
+  /// The place in the text; line 0 for a value that did not come from the text.
   public var position: JSONValue.Position
   /// What is wrong and what is accepted, without the path.
   public var message: String

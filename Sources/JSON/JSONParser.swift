@@ -396,7 +396,7 @@ extension JSONParser {
       .malformed, "\(expectation), found \(self.found)\(self.remedy(isAfterComma: isAfterComma))")
   }
 
-  /// What people who write JSON by hand mean by the character at the current place.
+  /// The probable intention of a character at the current place, in JSON written by hand.
   private func remedy(isAfterComma: Bool) -> String {
     switch self.current {
     case UInt8(ascii: "}") where isAfterComma, UInt8(ascii: "]") where isAfterComma:
@@ -419,7 +419,7 @@ extension JSONParser {
     return error
   }
 
-  /// Whether a comma is what stands before the current place.
+  /// Whether a comma precedes the current place.
   private var hasComma: Bool {
     let before = self.text[..<self.offset].last { $0 > 0x20 }
     return before == UInt8(ascii: ",")

@@ -11,10 +11,10 @@
 /// guard let name, mistakes.isEmpty else { … }
 /// ```
 ///
-/// A getter returns nil when the member is not there and when it is not what was asked for; only
-/// the latter, or a missing member that is required, is a mistake. `null` is never accepted. Where
-/// a number or boolean is expected, the text of a substituted string
-/// (`JSONValue.isSubstituted`) is too. Members named `//` are comments.
+/// A getter returns nil if the member is missing or has another type. Another type is a mistake,
+/// and so is a missing member that is required. `null` is never accepted. Where a number or boolean
+/// is expected, the text of a substituted string (`JSONValue.isSubstituted`) is too. Members named
+/// `//` are comments.
 public final class JSONReader {
   /// JSON pointer of the object.
   public let path: String
@@ -40,7 +40,7 @@ public final class JSONReader {
     }
   }
 
-  /// Reports every member that was not asked for, with the names that are known.
+  /// Reports every member that was not read, with the known names.
   public func finish() {
     for member in self.members where member.name != "//" && !self.known.contains(member.name) {
       var message = "unknown key"
@@ -54,7 +54,7 @@ public final class JSONReader {
     }
   }
 
-  /// Reports a mistake at a member, or at the object itself when the member is not there.
+  /// Reports a mistake at a member, or at the object itself if the member is missing.
   public func report(_ name: String, _ message: String) {
     let position =
       self.members.first { $0.name == name }?.value.position ?? self.value.position
@@ -221,7 +221,7 @@ extension JSONValue {
     }
   }
 
-  /// The number or boolean a substituted string stands for; itself if it stands for none.
+  /// The number or boolean in a substituted string; the string itself if it contains neither.
   var scalar: JSONValue {
     guard self.isSubstituted, let text = self.string, let value = try? JSONValue(parsing: text)
     else { return self }

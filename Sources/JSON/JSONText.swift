@@ -32,7 +32,7 @@ public struct JSONText {
 
   /// The text with another document in it.
   ///
-  /// Members and elements that are in both stay as they are, to the byte.
+  /// Members and elements that are in both do not change by a byte.
   public func replacing(_ old: JSONValue, with new: JSONValue) -> [UInt8] {
     let start = self.offset(of: old.position)
     var result = Array(self.bytes[..<start])
@@ -64,7 +64,7 @@ public struct JSONText {
     case (.object(let members), .object(let others)):
       let kept = members.filter { member in others.contains { $0.name == member.name } }
       let names = others.map(\.name)
-      // What is new stands behind what was there, or the order is another one.
+      // New members follow the existing ones, or the order has changed.
       guard !kept.isEmpty, Array(names.prefix(kept.count)) == kept.map(\.name) else { break }
       let parts = members.map { self.part($0.value, named: $0.name, at: $0.namePosition) }
       self.append(

@@ -26,8 +26,8 @@ public struct JSONValue: Sendable {
 
   public var content: Content
   public var position: Position
-  /// A string that took the place of a variable and nothing else: `JSONReader` takes its text for
-  /// a number or boolean too where one is expected. Does not count for equality.
+  /// Whether the string replaced exactly one variable. `JSONReader` then also accepts its text as a
+  /// number or boolean. Ignored by equality.
   public var isSubstituted = false
   /// A string that holds the text of a variable or file, which may be a secret: messages do not
   /// quote it. Does not count for equality.

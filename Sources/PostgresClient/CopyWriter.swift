@@ -87,8 +87,8 @@ extension PostgresConnection {
   /// A field count that ends the data.
   private static let copyTrailer: [UInt8] = [0xFF, 0xFF]
 
-  /// Runs a `COPY … FROM STDIN (FORMAT binary)`; statements may stand before it, separated by
-  /// semicolons. When `body` throws, the COPY is ended as failed and the error handed on.
+  /// Runs a `COPY … FROM STDIN (FORMAT binary)`; statements may precede it, separated by
+  /// semicolons. If `body` throws, the COPY ends as failed, and the error is rethrown.
   ///
   /// - Returns: the number of rows copied.
   @discardableResult
@@ -99,8 +99,8 @@ extension PostgresConnection {
     return try self.finishCopy()
   }
 
-  /// The same, but the COPY stays open for more of it: the same again or `finishCopy` has to be
-  /// next. For each COPY the server makes its buffers of a thousand rows anew.
+  /// Like `copy`, but the COPY stays open for more rows. The next call has to be this one or
+  /// `finishCopy`. A new COPY would make the server allocate its buffers of a thousand rows again.
   package func sendCopyIn(
     _ sql: String, _ body: (inout CopyWriter) throws -> Void
   ) throws {

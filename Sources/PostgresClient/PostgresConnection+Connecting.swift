@@ -21,7 +21,7 @@ extension PostgresConnection {
     PQsetNoticeReceiver(connection, { _, _ in }, nil)
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
     let deadline = ProcessClock.now + Self.timeout(of: connection, configuration)
-    // As if libpq had asked to write (manual, PQconnectPoll).
+    // Starts as if libpq had asked to write (manual, PQconnectPoll).
     var wanted = Int16(POLLOUT)
     if PQstatus(connection) == CONNECTION_BAD { throw Self.refusal(connection) }
     polling: while true {
@@ -73,7 +73,7 @@ extension PostgresConnection {
       let value = option.pointee.val.map { String(cString: $0) } ?? ""
       switch String(cString: keyword) {
       case "connect_timeout":
-        // As libpq: below 2 is 2, none is for ever; that an hour is enough.
+        // As in libpq, a value below 2 means 2. No limit would be endless; an hour is enough.
         if let seconds = Int(value) { perHost = .seconds(seconds > 0 ? max(seconds, 2) : 3600) }
       case "host", "hostaddr":
         hostCount = max(hostCount, value.split(separator: ",").count)

@@ -6,9 +6,9 @@ internal import Glibc
 ///
 /// Owns its `PGconn`. Used by one thread at a time; calls block, at most as long as the
 /// configuration says: sockets are polled with a deadline, so neither a dead nor a stopped server
-/// holds a run for ever. Notices are swallowed. Nothing is set for the session, since behind a
-/// pooler in transaction mode it is other people's too: time limits are part of `begin`.
-/// libpq masks SIGPIPE while it writes.
+/// blocks a run without end. Notices are discarded. No session settings are made, because a pooler
+/// in transaction mode shares sessions; `begin` sets the time limits. libpq masks SIGPIPE while it
+/// writes.
 package final class PostgresConnection {
   package enum TransactionStatus: Sendable {
     case idle, inTransaction, failed, unknown
@@ -166,7 +166,7 @@ package final class PostgresConnection {
       switch PQflush(self.connection) {
       case 0: return
       case 1:
-        // Input is taken as well, since the server may want to tell something before it goes on.
+        // Also reads input, because the server may wait until its messages are read.
         if try self.wait(Int16(POLLIN | POLLOUT), by: deadline) & Int16(POLLIN) != 0,
           PQconsumeInput(self.connection) == 0
         {
@@ -253,7 +253,7 @@ package final class PostgresConnection {
       place: place, during: label)
   }
 
-  /// What libpq itself has to say, in one line.
+  /// libpq's own message, on one line.
   private var libraryMessage: String { Self.message(of: self.connection) }
 
   /// The first words of a statement, as long as they can be no values.

@@ -12,7 +12,7 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   /// The server's time limit for waiting for a lock; zero: none.
   package var lockTimeout: Duration
   /// How long the server may be silent beyond the statement timeout before the connection is given
-  /// up; never without a statement timeout, since nothing tells slow from stopped then.
+  /// up; never without a statement timeout, since a slow server then looks like a stopped one.
   package var silenceTimeout: Duration
 
   package init(
@@ -63,8 +63,8 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
     return ["password", "sslpassword"].compactMap { options[$0] }
   }
 
-  /// What is set, by keyword. The message of a failure may quote a part of a password and is left
-  /// alone.
+  /// The settings by keyword. The message of a failure may quote a part of a password and is not
+  /// used.
   private static func options(of url: String) -> [String: String]? {
     guard let list = PQconninfoParse(url, nil) else { return nil }
     defer { PQconninfoFree(list) }

@@ -4,9 +4,10 @@
 /// that only where its text is the server's own (see `init(sqlState:primary:…)`); its detail, hint
 /// and context are not.
 package struct PostgresError: Error, Sendable, CustomStringConvertible {
-  /// What whoever decides has to do.
+  /// What the caller should do.
   package enum Disposition: String, Sendable {
-    /// A row of the batch is refused, and would be again: find it, put it aside, go on.
+    /// A row of the batch is refused and would be refused again: find it, set it aside and
+    /// continue.
     case rejectedRow
     /// Deadlock, restart, lost connection, cancelled: the same again may succeed.
     case retry
@@ -50,7 +51,7 @@ package struct PostgresError: Error, Sendable, CustomStringConvertible {
 }
 
 extension PostgresError {
-  /// What the server has reported.
+  /// An error that the server has reported.
   ///
   /// - Parameters:
   ///   - primary: its primary message; left out where it may quote a value: in class 22, and in whatever

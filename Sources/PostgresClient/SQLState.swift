@@ -55,7 +55,8 @@ package enum SQLState {
 
   package static let snapshotTooOld = "72000"
 
-  /// A table, a column or a right is not there, or the kind of table takes no such statement.
+  /// A table, a column or a right is missing, or the statement does not apply to this kind of
+  /// table.
   package static func concernsTables(_ sqlState: String) -> Bool {
     sqlState.hasPrefix("42") || sqlState.hasPrefix("0A")
   }

@@ -4,7 +4,7 @@ internal import SimulatedOrg
 
 /// Starts runs at their times, publishes, and lets incidents happen. Waits for nothing that the clock can skip.
 struct Crontab {
-  /// What happens at some time, besides runs.
+  /// A scheduled action other than a run.
   private enum Action {
     case publish(Int)
     case begin(RehearsalPlan.Occurrence)
@@ -24,7 +24,7 @@ struct Crontab {
   private var running: [(run: ExporterRun, incidents: [RehearsalPlan.Incident])] = []
   private var nextRun: Int64
   private var startedCount = 0
-  /// What happens to the next run.
+  /// An action on the next run.
   private var pending: [RehearsalPlan.Incident] = []
   private var outages = 0
   private var succeededAt: Int64

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// What a rehearsal has seen.
+/// The observations of a rehearsal.
 public struct RehearsalAccount: Sendable {
   /// What runs did that an incident met.
   struct Met: Sendable {

@@ -1,6 +1,6 @@
 internal import SimulatedOrg
 
-/// What happens when in a rehearsal: publications and incidents, made from a seed.
+/// The schedule of a rehearsal: publications and incidents, generated from a seed.
 struct RehearsalPlan: Equatable {
   enum Incident: String, CaseIterable {
     /// Nothing is published.

@@ -1,6 +1,6 @@
 internal import JSON
 
-/// What the Tooling API's FieldDefinition says of a field's data classification.
+/// A field's data classification, from FieldDefinition in the Tooling API.
 public struct FieldDefinition: Sendable, Equatable {
   /// API name, without the object's.
   public var name: String

@@ -1,5 +1,4 @@
-/// A call of the REST API that did not give what it was asked for. Its text never holds a secret or a
-/// record's value.
+/// A failed call of the REST API. Its text never contains a secret or a record's value.
 public struct RESTError: Error, Sendable, CustomStringConvertible {
   /// What to do about it (RESTAndBulk.md#all-calls).
   public enum Disposition: String, Sendable {
@@ -22,7 +21,7 @@ public struct RESTError: Error, Sendable, CustomStringConvertible {
   }
 
   public var disposition: Disposition
-  /// What happened, on which call, what to do.
+  /// What failed, on which call, and the remedy.
   public var message: String
   /// Salesforce's own code, such as `INVALID_FIELD`; nil when the answer has none.
   public var errorCode: String?

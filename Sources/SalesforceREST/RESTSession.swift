@@ -1,4 +1,4 @@
-/// What a call proves itself with. Prints without the token.
+/// The credentials of a call. Prints without the token.
 public struct RESTSession: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   public var accessToken: String
   /// Scheme and host of the org, without a slash at its end.
@@ -13,7 +13,7 @@ public struct RESTSession: Sendable, Hashable, CustomStringConvertible, CustomRe
   public var customMirror: Mirror { Mirror(self, children: ["instanceURL": self.instanceURL]) }
 }
 
-/// Where calls get their sessions from; shared with everything else that logs in to the org.
+/// The source of sessions for calls; shared with everything else that logs in to the org.
 public protocol RESTSessionSource: Sendable {
   /// The current session, obtained if there is none.
   ///

@@ -18,7 +18,8 @@ public enum StreamStep: Equatable, Sendable {
 public protocol ByteStream: AnyObject {
   /// For `epoll`; owned by the stream.
   var descriptor: Int32 { get }
-  /// What ALPN settled on, such as `h2`; nil before the handshake, without ALPN and without TLS.
+  /// The protocol that ALPN selected, such as `h2`; nil before the handshake, without ALPN and
+  /// without TLS.
   var applicationProtocol: String? { get }
   /// Whether `read` may return bytes without the socket being readable.
   var hasBufferedInput: Bool { get }

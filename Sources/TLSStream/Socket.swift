@@ -18,7 +18,7 @@ public struct Socket: ~Copyable, Sendable {
     return Socket(takingOwnership: descriptor)
   }
 
-  /// Begins to connect. The connection stands when the socket becomes writable and
+  /// Starts to connect. The connection is established when the socket becomes writable and
   /// `finishConnecting` returns.
   /// - Throws: `connectFailed` when the address fails at once.
   public static func connect(to address: SocketAddress) throws(TLSError) -> Socket {

@@ -18,7 +18,7 @@ public final class TLSContext: @unchecked Sendable {
     case file(String)
   }
 
-  /// Who we are: a server, or a client that a server asks for a certificate.
+  /// Our own certificate: that of a server, or of a client whose server requests one.
   public enum Identity: Sendable {
     /// PEM files: the chain beginning with the own certificate, and its key, which may be one file.
     case files(certificateChain: String, privateKey: String)

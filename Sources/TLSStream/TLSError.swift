@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// What went wrong on a socket, in TLS, or with the material TLS is set up from.
+/// An error of a socket, of TLS, or of the certificates and keys for TLS.
 public struct TLSError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     private enum Value: String {
@@ -54,8 +54,8 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
     self.line = line
   }
 
-  /// Whether the peer could not prove that it is who we asked for. Trying again does not help
-  /// until a certificate or the trust settings change.
+  /// Whether the peer could not prove its identity. A retry does not help until a certificate or
+  /// the trust settings change.
   public var isIdentityError: Bool {
     self.code == .untrustedCertificate || self.code == .hostNameMismatch
       || self.code == .certificateExpired

@@ -1,8 +1,8 @@
 /// Decides when the stream of one topic has been read up to now (Architecture.md#caught-up).
 ///
-/// A value: responses and the passing of time are its events. The stream has no end mark,
-/// so these are the rules under which ending loses nothing: the position stays where it is and the
-/// next run goes on from it.
+/// A value: responses and the passing of time are its events. The stream has no end mark, so these
+/// are the rules under which ending loses nothing: the position does not move, and the next run
+/// resumes from it.
 package struct CaughtUp: Sendable {
   package enum Rule: String, Sendable {
     /// An empty response came later than `quiet` after the last event.
@@ -30,7 +30,7 @@ package struct CaughtUp: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
   private var configuration: Configuration
-  /// Nil while the stream is not open: silence then says nothing.
+  /// Nil while the stream is not open, since silence then means nothing.
   private var openedAt: Instant?
   private var lastMessage: Instant?
   /// How long an opened stream may take until its first message.
@@ -44,11 +44,11 @@ package struct CaughtUp: Sendable {
 
   package init(_ configuration: Configuration) { self.configuration = configuration }
 
-  /// - Parameter isConfirmed: whether the stream goes on at a position that an event or keepalive has
-  ///   confirmed lately. From anywhere else (the earliest event, an old position) the service may
-  ///   have much to search before the first event comes, and to end too early would lead the next
-  ///   run to the same place: such a stream gets twice the time. A confirmed position cannot get
-  ///   stuck like that: it is waited for as soon as its confirmation is old.
+  /// - Parameter isConfirmed: whether the stream resumes at a recently confirmed position. From any
+  ///   other place (the earliest event, an old position) the service may search long before the
+  ///   first event, and ending too early would bring the next run to the same place, so such a
+  ///   stream gets twice the time. A confirmed position cannot get stuck like this: once its
+  ///   confirmation is old, the run waits for it.
   package mutating func opened(at now: Instant, isConfirmed: Bool) {
     self.openedAt = now
     self.firstWait = isConfirmed ? self.configuration.quiet : self.configuration.quiet * 2
@@ -57,7 +57,7 @@ package struct CaughtUp: Sendable {
     self.isHeld = false
   }
 
-  /// What the stream has shown so far does not count any more.
+  /// Discards what the stream has shown so far.
   ///
   /// - Parameter time: now by the service's clock, milliseconds since 1970.
   package mutating func beginAgain(at now: Instant, time: Int64) {

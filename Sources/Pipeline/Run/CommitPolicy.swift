@@ -33,8 +33,8 @@ package struct CommitPolicy: Sendable {
 
   /// Counts events of a response.
   ///
-  /// Those that waited while the last commit was made begin to count with its end: a sink that is
-  /// slower than the stream would otherwise commit every response alone and become slower still.
+  /// The age of events that waited for the last commit counts from its end. Otherwise a sink that
+  /// is slower than the stream would commit every response alone and become even slower.
   ///
   /// - Parameters:
   ///   - events: 0 for a response that only moves the position.
@@ -55,7 +55,7 @@ package struct CommitPolicy: Sendable {
 
   package var deadline: ContinuousClock.Instant? { self.firstAt.map { $0 + self.limits.maxDelay } }
 
-  /// What has been counted so far is on its way; the next commit begins.
+  /// The counted events are being committed, and the next commit begins.
   package mutating func sealed() {
     self.eventCount = 0
     self.firstAt = nil

@@ -1,5 +1,6 @@
-/// A topic that the service refuses does not stop the others. When following, it is asked for again at
-/// a stated pace; otherwise the others are exported first. The refusal decides how the run ends.
+/// A topic that the service refuses does not stop the others. A run that follows requests it again
+/// at a configured pace; any other run exports the other topics first. The refusal decides how the
+/// run ends.
 extension PipelineRunner {
   private var follows: Bool { self.configuration.until == .forever }
 
@@ -29,8 +30,8 @@ extension PipelineRunner {
     self.statistics.topics[topic].refusal = nil
   }
 
-  /// The records of an object are not waited for when nothing says where its stream begins, and nothing
-  /// will in this run.
+  /// The run does not wait for the records of an object if the start of its stream is unknown and
+  /// will stay unknown in this run.
   func isOutOfReach(_ read: ReadRun) -> Bool {
     guard self.topics[read.topic].hasEnded else { return false }
     switch read.phase {

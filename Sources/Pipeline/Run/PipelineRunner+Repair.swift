@@ -1,7 +1,7 @@
 /// Records that a store does not have right, since an event did not say what changed or was the first
 /// that came of them, are read again, many at a time.
 extension PipelineRunner {
-  /// Records asked for at a time: what one call brings.
+  /// The number of records per request, which is what one call returns.
   private static var repairCount: Int { 2000 }
   /// A run that follows looks again after this time.
   private static var repairInterval: Duration { .seconds(60) }

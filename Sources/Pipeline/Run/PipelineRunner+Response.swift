@@ -131,7 +131,7 @@ extension PipelineRunner {
       topic: self.topics[topic].topic.name, exportedAt: exported, committedAt: commit)
   }
 
-  // What is generic stays out of `takeEvent`, which would ask for its metadata at every event.
+  // Generic code is kept out of `takeEvent`, because it would look up metadata for every event.
 
   @inline(never)
   private func retain(event index: Int, ordinal: Int64, topic: Int) {

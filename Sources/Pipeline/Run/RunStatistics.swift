@@ -1,4 +1,4 @@
-/// What a run has done so far; read by the progress line and the report.
+/// The progress of a run; read by the progress line and the report.
 public struct RunStatistics: Sendable {
   public struct Topic: Sendable {
     public var name: String
@@ -10,8 +10,8 @@ public struct RunStatistics: Sendable {
     public var pendingCredit = 0
     /// Everything taken, committed or not.
     public internal(set) var taken = Tally()
-    /// What the last commit that every store has finished, and those before it, brought: all that a
-    /// report may tell, since the next run begins behind it.
+    /// The totals of all commits that every store has finished. A report shows nothing else, since
+    /// the next run begins after them.
     public internal(set) var committed = Tally()
     /// Events sent again after a resume, dropped.
     public var repeated = 0
@@ -50,7 +50,7 @@ public struct RunStatistics: Sendable {
     }
   }
 
-  /// What the events of a topic come to, up to some place in its stream.
+  /// The totals of a topic's events up to some place in its stream.
   public struct Tally: Sendable {
     /// Events written to every sink, or to the dead letters.
     public var events = 0
@@ -80,9 +80,10 @@ public struct RunStatistics: Sendable {
     public var unreadable = 0
     /// Records that were not right and have been read again.
     public var repaired = 0
-    /// Records that were asked for and not found: deleted without a trace, or not to be seen.
+    /// Records that were requested and not found, because they were purged or are hidden from the
+    /// user.
     public var unseen = 0
-    /// Why records that are not right could not be asked for.
+    /// Why wrong records could not be requested.
     public var repairFailure: SourceFailure?
     /// The passes that this run has gone on with, by object.
     public var passes: [String: ReadPass] = [:]

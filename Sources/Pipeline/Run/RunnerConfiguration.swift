@@ -21,7 +21,7 @@ public struct RunnerConfiguration: Sendable {
   /// that `maxEvents` is a success.
   public var maxEvents: Int?
   public var maxDuration: Duration?
-  /// What the service may deliver, by the count of the source; nil: as much as there is.
+  /// The number of events that the service may deliver, as counted by the source; nil for no limit.
   public var allowance: DeliveryAllowance?
   public var onInvalidReplay: InvalidReplayPolicy = .fail
   /// Events that may go to the dead letters before the run stops; nil for any number.
@@ -30,7 +30,7 @@ public struct RunnerConfiguration: Sendable {
   /// `ratioFromEvents` events on.
   public var maxDeadLetterRatio: Double?
 
-  /// A share of fewer events says little: one letter among ten events is 10 %.
+  /// A share of fewer events means little: one letter among ten events is 10 %.
   public static let ratioFromEvents = 100
 
   /// Events outstanding per stream, 1…100.
@@ -46,17 +46,17 @@ public struct RunnerConfiguration: Sendable {
   /// Time after which every reader of records sees a commit.
   public var visibilityWait: Duration = .seconds(60)
 
-  /// A pass over the records of an object that takes longer begins anew.
+  /// A pass over the records of an object that takes longer starts again.
   public var passLimit: Duration = .seconds(48 * 3600)
 
-  /// When following, a topic that the service refuses is asked for again after this time.
+  /// A run that follows requests a refused topic again after this time.
   public var refusedDelay: Duration = .seconds(600)
 
   /// How long a run that was interrupted, or whose time is over, waits for a store that is not
   /// available.
   public var stopPatience = Self.stopPatience
 
-  /// What users wait for after they have asked a run to stop, and service managers before they kill it.
+  /// The time that users wait for a stop, and service managers before they kill the process.
   public static let stopPatience: Duration = .seconds(10)
 
   public init() {}

@@ -1,6 +1,6 @@
 /// The service's time: one reading of it, and what has passed since.
 ///
-/// Commit times are the service's. This tells which of them it can have given.
+/// Commit times come from the service. This clock decides which of them are possible.
 public struct ServiceClock: Sendable {
   /// Milliseconds since 1970.
   public var reading: Int64
@@ -21,7 +21,7 @@ public struct ServiceClock: Sendable {
     return self.reading + seconds * 1000 + rest / 1_000_000_000_000_000
   }
 
-  /// The latest commit time that says anything: later ones are nobody's commit, and proof of nothing.
+  /// The latest plausible commit time; later ones are wrong and prove nothing.
   public func latestCommit(at now: ContinuousClock.Instant) -> Int64 {
     self.time(at: now) + Self.tolerance
   }

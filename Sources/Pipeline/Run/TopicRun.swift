@@ -1,4 +1,4 @@
-/// What a run knows of one of its topics.
+/// The state of one topic in a run.
 struct TopicRun {
   typealias Instant = ContinuousClock.Instant
 
@@ -14,7 +14,7 @@ struct TopicRun {
   var cursors: TopicCursors
   var caughtUp: CaughtUp
   var continuity = StreamContinuity()
-  /// What stages remembered where each store stood when the run began.
+  /// The memory of stages at each store's position when the run began.
   let storedMemory: [StageMemory]
   /// Events before this place have their dead letters already.
   let lettersDurable: RefusedPlace?
@@ -70,7 +70,7 @@ struct TopicRun {
     return true
   }
 
-  /// Where the stream is to be opened; nil when nothing says so.
+  /// The place at which to open the stream; nil if there is none.
   mutating func reopen() -> StartPoint? {
     let start = self.cursors.reopen(start: self.startOverride ?? self.topic.start)
     self.continuity.opening(at: start, exported: self.cursors.newestCommit)

@@ -1,4 +1,4 @@
-/// What a stage can know besides its events. The same for every run of a pipeline: events that are
+/// The values of a run that stages can use. The same for every run of a pipeline: events that are
 /// exported again become the same rows.
 public struct RunValues: Sendable {
   /// Name of the pipeline.

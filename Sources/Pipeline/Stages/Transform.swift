@@ -14,8 +14,8 @@ public protocol Transform {
   /// paths named), a selected column that the schema does not have and must.
   func layout(for input: RecordLayout) throws -> RecordLayout
 
-  /// Whether `apply` can take rows of a layout that this stage has made. False when its plan has been
-  /// dropped; `layout(for:)` is then called again.
+  /// Whether `apply` can take rows of a layout that this stage has made. False if its compiled plan
+  /// was evicted; `layout(for:)` is then called again.
   func knows(_ output: RecordLayout) -> Bool
 
   /// Called once, before the first layout.
@@ -49,8 +49,8 @@ public protocol Transform {
   /// The name under which `memory` is stored; nil for a stage that remembers nothing.
   var memoryName: String? { get }
 
-  /// What the stage remembers of the topic's events so far; nil for nothing. It is stored with the
-  /// position behind the last of them, in every commit: keep it small.
+  /// The stage's memory of the topic's events so far; nil for none. It is stored with the position
+  /// after the last of them in every commit, so keep it small.
   func memory(ofTopic topic: String) -> JSONValue?
 
   /// Goes on from what was remembered when the topic's stream stood where it is resumed.
@@ -73,6 +73,6 @@ extension Transform {
   public func recall(_ memory: JSONValue, ofTopic topic: String) throws {}
 }
 
-/// What stages remember, by `sink/stage`, or `stage` for those of the whole pipeline; of several
-/// stages of one name the second is `stage#2`.
+/// The memory of stages, by `sink/stage`, or by `stage` for stages of the whole pipeline; a second
+/// stage with the same name is `stage#2`.
 public typealias StageMemory = [String: JSONValue]

@@ -5,7 +5,7 @@ import JSON
 import Pipeline
 import PostgresSink
 
-/// The state of a pipeline as it goes on with the org of its login, by decision of the user.
+/// The state of a pipeline after the user has accepted the org of its login.
 ///
 /// Databases are changed first, each in one transaction, and the checkpoint last: whatever has not come to
 /// pass at a kill still belongs to the old org, or to the old epoch of a stream that is not the old one, so
@@ -19,12 +19,12 @@ struct OrgChange {
   private(set) var document: CheckpointDocument
   /// Positions of all topics: each begins an epoch.
   private(set) var positions: [String: TopicPosition] = [:]
-  /// Objects whose records are read anew.
+  /// Objects whose records are read again.
   let entities: [String]
   /// The checkpoint is more than a copy of what databases have, or there is one.
   let storesDocument: Bool
 
-  /// What 65 says of another org, and of another stream.
+  /// The message of exit code 65 for another org and for another stream.
   static let remedy =
     "An org that Salesforce moves to another instance keeps its ID, though its instance URL may change and "
     + "its replay IDs may start again; a sandbox that is refreshed gets another ID. If it is not the org you "
@@ -43,7 +43,7 @@ struct OrgChange {
 
   /// - Parameters:
   ///   - stored: the checkpoint; nil when there is none.
-  ///   - entities: objects whose records are to be read anew.
+  ///   - entities: objects whose records have to be read again.
   /// - Throws: `RunFailure` (65) when the pipeline has no state of any org.
   init(
     _ configuration: PipelineConfiguration, to org: String, stored: CheckpointDocument?,

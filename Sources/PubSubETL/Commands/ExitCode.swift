@@ -1,10 +1,10 @@
 import ArgumentParser
 
-/// What the process ends with. Stable: scripts and schedulers rely on them.
+/// The exit codes of the process. Stable, because scripts and schedulers rely on them.
 enum ExitCode: Int32, Sendable, CaseIterable {
-  /// Done; also a limit asked for was reached, or a clean stop by signal when following.
+  /// Success, including a reached limit, and a clean stop by signal when following.
   case success = 0
-  /// What came out is not what a test expects.
+  /// The output differs from a test's expectation.
   case difference = 1
   /// The command line, or a test file.
   case usage = 64
@@ -28,6 +28,6 @@ enum ExitCode: Int32, Sendable, CaseIterable {
   /// Second SIGTERM.
   case terminated = 143
 
-  /// Thrown from a command's `run`, ends the process with this code and says nothing.
+  /// Thrown from a command's `run`, it ends the process with this code without a message.
   var error: any Error { ArgumentParser.ExitCode(self.rawValue) }
 }

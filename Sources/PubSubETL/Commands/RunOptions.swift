@@ -37,15 +37,15 @@ struct PipelineOptions: ParsableArguments {
     }
   }
 
-  /// The pipeline as it is meant. Throws `ConfigurationError`, or `ValidationError` for a `--set`
-  /// that `validate` has not seen.
+  /// The effective pipeline configuration. Throws `ConfigurationError`, or `ValidationError` for a
+  /// `--set` that `validate` has not seen.
   func load(environment: Environment = .process) throws -> PipelineConfiguration {
     try PipelineConfiguration.load(
       file: self.pipeline, root: self.root, overrides: self.overrides(), environment: environment)
   }
 }
 
-/// What is logged and how.
+/// The level and format of the log.
 struct LogOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -75,7 +75,7 @@ struct LogOptions: ParsableArguments {
 
 extension LogFormat: ExpressibleByArgument {}
 
-/// The options of `run`: what the file says is overridden or limited.
+/// The options of `run`, which override or limit the file.
 struct RunOptions: ParsableArguments {
   @OptionGroup var pipeline: PipelineOptions
   @OptionGroup var log: LogOptions

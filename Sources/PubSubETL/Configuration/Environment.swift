@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// What configuration takes from around the process; replaced in tests.
+/// The surroundings of the process that configuration reads; replaced in tests.
 struct Environment: Sendable {
   /// The value of an environment variable, nil when it is not set.
   var variable: @Sendable (String) -> String?

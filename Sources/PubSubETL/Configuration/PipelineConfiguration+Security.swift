@@ -1,7 +1,6 @@
 import Glibc
 
-/// What a pipeline does that its owner may not know of: connections that others can read, and
-/// secrets that they can. Nothing is refused for it.
+/// Warnings about connections and secrets that others can read. They do not stop a run.
 extension PipelineConfiguration {
   /// One sentence each, with the remedy; for `check` and at the start of a run.
   var securityWarnings: [String] {

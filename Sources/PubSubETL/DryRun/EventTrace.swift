@@ -1,7 +1,7 @@
 import JSON
 import Pipeline
 
-/// What became of one event on its way through the stages to the sinks.
+/// The trace of one event through the stages to the sinks.
 struct EventTrace {
   var topic: String
   /// Hexadecimal.
@@ -11,7 +11,7 @@ struct EventTrace {
   var ordinal: Int64
   /// Nil for an event that could not be decoded.
   var before: RowSnapshot?
-  /// What the pipeline's stages did, up to the last one that the event reached.
+  /// The changes by the pipeline's stages, up to the last one that the event reached.
   var steps: [StageStep] = []
   /// In the order of the pipeline file; those that the event did not reach are there as well.
   var sinks: [SinkOutcome]
@@ -36,7 +36,7 @@ struct RowSnapshot {
   var notShown: Int { self.count - self.rows.count }
 }
 
-/// What one stage did to an event.
+/// The changes that one stage made to an event.
 struct StageStep {
   enum Outcome {
     case unchanged
@@ -55,14 +55,14 @@ struct StageStep {
   var hiddenChanges: Set<String> = []
 }
 
-/// What one sink would have got of an event.
+/// The part of an event that one sink would get.
 struct SinkOutcome {
   var name: String
   /// Rows that the stage `route` has sent here; nil without that stage, or when the event did not come so far.
   var routed: Int?
-  /// What the sink's own stages did.
+  /// The changes by the sink's own stages.
   var steps: [StageStep] = []
-  /// What it would have written: lines, or rows of tables.
+  /// The output it would write: lines, or rows of tables.
   var lines: [JSONValue] = []
   var linesNotShown = 0
   /// Why it would have refused the event; without values.

@@ -3,7 +3,7 @@ import Pipeline
 
 /// The columns of one layout whose values are not to be shown.
 struct HiddenColumns {
-  /// What is printed for a value.
+  /// The text printed in place of a hidden value.
   static let text = "<hidden>"
 
   /// Names, as lines have them.

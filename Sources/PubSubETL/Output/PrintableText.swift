@@ -23,8 +23,8 @@ struct PrintableText: Sendable, Equatable {
     self.init(unchecked: lines.map { Self.line(String($0)) }.joined(separator: "\n"))
   }
 
-  /// JSON and a line end, whatever its length. What a terminal would obey is escaped, which changes
-  /// nothing of the values.
+  /// JSON and a line end, of any length. Terminal control characters are escaped, which does not
+  /// change the values.
   init(json: JSONValue, _ format: JSONValue.Format = .pretty, hiding secrets: SecretMask) {
     let text = secrets.redacted(json).text(format)
     self.init(unchecked: Self.replacingUnsafe(in: text, keeping: "\n") { Self.escape($0) } + "\n")
@@ -97,7 +97,7 @@ struct PrintableText: Sendable, Equatable {
   /// Far beyond any message of ours; service texts go up to megabytes.
   private static let longestLine = 4000
 
-  /// The text as one line that a terminal shows as it is.
+  /// The text as one line without terminal control characters.
   static func line(_ text: String, missing: Int = 0) -> String {
     let clean = Self.replacingUnsafe(in: text, keeping: "") { scalar in
       switch scalar {

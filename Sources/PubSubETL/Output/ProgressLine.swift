@@ -1,4 +1,4 @@
-/// What a run has done so far.
+/// The progress of a run.
 struct ProgressSnapshot: Sendable, Equatable {
   var events: Int64 = 0
   /// Bytes written to sinks, compressed.
@@ -11,7 +11,7 @@ struct ProgressSnapshot: Sendable, Equatable {
   var records: Records?
   /// Records that this run has read.
   var recordsRead = 0
-  /// What is being waited for before anything can come.
+  /// The current wait before anything can arrive.
   var activity: String?
   var failure: Failure?
 

@@ -2,8 +2,8 @@ internal import Bytes
 import JSON
 internal import Pipeline
 
-/// What a run has tried again, equal errors once with a count, and what it waits for now. A value: time is
-/// an argument, in milliseconds since 1970.
+/// A run's retries, with equal errors counted once, and its current waits. A value: time is an
+/// argument, in milliseconds since 1970.
 struct RetryLedger: Sendable {
   /// Attempts that failed in the same way.
   struct Entry: Sendable, Equatable {

@@ -1,8 +1,9 @@
 /// Which of the failures that are retried are worth a warning, when nobody watches.
 ///
-/// A wrong host or port is reported at the first failure: what has never worked will hardly recover by itself.
-/// What has worked may fail for a moment, as services are restarted, and is reported at its third failure
-/// in a row. Then again only when it fails in another way. A value without clock and output.
+/// A connection that has never worked is reported at its first failure, since a wrong host or port
+/// will not recover by itself. One that has worked may fail briefly while a service restarts, and
+/// is reported at its third failure in a row. After that it is reported only if it fails in another
+/// way. A value without clock and output.
 struct RetryNotices {
   enum Place: Hashable, Sendable {
     case login

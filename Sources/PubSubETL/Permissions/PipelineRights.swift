@@ -1,6 +1,6 @@
 import Pipeline
 
-/// What the run-as user of a pipeline needs, and no more.
+/// The minimal rights of a pipeline's run-as user.
 ///
 /// Source: RESTAndBulk.md#permissions, TheService.md#what-the-org-hides.
 struct PipelineRights: Equatable {

@@ -8,7 +8,8 @@ import SalesforceREST
 /// Asks the org how fields are classified, before stages that mask by it see a layout: once for an object,
 /// again for each of its schemas that is new, and again when the answer is some minutes old.
 ///
-/// Nothing is kept for the next run, which asks anew. What cannot be known ends the run. Used from any task.
+/// Nothing is kept for the next run, which queries the org again. A failed query ends the run. Used
+/// from any task.
 final class ClassificationInquiry: Sendable {
   /// An admin may classify a field at any time, and no event says so. Costs a call per object.
   private static let maxAge = Duration.seconds(300)

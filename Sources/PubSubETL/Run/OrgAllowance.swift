@@ -51,7 +51,7 @@ final class AllowanceWatch: Sendable {
   private let logger: Logger
   private let reading = Lock<OrgAllowance?>(nil)
 
-  /// What the org said before the run; nil when it did not.
+  /// The org's answer before the run; nil if there was none.
   var first: OrgAllowance? { self.reading.withLock { $0 } }
 
   init(

@@ -2,8 +2,8 @@ internal import Checkpoint
 import JSON
 import Pipeline
 
-/// What becomes of sinks when the pipeline file has others than the checkpoint: who goes on, who
-/// begins, who is kept in mind.
+/// Compares the sinks of the pipeline file with those of the checkpoint: which resume, which are
+/// new, and which are kept after their removal.
 ///
 /// All sinks stand at the pipeline's position, since one checkpoint stores them together; a removed
 /// one stays where it was when it was removed.

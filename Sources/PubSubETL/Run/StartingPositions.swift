@@ -1,10 +1,11 @@
 import Pipeline
 
-/// Decides where each store stands when a run begins: the checkpoint with its files, and each
+/// Decides the position of each store when a run begins: the checkpoint with its files, and each
 /// sink that keeps its own position.
 ///
-/// Stores that a crash has left apart are left so, since the runner brings them together. What is
-/// decided here is who is new, who has lost its position, and who has to follow a new epoch.
+/// Stores that a crash has left apart stay apart, since the runner brings them together. Decided
+/// here: which stores are new, which have lost their position, and which have to follow a new
+/// epoch.
 struct StartingPositions: Equatable {
   /// A sink that keeps its own position.
   struct Keeper {
@@ -119,7 +120,7 @@ struct StartingPositions: Equatable {
     }
   }
 
-  /// A position that says nothing is like none: a first run that found no event.
+  /// An empty position counts as none; a first run without events leaves one.
   private static func haveBegun(_ stores: [[String: TopicPosition]]) -> Bool {
     stores.contains { store in
       store.values.contains { $0.isResumable || $0.nextOrdinal > 0 || $0.epoch > 1 }

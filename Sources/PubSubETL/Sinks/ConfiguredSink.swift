@@ -25,7 +25,7 @@ protocol ConfiguredSink: Sendable {
   /// The passwords of a URL as such sinks read it; none of one that they do not understand.
   static func passwords(in url: String) -> [String]
 
-  /// What an error of this kind of sink means to the outside; nil for errors of others.
+  /// The failure for an error of this kind of sink; nil for other errors.
   static func failure(_ error: any Error) -> RunFailure?
 
   /// Reads the members of the sink's object but `type`. Reports what is wrong with them; nil when
@@ -60,7 +60,7 @@ protocol ConfiguredSink: Sendable {
   /// Rows go to standard output, which a run then has for nothing else.
   var takesStandardOutput: Bool { get }
 
-  /// What the sink does, in words, for `check`.
+  /// A description of the sink for `check`.
   var summary: String { get }
 
   /// Why both cannot be in one pipeline: the member at fault, and a sentence; nil when they can.
@@ -73,7 +73,7 @@ protocol ConfiguredSink: Sendable {
   /// remedy.
   var securityWarnings: [String] { get }
 
-  /// What would stop a run on this machine, without a connection. Makes nothing.
+  /// Problems that would stop a run on this machine, found without a connection. Creates nothing.
   func localFailures() -> [RunFailure]
 
   /// The sink of a run; without I/O.

@@ -49,7 +49,7 @@ enum SinkRegistry {
     }
   }
 
-  /// What an error of one of the sinks means to the outside; nil when it is none of theirs.
+  /// The failure for an error of one of the sinks; nil for other errors.
   static func failure(_ error: any Error) -> RunFailure? {
     for type in self.types {
       if let failure = type.failure(error) { return failure }
@@ -85,7 +85,7 @@ enum SinkRegistry {
     self.types.flatMap { $0.passwords(in: url) }
   }
 
-  /// What sinks take from the environment that no output may hold.
+  /// Values that sinks read from the environment and that no output may contain.
   static func secrets(in environment: Environment) -> [String] {
     self.types.flatMap { type in type.secretVariables.compactMap { environment.variable($0) } }
   }

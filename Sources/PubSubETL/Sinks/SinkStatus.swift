@@ -18,15 +18,15 @@ protocol SinkStatus {
   /// Where the sink's own position is, if it keeps one.
   var ownPosition: OwnPosition? { get }
 
-  /// What is wrong.
+  /// The problems.
   ///
   /// - Parameter isCommitted: the pipeline has stored something before.
   func problems(isCommitted: Bool) -> [PipelineStatus.Problem]
 
-  /// What is worth knowing, and no problem.
+  /// Remarks that are not problems.
   var remark: String? { get }
 
-  /// What stands behind the sink's name.
+  /// The text after the sink's name.
   var summary: String { get }
 
   /// Lines below it.

@@ -23,7 +23,7 @@ protocol VerifyingSink: ConfiguredSink {
   ) throws -> any CopyVerification
 }
 
-/// What a sink says of its copies before they are compared.
+/// A sink's description of its copies before they are compared.
 struct CopyStates {
   /// ID of the org that they are of; nil when it is not known.
   var org: String?
@@ -45,11 +45,11 @@ struct CopyStates {
 protocol CopyVerification: AnyObject {
   /// Takes records of the whole object.
   func take(_ batch: RecordBatch) throws
-  /// The records are read anew: forgets those that came.
+  /// Forgets the records so far, because all are read again.
   func startOver() throws
   /// A record that the org has, and that cannot become a row.
   func noteUnreadable(_ recordID: String?) throws
-  /// All records have come.
+  /// Called after all records.
   func finishPass() throws
   /// IDs of records chosen by chance.
   func sample(_ count: Int) throws -> [String]

@@ -1,6 +1,6 @@
 import JSON
 
-/// What came of a case, compared with what it expects.
+/// The output of a case compared with its expectations.
 struct PipelineTestVerdict {
   struct Finding: Equatable {
     /// `sink 'files', line 2`

@@ -1,8 +1,8 @@
 import JSON
 import Pipeline
 
-/// What a test puts in place of everything in a pipeline file that only a connection or a stored file needs:
-/// logins, addresses of databases, keys. So a test needs no secret, and does the same on every machine.
+/// Placeholders for values of a pipeline file that only connections and stored files need: logins,
+/// addresses of databases, keys. So a test needs no secrets and runs alike on every machine.
 enum TestPlaceholders {
   /// Values of variables that no test sets.
   static let variable = "not-set"

@@ -2,14 +2,14 @@ import Checkpoint
 import FileSink
 import JSON
 
-/// What `verify --checksums` has found of the files of a pipeline.
+/// The findings of `verify --checksums` about a pipeline's files.
 struct ChecksumReport {
   struct Entry {
     var sink: String
     /// Absolute.
     var directory: String
     var checksums: FileChecksums
-    /// What the checkpoint knows of, and the directory does not have.
+    /// Files of the checkpoint that the directory lacks.
     var lost: [String]
 
     var isEqual: Bool { self.checksums.faultCount == 0 && self.lost.isEmpty }

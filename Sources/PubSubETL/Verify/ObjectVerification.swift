@@ -6,10 +6,10 @@ import SalesforceREST
 
 /// Reads an object's records from the org and has a sink's copy compared with them.
 ///
-/// First all records, with their values or with the time of their last change alone; then, if asked for,
-/// the values of a sample; then what differed, twice: before each reading it waits until every reader sees
-/// what was committed before. Only what differs in all readings is drift, so that a change on its way is
-/// not taken for one.
+/// First all records, with their values or with the time of their last change alone; then, if asked
+/// for, the values of a sample; then what differed, twice: before each reading it waits until every
+/// reader sees what was committed before. Only a difference in all readings is drift, so a change
+/// in transit does not count.
 struct ObjectVerification {
   enum Depth: Equatable {
     /// Which records there are, and when they were changed last.
@@ -102,7 +102,7 @@ struct ObjectVerification {
     }
   }
 
-  /// What was asked for anew brings all records again.
+  /// A new request returns all records again.
   private func note(_ pass: ReadPass, _ requestedAt: inout ContinuousClock.Instant?) throws {
     if let former = requestedAt, let current = pass.requestedAt, former != current {
       try self.verification.startOver()
@@ -130,7 +130,7 @@ struct ObjectVerification {
       guard let end = ids.last else { return }
       if last.isEmpty { try await ProcessClock.sleep(for: self.visibilityWait) }
       last = end
-      // What cannot be read is neither in the batch nor missing.
+      // Unreadable records are neither in the batch nor missing.
       let (batch, missing) = try await self.read(ids) { _ in }
       try self.verification.takeAgain(batch, asked: ids, missing: missing, round: round)
     }

@@ -3,7 +3,7 @@ import JSON
 import Pipeline
 import RESTSource
 
-/// What `verify` has found: names of fields and IDs of records, never values.
+/// The findings of `verify`: names of fields and IDs of records, never values.
 struct VerifyReport {
   struct Entry {
     var sink: String
@@ -71,7 +71,7 @@ extension VerifyReport {
     return PipelineStatus.text(lines)
   }
 
-  /// What was looked at, and what was not.
+  /// The parts that were compared, and those that were not.
   private var compared: String {
     switch self.depth {
     case .full: "every value of every record"
