@@ -99,7 +99,7 @@ extension PostgresConnection {
     return try self.finishCopy()
   }
 
-  /// Like `copy`, but the COPY stays open for more rows. The next call has to be this one or
+  /// Like `copyIn`, but the COPY stays open for more rows. The next call has to be this one or
   /// `finishCopy`. A new COPY would make the server allocate its buffers of a thousand rows again.
   package func sendCopyIn(
     _ sql: String, _ body: (inout CopyWriter) throws -> Void
