@@ -25,7 +25,7 @@ struct ServeCommand: AsyncParsableCommand {
   var events = 0
   @Option(
     help:
-      "Time at which those events end, epoch milliseconds; default: the first start with this state, or now."
+      "End of those events, epoch milliseconds; default: the first start with this state, or now."
   )
   var epoch: Int64?
   @Option(help: "Number of hours over which they are spread.")

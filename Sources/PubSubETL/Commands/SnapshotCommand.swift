@@ -28,7 +28,7 @@ struct SnapshotCommand: AsyncParsableCommand {
     name: .customLong("where"),
     help: ArgumentHelp(
       "SOQL condition, for example \"IsClosed = false\": reads only these records of one object. "
-        + "Deletions are not detected, and a stopped command starts again. For postgres sinks only.",
+        + "Deletions are not detected, and a stopped command starts again. Postgres sinks only.",
       valueName: "condition"))
   var condition: String?
 

@@ -10,7 +10,7 @@ import Testing
   }
 
   @Test(
-    "A read contains events clearly before its stamp, and the first later one and all after it apply"
+    "A read contains events clearly before its stamp, and all from the first later one apply"
   )
   func prefix() {
     let read = ReadMerge.Read(stamp: 20_000, readAt: 100_000)
