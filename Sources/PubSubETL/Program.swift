@@ -13,7 +13,8 @@ struct Program: AsyncParsableCommand {
     subcommands: [
       RunCommand.self, CheckCommand.self, PlanCommand.self, StatusCommand.self,
       CheckpointCommand.self, SnapshotCommand.self, RepairCommand.self, VerifyCommand.self,
-      RefoldCommand.self, DeadLettersCommand.self, PublishCommand.self, PermissionsCommand.self, EvalCommand.self,
+      RefoldCommand.self, DeadLettersCommand.self, PublishCommand.self, PermissionsCommand.self,
+      EvalCommand.self,
       TestCommand.self,
       PipelineSchemaCommand.self,
     ])
