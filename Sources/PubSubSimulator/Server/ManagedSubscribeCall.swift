@@ -295,6 +295,7 @@ final class ManagedSubscribeCall: Call, ResponseSource {
       self.state = .ended(.endWithoutTrailers)
       self.release(isClean: true)
       self.context.connection.resume(self.context.stream)
+    case .loseAnswer: break
     case .stall: self.state = .stalled
     case .truncate:
       self.state = .stalled
