@@ -377,9 +377,9 @@ class Data:
             scale = self.rng.choice([0, 0, 2, 7, 60, -1, -12])
             if self.encodes:
                 scale = abs(scale)
-            encoder = BlockEncoder(self.rng, {})
             digits = octets(number)
-            value = encoder.integer(len(digits)) + digits + encoder.integer(scale)
+            integer = shortest if self.encodes else BlockEncoder(self.rng, {}).integer
+            value = integer(len(digits)) + digits + integer(scale)
             return value, plain(number, scale) if scale >= 0 else str(number * 10**-scale)
         value = self.rng.randbytes(self.rng.choice([0, 1, 2, 3, 70]))
         return value, base64.b64encode(value).decode()
@@ -441,6 +441,13 @@ def logical_type(schema):
         for unit in ("millis", "micros", "nanos"):
             bases[prefix + unit] = "long"
     return name if bases.get(name) == kind else None
+
+
+def shortest(number):
+    """An int of at least 0 as fastavro writes it."""
+    buffer = io.BytesIO()
+    fastavro.schemaless_writer(buffer, "long", number)
+    return buffer.getvalue()
 
 
 def octets(number):
