@@ -114,6 +114,7 @@ struct PipelineAssembly {
       switch notice {
       case .confirmed(let replayID):
         logger.debug("the service confirmed a position", metadata: ["replay_id": "\(replayID)"])
+      case .detour(let reason): logger.warning("\(reason)")
       case .commitFailed(let replayID, let reason):
         logger.warning(
           "the managed subscription did not store replay ID \(replayID), and the export goes on: \(reason)"

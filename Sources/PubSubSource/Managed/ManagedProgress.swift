@@ -20,4 +20,6 @@ public enum ManagedNotice: Sendable, Equatable {
   case confirmed(ReplayID)
   /// It has not, and says why. The export goes on.
   case commitFailed(ReplayID, reason: String)
+  /// Its stream does not go on at our position, so `Subscribe` reads on.
+  case detour(reason: String)
 }

@@ -10,6 +10,8 @@ struct ManagedState: Sendable {
   var join = ManagedJoin(needsProof: false)
   /// Responses of the managed stream that wait for proof.
   var held: [FetchResponseView] = []
+  /// They are being handed on: what comes after them waits.
+  var isHandingOnHeld = false
   /// The service has answered the call: the subscription is ours.
   var isAnswered = false
   var isOpen = false
@@ -158,6 +160,9 @@ extension TopicStream {
   private func handManaged(
     on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
   ) async {
+    while self.state.withLock({ $0.managed.isHandingOnHeld }), !Task.isCancelled {
+      await self.pause(.milliseconds(10))
+    }
     let now = self.clock.now()
     self.state.withLock { $0.managed.isAnswered = true }
     if let answer = view.commitAnswer {
@@ -321,9 +326,11 @@ extension TopicStream {
       state.managed.probe = nil
       state.managed.join.expect(ManagedJoin.Event(first, of: view), at: now)
       defer { state.managed.held.removeAll() }
+      state.managed.isHandingOnHeld = true
       return state.managed.held
     }
     for response in held { await self.judge(response, requests, credentials) }
+    self.state.withLock { $0.managed.isHandingOnHeld = false }
     self.widen(requests)
     return false
   }

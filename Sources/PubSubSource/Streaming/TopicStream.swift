@@ -125,6 +125,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .stopped: return self.end(nil)
       case .apart:
         let failure = self.detourFailure(from: start)
+        self.options.onManaged(.detour(reason: failure.description))
         self.signals.post(.retrying(topic: self.index, failure, delay: .zero))
       case .rejoined: break
       case .idle:

@@ -90,7 +90,7 @@ import Testing
       }
       try await harness.expectPassedOver(1)
       // The call is closed by the client, not broken off.
-      try await harness.ticking {
+      await harness.ticking {
         while await managed.nextMessage() != nil {}
       }
       managed.end(.ok, "")
@@ -114,6 +114,37 @@ import Testing
     }
   }
 
+  @Test("What waited for the proof and then for its schema is handed on before what comes after it")
+  func order() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5], schema: "S")
+      }
+      try probe.respondManaged([5], schema: "S")
+      let schema = try await harness.call()
+      #expect(await schema.nextMessage() != nil)
+      try managed.respondManaged([6])
+      // The next response has been asked for; the schema is still on its way.
+      #expect(try await managed.managedRequest().numRequested == 1)
+      let answer = Eventbus_V1_SchemaInfo.with {
+        $0.schemaID = "S"
+        $0.schemaJson = #"{"type":"record","name":"A__e","fields":[]}"#
+      }
+      schema.send(try answer.serializedBytes())
+      schema.end(.ok, "")
+      let ids = try await harness.ticking {
+        var ids: [String] = []
+        while ids.count < 2 {
+          if case .response(0, let response, _) = try await harness.signal() {
+            ids += response.view.events.map { response.view.string($0.eventID) }
+          }
+        }
+        return ids
+      }
+      #expect(ids == ["e-5", "e-6"])
+    }
+  }
+
   @Test("Keepalives of the managed stream do not move our position before the proof")
   func keepalives() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
@@ -123,7 +154,7 @@ import Testing
       try managed.respondManaged([], latest: 91)
       try probe.respondManaged([], latest: 8)
       let view = try await harness.response()
-      #expect(Bytes(view[view.latestReplayIDField]) == ManagedJoinTests.replayID(8))
+      #expect(Array(view[view.latestReplayIDField]) == ManagedJoinTests.replayID(8))
     }
   }
 
@@ -262,11 +293,12 @@ extension ServerCall {
   }
 
   /// Sends a response, whose first four fields are those of `FetchResponse`.
-  func respondManaged(_ numbers: [Int], latest: Int? = nil) throws {
+  func respondManaged(_ numbers: [Int], latest: Int? = nil, schema: String = "") throws {
     let response = Eventbus_V1_ManagedFetchResponse.with {
       $0.events = numbers.map { number in
         .with {
           $0.event.id = "e-\(number)"
+          $0.event.schemaID = schema
           $0.replayID = Data(ManagedJoinTests.replayID(number))
         }
       }
