@@ -3,12 +3,12 @@ import Testing
 
 @Suite struct ExampleTests {
   /// Where scripts/test has built the example packages.
-  private static let examples = ProcessInfo.processInfo.environment["PUBSUB_TEST_EXAMPLES"]
+  private static let directory = ProcessInfo.processInfo.environment["PUBSUB_TEST_EXAMPLES"]
 
   @Test(
     "Each example package does what it says, against a server or an encoder of other make",
-    .enabled(if: examples != nil && ProofScript.programs != nil))
+    .enabled(if: directory != nil && ProofScript.programs != nil))
   func examples() throws {
-    try ProofScript("examples_proof.py").run("--examples", try #require(Self.examples))
+    try ProofScript("examples_proof.py").run("--examples", try #require(Self.directory))
   }
 }

@@ -34,7 +34,7 @@ struct LoginCredentialsTests {
         StaticTokenFlow(
           token: { "00DXX0000000001!a" }, instanceURL: "https://org.example", organizationID: nil)))
     let first = try await login.credentials()
-    #expect(first.tenantID == "00DXX0000000001AAA")
+    #expect(first.tenantID == "00DXX00000000012AA")
     #expect(await login.refused(first))
     // Whoever gives the token has not renewed it.
     await #expect(throws: PubSubError.self) { _ = try await login.credentials() }

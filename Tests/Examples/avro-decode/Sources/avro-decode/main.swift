@@ -1,24 +1,20 @@
 // Decodes one Avro datum to JSON: avro-decode SCHEMA-FILE < DATUM
 import Avro
-import Glibc
+import Foundation
 
-func bytes(of file: UnsafeMutablePointer<FILE>) -> [UInt8] {
-  var content: [UInt8] = []
-  while case let byte = getc(file), byte != EOF { content.append(UInt8(byte)) }
-  return content
+func fail(_ code: Int32, _ message: String) -> Never {
+  FileHandle.standardError.write(Data("\(message)\n".utf8))
+  exit(code)
 }
 
-guard CommandLine.arguments.count == 2, let file = fopen(CommandLine.arguments[1], "r"),
-  let input = fdopen(STDIN_FILENO, "r")
-else {
-  fputs("usage: avro-decode SCHEMA-FILE < DATUM\n", stderr)
-  exit(64)
-}
+guard CommandLine.arguments.count == 2,
+  let schema = FileManager.default.contents(atPath: CommandLine.arguments[1])
+else { fail(64, "usage: avro-decode SCHEMA-FILE < DATUM") }
+let datum = FileHandle.standardInput.readDataToEndOfFile()
 do throws(AvroError) {
   // The plan and the scratch memory serve any number of data of one schema.
-  let plan = try DecodePlan(try Schema(parsing: bytes(of: file)))
-  print(try plan.json(of: bytes(of: input), scratch: DecodeScratch()))
+  let plan = try DecodePlan(try Schema(parsing: Array(schema)))
+  print(try plan.json(of: Array(datum), scratch: DecodeScratch()))
 } catch {
-  fputs("avro-decode: \(error)\n", stderr)
-  exit(65)
+  fail(65, "avro-decode: \(error)")
 }

@@ -1,6 +1,6 @@
 // Sends texts to a server that echoes them, over HTTP/2 and TLS: grpc-over-tls HOST PORT CA-FILE TEXT…
+import Foundation
 import GRPCCore
-import Glibc
 import HTTP2Transport
 
 /// Messages are plain UTF-8 here; generated stubs bring serializers of their own.
@@ -11,11 +11,14 @@ struct TextSerializer: MessageSerializer, MessageDeserializer {
   }
 }
 
-let arguments = CommandLine.arguments
-guard arguments.count > 4, let port = UInt16(arguments[2]) else {
-  fputs("usage: grpc-over-tls HOST PORT CA-FILE TEXT…\n", stderr)
-  exit(64)
+func fail(_ code: Int32, _ message: String) -> Never {
+  FileHandle.standardError.write(Data("\(message)\n".utf8))
+  exit(code)
 }
+
+let arguments = CommandLine.arguments
+guard arguments.count > 4, let port = UInt16(arguments[2])
+else { fail(64, "usage: grpc-over-tls HOST PORT CA-FILE TEXT…") }
 let configuration = HTTP2ClientTransport.Configuration(
   host: arguments[1], port: port, security: .tls(caFile: arguments[3]))
 let transport = try HTTP2ClientTransport(configuration: configuration)
@@ -31,6 +34,5 @@ do {
     }
   }
 } catch let error as RPCError {
-  fputs("grpc-over-tls: \(error.code): \(error.message)\n", stderr)
-  exit(69)
+  fail(69, "grpc-over-tls: \(error.code): \(error.message)")
 }
