@@ -102,7 +102,7 @@ class Events:
         for number, (name, _, _, _, _, values) in enumerate(CASES):
             for index, (value, expected) in enumerate(values):
                 record = "%03d%03d" % (number, index)
-                # Values that fail must not be in what is told of them.
+                # Values that fail must not appear in messages about them.
                 self.add("CREATE", record, {name: value}, {name: expected})
                 self.add("UPDATE", record + "u", {name: value}, {name: expected})
                 self.add("UPDATE", record, {name: None}, {name: None})

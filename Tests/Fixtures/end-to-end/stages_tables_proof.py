@@ -2,8 +2,8 @@
 
     stages_tables_proof.py --programs DIR --work DIR [--events N] [--existing N] [--kills N] [--seed S]
 
-An org with records from before and events is exported twice. One pipeline, which nothing disturbs, writes files
-of what there is. The other has flatten, filter, set, mask, cast and route in front of files and three schemas of
+An org with existing records and events is exported twice. One pipeline, which nothing disturbs, writes
+everything to files. The other has flatten, filter, set, mask, cast and route in front of files and three schemas of
 a database (modes both, current and history), and is killed at random moments until it ends by itself. Its lines,
 and its rows column by column, are to be what the model makes of the first pipeline's lines. An expression that
 divides by zero makes dead letters; when the file is corrected, `dead-letters retry`, killed too, brings their
