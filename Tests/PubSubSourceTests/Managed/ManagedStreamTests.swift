@@ -4,6 +4,7 @@ import GRPCCore
 import Pipeline
 import PubSubAPI
 import PubSubMessages
+import PubSubTestSupport
 import SwiftProtobuf
 import TestSupport
 import Testing
