@@ -1,4 +1,5 @@
 import ArgumentParser
+import Clocks
 import EventLoop
 import GRPCCore
 import Glibc

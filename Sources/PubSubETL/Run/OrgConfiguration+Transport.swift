@@ -1,4 +1,5 @@
 import HTTP2Transport
+import HTTPClient
 
 extension OrgConfiguration {
   /// The connection to the Pub/Sub API. Nothing is connected yet.

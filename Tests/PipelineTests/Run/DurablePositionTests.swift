@@ -16,7 +16,8 @@ import Testing
         let source = ScriptedSource(Self.log)
         source.onDurable = { resume in
           told += 1
-          let stored = try? [harness.store.positions()]
+          let stored =
+            try? [harness.store.positions()]
             + ["x", "y"].map(harness.store.positions(of:))
           #expect(stored?.count == 3)
           for stored in stored ?? [] {
