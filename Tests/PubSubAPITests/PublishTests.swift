@@ -175,15 +175,18 @@ import Testing
   @Test("A refused stream says why, and that it has answered nothing")
   func refusedStream() async throws {
     let hasAnswered = Lock(true)
+    let transport = ScriptedTransport { call in
+      _ = await call.nextMetadata()
+      _ = await call.nextMessage()
+      call.end(
+        .unauthenticated, "An authentication exception occurred. rpcId: 5",
+        trailers: ["error-code": "sfdc.platform.eventbus.grpc.service.auth.error"])
+    }
     let failure = await #expect(throws: PubSubError.self) {
-      try await PubSubClientTests.withClient { call in
-        _ = await call.nextMetadata()
-        _ = await call.nextMessage()
-        call.end(
-          .unauthenticated, "An authentication exception occurred. rpcId: 5",
-          trailers: ["error-code": "sfdc.platform.eventbus.grpc.service.auth.error"])
-      } _: {
-        try await $0.withPublishStream(
+      try await withGRPCClient(transport: transport) { grpc in
+        // Whoever waits for an answer hears of the end at once, not when the time is over.
+        let client = PubSubClient(grpc, unaryTimeout: .seconds(3600))
+        try await client.withPublishStream(
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
           defer { hasAnswered.withLock { $0 = stream.hasAnswered } }

@@ -48,7 +48,10 @@ struct PublishCommand: AsyncParsableCommand {
   @Argument(help: "File with one event per line; default: standard input.", completion: .file())
   var file: String?
 
-  @Flag(help: "Publish by one PublishStream call instead of a Publish call per request: faster.")
+  @Flag(
+    help:
+      "Publish by one PublishStream call with several requests under way, instead of a Publish call for each request."
+  )
   var stream = false
 
   @Flag(help: "Log in, read the schema and check every line, but publish nothing.")

@@ -528,6 +528,30 @@ def stops(arguments):
             fail("a full disk:", process.returncode, errors)
 
 
+def stalls(arguments):
+    """A signal while the service does not answer: the answer is awaited for 30 s, and is unknown then."""
+    with Service(arguments, "stalls") as service:
+        sessions = []
+        for seed, options in enumerate([[], ["--stream"]]):
+            method = "PublishStream" if options else "Publish"
+            service.fault(method=method, what="stall", at={"call": 2})
+            session = Session(service, *options)
+            session.feed(events(20, seed=seed))
+            session.read(20)
+            session.feed(events(20, seed=seed + 10))
+            sessions.append((session, method))
+        for session, method in sessions:
+            while service.stats()["calls"].get(method, 0) < 2:
+                pass  # until the request that is not answered has arrived
+            session.process.send_signal(signal.SIGTERM)
+        for session, _ in sessions:
+            errors = session.finish(75)
+            statuses = collections.Counter(result["status"] for result in session.results)
+            if statuses != {"published": 20, "unknown": 20} or "no answer" not in session.results[-1]["error"]:
+                fail(statuses, errors)
+            expect_account_of(service, session.results)
+
+
 def expect_account_of(service, results):
     found = collections.Counter(line["event_id"] for line in service.truth())
     for result in results:
@@ -644,7 +668,7 @@ def other_service_by_stream(arguments):
 SCENARIOS = [
     publishes, publishes_by_stream, wrong_lines, refused_runs, lives_through_changes,
     lives_through_changes_by_stream, lost_answers, lost_answers_by_stream, used_up, used_up_by_stream,
-    killed_service, killed_service_by_stream, gone_service, rates, stops, much, other_service,
+    killed_service, killed_service_by_stream, gone_service, rates, stops, stalls, much, other_service,
     other_service_by_stream,
 ]
 
