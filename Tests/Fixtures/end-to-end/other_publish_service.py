@@ -1,11 +1,12 @@
 """Publish and PublishStream of the other service: grpcio's C-core, fastavro, messages encoded by hand.
 
-    other_publish_service.py --seed N --work DIR [--calm]
+    other_publish_service.py --seed N --work DIR [--calm] [--allowance N]
 
 Takes events of /event/Order_Event__e in the topic's current schema, of which there are three, one after the
 other. Writes DIR/schemas.json and DIR/env, then says "ready"; ends with its standard input, and writes
 DIR/stored.json: ID, replay ID, schema ID and values of each event that it has published, in order. Without
---calm it refuses events, and fails calls before and after it has published their events.
+--calm it refuses events, and fails calls before and after it has published their events. Beyond the
+allowance it refuses every event.
 """
 
 import argparse
@@ -47,8 +48,9 @@ def fields_of(data):
 
 
 class PublishService(Service):
-    def __init__(self, versions, seed, calm):
+    def __init__(self, versions, seed, calm, allowance):
         super().__init__({}, {schema.id: schema for schema in versions}, seed, calm)
+        self.allowance = allowance
         self.versions, self.stored, self.replay = versions, [], 41
         self.publishing = threading.Lock()
 
@@ -70,6 +72,8 @@ class PublishService(Service):
 
     def store(self, event, rng):
         """The replay ID, or why the event is refused."""
+        if len(self.stored) >= self.allowance:
+            return None, "LIMIT_EXCEEDED: the hourly allowance is used up"
         if event[2].decode() != self.current.id:
             return None, "INVALID_SCHEMA: the event was not written with the current schema"
         if not self.calm and rng.random() < 0.01:
@@ -149,10 +153,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", required=True)
     parser.add_argument("--calm", action="store_true")
+    parser.add_argument("--allowance", type=int, default=10**9)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     versions = [Schema(order(random.Random(arguments.seed), version), rng) for version in range(3)]
-    service = PublishService(versions, arguments.seed, arguments.calm)
+    service = PublishService(versions, arguments.seed, arguments.calm, arguments.allowance)
     with open(arguments.work + "/schemas.json", "w", encoding="utf-8") as file:
         json.dump([schema.document for schema in versions], file)
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 
 import harness
 
@@ -94,7 +95,6 @@ class Service:
 
     def fault(self, **fault):
         body = json.dumps(fault).encode()
-        import urllib.request
         urllib.request.urlopen(
             urllib.request.Request(self.simulator.control + "faults", data=body, method="POST")).read()
 
@@ -600,65 +600,88 @@ def random_value(rng, kind):
     }[kind]()
 
 
-def other_service(arguments, *options):
-    """A service that shares nothing with the simulator, decodes by fastavro, and fails at random."""
-    for seed, calm in [(1, True), (2, False), (3, False)]:
-        work = "%s/other%s%d" % (arguments.work, "".join(options), seed)
-        os.mkdir(work)
-        command = [sys.executable, harness.HERE + "/other_publish_service.py", "--work", work]
-        command += ["--seed", str(seed)] + (["--calm"] if calm else [])
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        if process.stdout.readline() != b"ready\n":
+class OtherService:
+    """A service that shares nothing with the simulator, and lines for it."""
+
+    def __init__(self, arguments, name, seed, *options):
+        self.programs, self.work = arguments.programs, "%s/%s" % (arguments.work, name)
+        os.mkdir(self.work)
+        command = [sys.executable, harness.HERE + "/other_publish_service.py", "--work", self.work]
+        self.process = subprocess.Popen(
+            command + ["--seed", str(seed), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != b"ready\n":
             fail("the other service did not become ready")
-        with open(work + "/env", encoding="utf-8") as file:
-            environment = dict(os.environ)
-            environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
-        with open(work + "/schemas.json", encoding="utf-8") as file:
+        with open(self.work + "/env", encoding="utf-8") as file:
+            self.environment = dict(os.environ)
+            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        with open(self.work + "/schemas.json", encoding="utf-8") as file:
             # Fields of the first version are in all.
-            fields = json.load(file)[0]["fields"][2:]
-        rng = random.Random(seed)
-        lines = []
-        for index in range(2500):
-            line = {"EventUuid": "e-%d" % index}
-            for field in fields:
-                nullable = isinstance(field["type"], list) and "null" in field["type"]
-                if not nullable or rng.random() < 0.7:
-                    line[field["name"]] = random_value(rng, field["type"])
-            lines.append(line)
-        harness.write_json(work + "/org.json", harness.pipeline("p", [TOPIC])["source"]["org"])
-        command = [arguments.programs + "/pubsub-etl", "publish", "--org", work + "/org.json"]
+            self.fields = json.load(file)[0]["fields"][2:]
+        self.rng = random.Random(seed)
+        self.lines = [self.line(index) for index in range(2500)]
+
+    def line(self, index):
+        line = {"EventUuid": "e-%d" % index}
+        for field in self.fields:
+            if "null" not in field["type"] or self.rng.random() < 0.7:
+                line[field["name"]] = random_value(self.rng, field["type"])
+        return line
+
+    def publish(self, *options):
+        """Exit code, results and standard error of a run; ends the service, and reads what it has stored."""
+        harness.write_json(self.work + "/org.json", harness.pipeline("p", [TOPIC])["source"]["org"])
+        command = [self.programs + "/pubsub-etl", "publish", "--org", self.work + "/org.json"]
         done = subprocess.run(
-            command + ["--topic", TOPIC, *options], env=environment, input=text_of(lines).encode(),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=500)
-        process.communicate(b"")
-        results = [json.loads(line) for line in done.stdout.splitlines()]
-        statuses = collections.Counter(result["status"] for result in results)
-        errors = done.stderr.decode()
-        if len(results) != len(lines) or statuses["not_sent"]:
-            fail(statuses, errors)
-        if done.returncode != (69 if statuses["unknown"] else 65 if statuses["refused"] else 0):
-            fail("ended with", done.returncode, statuses, errors)
-        if calm and set(statuses) != {"published"}:
-            fail(statuses, errors)
-        with open(work + "/stored.json", encoding="utf-8") as file:
-            stored = json.load(file)
+            command + ["--topic", TOPIC, *options], env=self.environment,
+            input=text_of(self.lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=500)
+        self.process.communicate(b"")
+        with open(self.work + "/stored.json", encoding="utf-8") as file:
+            self.stored = json.load(file)
+        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+    def expect_account(self, results):
         found = collections.defaultdict(list)
-        for entry in stored:
+        for entry in self.stored:
             found[entry[0]].append(entry)
-        for line, result in zip(lines, results):
+        for line, result in zip(self.lines, results):
             entries = found[line["EventUuid"]]
-            allowed = {"published": (1,), "refused": (0,), "unknown": (0, 1)}[result["status"]]
+            allowed = {"published": (1,), "unknown": (0, 1)}.get(result["status"], (0,))
             if result["id"] != line["EventUuid"] or len(entries) not in allowed:
                 fail(result, "stored", len(entries), "times")
             for _, replay, _, values in entries:
                 if result["status"] == "published" and result["replay_id"] != replay:
                     fail(result, "has the replay ID", replay)
-                for field in fields:
+                for field in self.fields:
                     if values[field["name"]] != line.get(field["name"]):
                         fail(field, values[field["name"]], line.get(field["name"]))
-        if len(set(entry[2] for entry in stored)) != 3:
+
+
+def other_service(arguments, *options):
+    """A service that decodes by fastavro, changes its schema, and fails at random."""
+    for seed, how in [(1, ["--calm"]), (2, []), (3, [])]:
+        service = OtherService(arguments, "other%s%d" % ("".join(options), seed), seed, *how)
+        code, results, errors = service.publish(*options)
+        statuses = collections.Counter(result["status"] for result in results)
+        if len(results) != len(service.lines) or statuses["not_sent"]:
+            fail(statuses, errors)
+        if code != (69 if statuses["unknown"] else 65 if statuses["refused"] else 0):
+            fail("ended with", code, statuses, errors)
+        if how and set(statuses) != {"published"}:
+            fail(statuses, errors)
+        service.expect_account(results)
+        if len(set(entry[2] for entry in service.stored)) != 3:
             fail("the schema has not changed twice")
         print("  ", dict(statuses))
+    # Single events are refused because the allowance is used up.
+    service = OtherService(arguments, "allowance" + "".join(options), 4, "--calm", "--allowance", "650")
+    code, results, errors = service.publish(*options)
+    statuses = collections.Counter(result["status"] for result in results)
+    if code != 75 or statuses["published"] != 650 or set(statuses) != {"published", "not_sent"}:
+        fail("ended with", code, statuses, errors)
+    service.expect_account(results)
+    if not all("LIMIT_EXCEEDED" in r["error"] for r in results if r["status"] == "not_sent"):
+        fail([r for r in results if r["status"] == "not_sent"][:2])
+    print("  ", dict(statuses))
 
 
 def other_service_by_stream(arguments):
