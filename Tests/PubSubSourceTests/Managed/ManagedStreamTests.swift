@@ -304,7 +304,7 @@ extension ServerCall {
         }
       }
       $0.latestReplayID = Data(ManagedJoinTests.replayID(latest ?? numbers.last ?? 0))
-      $0.pendingNumRequested = 1
+
     }
     self.send(try response.serializedBytes())
   }
