@@ -51,7 +51,7 @@ import Testing
   private static let micros = #"{"type":"long","logicalType":"timestamp-micros"}"#
 
   @Test(
-    "Values of logical types, and bytes in base64",
+    "Values of logical types are encoded, and bytes may come as base64",
     arguments: [
       ("1.5", decimal, [4, 0, 150]), ("-1.28", decimal, [2, 0x80]),
       ("-1.29", decimal, [4, 0xFF, 0x7F]),
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test(
-    "What a logical type cannot hold is a mistake, not another value",
+    "A value that a logical type cannot hold is a mistake",
     arguments: [
       ("1.234", decimal, "expected a decimal of up to 4 digits, 2 of them behind the point"),
       ("100", decimal, "expected a decimal"), (#""1,5""#, decimal, "expected a decimal"),
@@ -123,7 +123,7 @@ import Testing
     #expect(mistakes.first?.hasPrefix(message) == true, "\(mistakes)")
   }
 
-  @Test("Defaults have characters, whatever the form of bytes")
+  @Test("Defaults of bytes are characters, whatever form payloads have")
   func defaultBytes() throws {
     let schema =
       #"{"type":"record","name":"R","fields":[{"name":"b","type":"bytes","default":"a"}]}"#

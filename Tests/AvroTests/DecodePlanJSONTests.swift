@@ -35,7 +35,7 @@ struct DecodePlanJSONTests {
     }
   }
 
-  @Test("A root of another type is its value", arguments: [(#""long""#, [0x05], "-3")])
+  @Test("A root of another type becomes its value", arguments: [(#""long""#, [0x05], "-3")])
   func scalar(schema: String, payload: [UInt8], text: String) throws {
     #expect(try Self.plan(schema).json(of: payload, scratch: DecodeScratch()) == text)
   }
@@ -60,7 +60,7 @@ struct DecodePlanJSONTests {
     #expect(error?.code == .trailing)
   }
 
-  @Test("Limits hold for the payload and for its depth")
+  @Test("Limits apply to the payload and its depth")
   func limits() throws {
     let schema = try Schema(parsing: Array(Self.schema.utf8))
     for limits in [DecodeLimits(byteCount: Self.payload.count - 1), DecodeLimits(depth: 1)] {

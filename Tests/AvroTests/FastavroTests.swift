@@ -44,8 +44,8 @@ import Testing
   }
 
   /// All types, logical types and shapes of unions: what fastavro writes, to the byte.
-  @Test(arguments: [11, 12])
-  func whatIsEncodedIsWhatFastavroEncodes(seed: Int) throws {
+  @Test("Encoded payloads equal those of fastavro", arguments: [11, 12])
+  func encodes(seed: Int) throws {
     let stream = try PairStream(seed: seed, schemas: 400, data: 25, encodes: true)
     var encoder: DatumEncoder?
     var text = ""
@@ -71,7 +71,7 @@ import Testing
 
   /// What comes out of a payload goes in again, unless a union makes it ambiguous: then what comes
   /// out of that is the same all the same.
-  @Test func whatWasDecodedIsEncodedAgain() throws {
+  @Test("Decoded payloads are encoded to the same bytes") func reencodes() throws {
     let stream = try PairStream(seed: 21, schemas: 300, data: 10)
     var schema: Schema?
     var (same, other, refused) = (0, 0, 0)

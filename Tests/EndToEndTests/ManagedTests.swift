@@ -1,16 +1,16 @@
 import Testing
 
 /// Delivery by ManagedSubscribe. Needs `PUBSUB_TEST_PROGRAMS`, see `ProofScript`.
-@Suite struct ManagedTests {
+@Suite("Managed subscriptions") struct ManagedTests {
   private let script = ProofScript("managed_proof.py")
 
   @Test(
-    "Files hold every event once, wherever the service's position stands",
+    "Files hold every event once, wherever the service's position is",
     .enabled(if: ProofScript.programs != nil))
   func files() throws { try self.script.run("--kills", "4") }
 
   @Test(
-    "Tables hold every event once, wherever the service's position stands",
+    "Tables hold every event once, wherever the service's position is",
     .enabled(if: ProofScript.programs != nil))
   func tables() throws {
     try self.script.run(

@@ -22,7 +22,7 @@ import Testing
   func exportsShapes() throws { try ProofScript("shapes_proof.py").run("--seed", "5") }
 
   @Test(
-    "A managed subscription is exported completely when streams end and commits are refused",
+    "Files equal the truth with ManagedSubscribe, ended streams and refused commits",
     .enabled(if: ProofScript.programs != nil))
   func exportsManaged() throws {
     try self.script.run("--managed", "--events", "600", "--seed", "7")

@@ -7,7 +7,7 @@ import Testing
 
 /// What the client sends and reads of ManagedSubscribe, against encodings made with the reference
 /// protobuf runtime and against SwiftProtobuf.
-@Suite struct ManagedEncodingTests {
+@Suite("Messages of managed subscriptions") struct ManagedEncodingTests {
   static let replayID: Bytes = [0, 0, 0, 0, 0, 0, 0, 7, 0, 0]
 
   @Test("The first request names the subscription and asks for events")
@@ -21,7 +21,7 @@ import Testing
         + Bytes(hex: "1801"))
   }
 
-  @Test("A commit travels alone or with credit")
+  @Test("A commit is sent alone or with credit")
   func commit() throws {
     let commit = ManagedCommit(id: "c1", replayID: Self.replayID)
     let alone = ManagedRequestQueue.Request(credit: 0, commit: commit).message
@@ -32,7 +32,7 @@ import Testing
       try both.serializedBytes() == Bytes(hex: "18052a100a026331120a00000000000000070000"))
   }
 
-  @Test("Of several commits that wait, the newest goes out, with all the credit")
+  @Test("Of several waiting commits the newest is sent, with all the credit")
   func queue() async {
     let queue = ManagedRequestQueue()
     queue.add(ManagedCommit(id: "c1", replayID: [1]))
@@ -46,7 +46,7 @@ import Testing
     #expect(await queue.next() == nil)
   }
 
-  @Test("Answers to commits are read; elsewhere field 5 is unknown")
+  @Test("Answers to commits are read, and elsewhere field 5 is unknown")
   func answers() throws {
     let stored = Bytes(hex: "2a170a026331120a000000000000000700002080d095ffbc31")
     let view = try FetchResponseView(parsing: stored, isManaged: true)
@@ -64,7 +64,7 @@ import Testing
     #expect(failed.string(failure.message) == "x")
   }
 
-  @Test("A response without its first events is otherwise the same")
+  @Test("A response without its first events is otherwise unchanged")
   func dropFirst() throws {
     let bytes = try Self.message(events: ["a", "b", "c"]).serializedBytes() as Bytes
     let rest = try FetchResponseView(parsing: bytes, isManaged: true).dropFirstEvents(2)

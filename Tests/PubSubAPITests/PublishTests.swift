@@ -8,7 +8,7 @@ import Testing
 
 @testable import PubSubAPI
 
-@Suite struct PublishTests {
+@Suite("Publish calls") struct PublishTests {
   private static let topic = "/event/A__e"
   private static let events = [
     EventToPublish(id: "k1", schemaID: "S", payload: [1, 2]),
@@ -97,7 +97,7 @@ import Testing
     #expect(failure?.code == .malformedResponse, "\(name)")
   }
 
-  @Test("What the service says of an event is kept, up to a length")
+  @Test("The service's message about an event is kept up to a length")
   func longMessage() async throws {
     let message = String(repeating: "x", count: 100_000)
     let answer = try await PubSubClientTests.withClient { call in
@@ -121,7 +121,7 @@ import Testing
     #expect(answer.results == [1, 2].map { _ in .refused(message: String(message.prefix(1000))) })
   }
 
-  @Test("An error tells whether the service has certainly not looked at the request")
+  @Test("An error says whether the service has certainly not processed the request")
   func unprocessed() async throws {
     for isUnprocessed in [true, false] {
       let failure = await #expect(throws: PubSubError.self) {
@@ -142,7 +142,7 @@ import Testing
 
   // MARK: Streams
 
-  @Test("Requests of a stream are answered in their order, several at a time")
+  @Test("Requests of a stream are answered in order, several at a time")
   func stream() async throws {
     let answers = try await PubSubClientTests.withClient { call in
       #expect(call.method == "PublishStream")
@@ -172,7 +172,7 @@ import Testing
       answers.map(\.results) == [[.published(replayID: [1])], [.published(replayID: [2])]])
   }
 
-  @Test("A refused stream says why, and that it has answered nothing")
+  @Test("A refused stream gives the reason, and that nothing was answered")
   func refusedStream() async throws {
     let hasAnswered = Lock(true)
     let transport = ScriptedTransport { call in
@@ -232,7 +232,7 @@ import Testing
     #expect(!wasSentAfterEnd.withLock { $0 })
   }
 
-  @Test("Answers of a stream are checked: to another request, or to none")
+  @Test("An answer of a stream to another request, or to none, is an error")
   func malformedStream() async throws {
     for keys in [["x"], ["k1", "k2"]] {
       let failure = await #expect(throws: PubSubError.self) {
@@ -257,7 +257,7 @@ import Testing
     }
   }
 
-  @Test("A request that gets no answer in time is an error, whatever the stream does")
+  @Test("A request without an answer in time is an error, whatever the stream does")
   func noAnswer() async throws {
     let transport = ScriptedTransport { call in
       _ = await call.nextMetadata()

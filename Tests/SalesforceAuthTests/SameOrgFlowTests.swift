@@ -53,7 +53,7 @@ struct SameOrgFlowTests {
     #expect(renewals.withLock { $0 } == 0)
   }
 
-  @Test("A login that replaces its secret says so: its process must not end before it is stored")
+  @Test("A login that replaces its secret says so, so that the process waits until it is stored")
   func forwards() {
     let plain = SameOrgFlow(ListedFlow(organizations: []))
     #expect(!plain.replacesSecrets && !plain.isRenewedElsewhere)

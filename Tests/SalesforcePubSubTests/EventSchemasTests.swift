@@ -27,7 +27,7 @@ struct EventSchemasTests {
       })
   }
 
-  @Test("A schema is asked for once, and its payloads are read as JSON")
+  @Test("A schema is requested once, and its payloads are read as JSON")
   func once() async throws {
     let schemas = self.schemas()
     let event = Event(
@@ -39,7 +39,7 @@ struct EventSchemasTests {
     #expect(self.asked.withLock { $0 } == ["S"])
   }
 
-  @Test("A schema in the directory is not asked for again")
+  @Test("A schema in the directory is not requested again")
   func directory() async throws {
     let directory = try TemporaryDirectory()
     let id = try Self.id()
@@ -59,7 +59,7 @@ struct EventSchemasTests {
   }
 
   @Test(
-    "What cannot be an ID of a schema is not asked for",
+    "An invalid schema ID is not requested",
     arguments: ["", "a b", "a\n", "ä", String(repeating: "a", count: 257)])
   func hostileIDs(id: String) async throws {
     let error = await #expect(throws: PubSubError.self) { try await self.schemas().schema(id) }
@@ -67,7 +67,7 @@ struct EventSchemasTests {
     #expect(self.asked.withLock { $0 }.isEmpty)
   }
 
-  @Test("A text that is not a schema is an error, and is not kept")
+  @Test("A text that is not a schema is an error and is not stored")
   func noSchema() async throws {
     let schemas = self.schemas(json: "{}")
     for _ in 0..<2 {

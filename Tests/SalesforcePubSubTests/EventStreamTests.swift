@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Events as a sequence")
 struct EventStreamTests {
-  @Test("Credit follows the consumer: half a window at a time, never more than the window")
+  @Test("Credit follows the consumer by half windows, and never exceeds the window")
   func credit() async throws {
     try await EventStreamHarness(window: 4).run { harness in
       let (call, first) = try await harness.open()
@@ -26,7 +26,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A consumer that has taken little for 30 s has it requested, so that the call lives")
+  @Test("Credit for a slow consumer is renewed after 30 s, so that the call stays open")
   func slowConsumer() async throws {
     try await EventStreamHarness(window: 4).run { harness in
       let (call, _) = try await harness.open()
@@ -38,7 +38,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A consumer that takes nothing has the call closed, and opened again where it was")
+  @Test("A call whose consumer takes nothing is closed, and reopened where it was")
   func heldBack() async throws {
     try await EventStreamHarness(window: 4).run { harness in
       let (call, _) = try await harness.open()
@@ -60,7 +60,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A call that breaks is made again where it broke: nothing is missed, nothing comes twice")
+  @Test("A broken call is resumed where it broke, and nothing is missed or repeated")
   func resumes() async throws {
     try await EventStreamHarness(window: 4).run { harness in
       let (call, _) = try await harness.open()
@@ -77,7 +77,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("When retries are over, the last failure is thrown, and says for how long they went on")
+  @Test("After the last retry the last failure is thrown with the duration of the retries")
   func givesUp() async throws {
     // Pauses of about 1 s, and then of what is left.
     let retry = RetrySchedule(giveUpAfter: .seconds(2))
@@ -96,7 +96,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A replay ID that is refused is not retried: the caller decides")
+  @Test("A refused replay ID is not retried, since the caller decides")
   func refusedReplayID() async throws {
     try await EventStreamHarness(start: .after([7])).run { harness in
       let (call, first) = try await harness.open()
@@ -107,7 +107,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("Events that came before a failure are handed out before it")
+  @Test("Events that arrived before a failure are delivered before it")
   func eventsBeforeFailure() async throws {
     try await EventStreamHarness().run { harness in
       let (call, _) = try await harness.open()
@@ -132,7 +132,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("When no other token is to be had, the refusal is thrown")
+  @Test("Without another token the refusal is thrown")
   func tokensOver() async throws {
     let harness = EventStreamHarness()
     harness.credentials.renewNoMore()
@@ -144,7 +144,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A server that cannot prove who it is is not asked again")
+  @Test("A server that cannot prove its identity is not called again")
   func untrustedPeer() async throws {
     try await EventStreamHarness().run { harness in
       let (call, _) = try await harness.open()
@@ -156,7 +156,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("Silence of 300 s although events were requested: a new call")
+  @Test("After 300 s of silence with open credit a new call is made")
   func idle() async throws {
     try await EventStreamHarness().run { harness in
       let (call, _) = try await harness.open()
@@ -169,7 +169,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A consumer whose task is cancelled gets CancellationError, and the call ends")
+  @Test("A cancelled consumer gets CancellationError, and the call ends")
   func cancelled() async throws {
     try await EventStreamHarness().run { harness in
       let (call, _) = try await harness.open()
@@ -182,7 +182,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A client that is shut down ends its sequences without an error")
+  @Test("A client that shuts down ends its sequences without an error")
   func shutDown() async throws {
     let harness = EventStreamHarness()
     try await harness.run { harness in

@@ -13,7 +13,7 @@ struct LoginCredentialsTests {
   }
 
   @Test(
-    "A failed login is an error of the service, which says whether to ask again",
+    "A failed login is an error of the service that says whether to retry",
     arguments: [
       (AuthError.Code.unavailable, PubSubError.Code.credentialsRetryable),
       (.exhausted, .credentialsRetryable), (.refused, .credentials), (.untrusted, .credentials),

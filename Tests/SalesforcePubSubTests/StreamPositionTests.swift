@@ -6,7 +6,7 @@ import Testing
 
 @testable import SalesforcePubSub
 
-@Suite("Where a subscription goes on")
+@Suite("Position in a stream")
 struct StreamPositionTests {
   /// A response with events, each an ID and a replay ID.
   private static func response(
@@ -31,7 +31,7 @@ struct StreamPositionTests {
     return position.received(view).map { view.string($0.eventID) }
   }
 
-  @Test("It stays before the last replay ID until something else follows")
+  @Test("The position stays before the last replay ID until another ID follows")
   func staysBeforeOpenGroup() throws {
     var position = StreamPosition(.earliest)
     #expect(try Self.received(&position, [("a", 1), ("b", 1)]) == ["a", "b"])
@@ -40,7 +40,7 @@ struct StreamPositionTests {
     #expect(position.start == .after([1]))
   }
 
-  @Test("Events of the open replay ID that come again are dropped, and new ones are not")
+  @Test("Repeated events of the open replay ID are dropped, and new ones are not")
   func dropsRepetitions() throws {
     var position = StreamPosition(.after([1]))
     _ = try Self.received(&position, [("a", 2), ("b", 2)])
@@ -51,7 +51,7 @@ struct StreamPositionTests {
     #expect(position.start == .after([3]))
   }
 
-  @Test("An empty response closes the replay ID, and moves the position")
+  @Test("An empty response closes the replay ID and moves the position")
   func keepalive() throws {
     var position = StreamPosition(.latest)
     _ = try Self.received(&position, [("a", 2)])

@@ -3,10 +3,10 @@ import Testing
 @testable import Pipeline
 
 /// What the source is told to be durable, since it may have the service store it.
-@Suite struct DurablePositionTests {
+@Suite("Durable positions") struct DurablePositionTests {
   private static let log = (1...30).map { ScriptedEvent(replay: $0, event: "e\($0)") }
 
-  @Test("Every store has made durable what the source is told, at whatever call the run crashes")
+  @Test("The source learns only positions that every store has made durable, despite crashes")
   func neverAhead() async throws {
     var told = 0
     for calls in 0..<120 {
@@ -34,7 +34,7 @@ import Testing
     #expect(told > 500)
   }
 
-  @Test("The last position is told, and a later run begins with it")
+  @Test("The source learns the last position, and a later run begins with it")
   func last() async throws {
     let harness = PipelineRunnerTests.Harness()
     var told: [ReplayID] = []

@@ -15,7 +15,7 @@ struct PublicSurfaceTests {
     "description", "debugDescription", "customMirror", "hash", "rawValue",
   ]
 
-  @Test("Every public declaration has a docstring")
+  @Test("Every public declaration has a documentation comment")
   func documented() throws {
     let targets = try Self.targets()
     #expect(Set(targets) == ["SalesforcePubSub", "PubSubAPI", "Avro", "HTTP2Transport"])
@@ -33,7 +33,7 @@ struct PublicSurfaceTests {
     #expect(count > 200)
   }
 
-  @Test("The scan finds what is public: members of protocols and cases of enums, too")
+  @Test("The scan finds public declarations, also members of protocols and cases of enums")
   func scan() {
     let surface = PublicSurface(
       of: """
@@ -65,7 +65,7 @@ struct PublicSurfaceTests {
     #expect(surface.hasPublicExtensions)
   }
 
-  @Test("Extensions are not public as a whole: the scan would miss their members")
+  @Test("No extension is public as a whole, because the scan would miss its members")
   func extensions() throws {
     for file in try RepositoryPages.files(
       in: try Self.targets().map { "Sources/\($0)" }, suffixes: [".swift"])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite struct ManagedConfigurationTests {
+@Suite("Configuration of managed subscriptions") struct ManagedConfigurationTests {
   @Test(
     "A managed subscription is named by its developer name or its record ID",
     arguments: [
@@ -23,7 +23,7 @@ import Testing
         .contains("first run where the managed subscription \(text) stands"))
   }
 
-  @Test("Without it, topics are read by Subscribe")
+  @Test("Without source.managed, topics are read by Subscribe")
   func absent() throws {
     let configuration = try SamplePipeline().load(sets: ["source.start=earliest"])
     #expect(configuration.source.managed == nil)
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(
-    "A name that is neither is refused with the rules",
+    "Any other name is refused with the rules",
     arguments: [
       "", "_A", "A_", "A__B", "A-B", "Ä", "18x", "18x00000000000", "18x0000000000012",
       "18x-00000000001", String(repeating: "a", count: 81),
@@ -43,7 +43,7 @@ import Testing
     #expect(mistakes[0].contains("15 or 18 letters and digits, a digit first"))
   }
 
-  @Test("It is for one topic")
+  @Test("A managed subscription takes one topic")
   func severalTopics() throws {
     let mistakes = try SamplePipeline().mistakes(sets: [
       "source.managed=Sub",
@@ -53,7 +53,7 @@ import Testing
     #expect(mistakes[0].hasSuffix("a managed subscription is for one topic, found 2 in 'topic'"))
   }
 
-  @Test("It decides itself where a first run begins")
+  @Test("A managed subscription decides where a first run begins")
   func start() throws {
     let mistakes = try SamplePipeline().mistakes(sets: [
       "source.managed=Sub", "source.start=earliest",

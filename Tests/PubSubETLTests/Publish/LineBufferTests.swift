@@ -2,7 +2,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite struct LineBufferTests {
+@Suite("Line buffer") struct LineBufferTests {
   private static func lines(
     _ text: String, pieces: Int, maxLineBytes: Int = 8
   ) -> [String] {
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(
-    "Lines keep their numbers, in whatever pieces they come",
+    "Lines keep their numbers however their bytes are split",
     arguments: [
       ("", []), ("a", ["1:a"]), ("a\n", ["1:a"]), ("a\nbc\n", ["1:a", "2:bc"]),
       ("\n \t\r\na\n\nb", ["3:a", "5:b"]), ("a\r\nb", ["1:a\r", "2:b"]),
@@ -36,7 +36,7 @@ import Testing
     for pieces in 1...30 { #expect(Self.lines(text, pieces: pieces) == expected, "\(pieces)") }
   }
 
-  @Test("A line without an end takes no more memory than a line may have")
+  @Test("A line without end takes no more memory than the line limit")
   func isBounded() {
     var buffer = LineBuffer(maxLineBytes: 100)
     for _ in 0..<1000 {

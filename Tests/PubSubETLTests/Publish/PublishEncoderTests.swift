@@ -3,7 +3,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite struct PublishEncoderTests {
+@Suite("Encoding lines for publishing") struct PublishEncoderTests {
   private static let schema = """
     {"type":"record","name":"A__e","fields":[{"name":"CreatedDate","type":"long"},
       {"name":"CreatedById","type":"string"},{"name":"City__c","type":["null","string"],
@@ -21,7 +21,7 @@ import Testing
     return line
   }
 
-  @Test("An event without an ID gets one, each another; one that it brings is kept")
+  @Test("An event without an ID gets a unique one, and a given ID is kept")
   func ids() throws {
     let first = try Self.line("{}")
     let second = try Self.line("{}")
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(
-    "What is wrong with a line is told with its place",
+    "A mistake in a line is reported with its place",
     arguments: [
       ("{", "column 2: "),
       ("[]", "expected an object with the fields of the event, found an array"),
@@ -66,7 +66,7 @@ import Testing
     #expect(line.event == nil)
   }
 
-  @Test("Values never stand in a message")
+  @Test("Messages contain no values")
   func hidesValues() throws {
     for text in [#"{"City__c":["s3cret"]}"#, #"{"CreatedDate":"s3cret"}"#, #"{"City__c":"s3cret"#] {
       guard case .refused(let reason) = try Self.line(text).outcome else {
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("Without a user ID the author of the event is not made up")
+  @Test("Without a user ID the author of an event stays unknown")
   func createdBy() throws {
     guard case .refused(let reason) = try Self.line("{}", createdBy: nil).outcome else {
       Issue.record("not refused")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite struct PublishPaceTests {
+@Suite("Pace of publishing") struct PublishPaceTests {
   private static let start = ContinuousClock.now
 
   /// Moments in milliseconds after the start.
@@ -13,14 +13,14 @@ import Testing
     return Int64(((due - Self.start) / .milliseconds(1)).rounded())
   }
 
-  @Test("Without a rate everything may go out at once, in full requests")
+  @Test("Without a rate all events may be sent at once, in full requests")
   func unlimited() {
     var pace = PublishPace(rate: nil)
     #expect(pace.maxEventsOfRequest == 200)
     #expect([5, 5, 5].map { Self.due(&pace, 200, at: $0) } == [5, 5, 5])
   }
 
-  @Test("Requests go out evenly; time that was not used is not caught up")
+  @Test("Requests are spread evenly, and unused time is not made up for")
   func spread() {
     var pace = PublishPace(rate: 100)
     #expect(pace.maxEventsOfRequest == 10)

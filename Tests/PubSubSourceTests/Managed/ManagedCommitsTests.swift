@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite struct ManagedCommitsTests {
+@Suite("Managed commits") struct ManagedCommitsTests {
   private let start = ContinuousClock.now
   private func id(_ number: UInt8) -> ReplayID { ReplayID([number]) }
 
@@ -16,7 +16,7 @@ import Testing
     #expect(commits.isSettled)
   }
 
-  @Test("A new position is committed at once, the next one a second later, the newest of several")
+  @Test("A new position is committed at once, and the newest later one after a second")
   func pace() {
     var commits = ManagedCommits()
     commits.opened()
@@ -29,7 +29,7 @@ import Testing
     #expect(commits.due(at: self.start + .seconds(9)) == nil)
   }
 
-  @Test("A position that does not change is committed again before the service gives up")
+  @Test("An unchanged position is committed again before the service gives up")
   func renewal() {
     var commits = ManagedCommits()
     commits.opened()
@@ -39,7 +39,7 @@ import Testing
     #expect(commits.due(at: self.start + .seconds(600)) == ManagedCommit(id: "c2", replayID: [1]))
   }
 
-  @Test("One answer confirms the commits before it, too")
+  @Test("One answer also confirms earlier commits")
   func coalesced() {
     var commits = ManagedCommits()
     commits.opened()
@@ -56,7 +56,7 @@ import Testing
     #expect(commits.answered(id: "c1", hasFailed: false) == .unknown)
   }
 
-  @Test("A refused position is not confirmed, and committed again a minute later or with the next")
+  @Test("A refused position stays unconfirmed and is committed again later")
   func refused() {
     var commits = ManagedCommits()
     commits.opened()
@@ -72,7 +72,7 @@ import Testing
     #expect(commits.due(at: self.start + .seconds(61))?.replayID == [2])
   }
 
-  @Test("The last position does not wait for its second")
+  @Test("The last position is committed without waiting")
   func last() {
     var commits = ManagedCommits()
     commits.opened()
@@ -83,7 +83,7 @@ import Testing
     #expect(commits.due(at: self.start, isLast: true) == nil)
   }
 
-  @Test("A new stream commits what is durable again, and takes no answers of the old one")
+  @Test("A new stream commits the durable position again and ignores answers of the old one")
   func reopened() {
     var commits = ManagedCommits()
     commits.opened()
@@ -94,7 +94,7 @@ import Testing
     #expect(commits.due(at: self.start)?.id == "c2")
   }
 
-  @Test("Without answers, no more than a few commits are on their way")
+  @Test("Without answers, only a few commits are outstanding")
   func bounded() {
     var commits = ManagedCommits()
     commits.opened()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PubSubSource
 
-@Suite struct ManagedJoinTests {
+@Suite("Joining a managed stream") struct ManagedJoinTests {
   private let now = ContinuousClock.now
 
   /// A response with events of these numbers, whose replay IDs rise with them.
@@ -32,13 +32,13 @@ import Testing
       replayID: ReplayID(Self.replayID(number)), eventID: Array("e-\(number)".utf8))
   }
 
-  @Test("Without a position of our own, the service's counts")
+  @Test("Without our own position, the service's applies")
   func noProof() throws {
     var join = ManagedJoin(needsProof: false)
     #expect(try join.received(Self.response(7), at: self.now) == .handOn(droppingFirst: 0))
   }
 
-  @Test("A stream that begins with the first event after our position is handed on")
+  @Test("A stream that begins with the first event after our position is delivered")
   func atOurPosition() throws {
     var join = ManagedJoin(needsProof: true)
     join.expect(Self.event(5), at: self.now)
@@ -48,7 +48,7 @@ import Testing
     #expect(try join.received(Self.response(7), at: self.now) == .handOn(droppingFirst: 0))
   }
 
-  @Test("What comes before our position is dropped, up to the middle of a response")
+  @Test("Events before our position are dropped, up to the middle of a response")
   func behind() throws {
     var join = ManagedJoin(needsProof: true)
     join.expect(Self.event(5), at: self.now)
@@ -56,7 +56,7 @@ import Testing
     #expect(try join.received(Self.response(3, 4, 5, 6), at: self.now) == .handOn(droppingFirst: 2))
   }
 
-  @Test("Nothing is handed on before the event that has to come is known")
+  @Test("Nothing is delivered before the expected event is known")
   func unknown() throws {
     var join = ManagedJoin(needsProof: true)
     #expect(try join.received(Self.response(6), at: self.now) == .hold)
@@ -66,7 +66,7 @@ import Testing
     #expect(join.first == Self.event(6))
   }
 
-  @Test("A stream that begins after the first event is apart, however many events it skips")
+  @Test("A stream that begins after the expected event is rejected, however many events it skips")
   func ahead() throws {
     for number in [6, 7, 300] {
       var join = ManagedJoin(needsProof: true)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test("The same replay ID with another event is not taken for the one that has to come")
+  @Test("The same replay ID with another event is not the expected event")
   func otherEvent() throws {
     var join = ManagedJoin(needsProof: true)
     join.expect(
@@ -85,7 +85,7 @@ import Testing
     #expect(try join.received(Self.response(6), at: self.now) == .apart)
   }
 
-  @Test("A managed stream that stays silent while the event is there for others is apart")
+  @Test("A managed stream that stays silent while others get the event is rejected")
   func silent() throws {
     var join = ManagedJoin(needsProof: true)
     join.expect(Self.event(5), at: self.now)
@@ -95,7 +95,7 @@ import Testing
     #expect(join.isOverdue(at: self.now + .seconds(19)))
   }
 
-  @Test("IDs that cannot be compared are searched for so long and no longer")
+  @Test("The search among incomparable IDs is limited")
   func incomparable() throws {
     var join = ManagedJoin(needsProof: true)
     join.expect(ManagedJoin.Event(replayID: ReplayID([9]), eventID: [1]), at: self.now)

@@ -12,7 +12,7 @@ import Testing
 @testable import PubSubSource
 
 /// A managed stream between a test that plays the service and the runner.
-@Suite struct ManagedStreamTests {
+@Suite("Managed stream") struct ManagedStreamTests {
   private static func harness(
     onManaged: @Sendable @escaping (ManagedNotice) -> Void = { _ in }
   ) -> StreamHarness {
@@ -21,7 +21,7 @@ import Testing
 
   private static let position = StartPoint.after(ReplayID(ManagedJoinTests.replayID(4)))
 
-  @Test("Without a position of our own, the managed stream is taken as it comes")
+  @Test("Without our own position, the managed stream is exported from its start")
   func firstRun() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       try await harness.begin(at: .managed)
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test("What the managed stream brings is handed on from the first event after our position")
+  @Test("The managed stream is delivered from the first event after our position")
   func proof() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("A managed stream that is behind is dropped up to our position, and counted")
+  @Test("A managed stream that is behind is dropped up to our position and counted")
   func behind() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -78,7 +78,8 @@ import Testing
     }
   }
 
-  @Test("A managed stream that is ahead is left for Subscribe, which reads what lies between")
+  @Test(
+    "A managed stream that is ahead is replaced by Subscribe, which reads the events in between")
   func ahead() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -159,7 +160,7 @@ import Testing
     }
   }
 
-  @Test("What is durable is committed; a refusal is told and the stream goes on")
+  @Test("Durable positions are committed, and after a refusal the stream continues")
   func commits() async throws {
     let notices = Lock([ManagedNotice]())
     try await StreamHarness.run(
@@ -189,7 +190,7 @@ import Testing
     }
   }
 
-  @Test("At the end the last position is committed and confirmed before the call is closed")
+  @Test("The last position is committed and confirmed before the call is closed")
   func end() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       try await harness.begin(at: .managed)
@@ -214,7 +215,7 @@ import Testing
   }
 
   @Test(
-    "Who has the subscription is waited for; a record that is missing or stopped is not",
+    "A run waits for a subscription in use, and not for a missing or stopped one",
     arguments: [
       (Status.Code.alreadyExists, ServiceErrorCode.managedAlreadyActive, "another client has"),
       (.notFound, .managedNameNotFound, "check source.managed"),
