@@ -133,7 +133,8 @@ import Testing
         $0.schemaJson = #"{"type":"record","name":"A__e","fields":[]}"#
       }
       schema.send(try answer.serializedBytes())
-      schema.end(.ok, "")
+      schema.end(.ok)
+      harness.schemaAnswered.yield()
       let ids = try await harness.ticking {
         var ids: [String] = []
         while ids.count < 2 {

@@ -24,6 +24,8 @@ final class StreamHarness: Sendable {
   let signals: SignalQueue<Signal>
   let stream: TopicStream<ScriptedTransport>
   private let calls: AsyncStream<ServerCall>
+  /// To be told when a call for a schema has been answered; unlike a stream, it ends with that.
+  let schemaAnswered: AsyncStream<Void>.Continuation
   private let client: GRPCClient<ScriptedTransport>
 
   init(
@@ -32,10 +34,15 @@ final class StreamHarness: Sendable {
     onManaged: @Sendable @escaping (ManagedNotice) -> Void = { _ in }
   ) {
     let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
+    let (schemas, schemaAnswered) = AsyncStream<Void>.makeStream()
+    self.schemaAnswered = schemaAnswered
     self.calls = calls
     self.client = GRPCClient(
       transport: ScriptedTransport { call in
         inbox.yield(call)
+        if call.method.hasSuffix("GetSchema") {
+          for await _ in schemas { return }
+        }
         // The test answers; the call lives until the client leaves it.
         for await _ in AsyncStream<Never>.makeStream().stream {}
       })
