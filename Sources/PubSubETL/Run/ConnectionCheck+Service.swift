@@ -19,6 +19,9 @@ extension ConnectionCheck {
           _ = try await service.subscribableTopic(topic.name, credentials)
           lines.append("topic: \(topic.name) can be subscribed to")
         }
+        if let record = configuration.source.managed {
+          lines.append("managed subscription: \(record) is not checked, since a run may have it")
+        }
         lines.append(await AllowanceWatch.line(configuration, credentials))
         lines += try await SnapshotRun.check(
           configuration, credentials, assembly.schemas(ofOrg: token.organizationID))
