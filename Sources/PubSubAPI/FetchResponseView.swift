@@ -52,7 +52,9 @@ public struct FetchResponseView: Sendable {
 
     /// The commit that is answered, and with it all before it; valid UTF-8.
     public internal(set) var requestID = Field()
+    /// The position that the service stored, or would have stored.
     public internal(set) var replayID = Field()
+    /// Why a commit was not done; nil if it was.
     public internal(set) var failure: Failure?
     /// When the service received the commit, milliseconds since 1970.
     public internal(set) var processedAt: Int64 = 0

@@ -20,6 +20,7 @@ public final class ManagedRequestQueue: Sendable {
   }
   private let state = Lock(State())
 
+  /// An empty queue, for one call.
   public init() {}
 
   /// - Parameter count: more than zero.
@@ -28,6 +29,7 @@ public final class ManagedRequestQueue: Sendable {
     self.change { $0.credit += count }
   }
 
+  /// The next request takes this position along; one that waits is replaced by it.
   public func add(_ commit: ManagedCommit) { self.change { $0.commit = commit } }
 
   private func change(_ body: (inout Request) -> Void) {

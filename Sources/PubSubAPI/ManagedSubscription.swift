@@ -6,6 +6,7 @@ internal import SwiftProtobuf
 public struct ManagedSubscription: Sendable, Hashable {
   /// A record `ManagedEventSubscription`.
   public enum Record: Sendable, Hashable, CustomStringConvertible {
+    /// Its developer name.
     case developerName(String)
     /// 15 or 18 characters.
     case id(String)
@@ -17,12 +18,17 @@ public struct ManagedSubscription: Sendable, Hashable {
     }
   }
 
+  /// Which one.
   public var record: Record
   /// Its topic, for traces alone.
   public var topic: String
   /// 0...100.
   public var credit: Int
 
+  /// - Parameters:
+  ///   - record: the subscription in the org.
+  ///   - topic: its topic, for traces alone.
+  ///   - credit: events to ask for, 0...100.
   public init(record: Record, topic: String, credit: Int) {
     self.record = record
     self.topic = topic
@@ -44,8 +50,12 @@ public struct ManagedSubscription: Sendable, Hashable {
 public struct ManagedCommit: Sendable, Hashable {
   /// Chosen by the client; the answer repeats it.
   public var id: String
+  /// As the service gave it.
   public var replayID: [UInt8]
 
+  /// - Parameters:
+  ///   - id: names the commit in its answer.
+  ///   - replayID: of the last event that need not be delivered again.
   public init(id: String, replayID: [UInt8]) {
     self.id = id
     self.replayID = replayID

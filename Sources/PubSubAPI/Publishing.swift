@@ -11,6 +11,10 @@ public struct EventToPublish: Sendable, Hashable {
   /// Avro binary of one record, without a header.
   public var payload: [UInt8]
 
+  /// - Parameters:
+  ///   - id: names the event in its result; the event's UUID.
+  ///   - schemaID: of the schema that the payload was written with.
+  ///   - payload: Avro binary of one record.
   public init(id: String, schemaID: String, payload: [UInt8]) {
     self.id = id
     self.schemaID = schemaID
@@ -26,6 +30,7 @@ public struct EventToPublish: Sendable, Hashable {
 
 /// What became of one event.
 public enum PublishResult: Sendable, Hashable {
+  /// It is in the stream of its topic, at this position.
   case published(replayID: [UInt8])
   /// Nothing was queued. The message is the service's.
   case refused(message: String)
@@ -37,6 +42,7 @@ public struct PublishAnswer: Sendable, Hashable {
   public var results: [PublishResult]
   /// The topic's current schema; empty if the service did not say.
   public var schemaID: String
+  /// To quote to the service's support.
   public var rpcID: String
 
   /// Bytes of a replay ID, of a schema ID; characters of a message.
@@ -99,9 +105,14 @@ extension Eventbus_V1_PublishRequest {
 }
 
 extension ServiceErrorCode {
+  /// The topic changed within a stream.
   public static let publishTopicMismatch = Self(rawValue: "publish.topic.mismatch")
+  /// A request names no topic.
   public static let publishTopicEmpty = Self(rawValue: "publish.topic.validation.empty")
+  /// A request has no events.
   public static let publishEventCountInvalid = Self(rawValue: "publish.event.count.invalid")
+  /// The stream was idle for too long.
   public static let publishStreamSwept = Self(rawValue: "publish.stream.sweeper.timeout")
+  /// A field that only Salesforce sets was set.
   public static let publishAuthRefreshInvalid = Self(rawValue: "publish.auth.refresh.invalid")
 }

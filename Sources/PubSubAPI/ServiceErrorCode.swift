@@ -76,14 +76,20 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   public static let internalError = Self(rawValue: "subscription.internal.error")
 
   // ManagedSubscribe
+  /// Another client holds the subscription.
   public static let managedAlreadyActive = Self(
     rawValue: "managed.subscription.already.active")
+  /// The subscription's state is STOP.
   public static let managedStopped = Self(rawValue: "managed.subscription.config.stopped")
+  /// The subscription was deleted.
   public static let managedDeleted = Self(rawValue: "managed.subscription.config.deleted")
+  /// The org has no subscription of this name.
   public static let managedNameNotFound = Self(
     rawValue: "managed.subscription.developer.name.not.found")
+  /// The org has no subscription with this ID.
   public static let managedIDNotFound = Self(
     rawValue: "managed.subscription.subscription.id.not.found")
+  /// The text is not the ID of a subscription.
   public static let managedIDInvalid = Self(
     rawValue: "managed.subscription.subscription.id.invalid")
 
