@@ -306,7 +306,7 @@ public final class AvroEventDecoder {
       case .index(let index, let fieldCount):
         "names field \(index), but there are \(fieldCount) fields: is this the event's schema?"
       case .parent(let parent):
-        "field \(parent) is no compound field: is this the event's schema?"
+        "field \(parent) is not a compound field: is this the event's schema?"
       }
     return self.error(.bitmap, reason, path: "\(list)[\(index)]")
   }

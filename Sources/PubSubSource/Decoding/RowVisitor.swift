@@ -64,7 +64,7 @@ struct RowVisitor: FieldVisitor {
     case MetadataSlot.changedFields: self.changedFields.append(item)
     case MetadataSlot.nulledFields: self.nulledFields.append(item)
     case MetadataSlot.diffFields: self.diffFields.append(item)
-    default: preconditionFailure("slot \(slot) is no list of the header")
+    default: preconditionFailure("slot \(slot) is not a list of the header")
     }
   }
 

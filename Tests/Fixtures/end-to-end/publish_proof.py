@@ -16,154 +16,12 @@ import random
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import urllib.request
 
 import harness
-
-TOPIC = "/event/Order_Event__e"
-USER = re.compile(r"^005[0-9A-Za-z]{12}([0-9A-Za-z]{3})?$")
-STATE = {}
-
-
-def fail(*words):
-    raise AssertionError(" ".join(str(word) for word in words)[:4000])
-
-
-def events(count, seed=1):
-    """Lines of events; every second has an ID of its own."""
-    rng = random.Random(seed)
-    lines = []
-    for index in range(count):
-        event = {
-            "Order_Number__c": "N-%d" % index,
-            "City__c": rng.choice([None, "R\u00f6m", "\u5317\u4eac \U0001f600", "a\"b\\c\n"]),
-            "Amount__c": rng.choice([None, 0, -1.5, 1e300, 12345678.25]),
-        }
-        if event["City__c"] is None and rng.random() < 0.5:
-            del event["City__c"]
-        if index % 2:
-            event["EventUuid"] = "%08x-0000-4000-8000-%012x" % (seed, index)
-        if index % 5 == 0:
-            event["CreatedDate"] = "2026-02-17T04:03:15.%03dZ" % (index % 1000)
-            event["CreatedById"] = "005000000000001AAA"
-        lines.append(event)
-    return lines
-
-
-def text_of(lines):
-    return "".join(json.dumps(line, ensure_ascii=index % 2 == 0) + "\n" for index, line in enumerate(lines))
-
-
-class Service:
-    """A simulator with TLS, and the org file for it."""
-
-    def __init__(self, arguments, name, *options):
-        self.arguments = arguments
-        self.work = "%s/%s" % (arguments.work, name)
-        os.mkdir(self.work)
-        self.simulator = harness.Simulator(arguments.programs, self.work, "--topics", TOPIC, *options)
-        self.org = self.work + "/org.json"
-        harness.write_json(self.org, harness.pipeline("p", [TOPIC])["source"]["org"])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.simulator.__exit__()
-
-    def command(self, *options, topic=TOPIC, org=None):
-        program = self.arguments.programs + "/pubsub-etl"
-        return [program, "publish", "--org", org or self.org, "--topic", topic, *options]
-
-    def start(self, *options, stdout=subprocess.PIPE, **more):
-        return subprocess.Popen(
-            self.command(*options, **more), env=self.simulator.environment, stdin=subprocess.PIPE,
-            stdout=stdout, stderr=subprocess.PIPE)
-
-    def publish(self, text, *options, code=0, **more):
-        """The results of a whole run, and its standard error."""
-        process = self.start(*options, **more)
-        data = text if isinstance(text, bytes) else text.encode()
-        output, errors = process.communicate(data, timeout=300)
-        errors = errors.decode()
-        if process.returncode != code:
-            fail("ended with", process.returncode, "not", code, ":", errors, output[-1000:].decode())
-        return [json.loads(line) for line in output.splitlines()], errors
-
-    def fault(self, **fault):
-        body = json.dumps(fault).encode()
-        urllib.request.urlopen(
-            urllib.request.Request(self.simulator.control + "faults", data=body, method="POST")).read()
-
-    def stats(self):
-        return self.simulator.get("stats")
-
-    def truth(self):
-        with open(self.simulator.truth, encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
-
-    def received(self, count):
-        """The first events of the topic, as the independent client decodes them."""
-        code = (
-            "import json, os, sys\nsys.path.insert(0, %r)\nfrom pubsub_peer import *\n"
-            "client = connect()\ncount = int(sys.argv[1])\n"
-            "for response in client.subscribe(%r):\n"
-            "  for event in response.events:\n"
-            "    print(json.dumps([event.event.id, event.replay_id.hex(), event.event.schema_id,"
-            " client.decode(event.event)]))\n"
-            "    count -= 1\n"
-            "  if count <= 0: os._exit(0) if sys.stdout.flush() is None else 0\n"
-        ) % (os.path.join(os.path.dirname(harness.HERE), "simulator"), TOPIC)
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(count)], env=self.simulator.environment, timeout=120,
-            stdout=subprocess.PIPE, check=True)
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def expect_equal(lines, results, received):
-    """Everything was published, once, in order, with the values of the lines."""
-    if [result["line"] for result in results] != list(range(1, len(lines) + 1)):
-        fail("results are not those of the lines, in order")
-    if any(result["status"] != "published" for result in results):
-        fail("not published:", [r for r in results if r["status"] != "published"][:3])
-    if len(received) != len(lines):
-        fail(len(received), "events received, not", len(lines))
-    for line, result, (event_id, replay, _, record) in zip(lines, results, received):
-        if (result["id"], result["replay_id"]) != (event_id, replay):
-            fail("result", result, "of the event", event_id, replay)
-        if line.get("EventUuid", event_id) != event_id:
-            fail("event", event_id, "has another ID than its line", line)
-        for name in ("Order_Number__c", "City__c", "Amount__c"):
-            if record[name] != line.get(name):
-                fail(name, "is", record[name], "not", line.get(name))
-        if not USER.match(record["CreatedById"]):
-            fail("CreatedById", record["CreatedById"])
-        if "CreatedDate" in line:
-            if record["CreatedDate"] % 1000 != int(line["CreatedDate"][20:23]):
-                fail("CreatedDate", record["CreatedDate"], line["CreatedDate"])
-        elif not 1_700_000_000_000 < record["CreatedDate"] < 10_000_000_000_000:
-            fail("CreatedDate", record["CreatedDate"])
-    ids = [result["id"] for result in results]
-    if len(set(ids)) != len(ids):
-        fail("an ID was given twice")
-
-
-def expect_account(service, results, unknown=()):
-    """By the truth: what is published is there once, what is refused or not sent is not there."""
-    found = collections.Counter(line["event_id"] for line in service.truth())
-    for result in results:
-        count = found[result["id"]]
-        allowed = {"published": (1,), "refused": (0,), "not_sent": (0,), "unknown": (0, 1)}[result["status"]]
-        if count not in allowed:
-            fail("event", result, "is in the truth", count, "times")
-    if sum(found.values()) != sum(found[result["id"]] for result in results):
-        fail("the truth has events that no result tells of")
-
-
-# Scenarios
+from publish_other import OtherService
+from publish_runs import Service, Session, TOPIC, events, expect_account, expect_equal, fail, text_of
 
 
 def publishes(arguments, *options):
@@ -280,35 +138,6 @@ def refused_runs(arguments):
         _, errors = service.publish(line, code=77, topic="/event/Orders__chn")
         if "can_publish is false" not in errors:
             fail(errors)
-
-
-class Session:
-    """A run whose input comes bit by bit."""
-
-    def __init__(self, service, *options, **more):
-        self.service = service
-        self.process = service.start(*options, **more)
-        self.results = []
-
-    def feed(self, lines):
-        self.process.stdin.write(text_of(lines).encode())
-        self.process.stdin.flush()
-
-    def read(self, count):
-        for _ in range(count):
-            line = self.process.stdout.readline()
-            if not line:
-                fail("the results end:", self.process.stderr.read().decode())
-            self.results.append(json.loads(line))
-        return self.results[-count:]
-
-    def finish(self, code=0):
-        self.process.stdin.close()
-        self.results += [json.loads(line) for line in self.process.stdout]
-        errors = self.process.stderr.read().decode()
-        if self.process.wait(120) != code:
-            fail("ended with", self.process.returncode, "not", code, errors)
-        return errors
 
 
 def lives_through_changes(arguments, *options):
@@ -588,74 +417,6 @@ def much(arguments):
             fail("memory grew to", peak[-1], "KB")
 
 
-def random_value(rng, kind):
-    kind = next(k for k in kind if k != "null") if isinstance(kind, list) else kind
-    return {
-        "string": lambda: rng.choice(["", "a", "\u00e9\u20ac\U0001f600", "x" * rng.randrange(3000)]),
-        "boolean": lambda: rng.random() < 0.5,
-        "int": lambda: rng.randint(-2**31, 2**31 - 1),
-        "long": lambda: rng.randint(-2**63, 2**63 - 1),
-        "double": lambda: rng.choice([0.1, -1e-300, 3.0, rng.random()]),
-        "float": lambda: rng.randint(-100, 100) / 16,
-    }[kind]()
-
-
-class OtherService:
-    """A service that shares nothing with the simulator, and lines for it."""
-
-    def __init__(self, arguments, name, seed, *options):
-        self.programs, self.work = arguments.programs, "%s/%s" % (arguments.work, name)
-        os.mkdir(self.work)
-        command = [sys.executable, harness.HERE + "/other_publish_service.py", "--work", self.work]
-        self.process = subprocess.Popen(
-            command + ["--seed", str(seed), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        if self.process.stdout.readline() != b"ready\n":
-            fail("the other service did not become ready")
-        with open(self.work + "/env", encoding="utf-8") as file:
-            self.environment = dict(os.environ)
-            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
-        with open(self.work + "/schemas.json", encoding="utf-8") as file:
-            # Fields of the first version are in all.
-            self.fields = json.load(file)[0]["fields"][2:]
-        self.rng = random.Random(seed)
-        self.lines = [self.line(index) for index in range(2500)]
-
-    def line(self, index):
-        line = {"EventUuid": "e-%d" % index}
-        for field in self.fields:
-            if "null" not in field["type"] or self.rng.random() < 0.7:
-                line[field["name"]] = random_value(self.rng, field["type"])
-        return line
-
-    def publish(self, *options):
-        """Exit code, results and standard error of a run; ends the service, and reads what it has stored."""
-        harness.write_json(self.work + "/org.json", harness.pipeline("p", [TOPIC])["source"]["org"])
-        command = [self.programs + "/pubsub-etl", "publish", "--org", self.work + "/org.json"]
-        done = subprocess.run(
-            command + ["--topic", TOPIC, *options], env=self.environment,
-            input=text_of(self.lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=500)
-        self.process.communicate(b"")
-        with open(self.work + "/stored.json", encoding="utf-8") as file:
-            self.stored = json.load(file)
-        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
-
-    def expect_account(self, results):
-        found = collections.defaultdict(list)
-        for entry in self.stored:
-            found[entry[0]].append(entry)
-        for line, result in zip(self.lines, results):
-            entries = found[line["EventUuid"]]
-            allowed = {"published": (1,), "unknown": (0, 1)}.get(result["status"], (0,))
-            if result["id"] != line["EventUuid"] or len(entries) not in allowed:
-                fail(result, "stored", len(entries), "times")
-            for _, replay, _, values in entries:
-                if result["status"] == "published" and result["replay_id"] != replay:
-                    fail(result, "has the replay ID", replay)
-                for field in self.fields:
-                    if values[field["name"]] != line.get(field["name"]):
-                        fail(field, values[field["name"]], line.get(field["name"]))
-
-
 def other_service(arguments, *options):
     """A service that decodes by fastavro, changes its schema, and fails at random."""
     for seed, how in [(1, ["--calm"]), (2, []), (3, [])]:
@@ -669,7 +430,8 @@ def other_service(arguments, *options):
         if how and set(statuses) != {"published"}:
             fail(statuses, errors)
         service.expect_account(results)
-        if len(set(entry[2] for entry in service.stored)) != 3:
+        # Where calls fail, events of which nobody knows may be most of them, and the schema may change less.
+        if how == ["--calm"] and len(set(entry[2] for entry in service.stored)) != 3:
             fail("the schema has not changed twice")
         print("  ", dict(statuses))
     # Single events are refused because the allowance is used up.

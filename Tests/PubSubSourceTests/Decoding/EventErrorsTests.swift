@@ -104,8 +104,8 @@ import Testing
     "A bitmap that does not fit the schema is an error",
     arguments: [
       ("0x0200", "names field 9"), ("0x8000000000000000000000000000", "names field"),
-      ("2-0x08", "names field 3"), ("4-0x01", "field 4 is no compound field"),
-      ("9-0x01", "field 9 is no compound field"), ("0xZZ", "not a bitmap"), ("", "not a bitmap"),
+      ("2-0x08", "names field 3"), ("4-0x01", "field 4 is not a compound field"),
+      ("9-0x01", "field 9 is not a compound field"), ("0xZZ", "not a bitmap"), ("", "not a bitmap"),
     ])
   func misfitBitmaps(text: String, reason: String) throws {
     let decoder = try AvroEventDecoderTests.decoder()

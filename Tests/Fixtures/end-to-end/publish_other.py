@@ -1,0 +1,80 @@
+"""A service of other make for `publish_proof.py`: grpcio and fastavro, on a code base of its own."""
+
+import collections
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+
+import harness
+from publish_runs import TOPIC, fail, text_of
+
+
+def random_value(rng, kind):
+    kind = next(k for k in kind if k != "null") if isinstance(kind, list) else kind
+    return {
+        "string": lambda: rng.choice(["", "a", "\u00e9\u20ac\U0001f600", "x" * rng.randrange(3000)]),
+        "boolean": lambda: rng.random() < 0.5,
+        "int": lambda: rng.randint(-2**31, 2**31 - 1),
+        "long": lambda: rng.randint(-2**63, 2**63 - 1),
+        "double": lambda: rng.choice([0.1, -1e-300, 3.0, rng.random()]),
+        "float": lambda: rng.randint(-100, 100) / 16,
+    }[kind]()
+
+
+class OtherService:
+    """A service that shares nothing with the simulator, and lines for it."""
+
+    def __init__(self, arguments, name, seed, *options):
+        self.programs, self.work = arguments.programs, "%s/%s" % (arguments.work, name)
+        os.mkdir(self.work)
+        command = [sys.executable, harness.HERE + "/other_publish_service.py", "--work", self.work]
+        self.process = subprocess.Popen(
+            command + ["--seed", str(seed), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != b"ready\n":
+            fail("the other service did not become ready")
+        with open(self.work + "/env", encoding="utf-8") as file:
+            self.environment = dict(os.environ)
+            self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
+        with open(self.work + "/schemas.json", encoding="utf-8") as file:
+            # Fields of the first version are in all.
+            self.fields = json.load(file)[0]["fields"][2:]
+        self.rng = random.Random(seed)
+        self.lines = [self.line(index) for index in range(2500)]
+
+    def line(self, index):
+        line = {"EventUuid": "e-%d" % index}
+        for field in self.fields:
+            if "null" not in field["type"] or self.rng.random() < 0.7:
+                line[field["name"]] = random_value(self.rng, field["type"])
+        return line
+
+    def publish(self, *options):
+        """Exit code, results and standard error of a run; ends the service, and reads what it has stored."""
+        harness.write_json(self.work + "/org.json", harness.pipeline("p", [TOPIC])["source"]["org"])
+        command = [self.programs + "/pubsub-etl", "publish", "--org", self.work + "/org.json"]
+        done = subprocess.run(
+            command + ["--topic", TOPIC, *options], env=self.environment,
+            input=text_of(self.lines).encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=500)
+        self.process.communicate(b"")
+        with open(self.work + "/stored.json", encoding="utf-8") as file:
+            self.stored = json.load(file)
+        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+    def expect_account(self, results):
+        found = collections.defaultdict(list)
+        for entry in self.stored:
+            found[entry[0]].append(entry)
+        for line, result in zip(self.lines, results):
+            entries = found[line["EventUuid"]]
+            allowed = {"published": (1,), "unknown": (0, 1)}.get(result["status"], (0,))
+            if result["id"] != line["EventUuid"] or len(entries) not in allowed:
+                fail(result, "stored", len(entries), "times")
+            for _, replay, _, values in entries:
+                if result["status"] == "published" and result["replay_id"] != replay:
+                    fail(result, "has the replay ID", replay)
+                for field in self.fields:
+                    if values[field["name"]] != line.get(field["name"]):
+                        fail(field, values[field["name"]], line.get(field["name"]))
