@@ -87,10 +87,14 @@ struct DatumWriter {
       }
       self.append(number)
     case .float:
-      guard let number = Self.number(value) else { return self.expected("a number", value, path) }
+      guard let number = Self.number(value), Float(number).isFinite || !number.isFinite else {
+        return self.expected("a number in the range of 32-bit floating point", value, path)
+      }
       self.appendLittleEndian(Float(number).bitPattern)
     case .double:
-      guard let number = Self.number(value) else { return self.expected("a number", value, path) }
+      guard let number = Self.number(value) else {
+        return self.expected("a number in the range of 64-bit floating point", value, path)
+      }
       self.appendLittleEndian(number.bitPattern)
     case .bytes:
       guard let content = self.bytes(value, definition) else {
@@ -179,6 +183,11 @@ struct DatumWriter {
       return self.append(inner, as: branches[index], path: path, depth: depth + 1)
     }
     guard let index = branches.firstIndex(where: { self.takes(value, $0) }) else {
+      // Where there is no choice, the branch itself tells best what it expects.
+      let others = branches.filter { if case .null = self.schema[$0].kind { false } else { true } }
+      if others.count == 1 {
+        return self.append(value, as: others[0], path: path, depth: depth + 1)
+      }
       let names = branches.map { self.label($0) }
       return self.expected("a value of \(names.joined(separator: ", "))", value, path)
     }
@@ -234,7 +243,8 @@ struct DatumWriter {
 
   private static func number(_ value: JSONValue) -> Double? {
     switch value.content {
-    case .number(let text): Double(text)
+    // Digits beyond the range are a mistake; infinity is written as text.
+    case .number(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
     case .string("NaN"): .nan
     case .string("Infinity"): .infinity
     case .string("-Infinity"): -.infinity

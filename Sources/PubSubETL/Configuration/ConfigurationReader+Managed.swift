@@ -23,7 +23,8 @@ extension ConfigurationReader {
     if topics.contains(where: { $0.start != nil }) {
       reader.report(
         "managed",
-        "the subscription's defaultReplay decides where a first run begins; remove 'start'")
+        "the subscription's own position, or its defaultReplay, decides where a first run begins; "
+          + "remove 'start', or make the first run without 'managed'")
     }
     return record
   }

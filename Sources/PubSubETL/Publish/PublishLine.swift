@@ -49,6 +49,7 @@ struct PublishLine: Sendable {
     case .valid(let byteCount): add("valid", "bytes", .integer(byteCount))
     case nil: preconditionFailure("line \(self.number) has no outcome yet")
     }
+    if self.mayBePublished { members.append(JSONMember("repeated", true)) }
     return JSONValue(.object(members))
   }
 }

@@ -69,12 +69,17 @@ final class PublishReport: Sendable {
     guard !isQuiet else { return }
     var text = summary.text(isDryRun: self.isDryRun)
     if failure != nil {
-      text += "; lines after \(lastLine) were not read"
+      text += lastLine == 0 ? "; nothing was read" : "; lines after \(lastLine) were not read"
       if failure?.exitCode == .output {
         text += "; results were written up to line \(summary.lastWritten)"
       }
     }
     self.tell(text)
+    if summary.refused > 0, summary.hasNothingElse {
+      self.tell(
+        "every line was refused: the input is one JSON object per line, which jq -c '.[]' makes of an "
+          + "array")
+    }
   }
 
   private func tell(_ line: String) {

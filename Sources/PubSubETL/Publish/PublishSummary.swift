@@ -31,6 +31,9 @@ struct PublishSummary: Equatable {
     return self.refused > 0 ? .data : .success
   }
 
+  /// No line was in order.
+  var hasNothingElse: Bool { self.published + self.unknown + self.notSent + self.valid == 0 }
+
   /// `3 events published, 1 line refused`
   func text(isDryRun: Bool) -> String {
     var parts = [

@@ -247,6 +247,23 @@ extension TopicStream {
     }
   }
 
+  /// The record in the org, not the pipeline, says which topic a managed stream brings. Events of another
+  /// one must not be exported under the pipeline's topic. The objects of a channel are not known.
+  func checkManagedTopic(_ schemas: [ResolvedSchema]) throws(MissingSchema) {
+    guard let record = self.options.managed, !TopicName.isChannel(self.topic) else { return }
+    let expected = TopicName.entity(self.topic)
+    for schema in schemas {
+      guard let found = schema.entity, found.lowercased() != expected.lowercased() else { continue }
+      throw MissingSchema(
+        id: String(decoding: schema.id, as: UTF8.self),
+        failure: SourceFailure(
+          .configuration, reason: "managed_topic",
+          "\(self.topic): the managed subscription brings events of '\(found.prefix(80))', not of "
+            + "'\(expected)'; check source.managed (\(record)) and the topic of its record in the org"
+        ))
+    }
+  }
+
   // MARK: Proof
 
   /// - Parameter start: our position, to be proved; nil if the service's counts.

@@ -359,6 +359,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       let resolution = try await self.schemas.resolve(
         view, onFetch: { self.signals.post(.fetchingSchemas(topic: self.index)) },
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
+      try self.checkManagedTopic(resolution.schemas)
       try await self.schemas.prepare(resolution.schemas, options: self.options)
       return (
         PubSubResponse(view: view, schemas: resolution.schemas),

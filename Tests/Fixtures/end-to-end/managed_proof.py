@@ -26,6 +26,7 @@ import json
 import os
 import random
 import signal
+import shutil
 import subprocess
 import sys
 import time
@@ -359,6 +360,15 @@ def record(part):
     if "config.stopped" not in errors or "RUN" not in errors:
         part.fail("unhelpful:", errors)
     part.change("state=RUN")
+    # The record is one of another topic than the pipeline's.
+    part.document["source"]["topic"] = "/event/Order_Event__e"
+    part.write()
+    errors = part.run(78)
+    if "brings events of 'Opportunity', not of 'Order_Event__e'" not in errors or part.managed()["position"]:
+        part.fail("another topic's events:", errors, part.managed())
+    part.document["source"]["topic"] = TOPIC
+    part.write()
+    shutil.rmtree(part.work + "/state", ignore_errors=True)
     part.run()
     # By its record ID as well.
     part.document["source"]["managed"] = part.managed()["id"]

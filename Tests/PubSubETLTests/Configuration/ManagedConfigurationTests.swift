@@ -60,6 +60,6 @@ import Testing
     ])
     #expect(mistakes.count == 1)
     #expect(mistakes[0].contains("defaultReplay"))
-    #expect(mistakes[0].hasSuffix("remove 'start'"))
+    #expect(mistakes[0].hasSuffix("or make the first run without 'managed'"))
   }
 }
