@@ -1,8 +1,11 @@
 internal import Glibc
+internal import Synchronization
 
 /// The signal that came while signals were postponed; 0 for none.
-// A handler may do nothing but store it. It is read when no handler of ours is left.
-nonisolated(unsafe) private var postponed: Int32 = 0
+private let postponed = Atomic<Int32>(0)
+/// Whether signals are postponed. A handler that has begun may run on after they no longer are; then
+/// it ends the process itself.
+private let isPostponing = Atomic<Bool>(false)
 
 /// Puts SIGINT and SIGTERM off where they would end the process at once, for work that must not be torn: the
 /// answer of a service that replaces a secret, until the new one is stored.
@@ -13,8 +16,11 @@ public enum PostponedSignals {
   private typealias Handler = @convention(c) (Int32) -> Void
 
   private static let handler: Handler = { number in
-    if postponed != 0 { _exit(128 + number) }
-    postponed = number
+    if postponed.exchange(number, ordering: .sequentiallyConsistent) != 0 { _exit(128 + number) }
+    if !isPostponing.load(ordering: .sequentiallyConsistent) {
+      signal(number, SIG_DFL)
+      kill(getpid(), number)
+    }
   }
   private static let numbers = [SIGINT, SIGTERM]
   private static let depth = Lock(0)
@@ -38,7 +44,8 @@ public enum PostponedSignals {
   }
 
   private static func begin() {
-    postponed = 0
+    postponed.store(0, ordering: .sequentiallyConsistent)
+    isPostponing.store(true, ordering: .sequentiallyConsistent)
     for number in Self.numbers {
       let previous = signal(number, Self.handler)
       if !Self.isSame(previous, SIG_DFL) { signal(number, previous) }
@@ -46,13 +53,15 @@ public enum PostponedSignals {
   }
 
   private static func end() {
+    isPostponing.store(false, ordering: .sequentiallyConsistent)
     for number in Self.numbers {
       let current = signal(number, SIG_DFL)
       // Somebody watches signals by now.
       if !Self.isSame(current, Self.handler) { signal(number, current) }
     }
+    let number = postponed.load(ordering: .sequentiallyConsistent)
     // To the process: this thread may block signals.
-    if postponed != 0 { kill(getpid(), postponed) }
+    if number != 0 { kill(getpid(), number) }
   }
 
   /// C's handlers are addresses, and 0 and 1 stand for the default and for nothing.

@@ -301,7 +301,7 @@ def publishing():
     mixed = iter([pb2.PublishRequest(topic_name=topic, events=[good]), pb2.PublishRequest(topic_name="/event/CM_Test_Event_Two__e", events=[good])])
     expect(grpc.StatusCode.INVALID_ARGUMENT, "publish.topic.mismatch",
            lambda: client.stub.PublishStream(mixed, metadata=client.metadata))
-    expect(grpc.StatusCode.UNIMPLEMENTED, None, lambda: client.stub.ManagedSubscribe(
+    expect(grpc.StatusCode.NOT_FOUND, "managed.subscription.developer.name.not.found", lambda: client.stub.ManagedSubscribe(
         iter([pb2.ManagedFetchRequest(developer_name="x", num_requested=1)]), metadata=client.metadata))
 
 

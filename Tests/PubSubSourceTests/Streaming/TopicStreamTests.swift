@@ -263,10 +263,14 @@ import Testing
     try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
       try call.respond(events: 1, pending: 99)
-      // The response waits in the queue once its credit has come back.
+      // The response waits in the queue once its credit has come back. After 30 s without room the stream
+      // would be closed on purpose.
       #expect(try await call.request().numRequested == 1)
-      harness.clock.advance(by: .seconds(400))
+      harness.clock.advance(by: .seconds(29))
       #expect(try await harness.response().events.count == 1)
+      // More than 300 s since the response, but less since there is room.
+      harness.clock.advance(by: .seconds(280))
+      await harness.clock.someoneSleeps()
       try call.respond(events: 2, pending: 98)
       #expect(try await harness.response().events.count == 2)
     }
