@@ -8,7 +8,8 @@ extension PubSubClient {
   /// Publishes events by one call of `Publish`.
   ///
   /// Publishing is not idempotent. After an error, whether the events were published is unknown unless
-  /// the error says otherwise (`PubSubError.isUnprocessed`, or a refusal of the call).
+  /// the error says otherwise (`PubSubError.isUnprocessed`, or a refusal of the call), without
+  /// `PubSubError.hasResponse`.
   ///
   /// - Parameter events: at least one; the service asks for at most 200 and 3 MB.
   /// - Throws: `PubSubError`, also for an answer that does not fit the request.

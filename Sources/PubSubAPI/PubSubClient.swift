@@ -142,22 +142,46 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     var options = CallOptions.defaults
     options.timeout = self.unaryTimeout
     let start = ProcessClock.now
+    let answer = Lock<Response?>(nil)
     do {
       let response = try await Self.within(self.unaryTimeout) {
         [client, options, metadata = credentials.metadata] in
-        try await client.unary(
+        // Not `unary`, which tells neither that a message came before a status of failure, nor a status
+        // of failure from an answer with none or two.
+        try await client.serverStreaming(
           request: ClientRequest(message: message, metadata: metadata),
           descriptor: method, serializer: ProtobufSerializer<Request>(),
           deserializer: ProtobufDeserializer<Response>(), options: options
-        ) { try $0.message }
+        ) { response in
+          for try await part in try response.accepted.get().bodyParts {
+            guard case .message(let message) = part else { continue }
+            guard answer.withLock({ Self.fill(&$0, with: message) }) else {
+              throw PubSubError(
+                .malformedResponse, status: .ok, "\(call): the response has several messages")
+            }
+          }
+          try Task.checkCancellation()
+          guard let message = answer.withLock({ $0 }) else {
+            throw PubSubError(
+              .malformedResponse, status: .ok, "\(call): the response has no message")
+          }
+          return message
+        }
       }
       self.onTrace?(.answered(call, rpcID: rpcID(response), after: ProcessClock.now - start))
       return response
     } catch {
-      let failure = PubSubError(error, operation: "\(call)")
+      var failure = PubSubError(error, operation: "\(call)")
+      failure.hasResponse = answer.withLock { $0 != nil }
       self.onTrace?(.ended(call, failure))
       throw failure
     }
+  }
+
+  /// Returns false if there was an answer before.
+  private static func fill<Response>(_ answer: inout Response?, with message: Response) -> Bool {
+    defer { answer = message }
+    return answer == nil
   }
 
   /// GRPCCore's timer goes by the machine's clock, which a served clock runs ahead of.

@@ -37,6 +37,11 @@ public struct PubSubError: Error, Sendable {
   public var rpcID: String?
   /// The service has certainly not looked at the request, as the transport knows.
   public var isUnprocessed = false
+  /// A message of the service had come before the call failed: it has looked at the request, whatever
+  /// the status says.
+  public var hasResponse = false
+  /// What came with the status, which `message` ends with; empty for failures without one.
+  package var statusMessage = ""
   /// What the transport, the login or the parser said; nil for none.
   public var cause: (any Error)?
   /// Where in the source the error was made.
@@ -102,6 +107,7 @@ public struct PubSubError: Error, Sendable {
         : "\(operation): \(status) \(serviceCode.map { "(\($0.rawValue)) " } ?? "")"
           + rpcError.message,
       rpcID: Self.rpcID(in: rpcError), cause: rpcError.cause, fileID: fileID, line: line)
+    self.statusMessage = rpcError.message
     self.isUnprocessed = rpcError.metadata[stringValues: Self.unprocessedKey].contains { _ in true }
   }
 

@@ -14,7 +14,8 @@ public final class PublishStream: Sendable {
     var answers: [PublishAnswer] = []
     /// Why there will be no more answers.
     var end: PubSubError?
-    var hasAnswered = false
+    /// When the last message came; nil before the first.
+    var lastMessage: ContinuousClock.Instant?
     var waiter: CheckedContinuation<Void, Never>?
   }
 
@@ -29,17 +30,15 @@ public final class PublishStream: Sendable {
     self.answerTimeout = answerTimeout
   }
 
-  /// Whether the service has answered a request of this call: before that, a refusal of the call means
-  /// that nothing was published.
-  public var hasAnswered: Bool { self.state.withLock { $0.hasAnswered } }
-
   /// Sends a request.
   ///
+  /// A call that ends in the middle of the request, or takes nothing more of it and answers nothing in
+  /// the time for an answer, leaves the request without an answer.
+  ///
   /// - Parameter events: at least one.
-  /// - Returns: false if the call had ended before, so that nothing was sent; `answer` says why.
-  /// - Throws: `PubSubError`, why the call has ended. Whether the events were published is unknown then,
-  ///   as it is for all requests without an answer.
-  public func send(_ events: [EventToPublish]) async throws -> Bool {
+  /// - Returns: false if the call had ended before, so that nothing was sent; `answer` says why, after
+  ///   the answers that have come.
+  public func send(_ events: [EventToPublish]) async -> Bool {
     precondition(!events.isEmpty, "a request without events")
     let writer = self.state.withLock { state -> RPCWriter<Eventbus_V1_PublishRequest>? in
       guard state.end == nil else { return nil }
@@ -52,13 +51,40 @@ public final class PublishStream: Sendable {
     }
     guard let writer else { return false }
     do {
-      try await writer.write(Eventbus_V1_PublishRequest(topic: self.topic, events: events))
-      return true
+      try await self.write(
+        Eventbus_V1_PublishRequest(topic: self.topic, events: events), by: writer)
     } catch {
+      let failure = PubSubError(error, operation: self.operation)
       // What the call ended with says more than that nothing can be written.
-      await self.wait { $0.end != nil }
-      throw self.state.withLock { $0.end } ?? PubSubError(error, operation: self.operation)
+      if failure.code != .idle { await self.wait { $0.end != nil } }
+      self.ended(failure)
     }
+    return true
+  }
+
+  /// Throws code `idle` if the service leaves no room for the request and answers nothing.
+  private func write(
+    _ request: Eventbus_V1_PublishRequest, by writer: RPCWriter<Eventbus_V1_PublishRequest>
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await writer.write(request) }
+      group.addTask { try await self.waitForSilence() }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+  }
+
+  /// Throws when nothing has come for the time for an answer.
+  private func waitForSilence() async throws {
+    var since = ProcessClock.now
+    while true {
+      try await ProcessClock.sleep(until: since + self.answerTimeout)
+      guard let last = self.state.withLock({ $0.lastMessage }), last > since else { break }
+      since = last
+    }
+    throw PubSubError(
+      .idle, status: .deadlineExceeded,
+      "\(self.operation): the service took no more of the request for \(self.answerTimeout)")
   }
 
   /// The answer to the oldest request that has none.
@@ -109,9 +135,11 @@ public final class PublishStream: Sendable {
   func received(_ response: Eventbus_V1_PublishResponse) {
     self.state.withLock { state in
       guard state.end == nil else { return }
+      state.lastMessage = ProcessClock.now
       guard !state.outstanding.isEmpty else {
         state.end = PubSubError(
           .malformedResponse, status: .ok, "\(self.operation): a response without a request")
+        state.end?.hasResponse = true
         return
       }
       do throws(PubSubError) {
@@ -119,10 +147,10 @@ public final class PublishStream: Sendable {
           response, to: state.outstanding[0], operation: self.operation)
         state.outstanding.removeFirst()
         state.answers.append(answer)
-        state.hasAnswered = true
       } catch {
         state.end = error
       }
+      state.end?.hasResponse = true
     }
     self.wake()
   }
@@ -134,6 +162,7 @@ public final class PublishStream: Sendable {
         state.end ?? error
         ?? PubSubError(
           .endOfStream, status: .ok, "\(self.operation): the service ended the call")
+      if state.lastMessage != nil { state.end?.hasResponse = true }
     }
     self.wake()
   }

@@ -45,10 +45,10 @@ public struct PublishAnswer: Sendable, Hashable {
   /// To quote to the service's support.
   public var rpcID: String
 
-  /// Bytes of a replay ID, of a schema ID; characters of a message.
+  /// Bytes of a replay ID, of a schema ID, of a message.
   private static let maxReplayIDBytes = 1024
   private static let maxSchemaIDBytes = 256
-  private static let maxMessageLength = 1000
+  private static let maxMessageBytes = 1000
 
   /// - Parameter ids: those of the request's events.
   init(
@@ -57,13 +57,15 @@ public struct PublishAnswer: Sendable, Hashable {
     func malformed(_ reason: String) -> PubSubError {
       PubSubError(
         .malformedResponse, status: .ok, "\(operation): the response \(reason)",
-        rpcID: response.rpcID.isEmpty ? nil : String(response.rpcID.prefix(100)))
+        rpcID: response.rpcID.isEmpty ? nil : response.rpcID.bounded(byteCount: 100))
     }
     guard response.results.count == ids.count else {
       throw malformed("has \(response.results.count) results for \(ids.count) events")
     }
-    guard response.schemaID.utf8.count <= Self.maxSchemaIDBytes else {
-      throw malformed("has a schema ID of \(response.schemaID.utf8.count) bytes")
+    guard response.schemaID.utf8.count <= Self.maxSchemaIDBytes,
+      response.schemaID.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else {
+      throw malformed("has a schema ID of \(response.schemaID.utf8.count) bytes that is none")
     }
     var results: [PublishResult] = []
     results.reserveCapacity(ids.count)
@@ -81,7 +83,7 @@ public struct PublishAnswer: Sendable, Hashable {
       }
       results.append(
         result.hasError
-          ? .refused(message: String(result.error.msg.prefix(Self.maxMessageLength)))
+          ? .refused(message: result.error.msg.bounded(byteCount: Self.maxMessageBytes))
           : .published(replayID: Array(result.replayID)))
     }
     self.results = results

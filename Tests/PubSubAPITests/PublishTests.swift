@@ -97,9 +97,12 @@ import Testing
     #expect(failure?.code == .malformedResponse, "\(name)")
   }
 
-  @Test("The service's message about an event is kept up to a length")
-  func longMessage() async throws {
-    let message = String(repeating: "x", count: 100_000)
+  @Test(
+    "The service's message about an event is kept up to a number of bytes, in whole scalars",
+    arguments: [
+      String(repeating: "x", count: 100_000), "a" + String(repeating: "\u{301}", count: 100_000),
+    ])
+  func longMessage(message: String) async throws {
     let answer = try await PubSubClientTests.withClient { call in
       _ = await call.nextMetadata()
       let request = Self.request(await call.nextMessage())
@@ -118,7 +121,8 @@ import Testing
       try await $0.publish(
         topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
     }
-    #expect(answer.results == [1, 2].map { _ in .refused(message: String(message.prefix(1000))) })
+    let beginning = String(message.unicodeScalars.prefix(message.first == "x" ? 1000 : 500))
+    #expect(answer.results == [1, 2].map { _ in .refused(message: beginning) })
   }
 
   @Test("An error says whether the service has certainly not processed the request")
@@ -138,6 +142,27 @@ import Testing
       }
       #expect(failure?.isUnprocessed == isUnprocessed)
     }
+  }
+
+  @Test(
+    "A call that fails after its answer says that the answer came",
+    arguments: [(0, Status.Code.unauthenticated), (1, .unauthenticated), (2, .ok), (0, .ok)])
+  func failureAfterAnswer(messages: Int, status: Status.Code) async throws {
+    let failure = await #expect(throws: PubSubError.self) {
+      try await PubSubClientTests.withClient { call in
+        _ = await call.nextMetadata()
+        let request = Self.request(await call.nextMessage())
+        call.sendHeaders()
+        for _ in 0..<messages { call.send(Self.answer(to: request ?? .init(), 1)) }
+        call.end(status)
+      } _: {
+        try await $0.publish(
+          topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
+      }
+    }
+    #expect(failure?.status == status)
+    #expect(failure?.hasResponse == (messages > 0))
+    if status == .ok { #expect(failure?.code == .malformedResponse) }
   }
 
   // MARK: Streams
@@ -162,8 +187,8 @@ import Testing
       try await $0.withPublishStream(
         topic: Self.topic, credentials: PubSubClientTests.credentials
       ) { stream in
-        _ = try await stream.send([Self.events[0]])
-        _ = try await stream.send([Self.events[1]])
+        _ = await stream.send([Self.events[0]])
+        _ = await stream.send([Self.events[1]])
         let answers = [try await stream.answer(), try await stream.answer()]
         return answers
       }
@@ -174,7 +199,6 @@ import Testing
 
   @Test("A refused stream gives the reason, and that nothing was answered")
   func refusedStream() async throws {
-    let hasAnswered = Lock(true)
     let transport = ScriptedTransport { call in
       _ = await call.nextMetadata()
       _ = await call.nextMessage()
@@ -189,14 +213,61 @@ import Testing
         try await client.withPublishStream(
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
-          defer { hasAnswered.withLock { $0 = stream.hasAnswered } }
-          _ = try await stream.send(Self.events)
+          _ = await stream.send(Self.events)
           _ = try await stream.answer()
         }
       }
     }
     #expect(failure?.serviceCode == .authError)
-    #expect(!hasAnswered.withLock { $0 })
+    #expect(failure?.hasResponse == false)
+  }
+
+  @Test("Answers that came before a call ended in the middle of a request are not lost")
+  func endInRequest() async throws {
+    let answers = Lock<[PublishAnswer]>([])
+    let transport = ScriptedTransport(takenMessages: 1) { call in
+      _ = await call.nextMetadata()
+      let request = Self.request(await call.nextMessage())
+      await call.waitUntilFull()
+      call.sendHeaders()
+      call.send(Self.answer(to: request ?? .init(), 1))
+      call.end(.unauthenticated)
+    }
+    let failure = await #expect(throws: PubSubError.self) {
+      try await withGRPCClient(transport: transport) { grpc in
+        try await PubSubClient(grpc).withPublishStream(
+          topic: Self.topic, credentials: PubSubClientTests.credentials
+        ) { stream in
+          for event in Self.events { #expect(await stream.send([event])) }
+          while true {
+            let answer = try await stream.answer()
+            answers.withLock { $0.append(answer) }
+          }
+        }
+      }
+    }
+    #expect(answers.withLock { $0.map(\.results) } == [[.published(replayID: [1])]])
+    #expect(failure?.status == .unauthenticated)
+    #expect(failure?.hasResponse == true)
+  }
+
+  @Test("A request that the service does not take in time ends the stream")
+  func noRoom() async throws {
+    let transport = ScriptedTransport(takenMessages: 0) { call in
+      while await call.nextPart() != nil {}
+    }
+    let failure = await #expect(throws: PubSubError.self) {
+      try await withGRPCClient(transport: transport) { grpc in
+        try await PubSubClient(grpc, unaryTimeout: .milliseconds(1)).withPublishStream(
+          topic: Self.topic, credentials: PubSubClientTests.credentials
+        ) { stream in
+          #expect(await stream.send(Self.events))
+          #expect(await !stream.send(Self.events))
+          _ = try await stream.answer()
+        }
+      }
+    }
+    #expect(failure?.code == .idle)
   }
 
   @Test("A stream that the service ends leaves requests without an answer")
@@ -214,14 +285,14 @@ import Testing
         try await $0.withPublishStream(
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
-          _ = try await stream.send([Self.events[0]])
-          _ = try await stream.send([Self.events[1]])
+          _ = await stream.send([Self.events[0]])
+          _ = await stream.send([Self.events[1]])
           _ = try await stream.answer()
           do {
             _ = try await stream.answer()
           } catch {
             // What comes after the end is certainly not sent.
-            let isSent = try await stream.send([Self.events[0]])
+            let isSent = await stream.send([Self.events[0]])
             wasSentAfterEnd.withLock { $0 = isSent }
             throw error
           }
@@ -248,7 +319,7 @@ import Testing
           try await $0.withPublishStream(
             topic: Self.topic, credentials: PubSubClientTests.credentials
           ) { stream in
-            _ = try await stream.send([Self.events[0]])
+            _ = await stream.send([Self.events[0]])
             _ = try await stream.answer()
           }
         }
@@ -268,7 +339,7 @@ import Testing
         try await PubSubClient(grpc, unaryTimeout: .milliseconds(1)).withPublishStream(
           topic: Self.topic, credentials: PubSubClientTests.credentials
         ) { stream in
-          _ = try await stream.send(Self.events)
+          _ = await stream.send(Self.events)
           _ = try await stream.answer()
         }
       }

@@ -1,3 +1,4 @@
+internal import EventLoop
 public import GRPCCore
 
 /// A client transport whose server is a closure: for tests of what is above the transport.
@@ -5,10 +6,19 @@ public final class ScriptedTransport: ClientTransport {
   public typealias Bytes = [UInt8]
 
   private let serve: @Sendable (ServerCall) async -> Void
+  private let takenMessages: Int
   private let shutdown = AsyncStream<Never>.makeStream()
 
-  /// - Parameter serve: answers one call; cancelled when the client has left the call.
-  public init(serve: @Sendable @escaping (ServerCall) async -> Void) { self.serve = serve }
+  /// - Parameters:
+  ///   - takenMessages: those of a call that are taken. The client waits in the middle of the next until
+  ///     the call has been served.
+  ///   - serve: answers one call; cancelled when the client has left the call.
+  public init(
+    takenMessages: Int = .max, serve: @Sendable @escaping (ServerCall) async -> Void
+  ) {
+    self.takenMessages = takenMessages
+    self.serve = serve
+  }
 
   public var retryThrottle: RetryThrottle? { nil }
 
@@ -26,18 +36,22 @@ public final class ScriptedTransport: ClientTransport {
   ) async throws -> T {
     let requests = AsyncStream<RPCRequestPart<[UInt8]>>.makeStream()
     let responses = AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.makeStream()
+    let window = RequestWindow(messages: self.takenMessages)
     let call = ServerCall(
-      method: descriptor.method, requests: requests.stream, responses: responses.continuation)
+      method: descriptor.method, requests: requests.stream, responses: responses.continuation,
+      window: window)
     let stream = RPCStream(
       descriptor: descriptor,
       inbound: RPCAsyncSequence(wrapping: responses.stream),
-      outbound: RPCWriter.Closable(wrapping: RequestWriter(continuation: requests.continuation)))
+      outbound: RPCWriter.Closable(
+        wrapping: RequestWriter(continuation: requests.continuation, window: window)))
     let context = ClientContext(
       descriptor: descriptor, remotePeer: "in-process:server", localPeer: "in-process:client")
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask {
         await self.serve(call)
         responses.continuation.finish()
+        window.close()
       }
       defer {
         requests.continuation.finish()
@@ -49,16 +63,45 @@ public final class ScriptedTransport: ClientTransport {
 
   private struct RequestWriter: ClosableRPCWriterProtocol {
     var continuation: AsyncStream<RPCRequestPart<[UInt8]>>.Continuation
+    var window: RequestWindow
 
     func write(_ element: RPCRequestPart<[UInt8]>) async throws {
+      if case .message = element { try await self.window.take() }
       self.continuation.yield(element)
     }
     func write(contentsOf elements: some Sequence<RPCRequestPart<[UInt8]>>) async throws {
-      for element in elements { self.continuation.yield(element) }
+      for element in elements { try await self.write(element) }
     }
     func finish() async { self.continuation.finish() }
     func finish(throwing error: any Error) async { self.continuation.finish() }
   }
+}
+
+/// How many messages of a call the server takes.
+struct RequestWindow: Sendable {
+  private let rest: Lock<Int>
+  private let full = AsyncStream<Void>.makeStream()
+  private let closed = AsyncStream<Never>.makeStream()
+
+  init(messages: Int) { self.rest = Lock(messages) }
+
+  /// Throws when there was no room for the message before the call ended, or the task was cancelled.
+  func take() async throws {
+    let hasRoom = self.rest.withLock { rest in
+      defer { rest = max(0, rest - 1) }
+      return rest > 0
+    }
+    guard !hasRoom else { return }
+    self.full.continuation.yield()
+    for await _ in self.closed.stream {}
+    throw RPCError(code: .unavailable, message: "the call has ended")
+  }
+
+  func waitUntilFull() async {
+    for await _ in self.full.stream { return }
+  }
+
+  func close() { self.closed.continuation.finish() }
 }
 
 /// The server's side of one call. Used by one task.
@@ -67,11 +110,14 @@ public final class ServerCall: @unchecked Sendable {
   public let method: String
   private var iterator: AsyncStream<RPCRequestPart<[UInt8]>>.Iterator
   private let responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation
+  private let window: RequestWindow
 
   init(
     method: String, requests: AsyncStream<RPCRequestPart<[UInt8]>>,
-    responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation
+    responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation,
+    window: RequestWindow
   ) {
+    self.window = window
     self.method = method
     self.iterator = requests.makeAsyncIterator()
     self.responses = responses
@@ -87,6 +133,9 @@ public final class ServerCall: @unchecked Sendable {
   public func nextMessage() async -> [UInt8]? {
     if case .message(let bytes) = await self.nextPart() { bytes } else { nil }
   }
+
+  /// Returns when the client waits in the middle of a message.
+  public func waitUntilFull() async { await self.window.waitUntilFull() }
 
   public func sendHeaders(_ metadata: Metadata = [:]) { self.responses.yield(.metadata(metadata)) }
 

@@ -4,8 +4,9 @@ import PubSubAPI
 extension PubSubError {
   /// The call was refused before anything of it was published: the same events can be sent again.
   ///
-  /// Of a stream, this holds only for requests of a call that has answered none.
+  /// Nothing is certain of a call that has answered something.
   var publishedNothing: Bool {
+    if self.hasResponse { return false }
     if self.isUnprocessed { return true }
     switch self.code {
     // There was no call.
@@ -32,8 +33,20 @@ extension PubSubError {
   }
 
   /// The org may publish no more events in this hour.
-  var isAllowanceUsedUp: Bool { self.message.contains(Self.allowanceMark) }
+  var isAllowanceUsedUp: Bool {
+    Self.words(of: self.statusMessage).contains { $0 == Self.allowanceMark }
+  }
 
-  /// What the service's messages contain when an allowance is used up.
-  static let allowanceMark = "LIMIT_EXCEEDED"
+  /// Whether the service's message about an event says that an allowance is used up. The rest of a
+  /// message may quote the event.
+  static func beginsWithAllowanceMark(_ message: String) -> Bool {
+    Self.words(of: message).first.map { $0 == Self.allowanceMark } ?? false
+  }
+
+  /// The code of a used-up allowance in the service's messages.
+  private static let allowanceMark = "LIMIT_EXCEEDED"
+
+  private static func words(of message: String) -> [Substring] {
+    message.split { !($0.isLetter || $0.isNumber || $0 == "_") }
+  }
 }

@@ -13,6 +13,19 @@ enum PublishOutcome: Sendable, Equatable {
   case notSent(String)
   /// A dry run would have sent it.
   case valid(byteCount: Int)
+
+  /// Bytes of a reason.
+  private static let maxReasonBytes = 1000
+
+  /// A reason may quote the input or the service at length.
+  fileprivate mutating func bound() {
+    switch self {
+    case .published, .valid: break
+    case .refused(let reason): self = .refused(reason.bounded(byteCount: Self.maxReasonBytes))
+    case .unknown(let reason): self = .unknown(reason.bounded(byteCount: Self.maxReasonBytes))
+    case .notSent(let reason): self = .notSent(reason.bounded(byteCount: Self.maxReasonBytes))
+    }
+  }
 }
 
 /// A line of the input on its way.
@@ -23,13 +36,20 @@ struct PublishLine: Sendable {
   /// Kept until the outcome is known, in case the schema changes.
   var text: [UInt8] = []
   var event: EventToPublish?
-  var outcome: PublishOutcome?
+  var outcome: PublishOutcome? { didSet { self.outcome?.bound() } }
   /// What the service said when it refused the event, if another schema may help.
   var refusal: String?
   /// It was sent by an earlier request without an answer.
   var mayBePublished = false
   /// How often it was encoded.
   var encodings = 0
+
+  /// What becomes of the line when nothing more is to be tried.
+  func refused(_ reason: String) -> PublishOutcome {
+    self.mayBePublished
+      ? .unknown("an earlier request had no answer; the repetition was refused: \(reason)")
+      : .refused(reason)
+  }
 
   /// A line of the output.
   var json: JSONValue {

@@ -50,8 +50,6 @@ actor PublishRun<Transport: ClientTransport> {
   /// Refused events may be taken by another schema; its ID, empty if it is to be asked for.
   private var otherSchemaID: String?
   var isOutputBroken = false
-  /// Whether the present stream has answered.
-  private var streamHasAnswered = false
 
   var summary = PublishSummary()
   /// Why the run ended before the input did.
@@ -157,7 +155,6 @@ actor PublishRun<Transport: ClientTransport> {
     while let index = try await self.nextBatch() {
       await self.wait(until: self.batches[index].due)
       try self.checkInterruption()
-      self.streamHasAnswered = false
       var used: Credentials?
       do {
         let credentials = try await self.credentials.credentials()
@@ -170,7 +167,7 @@ actor PublishRun<Transport: ClientTransport> {
         await self.credentials.worked(credentials)
       } catch {
         let error = PubSubError(error, operation: "PublishStream to \(self.options.topic)")
-        self.lost(error, isCertain: error.publishedNothing && !self.streamHasAnswered)
+        self.lost(error, isCertain: error.publishedNothing)
         try await self.recover(from: error, used)
       }
       try await self.afterAnswers()
@@ -193,8 +190,8 @@ actor PublishRun<Transport: ClientTransport> {
           guard self.maySend else { break }
         }
         self.batches[index].isOutstanding = true
-        guard try await stream.send(self.batches[index].events) else {
-          // The service has ended the call in the meantime, and this was not sent.
+        guard await stream.send(self.batches[index].events) else {
+          // The call has ended in the meantime, and this was not sent.
           self.batches[index].isOutstanding = false
           isEnded = true
           break
@@ -203,7 +200,6 @@ actor PublishRun<Transport: ClientTransport> {
       }
       if outstanding == 0, !isEnded { return }
       let answer = try await stream.answer()
-      self.streamHasAnswered = true
       self.take(answer)
       self.flush()
     }
@@ -241,10 +237,9 @@ actor PublishRun<Transport: ClientTransport> {
   private func refused(_ message: String, _ place: Int, of index: Int, currentSchema: String) {
     let line = self.batches[index].lines[place]
     guard !line.mayBePublished else {
-      let reason = "an earlier request had no answer; the repetition was refused: \(message)"
-      return self.batches[index].settle(place, .unknown(reason))
+      return self.batches[index].settle(place, line.refused(message))
     }
-    if message.contains(PubSubError.allowanceMark) {
+    if PubSubError.beginsWithAllowanceMark(message) {
       self.allowanceRefusal = message
       self.batches[index].lines[place].refusal = message
     } else if line.encodings < Self.maxEncodings,
@@ -302,7 +297,7 @@ actor PublishRun<Transport: ClientTransport> {
         if line.event?.schemaID != encoder.schemaID {
           encoder.encode(&line)
         } else if let refusal {
-          line.outcome = .refused(refusal)
+          line.outcome = line.refused(refusal)
         }
         self.batches[index].lines[place] = line
       }
