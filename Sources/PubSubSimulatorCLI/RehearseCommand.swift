@@ -90,7 +90,7 @@ struct RehearseCommand: AsyncParsableCommand {
   private func makeWork() throws -> String {
     guard let work = self.work else {
       let path = FileManager.default.temporaryDirectory.appending(
-        path: "pubsub-rehearsal-\(UUID().uuidString)"
+        path: "pubsub-rehearsal-\(String(UInt64.random(in: .min ... .max), radix: 16))"
       ).path
       try FileManager.default.createDirectory(
         atPath: path, withIntermediateDirectories: true,

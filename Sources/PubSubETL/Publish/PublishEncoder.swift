@@ -1,5 +1,4 @@
 internal import Bytes
-import FoundationEssentials
 import JSON
 import Pipeline
 import PubSubAPI
@@ -22,7 +21,6 @@ struct PublishEncoder {
   private static let maxIDBytes = 255
   /// Mistakes of one line that are told.
   private static let maxMistakes = 5
-  private static let maxReasonLength = 1000
 
   /// - Throws: `EventDecodingError` of code `schema`.
   init(json: String, schemaID: String, topic: String, options: Options) throws {
@@ -48,7 +46,7 @@ struct PublishEncoder {
             message: "expected an object with the fields of the event, found \(value.kind)"))
       }
     } catch {
-      line.outcome = .refused("column \(error.position.column): \(error.message)")
+      line.outcome = line.refused("column \(error.position.column): \(error.message)")
       return
     }
     guard !mistakes.isEmpty else { return }
@@ -56,7 +54,7 @@ struct PublishEncoder {
     let rest = mistakes.all.count - reasons.count
     if rest > 0 { reasons.append("\(rest) more") }
     line.event = nil
-    line.outcome = .refused(String(reasons.joined(separator: "; ").prefix(Self.maxReasonLength)))
+    line.outcome = line.refused(reasons.joined(separator: "; "))
   }
 
   private func encode(
@@ -95,7 +93,7 @@ struct PublishEncoder {
           message: message))
     }
     guard let value else {
-      guard self.options.idField != nil else { return UUID().uuidString.lowercased() }
+      guard self.options.idField != nil else { return EventUUID.random() }
       report("is required: it holds the event's ID (--id-field)")
       return nil
     }

@@ -26,11 +26,44 @@ import Testing
     let first = try Self.line("{}")
     let second = try Self.line("{}")
     #expect(first.outcome == nil && first.event != nil)
-    #expect(first.id?.utf8.count == 36 && first.id != second.id)
+    #expect(first.id != second.id)
+    let form = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/
+    #expect(try form.wholeMatch(in: #require(first.id)) != nil)
     #expect(try Self.line(#"{"EventUuid":"a-1"}"#).id == "a-1")
     #expect(try Self.line(#"{"Key":"b","City__c":"x"}"#, idField: "Key").id == "b")
     // A member that is a field of the event as well.
     #expect(try Self.line(#"{"City__c":"x"}"#, idField: "City__c").id == "x")
+  }
+
+  @Test("A mistake in an event that may have been published does not make it refused")
+  func mistakeAfterPublication() throws {
+    let encoder = try PublishEncoder(
+      json: Self.schema, schemaID: "S", topic: "/event/A__e",
+      options: PublishEncoder.Options(createdBy: "005000000000001"))
+    for text in [#"{"Gone__c":1}"#, "{"] {
+      var line = PublishLine(number: 3, text: Array(text.utf8))
+      line.mayBePublished = true
+      encoder.encode(&line)
+      guard case .unknown(let reason) = line.outcome else {
+        Issue.record("\(String(describing: line.outcome))")
+        continue
+      }
+      #expect(reason.hasPrefix("an earlier request had no answer; "))
+    }
+  }
+
+  @Test(
+    "The reason of a refusal is bounded in bytes",
+    arguments: ["x", "\u{301}", "\u{1F600}"])
+  func longReason(text: String) throws {
+    let name = String(repeating: text, count: 100_000)
+    for line in [#"{"\#(name)":1}"#, #"{"\#(name)":1,"\#(name)":2}"#] {
+      guard case .refused(let reason) = try Self.line(line).outcome else {
+        Issue.record("a line with a wrong member is refused")
+        continue
+      }
+      #expect((900...1000).contains(reason.utf8.count))
+    }
   }
 
   @Test("A line that is encoded again keeps its ID")
