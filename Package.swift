@@ -246,8 +246,9 @@ let package = Package(
       "PubSubETL",
       [
         "Clocks", "Bytes", "JSON", "Signatures", "TLSStream", "HTTPClient", "PostgresClient", "DurableFiles",
-        "SalesforceAuth", "SalesforceREST",
-        "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging,
+        "SalesforceAuth", "SalesforceREST", "EventLoop", "PubSubAPI", "PubSubMessages",
+        "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging, grpcCore,
+        swiftProtobuf,
       ]),
     // The real programs against each other; runs what `swift build` has built.
     .testTarget(

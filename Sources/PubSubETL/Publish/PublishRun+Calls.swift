@@ -20,7 +20,7 @@ extension PublishRun {
     var schemaID = id ?? ""
     if id == nil {
       let found = try await self.ask("GetTopic \(topic)") { [client] in
-        try await client.topic(named: topic, credentials: $0)
+        try await client.topic(named: topic, credentials: $0).checked(topic)
       }
       guard found.canPublish else {
         throw RunFailure(
@@ -39,7 +39,7 @@ extension PublishRun {
     }
     guard schemaID != self.encoder?.schemaID else { return }
     let schema = try await self.ask("GetSchema \(schemaID)") { [client, schemaID] in
-      try await client.schema(id: schemaID, credentials: $0)
+      try await client.schema(id: schemaID, credentials: $0).checked(schemaID)
     }
     var encoding = self.options.encoding
     if encoding.createdBy == nil { encoding.createdBy = await self.userID() }
