@@ -30,16 +30,28 @@ struct ManagedJoin: Sendable {
   /// How long the managed stream may be silent when the event that has to come is known.
   static let patience = Duration.seconds(10)
 
-  private var isJoined: Bool
+  /// Events that are kept without proof. One at a time is asked for, so that a service that sends
+  /// more than this, or more than may wait for the runner, ignores the credit.
+  static let maxHeldEvents = FetchCredit.maxWindow
+
+  /// The two verdicts are final.
+  private enum Phase { case open, joined, apart }
+
+  private var phase: Phase
   /// The first event after our position.
   private var expected: Event?
   private var lastProgress: Instant?
   private var droppedCount = 0
+  /// Responses that wait for the event that has to come.
+  private var held: [FetchResponseView] = []
+  private var heldByteCount = 0
   /// The first event that the managed stream brought; where it begins.
   private(set) var first: Event?
+  /// More came without proof than is kept.
+  private(set) var hasFlooded = false
 
   /// - Parameter needsProof: false if there is no position of our own: the service's counts.
-  init(needsProof: Bool) { self.isJoined = !needsProof }
+  init(needsProof: Bool) { self.phase = needsProof ? .open : .joined }
 
   /// The plain subscription has brought the first event after our position.
   mutating func expect(_ event: Event, at now: Instant) {
@@ -50,37 +62,76 @@ struct ManagedJoin: Sendable {
   var expects: Bool { self.expected != nil }
 
   /// The stream brings what is new, or will: its events come before the one that has to come.
-  var isUseful: Bool { self.isJoined || self.droppedCount > 0 }
+  var isUseful: Bool { self.counts || !self.isApart && self.droppedCount > 0 }
 
   /// Keepalives of the managed stream count only after this.
-  var counts: Bool { self.isJoined }
+  var counts: Bool { self.phase == .joined }
+
+  /// Nothing of this stream is handed on, whatever it brings.
+  var isApart: Bool { self.phase == .apart }
+
+  var heldEventCount: Int { self.held.reduce(0) { $0 + $1.events.count } }
+
+  /// The responses kept so far, to be judged again now that the event that has to come is known.
+  mutating func takeHeld() -> [FetchResponseView] {
+    defer { self.held.removeAll() }
+    return self.held
+  }
 
   /// A response with events.
   mutating func received(_ view: FetchResponseView, at now: Instant) -> OnResponse {
-    if self.isJoined { return .handOn(droppingFirst: 0) }
+    switch self.phase {
+    case .joined: return .handOn(droppingFirst: 0)
+    case .apart: return .apart
+    case .open: break
+    }
     if self.first == nil { self.first = view.events.first.map { Event($0, of: view) } }
-    guard let expected else { return .hold }
+    guard let expected else { return self.hold(view) }
     self.lastProgress = now
     for (index, event) in view.events.enumerated() {
       if expected.replayID.bytes.elementsEqual(view[event.replayID]),
         expected.eventID.elementsEqual(view[event.eventID])
       {
-        self.isJoined = true
+        self.phase = .joined
         return .handOn(droppingFirst: index)
       }
       // A veto: never taken as proof that an event is known.
       if expected.replayID.isCertainlyBefore(ReplayID(Array(view[event.replayID]))) {
-        return .apart
+        return self.reject()
       }
     }
     self.droppedCount += view.events.count
-    return self.droppedCount > StreamCursor.passingLimit ? .apart : .drop
+    return self.droppedCount > StreamCursor.passingLimit ? self.reject() : .drop
   }
 
-  /// The event that has to come is there for others, and the managed stream does not bring it.
-  func isOverdue(at now: Instant) -> Bool {
-    guard !self.isJoined, self.expected != nil, let lastProgress else { return false }
-    return now - lastProgress >= Self.patience
+  private mutating func hold(_ view: FetchResponseView) -> OnResponse {
+    self.heldByteCount += view.bytes.count
+    guard self.heldEventCount + view.events.count <= Self.maxHeldEvents,
+      self.heldByteCount <= PubSubSourceOptions.readAheadBytes
+    else {
+      self.hasFlooded = true
+      return self.reject()
+    }
+    self.held.append(view)
+    return .hold
+  }
+
+  private mutating func reject() -> OnResponse {
+    self.phase = .apart
+    return .apart
+  }
+
+  /// The event that has to come is there for others, and the managed stream does not bring it: from
+  /// then on it is apart.
+  ///
+  /// - Returns: `isApart`.
+  mutating func check(at now: Instant) -> Bool {
+    if self.phase == .open, self.expected != nil, let lastProgress,
+      now - lastProgress >= Self.patience
+    {
+      self.phase = .apart
+    }
+    return self.isApart
   }
 }
 

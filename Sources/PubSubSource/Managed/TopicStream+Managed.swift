@@ -8,17 +8,13 @@ internal import PubSubAPI
 struct ManagedState: Sendable {
   var commits = ManagedCommits()
   var join = ManagedJoin(needsProof: false)
-  /// Responses of the managed stream that wait for proof.
-  var held: [FetchResponseView] = []
-  /// They are being handed on: what comes after them waits.
+  /// What waited for proof is being judged: what came after it waits.
   var isHandingOnHeld = false
   /// The service has answered the call: the subscription is ours.
   var isAnswered = false
   var isOpen = false
   /// Of the plain subscription that tells the first event after our position.
   var probe: Liveness?
-  /// The managed stream does not go on where our position is.
-  var isApart = false
   /// Nothing more is handed on.
   var isCut = false
   /// What follows is read with `Subscribe`, until the managed stream can take over.
@@ -34,6 +30,8 @@ struct ManagedState: Sendable {
   struct Detour: Sendable {
     /// Where the managed stream began; nil when it brought no event.
     var until: ManagedJoin.Event?
+    /// The managed stream sent more than was asked for.
+    var hasFlooded: Bool
     /// The plain stream has come as far.
     var isOver = false
   }
@@ -126,10 +124,7 @@ extension TopicStream {
       group.cancelAll()
       return ending
     }
-    let held = self.state.withLock { state in
-      defer { state.managed.held.removeAll() }
-      return state.managed.held.reduce(0) { $0 + $1.events.count }
-    }
+    let held = self.state.withLock { $0.managed.join.takeHeld() }.reduce(0) { $0 + $1.events.count }
     if held > 0 { self.signals.post(.passedOver(topic: self.index, eventCount: held)) }
     return ending
   }
@@ -160,38 +155,44 @@ extension TopicStream {
   private func handManaged(
     on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
   ) async {
-    while self.state.withLock({ $0.managed.isHandingOnHeld }), !Task.isCancelled {
-      await self.pause(.milliseconds(10))
-    }
     let now = self.clock.now()
+    self.count(delivered: view.events.count)
     self.state.withLock { $0.managed.isAnswered = true }
     if let answer = view.commitAnswer {
       self.note(answer, of: view)
       // Alone, it says nothing of the stream's place and credit.
       if view.events.isEmpty { return self.state.withLock { $0.liveness.heard(at: now) } }
     }
-    await self.judge(view, requests, credentials)
-    self.widen(requests)
+    while !Task.isCancelled {
+      guard await self.judge(view, isHeld: false, requests, credentials) else {
+        await self.pause(.milliseconds(10))
+        continue
+      }
+      return self.widen(requests)
+    }
   }
 
   /// Hands on what is proved to follow our position.
+  ///
+  /// - Parameter isHeld: the response has waited for proof.
+  /// - Returns: false if one that has waited longer comes first.
   private func judge(
-    _ view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
-  ) async {
+    _ view: FetchResponseView, isHeld: Bool, _ requests: ManagedRequestQueue,
+    _ credentials: Credentials
+  ) async -> Bool {
     let now = self.clock.now()
-    let answer = self.state.withLock { state -> ManagedJoin.OnResponse? in
-      if state.managed.isCut { return nil }
+    let (isNext, answer) = self.state.withLock { state -> (Bool, ManagedJoin.OnResponse?) in
+      if state.managed.isHandingOnHeld, !isHeld { return (false, nil) }
+      if state.managed.isCut { return (true, nil) }
       if view.events.isEmpty, !state.managed.join.counts {
         state.heard(view, at: now)
-        return nil
+        return (true, nil)
       }
-      if view.events.isEmpty { return .handOn(droppingFirst: 0) }
+      if view.events.isEmpty { return (true, .handOn(droppingFirst: 0)) }
       let answer = state.managed.join.received(view, at: now)
       switch answer {
-      case .handOn: break
-      case .hold:
-        state.managed.held.append(view)
-        state.heard(view, at: now)
+      case .handOn, .apart: break
+      case .hold: state.heard(view, at: now)
       case .drop:
         state.heard(view, at: now)
         if let credit = state.credit.received(
@@ -199,9 +200,8 @@ extension TopicStream {
         {
           requests.add(credit)
         }
-      case .apart: state.managed.isApart = true
       }
-      return answer
+      return (true, answer)
     }
     switch answer {
     case .handOn(let count):
@@ -215,6 +215,7 @@ extension TopicStream {
       self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
     case .hold, nil: break
     }
+    return isNext
   }
 
   /// Events that count against the org's allowance and are not handed on.
@@ -327,7 +328,7 @@ extension TopicStream {
       self.state.withLock { state in
         state.managed.probe?.received(pending: view.pendingCredit, at: now)
         state.managed.probe?.resumed(at: now)
-        state.retries.succeeded()
+        if state.hasLasted(at: now) { state.retries.succeeded() }
       }
       guard let (response, byteCount) = await self.resolve(view) else { return false }
       self.signals.post(
@@ -335,18 +336,17 @@ extension TopicStream {
         weight: self.options.weight(eventCount: 0, byteCount: byteCount))
       return true
     }
-    if self.options.allowance?.received(view.events.count) == false { self.stop() }
+    self.count(delivered: view.events.count)
     self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
     // There is something to be exported: silence from now on does not mean the end of the topic.
     self.signals.post(.fetchingSchemas(topic: self.index))
     let held = self.state.withLock { state in
       state.managed.probe = nil
       state.managed.join.expect(ManagedJoin.Event(first, of: view), at: now)
-      defer { state.managed.held.removeAll() }
       state.managed.isHandingOnHeld = true
-      return state.managed.held
+      return state.managed.join.takeHeld()
     }
-    for response in held { await self.judge(response, requests, credentials) }
+    for response in held { _ = await self.judge(response, isHeld: true, requests, credentials) }
     self.state.withLock { $0.managed.isHandingOnHeld = false }
     self.widen(requests)
     return false
@@ -358,9 +358,9 @@ extension TopicStream {
       if let ending = self.look() { return ending }
       let now = self.clock.now()
       let (ending, commit) = self.state.withLock { state -> (Ending?, ManagedCommit?) in
-        if state.managed.isApart || state.managed.join.isOverdue(at: now) {
-          state.managed.isApart = true
-          state.managed.detour = .init(until: state.managed.join.first)
+        if state.managed.join.check(at: now) {
+          state.managed.detour = .init(
+            until: state.managed.join.first, hasFlooded: state.managed.join.hasFlooded)
           state.managed.detourCount += 1
           return (.apart, nil)
         }
@@ -391,7 +391,7 @@ extension TopicStream {
   /// Why `Subscribe` reads on.
   func detourFailure(from start: StartPoint) -> SourceFailure {
     let record = self.options.managed.map { "\($0)" } ?? ""
-    let first = self.state.withLock { $0.managed.detour?.until }
+    let detour = self.state.withLock { $0.managed.detour }
     let place =
       if case .after(let replayID) = start { "after replay ID \(replayID)" } else {
         "at the earliest event"
@@ -400,9 +400,14 @@ extension TopicStream {
       .unavailable, reason: "managed_position",
       "managed subscription \(record) of \(self.topic): the stored position is \(place), but the "
         + "service's stream "
-        + (first.map { "begins with replay ID \($0.replayID)" } ?? "brings nothing")
-        + ", as when another client has committed, or the state directory was restored; what lies "
-        + "between is read with Subscribe, so nothing is missing")
+        + self.description(of: detour)
+        + "; what lies between is read with Subscribe, so nothing is missing")
+  }
+
+  private func description(of detour: ManagedState.Detour?) -> String {
+    if detour?.hasFlooded == true { return "brings more events than were asked for" }
+    return (detour?.until.map { "begins with replay ID \($0.replayID)" } ?? "brings nothing")
+      + ", as when another client has committed, or the state directory was restored"
   }
 
   /// A response of the plain stream was handed on: it has come as far as the managed stream, or to
@@ -443,7 +448,7 @@ extension TopicStream {
     let deadline = self.clock.now() + Self.closingTime
     while case let now = self.clock.now(), now < deadline, !Task.isCancelled {
       let (commit, isDone) = self.state.withLock { state in
-        if state.managed.isApart { return (nil as ManagedCommit?, true) }
+        if state.managed.join.isApart { return (nil as ManagedCommit?, true) }
         let commit = state.managed.commits.due(at: now, isLast: true)
         return (commit, state.managed.commits.isSettled || !state.managed.isOpen)
       }

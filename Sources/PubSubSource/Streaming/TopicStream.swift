@@ -27,9 +27,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var heldBackUntil: ContinuousClock.Instant?
     var managed = ManagedState()
 
-    /// A response came that is not handed on.
+    /// The open stream has lived long enough for its keepalives to show that it is of use.
+    func hasLasted(at now: ContinuousClock.Instant) -> Bool {
+      now - self.openedAt >= TopicStream.normalLife
+    }
+
+    /// A response came that is not handed on, so that nothing is gained yet.
     mutating func heard(_ view: FetchResponseView, at now: ContinuousClock.Instant) {
-      self.retries.succeeded()
       self.liveness.received(pending: view.pendingCredit, at: now)
       self.liveness.resumed(at: now)
     }
@@ -126,7 +130,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .apart:
         let failure = self.detourFailure(from: start)
         self.options.onManaged(.detour(reason: failure.description))
-        self.signals.post(.retrying(topic: self.index, failure, delay: .zero))
+        // At once, unless nothing new has come since the one before.
+        guard await self.wait(after: failure, minimum: .zero, isFirstAtOnce: true) else { return }
       case .rejoined: break
       case .idle:
         let silent = PubSubError(
@@ -277,7 +282,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         subscription, credentials: credentials, credit: queue,
         onOpen: { self.signals.post(.opened(topic: self.index)) },
         onResponse: { view in
-          await self.hand(on: view, delivered: view.events.count, { queue.add($0) }, credentials)
+          self.count(delivered: view.events.count)
+          return await self.hand(
+            on: view, delivered: view.events.count, { queue.add($0) }, credentials)
             && !self.hasEndedDetour(with: view)
         })
     } catch {
@@ -286,6 +293,11 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     return .call(
       PubSubError(
         .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
+  }
+
+  /// Events have come, for whatever use.
+  func count(delivered: Int) {
+    if self.options.allowance?.received(delivered) == false { self.stop() }
   }
 
   /// Credit goes back before the response is decoded, so that the next events are on their way.
@@ -297,9 +309,10 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     _ credentials: Credentials
   ) async -> Bool {
     let now = self.clock.now()
-    if self.options.allowance?.received(delivered) == false { self.stop() }
+    // Each opening of a managed stream may cost an event: a keepalive alone is not worth it.
+    let isNew = self.options.managed == nil || !view.events.isEmpty
     let (credit, provesToken) = self.state.withLock { state in
-      state.retries.succeeded()
+      if isNew || state.hasLasted(at: now) { state.retries.succeeded() }
       state.liveness.received(pending: view.pendingCredit, at: now)
       let credit = state.credit.received(
         eventCount: delivered, pending: view.pendingCredit, at: now)
@@ -443,14 +456,22 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       self.end(failure)
       return false
     }
+    // The service ends long-lived streams now and then, and sessions end: open again at once, the
+    // first time.
+    let isRegular =
+      error.code == .endOfStream
+      || error.disposition(sentReplayID: false) == .reauthenticate
+    let hasLasted = self.state.withLock { $0.hasLasted(at: self.clock.now()) }
+    return await self.wait(
+      after: failure, minimum: minimum, isFirstAtOnce: isRegular && hasLasted)
+  }
+
+  private func wait(
+    after failure: SourceFailure, minimum: Duration, isFirstAtOnce: Bool
+  ) async -> Bool {
     let now = self.clock.now()
     let (delay, retries) = self.state.withLock { state -> (Duration?, Retries) in
-      // The service ends long-lived streams now and then, and sessions end: open again at once, the
-      // first time.
-      if error.code == .endOfStream || error.disposition(sentReplayID: false) == .reauthenticate,
-        state.retries.failures == 0,
-        now - state.openedAt >= Self.normalLife
-      {
+      if isFirstAtOnce, state.retries.failures == 0 {
         _ = state.retries.failed(at: now, random: 0)
         return (.zero, state.retries)
       }
@@ -458,7 +479,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       return (delay, state.retries)
     }
     guard let delay else {
-      self.end(error.failure(givingUp: retries, at: now, options: self.options))
+      var failure = failure
+      failure.description += retries.verdict(at: now)
+      self.end(failure)
       return false
     }
     self.signals.post(.retrying(topic: self.index, failure, delay: delay))

@@ -12,6 +12,10 @@ import Testing
 
   /// A response with events of these numbers, whose replay IDs rise with them.
   static func response(_ numbers: Int...) throws -> FetchResponseView {
+    try self.response(numbers)
+  }
+
+  static func response(_ numbers: [Int]) throws -> FetchResponseView {
     let message = Eventbus_V1_ManagedFetchResponse.with {
       $0.events = numbers.map { number in
         .with {
@@ -60,7 +64,8 @@ import Testing
   func unknown() throws {
     var join = ManagedJoin(needsProof: true)
     #expect(try join.received(Self.response(6), at: self.now) == .hold)
-    #expect(!join.isOverdue(at: self.now + .seconds(3600)))
+    let isOverdue = join.check(at: self.now + .seconds(3600))
+    #expect(!isOverdue)
     join.expect(Self.event(5), at: self.now)
     #expect(try join.received(Self.response(6), at: self.now) == .apart)
     #expect(join.first == Self.event(6))
@@ -89,10 +94,11 @@ import Testing
   func silent() throws {
     var join = ManagedJoin(needsProof: true)
     join.expect(Self.event(5), at: self.now)
-    #expect(!join.isOverdue(at: self.now + .seconds(9)))
+    let early = join.check(at: self.now + .seconds(9))
     _ = try join.received(Self.response(1), at: self.now + .seconds(9))
-    #expect(!join.isOverdue(at: self.now + .seconds(18)))
-    #expect(join.isOverdue(at: self.now + .seconds(19)))
+    let later = join.check(at: self.now + .seconds(18))
+    let late = join.check(at: self.now + .seconds(19))
+    #expect([early, later, late] == [false, false, true])
   }
 
   @Test("The search among incomparable IDs is limited")
@@ -103,5 +109,109 @@ import Testing
       #expect(try join.received(Self.response(1), at: self.now) == .drop)
     }
     #expect(try join.received(Self.response(1), at: self.now) == .apart)
+  }
+
+  @Test("Once apart, the stream never joins, even if the expected event comes after all")
+  func apartIsFinal() throws {
+    var join = ManagedJoin(needsProof: true)
+    join.expect(Self.event(5), at: self.now)
+    #expect(try join.received(Self.response(6), at: self.now) == .apart)
+    #expect(try join.received(Self.response(5), at: self.now) == .apart)
+    #expect(!join.counts && !join.isUseful)
+    var late = ManagedJoin(needsProof: true)
+    late.expect(Self.event(5), at: self.now)
+    let isApart = late.check(at: self.now + ManagedJoin.patience)
+    #expect(isApart)
+    #expect(try late.received(Self.response(5), at: self.now) == .apart)
+  }
+
+  @Test("What waits for proof is bounded in number and in bytes")
+  func bounded() throws {
+    var many = ManagedJoin(needsProof: true)
+    for _ in 0..<ManagedJoin.maxHeldEvents {
+      #expect(try many.received(Self.response(6), at: self.now) == .hold)
+    }
+    #expect(try many.received(Self.response(6), at: self.now) == .apart)
+    #expect(many.hasFlooded)
+    #expect(many.heldEventCount == ManagedJoin.maxHeldEvents)
+
+    let message = Eventbus_V1_ManagedFetchResponse.with {
+      $0.events = [.with { $0.event.payload = Data(count: 1 << 20) }]
+    }
+    let large = try FetchResponseView(parsing: message.serializedBytes(), isManaged: true)
+    var big = ManagedJoin(needsProof: true)
+    let answers = (0..<8).map { _ in big.received(large, at: self.now) }
+    #expect(answers == Array(repeating: .hold, count: 7) + [.apart])
+    #expect(big.hasFlooded)
+  }
+
+  @Test(
+    "Whatever comes in whatever order, all from the expected event on is handed on, or nothing is")
+  func everyOrder() throws {
+    var violations: [String] = []
+    for order in Self.orders(of: [4, 5, 6, 7], upTo: 4) {
+      let begin = order.firstIndex { $0 >= 5 }
+      let joins = begin.map { order[$0] == 5 } ?? false
+      let expected = begin.flatMap { joins ? Array(order[$0...]) : nil } ?? []
+      for responses in Self.splits(of: order) {
+        for probed in 0...responses.count {
+          let (handedOn, join) = try self.play(responses, probedAfter: probed)
+          if handedOn != expected || join.counts != joins
+            || join.isApart != (begin != nil && !joins)
+          {
+            violations.append("\(responses), probed after \(probed): \(handedOn)")
+          }
+        }
+      }
+    }
+    #expect(violations.isEmpty)
+  }
+
+  /// Does what the stream does with the answers.
+  private func play(
+    _ responses: [[Int]], probedAfter probed: Int
+  ) throws -> (handedOn: [Int], join: ManagedJoin) {
+    var join = ManagedJoin(needsProof: true)
+    var handedOn: [Int] = []
+    func judge(_ view: FetchResponseView) {
+      guard case .handOn(let count) = join.received(view, at: self.now) else { return }
+      handedOn += view.events.dropFirst(count).compactMap {
+        Int(view.string($0.eventID).dropFirst(2))
+      }
+    }
+    for index in 0...responses.count {
+      if index == probed {
+        join.expect(Self.event(5), at: self.now)
+        for view in join.takeHeld() { judge(view) }
+      }
+      if index < responses.count { judge(try Self.response(responses[index])) }
+    }
+    return (handedOn, join)
+  }
+
+  /// All sequences of these numbers up to a length, with repetitions.
+  private static func orders(of numbers: [Int], upTo length: Int) -> [[Int]] {
+    var last: [[Int]] = [[]]
+    var all: [[Int]] = []
+    for _ in 0..<length {
+      last = last.flatMap { order in numbers.map { order + [$0] } }
+      all += last
+    }
+    return all
+  }
+
+  /// All ways to put the events into responses.
+  private static func splits(of order: [Int]) -> [[[Int]]] {
+    (0..<(1 << (order.count - 1))).map { bits in
+      var responses = [[order[0]]]
+      for index in order.indices.dropFirst() {
+        if bits >> (index - 1) & 1 == 1 {
+          responses.append([order[index]])
+        } else {
+          responses[responses.count - 1].append(order[index])
+        }
+      }
+      return responses
+    }
   }
 }

@@ -116,6 +116,56 @@ import Testing
     }
   }
 
+  @Test("Of a managed stream that is apart nothing is handed on, and Subscribe reads all of it")
+  func apartIsFinal() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([6])
+      }
+      try probe.respondManaged([5])
+      try await harness.expectPassedOver(1)
+      guard case .fetchingSchemas(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      }
+      try await harness.expectPassedOver(1)
+      // The expected event comes too late, before the call is closed.
+      try managed.respondManaged([5])
+      try managed.respondManaged([7])
+      try await harness.ticking {
+        try await harness.expectPassedOver(1)
+        try await harness.expectPassedOver(1)
+        while await managed.nextMessage() != nil {}
+      }
+      managed.end(.ok, "")
+      #expect(try await harness.retry().0.reason == "managed_position")
+      let (plain, _) = try await harness.open(at: Self.position)
+      try plain.respondManaged([5, 6, 7])
+      let view = try await harness.response()
+      #expect(view.events.map { view.string($0.eventID) } == ["e-5", "e-6", "e-7"])
+    }
+  }
+
+  @Test("A service that ignores the credit while proof is missing is left for Subscribe")
+  func flood() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, _) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5])
+      }
+      for number in 0..<ManagedJoin.maxHeldEvents { try managed.respondManaged([6 + number]) }
+      try await harness.expectPassedOver(1)
+      await harness.ticking {
+        while await managed.nextMessage() != nil {}
+      }
+      managed.end(.ok, "")
+      try await harness.expectPassedOver(ManagedJoin.maxHeldEvents)
+      let (failure, _) = try await harness.retry()
+      #expect(failure.description.contains("more events than were asked for"))
+      let (plain, _) = try await harness.open(at: Self.position)
+      try plain.respondManaged([5, 6])
+      #expect(try await harness.response().events.count == 2)
+    }
+  }
+
   @Test("What waited for the proof and then for its schema is handed on before what comes after it")
   func order() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
