@@ -183,7 +183,7 @@ struct DatumWriter {
       return self.append(inner, as: branches[index], path: path, depth: depth + 1)
     }
     guard let index = branches.firstIndex(where: { self.takes(value, $0) }) else {
-      // Where there is no choice, the branch itself tells best what it expects.
+      // With a single branch besides null, the message of that branch is the most precise.
       let others = branches.filter { if case .null = self.schema[$0].kind { false } else { true } }
       if others.count == 1 {
         return self.append(value, as: others[0], path: path, depth: depth + 1)

@@ -163,7 +163,7 @@ private struct DecimalNumber {
   /// Negative if zeros follow the digits.
   var scale = 0
 
-  /// Of a JSON number, or of a text that is written like one.
+  /// Reads a JSON number, or a text that is written like one.
   init?(_ value: JSONValue) {
     let text: String
     switch value.content {

@@ -70,7 +70,7 @@ public struct FetchResponseView: Sendable {
   public let rpcID: Field
   /// Credit still open after this response, as the service counts it.
   public let pendingCredit: Int
-  /// Of a managed subscription only; nil when the response answers no commit.
+  /// The service's answer to a commit, on managed subscriptions only; nil when the response has none.
   public let commitAnswer: CommitAnswer?
 
   /// - Parameters:

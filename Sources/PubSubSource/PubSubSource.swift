@@ -113,7 +113,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   /// Drained, confirmed and closed.
   private static var finishingTime: Duration { .seconds(15) }
 
-  /// Of the managed subscription; nil without one.
+  /// The progress of the managed subscription; nil without one.
   public var managedProgress: ManagedProgress? { self.streams.first?.managedProgress }
 
   public func reopen(topic: Int) { self.openingsSink.yield(topic) }

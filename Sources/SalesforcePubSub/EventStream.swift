@@ -33,7 +33,7 @@ final class EventStream<Transport: ClientTransport>: Sendable {
     var consumed = 0
     /// What the consumer has at hand.
     var batch: ArraySlice<Event> = []
-    /// Of the current call.
+    /// The credentials of the current call.
     var usedCredentials: Credentials?
     var isClosed = false
     /// The consumer has learned of the end.

@@ -90,7 +90,7 @@ struct PublishCommand: AsyncParsableCommand {
   func validate() throws {
     if TopicName.hasChanges(self.topic) {
       throw ValidationError(
-        "\(self.topic) cannot be published to: change events come from changes of records alone; "
+        "\(self.topic) cannot be published to: Salesforce alone publishes change events; "
           + "--topic takes platform events, such as /event/Order_Event__e")
     }
     guard TopicName.isValid(self.topic) else {

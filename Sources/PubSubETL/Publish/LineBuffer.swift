@@ -16,7 +16,7 @@ struct LineBuffer {
   private var start = 0
   /// What is before it holds no line end.
   private var searched = 0
-  /// Of the last line that was handed out or left out.
+  /// The number of the last line that was handed out or skipped.
   private(set) var number = 0
   private var isSkipping = false
 

@@ -29,7 +29,7 @@ struct PublishEncoder {
     self.options = options
   }
 
-  /// Fills in the line's event, or its outcome if there is no event in it.
+  /// Sets the line's event, or its outcome if the line is malformed.
   func encode(_ line: inout PublishLine) {
     line.encodings += 1
     line.event = nil

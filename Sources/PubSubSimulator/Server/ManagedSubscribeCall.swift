@@ -15,7 +15,7 @@ final class ManagedSubscribeCall: Call, ResponseSource {
   private let context: CallContext
   private var state = State.waitingForFirstRequest
   private var credit: SubscriptionCredit
-  /// Of its record.
+  /// The index of the subscription's record.
   private var record: Int?
   private var topic = ""
   /// Index of the next event.

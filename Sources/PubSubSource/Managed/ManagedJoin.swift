@@ -50,7 +50,7 @@ struct ManagedJoin: Sendable {
   /// More came without proof than is kept.
   private(set) var hasFlooded = false
 
-  /// - Parameter needsProof: false if there is no position of our own: the service's counts.
+  /// - Parameter needsProof: false if we have no position of our own, so that the service's position counts.
   init(needsProof: Bool) { self.phase = needsProof ? .open : .joined }
 
   /// The plain subscription has brought the first event after our position.

@@ -13,7 +13,7 @@ struct ManagedState: Sendable {
   /// The service has answered the call: the subscription is ours.
   var isAnswered = false
   var isOpen = false
-  /// Of the plain subscription that tells the first event after our position.
+  /// The liveness of the plain subscription that tells the first event after our position.
   var probe: Liveness?
   /// Nothing more is handed on.
   var isCut = false
@@ -267,7 +267,7 @@ extension TopicStream {
 
   // MARK: Proof
 
-  /// - Parameter start: our position, to be proved; nil if the service's counts.
+  /// - Parameter start: our position, to be proved; nil if the service's position counts.
   /// - Returns: why the call is to be closed.
   private func supervise(
     _ start: StartPoint?, _ credentials: Credentials, _ requests: ManagedRequestQueue

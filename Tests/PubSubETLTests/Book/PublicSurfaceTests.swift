@@ -115,7 +115,7 @@ struct PublicSurface {
       if let type = text.firstMatch(
         of: /^(?:@\w+ )*(.*?)\b(struct|class|enum|protocol|extension|actor) .*\{$/)
       {
-        // Of types that are not public, nothing is.
+        // Members of types that are not public are not public either.
         let isOpen = type.output.1.contains("public ")
         scopes.append((isOpen ? type.output.2 : "", indentation))
       }
