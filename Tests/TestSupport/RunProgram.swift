@@ -9,19 +9,18 @@ public struct ProgramFailure: Error {
 /// Runs a program found in `PATH` to its end.
 public func runProgram(_ arguments: String...) throws { try runProgram(arguments) }
 
-/// Runs a program found in `PATH` to its end. Its standard output is thrown away.
+/// Runs a program found in `PATH` to its end.
 ///
-/// - Throws: `ProgramFailure` with the end of what it wrote to standard error.
+/// - Throws: `ProgramFailure` with the end of what it wrote to standard output and standard error.
 public func runProgram(_ arguments: [String]) throws {
   let directory = try TemporaryDirectory()
-  let errors = "\(directory.path)/stderr"
+  let output = "\(directory.path)/output"
   var actions = posix_spawn_file_actions_t()
   posix_spawn_file_actions_init(&actions)
   defer { posix_spawn_file_actions_destroy(&actions) }
-  for descriptor: Int32 in 0...1 {
-    posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
-  }
-  posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+  posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+  posix_spawn_file_actions_adddup2(&actions, 1, 2)
   var pointers = arguments.map { strdup($0) }
   defer { for pointer in pointers { free(pointer) } }
   pointers.append(nil)
@@ -33,7 +32,7 @@ public func runProgram(_ arguments: [String]) throws {
   var status: Int32 = 0
   while waitpid(pid, &status, 0) == -1 && errno == EINTR {}
   guard status == 0 else {
-    let text = (try? Data(contentsOf: URL(filePath: errors))) ?? Data()
+    let text = (try? Data(contentsOf: URL(filePath: output))) ?? Data()
     throw ProgramFailure(
       message: "\(arguments.joined(separator: " ")): wait status \(status)\n"
         + String(decoding: text.suffix(8000), as: UTF8.self))

@@ -18,6 +18,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 import harness
 from publish_other import OtherService
@@ -103,7 +104,7 @@ def refused_runs(arguments):
     with Service(arguments, "refused_runs") as service:
         line = '{"City__c": "x"}'
         cases = [
-            (64, "change events come from changes of records", {"topic": "/data/OpportunityChangeEvent"}, []),
+            (64, "Salesforce alone publishes change events", {"topic": "/data/OpportunityChangeEvent"}, []),
             (64, "--topic", {"topic": "Order_Event__e"}, []),
             (64, "--rate", {}, ["--rate", "0"]),
             (64, "cannot be read", {}, ["/no/such/file"]),
@@ -302,12 +303,12 @@ def gone_service(arguments):
 def rates(arguments):
     with Service(arguments, "rates") as service:
         for options in ([], ["--stream"]):
-            before = len(service.truth())
+            start = time.monotonic()
             results, _ = service.publish(text_of(events(60)), "--rate", "40", *options)
-            times = [line["published_at"] for line in service.truth()[before:]]
-            # Requests of four: the last goes out 56 / 40 s after the first.
-            if len(results) != 60 or times[-1] - times[0] < 1390:
-                fail("60 events at 40 per second took", times[-1] - times[0], "ms")
+            # Requests of four: the last goes out 56 / 40 s after the first, on a busy machine even later.
+            took = time.monotonic() - start
+            if len(results) != 60 or took < 56 / 40:
+                fail("60 events at 40 per second took", took, "s")
 
 
 def stops(arguments):
