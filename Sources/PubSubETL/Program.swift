@@ -1,5 +1,6 @@
 import ArgumentParser
 import CBuildInfo
+import EventLoop
 import TLSStream
 
 @main
@@ -22,6 +23,10 @@ struct Program: AsyncParsableCommand {
   static func main() async {
     StandardStream.occupyClosed()
     OpenSSLLifetime.outliveThreads()
+    do { try await RuntimeDescriptors.open() } catch {
+      StandardStream.error.write(PrintableText(line: "\(error)", hiding: SecretMask()))
+      Self.exit(withError: ExitCode.tryAgain.error)
+    }
     await self.main(nil)
   }
 }

@@ -44,4 +44,10 @@ import Testing
     // They can be told from the program's only where it is a library.
     try ProofScript("refusal_proof.py", in: "faults").run(programs: ProofScript.sharedPrograms)
   }
+  @Test(
+    "Under a low limit of open files, commands work or exit with 75 and name the limit",
+    .enabled(if: ProofScript.programs != nil))
+  func namesTheLimitOfOpenFiles() throws {
+    try ProofScript("descriptors_proof.py", in: "faults").run()
+  }
 }
