@@ -75,25 +75,25 @@ struct DatumWriter {
       guard let number = Self.integer(value, definition.logicalType, isInt: true),
         let number = Int32(exactly: number)
       else {
-        return self.expected(
+        return self.expectedNumber(
           definition.logicalType.integerWords ?? "an integer of 32 bits", value, path)
       }
       self.append(Int64(number))
     case .long:
       guard let number = Self.integer(value, definition.logicalType, isInt: false) else {
-        return self.expected(
+        return self.expectedNumber(
           definition.logicalType.integerWords
             ?? "an integer of 64 bits, or a time such as 2026-02-17T04:03:15Z", value, path)
       }
       self.append(number)
     case .float:
       guard let number = Self.number(value), Float(number).isFinite || !number.isFinite else {
-        return self.expected("a number in the range of 32-bit floating point", value, path)
+        return self.expectedNumber("a number in the range of 32-bit floating point", value, path)
       }
       self.appendLittleEndian(Float(number).bitPattern)
     case .double:
       guard let number = Self.number(value) else {
-        return self.expected("a number in the range of 64-bit floating point", value, path)
+        return self.expectedNumber("a number in the range of 64-bit floating point", value, path)
       }
       self.appendLittleEndian(number.bitPattern)
     case .bytes:
@@ -270,6 +270,14 @@ struct DatumWriter {
 
   private func expected(_ what: String, _ value: JSONValue, _ path: String) {
     self.report(value, path, "expected \(what), found \(value.kind)")
+  }
+
+  /// Says why a number is not the one that is expected.
+  private func expectedNumber(_ what: String, _ value: JSONValue, _ path: String) {
+    guard case .number(let text) = value.content else { return self.expected(what, value, path) }
+    let number = Double(text) ?? .infinity
+    let flaw = number == number.rounded() ? "out of range" : "with a fraction"
+    self.report(value, path, "expected \(what), found a number \(flaw)")
   }
 
   private func report(_ value: JSONValue, _ path: String, _ message: String) {

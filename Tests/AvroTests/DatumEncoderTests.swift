@@ -154,6 +154,7 @@ import Testing
     for schema in ["\"\(type)\"", "[\"null\",\"\(type)\"]"] {
       let (_, mistakes) = try Self.encode(number, schema)
       #expect(mistakes.isEmpty == isValid, "\(mistakes)")
+      #expect(mistakes.allSatisfy { $0.hasSuffix("found a number out of range") }, "\(mistakes)")
     }
   }
 
@@ -162,7 +163,9 @@ import Testing
     arguments: [
       (#"{"City":"Rome"}"#, "/Id: is required: the schema has no default for it"),
       (#"{"Id":1,"Citty":"Rome"}"#, "/Citty: unknown key; did you mean 'City'?"),
-      (#"{"Id":2147483648}"#, "/Id: expected an integer of 32 bits, found a number"),
+      (#"{"Id":2147483648}"#, "/Id: expected an integer of 32 bits, found a number out of range"),
+      (#"{"Id":1.5}"#, "/Id: expected an integer of 32 bits, found a number with a fraction"),
+      (#"{"Id":"1"}"#, "/Id: expected an integer of 32 bits, found a string"),
       (#"{"Id":1,"City":5}"#, "/City: expected a string, found a number"),
       ("[]", "expected an object, found an array"),
     ])

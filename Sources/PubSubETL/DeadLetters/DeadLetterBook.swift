@@ -32,6 +32,26 @@ struct DeadLetterBook {
       if selection.includes(letter, outcome) { try body(letter, outcome) }
     }
   }
+
+  /// Which objects and kinds there are, for somebody whose choice includes no letter; nil if the choice
+  /// has no filter or no letter exists.
+  func remark(onEmpty selection: DeadLetterSelection) throws -> String? {
+    guard selection.entity != nil || selection.reason != nil || selection.since != nil else {
+      return nil
+    }
+    var (entities, kinds, newest) = (Set<String>(), Set<String>(), "")
+    var all = DeadLetterSelection()
+    all.includesHandled = selection.includesHandled
+    try self.visit(all) { letter, _ in
+      entities.insert(TopicName.entity(letter.letter.topic))
+      kinds.insert(letter.kind)
+      newest = max(newest, letter.time)
+    }
+    guard !entities.isEmpty else { return nil }
+    return "no letter matches the filters; there are letters of "
+      + "\(entities.sorted().joined(separator: ", ")), of the kinds "
+      + "\(kinds.sorted().joined(separator: ", ")), the newest of \(newest)"
+  }
 }
 
 /// Which dead letters a command means.

@@ -42,6 +42,9 @@ struct DeadLettersListCommand: AsyncParsableCommand {
             PrintableText(line: Self.line(letter, outcome), hiding: secrets))
         }
       }
+      if counts.isEmpty, let remark = try book.remark(onEmpty: selection) {
+        StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
+      }
       func count(_ outcome: DeadLetterLedger.Outcome?) -> Int { counts[outcome] ?? 0 }
       if self.json {
         let document: JSONValue = [
@@ -90,7 +93,10 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
     try CheckpointCommand.reporting(hiding: secrets) {
       var selection = self.filter.selection
       selection.includesHandled = self.all
-      try DeadLetterBook(configuration).visit(selection) { letter, _ in
+      let book = try DeadLetterBook(configuration)
+      var isEmpty = true
+      try book.visit(selection) { letter, _ in
+        isEmpty = false
         do {
           let opened = try letter.opened(with: configuration.deadLetter.keys)
           try DeadLettersCommand.print(
@@ -99,6 +105,9 @@ struct DeadLettersExportCommand: AsyncParsableCommand {
           hasFailed = true
           StandardStream.error.write(PrintableText(line: "\(letter.id): \(error)", hiding: secrets))
         }
+      }
+      if isEmpty, let remark = try book.remark(onEmpty: selection) {
+        StandardStream.error.write(PrintableText(line: remark, hiding: secrets))
       }
     }
     if hasFailed { throw ExitCode.data.error }
