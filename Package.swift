@@ -157,8 +157,8 @@ let package = Package(
     .executableTarget(
       name: "PubSubETL",
       dependencies: [
-        "CBuildInfo", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Sealing", "Signatures",
-        "TLSStream", "HTTPClient",
+        "CBuildInfo", "CSystem", "Clocks", "Bytes", "JSON", "CEL", "EventLoop", "Sealing",
+        "Signatures", "TLSStream", "HTTPClient",
         "HTTP2Transport", "DurableFiles", "PubSubAPI", "SalesforceAuth", "SalesforceREST",
         "SalesforcePubSub", "SchemaStore", "Pipeline", "Checkpoint",
         "PubSubSource", "RESTSource", "FileSink", "PostgresClient", "PostgresSink", grpcCore,

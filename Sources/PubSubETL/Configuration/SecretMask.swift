@@ -1,4 +1,5 @@
 import Bytes
+internal import CSystem
 import EventLoop
 import Glibc
 import JSON
@@ -10,8 +11,11 @@ import JSON
 /// and a URL that is taken apart at the wrong place puts a piece of a password where a host name is
 /// expected.
 final class SecretMask: Sendable {
-  /// Longest first, so that a secret inside another leaves nothing of that one.
-  private let texts = Lock<[String]>([])
+  /// In UTF-8, the longest first, so that a secret inside another leaves nothing of that one.
+  ///
+  /// Bytes are compared, not characters: a combining character behind a secret makes another character
+  /// of its last one.
+  private let texts = Lock<[[UInt8]]>([])
 
   static let replacement = "<redacted>"
 
@@ -19,12 +23,12 @@ final class SecretMask: Sendable {
   private static let shortest = 4
 
   func add(_ secret: String) {
-    let forms = [secret, Self.percentEncoded(secret)]
+    let forms = [Array(secret.utf8), Array(Self.percentEncoded(secret).utf8)]
     self.texts.withLock { texts in
-      for form in forms where form.utf8.count >= Self.shortest && !texts.contains(form) {
+      for form in forms where form.count >= Self.shortest && !texts.contains(form) {
         texts.append(form)
       }
-      texts.sort { $0.utf8.count > $1.utf8.count }
+      texts.sort { $0.count > $1.count }
     }
   }
 
@@ -85,17 +89,38 @@ final class SecretMask: Sendable {
 
   func redacted(_ text: String) -> String {
     var text = text
-    for secret in self.texts.withLock({ $0 }) where text.contains(secret) {
-      text = text.split(separator: secret, omittingEmptySubsequences: false)
-        .joined(separator: Self.replacement)
+    for secret in self.texts.withLock({ $0 }) {
+      if let replaced = text.withUTF8({ Self.replacing(secret, in: UnsafeRawBufferPointer($0)) }) {
+        text = replaced
+      }
     }
     return text
   }
 
-  /// Unicode scalars of the longest secret.
-  var longestCount: Int {
-    self.texts.withLock { $0.lazy.map(\.unicodeScalars.count).max() ?? 0 }
+  /// Nil if the text does not contain the secret.
+  private static func replacing(_ secret: [UInt8], in text: UnsafeRawBufferPointer) -> String? {
+    var result: [UInt8] = []
+    var end = 0
+    while let start = Self.offset(of: secret, in: text, from: end) {
+      result += text[end..<start]
+      result += Self.replacement.utf8
+      end = start + secret.count
+    }
+    guard end > 0 else { return nil }
+    result += text[end...]
+    return String(decoding: result, as: UTF8.self)
   }
+
+  private static func offset(
+    of secret: [UInt8], in text: UnsafeRawBufferPointer, from start: Int
+  ) -> Int? {
+    guard let base = text.baseAddress else { return nil }
+    let found = c_memmem(base + start, text.count - start, secret, secret.count)
+    return found.map { $0 - base }
+  }
+
+  /// Unicode scalars of the longest secret, at most.
+  var longestCount: Int { self.texts.withLock { $0.first?.count ?? 0 } }
 
   /// With the secrets taken out of all texts; names of members stay.
   func redacted(_ value: JSONValue) -> JSONValue {
