@@ -72,10 +72,8 @@ import Testing
   func longLife() async throws {
     try await StreamHarness.run(Self.harness(giveUpAfter: 5)) { harness in
       for _ in 0..<4 {
-        let (managed, probe) = try await harness.ticking {
-          try await harness.openManaged(at: Self.position) { call in
-            try call.respondManaged([], latest: 4)
-          }
+        let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+          try call.respondManaged([], latest: 4)
         }
         harness.clock.advance(by: .seconds(200))
         try probe.respondManaged([], latest: 4)
@@ -83,6 +81,7 @@ import Testing
         managed.end(.deadlineExceeded, "x")
         let (_, delay) = try await harness.retry()
         #expect(delay <= .milliseconds(1200))
+        harness.clock.advance(by: delay)
       }
     }
   }
