@@ -42,6 +42,14 @@ public struct Retries: Sendable {
     self.since = nil
   }
 
+  /// Time since the first of the failures in a row; zero without one.
+  public func elapsed(at now: Instant) -> Duration { self.since.map { now - $0 } ?? .zero }
+
+  /// Time that passes for another reason does not count.
+  public mutating func excuse(_ duration: Duration) {
+    self.since = self.since.map { $0 + duration }
+  }
+
   /// - Parameters:
   ///   - minimum: what the peer asks to be left alone for, whatever the schedule says.
   ///   - random: from 0 up to 1; a fifth of jitter either way keeps clients apart.
@@ -73,8 +81,8 @@ public struct Retries: Sendable {
   ///
   /// - Parameter setting: the name of `giveUpAfter` to whoever reads the text.
   public func verdict(at now: Instant, setting: String = "retry.give_up_after") -> String {
-    guard self.failures > 1, let since = self.since else { return "" }
+    guard self.failures > 1 else { return "" }
     return "; gave up after \(self.failures) failed attempts in "
-      + "\((now - since).components.seconds) s (\(setting))"
+      + "\(self.elapsed(at: now).components.seconds) s (\(setting))"
   }
 }

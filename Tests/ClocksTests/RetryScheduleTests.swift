@@ -66,6 +66,16 @@ import Testing
     #expect(second == nil)
   }
 
+  @Test("Time that is excused does not bring the end nearer")
+  func excused() {
+    var retries = Retries(RetrySchedule(giveUpAfter: .seconds(10), minDelay: .seconds(4)))
+    retries.excuse(.seconds(5))
+    #expect(retries.failed(at: Self.start, random: 0.5) == .seconds(4))
+    retries.excuse(.seconds(900))
+    #expect(retries.elapsed(at: Self.start + .seconds(904)) == .seconds(4))
+    #expect(retries.failed(at: Self.start + .seconds(904), random: 0.5) == .seconds(6))
+  }
+
   @Test("Quick retries come before those of the policy")
   func quick() {
     var retries = Retries(RetrySchedule(giveUpAfter: nil), quickDelays: [.milliseconds(50)])

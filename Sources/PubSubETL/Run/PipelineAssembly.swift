@@ -110,6 +110,7 @@ struct PipelineAssembly {
       })
     source.schemaCache = schemas
     source.managed = self.configuration.source.managed
+    source.subscriptionPatience = self.configuration.retry.subscriptionPatience
     source.onManaged = { notice in
       switch notice {
       case .confirmed(let replayID):

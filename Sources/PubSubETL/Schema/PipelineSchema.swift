@@ -121,7 +121,9 @@ enum PipelineSchema {
       .optional(
         "give_up_after", .reference("duration"),
         "A run that ends by itself gives up (exit code 69) when the service, the login or a database "
-          + "has failed for this long; a run that follows never does.",
+          + "has failed for this long; a run that follows never does. For a managed subscription that "
+          + "another client has, it waits "
+          + "\(defaults.subscriptionPatience.components.seconds / 60) minutes unless this is set.",
         default: Self.duration(defaults.giveUpAfter)),
       .optional(
         "min_delay", .reference("duration"), "Pause after the first failure; it doubles each time.",

@@ -12,6 +12,8 @@ struct ManagedState: Sendable {
   var isHandingOnHeld = false
   /// The service has answered the call: the subscription is ours.
   var isAnswered = false
+  /// It is not: since the first refusal in a row.
+  var wait: SubscriptionWait?
   var isOpen = false
   /// The liveness of the plain subscription that tells the first event after our position.
   var probe: Liveness?
@@ -39,7 +41,7 @@ struct ManagedState: Sendable {
   /// For the next stream: what is known of the subscription, not of its last call.
   var reopened: Self {
     var next = Self()
-    (next.commits, next.detourCount) = (self.commits, self.detourCount)
+    (next.commits, next.detourCount, next.wait) = (self.commits, self.detourCount, self.wait)
     (next.isFinishing, next.hasEnded) = (self.isFinishing, self.hasEnded)
     next.commits.opened()
     return next
@@ -52,6 +54,9 @@ extension TopicStream {
   private static var closingTime: Duration { .seconds(5) }
   /// The plain subscription is opened after this long, even if the service has not answered yet.
   private static var answerTime: Duration { .seconds(2) }
+  /// The same when the attempt before was refused since another client had the subscription: the next
+  /// answer is likely to be a refusal, too.
+  private static var likelyRefusalTime: Duration { .seconds(30) }
 
   private enum Part: Sendable {
     case call(Ending)
@@ -157,7 +162,7 @@ extension TopicStream {
   ) async {
     let now = self.clock.now()
     self.count(delivered: view.events.count)
-    self.state.withLock { $0.managed.isAnswered = true }
+    self.state.withLock { ($0.managed.isAnswered, $0.managed.wait) = (true, nil) }
     if let answer = view.commitAnswer {
       self.note(answer, of: view)
       // Alone, it says nothing of the stream's place and credit.
@@ -292,7 +297,8 @@ extension TopicStream {
     _ start: StartPoint, _ credentials: Credentials, _ requests: ManagedRequestQueue
   ) async -> Ending? {
     // A subscription that is refused must not cost an event at every attempt.
-    let latest = self.clock.now() + Self.answerTime
+    let isWaiting = self.state.withLock { $0.managed.wait != nil }
+    let latest = self.clock.now() + (isWaiting ? Self.likelyRefusalTime : Self.answerTime)
     while !self.state.withLock({ $0.managed.isAnswered }), self.clock.now() < latest {
       if Task.isCancelled { return nil }
       await self.pause(.milliseconds(50))

@@ -29,6 +29,9 @@ public struct PubSubSourceOptions: Sendable {
 
   /// The subscription whose position the service keeps, too; with one topic only. Nil for `Subscribe`.
   public var managed: ManagedSubscription.Record?
+  /// How long a run that gives up at all waits for a managed subscription that another client has; nil:
+  /// as long as `retry` says.
+  public var subscriptionPatience: Duration?
   /// Called from any thread; must not block.
   public var onManaged: @Sendable (ManagedNotice) -> Void = { _ in }
 
@@ -127,8 +130,8 @@ extension PubSubError {
         + "org. Events may have been lost: re-read the objects, then run with "
         + "--set source.on_invalid_replay=earliest"
     case ServiceErrorCode.managedAlreadyActive:
-      "; another client has the managed subscription, or one that ended without closing its call: "
-        + "the service then keeps it for up to 15 minutes"
+      "; another client has the managed subscription, or a run was killed: then the service frees it "
+        + "within about 15 minutes"
     case ServiceErrorCode.managedStopped:
       "; set the state of the ManagedEventSubscription to RUN (Tooling or Metadata API); a change "
         + "takes some minutes"

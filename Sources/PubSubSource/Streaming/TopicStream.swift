@@ -117,7 +117,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   func run() async {
     self.state.withLock {
       $0.retries = Retries(self.options.retry)
-      ($0.managed.hasEnded, $0.managed.isDone) = (false, false)
+      ($0.managed.hasEnded, $0.managed.isDone, $0.managed.wait) = (false, false, nil)
     }
     defer { self.state.withLock { $0.managed.isDone = true } }
     guard await self.fetchMissingSchema() else { return }
@@ -435,6 +435,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       if isTooLarge, !wasSmallest { return await self.wait(after: error, minimum: .zero) }
     }
     switch error.disposition(sentReplayID: sentReplayID) {
+    case .retry(let minimum) where error.serviceCode == .managedAlreadyActive:
+      return await self.waitForSubscription(after: error, minimum: minimum)
     case .retry(let minimum): return await self.wait(after: error, minimum: minimum)
     case .reauthenticate: return await self.wait(after: error, minimum: .zero)
     case .replay: self.end(error.failure(.invalidReplay, options: self.options))
@@ -484,13 +486,18 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       self.end(failure)
       return false
     }
+    await self.wait(delay, after: failure)
+    return true
+  }
+
+  /// Reports why the stream is not open, and waits until it is to be opened again.
+  func wait(_ delay: Duration, after failure: SourceFailure) async {
+    let until = self.clock.now() + delay
     self.signals.post(.retrying(topic: self.index, failure, delay: delay))
-    let until = now + delay
     while case let now = self.clock.now(), now < until, !self.isStopping, !Task.isCancelled {
       await self.clock.sleep(
         min(until, ProcessClock.nextLook(from: now, after: .milliseconds(100))))
     }
-    return true
   }
 }
 

@@ -13,6 +13,8 @@ exactly once in the output, and the service's position is the one that the progr
 - active: another run has the subscription; after its SIGTERM it is free at once. A dry run leaves it alone.
 - following: new events, new schemas, an expired token and a broken stream while a run follows.
 - kills: SIGKILL at random moments, each of which leaves the subscription taken for 15 minutes.
+- held: after a SIGKILL, a run that gives up sooner tells when the subscription is free; one with the
+  default waits for it.
 - quiet: an hour and a half without an event, by the simulator's clock: the call is never ended for want
   of a commit.
 - record: a subscription that does not exist, or is stopped, ends the run with what to do.
@@ -48,11 +50,11 @@ def main():
     parser.add_argument("--only")
     arguments = parser.parse_args()
     with postgres.Cluster() if arguments.sink == "postgres" else contextlib.nullcontext() as cluster:
-        parts = (batch, behind, lost, ahead, refused, delayed, active, following, kills, quiet, record)
+        parts = (batch, behind, lost, ahead, refused, delayed, active, following, kills, held, quiet, record)
         for part in parts:
             if arguments.only and part.__name__ not in arguments.only.split(","):
                 continue
-            options = ["--clock"] if part is quiet else []
+            options = ["--clock"] if part in (held, quiet) else []
             with Part(arguments, part.__name__, cluster, options) as run:
                 print(json.dumps(dict(part=part.__name__, **part(run))), flush=True)
 
@@ -331,6 +333,32 @@ def kills(part):
     part.run()
     part.report()
     return dict(part.check(), kills=killed)
+
+
+def held(part):
+    part.run()
+    follower = part.spawn("--follow")
+    part.wait(follower, lambda: part.managed()["active"], "a following run")
+    follower.kill()
+    follower.communicate()
+    part.publish(100)
+    part.document["retry"] = {"give_up_after": "5m"}
+    part.write()
+    errors = part.run(69)
+    if "the service frees it in 10 minutes at the latest: run again then" not in errors:
+        part.fail("the message does not tell when:", errors)
+    errors = part.run(75, "--max-duration", "2m")
+    if "another client has the managed subscription" not in errors:
+        part.fail("the message does not tell what the run waited for:", errors)
+    del part.document["retry"]
+    part.write()
+    part.run()
+    waits = part.report()["retries"]["count"]
+    if not waits:
+        part.fail("the subscription was free")
+    # Only the event that proves where the stream goes on: a refusal costs none.
+    check_report(part, (1, 1))
+    return dict(part.check(), waits=waits)
 
 
 def quiet(part):

@@ -20,11 +20,18 @@ struct RetryConfigurationTests {
     #expect(retry.refusedDelay == .seconds(600))
   }
 
+  @Test("Unless give_up_after is set, a taken managed subscription is waited for beyond 15 minutes")
+  func subscriptionPatience() throws {
+    #expect(try Self.load(#"{"min_delay":"2s"}"#).subscriptionPatience == .seconds(1200))
+    #expect(try Self.load(#"{"give_up_after":"5s"}"#).subscriptionPatience == .seconds(5))
+  }
+
   @Test("Each key is read, and one delay sets the other")
   func keys() throws {
     let all = try Self.load(
       #"{"give_up_after":"1h","min_delay":"2s","max_delay":"3m","refused_delay":"5m"}"#)
     #expect(all.giveUpAfter == .seconds(3600))
+    #expect(all.subscriptionPatience == .seconds(3600))
     #expect(
       all.schedule(follows: true)
         == RetrySchedule(giveUpAfter: nil, minDelay: .seconds(2), maxDelay: .seconds(180)))

@@ -31,6 +31,7 @@ final class StreamHarness: Sendable {
   init(
     window: Int = 100, maxEvents: Int? = nil, retry: RetrySchedule = RetrySchedule(),
     queueLimit: Int = 1 << 20, managed: ManagedSubscription.Record? = nil,
+    subscriptionPatience: Duration? = nil,
     onManaged: @Sendable @escaping (ManagedNotice) -> Void = { _ in }
   ) {
     let (calls, inbox) = AsyncStream<ServerCall>.makeStream()
@@ -49,6 +50,7 @@ final class StreamHarness: Sendable {
     self.signals = SignalQueue(limit: queueLimit)
     var options = PubSubSourceOptions(window: window, maxEvents: maxEvents, retry: retry)
     options.managed = managed
+    options.subscriptionPatience = subscriptionPatience
     options.onManaged = onManaged
     let client = PubSubClient(self.client)
     self.stream = TopicStream(

@@ -1,0 +1,75 @@
+internal import Clocks
+internal import EventLoop
+internal import GRPCCore
+internal import Pipeline
+internal import PubSubAPI
+
+/// Waiting for a managed subscription that another client has, or that the service keeps for one
+/// that it has lost. A value without I/O.
+struct SubscriptionWait: Sendable {
+  typealias Instant = ContinuousClock.Instant
+
+  /// The service keeps the subscription of a client that it has lost for about so long
+  /// (TheService.md#managed-subscriptions).
+  static let holdTime = Duration.seconds(900)
+
+  private var retries: Retries
+
+  /// - Parameter schedule: of everything else that fails; what never gives up does not here either.
+  /// - Parameter patience: of a run that gives up; nil: as the schedule says.
+  init(_ schedule: RetrySchedule, patience: Duration?) {
+    var schedule = schedule
+    if let patience, schedule.giveUpAfter != nil { schedule.giveUpAfter = patience }
+    self.retries = Retries(schedule)
+  }
+
+  /// The service has said that the subscription is taken.
+  ///
+  /// - Returns: the pause before the next attempt; nil when it is time to give up.
+  mutating func refused(at now: Instant, minimum: Duration, random: Double) -> Duration? {
+    self.retries.failed(at: now, minimum: minimum, random: random)
+  }
+
+  /// What to add to the last error after giving up.
+  func verdict(at now: Instant) -> String {
+    let left = Self.holdTime - self.retries.elapsed(at: now)
+    return self.retries.verdict(at: now)
+      + (left > .zero
+        ? "; if no other client is connected, the service frees it in "
+          + "\(Self.minutes(left)) at the latest: run again then"
+        : "; a run that was killed would have been forgotten by now, so another client is "
+          + "connected: end it, or give each pipeline a managed subscription of its own")
+  }
+
+  private static func minutes(_ duration: Duration) -> String {
+    let count = (duration.components.seconds + 59) / 60
+    return count == 1 ? "1 minute" : "\(count) minutes"
+  }
+}
+
+extension TopicStream {
+  /// Another client has the managed subscription.
+  ///
+  /// - Returns: false when the stream has ended for good.
+  func waitForSubscription(after error: PubSubError, minimum: Duration) async -> Bool {
+    let now = self.clock.now()
+    let (delay, verdict) = self.state.withLock { state -> (Duration?, String) in
+      var wait =
+        state.managed.wait
+        ?? SubscriptionWait(self.options.retry, patience: self.options.subscriptionPatience)
+      let delay = wait.refused(at: now, minimum: minimum, random: .random(in: 0..<1))
+      state.managed.wait = wait
+      // The service answers: this is no outage.
+      if let delay { state.retries.excuse(delay) }
+      return (delay, wait.verdict(at: now))
+    }
+    var failure = error.failure(.unavailable, options: self.options)
+    guard let delay else {
+      failure.description += verdict
+      self.end(failure)
+      return false
+    }
+    await self.wait(delay, after: failure)
+    return true
+  }
+}
