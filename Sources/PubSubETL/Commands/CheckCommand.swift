@@ -19,7 +19,7 @@ struct CheckCommand: AsyncParsableCommand {
 
   @Flag(
     help:
-      "Also log in, check every topic and every column name, and connect to every database."
+      "Also log in, check every topic, the managed subscription and every column name, and connect to every database."
   )
   var connect = false
 

@@ -19,8 +19,10 @@ extension ConnectionCheck {
           _ = try await service.subscribableTopic(topic.name, credentials)
           lines.append("topic: \(topic.name) can be subscribed to")
         }
-        if let record = configuration.source.managed {
-          lines.append("managed subscription: \(record) is not checked, since a run may have it")
+        if let record = configuration.source.managed,
+          let topic = configuration.source.topics.first
+        {
+          lines.append(try await Self.managed(record, topic: topic.name, credentials))
         }
         lines.append(await AllowanceWatch.line(configuration, credentials))
         lines += try await SnapshotRun.check(

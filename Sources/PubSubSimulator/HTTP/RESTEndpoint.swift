@@ -116,12 +116,7 @@ struct RESTEndpoint: Sendable {
         .json(org.limits, date: now)
       }
     case ("GET", "tooling", 2) where path[1] == "query":
-      let text = request.query["q"] ?? ""
-      return Call(kind: .fieldDefinition) { _, _ in
-        throw Self.notFound
-      } answerOfOrg: { org, now in
-        .json(try org.fieldDefinitions(text), date: now)
-      }
+      return self.toolingQuery(request.query["q"] ?? "")
     case ("GET", "limits", 2) where path[1] == "recordCount":
       let names = (request.query["sObjects"] ?? "").split(separator: ",").map(String.init)
       return Call(kind: .limits) { api, now in .json(api.recordCounts(names), date: now) }
@@ -142,6 +137,16 @@ struct RESTEndpoint: Sendable {
     } answerOfOrg: { org, now in
       try DataAPI.permissionAccess(text, permissions: org.userPermissions)
         .map { .json($0, date: now) }
+    }
+  }
+
+  private static func toolingQuery(_ text: String) -> Call {
+    let isManaged = text.contains("FROM \(Org.managedObject) ")
+    return Call(kind: isManaged ? .managedSubscription : .fieldDefinition) { _, _ in
+      throw Self.notFound
+    } answerOfOrg: { org, now in
+      .json(
+        isManaged ? try org.managedSubscriptions(text) : try org.fieldDefinitions(text), date: now)
     }
   }
 

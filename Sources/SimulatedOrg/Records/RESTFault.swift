@@ -9,6 +9,8 @@ public struct RESTFault: Sendable, Equatable {
     case limits = "Limits"
     /// What the org says of fields, by the Tooling API.
     case fieldDefinition = "FieldDefinition"
+    /// The record of a managed subscription, by the Tooling API.
+    case managedSubscription = "ManagedEventSubscription"
     /// `updated` and `deleted`.
     case replication = "Replication"
     case createJob = "BulkCreate"

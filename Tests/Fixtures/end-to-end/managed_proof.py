@@ -17,7 +17,8 @@ exactly once in the output, and the service's position is the one that the progr
   default waits for it.
 - quiet: an hour and a half without an event, by the simulator's clock: the call is never ended for want
   of a commit.
-- record: a subscription that does not exist, or is stopped, ends the run with what to do.
+- record: a subscription that does not exist, is stopped, or is of another topic ends the run with what to
+  do; check --connect finds the first two.
 
 Prints a JSON line for each part; exits 1 on any difference.
 """
@@ -55,6 +56,8 @@ def main():
             if arguments.only and part.__name__ not in arguments.only.split(","):
                 continue
             options = ["--clock"] if part in (held, quiet) else []
+            if part is record:
+                options += ["--user-permission", "ViewSetup"]
             with Part(arguments, part.__name__, cluster, options) as run:
                 print(json.dumps(dict(part=part.__name__, **part(run))), flush=True)
 
@@ -150,6 +153,12 @@ class Part:
         """The place of the next event, by the position that is stored."""
         topic = self.status()["topics"]
         return topic[0]["position"]["next_ordinal"] if topic and topic[0]["position"] else 0
+
+    def ask(self, code, words):
+        """check --connect, which takes no subscription."""
+        output = self.end(self.spawn("--connect", command="check"), code)
+        if words not in output:
+            self.fail("check --connect does not say '%s':" % words, output)
 
     def check(self, confirmed=True):
         """Everything stands exactly once, and both positions are one."""
@@ -376,14 +385,17 @@ def quiet(part):
 
 
 def record(part):
+    part.ask(0, "Nightly_Export is for this topic and in the state RUN (defaultReplay EARLIEST")
     part.document["source"]["managed"] = "Missing"
     part.write()
+    part.ask(77, "the org has no ManagedEventSubscription Missing")
     errors = part.run(77)
     if "developer.name.not.found" not in errors or "ManagedEventSubscription" not in errors:
         part.fail("unhelpful:", errors)
     part.document["source"]["managed"] = NAME
     part.write()
     part.change("state=STOP")
+    part.ask(77, "Nightly_Export is in the state STOP; set it to RUN")
     errors = part.run(77)
     if "config.stopped" not in errors or "RUN" not in errors:
         part.fail("unhelpful:", errors)

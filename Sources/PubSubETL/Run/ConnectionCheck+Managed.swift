@@ -1,0 +1,58 @@
+import PubSubAPI
+import SalesforceREST
+
+extension ConnectionCheck {
+  /// A line about the record of the managed subscription. One call; a refusal of the question does not
+  /// fail the check, since a run does not ask it.
+  ///
+  /// - Throws: `RunFailure` when the service would refuse a run.
+  static func managed(
+    _ record: ManagedSubscription.Record, topic: String, _ credentials: OrgCredentials
+  ) async throws(RunFailure) -> String {
+    let client = SnapshotRun.client(credentials)
+    let found: ManagedEventSubscription?
+    do {
+      found =
+        switch record {
+        case .developerName(let name): try await client.managedSubscription(developerName: name)
+        case .id(let id): try await client.managedSubscription(id: id)
+        }
+    } catch {
+      let needsRight = (error as? RESTError)?.disposition == .describe
+      return "managed subscription: \(record) is not checked: \(RunFailure(error).message)"
+        + (needsRight ? "; to read the record, the user needs View Setup and Configuration" : "")
+    }
+    return try Self.line(found, record, topic: topic)
+  }
+
+  /// - Parameter found: nil when the org has no such record.
+  static func line(
+    _ found: ManagedEventSubscription?, _ record: ManagedSubscription.Record, topic: String
+  ) throws(RunFailure) -> String {
+    guard let found else {
+      throw RunFailure(
+        .refused, reason: "managed_not_found",
+        "managed subscription: the org has no ManagedEventSubscription \(record); correct "
+          + "source.managed, or create the record (Tooling or Metadata API)")
+    }
+    guard found.topic.lowercased() == topic.lowercased() else {
+      throw RunFailure(
+        .configuration, reason: "managed_topic",
+        "managed subscription: \(record) is for the topic '\(found.topic)', not for '\(topic)'; "
+          + "correct source.managed or source.topic")
+    }
+    guard !["STOP", "PAUSE"].contains(found.state.uppercased()) else {
+      throw RunFailure(
+        .refused, reason: "managed_stopped",
+        "managed subscription: \(record) is in the state \(found.state); set it to RUN (Tooling or "
+          + "Metadata API); a change takes some minutes")
+    }
+    let replays = [
+      found.defaultReplay.map { "defaultReplay \($0)" },
+      found.errorRecoveryReplay.map { "errorRecoveryReplay \($0)" },
+    ].compactMap { $0 }
+    return "managed subscription: \(record) is for this topic and in the state \(found.state)"
+      + (replays.isEmpty ? "" : " (\(replays.joined(separator: ", ")))")
+      + "; whether a client has it is not checked"
+  }
+}
