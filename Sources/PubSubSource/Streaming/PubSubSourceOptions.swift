@@ -95,7 +95,7 @@ extension PubSubError {
       return SourceFailure(.configuration, reason: "untrusted_peer", self.message)
     }
     var failure = SourceFailure(
-      disposition, reason: reason.lowercased(), self.message + self.advice)
+      disposition, reason: reason.lowercased(), self.message + self.advice(options))
     failure.isOfTopicAlone = disposition == .refused && self.refusesTopicAlone
     return failure
   }
@@ -118,7 +118,7 @@ extension PubSubError {
     return error.failure(.refused, options: options)
   }
 
-  private var advice: String {
+  private func advice(_ options: PubSubSourceOptions) -> String {
     switch self.serviceCode {
     case ServiceErrorCode.topicNotFound:
       "; check the spelling (topics are case sensitive) and that the entity is selected for "
@@ -127,8 +127,8 @@ extension PubSubError {
       "; the run-as user needs View All on the object"
     case ServiceErrorCode.replayIDCorrupted, ServiceErrorCode.replayIDValidationFailed:
       "; the stored position is older than the 72 h the service keeps, or belongs to another "
-        + "org. Events may have been lost: re-read the objects, then run with "
-        + "--set source.on_invalid_replay=earliest"
+        + "org" + Self.cause(options.managed) + ". Events may have been lost: re-read the objects, "
+        + "then run with --set source.on_invalid_replay=earliest"
     case ServiceErrorCode.managedAlreadyActive:
       "; another client has the managed subscription, or a run was killed: then the service frees it "
         + "within about 15 minutes"
@@ -144,5 +144,13 @@ extension PubSubError {
         + "again later"
     default: ""
     }
+  }
+
+  /// A keepalive does not tell which topic it is of, and may be all that a first run has seen.
+  private static func cause(_ managed: ManagedSubscription.Record?) -> String {
+    managed.map {
+      ", or was stored while source.managed (\($0)) was a subscription of another topic "
+        + "('check --connect' compares the two)"
+    } ?? ""
   }
 }

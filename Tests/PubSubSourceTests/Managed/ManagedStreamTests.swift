@@ -265,6 +265,21 @@ import Testing
     }
   }
 
+  @Test("A position that is refused may be one of another topic, which the subscription is for")
+  func positionOfAnotherTopic() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (_, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([], latest: 4)
+      }
+      probe.refuse(.invalidArgument, .replayIDValidationFailed)
+      let failure = try await harness.ticking { try await harness.ending() }
+      #expect(failure?.disposition == .invalidReplay)
+      #expect(
+        failure?.description.contains("source.managed (Sub) was a subscription of another topic")
+          == true)
+    }
+  }
+
   @Test(
     "A run waits for a subscription in use, and not for a missing or stopped one",
     arguments: [
