@@ -376,13 +376,28 @@ public final class PipelineRunner<S: Source> {
       let gaveUp = run.openedAt.map { now - $0 >= self.configuration.keepaliveWait } ?? false
       // The open group of a channel alone could be found again only from the earliest event.
       guard position.resume != nil else {
-        if !gaveUp { return nil }
+        if !gaveUp {
+          self.noteWait(topic: topic, isFirst: true, now: now)
+          return nil
+        }
         withoutPosition = withoutPosition || !position.hasEvent
         continue
       }
-      if !gaveUp, self.isStale(position) { return nil }
+      if !gaveUp, self.isStale(position) {
+        self.noteWait(topic: topic, isFirst: false, now: now)
+        return nil
+      }
     }
     return withoutPosition ? .noPosition : .caughtUp
+  }
+
+  private func noteWait(topic: Int, isFirst: Bool, now: Instant) {
+    guard !self.topics[topic].awaitsPosition else { return }
+    self.topics[topic].awaitsPosition = true
+    self.onNote?(
+      .awaitsPosition(
+        topic: self.topics[topic].topic.name, isFirst: isFirst,
+        until: (self.topics[topic].openedAt ?? now) + self.configuration.keepaliveWait))
   }
 
   private func isStale(_ position: TopicCursors) -> Bool {

@@ -32,6 +32,8 @@ struct TopicRun {
   /// When its open stream was last seen to be silent for long enough to be caught up, by the
   /// service's clock.
   var quietAt: Int64?
+  /// It has been said that the run waits for a keepalive of this topic.
+  var awaitsPosition = false
   /// Events written, committed or not.
   var takenCount = 0
 

@@ -89,6 +89,13 @@ final class RunLog {
         metadata: ["topic": "\(topic)"])
     case .caughtUp(let topic, let rule):
       self.logger.info("caught up", metadata: ["topic": "\(topic)", "rule": "\(rule)"])
+    case .awaitsPosition(let topic, let isFirst, let until):
+      let wait = Phrase.duration(.seconds((until - self.clock.now).components.seconds))
+      self.logger.info(
+        isFirst
+          ? "waiting up to \(wait) for a first position"
+          : "waiting up to \(wait) for a keepalive that confirms the position",
+        metadata: ["topic": "\(topic)"])
     case .waitsToRead(let entity, let until):
       self.readsAt = max(self.readsAt ?? until, until)
       let wait = Phrase.duration(

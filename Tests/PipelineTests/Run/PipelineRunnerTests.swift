@@ -305,9 +305,12 @@ import Testing
   func openGroupWaits() async throws {
     let harness = Harness()
     harness.configuration.keepaliveWait = .seconds(60)
+    var waits: [Bool] = []
+    harness.onNote = { if case .awaitsPosition(_, let isFirst, _) = $0 { waits.append(isFirst) } }
     let source = ScriptedSource(Self.events(1), isChannel: true, start: .earliest)
     source.keepalive = 9
     try await harness.run(source)
+    #expect(waits == [true])
     let position = try #require(try harness.store.positions()["/data/T"])
     #expect(position.resume == ScriptedEvent(replay: 9, event: "").replayID)
   }
@@ -331,6 +334,8 @@ import Testing
     let harness = Harness()
     harness.wallClock = 100 * 3_600_000
     harness.configuration.keepaliveWait = .seconds(60)
+    var waits: [Bool] = []
+    harness.onNote = { if case .awaitsPosition(_, let isFirst, _) = $0 { waits.append(isFirst) } }
     var events = Self.events(3)
     for index in events.indices {
       events[index].committedAt = harness.wallClock - age.hours * 3_600_000
@@ -340,6 +345,7 @@ import Testing
     try await harness.run(source)
     let position = try #require(try harness.store.positions()["/data/T"])
     #expect((position.resume == ScriptedEvent(replay: 9, event: "").replayID) == age.waits)
+    #expect(waits == (age.waits ? [false] : []))
   }
 
   @Test(
