@@ -15,6 +15,8 @@ import Testing
     let harness = Harness()
     harness.databases = ["d"]
     harness.configuration.visibilityWait = .zero
+    // Nothing else is on its way, so a run would only wait for it.
+    harness.configuration.commitMaxDelay = .milliseconds(20)
     harness.reader = { source in
       let reader = ScriptedReader(
         ReadObject(
