@@ -30,10 +30,15 @@ struct ProofScript {
       .appending(path: "Fixtures/\(folder)/\(name)").path
   }
 
-  func run(_ arguments: String..., programs: String? = Self.programs) throws {
+  /// - Parameter sample: arguments that make the proof shorter, without leaving out a kind of
+  ///   situation; the script's own defaults apply with `PUBSUB_TEST_FULL` set.
+  func run(
+    _ arguments: String..., sample: [String] = [], programs: String? = Self.programs
+  ) throws {
     let programs = try #require(programs)
     let directory = try TemporaryDirectory()
     try runProgram(
-      ["python3", self.path, "--programs", programs, "--work", directory.path] + arguments)
+      ["python3", self.path, "--programs", programs, "--work", directory.path] + arguments
+        + (ExplorationSize.isFull ? [] : sample))
   }
 }

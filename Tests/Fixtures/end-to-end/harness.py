@@ -1,5 +1,6 @@
 """The common parts of the proofs: the simulator, the pipeline file, the inventory of files."""
 
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -80,6 +81,16 @@ def pipeline(name, topics):
 def write_json(path, document):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
+
+
+def side_by_side(count, functions):
+    """Results of functions in their order, called so many at a time; raises what the first of them raised."""
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        calls = [pool.submit(function) for function in functions]
+        try:
+            return [call.result() for call in calls]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def data_files(output):

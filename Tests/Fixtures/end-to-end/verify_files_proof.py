@@ -29,6 +29,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 
 import zstandard
 
@@ -50,8 +51,8 @@ def main():
         shutil.rmtree(work + "/" + name, ignore_errors=True)
     with harness.Simulator(
         arguments.programs, work, "--events", str(arguments.events), "--seed", str(arguments.seed),
-        "--topics", ",".join(TOPICS), "--existing", str(arguments.existing), "--visibility-delay", "300",
-        "--bulk-queue-time", "200", "--bulk-rate", str(max(1000, arguments.existing)),
+        "--topics", ",".join(TOPICS), "--existing", str(arguments.existing),
+        *verify_proof.slow_readers(arguments),
         *snapshot_proof.QUIET.split(),
     ) as simulator:
         if arguments.sinks == "files":
@@ -71,7 +72,7 @@ def parse():
     parser.add_argument("--differences", type=int, default=200)
     parser.add_argument("--live-runs", type=int, default=3)
     parser.add_argument("--live-rate", type=float, default=30)
-    parser.add_argument("--visibility-wait", type=int, default=1, help="seconds")
+    parser.add_argument("--visibility-wait", type=float, default=1, help="seconds")
     parser.add_argument("--sinks", default="files", choices=["files", "both"])
     parser.add_argument("--measure", action="store_true")
     return parser.parse_args()
@@ -160,11 +161,12 @@ class Output:
 class FilesProof(verify_proof.Proof):
     def __init__(self, arguments, work, simulator, url=None):
         self.arguments, self.work, self.simulator = arguments, work, simulator
+        self.began = time.monotonic()
         self.chance = random.Random("%d verify files" % arguments.seed)
         self.environment = dict(simulator.environment)
         document = harness.pipeline("copy", TOPICS)
         document["source"]["snapshot"] = {
-            "mode": "initial", "visibility_wait": "%ds" % arguments.visibility_wait}
+            "mode": "initial", "visibility_wait": "%dms" % (arguments.visibility_wait * 1000)}
         self.output = work + "/out"
         # Files of some lines, so that records are in several.
         document["sinks"] = [
