@@ -15,8 +15,8 @@ public enum RunNote: Sendable {
   case heldBack(topic: String)
   /// By which rule.
   case caughtUp(topic: String, rule: String)
-  /// A topic is caught up, and the run waits for a keepalive: there is no position yet that it could
-  /// store, or the stored one has not been confirmed lately.
+  /// A topic is caught up, and the run waits for a keepalive, because it has not received a position
+  /// to store yet, or the stored one has not been confirmed lately.
   case awaitsPosition(topic: String, isFirst: Bool, until: ContinuousClock.Instant)
   /// The records of an object are read from then on.
   case waitsToRead(entity: String, until: ContinuousClock.Instant)

@@ -4,19 +4,19 @@ internal import GRPCCore
 internal import Pipeline
 internal import PubSubAPI
 
-/// Waiting for a managed subscription that another client has, or that the service keeps for one
-/// that it has lost. A value without I/O.
+/// The wait for a managed subscription that another client holds, or that the service still reserves
+/// for a client that has disconnected. A value without I/O.
 struct SubscriptionWait: Sendable {
   typealias Instant = ContinuousClock.Instant
 
-  /// The service keeps the subscription of a client that it has lost for about so long
+  /// How long, approximately, the service reserves the subscription for a client that has disconnected
   /// (TheService.md#managed-subscriptions).
   static let holdTime = Duration.seconds(900)
 
   private var retries: Retries
 
-  /// - Parameter schedule: of everything else that fails; what never gives up does not here either.
-  /// - Parameter patience: of a run that gives up; nil: as the schedule says.
+  /// - Parameter schedule: the delays between attempts. A schedule without a limit stays without one.
+  /// - Parameter patience: replaces the limit of a schedule that has one; nil keeps it.
   init(_ schedule: RetrySchedule, patience: Duration?) {
     var schedule = schedule
     if let patience, schedule.giveUpAfter != nil { schedule.giveUpAfter = patience }
@@ -59,7 +59,7 @@ extension TopicStream {
         ?? SubscriptionWait(self.options.retry, patience: self.options.subscriptionPatience)
       let delay = wait.refused(at: now, minimum: minimum, random: .random(in: 0..<1))
       state.managed.wait = wait
-      // The service answers: this is no outage.
+      // The service has answered, so the wait does not count as an outage.
       if let delay { state.retries.excuse(delay) }
       return (delay, wait.verdict(at: now))
     }
