@@ -205,7 +205,8 @@ let package = Package(
     tests("HTTP2Transport", ["CSystem", "EventLoop", "TLSStream", grpcCore]),
     tests("PostgresClient"),
     tests("DurableFiles"),
-    tests("PubSubAPI", ["EventLoop", "PubSubMessages", grpcCore, swiftProtobuf]),
+    tests(
+      "PubSubAPI", ["EventLoop", "HTTP2Transport", "PubSubMessages", grpcCore, swiftProtobuf]),
     tests(
       "SalesforceAuth", ["EventLoop", "JSON", "HTTPClient", "Signatures", "DurableFiles"]),
     tests(

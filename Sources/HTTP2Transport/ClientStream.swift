@@ -30,15 +30,16 @@ final class ClientStream: @unchecked Sendable {
   private enum Outcome {
     /// The parts are complete; the last is a status.
     case finished
-    case failed(any Error)
+    case failed(RPCError)
   }
 
   private struct Shared {
     var parts: [ResponsePart] = []
     var outcome: Outcome?
+    var hasResponded = false
     var reader: CheckedContinuation<Void, Never>?
     var framer = MessageFramer()
-    /// Whether a connection has begun to take the request.
+    /// Whether a connection has begun to take the body of the request.
     var isOnConnection = false
     var isFinishedWriting = false
     /// Set when nothing written will be sent any more.
@@ -200,15 +201,16 @@ final class ClientStream: @unchecked Sendable {
   }
 
   /// Ends the RPC from the task's side; without effect on one that is complete.
+  ///
+  /// - Parameter error: what the RPC fails with, marked as `unprocessed` if nothing of the body has left.
   func cancel(_ error: RPCError = .cancelled()) {
-    self.end(.failed(error), parts: [], writeError: error, discardsParts: true)
+    self.end(error, parts: [], isAbandoned: true)
     self.signal { $0.isCancelled = true }
   }
 
   /// The task will not touch the stream again.
   func release() {
-    self.end(
-      .failed(RPCError.cancelled()), parts: [], writeError: .cancelled(), discardsParts: true)
+    self.end(.cancelled(), parts: [], isAbandoned: true)
     self.signal { $0.isReleased = true }
   }
 
@@ -235,6 +237,7 @@ final class ClientStream: @unchecked Sendable {
   func deliver(_ parts: [ResponsePart]) {
     let reader = self.shared.withLock { shared -> CheckedContinuation<Void, Never>? in
       guard shared.outcome == nil else { return nil }
+      shared.hasResponded = true
       if shared.parts.isEmpty { shared.parts = parts } else { shared.parts += parts }
       defer { shared.reader = nil }
       return shared.reader
@@ -244,27 +247,29 @@ final class ClientStream: @unchecked Sendable {
 
   /// The response is complete with `parts`.
   func finish(_ parts: [ResponsePart]) {
-    self.end(
-      .finished, parts: parts,
-      writeError: RPCError(code: .cancelled, message: "The server has ended the RPC."),
-      discardsParts: false)
+    self.end(nil, parts: parts, isAbandoned: false)
   }
 
   /// The response is broken off; parts delivered before can still be read.
   func fail(_ error: RPCError, parts: [ResponsePart] = []) {
-    self.end(.failed(error), parts: parts, writeError: error, discardsParts: false)
+    self.end(error, parts: parts, isAbandoned: false)
   }
 
-  private func end(
-    _ outcome: Outcome, parts: [ResponsePart], writeError: RPCError, discardsParts: Bool
-  ) {
+  /// - Parameters:
+  ///   - error: nil for a response that is complete.
+  ///   - isAbandoned: by the task: parts that it has not read are discarded.
+  private func end(_ error: RPCError?, parts: [ResponsePart], isAbandoned: Bool) {
     let (reader, writers) = self.shared.withLock { shared in
+      // From now on nothing of the body leaves: see `read(into:)`.
+      let isUnsent = isAbandoned && !shared.isOnConnection && !shared.hasResponded
+      let error = isUnsent ? error?.unprocessed() : error
       if shared.outcome == nil {
-        shared.outcome = outcome
-        if discardsParts { shared.parts = [] } else { shared.parts += parts }
+        shared.outcome = error.map { .failed($0) } ?? .finished
+        if isAbandoned { shared.parts = [] } else { shared.parts += parts }
       }
       if shared.writeError == nil {
-        shared.writeError = writeError
+        shared.writeError =
+          error ?? RPCError(code: .cancelled, message: "The server has ended the RPC.")
         shared.framer.clear()
       }
       defer {
@@ -288,6 +293,7 @@ final class ClientStream: @unchecked Sendable {
     let canRewind = self.shared.withLock { shared in
       guard shared.framer.canRewind, shared.outcome == nil else { return false }
       shared.framer.rewind()
+      shared.isOnConnection = false
       return true
     }
     guard canRewind else { return false }
@@ -302,7 +308,9 @@ final class ClientStream: @unchecked Sendable {
 
 extension ClientStream: RequestBody {
   func read(into buffer: UnsafeMutableRawBufferPointer) -> RequestBodyRead {
-    let (result, writers) = self.shared.withLock { shared in
+    let (result, writers) = self.shared.withLock {
+      shared -> (RequestBodyRead, [CheckedContinuation<Void, Never>]) in
+      guard shared.writeError == nil else { return (.nothingYet, []) }
       shared.isOnConnection = true
       let count = shared.framer.read(into: buffer)
       let isEmpty = shared.framer.pendingByteCount == 0
@@ -312,7 +320,7 @@ extension ClientStream: RequestBody {
         shared.writers.removeAll()
       }
       let isEnd = shared.isFinishedWriting && isEmpty
-      guard count > 0 || isEnd else { return (RequestBodyRead.nothingYet, writers) }
+      guard count > 0 || isEnd else { return (.nothingYet, writers) }
       return (.bytes(count, isEnd: isEnd), writers)
     }
     for writer in writers { writer.resume() }

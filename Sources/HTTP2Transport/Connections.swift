@@ -72,7 +72,7 @@ final class Connections: @unchecked Sendable {
     self.isKilled = true
     let error = RPCError(
       code: .cancelled, message: "The transport was stopped while the RPC was under way.")
-    for stream in self.takeWaiting() { stream.fail(error) }
+    for stream in self.takeWaiting() { stream.fail(error.unprocessed()) }
     let connections = self.draining + (self.current.map { [$0] } ?? [])
     self.draining.removeAll()
     self.current = nil
@@ -104,7 +104,7 @@ final class Connections: @unchecked Sendable {
     if let fields = signals.open {
       stream.requestFields = fields
       if self.isKilled {
-        stream.fail(.shutDown())
+        stream.fail(.shutDown().unprocessed())
       } else if !signals.isCancelled, !signals.isReleased {
         self.waiting[stream.key] = stream
         self.serveWaiting()

@@ -7,7 +7,8 @@ public import GRPCCore
 /// after it was lost. Open streams of a lost connection fail with `unavailable`; what the server has
 /// certainly not looked at is sent again. Errors are `RPCError`; when a connection attempt fails, the
 /// `cause` is a `TLSError`, whose `needsIntervention` tells that trying again will not help. An error
-/// whose `isUnprocessed` is true left nothing done on the server.
+/// whose `isUnprocessed` is true left nothing done on the server; one whose `isRefusal` is true has the
+/// server's own status.
 ///
 /// Messages are `[UInt8]` of exactly their size, which a deserializer may keep without a copy.
 public final class HTTP2ClientTransport: ClientTransport {
@@ -74,7 +75,7 @@ public final class HTTP2ClientTransport: ClientTransport {
       self.connections.post { $0.streamBegan() }
       return state.nextKey
     }
-    guard let key else { throw RPCError.shutDown() }
+    guard let key else { throw RPCError.shutDown().unprocessed() }
     let stream = ClientStream(
       key: key, path: "/\(descriptor.fullyQualifiedMethod)", options: options,
       maxMessageBytes: configuration.maxMessageBytes, connections: self.connections)

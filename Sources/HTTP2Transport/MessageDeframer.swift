@@ -20,6 +20,7 @@ struct MessageDeframer {
   private var prefix: (UInt8, UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0, 0)
   private var prefixCount = 0
   private var message: [UInt8] = []
+  private(set) var hasReceivedBytes = false
   /// The length of the message begun; meaningful once the prefix is complete.
   private var length = 0
 
@@ -35,6 +36,7 @@ struct MessageDeframer {
   mutating func receive(
     _ bytes: UnsafeRawBufferPointer, _ deliver: (consuming ReceivedMessage) -> Void
   ) throws(RPCError) {
+    if !bytes.isEmpty { self.hasReceivedBytes = true }
     var offset = 0
     while offset < bytes.count {
       if self.prefixCount < Self.prefixByteCount {

@@ -55,10 +55,7 @@ struct StreamStateMachine {
     }
     let httpStatus = fields.first { $0.name == ":status" }.flatMap { Int($0.value) } ?? 0
     if (100..<200).contains(httpStatus), !endsStream { return .none }
-    if endsStream, let status = Status(fields: fields) {
-      self.state = .finished
-      return .status(status, Metadata(response: fields))
-    }
+    if endsStream, let status = Status(fields: fields) { return self.ended(status, fields) }
     guard httpStatus == 200 else {
       return self.fail(
         RPCError.Code(Status(httpStatusCode: httpStatus).code) ?? .unknown,
@@ -130,8 +127,14 @@ struct StreamStateMachine {
     guard status.code != .ok || self.deframer.isBetweenMessages else {
       return self.fail(.internalError, "The server reported success inside a message.")
     }
+    return self.ended(status, fields)
+  }
+
+  private mutating func ended(_ status: Status, _ fields: [HeaderField]) -> OnEvent {
     self.state = .finished
-    return .status(status, Metadata(response: fields))
+    let trailers = Metadata(response: fields)
+    let isRefusal = status.code != .ok && !self.deframer.hasReceivedBytes
+    return .status(status, isRefusal ? RPCError.marking(refusal: trailers) : trailers)
   }
 
   private mutating func fail(_ code: RPCError.Code, _ message: String) -> OnEvent {

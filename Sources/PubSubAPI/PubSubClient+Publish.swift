@@ -8,8 +8,8 @@ extension PubSubClient {
   /// Publishes events by one call of `Publish`.
   ///
   /// Publishing is not idempotent. After an error, whether the events were published is unknown unless
-  /// the error says otherwise (`PubSubError.isUnprocessed`, or a refusal of the call), without
-  /// `PubSubError.hasResponse`.
+  /// the error says otherwise: `PubSubError.isUnprocessed`, or `isRefusal` with a status or a code that
+  /// stands for a call that was not looked into.
   ///
   /// - Parameter events: at least one; the service asks for at most 200 and 3 MB.
   /// - Throws: `PubSubError`, also for an answer that does not fit the request.
@@ -74,7 +74,11 @@ extension PubSubClient {
     self.onTrace?(.ended(call, failure))
     switch outcome.withLock({ $0 }) {
     case .success(let value): return value
-    case .failure(let error): throw error
+    case .failure(let error):
+      // `body` may have given up on a request that waited for a connection.
+      guard var error = error as? PubSubError, failure?.isUnprocessed == true else { throw error }
+      error.isUnprocessed = true
+      throw error
     case nil:
       throw failure
         ?? PubSubError(.endOfStream, status: .ok, "\(call): the service ended the call at once")

@@ -139,19 +139,19 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     _ message: Request, _ method: MethodDescriptor, _ credentials: Credentials,
     _ call: ServiceTrace.Call, rpcID: (Response) -> String
   ) async throws -> Response {
-    var options = CallOptions.defaults
-    options.timeout = self.unaryTimeout
+    var metadata = credentials.metadata
+    metadata.addString(Self.timeoutText(self.unaryTimeout), forKey: "grpc-timeout")
     let start = ProcessClock.now
     let answer = Lock<Response?>(nil)
     do {
       let response = try await Self.within(self.unaryTimeout) {
-        [client, options, metadata = credentials.metadata] in
+        [client, metadata] in
         // Not `unary`, which tells neither that a message came before a status of failure, nor a status
         // of failure from an answer with none or two.
         try await client.serverStreaming(
           request: ClientRequest(message: message, metadata: metadata),
           descriptor: method, serializer: ProtobufSerializer<Request>(),
-          deserializer: ProtobufDeserializer<Response>(), options: options
+          deserializer: ProtobufDeserializer<Response>(), options: .defaults
         ) { response in
           for try await part in try response.accepted.get().bodyParts {
             guard case .message(let message) = part else { continue }
@@ -184,22 +184,39 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     return answer == nil
   }
 
-  /// GRPCCore's timer goes by the machine's clock, which a served clock runs ahead of.
+  /// Breaks a call off that takes too long.
+  ///
+  /// GRPCCore's timer does not tell whether the request had left by then, and it goes by the machine's
+  /// clock, which a served clock runs ahead of.
   private static func within<Response: Sendable>(
     _ timeout: Duration, _ call: @escaping @Sendable () async throws -> Response
   ) async throws -> Response {
-    guard ProcessClock.isServed else { return try await call() }
-    return try await withThrowingTaskGroup(of: Response.self) { group in
-      group.addTask(operation: call)
+    try await withThrowingTaskGroup(of: Response?.self) { group in
+      group.addTask { try await call() }
       group.addTask {
-        try await ProcessClock.sleep(for: timeout)
-        throw RPCError(code: .deadlineExceeded, message: "no response within \(timeout)")
+        // The only error is cancellation, upon which the call is broken off as well.
+        try? await ProcessClock.sleep(for: timeout)
+        return nil
       }
       defer { group.cancelAll() }
-      // Both children end: one by its result, the other by its cancellation.
-      guard let response = try await group.next() else { throw CancellationError() }
-      return response
+      if case .some(.some(let response)) = try await group.next() { return response }
+      group.cancelAll()
+      do {
+        if case .some(.some(let response)) = try await group.next() { return response }
+        preconditionFailure("a call without a result")
+      } catch let error as RPCError where error.code == .cancelled && !Task.isCancelled {
+        var late = RPCError(code: .deadlineExceeded, message: "no response within \(timeout)")
+        late.metadata = error.metadata
+        throw late
+      }
     }
+  }
+
+  /// The timeout as the server gets it (gRPC over HTTP/2, "Timeout"): eight digits at most.
+  private static func timeoutText(_ timeout: Duration) -> String {
+    let milliseconds = max(1, Int64((timeout / .milliseconds(1)).rounded()))
+    return milliseconds <= 99_999_999
+      ? "\(milliseconds)m" : "\(min(milliseconds / 1000, 99_999_999))S"
   }
 }
 

@@ -37,6 +37,10 @@ public struct PubSubError: Error, Sendable {
   public var rpcID: String?
   /// The service has certainly not looked at the request, as the transport knows.
   public var isUnprocessed = false
+  /// `status` is the service's own, and came without a byte of an answer before it. False for a status
+  /// that the transport has concluded from something else, such as an HTTP status, and for transports
+  /// that do not tell.
+  public var isRefusal = false
   /// A message of the service had come before the call failed: it has looked at the request, whatever
   /// the status says.
   public var hasResponse = false
@@ -108,12 +112,13 @@ public struct PubSubError: Error, Sendable {
           + rpcError.message,
       rpcID: Self.rpcID(in: rpcError), cause: rpcError.cause, fileID: fileID, line: line)
     self.statusMessage = rpcError.message
-    self.isUnprocessed = rpcError.metadata[stringValues: Self.unprocessedKey].contains { _ in true }
+    self.isUnprocessed = rpcError.has(mark: Self.unprocessedKey)
+    self.isRefusal = rpcError.has(mark: Self.refusalKey)
   }
 
-  /// What a transport marks the error of a request with that the server has certainly not looked at. No
-  /// server can send it: names of trailers begin with no colon.
+  // What a transport marks errors with. No server can send it: names of trailers begin with no colon.
   static let unprocessedKey = ":unprocessed"
+  static let refusalKey = ":refusal"
 
   /// The service ends its messages with `rpcId: <uuid>`; the name of the trailer that repeats it
   /// is not documented, so any trailer whose name has `rpc` in it will do.
@@ -127,6 +132,10 @@ public struct PubSubError: Error, Sendable {
     }
     return nil
   }
+}
+
+extension RPCError {
+  func has(mark: String) -> Bool { self.metadata[stringValues: mark].contains { _ in true } }
 }
 
 extension PubSubError: CustomStringConvertible {

@@ -87,6 +87,13 @@ def respond(scenario, stream, connection):
         return frame(HEADERS, END_HEADERS | END_STREAM, stream,
                      block((":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "14"),
                            (argument, "")))
+    if name == "refused":
+        body = {"at_once": b"", "after_headers": b"", "inside_message": message(b"one")[:-1]}[argument]
+        status = block(("grpc-status", "16"), ("grpc-message", "no"))
+        if argument == "at_once":
+            return frame(HEADERS, END_HEADERS | END_STREAM, stream, OK + status)
+        return (head + (frame(DATA, 0, stream, body) if body else b"")
+                + frame(HEADERS, END_HEADERS | END_STREAM, stream, status))
     if name == "rst":
         return head + frame(RST, 0, stream, struct.pack(">I", int(argument)))
     if name in ("refuse_once", "refuse_twice"):
@@ -255,8 +262,9 @@ class Connection:
         assert self.read(len(PREFACE)) == PREFACE
         if scenario == "cut":
             return self.serve_cut()
-        # A window of nothing stalls every request.
-        self.sock.sendall(frame(SETTINGS, 0, 0, setting(4, 0) if scenario == "stalled" else b""))
+        # A window of nothing stalls every request; without streams none is sent.
+        limits = {"stalled": setting(4, 0), "no_streams": setting(3, 0)}
+        self.sock.sendall(frame(SETTINGS, 0, 0, limits.get(scenario, b"")))
         if scenario == "calm" and self.number == 1:
             self.sock.sendall(frame(GOAWAY, 0, 0, struct.pack(">II", 0, 11) + b"too_many_pings"))
         if scenario == "goodbye_at_once":

@@ -106,11 +106,12 @@ struct RequestWindow: Sendable {
 
 /// The server's side of one call. Used by one task.
 public final class ServerCall: @unchecked Sendable {
-  // Guard: only the task that serves the call touches `iterator`.
+  // Guard: only the task that serves the call touches `iterator` and `hasSent`.
   public let method: String
   private var iterator: AsyncStream<RPCRequestPart<[UInt8]>>.Iterator
   private let responses: AsyncThrowingStream<RPCResponsePart<[UInt8]>, any Error>.Continuation
   private let window: RequestWindow
+  private var hasSent = false
 
   init(
     method: String, requests: AsyncStream<RPCRequestPart<[UInt8]>>,
@@ -139,9 +140,19 @@ public final class ServerCall: @unchecked Sendable {
 
   public func sendHeaders(_ metadata: Metadata = [:]) { self.responses.yield(.metadata(metadata)) }
 
-  public func send(_ message: [UInt8]) { self.responses.yield(.message(message)) }
+  public func send(_ message: [UInt8]) {
+    self.hasSent = true
+    self.responses.yield(.message(message))
+  }
 
-  public func end(_ code: Status.Code, _ message: String = "", trailers: Metadata = [:]) {
+  /// - Parameter isRefusal: whether the transport knows that the status is the server's whole answer;
+  ///   nil if it is and no message was sent.
+  public func end(
+    _ code: Status.Code, _ message: String = "", trailers: Metadata = [:], isRefusal: Bool? = nil
+  ) {
+    var trailers = trailers
+    // As `HTTP2ClientTransport` marks it.
+    if isRefusal ?? (code != .ok && !self.hasSent) { trailers.addString("", forKey: ":refusal") }
     self.responses.yield(.status(Status(code: code, message: message), trailers))
   }
 

@@ -4,14 +4,15 @@ import PubSubAPI
 extension PubSubError {
   /// The call was refused before anything of it was published: the same events can be sent again.
   ///
-  /// Nothing is certain of a call that has answered something.
+  /// Nothing is certain of a call that has answered something, nor of a status that is not the service's
+  /// own: a proxy that answers 401 or 404 may have passed the request on.
   var publishedNothing: Bool {
     if self.hasResponse { return false }
     if self.isUnprocessed { return true }
     switch self.code {
     // There was no call.
     case .credentials, .credentialsRetryable: return true
-    case .service: break
+    case .service where self.isRefusal: break
     default: return false
     }
     switch self.serviceCode {

@@ -164,6 +164,21 @@ import Testing
     #expect(failure == nil)
   }
 
+  @Test(
+    "Events of a call whose status is not the service's own are not sent again",
+    arguments: [
+      Status.Code.unauthenticated, .permissionDenied, .notFound, .unimplemented, .invalidArgument,
+    ])
+  func concludedStatus(status: Status.Code) async throws {
+    for isStream in [false, true] {
+      let (account, _) = try await Self.account(lines: 3, isStream: isStream) { call, _, next in
+        guard await next() != nil else { return }
+        call.end(status, "LIMIT_EXCEEDED", isRefusal: false)
+      }
+      #expect(account == Account(unknown: 3, requests: 1))
+    }
+  }
+
   @Test("An event's refusal is that of a used-up allowance only if it begins with the code")
   func allowance() async throws {
     for (text, isUsedUp) in [
