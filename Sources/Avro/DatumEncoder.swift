@@ -24,13 +24,18 @@ public struct DatumEncoder {
 
   private let schema: Schema
   private let bytes: BytesForm
+  private let limits: EncodeLimits
 
   /// - Parameters:
   ///   - schema: of the values.
   ///   - bytes: how the JSON has bytes.
-  public init(_ schema: Schema, bytes: BytesForm = .characters) {
+  ///   - limits: of one value; exceeding one is a mistake.
+  public init(
+    _ schema: Schema, bytes: BytesForm = .characters, limits: EncodeLimits = EncodeLimits()
+  ) {
     self.schema = schema
     self.bytes = bytes
+    self.limits = limits
   }
 
   /// The bytes of a value of the schema's root.
@@ -38,7 +43,8 @@ public struct DatumEncoder {
   /// - Parameter path: JSON pointer of the value in its document.
   /// - Returns: bytes of no use if mistakes were reported.
   public func encode(_ value: JSONValue, path: String, mistakes: JSONMistakes) -> [UInt8] {
-    var writer = DatumWriter(schema: self.schema, form: self.bytes, mistakes: mistakes)
+    var writer = DatumWriter(
+      schema: self.schema, form: self.bytes, limits: self.limits, mistakes: mistakes)
     writer.append(value, as: self.schema.root, path: path, depth: 0)
     return writer.bytes
   }
@@ -50,20 +56,44 @@ struct DatumWriter {
   let mistakes: JSONMistakes
   var bytes: [UInt8] = []
   var form: DatumEncoder.BytesForm
+  let limits: EncodeLimits
+  private var valuesLeft: Int
+  private var mistakesLeft: Int
+  /// A limit was exceeded: nothing more is written or reported.
+  private(set) var isStopped = false
 
   /// Values inside values.
   private static let maxDepth = 64
 
-  init(schema: Schema, form: DatumEncoder.BytesForm, mistakes: JSONMistakes) {
+  init(
+    schema: Schema, form: DatumEncoder.BytesForm, limits: EncodeLimits, mistakes: JSONMistakes
+  ) {
     self.schema = schema
     self.form = form
+    self.limits = limits
+    self.valuesLeft = limits.values
+    self.mistakesLeft = limits.mistakes
     self.mistakes = mistakes
   }
 
   mutating func append(_ value: JSONValue, as type: Schema.TypeID, path: String, depth: Int) {
+    guard !self.isStopped else { return }
     guard depth <= Self.maxDepth else {
       return self.report(value, path, "more than \(Self.maxDepth) values inside each other")
     }
+    self.valuesLeft -= 1
+    guard self.valuesLeft >= 0 else {
+      return self.stop(value, path, "more than \(self.limits.values) values, defaults included")
+    }
+    self.write(value, as: type, path: path, depth: depth)
+    if self.bytes.count > self.limits.byteCount {
+      self.stop(value, path, "more than \(self.limits.byteCount) bytes in Avro")
+    }
+  }
+
+  private mutating func write(
+    _ value: JSONValue, as type: Schema.TypeID, path: String, depth: Int
+  ) {
     let definition = self.schema[type]
     switch definition.kind {
     case .null:
@@ -140,37 +170,6 @@ struct DatumWriter {
       self.append(value, fields: fields, path: path, depth: depth)
     case .union(let branches):
       self.append(value, branches: branches, path: path, depth: depth)
-    }
-  }
-
-  private mutating func append(
-    _ value: JSONValue, fields: [Schema.Field], path: String, depth: Int
-  ) {
-    let reader = JSONReader(value, path: path, mistakes: self.mistakes)
-    for field in fields {
-      let place = reader.path(of: field.name)
-      if let member = reader.any(field.name) {
-        self.append(member, as: field.type, path: place, depth: depth + 1)
-      } else if let value = field.defaultValue {
-        let form = self.form
-        self.form = .characters
-        self.append(value, as: field.type, path: place, depth: depth + 1)
-        self.form = form
-      } else if self.takesNull(field.type) {
-        self.append(nil, as: field.type, path: place, depth: depth + 1)
-      } else if value.members != nil {
-        reader.report(field.name, "is required: the schema has no default for it")
-      }
-    }
-    reader.finish()
-  }
-
-  private func takesNull(_ type: Schema.TypeID) -> Bool {
-    switch self.schema[type].kind {
-    case .null: true
-    case .union(let branches):
-      branches.contains { if case .null = self.schema[$0].kind { true } else { false } }
-    default: false
     }
   }
 
@@ -268,19 +267,31 @@ struct DatumWriter {
 
   // MARK: Mistakes
 
-  private func expected(_ what: String, _ value: JSONValue, _ path: String) {
+  mutating func expected(_ what: String, _ value: JSONValue, _ path: String) {
     self.report(value, path, "expected \(what), found \(value.kind)")
   }
 
   /// Says why a number is not the one that is expected.
-  private func expectedNumber(_ what: String, _ value: JSONValue, _ path: String) {
+  private mutating func expectedNumber(_ what: String, _ value: JSONValue, _ path: String) {
     guard case .number(let text) = value.content else { return self.expected(what, value, path) }
     let number = Double(text) ?? .infinity
     let flaw = number == number.rounded() ? "out of range" : "with a fraction"
     self.report(value, path, "expected \(what), found a number \(flaw)")
   }
 
-  private func report(_ value: JSONValue, _ path: String, _ message: String) {
-    self.mistakes.append(JSONMistake(path: path, position: value.position, message: message))
+  private mutating func report(_ value: JSONValue, _ path: String, _ message: String) {
+    self.report(JSONMistake(path: path, position: value.position, message: message))
+  }
+
+  mutating func report(_ mistake: JSONMistake) {
+    guard !self.isStopped else { return }
+    self.mistakes.append(mistake)
+    self.mistakesLeft -= 1
+    if self.mistakesLeft <= 0 { self.isStopped = true }
+  }
+
+  private mutating func stop(_ value: JSONValue, _ path: String, _ message: String) {
+    self.report(value, path, message)
+    self.isStopped = true
   }
 }

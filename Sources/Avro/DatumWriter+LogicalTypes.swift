@@ -53,7 +53,11 @@ extension DatumWriter {
   /// The bytes of a value of `bytes` or `fixed`, without a length.
   func bytes(_ value: JSONValue, _ definition: Schema.Definition) -> [UInt8]? {
     var size: Int?
-    if case .fixed(let count) = definition.kind { size = count }
+    if case .fixed(let count) = definition.kind {
+      // A decimal would be extended to it.
+      guard count <= self.limits.byteCount else { return nil }
+      size = count
+    }
     let content = self.content(value, definition.logicalType, size: size)
     guard let size else { return content }
     return content?.count == size ? content : nil
@@ -62,7 +66,12 @@ extension DatumWriter {
   /// What is expected of a value of `bytes` or `fixed`.
   func words(for definition: Schema.Definition) -> String {
     var length = ""
-    if case .fixed(let size) = definition.kind { length = " of \(size) bytes" }
+    if case .fixed(let size) = definition.kind {
+      guard size <= self.limits.byteCount else {
+        return "nothing: a value of \(size) bytes is above the limit of \(self.limits.byteCount)"
+      }
+      length = " of \(size) bytes"
+    }
     let plain =
       self.form == .base64 ? "base64\(length)" : "text of characters up to U+00FF\(length)"
     switch definition.logicalType {
@@ -88,7 +97,8 @@ extension DatumWriter {
       guard let number = DecimalNumber(value), let unscaled = number.unscaled,
         let scale = Int32(exactly: number.scale)
       else { return nil }
-      var inner = DatumWriter(schema: self.schema, form: self.form, mistakes: self.mistakes)
+      var inner = DatumWriter(
+        schema: self.schema, form: self.form, limits: self.limits, mistakes: self.mistakes)
       inner.append(Int64(unscaled.count))
       inner.bytes += unscaled
       inner.append(Int64(scale))

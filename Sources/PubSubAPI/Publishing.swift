@@ -45,10 +45,11 @@ public struct PublishAnswer: Sendable, Hashable {
   /// To quote to the service's support.
   public var rpcID: String
 
-  /// Bytes of a replay ID, of a schema ID, of a message.
+  /// Bytes of a replay ID, of a schema ID, of a message, of the service's ID of the call.
   private static let maxReplayIDBytes = 1024
   private static let maxSchemaIDBytes = 256
-  private static let maxMessageBytes = 1000
+  private static let maxMessageBytes = 1 << 16
+  private static let maxRPCIDBytes = 100
 
   /// - Parameter ids: those of the request's events.
   init(
@@ -57,7 +58,7 @@ public struct PublishAnswer: Sendable, Hashable {
     func malformed(_ reason: String) -> PubSubError {
       PubSubError(
         .malformedResponse, status: .ok, "\(operation): the response \(reason)",
-        rpcID: response.rpcID.isEmpty ? nil : response.rpcID.bounded(byteCount: 100))
+        rpcID: (1...Self.maxRPCIDBytes).contains(response.rpcID.utf8.count) ? response.rpcID : nil)
     }
     guard response.results.count == ids.count else {
       throw malformed("has \(response.results.count) results for \(ids.count) events")

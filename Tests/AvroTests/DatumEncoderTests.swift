@@ -173,4 +173,69 @@ import Testing
     let (_, mistakes) = try Self.encode(json, Self.record)
     #expect(mistakes.first?.hasPrefix(message) == true, "\(mistakes)")
   }
+
+  /// Records inside each other, each with two fields of the next; the innermost holds `leaf`.
+  private static func doubling(levels: Int, leaf: String) -> String {
+    var inner = leaf
+    for level in 0..<levels {
+      inner = """
+        {"type":"record","name":"R\(level)","fields":[{"name":"a","type":\(inner),"default":{}},
+        {"name":"b","type":"R\(level - 1)","default":{}}]}
+        """
+    }
+    return inner
+  }
+
+  @Test(
+    "A value whose defaults double at each level is refused at a limit",
+    arguments: [
+      (
+        #"{"name":"x","type":"string","default":"\#(String(repeating: "x", count: 100))"}"#,
+        "bytes in Avro"
+      ),
+      (#"{"name":"x","type":"null","default":null}"#, "values, defaults included"),
+    ])
+  func doublingDefaults(field: String, reason: String) throws {
+    let leaf = #"{"type":"record","name":"R-1","fields":[\#(field)]}"#
+      .replacing("R-1", with: "R_")
+    let schema = Self.doubling(levels: 30, leaf: leaf).replacing("R-1", with: "R_")
+    let (_, mistakes) = try Self.encode("{}", schema)
+    #expect(mistakes.count == 1 && mistakes[0].contains(reason), "\(mistakes)")
+  }
+
+  @Test("A value is encoded up to each limit, and refused beyond it")
+  func limits() throws {
+    let schema = try Schema(parsing: Array(#"{"type":"array","items":"string"}"#.utf8))
+    let value = try JSONValue(parsing: #"["a","b","c"]"#)
+    // A count, three texts of two bytes, an end; the array and its items.
+    for (limits, isTaken) in [
+      (EncodeLimits(byteCount: 8, values: 4), true), (EncodeLimits(byteCount: 7), false),
+      (EncodeLimits(values: 3), false),
+    ] {
+      let mistakes = JSONMistakes()
+      _ = DatumEncoder(schema, limits: limits).encode(value, path: "", mistakes: mistakes)
+      #expect(mistakes.isEmpty == isTaken)
+    }
+  }
+
+  @Test("A decimal is not extended to a fixed size beyond the limit")
+  func hugeFixed() throws {
+    let schema = """
+      {"type":"fixed","name":"F","size":2000000000,"logicalType":"decimal","precision":4}
+      """
+    let (_, mistakes) = try Self.encode("1", schema)
+    #expect(mistakes.count == 1 && mistakes[0].contains("2000000000 bytes"), "\(mistakes)")
+  }
+
+  @Test("Mistakes of one value are reported up to a limit")
+  func manyMistakes() throws {
+    let items = String(repeating: "5,", count: 5000) + "5"
+    let (_, mistakes) = try Self.encode(
+      "[\(items)]", #"{"type":"array","items":"string"}"#)
+    #expect(mistakes.count == EncodeLimits().mistakes)
+    let members = (0..<5000).map { #""m\#($0)":1"# }.joined(separator: ",")
+    let (_, unknown) = try Self.encode(
+      "{\(members)}", #"{"type":"record","name":"R","fields":[]}"#)
+    #expect(unknown.count == EncodeLimits().mistakes)
+  }
 }

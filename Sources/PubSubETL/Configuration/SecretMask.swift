@@ -89,22 +89,41 @@ final class SecretMask: Sendable {
 
   func redacted(_ text: String) -> String {
     var text = text
-    for secret in self.texts.withLock({ $0 }) {
-      if let replaced = text.withUTF8({ Self.replacing(secret, in: UnsafeRawBufferPointer($0)) }) {
-        text = replaced
+    let secrets = self.texts.withLock { $0 }
+    // Whole secrets first: one may begin as another does.
+    for isWhole in [true, false] {
+      for secret in secrets {
+        let count = isWhole ? secret.count : Self.telling(secret.count)
+        guard isWhole || count < secret.count else { continue }
+        let replaced = text.withUTF8 {
+          Self.replacing(secret, from: count, in: UnsafeRawBufferPointer($0))
+        }
+        if let replaced { text = replaced }
       }
     }
     return text
   }
 
-  /// Nil if the text does not contain the secret.
-  private static func replacing(_ secret: [UInt8], in text: UnsafeRawBufferPointer) -> String? {
+  /// How much of a secret's beginning counts as the secret: wherever a text was cut, it may have been
+  /// inside one. Of an access token, half is beyond the ID of the org, with which it begins.
+  private static func telling(_ count: Int) -> Int { max(Self.shortestBeginning, count / 2) }
+
+  private static let shortestBeginning = 8
+
+  /// - Parameter count: so many bytes of the secret at least, from its beginning.
+  /// - Returns: nil if the text does not contain them.
+  private static func replacing(
+    _ secret: [UInt8], from count: Int, in text: UnsafeRawBufferPointer
+  ) -> String? {
     var result: [UInt8] = []
     var end = 0
-    while let start = Self.offset(of: secret, in: text, from: end) {
+    while let start = Self.offset(of: secret, count: count, in: text, from: end) {
       result += text[end..<start]
       result += Self.replacement.utf8
-      end = start + secret.count
+      end = start + count
+      while end < text.count, end - start < secret.count, text[end] == secret[end - start] {
+        end += 1
+      }
     }
     guard end > 0 else { return nil }
     result += text[end...]
@@ -112,10 +131,10 @@ final class SecretMask: Sendable {
   }
 
   private static func offset(
-    of secret: [UInt8], in text: UnsafeRawBufferPointer, from start: Int
+    of secret: [UInt8], count: Int, in text: UnsafeRawBufferPointer, from start: Int
   ) -> Int? {
     guard let base = text.baseAddress else { return nil }
-    let found = c_memmem(base + start, text.count - start, secret, secret.count)
+    let found = c_memmem(base + start, text.count - start, secret, count)
     return found.map { $0 - base }
   }
 

@@ -75,7 +75,7 @@ struct PrintableText: Sendable, Equatable {
   private static let longestBeginning = 16 * longestLine
 
   /// The beginning of a text that may be megabytes, without secrets, and how much is left out.
-  private static func beginning(
+  static func beginning(
     of text: String, hiding secrets: SecretMask
   ) -> (text: String, missing: Int) {
     guard text.utf8.count > Self.longestBeginning else { return (secrets.redacted(text), 0) }

@@ -25,7 +25,9 @@ struct PublishEncoder {
   /// - Throws: `EventDecodingError` of code `schema`.
   init(json: String, schemaID: String, topic: String, options: Options) throws {
     self.schemaID = schemaID
-    self.encoder = try EventEncoder(json: json, topic: topic, hasBase64: true)
+    self.encoder = try EventEncoder(
+      json: json, topic: topic, schemaID: schemaID, hasBase64: true,
+      limits: PublishLimits.encoding)
     self.options = options
   }
 

@@ -13,19 +13,6 @@ enum PublishOutcome: Sendable, Equatable {
   case notSent(String)
   /// A dry run would have sent it.
   case valid(byteCount: Int)
-
-  /// Bytes of a reason.
-  private static let maxReasonBytes = 1000
-
-  /// A reason may quote the input or the service at length.
-  fileprivate mutating func bound() {
-    switch self {
-    case .published, .valid: break
-    case .refused(let reason): self = .refused(reason.bounded(byteCount: Self.maxReasonBytes))
-    case .unknown(let reason): self = .unknown(reason.bounded(byteCount: Self.maxReasonBytes))
-    case .notSent(let reason): self = .notSent(reason.bounded(byteCount: Self.maxReasonBytes))
-    }
-  }
 }
 
 /// A line of the input on its way.
@@ -36,7 +23,7 @@ struct PublishLine: Sendable {
   /// Kept until the outcome is known, in case the schema changes.
   var text: [UInt8] = []
   var event: EventToPublish?
-  var outcome: PublishOutcome? { didSet { self.outcome?.bound() } }
+  var outcome: PublishOutcome?
   /// What the service said when it refused the event, if another schema may help.
   var refusal: String?
   /// It was sent by an earlier request without an answer.
@@ -51,21 +38,29 @@ struct PublishLine: Sendable {
       : .refused(reason)
   }
 
+  /// Bytes of a reason, which may quote the input or the service at length.
+  private static let maxReasonBytes = 1000
+
   /// A line of the output.
-  var json: JSONValue {
+  func json(hiding secrets: SecretMask) -> JSONValue {
     var members = [
       JSONMember("line", .integer(self.number)),
       JSONMember("id", self.id.map { .string($0) } ?? nil),
     ]
-    func add(_ status: String, _ name: String? = nil, _ value: JSONValue = nil) {
+    func add(_ status: String, _ name: String, _ value: JSONValue) {
       members.append(JSONMember("status", .string(status)))
-      if let name { members.append(JSONMember(name, value)) }
+      members.append(JSONMember(name, value))
+    }
+    func add(_ status: String, _ reason: String) {
+      // Cut when the secrets are out: half a secret would not be recognized.
+      let text = PrintableText.beginning(of: reason, hiding: secrets).text
+      add(status, "error", .string(text.bounded(byteCount: Self.maxReasonBytes)))
     }
     switch self.outcome {
     case .published(let replayID): add("published", "replay_id", .string(ReplayID(replayID).hex))
-    case .refused(let reason): add("refused", "error", .string(reason))
-    case .unknown(let reason): add("unknown", "error", .string(reason))
-    case .notSent(let reason): add("not_sent", "error", .string(reason))
+    case .refused(let reason): add("refused", reason)
+    case .unknown(let reason): add("unknown", reason)
+    case .notSent(let reason): add("not_sent", reason)
     case .valid(let byteCount): add("valid", "bytes", .integer(byteCount))
     case nil: preconditionFailure("line \(self.number) has no outcome yet")
     }

@@ -1,3 +1,5 @@
+import Avro
+
 /// When requests may go out so that events go out at a rate. A value: time is an argument.
 struct PublishPace {
   /// Events per second; nil for no limit.
@@ -28,4 +30,6 @@ enum PublishLimits {
   static let eventBytes = 1 << 20
   /// Text of one line. An event takes a multiple of its bytes as JSON only if escapes are many.
   static let lineBytes = 4 << 20
+  /// Far above what the service takes, so that its limit is named with the event's size.
+  static let encoding = EncodeLimits(byteCount: 8 << 20, values: 500_000)
 }

@@ -28,8 +28,9 @@ final class PublishReport: Sendable {
 
   /// - Returns: false if the results cannot be written.
   func write(_ lines: [PublishLine]) -> Bool {
-    for line in lines {
-      guard case .refused(let reason) = line.outcome else { continue }
+    let results = lines.map { $0.json(hiding: self.secrets) }
+    for (line, result) in zip(lines, results) {
+      guard case .refused = line.outcome, let reason = result["error"]?.string else { continue }
       let number = self.state.withLock { state in
         state.shownRefusals += 1
         return state.shownRefusals
@@ -40,7 +41,7 @@ final class PublishReport: Sendable {
         self.tell("more lines were refused; the results on standard output tell why")
       }
     }
-    let texts = lines.map { PrintableText(json: $0.json, .compact, hiding: self.secrets) }
+    let texts = results.map { PrintableText(json: $0, .compact, hiding: self.secrets) }
     guard let first = texts.first else { return true }
     return StandardStream.output.write(texts.dropFirst().reduce(first) { $0 + $1 })
   }

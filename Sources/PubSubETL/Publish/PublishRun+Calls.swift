@@ -100,6 +100,9 @@ extension PublishRun {
     case .stop, .replay:
       if let cause = error.cause, error.code == .credentials { throw RunFailure(cause) }
       throw RunFailure(.refused, reason: "refused", error.message)
+    // Not what the service says of a request, but what the transport says of an answer.
+    case .bug where !error.isRefusal:
+      throw RunFailure(.unavailable, reason: "malformed_response", error.message)
     case .bug: throw RunFailure(.internal, reason: "internal", error.message)
     }
     let delay = self.retries.failed(

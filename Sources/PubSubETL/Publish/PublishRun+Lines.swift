@@ -21,7 +21,9 @@ extension PublishRun {
       try self.checkInterruption()
       switch try await self.build(until: nil) {
       case .batch, .nothing: continue
-      case .ended: return nil
+      case .ended:
+        if let failure = self.inputFailure { throw failure }
+        return nil
       case .interrupted: try self.checkInterruption()
       }
     }
@@ -50,20 +52,24 @@ extension PublishRun {
     while events < maxEvents, batch.lines.count < Self.maxLinesOfBatch,
       text < Self.maxTextOfBatch
     {
+      if self.interruption.isAsked {
+        if !batch.lines.isEmpty { self.batches.append(batch) }
+        return .interrupted
+      }
       guard let line = self.carried.take() ?? self.nextLine() else {
-        if self.isInputEnded {
+        if self.isInputEnded || self.inputFailure != nil {
           if batch.lines.isEmpty { return .ended }
           break
         }
         switch await self.input.next(until: batch.lines.isEmpty ? deadline : ProcessClock.now) {
         case .bytes(let more): self.lines.append(more)
         case .end: self.isInputEnded = true
+        // Complete lines that have arrived are published; what follows them may be torn.
         case .failed(let error):
-          throw RunFailure(.usage, reason: "input", "the input cannot be read: \(error)")
-        case .interrupted:
-          if batch.lines.isEmpty { return .interrupted }
-          self.batches.append(batch)
-          return .interrupted
+          self.inputFailure = RunFailure(
+            .usage, reason: "input", "the input cannot be read: \(error)")
+        // At the top of the loop.
+        case .interrupted: break
         case .nothing:
           if batch.lines.isEmpty { return .nothing }
           return self.finish(batch, events: events)

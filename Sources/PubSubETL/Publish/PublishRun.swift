@@ -38,6 +38,8 @@ actor PublishRun<Transport: ClientTransport> {
   var encoder: PublishEncoder?
   var lines = LineBuffer(maxLineBytes: PublishLimits.lineBytes)
   var isInputEnded = false
+  /// Why nothing more can be read; what has been read is published first.
+  var inputFailure: RunFailure?
   /// A line that did not fit into the last request.
   var carried: PublishLine?
   /// What is not written yet, in the order of the input.
@@ -256,6 +258,7 @@ actor PublishRun<Transport: ClientTransport> {
   ///
   /// - Parameter isCertain: nothing of them was published.
   private func lost(_ error: PubSubError, isCertain: Bool) {
+    let reason = "no answer: \(error.message)"
     for index in self.batches.indices where self.batches[index].isOutstanding {
       self.batches[index].isOutstanding = false
       guard !isCertain else { continue }
@@ -264,7 +267,7 @@ actor PublishRun<Transport: ClientTransport> {
           self.batches[index].lines[place].mayBePublished = true
         }
       } else {
-        self.batches[index].settle { _ in .unknown("no answer: \(error.message)") }
+        self.batches[index].settle { _ in .unknown(reason) }
       }
     }
   }

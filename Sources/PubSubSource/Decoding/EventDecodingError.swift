@@ -33,6 +33,7 @@ public struct EventDecodingError: Error, Sendable {
 extension EventDecodingError: CustomStringConvertible {
   public var description: String {
     let event = self.eventID.map { "event \($0)" } ?? "schema"
-    return "\(self.topic): \(event) (schema ID \(self.schemaID)): \(self.reason)"
+    let schema = self.schemaID.isEmpty ? "" : " (schema ID \(self.schemaID))"
+    return "\(self.topic): \(event)\(schema): \(self.reason)"
   }
 }

@@ -1,4 +1,4 @@
-internal import Avro
+public import Avro
 public import JSON
 internal import Pipeline
 internal import SchemaStore
@@ -8,7 +8,7 @@ internal import SchemaStore
 /// For a change event, what the author of the JSON need not know is filled in: members of the header
 /// that nobody asks for, and the bitmaps of an update, which follow from the members that are there.
 public struct EventEncoder {
-  /// The ID that the service would give the schema.
+  /// The service's ID of the schema, or the one that it would give.
   public let schemaID: String
   private let datum: DatumEncoder
   /// Nil for platform events.
@@ -18,14 +18,18 @@ public struct EventEncoder {
 
   /// - Parameters:
   ///   - json: the Avro schema of the events.
+  ///   - schemaID: the service's ID of the schema, for errors; nil if there is no service.
   ///   - hasBase64: bytes are base64, as in lines that are exported; else a character for each.
+  ///   - limits: of one event in Avro.
   /// - Throws: code `schema` for a text that is not the schema of a record.
   public init(
-    json: String, topic: String, hasBase64: Bool = false
+    json: String, topic: String, schemaID: String? = nil, hasBase64: Bool = false,
+    limits: EncodeLimits = EncodeLimits()
   ) throws(EventDecodingError) {
     func mistake(_ reason: String, cause: (any Error)? = nil) -> EventDecodingError {
       EventDecodingError(
-        code: .schema, reason: reason, path: "", topic: topic, schemaID: "", cause: cause)
+        code: .schema, reason: reason, path: "", topic: topic,
+        schemaID: schemaID ?? "", cause: cause)
     }
     let schema: Schema
     do {
@@ -36,8 +40,9 @@ public struct EventEncoder {
     guard case .record(let fields) = schema[schema.root].kind else {
       throw mistake("the schema of an event is a record, this one is none")
     }
-    self.schemaID = schema.serviceID ?? "schema"
-    self.datum = DatumEncoder(schema, bytes: hasBase64 ? .base64 : .characters)
+    self.schemaID = schemaID ?? schema.serviceID ?? "schema"
+    self.datum = DatumEncoder(
+      schema, bytes: hasBase64 ? .base64 : .characters, limits: limits)
     self.fieldNames = Set(fields.map(\.name))
     var isChangeEvent = false
     if let first = fields.first, first.name == EventLayout.headerName,

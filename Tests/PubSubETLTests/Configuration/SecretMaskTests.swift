@@ -49,6 +49,30 @@ struct SecretMaskTests {
     #expect(mask.redacted("") == "")
   }
 
+  /// Services and proxies quote what they were sent, and every limit of a message may divide it.
+  @Test("A secret that a cut has divided is hidden, from half of it on", arguments: [9, 40, 112])
+  func cut(length: Int) {
+    let mask = SecretMask()
+    let digits = Array("0123456789abcdefghijk")
+    let secret = String((0..<length).map { digits[$0 * $0 % digits.count] })
+    mask.add(secret)
+    for count in 0...length {
+      let beginning = String(secret.prefix(count))
+      let isHidden = count >= max(8, length / 2)
+      #expect(mask.redacted("'\(beginning)…") == "'\(isHidden ? "<redacted>" : beginning)…")
+      #expect(mask.redacted(beginning) == (isHidden ? "<redacted>" : beginning))
+    }
+  }
+
+  @Test("A secret that begins as another does leaves no rest")
+  func commonBeginnings() {
+    let mask = SecretMask()
+    for secret in ["beginning-one", "beginning-of-another-secret"] { mask.add(secret) }
+    #expect(
+      mask.redacted("beginning-one beginning-of-another-secret beginning")
+        == "<redacted> <redacted> <redacted>")
+  }
+
   @Test("A document's secrets are found whatever their source")
   func document() throws {
     let sample = try SamplePipeline()

@@ -56,6 +56,10 @@ import Testing
     return (try? response.serializedBytes()) ?? []
   }
 
+  private static func text(lines: Int) -> String {
+    (0..<lines).map { #"{"EventUuid":"e-\#($0)","City__c":"x"}"# + "\n" }.joined()
+  }
+
   private static func describe(_ call: ServerCall) async {
     _ = await call.nextMetadata()
     _ = await call.nextMessage()
@@ -80,16 +84,15 @@ import Testing
   /// Publishes lines to a service whose calls of `Publish` and `PublishStream` are served by a closure,
   /// which gets each request in turn and the number of the call.
   private static func account(
-    lines: Int, isStream: Bool, takenMessages: Int = .max,
+    lines: Int, isStream: Bool, takenMessages: Int = .max, from descriptor: Int32? = nil,
     _ serve:
       @Sendable @escaping (ServerCall, Int, @Sendable () async -> Eventbus_V1_PublishRequest?)
       async -> Void
   ) async throws -> (account: Account, failure: RunFailure?) {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/events"
-    let text = (0..<lines).map { #"{"EventUuid":"e-\#($0)","City__c":"x"}"# + "\n" }.joined()
-    try Data(text.utf8).write(to: URL(filePath: path))
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    try Data(Self.text(lines: lines).utf8).write(to: URL(filePath: path))
+    let descriptor = descriptor ?? open(path, O_RDONLY | O_CLOEXEC)
     try #require(descriptor >= 0)
     let counts = Lock((calls: 0, requests: 0))
     let transport = ScriptedTransport(takenMessages: takenMessages) { call in
@@ -162,6 +165,38 @@ import Testing
     }
     #expect(account == Account(published: 3, requests: 2))
     #expect(failure == nil)
+  }
+
+  @Test("Complete lines that came before the input failed are published")
+  func failedInput() async throws {
+    for isStream in [false, true] {
+      var ends: [Int32] = [-1, -1]
+      try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+      // A peer that leaves without having read everything resets the connection.
+      try #require(write(ends[0], "x", 1) == 1)
+      let text = Self.text(lines: 3) + #"{"City__c":"#
+      try #require(write(ends[1], text, text.utf8.count) == text.utf8.count)
+      close(ends[1])
+      let (account, failure) = try await Self.account(
+        lines: 0, isStream: isStream, from: ends[0]
+      ) { call, _, next in
+        call.sendHeaders()
+        while let request = await next() { call.send(Self.answer(to: request)) }
+        call.end(.ok)
+      }
+      #expect(account == Account(published: 3, requests: 1))
+      #expect(failure?.exitCode == .usage && failure?.reason == "input")
+    }
+  }
+
+  @Test("An answer that is too large ends the run as a fault of the service")
+  func oversizedAnswer() async throws {
+    let (account, failure) = try await Self.account(lines: 3, isStream: false) { call, _, next in
+      guard await next() != nil else { return }
+      call.end(.resourceExhausted, "The server sent a message of 9 bytes", isRefusal: false)
+    }
+    #expect(account == Account(unknown: 3, requests: 1))
+    #expect(failure?.exitCode == .unavailable)
   }
 
   @Test(
