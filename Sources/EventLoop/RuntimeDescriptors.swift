@@ -11,32 +11,42 @@ public enum RuntimeDescriptors {
   /// Common as the default, and safe for programs that inherit the limit and call `select`.
   private static let usualLimit: rlim_t = 1024
 
-  /// Opens the descriptors now, while there are some. Raises a low soft limit of open files to 1,024
-  /// if the hard limit permits it.
+  /// Raises a low soft limit of open files to 1,024 if the hard limit permits it. To be called before
+  /// anything asynchronous has begun.
   ///
   /// - Throws: `SystemCallError` when fewer than 32 descriptors are free.
-  public static func open() async throws(SystemCallError) {
+  public static func require() throws(SystemCallError) {
     Self.raiseLimit()
     try Self.requireFree()
+  }
+
+  /// Opens the descriptors now, while there are some.
+  public static func open() async {
     // Long enough that the timer has not expired when the runtime sets it.
     try? await ContinuousClock().sleep(for: .milliseconds(5))
   }
 
   private static func requireFree() throws(SystemCallError) {
-    var descriptors: [Int32] = []
-    defer { for descriptor in descriptors { close(descriptor) } }
-    while descriptors.count < Self.count {
-      let descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
-      guard descriptor >= 0 else { throw SystemCallError("fcntl") }
-      descriptors.append(descriptor)
+    let end = Int32(clamping: Self.limit?.rlim_cur ?? Self.usualLimit)
+    var count = 0
+    // Not opened to be counted: another thread may need one at this moment.
+    for descriptor in 0..<end where fcntl(descriptor, F_GETFD) < 0 {
+      count += 1
+      if count == Self.count { return }
     }
+    throw SystemCallError("open", EMFILE)
   }
 
   private static func raiseLimit() {
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    var limit = rlimit()
-    guard getrlimit(resource, &limit) == 0, limit.rlim_cur < Self.usualLimit else { return }
+    guard var limit = Self.limit, limit.rlim_cur < Self.usualLimit else { return }
     limit.rlim_cur = min(limit.rlim_max, Self.usualLimit)
-    setrlimit(resource, &limit)
+    setrlimit(Self.resource, &limit)
+  }
+
+  private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
+
+  private static var limit: rlimit? {
+    var limit = rlimit()
+    return getrlimit(Self.resource, &limit) == 0 ? limit : nil
   }
 }

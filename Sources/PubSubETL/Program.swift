@@ -1,9 +1,31 @@
 import ArgumentParser
 import CBuildInfo
+import Dispatch
 import EventLoop
+import Glibc
 import TLSStream
 
+/// The beginning of the process.
 @main
+enum Main {
+  /// Not `async`: an asynchronous `main` starts threads of the runtime before its first line, which may
+  /// need descriptors before there is a check that some are free.
+  static func main() {
+    StandardStream.occupyClosed()
+    OpenSSLLifetime.outliveThreads()
+    do { try RuntimeDescriptors.require() } catch {
+      StandardStream.error.write(PrintableText(line: "\(error)", hiding: SecretMask()))
+      Program.exit(withError: ExitCode.tryAgain.error)
+    }
+    Task { @MainActor in
+      await RuntimeDescriptors.open()
+      await Program.main(nil)
+      exit(0)
+    }
+    dispatchMain()
+  }
+}
+
 struct Program: AsyncParsableCommand {
   static let version = PUBSUB_ETL_VERSION
 
@@ -19,14 +41,4 @@ struct Program: AsyncParsableCommand {
       TestCommand.self,
       PipelineSchemaCommand.self,
     ])
-
-  static func main() async {
-    StandardStream.occupyClosed()
-    OpenSSLLifetime.outliveThreads()
-    do { try await RuntimeDescriptors.open() } catch {
-      StandardStream.error.write(PrintableText(line: "\(error)", hiding: SecretMask()))
-      Self.exit(withError: ExitCode.tryAgain.error)
-    }
-    await self.main(nil)
-  }
 }

@@ -2,7 +2,7 @@
 
     descriptors_proof.py --programs DIR --work DIR [--limits N...]
 
-The runtime itself needs 5. Under each limit from 6 on, `run`, `check --connect` and `publish` either succeed,
+The loader of shared libraries needs 4. Under each limit from 4 on, `run`, `check --connect` and `publish` either succeed,
 or end with 75 and name the limit; none is ended by a signal, and none hangs. A last run without a limit
 completes the files, which equal the truth. Prints one JSON line: how many runs ended with which exit code.
 """
@@ -27,7 +27,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", required=True)
     parser.add_argument("--work", required=True)
-    parser.add_argument("--limits", type=int, nargs="+", default=[6, 7, 16, 34, 35, 36, 64])
+    parser.add_argument("--limits", type=int, nargs="+", default=[4, 5, 6, 7, 16, 34, 35, 36, 64])
     parser.add_argument("--verbose", action="store_true", help="print the message of each run")
     arguments = parser.parse_args()
     work = os.path.abspath(arguments.work)
