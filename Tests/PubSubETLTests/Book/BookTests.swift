@@ -44,6 +44,26 @@ struct BookTests {
     #expect(count > 150)
   }
 
+  /// As Architecture.md says: a file named without its folder lies beside the one named before it.
+  @Test("Files that the architecture names without a folder lie beside the one named before")
+  func filesBeside() throws {
+    var folder = ""
+    var count = 0
+    let page = "Sources/PubSubETL/PubSubETL.docc/Architecture.md"
+    for line in try RepositoryPages.prose(page) {
+      for match in line.matches(of: /`([^`\s]+\.swift)`/) {
+        let path = String(match.output.1)
+        if path.contains("/") {
+          folder = path.split(separator: "/").dropLast().joined(separator: "/")
+        } else if path != "Package.swift" {
+          count += 1
+          #expect(RepositoryPages.exists("\(folder)/\(path)"), "\(path) is not in \(folder)")
+        }
+      }
+    }
+    #expect(count > 5)
+  }
+
   @Test("Pages and sections that comments cite exist")
   func citations() throws {
     var places: [String: String] = [:]
