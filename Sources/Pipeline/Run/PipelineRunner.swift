@@ -215,7 +215,7 @@ public final class PipelineRunner<S: Source> {
     case .passedOver(let topic, let eventCount):
       self.statistics.topics[topic].delivered += eventCount
       self.statistics.topics[topic].repeated += eventCount
-    case .fetchingSchemas(let topic): self.topics[topic].caughtUp.held()
+    case .holding(let topic): self.topics[topic].caughtUp.held()
     case .schemasFailed(let topic, let failure, let delay):
       self.topics[topic].lacksSchema = true
       self.noteRetry(topic: topic, failure, delay: delay)

@@ -69,8 +69,9 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   /// Events were delivered that had been exported before, or come again with another stream: they
   /// are not handed on.
   case passedOver(topic: Int, eventCount: Int)
-  /// A response has come, and is handed on when its schemas have been fetched.
-  case fetchingSchemas(topic: Int)
+  /// A response has come and is kept: its schemas are being fetched, or its place in the stream is not
+  /// known yet. From here to the next response, silence is not the service's.
+  case holding(topic: Int)
   /// A schema could not be fetched. It is asked for again after `delay`.
   case schemasFailed(topic: Int, SourceFailure, delay: Duration)
   /// The stream broke and will be opened again after `delay`.

@@ -345,7 +345,7 @@ extension TopicStream {
     self.count(delivered: view.events.count)
     self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
     // There is something to be exported: silence from now on does not mean the end of the topic.
-    self.signals.post(.fetchingSchemas(topic: self.index))
+    self.signals.post(.holding(topic: self.index))
     let held = self.state.withLock { state in
       state.managed.probe = nil
       state.managed.join.expect(ManagedJoin.Event(first, of: view), at: now)

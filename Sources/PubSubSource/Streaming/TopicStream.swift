@@ -370,7 +370,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   ) async -> (response: PubSubResponse, byteCount: Int)? {
     do throws(MissingSchema) {
       let resolution = try await self.schemas.resolve(
-        view, onFetch: { self.signals.post(.fetchingSchemas(topic: self.index)) },
+        view, onFetch: { self.signals.post(.holding(topic: self.index)) },
         onRetry: { self.signals.post(.schemasFailed(topic: self.index, $0, delay: $1)) })
       try self.checkManagedTopic(resolution.schemas)
       try await self.schemas.prepare(resolution.schemas, options: self.options)

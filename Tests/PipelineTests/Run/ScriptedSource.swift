@@ -162,7 +162,7 @@ final class ScriptedSource: Source, @unchecked Sendable {
     let now = ContinuousClock.now
     while let first = self.rest.first {
       if first.replay == self.held?.replay {
-        self.queue.append(.fetchingSchemas(topic: 0))
+        self.queue.append(.holding(topic: 0))
         return
       }
       self.sendKeepalive(before: self.rest.startIndex, at: now)

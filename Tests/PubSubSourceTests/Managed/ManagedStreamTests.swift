@@ -46,8 +46,8 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .fetchingSchemas(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      guard case .holding(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "holding")
       }
       let view = try await harness.response()
       #expect(view.events.map { view.string($0.eventID) } == ["e-5"])
@@ -67,8 +67,8 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .fetchingSchemas(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      guard case .holding(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "holding")
       }
       try await harness.expectPassedOver(1)
       try managed.respondManaged([3, 4, 5, 6])
@@ -87,8 +87,8 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .fetchingSchemas(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      guard case .holding(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "holding")
       }
       try await harness.expectPassedOver(1)
       // The call is closed by the client, not broken off.
@@ -124,8 +124,8 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .fetchingSchemas(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "fetchingSchemas")
+      guard case .holding(0) = try await harness.signal() else {
+        throw StreamHarness.UnexpectedSignal(expected: "holding")
       }
       try await harness.expectPassedOver(1)
       // The expected event comes too late, before the call is closed.

@@ -123,7 +123,7 @@ struct SchemaResolutionTests {
   /// Which events of the next response have a layout.
   private func known(_ source: PubSub, isFetching: Bool) async throws -> [Bool] {
     if isFetching {
-      guard case .fetchingSchemas(0) = try await self.signal(source) else {
+      guard case .holding(0) = try await self.signal(source) else {
         Issue.record("no schema is fetched")
         return []
       }
@@ -171,7 +171,7 @@ struct SchemaResolutionTests {
       throw SourceFailure(.quota, reason: "changed", "x")
     }
     try await self.run(service, before: before) { source in
-      guard case .fetchingSchemas(0) = try await self.signal(source),
+      guard case .holding(0) = try await self.signal(source),
         case .ended(0, let failure) = try await self.signal(source)
       else {
         Issue.record("no end")
@@ -234,7 +234,7 @@ struct SchemaResolutionTests {
         call.end(.ok)
       }
       try await self.run(service) { source in
-        guard case .fetchingSchemas(0) = try await self.signal(source),
+        guard case .holding(0) = try await self.signal(source),
           case .schemasFailed(0, let failure, _) = try await self.signal(source)
         else {
           Issue.record("not retried")
@@ -254,7 +254,7 @@ struct SchemaResolutionTests {
       var seen: Set<String> = []
       while seen.count < 2 {
         switch try await self.signal(source) {
-        case .fetchingSchemas(0): seen.insert("fetching")
+        case .holding(0): seen.insert("fetching")
         case .response(1, let response, _):
           #expect(response.eventCount == 1)
           seen.insert("response")
@@ -285,7 +285,7 @@ struct SchemaResolutionTests {
       call.end(.unavailable, "overloaded. rpcId: r-1")
     }
     try await self.run(service) { source in
-      guard case .fetchingSchemas(0) = try await self.signal(source),
+      guard case .holding(0) = try await self.signal(source),
         case .schemasFailed(0, let failure, let delay) = try await self.signal(source)
       else {
         Issue.record("no retry")
@@ -314,7 +314,7 @@ struct SchemaResolutionTests {
         trailers: ["error-code": .string("sfdc.platform.eventbus.grpc.schema.meta.permission")])
     }
     try await self.run(service) { source in
-      guard case .fetchingSchemas(0) = try await self.signal(source),
+      guard case .holding(0) = try await self.signal(source),
         case .ended(0, let failure) = try await self.signal(source)
       else {
         Issue.record("no end")
