@@ -27,7 +27,25 @@ struct ManagedJoin: Sendable {
     case apart
   }
 
-  /// How long the managed stream may be silent when the event that has to come is known.
+  enum OnKeepalive: Equatable {
+    /// Nothing lies between our position and that of the keepalive.
+    case handOn
+    /// The managed stream has brought what may lie there.
+    case ignore
+  }
+
+  /// Why the stream is apart.
+  enum Cause: Sendable {
+    /// It does not bring the event that has to come.
+    case elsewhere
+    /// More came without proof than is kept.
+    case flood
+    /// It brings what the plain subscription says is not there.
+    case contradiction
+  }
+
+  /// How long the managed stream may be silent when the event that has to come is known, and how much
+  /// later than the managed stream the plain subscription may bring an event.
   static let patience = Duration.seconds(10)
 
   /// Events that are kept without proof. One at a time is asked for, so that a service that sends
@@ -47,11 +65,16 @@ struct ManagedJoin: Sendable {
   private var heldByteCount = 0
   /// The first event that the managed stream brought; where it begins.
   private(set) var first: Event?
-  /// More came without proof than is kept.
-  private(set) var hasFlooded = false
+  /// When the first event came that may follow our position, before the one that has to come was known.
+  private var openSince: Instant?
+  private(set) var cause = Cause.elsewhere
+  private let start: StartPoint
 
-  /// - Parameter needsProof: false if we have no position of our own, so that the service's position counts.
-  init(needsProof: Bool) { self.phase = needsProof ? .open : .joined }
+  /// - Parameter start: our position; `managed` if we have none, so that the service's counts.
+  init(at start: StartPoint) {
+    self.phase = start == .managed ? .joined : .open
+    self.start = start
+  }
 
   /// The plain subscription has brought the first event after our position.
   mutating func expect(_ event: Event, at now: Instant) {
@@ -70,6 +93,10 @@ struct ManagedJoin: Sendable {
   /// Nothing of this stream is handed on, whatever it brings.
   var isApart: Bool { self.phase == .apart }
 
+  /// An event has come that may have to be exported, and the plain subscription has brought none yet: its
+  /// silence is not the end of the topic.
+  var awaitsEvent: Bool { self.openSince != nil && self.expected == nil && !self.counts }
+
   var heldEventCount: Int { self.held.reduce(0) { $0 + $1.events.count } }
 
   /// The responses kept so far, to be judged again now that the event that has to come is known.
@@ -86,7 +113,7 @@ struct ManagedJoin: Sendable {
     case .open: break
     }
     if self.first == nil { self.first = view.events.first.map { Event($0, of: view) } }
-    guard let expected else { return self.hold(view) }
+    guard let expected else { return self.hold(view, at: now) }
     self.lastProgress = now
     for (index, event) in view.events.enumerated() {
       if expected.replayID.bytes.elementsEqual(view[event.replayID]),
@@ -104,20 +131,49 @@ struct ManagedJoin: Sendable {
     return self.droppedCount > StreamCursor.passingLimit ? self.reject() : .drop
   }
 
-  private mutating func hold(_ view: FetchResponseView) -> OnResponse {
+  private mutating func hold(_ view: FetchResponseView, at now: Instant) -> OnResponse {
+    if self.openSince == nil,
+      view.events.contains(where: { self.mayFollow(ReplayID(Array(view[$0.replayID]))) })
+    {
+      self.openSince = now
+    }
     self.heldByteCount += view.bytes.count
     guard self.heldEventCount + view.events.count <= Self.maxHeldEvents,
       self.heldByteCount <= PubSubSourceOptions.readAheadBytes
     else {
-      self.hasFlooded = true
-      return self.reject()
+      return self.reject(.flood)
     }
     self.held.append(view)
     return .hold
   }
 
-  private mutating func reject() -> OnResponse {
+  /// Whether an event may come after our position. A service that is behind us is no reason to wait, so
+  /// that a lower number counts here: if it misleads, a run ends early, and the next one goes on.
+  private func mayFollow(_ replayID: ReplayID) -> Bool {
+    switch self.start {
+    case .after(let position):
+      replayID != position && !replayID.isCertainlyBefore(position)
+    case .earliest: true
+    // Where that is, the plain subscription alone knows.
+    case .latest, .managed: false
+    }
+  }
+
+  /// The plain subscription has brought nothing so far.
+  ///
+  /// Its keepalive must not move our position past an event that the managed stream has brought. Soon
+  /// after that event, the plain stream may only be late. Later, the two contradict each other, and
+  /// `Subscribe` decides: it reads on from our position.
+  mutating func receivedKeepalive(at now: Instant) -> OnKeepalive {
+    guard self.phase == .open else { return .ignore }
+    guard let openSince = self.openSince else { return .handOn }
+    if now - openSince >= Self.patience { _ = self.reject(.contradiction) }
+    return .ignore
+  }
+
+  private mutating func reject(_ cause: Cause = .elsewhere) -> OnResponse {
     self.phase = .apart
+    self.cause = cause
     return .apart
   }
 

@@ -7,7 +7,7 @@ internal import PubSubAPI
 /// What a topic's stream knows of its managed subscription.
 struct ManagedState: Sendable {
   var commits = ManagedCommits()
-  var join = ManagedJoin(needsProof: false)
+  var join = ManagedJoin(at: .managed)
   /// What waited for proof is being judged: what came after it waits.
   var isHandingOnHeld = false
   /// The service has answered the call: the subscription is ours.
@@ -32,8 +32,8 @@ struct ManagedState: Sendable {
   struct Detour: Sendable {
     /// Where the managed stream began; nil when it brought no event.
     var until: ManagedJoin.Event?
-    /// The managed stream sent more than was asked for.
-    var hasFlooded: Bool
+    /// Why the managed stream was left.
+    var cause: ManagedJoin.Cause
     /// The plain stream has come as far.
     var isOver = false
   }
@@ -102,7 +102,7 @@ extension TopicStream {
     guard credit > 0 else { return .stopped }
     self.state.withLock { state in
       state.managed = state.managed.reopened
-      state.managed.join = ManagedJoin(needsProof: needsProof)
+      state.managed.join = ManagedJoin(at: start)
       state.managed.isOpen = true
     }
     let subscription = ManagedSubscription(record: record, topic: self.topic, credit: credit)
@@ -218,9 +218,20 @@ extension TopicStream {
     case .drop: self.passOver(view.events.count)
     case .apart:
       self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
-    case .hold, nil: break
+      self.postHolding()
+    case .hold: self.postHolding()
+    case nil: break
     }
     return isNext
+  }
+
+  /// The runner does not take silence for the end of the topic as long as something waits that may have
+  /// to be exported. To be called after all that lets silence count: an opening, a keepalive.
+  private func postHolding() {
+    // Under the lock, so that it cannot come after a response that was waited for.
+    self.state.withLock { state in
+      if state.managed.join.awaitsEvent { self.signals.post(.holding(topic: self.index)) }
+    }
   }
 
   /// Events that count against the org's allowance and are not handed on.
@@ -309,7 +320,10 @@ extension TopicStream {
       try await self.client.subscribe(
         Subscription(topic: self.topic, position: start.position, credit: 1),
         credentials: credentials, credit: queue,
-        onOpen: { self.signals.post(.opened(topic: self.index)) },
+        onOpen: {
+          self.signals.post(.opened(topic: self.index))
+          self.postHolding()
+        },
         onResponse: { await self.handProbe(on: $0, requests, credentials) })
     } catch {
       return .call(PubSubError(error, operation: "Subscribe to \(self.topic)"))
@@ -324,22 +338,26 @@ extension TopicStream {
         .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
   }
 
-  /// - Returns: true as long as no event has come. Its keepalives are handed on: nothing lies between
-  ///   our position and theirs.
+  /// - Returns: true as long as no event has come. Its keepalives are handed on, unless the managed
+  ///   stream has brought something else: nothing lies between our position and theirs.
   private func handProbe(
     on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
   ) async -> Bool {
     let now = self.clock.now()
     guard let first = view.events.first else {
-      self.state.withLock { state in
+      let answer = self.state.withLock { state in
         state.managed.probe?.received(pending: view.pendingCredit, at: now)
         state.managed.probe?.resumed(at: now)
-        if state.hasLasted(at: now) { state.retries.succeeded() }
+        let answer = state.managed.join.receivedKeepalive(at: now)
+        if answer == .handOn, state.hasLasted(at: now) { state.retries.succeeded() }
+        return answer
       }
+      guard answer == .handOn else { return true }
       guard let (response, byteCount) = await self.resolve(view) else { return false }
       self.signals.post(
         .response(topic: self.index, response, receivedAt: now),
         weight: self.options.weight(eventCount: 0, byteCount: byteCount))
+      self.postHolding()
       return true
     }
     self.count(delivered: view.events.count)
@@ -366,7 +384,7 @@ extension TopicStream {
       let (ending, commit) = self.state.withLock { state -> (Ending?, ManagedCommit?) in
         if state.managed.join.check(at: now) {
           state.managed.detour = .init(
-            until: state.managed.join.first, hasFlooded: state.managed.join.hasFlooded)
+            until: state.managed.join.first, cause: state.managed.join.cause)
           state.managed.detourCount += 1
           return (.apart, nil)
         }
@@ -411,7 +429,11 @@ extension TopicStream {
   }
 
   private func description(of detour: ManagedState.Detour?) -> String {
-    if detour?.hasFlooded == true { return "brings more events than were asked for" }
+    switch detour?.cause {
+    case .flood: return "brings more events than were asked for"
+    case .contradiction: return "brings an event that Subscribe does not"
+    case .elsewhere, nil: break
+    }
     return (detour?.until.map { "begins with replay ID \($0.replayID)" } ?? "brings nothing")
       + ", as when another client has committed, or the state directory was restored"
   }

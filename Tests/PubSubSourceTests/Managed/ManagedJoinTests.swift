@@ -9,6 +9,7 @@ import Testing
 
 @Suite("Joining a managed stream") struct ManagedJoinTests {
   private let now = ContinuousClock.now
+  private static let position = StartPoint.after(ReplayID(Self.replayID(4)))
 
   /// A response with events of these numbers, whose replay IDs rise with them.
   static func response(_ numbers: Int...) throws -> FetchResponseView {
@@ -38,13 +39,13 @@ import Testing
 
   @Test("Without our own position, the service's applies")
   func noProof() throws {
-    var join = ManagedJoin(needsProof: false)
+    var join = ManagedJoin(at: .managed)
     #expect(try join.received(Self.response(7), at: self.now) == .handOn(droppingFirst: 0))
   }
 
   @Test("A stream that begins with the first event after our position is delivered")
   func atOurPosition() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     join.expect(Self.event(5), at: self.now)
     #expect(!join.counts)
     #expect(try join.received(Self.response(5, 6), at: self.now) == .handOn(droppingFirst: 0))
@@ -54,7 +55,7 @@ import Testing
 
   @Test("Events before our position are dropped, up to the middle of a response")
   func behind() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     join.expect(Self.event(5), at: self.now)
     #expect(try join.received(Self.response(1, 2), at: self.now) == .drop)
     #expect(try join.received(Self.response(3, 4, 5, 6), at: self.now) == .handOn(droppingFirst: 2))
@@ -62,7 +63,7 @@ import Testing
 
   @Test("Nothing is delivered before the expected event is known")
   func unknown() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     #expect(try join.received(Self.response(6), at: self.now) == .hold)
     let isOverdue = join.check(at: self.now + .seconds(3600))
     #expect(!isOverdue)
@@ -74,7 +75,7 @@ import Testing
   @Test("A stream that begins after the expected event is rejected, however many events it skips")
   func ahead() throws {
     for number in [6, 7, 300] {
-      var join = ManagedJoin(needsProof: true)
+      var join = ManagedJoin(at: Self.position)
       join.expect(Self.event(5), at: self.now)
       #expect(try join.received(Self.response(number), at: self.now) == .apart)
     }
@@ -82,7 +83,7 @@ import Testing
 
   @Test("The same replay ID with another event is not the expected event")
   func otherEvent() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     join.expect(
       ManagedJoin.Event(replayID: ReplayID(Self.replayID(5)), eventID: Array("x".utf8)),
       at: self.now)
@@ -92,7 +93,7 @@ import Testing
 
   @Test("A managed stream that stays silent while others get the event is rejected")
   func silent() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     join.expect(Self.event(5), at: self.now)
     let early = join.check(at: self.now + .seconds(9))
     _ = try join.received(Self.response(1), at: self.now + .seconds(9))
@@ -103,7 +104,7 @@ import Testing
 
   @Test("The search among incomparable IDs is limited")
   func incomparable() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     join.expect(ManagedJoin.Event(replayID: ReplayID([9]), eventID: [1]), at: self.now)
     for _ in 0..<StreamCursor.passingLimit {
       #expect(try join.received(Self.response(1), at: self.now) == .drop)
@@ -113,12 +114,12 @@ import Testing
 
   @Test("Once apart, the stream never joins, even if the expected event comes after all")
   func apartIsFinal() throws {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     join.expect(Self.event(5), at: self.now)
     #expect(try join.received(Self.response(6), at: self.now) == .apart)
     #expect(try join.received(Self.response(5), at: self.now) == .apart)
     #expect(!join.counts && !join.isUseful)
-    var late = ManagedJoin(needsProof: true)
+    var late = ManagedJoin(at: Self.position)
     late.expect(Self.event(5), at: self.now)
     let isApart = late.check(at: self.now + ManagedJoin.patience)
     #expect(isApart)
@@ -127,22 +128,75 @@ import Testing
 
   @Test("What waits for proof is bounded in number and in bytes")
   func bounded() throws {
-    var many = ManagedJoin(needsProof: true)
+    var many = ManagedJoin(at: Self.position)
     for _ in 0..<ManagedJoin.maxHeldEvents {
       #expect(try many.received(Self.response(6), at: self.now) == .hold)
     }
     #expect(try many.received(Self.response(6), at: self.now) == .apart)
-    #expect(many.hasFlooded)
+    #expect(many.cause == .flood)
     #expect(many.heldEventCount == ManagedJoin.maxHeldEvents)
 
     let message = Eventbus_V1_ManagedFetchResponse.with {
       $0.events = [.with { $0.event.payload = Data(count: 1 << 20) }]
     }
     let large = try FetchResponseView(parsing: message.serializedBytes(), isManaged: true)
-    var big = ManagedJoin(needsProof: true)
+    var big = ManagedJoin(at: Self.position)
     let answers = (0..<8).map { _ in big.received(large, at: self.now) }
     #expect(answers == Array(repeating: .hold, count: 7) + [.apart])
-    #expect(big.hasFlooded)
+    #expect(big.cause == .flood)
+  }
+
+  @Test("What may follow our position is waited for, and no keepalive of Subscribe passes it")
+  func mayFollow() throws {
+    var join = ManagedJoin(at: Self.position)
+    #expect(!join.awaitsEvent)
+    #expect(join.receivedKeepalive(at: self.now) == .handOn)
+    _ = try join.received(Self.response(4, 5), at: self.now)
+    #expect(join.awaitsEvent)
+    #expect(join.receivedKeepalive(at: self.now + .seconds(9)) == .ignore)
+    #expect(!join.isApart)
+    // Subscribe had time to bring it.
+    #expect(join.receivedKeepalive(at: self.now + .seconds(10)) == .ignore)
+    #expect(join.isApart)
+    #expect(join.cause == .contradiction)
+    #expect(join.awaitsEvent)
+    #expect(join.receivedKeepalive(at: self.now + .seconds(99)) == .ignore)
+  }
+
+  @Test("Once Subscribe has brought its event, what waits is judged by that alone")
+  func noLongerAwaited() throws {
+    var join = ManagedJoin(at: Self.position)
+    _ = try join.received(Self.response(5), at: self.now)
+    join.expect(Self.event(5), at: self.now)
+    #expect(!join.awaitsEvent)
+  }
+
+  @Test(
+    "Events that cannot follow our position are not waited for",
+    arguments: [(Self.position, 3), (Self.position, 4), (.latest, 5), (.managed, 5)])
+  func cannotFollow(start: StartPoint, number: Int) throws {
+    var join = ManagedJoin(at: start)
+    _ = try join.received(Self.response(number), at: self.now)
+    #expect(!join.awaitsEvent)
+    if start == .managed { return }
+    #expect(join.receivedKeepalive(at: self.now + .seconds(99)) == .handOn)
+  }
+
+  @Test("Events whose place cannot be told from ours are waited for")
+  func incomparablePlace() throws {
+    for start in [StartPoint.after(ReplayID([9])), .earliest] {
+      var join = ManagedJoin(at: start)
+      _ = try join.received(Self.response(1), at: self.now)
+      #expect(join.awaitsEvent)
+    }
+  }
+
+  @Test("More than is kept counts as something that may follow our position")
+  func floodIsAwaited() throws {
+    var join = ManagedJoin(at: Self.position)
+    #expect(try join.received(Self.response(Array(5...105)), at: self.now) == .apart)
+    #expect(join.awaitsEvent)
+    #expect(join.receivedKeepalive(at: self.now) == .ignore)
   }
 
   @Test(
@@ -171,7 +225,7 @@ import Testing
   private func play(
     _ responses: [[Int]], probedAfter probed: Int
   ) throws -> (handedOn: [Int], join: ManagedJoin) {
-    var join = ManagedJoin(needsProof: true)
+    var join = ManagedJoin(at: Self.position)
     var handedOn: [Int] = []
     func judge(_ view: FetchResponseView) {
       guard case .handOn(let count) = join.received(view, at: self.now) else { return }

@@ -46,9 +46,7 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .holding(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "holding")
-      }
+      try await harness.expectHolding()
       let view = try await harness.response()
       #expect(view.events.map { view.string($0.eventID) } == ["e-5"])
       var credit = 0
@@ -67,9 +65,7 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .holding(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "holding")
-      }
+      try await harness.expectHolding()
       try await harness.expectPassedOver(1)
       try managed.respondManaged([3, 4, 5, 6])
       try await harness.expectPassedOver(2)
@@ -87,9 +83,7 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .holding(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "holding")
-      }
+      try await harness.expectHolding()
       try await harness.expectPassedOver(1)
       // The call is closed by the client, not broken off.
       await harness.ticking {
@@ -124,9 +118,7 @@ import Testing
       }
       try probe.respondManaged([5])
       try await harness.expectPassedOver(1)
-      guard case .holding(0) = try await harness.signal() else {
-        throw StreamHarness.UnexpectedSignal(expected: "holding")
-      }
+      try await harness.expectHolding()
       try await harness.expectPassedOver(1)
       // The expected event comes too late, before the call is closed.
       try managed.respondManaged([5])
@@ -208,6 +200,93 @@ import Testing
       try probe.respondManaged([], latest: 8)
       let view = try await harness.response()
       #expect(Array(view[view.latestReplayIDField]) == ManagedJoinTests.replayID(8))
+    }
+  }
+
+  @Test("While an event waits for its proof, neither silence nor a keepalive ends the topic")
+  func waiting() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (_, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5])
+      }
+      try await harness.expectHolding()
+      try probe.respondManaged([], latest: 8)
+      try probe.respondManaged([5])
+      // The keepalive is not handed on, which would move our position past the event.
+      try await harness.expectPassedOver(1)
+      #expect(harness.isHolding)
+      let view = try await harness.response()
+      #expect(view.events.map { view.string($0.eventID) } == ["e-5"])
+    }
+  }
+
+  @Test("An event that comes after a keepalive of Subscribe is waited for as well")
+  func waitingAfterKeepalive() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([], latest: 4)
+      }
+      try probe.respondManaged([], latest: 4)
+      _ = try await harness.response()
+      #expect(!harness.isHolding)
+      try managed.respondManaged([5])
+      try await harness.expectHolding()
+    }
+  }
+
+  @Test("Subscribe reads on when its keepalive denies an event that the managed stream has brought")
+  func contradiction() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5])
+      }
+      try await harness.expectHolding()
+      harness.clock.advance(by: ManagedJoin.patience)
+      try probe.respondManaged([], latest: 8)
+      await harness.ticking {
+        while await managed.nextMessage() != nil {}
+      }
+      managed.end(.ok, "")
+      try await harness.expectPassedOver(1)
+      #expect(harness.isHolding)
+      let (failure, _) = try await harness.retry()
+      #expect(failure.reason == "managed_position")
+      #expect(failure.description.contains("brings an event that Subscribe does not"))
+      let (plain, _) = try await harness.open(at: Self.position)
+      try plain.respondManaged([5, 6])
+      #expect(try await harness.response().events.count == 2)
+    }
+  }
+
+  @Test("A stop ends a topic whose event still waits for its proof")
+  func stoppedWhileWaiting() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      _ = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5])
+      }
+      try await harness.expectHolding()
+      harness.stream.stop()
+      let ending = try await harness.ticking { try await harness.ending() }
+      #expect(ending == nil)
+    }
+  }
+
+  @Test("A stream whose Subscribe stays silent while an event waits is opened again")
+  func silentProof() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, _) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([5])
+      }
+      try await harness.expectHolding()
+      harness.clock.advance(by: Liveness.idleLimit)
+      await harness.ticking {
+        while await managed.nextMessage() != nil {}
+      }
+      managed.end(.ok, "")
+      try await harness.expectPassedOver(1)
+      let (failure, _) = try await harness.retry()
+      #expect(failure.disposition == .unavailable)
+      #expect(failure.description.contains("sent nothing for 300 s"))
     }
   }
 

@@ -77,9 +77,41 @@ final class StreamHarness: Sendable {
     }
   }
 
-  /// The stream's next signal; the deadline only keeps a failing test from hanging.
+  /// Whether the last signals say that silence is not the end of the topic.
+  private let holding = Lock(false)
+  var isHolding: Bool { self.holding.withLock { $0 } }
+
+  /// The stream's next signal besides `holding`, which may come several times.
   func signal() async throws -> Signal {
-    try #require(await self.signals.receive(until: .now + .seconds(20)), "no signal came")
+    while true {
+      let signal = try await self.anySignal()
+      switch signal {
+      case .holding: continue
+      default: return signal
+      }
+    }
+  }
+
+  /// Waits until silence is not the end of the topic, before anything else is signalled.
+  func expectHolding() async throws {
+    while !self.isHolding {
+      guard case .holding(0) = try await self.anySignal() else {
+        throw UnexpectedSignal(expected: "holding")
+      }
+    }
+  }
+
+  /// The deadline only keeps a failing test from hanging.
+  private func anySignal() async throws -> Signal {
+    let signal = try #require(
+      await self.signals.receive(until: .now + .seconds(20)), "no signal came")
+    // As the runner does.
+    switch signal {
+    case .holding: self.holding.withLock { $0 = true }
+    case .opened, .response: self.holding.withLock { $0 = false }
+    default: break
+    }
+    return signal
   }
 
   /// Answers the question where to begin.
