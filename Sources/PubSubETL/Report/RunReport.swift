@@ -249,7 +249,7 @@ struct RunReport: Sendable {
       "managed_subscription": self.managed.map { managed -> JSONValue in
         [
           "name": .string(managed.subscription),
-          "confirmed_replay_id": text(managed.confirmed?.hex),
+          "confirmed_replay_id": text(managed.stored?.hex),
           "commits_confirmed": .integer(managed.confirmedCount),
           "commits_failed": .integer(managed.failedCount),
           "detours": .integer(managed.detourCount),

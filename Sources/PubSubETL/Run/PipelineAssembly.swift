@@ -120,6 +120,12 @@ struct PipelineAssembly {
         logger.warning(
           "the managed subscription did not store replay ID \(replayID), and the export goes on: \(reason)"
         )
+      case .misplaced(let stored, let asked):
+        logger.warning(
+          """
+          the managed subscription stored replay ID \(stored) when it was asked to store \(asked); the \
+          position stored here counts, and the export goes on
+          """)
       }
     }
     return source

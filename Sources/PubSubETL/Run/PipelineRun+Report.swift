@@ -30,7 +30,7 @@ extension PipelineRun {
   /// The managed subscription at the end of the run; nil without one.
   func noteManaged(_ progress: ManagedProgress?) {
     self.report.managed = progress
-    guard let progress, let durable = progress.durable, progress.confirmed != durable else {
+    guard let progress, let durable = progress.durable, progress.stored != durable else {
       return
     }
     self.logger.info(

@@ -20,7 +20,7 @@ struct LastRun: Equatable {
   var schemasFetched: Int64?
   /// Messages of what the run wanted somebody to look at.
   var attention: [String]
-  /// The last position that the service has confirmed to a managed subscription; nil without one.
+  /// The position that the service has stored for a managed subscription, as far as it said; nil without one.
   var managedReplayID: String?
 
   /// Replaces the record of the run before; a reader sees the old one or the new one.

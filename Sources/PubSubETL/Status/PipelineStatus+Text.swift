@@ -20,7 +20,7 @@ extension PipelineStatus {
             + (run.schemasFetched.map { ", \(Phrase.count(Int($0), "schema")) fetched" } ?? "")
         ))
       if let replayID = run.managedReplayID {
-        lines.append(("", "confirmed by the managed subscription: replay ID \(replayID)"))
+        lines.append(("", "stored by the managed subscription: replay ID \(replayID)"))
       }
       lines += run.attention.map { ("", "attention: \($0)") }
     }

@@ -12,6 +12,8 @@ struct ManagedCommits: Sendable {
   enum OnAnswer: Equatable {
     case confirmed(ReplayID)
     case failed(ReplayID)
+    /// The service has stored another position than it was asked to.
+    case misplaced(ReplayID, asked: ReplayID)
     /// An answer to nothing that was asked on this stream.
     case unknown
   }
@@ -28,7 +30,8 @@ struct ManagedCommits: Sendable {
 
   /// Where a run would resume.
   private(set) var durable: ReplayID?
-  private(set) var confirmed: ReplayID?
+  /// What the service has stored, by its last answer.
+  private(set) var stored: ReplayID?
   private(set) var confirmedCount = 0
   private(set) var failedCount = 0
   private var last: (replayID: ReplayID, sentAt: Instant, hasFailed: Bool)?
@@ -64,19 +67,31 @@ struct ManagedCommits: Sendable {
   }
 
   /// An answer to a commit answers those before it, too, unless it is a refusal.
-  mutating func answered(id: String, hasFailed: Bool) -> OnAnswer {
+  ///
+  /// - Parameter stored: the position that the answer names; nil if it names none, and so means what was
+  ///   asked for.
+  mutating func answered(id: String, hasFailed: Bool, stored: ReplayID? = nil) -> OnAnswer {
     guard let index = self.unanswered.firstIndex(where: { $0.id == id }) else { return .unknown }
     let replayID = self.unanswered[index].replayID
     if hasFailed {
       self.unanswered.remove(at: index)
       self.failedCount += 1
-      if self.last?.replayID == replayID { self.last?.hasFailed = true }
+      self.willRetry(replayID)
       return .failed(replayID)
     }
-    self.confirmedCount += index + 1
     self.unanswered.removeFirst(index + 1)
-    self.confirmed = replayID
+    self.stored = stored ?? replayID
+    if let stored, stored != replayID {
+      self.failedCount += index + 1
+      self.willRetry(replayID)
+      return .misplaced(stored, asked: replayID)
+    }
+    self.confirmedCount += index + 1
     return .confirmed(replayID)
+  }
+
+  private mutating func willRetry(_ replayID: ReplayID) {
+    if self.last?.replayID == replayID { self.last?.hasFailed = true }
   }
 
   /// There is nothing to send and nothing to wait for.

@@ -78,7 +78,7 @@ extension TopicStream {
     return self.state.withLock { state in
       let commits = state.managed.commits
       return ManagedProgress(
-        subscription: "\(record)", durable: commits.durable, confirmed: commits.confirmed,
+        subscription: "\(record)", durable: commits.durable, stored: commits.stored,
         confirmedCount: commits.confirmedCount, failedCount: commits.failedCount,
         detourCount: state.managed.detourCount)
     }
@@ -252,14 +252,17 @@ extension TopicStream {
 
   private func note(_ answer: FetchResponseView.CommitAnswer, of view: FetchResponseView) {
     let id = view.string(answer.requestID)
+    let stored = answer.replayID.isEmpty ? nil : ReplayID(Array(view[answer.replayID]))
     let result = self.state.withLock {
-      $0.managed.commits.answered(id: id, hasFailed: answer.failure != nil)
+      $0.managed.commits.answered(id: id, hasFailed: answer.failure != nil, stored: stored)
     }
     switch result {
     case .confirmed(let replayID): self.options.onManaged(.confirmed(replayID))
     case .failed(let replayID):
       let text = answer.failure.map { view.string($0.message) } ?? ""
       self.options.onManaged(.commitFailed(replayID, reason: text))
+    case .misplaced(let stored, let asked):
+      self.options.onManaged(.misplaced(stored, asked: asked))
     case .unknown: break
     }
   }

@@ -52,7 +52,7 @@ import Testing
     #expect(!commits.isSettled)
     #expect(commits.answered(id: "c3", hasFailed: false) == .confirmed(self.id(3)))
     #expect(commits.isSettled)
-    #expect(commits.confirmed == self.id(3))
+    #expect(commits.stored == self.id(3))
     #expect(commits.answered(id: "c1", hasFailed: false) == .unknown)
   }
 
@@ -63,13 +63,47 @@ import Testing
     commits.becameDurable(self.id(1))
     _ = commits.due(at: self.start)
     #expect(commits.answered(id: "c1", hasFailed: true) == .failed(self.id(1)))
-    #expect(commits.confirmed == nil)
+    #expect(commits.stored == nil)
     #expect(commits.failedCount == 1)
     #expect(commits.due(at: self.start + .seconds(59)) == nil)
     #expect(commits.due(at: self.start + .seconds(60))?.id == "c2")
     #expect(commits.answered(id: "c2", hasFailed: true) == .failed(self.id(1)))
     commits.becameDurable(self.id(2))
     #expect(commits.due(at: self.start + .seconds(61))?.replayID == [2])
+  }
+
+  @Test("An answer with another position confirms nothing, and is what the service has stored")
+  func misplaced() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    _ = commits.due(at: self.start)
+    commits.becameDurable(self.id(2))
+    _ = commits.due(at: self.start + .seconds(1))
+    #expect(
+      commits.answered(id: "c2", hasFailed: false, stored: self.id(9))
+        == .misplaced(self.id(9), asked: self.id(2)))
+    #expect(commits.stored == self.id(9))
+    #expect(commits.confirmedCount == 0)
+    #expect(commits.failedCount == 2)
+    #expect(commits.isSettled)
+    // As after a refusal.
+    #expect(commits.due(at: self.start + .seconds(60)) == nil)
+    #expect(commits.due(at: self.start + .seconds(61)) == ManagedCommit(id: "c3", replayID: [2]))
+    #expect(
+      commits.answered(id: "c3", hasFailed: false, stored: self.id(2)) == .confirmed(self.id(2)))
+    #expect(commits.stored == self.id(2))
+    #expect(commits.confirmedCount == 1)
+  }
+
+  @Test("A refusal does not say what the service has stored")
+  func refusedElsewhere() {
+    var commits = ManagedCommits()
+    commits.opened()
+    commits.becameDurable(self.id(1))
+    _ = commits.due(at: self.start)
+    #expect(commits.answered(id: "c1", hasFailed: true, stored: self.id(9)) == .failed(self.id(1)))
+    #expect(commits.stored == nil)
   }
 
   @Test("The last position is committed without waiting")

@@ -315,8 +315,37 @@ import Testing
       try call.respondManaged([3])
       #expect(try await harness.response().events.count == 1)
       #expect(notices.withLock { $0 } == [.commitFailed(one, reason: "no"), .confirmed(two)])
-      #expect(harness.stream.managedProgress?.confirmed == two)
+      #expect(harness.stream.managedProgress?.stored == two)
       #expect(harness.stream.managedProgress?.failedCount == 1)
+    }
+  }
+
+  @Test(
+    "The position of the service's answer counts, and one without confirms what was asked",
+    arguments: [2, nil])
+  func answeredPosition(answered: Int?) async throws {
+    let notices = Lock([ManagedNotice]())
+    try await StreamHarness.run(
+      Self.harness(onManaged: { notice in notices.withLock { $0.append(notice) } })
+    ) { harness in
+      try await harness.begin(at: .managed)
+      let call = try await harness.call()
+      _ = try await call.managedRequest()
+      _ = try await harness.signal()
+      let asked = ReplayID(ManagedJoinTests.replayID(1))
+      harness.stream.becameDurable(asked)
+      let request = try await harness.ticking { try await call.managedRequest() }
+      let stored = answered.map { ReplayID(ManagedJoinTests.replayID($0)) }
+      try call.answer(request, stored: stored?.bytes ?? [])
+      try call.respondManaged([3])
+      #expect(try await harness.response().events.count == 1)
+      let progress = harness.stream.managedProgress
+      #expect(progress?.stored == stored ?? asked)
+      #expect(progress?.confirmedCount == (stored == nil ? 1 : 0))
+      #expect(progress?.failedCount == (stored == nil ? 0 : 1))
+      #expect(
+        notices.withLock { $0 }
+          == [stored.map { .misplaced($0, asked: asked) } ?? .confirmed(asked)])
     }
   }
 
@@ -340,7 +369,7 @@ import Testing
       // The request side is closed when the answer is in.
       let rest = await harness.ticking { await call.nextMessage() }
       #expect(rest == nil)
-      #expect(harness.stream.managedProgress?.confirmed == last)
+      #expect(harness.stream.managedProgress?.stored == last)
     }
   }
 
@@ -455,10 +484,13 @@ extension ServerCall {
     self.send(try response.serializedBytes())
   }
 
-  func answer(_ request: Eventbus_V1_ManagedFetchRequest, failure: String? = nil) throws {
+  /// - Parameter stored: the position of the answer, which may be empty; nil for the one that was asked for.
+  func answer(
+    _ request: Eventbus_V1_ManagedFetchRequest, failure: String? = nil, stored: [UInt8]? = nil
+  ) throws {
     let response = Eventbus_V1_ManagedFetchResponse.with {
       $0.commitResponse.commitRequestID = request.commitReplayIDRequest.commitRequestID
-      $0.commitResponse.replayID = request.commitReplayIDRequest.replayID
+      $0.commitResponse.replayID = stored.map { Data($0) } ?? request.commitReplayIDRequest.replayID
       if let failure {
         $0.commitResponse.error.code = .commit
         $0.commitResponse.error.msg = failure
