@@ -17,6 +17,8 @@ exactly once in the output, and the service's position is the one that the progr
   default waits for it.
 - quiet: an hour and a half without an event, by the simulator's clock: the call is never ended for want
   of a commit.
+- stalled: the Subscribe call that tells the next event answers nothing; a run does not end as caught up
+  with an event that waits for it.
 - record: a subscription that does not exist, is stopped, or is of another topic ends the run with what to
   do; check --connect finds the first two.
 
@@ -51,11 +53,11 @@ def main():
     parser.add_argument("--only")
     arguments = parser.parse_args()
     with postgres.Cluster() if arguments.sink == "postgres" else contextlib.nullcontext() as cluster:
-        parts = (batch, behind, lost, ahead, refused, delayed, active, following, kills, held, quiet, record)
+        parts = (batch, behind, lost, ahead, refused, delayed, active, following, kills, held, quiet, stalled, record)
         for part in parts:
             if arguments.only and part.__name__ not in arguments.only.split(","):
                 continue
-            options = ["--clock"] if part in (held, quiet) else []
+            options = ["--clock"] if part in (held, quiet, stalled) else []
             if part is record:
                 options += ["--user-permission", "ViewSetup"]
             with Part(arguments, part.__name__, cluster, options) as run:
@@ -381,6 +383,23 @@ def quiet(part):
     commits = part.managed()["commits"] - before
     if commits < 9:
         part.fail("only", commits, "commits in 90 minutes")
+    return part.check()
+
+
+def stalled(part):
+    part.run()
+    part.document["retry"] = {"give_up_after": "10m"}
+    part.write()
+    part.publish(100)
+    part.simulator.post("faults", {"what": "stall"})
+    part.run()
+    report = part.report()
+    if report["topics"][0]["events"] != 100:
+        part.fail("a run ended as", report["reason"], "with", report["topics"][0])
+    # Those that waited, one more every 45 s, and the one that proves where the stream goes on afterwards.
+    check_report(part, (2, 20))
+    if report["retries"]["count"] != 1:
+        part.fail("one silent call:", report["retries"])
     return part.check()
 
 
