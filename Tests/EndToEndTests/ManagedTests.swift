@@ -7,7 +7,7 @@ import Testing
   @Test(
     "Files hold every event once, wherever the service's position is",
     .enabled(if: ProofScript.programs != nil))
-  func files() throws { try self.script.run("--kills", "4") }
+  func files() throws { try self.script.run("--kills", "4", sample: ["--kills", "2"]) }
 
   @Test(
     "Tables hold every event once, wherever the service's position is",
@@ -15,6 +15,6 @@ import Testing
   func tables() throws {
     try self.script.run(
       "--sink", "postgres", "--kills", "4", "--seed", "2", "--only",
-      "batch,behind,lost,ahead,following,kills")
+      "batch,behind,lost,ahead,following,kills", sample: ["--kills", "2"])
   }
 }

@@ -25,7 +25,8 @@ import Testing
     "Files equal the truth with ManagedSubscribe, ended streams and refused commits",
     .enabled(if: ProofScript.programs != nil))
   func exportsManaged() throws {
-    try self.script.run("--managed", "--events", "600", "--seed", "7")
+    try self.script.run(
+      "--managed", "--events", "600", "--seed", "7", sample: ["--events", "300"])
   }
 
   @Test(
