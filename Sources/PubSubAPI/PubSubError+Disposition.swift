@@ -43,6 +43,12 @@ extension PubSubError {
     }
   }
 
+  /// Whether an answer was larger than this client reads. Only the transport fails calls with this status and
+  /// without a code of the service.
+  package var isOversizedAnswer: Bool {
+    self.status == .resourceExhausted && self.serviceCode == nil
+  }
+
   /// What is refused is the topic, or a schema of its events: others may be served all the same.
   package var refusesTopicAlone: Bool {
     guard self.code != .credentials else { return false }

@@ -94,6 +94,8 @@ extension PubSubError {
     if let cause = self.cause, options.isIdentityError(cause) {
       return SourceFailure(.configuration, reason: "untrusted_peer", self.message)
     }
+    // The fault of an answer that cannot be read is the service's.
+    let disposition = disposition == .bug && self.isOversizedAnswer ? .unavailable : disposition
     var failure = SourceFailure(
       disposition, reason: reason.lowercased(), self.message + self.advice(options))
     failure.isOfTopicAlone = disposition == .refused && self.refusesTopicAlone

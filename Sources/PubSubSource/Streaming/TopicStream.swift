@@ -424,9 +424,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       self.end(nil)
       return false
     }
-    // Without a code of the service: a response larger than a message may be. Fewer events make
-    // smaller ones.
-    let isTooLarge = error.status == .resourceExhausted && error.serviceCode == nil
+    // Fewer events make smaller responses.
+    let isTooLarge = error.isOversizedAnswer
     if isTooLarge || error.serviceCode == .fetchOverflow {
       let wasSmallest = self.state.withLock { state in
         defer { state.window = max(state.window / 2, 1) }
