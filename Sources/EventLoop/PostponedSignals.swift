@@ -59,9 +59,23 @@ public enum PostponedSignals {
       // Somebody watches signals by now.
       if !Self.isSame(current, Self.handler) { signal(number, current) }
     }
+    Self.takePending()
     let number = postponed.load(ordering: .sequentiallyConsistent)
     // To the process: this thread may block signals.
     if number != 0 { kill(getpid(), number) }
+  }
+
+  /// A signal may be pending for a thread that has not run since. This thread takes it now: otherwise, its
+  /// work could be done, and the process could have ended in another way, before the signal arrives.
+  private static func takePending() {
+    var set = sigset_t()
+    var previous = sigset_t()
+    sigemptyset(&set)
+    for number in Self.numbers { sigaddset(&set, number) }
+    // A change of the mask makes the kernel look again for pending signals, and only a change does.
+    pthread_sigmask(SIG_BLOCK, &set, &previous)
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+    pthread_sigmask(SIG_SETMASK, &previous, nil)
   }
 
   /// C's handlers are addresses, and 0 and 1 stand for the default and for nothing.
