@@ -102,15 +102,19 @@ struct DatumWriter {
       guard let flag = value.boolean else { return self.expected("true or false", value, path) }
       self.bytes.append(flag ? 1 : 0)
     case .int:
-      guard let number = Self.integer(value, definition.logicalType, isInt: true),
-        let number = Int32(exactly: number)
+      guard
+        let number = Self.integer(value, definition.logicalType, isInt: true)
+          ?? Self.wholeNumber(value), let number = Int32(exactly: number)
       else {
         return self.expectedNumber(
           definition.logicalType.integerWords ?? "an integer of 32 bits", value, path)
       }
       self.append(Int64(number))
     case .long:
-      guard let number = Self.integer(value, definition.logicalType, isInt: false) else {
+      guard
+        let number = Self.integer(value, definition.logicalType, isInt: false)
+          ?? Self.wholeNumber(value)
+      else {
         return self.expectedNumber(
           definition.logicalType.integerWords
             ?? "an integer of 64 bits, or a time such as 2026-02-17T04:03:15Z", value, path)
@@ -146,7 +150,7 @@ struct DatumWriter {
       self.bytes += content
     case .enumeration(let symbols, _):
       guard let text = value.string, let index = symbols.firstIndex(of: text) else {
-        return self.expected("one of \(symbols.joined(separator: ", "))", value, path)
+        return self.expected("one of \(listing(symbols))", value, path)
       }
       self.append(Int64(index))
     case .array(let items):
@@ -183,12 +187,15 @@ struct DatumWriter {
     }
     guard let index = branches.firstIndex(where: { self.takes(value, $0) }) else {
       // With a single branch besides null, the message of that branch is the most precise.
-      let others = branches.filter { if case .null = self.schema[$0].kind { false } else { true } }
+      let others = branches.indices.filter {
+        if case .null = self.schema[branches[$0]].kind { false } else { true }
+      }
       if others.count == 1 {
-        return self.append(value, as: others[0], path: path, depth: depth + 1)
+        self.append(Int64(others[0]))
+        return self.append(value, as: branches[others[0]], path: path, depth: depth + 1)
       }
       let names = branches.map { self.label($0) }
-      return self.expected("a value of \(names.joined(separator: ", "))", value, path)
+      return self.expected("a value of \(listing(names))", value, path)
     }
     self.append(Int64(index))
     self.append(value, as: branches[index], path: path, depth: depth + 1)

@@ -2,7 +2,7 @@ internal import JSON
 
 extension DatumWriter {
   /// Records with more fields get no suggestions for unknown members: each compares all names.
-  private static let maxFieldsCompared = 1000
+  private static let maxFieldsCompared = 300
 
   mutating func append(
     _ value: JSONValue, fields: [Schema.Field], path: String, depth: Int
@@ -39,11 +39,12 @@ extension DatumWriter {
   }
 
   private static func unknown(_ name: String, _ fields: [Schema.Field]) -> String {
-    guard fields.count <= Self.maxFieldsCompared else { return "unknown key" }
     let known = fields.map(\.name)
-    let suggestion = nearest(to: name, among: known).map { "; did you mean '\($0)'?" } ?? ""
+    let suggestion =
+      fields.count > Self.maxFieldsCompared
+      ? "" : nearest(to: name, among: known).map { "; did you mean '\($0)'?" } ?? ""
     return "unknown key" + suggestion
-      + (known.isEmpty ? "" : "; known: \(known.joined(separator: ", "))")
+      + (known.isEmpty ? "" : "; known: \(listing(known))")
   }
 
   private func takesNull(_ type: Schema.TypeID) -> Bool {

@@ -47,7 +47,7 @@ public final class JSONReader {
       if let nearest = nearest(to: member.name, among: self.known) {
         message += "; did you mean '\(nearest)'?"
       }
-      message += self.known.isEmpty ? "" : "; known: \(self.known.joined(separator: ", "))"
+      message += self.known.isEmpty ? "" : "; known: \(listing(self.known))"
       self.mistakes.append(
         JSONMistake(
           path: self.path(of: member.name), position: member.namePosition, message: message))
@@ -165,7 +165,7 @@ extension JSONReader {
     let quoted = self.members.first { $0.name == name }?.value.quoted ?? "'\(text)'"
     var message = "unknown \(noun) \(quoted)"
     if let nearest = nearest(to: text, among: known) { message += "; did you mean '\(nearest)'?" }
-    self.report(name, "\(message); known: \(known.joined(separator: ", "))")
+    self.report(name, "\(message); known: \(listing(known))")
   }
 
   /// A nested object; its own reader reports into the same mistakes.
@@ -235,9 +235,27 @@ extension JSONValue {
 /// The known word a typing mistake most likely meant: at most a third of its letters away, at
 /// least one; nil when none is near.
 package func nearest(to word: String, among known: [String]) -> String? {
-  let scored = known.map { (word: $0, distance: editDistance(word, $0)) }
+  let count = word.unicodeScalars.count
+  let scored = known.lazy.filter {
+    // Each letter that only one of them has is a step.
+    let other = $0.unicodeScalars.count
+    return abs(other - count) <= max(1, other / 3)
+  }.map { (word: $0, distance: editDistance(word, $0)) }
   guard let best = scored.min(by: { $0.distance < $1.distance }) else { return nil }
-  return best.distance <= max(1, best.word.count / 3) ? best.word : nil
+  return best.distance <= max(1, best.word.unicodeScalars.count / 3) ? best.word : nil
+}
+
+/// Words for a message, which a schema may have in any number and of any length: `A, B, C`, or as many as fit into
+/// about 500 bytes and how many more there are.
+package func listing(_ words: some Collection<String>) -> String {
+  var text = ""
+  for (index, word) in words.enumerated() {
+    guard text.utf8.count + word.utf8.count <= 500 else {
+      return text + (index > 0 ? ", and " : "") + "\(words.count - index) more"
+    }
+    text += (index > 0 ? ", " : "") + word
+  }
+  return text
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that lead from one word to the

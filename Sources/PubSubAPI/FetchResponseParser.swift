@@ -164,6 +164,21 @@ struct FetchResponseParser: ~Copyable {
 // MARK: - Protobuf encoding (protobuf.dev/programming-guides/encoding)
 
 extension FetchResponseParser {
+  /// How often a message has its field 1, up to where it is malformed.
+  static func messageCount(of bytes: borrowing Span<UInt8>) -> Int {
+    var count = 0
+    var offset = 0
+    let end = bytes.count
+    do throws(FetchResponseError) {
+      while offset < end {
+        let tag = try Self.readTag(bytes, &offset, end)
+        if tag == .lengthDelimited(1) { count += 1 }
+        try Self.skip(tag, bytes, &offset, end, depth: 1)
+      }
+    } catch {}
+    return count
+  }
+
   /// Wire type and field number.
   private struct Tag: Equatable {
     var rawValue: UInt32

@@ -20,7 +20,8 @@ extension PubSubClient {
     let call = ServiceTrace.Call.publication(topic: topic)
     let response: Eventbus_V1_PublishResponse = try await self.unary(
       Eventbus_V1_PublishRequest(topic: topic, events: events),
-      Eventbus_V1_PubSub.Method.Publish.descriptor, credentials, call, rpcID: \.rpcID)
+      Eventbus_V1_PubSub.Method.Publish.descriptor, credentials, call, rpcID: \.rpcID,
+      deserializer: PublishResponseDeserializer())
     return try PublishAnswer(response, to: events.map(\.id), operation: "\(call)")
   }
 
@@ -94,7 +95,7 @@ extension PubSubClient {
       try await self.client.bidirectionalStreaming(
         request: request, descriptor: Eventbus_V1_PubSub.Method.PublishStream.descriptor,
         serializer: ProtobufSerializer<Eventbus_V1_PublishRequest>(),
-        deserializer: ProtobufDeserializer<Eventbus_V1_PublishResponse>(), options: .defaults
+        deserializer: PublishResponseDeserializer(), options: .defaults
       ) { response in
         do {
           for try await part in try response.accepted.get().bodyParts {

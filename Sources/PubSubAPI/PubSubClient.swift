@@ -30,7 +30,8 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ) async throws -> TopicInformation {
     let info: Eventbus_V1_TopicInfo = try await self.unary(
       Eventbus_V1_TopicRequest.with { $0.topicName = name },
-      Eventbus_V1_PubSub.Method.GetTopic.descriptor, credentials, .topic(name), rpcID: \.rpcID)
+      Eventbus_V1_PubSub.Method.GetTopic.descriptor, credentials, .topic(name), rpcID: \.rpcID,
+      deserializer: ProtobufDeserializer())
     return TopicInformation(
       name: info.topicName, tenantGUID: info.tenantGuid, canPublish: info.canPublish,
       canSubscribe: info.canSubscribe, schemaID: info.schemaID, rpcID: info.rpcID)
@@ -42,7 +43,8 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   ) async throws -> SchemaInformation {
     let info: Eventbus_V1_SchemaInfo = try await self.unary(
       Eventbus_V1_SchemaRequest.with { $0.schemaID = id },
-      Eventbus_V1_PubSub.Method.GetSchema.descriptor, credentials, .schema(id: id), rpcID: \.rpcID)
+      Eventbus_V1_PubSub.Method.GetSchema.descriptor, credentials, .schema(id: id), rpcID: \.rpcID,
+      deserializer: ProtobufDeserializer())
     return SchemaInformation(id: info.schemaID, json: info.schemaJson, rpcID: info.rpcID)
   }
 
@@ -137,7 +139,8 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
 
   func unary<Request: Message, Response: Message>(
     _ message: Request, _ method: MethodDescriptor, _ credentials: Credentials,
-    _ call: ServiceTrace.Call, rpcID: (Response) -> String
+    _ call: ServiceTrace.Call, rpcID: (Response) -> String,
+    deserializer: some MessageDeserializer<Response>
   ) async throws -> Response {
     var metadata = credentials.metadata
     metadata.addString(Self.timeoutText(self.unaryTimeout), forKey: "grpc-timeout")
@@ -151,7 +154,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
         try await client.serverStreaming(
           request: ClientRequest(message: message, metadata: metadata),
           descriptor: method, serializer: ProtobufSerializer<Request>(),
-          deserializer: ProtobufDeserializer<Response>(), options: .defaults
+          deserializer: deserializer, options: .defaults
         ) { response in
           for try await part in try response.accepted.get().bodyParts {
             guard case .message(let message) = part else { continue }

@@ -38,15 +38,16 @@ extension PubSubError {
     case .unauthenticated: return .reauthenticate
     case .permissionDenied, .notFound, .unimplemented, .failedPrecondition: return .stop
     case .invalidArgument, .outOfRange: return .bug
-    case .resourceExhausted: return .bug
+    // A refusal comes from something before the service that protects itself.
+    case .resourceExhausted:
+      return self.isRefusal ? .retry(minimumDelay: .seconds(30)) : .bug
     default: return .retry(minimumDelay: .zero)
     }
   }
 
-  /// Whether an answer was larger than this client reads. Only the transport fails calls with this status and
-  /// without a code of the service.
+  /// Whether an answer was larger than this client reads: the transport fails a call with this status.
   package var isOversizedAnswer: Bool {
-    self.status == .resourceExhausted && self.serviceCode == nil
+    self.status == .resourceExhausted && self.serviceCode == nil && !self.isRefusal
   }
 
   /// What is refused is the topic, or a schema of its events: others may be served all the same.

@@ -48,7 +48,7 @@ public struct PublishAnswer: Sendable, Hashable {
   /// Bytes of a replay ID, of a schema ID, of a message, of the service's ID of the call.
   private static let maxReplayIDBytes = 1024
   private static let maxSchemaIDBytes = 256
-  private static let maxMessageBytes = 1 << 16
+  private static let maxMessageBytes = 4096
   private static let maxRPCIDBytes = 100
 
   /// - Parameter ids: those of the request's events.

@@ -59,7 +59,7 @@ extension RESTClient {
   ) throws(RESTError) -> ManagedEventSubscription {
     let metadata = record.json["Metadata"]
     func text(_ key: String) -> String? {
-      metadata?[key]?.string.map { $0.shown(upTo: 255) }
+      metadata?[key]?.string.flatMap { $0.isEmpty ? nil : $0.shown(upTo: 255) }
     }
     guard let topic = text("topicName"), let state = text("state") else {
       throw RESTError(.stop, "\(name): the response names no topic or no state")

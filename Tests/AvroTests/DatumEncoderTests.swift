@@ -27,6 +27,10 @@ import Testing
       (#"{"a":1}"#, #"{"type":"map","values":"int"}"#, [2, 2, 0x61, 2, 0]),
       ("null", #"["null","string"]"#, [0]), (#""a""#, #"["null","string"]"#, [2, 2, 0x61]),
       ("5", #"["string","double","long"]"#, [2, 0, 0, 0, 0, 0, 0, 0x14, 0x40]),
+      // Whole numbers of programs that hold them as doubles; in a union, the double is meant.
+      ("3.0", #""long""#, [6]), ("1e2", #""int""#, [0xC8, 0x01]),
+      ("-0.0", #"["null","int"]"#, [2, 0]),
+      ("5.0", #"["long","double"]"#, [2, 0, 0, 0, 0, 0, 0, 0x14, 0x40]),
       // 1 s after 1970, in milliseconds and in microseconds; 1970-01-02 in days.
       (#""1970-01-01T00:00:01Z""#, #""long""#, [0xD0, 0x0F]),
       (

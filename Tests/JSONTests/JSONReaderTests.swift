@@ -161,4 +161,24 @@ struct JSONReaderTests {
   func byteCounts(text: String, expected: Int?) {
     #expect(JSONReader.byteCount(text) == expected)
   }
+
+  @Test("A message lists as many words as fit, and how many more there are")
+  func listings() {
+    #expect(listing([String]()) == "")
+    #expect(listing(["a", "b"]) == "a, b")
+    let words = (1...1000).map { "word\($0)" }
+    #expect(listing(words).hasPrefix("word1, word2, "))
+    #expect(listing(words).hasSuffix(" more"))
+    #expect(listing(words).utf8.count < 520)
+    #expect(listing([String(repeating: "x", count: 600), "b"]) == "2 more")
+  }
+
+  @Test("The word that was meant is among words of other lengths")
+  func nearWords() {
+    let known = ["a", "name", "StageName", String(repeating: "name", count: 20)]
+    #expect(nearest(to: "StagName", among: known) == "StageName")
+    #expect(nearest(to: "nam", among: known) == "name")
+    #expect(nearest(to: "b", among: known) == "a")
+    #expect(nearest(to: "quantity", among: known) == nil)
+  }
 }

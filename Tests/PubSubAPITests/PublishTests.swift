@@ -121,7 +121,7 @@ import Testing
       try await $0.publish(
         topic: Self.topic, events: Self.events, credentials: PubSubClientTests.credentials)
     }
-    let beginning = String(message.unicodeScalars.prefix(message.first == "x" ? 65_536 : 32_768))
+    let beginning = String(message.unicodeScalars.prefix(message.first == "x" ? 4096 : 2048))
     #expect(answer.results == [1, 2].map { _ in .refused(message: beginning) })
   }
 
@@ -345,5 +345,19 @@ import Testing
       }
     }
     #expect(failure?.code == .idle)
+  }
+
+  @Test("A response with more results than memory is taken for is refused before it is read")
+  func manyResults() throws {
+    func deserialize(_ count: Int, prefix: [UInt8] = []) throws -> Int {
+      let bytes = prefix + (0..<count).flatMap { _ in [0x0A, 0] as [UInt8] }
+      return try PublishResponseDeserializer().deserialize(bytes).results.count
+    }
+    #expect(try deserialize(16_384) == 16_384)
+    // Another field before them.
+    for prefix in [[], [0x12, 1, 0x53], [0x20, 1]] as [[UInt8]] {
+      let error = #expect(throws: RPCError.self) { try deserialize(16_385, prefix: prefix) }
+      #expect(error?.code == .dataLoss)
+    }
   }
 }

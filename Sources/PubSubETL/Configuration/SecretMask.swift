@@ -23,7 +23,9 @@ final class SecretMask: Sendable {
   private static let shortest = 4
 
   func add(_ secret: String) {
-    let forms = [Array(secret.utf8), Array(Self.percentEncoded(secret).utf8)]
+    // As a peer may quote it, which was sent it in a URL or in JSON.
+    let quoted = JSONValue(.string(secret)).text().dropFirst().dropLast()
+    let forms = [secret, Self.percentEncoded(secret), String(quoted)].map { Array($0.utf8) }
     self.texts.withLock { texts in
       for form in forms where form.count >= Self.shortest && !texts.contains(form) {
         texts.append(form)

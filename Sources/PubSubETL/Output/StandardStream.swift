@@ -33,7 +33,11 @@ enum StandardStream: Int32, Sendable {
         let count = Glibc.write(self.rawValue, rest.baseAddress, rest.count)
         if count < 0 {
           if errno == EINTR { continue }
-          return false
+          // Whoever shares the pipe or terminal may have made it non-blocking.
+          guard errno == EAGAIN else { return false }
+          var poll = pollfd(fd: self.rawValue, events: Int16(POLLOUT), revents: 0)
+          _ = Glibc.poll(&poll, 1, -1)
+          continue
         }
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       }

@@ -21,6 +21,8 @@ struct PublishEncoder {
   private static let maxIDBytes = 255
   /// Mistakes of one line that are told.
   private static let maxMistakes = 5
+  /// Bytes of a line's mistakes that are kept, since all lines of a batch may have some; twice what is shown.
+  private static let maxReasonBytes = 2000
 
   /// - Throws: `EventDecodingError` of code `schema`.
   init(json: String, schemaID: String, topic: String, options: Options) throws {
@@ -48,15 +50,19 @@ struct PublishEncoder {
             message: "expected an object with the fields of the event, found \(value.kind)"))
       }
     } catch {
-      line.outcome = line.refused("column \(error.position.column): \(error.message)")
+      let reason = "column \(error.position.column): \(error.message)"
+      line.outcome = line.refused(reason.bounded(byteCount: Self.maxReasonBytes))
       return
     }
     guard !mistakes.isEmpty else { return }
-    var reasons = mistakes.all.prefix(Self.maxMistakes).map(\.description)
+    var reasons = mistakes.all.prefix(Self.maxMistakes).map {
+      $0.description.bounded(byteCount: Self.maxReasonBytes)
+    }
     let rest = mistakes.all.count - reasons.count
     if rest > 0 { reasons.append("\(rest) more") }
     line.event = nil
-    line.outcome = line.refused(reasons.joined(separator: "; "))
+    line.outcome = line.refused(
+      reasons.joined(separator: "; ").bounded(byteCount: Self.maxReasonBytes))
   }
 
   private func encode(

@@ -28,6 +28,8 @@ struct PublishLine: Sendable {
   var refusal: String?
   /// It was sent by an earlier request without an answer.
   var mayBePublished = false
+  /// It was sent again after that.
+  var isRepeated = false
   /// How often it was encoded.
   var encodings = 0
 
@@ -64,7 +66,7 @@ struct PublishLine: Sendable {
     case .valid(let byteCount): add("valid", "bytes", .integer(byteCount))
     case nil: preconditionFailure("line \(self.number) has no outcome yet")
     }
-    if self.mayBePublished { members.append(JSONMember("repeated", true)) }
+    if self.isRepeated { members.append(JSONMember("repeated", true)) }
     return JSONValue(.object(members))
   }
 }
@@ -89,6 +91,14 @@ struct PublishBatch: Sendable {
         preconditionFailure("line \(self.lines[index].number) has neither event nor outcome")
       }
       return event
+    }
+  }
+
+  /// The request has gone out, and its answer is there, or will not come.
+  mutating func answered() {
+    self.isOutstanding = false
+    for index in self.open where self.lines[index].mayBePublished {
+      self.lines[index].isRepeated = true
     }
   }
 

@@ -31,5 +31,5 @@ enum PublishLimits {
   /// Text of one line. An event takes a multiple of its bytes as JSON only if escapes are many.
   static let lineBytes = 4 << 20
   /// Far above what the service takes, so that its limit is named with the event's size.
-  static let encoding = EncodeLimits(byteCount: 8 << 20, values: 500_000)
+  static let encoding = EncodeLimits(byteCount: 8 << 20, values: 500_000, mistakes: 20)
 }

@@ -43,8 +43,12 @@ extension PublishRun {
     }
     var encoding = self.options.encoding
     if encoding.createdBy == nil { encoding.createdBy = await self.userID() }
-    self.encoder = try PublishEncoder(
-      json: schema.json, schemaID: schemaID, topic: topic, options: encoding)
+    do {
+      self.encoder = try PublishEncoder(
+        json: schema.json, schemaID: schemaID, topic: topic, options: encoding)
+    } catch {
+      throw RunFailure(.unavailable, reason: "schema", "\(error)")
+    }
   }
 
   /// Makes a call that can be repeated until it is answered, or nothing can be done.

@@ -133,13 +133,14 @@ actor PublishRun<Transport: ClientTransport> {
 
   private func publishByCalls() async throws {
     while let index = try await self.nextBatch() {
+      if try await self.renewSchema() { continue }
       await self.wait(until: self.batches[index].due)
       try self.checkInterruption()
-      self.batches[index].isOutstanding = true
       var used: Credentials?
       do {
-        let credentials = try await self.credentials.credentials()
+        let credentials = try await self.logIn()
         used = credentials
+        self.batches[index].isOutstanding = true
         let answer = try await self.client.publish(
           topic: self.options.topic, events: self.batches[index].events, credentials: credentials)
         await self.credentials.worked(credentials)
@@ -155,11 +156,12 @@ actor PublishRun<Transport: ClientTransport> {
 
   private func publishByStreams() async throws {
     while let index = try await self.nextBatch() {
+      if try await self.renewSchema() { continue }
       await self.wait(until: self.batches[index].due)
       try self.checkInterruption()
       var used: Credentials?
       do {
-        let credentials = try await self.credentials.credentials()
+        let credentials = try await self.logIn()
         used = credentials
         try await self.client.withPublishStream(
           topic: self.options.topic, credentials: credentials
@@ -222,7 +224,7 @@ actor PublishRun<Transport: ClientTransport> {
     }
     self.retries.succeeded()
     self.refusals = 0
-    self.batches[index].isOutstanding = false
+    self.batches[index].answered()
     for (place, result) in zip(self.batches[index].open, answer.results) {
       switch result {
       case .published(let replayID):
@@ -238,9 +240,6 @@ actor PublishRun<Transport: ClientTransport> {
 
   private func refused(_ message: String, _ place: Int, of index: Int, currentSchema: String) {
     let line = self.batches[index].lines[place]
-    guard !line.mayBePublished else {
-      return self.batches[index].settle(place, line.refused(message))
-    }
     if PubSubError.beginsWithAllowanceMark(message) {
       self.allowanceRefusal = message
       self.batches[index].lines[place].refusal = message
@@ -250,7 +249,7 @@ actor PublishRun<Transport: ClientTransport> {
       self.batches[index].lines[place].refusal = message
       if currentSchema.isEmpty { self.otherSchemaID = self.otherSchemaID ?? "" }
     } else {
-      self.batches[index].settle(place, .refused(message))
+      self.batches[index].settle(place, line.refused(message))
     }
   }
 
@@ -260,8 +259,11 @@ actor PublishRun<Transport: ClientTransport> {
   private func lost(_ error: PubSubError, isCertain: Bool) {
     let reason = "no answer: \(error.message)"
     for index in self.batches.indices where self.batches[index].isOutstanding {
-      self.batches[index].isOutstanding = false
-      guard !isCertain else { continue }
+      guard !isCertain else {
+        self.batches[index].isOutstanding = false
+        continue
+      }
+      self.batches[index].answered()
       if self.options.repeatsUnknown {
         for place in self.batches[index].open {
           self.batches[index].lines[place].mayBePublished = true
@@ -280,12 +282,25 @@ actor PublishRun<Transport: ClientTransport> {
         "\(self.options.topic): the org may publish no more events for now; publish the events that "
           + "were not sent later: \(message)")
     }
-    if let id = self.otherSchemaID {
-      self.otherSchemaID = nil
-      try await self.fetchSchema(id: id.isEmpty ? nil : id)
-      self.encodeAgain()
-    }
     self.flush()
+  }
+
+  /// Gets the schema that an answer has named, once there is something to encode with it.
+  ///
+  /// - Returns: whether there was one: events that waited have other outcomes now, perhaps.
+  private func renewSchema() async throws -> Bool {
+    guard let id = self.otherSchemaID.take() else { return false }
+    try await self.fetchSchema(id: id.isEmpty ? nil : id)
+    self.encodeAgain()
+    return true
+  }
+
+  /// Logs in, unless a signal comes first.
+  private func logIn() async throws -> Credentials {
+    let asking = Task { [credentials] in try await credentials.credentials() }
+    self.interruption.respond { asking.cancel() }
+    defer { self.interruption.respond { [input] in input.interrupt() } }
+    return try await asking.value
   }
 
   /// After the schema may have changed: events that wait get the new one, and those that were refused

@@ -164,7 +164,7 @@ private struct HeaderCompletion {
 
   /// For messages, in the order of the schema.
   private var fieldNames: String {
-    self.fields.sorted { $0.value.index < $1.value.index }.map(\.key).joined(separator: ", ")
+    listing(self.fields.sorted { $0.value.index < $1.value.index }.map(\.key))
   }
 
   /// A list of the header with bitmaps in place of names.

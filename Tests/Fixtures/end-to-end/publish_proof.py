@@ -351,6 +351,21 @@ def stops(arguments):
             fail("standard output closed:", process.returncode, errors)
         if b"results were written up to line 0" not in errors:
             fail(errors)
+        # A slow reader of a pipe that does not block.
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        process = service.start(stdout=write)
+        os.close(write)
+        process.stdin.write(text_of(events(3000, seed=80)).encode())
+        process.stdin.close()
+        text = b""
+        while part := os.read(read, 20000):
+            text += part
+            time.sleep(0.01)
+        os.close(read)
+        results = [json.loads(line) for line in text.splitlines()]
+        if process.wait(60) != 0 or len(results) != 3000:
+            fail("standard output that does not block:", process.returncode, len(results))
         full = open("/dev/full", "wb")
         process = service.start("--stream", stdout=full)
         _, errors = process.communicate(text_of(events(700, seed=79)).encode(), timeout=60)

@@ -28,6 +28,15 @@ struct SecretMaskTests {
     #expect(mask.redacted("etl at db.example, database x") == "etl at db.example, database x")
   }
 
+  @Test("A secret is hidden as a peer writes it in a URL and in JSON")
+  func forms() {
+    let mask = SecretMask()
+    mask.add(#"ab"cd\ef/g"#)
+    for text in [#"ab"cd\ef/g"#, "ab%22cd%5Cef%2Fg", #"ab\"cd\\ef/g"#] {
+      #expect(mask.redacted("<\(text)>") == "<<redacted>>")
+    }
+  }
+
   @Test("Secrets inside other secrets leave no rest, and short ones are not hidden")
   func overlapping() {
     let mask = SecretMask()

@@ -64,6 +64,28 @@ import Testing
     }
   }
 
+  @Test("Mistakes of a line take little memory, whatever the schema and the line have")
+  func longNames() throws {
+    let symbols = (0..<5000).map { "S\(String(repeating: "x", count: 200))\($0)" }
+    let fields = symbols.map { #"{"name":"F\#($0)","type":["null","int"],"default":null}"# }
+    let schema = """
+      {"type":"record","name":"A__e","fields":[{"name":"E","type":{"type":"enum","name":"N",
+        "symbols":["\(symbols.joined(separator: #"",""#))"]}},\(fields.joined(separator: ","))]}
+      """
+    let encoder = try PublishEncoder(
+      json: schema, schemaID: "S", topic: "/event/A__e", options: PublishEncoder.Options())
+    let name = String(repeating: "n", count: 100_000)
+    for text in [#"{"E":"bad"}"#, #"{"a":1,"b":1,"\#(name)":1}"#, #"{"\#(name)":1,"\#(name)":1}"#] {
+      var line = PublishLine(number: 1, text: Array(text.utf8))
+      encoder.encode(&line)
+      guard case .refused(let reason) = line.outcome else {
+        Issue.record("\(String(describing: line.outcome))")
+        continue
+      }
+      #expect(reason.utf8.count <= 2000)
+    }
+  }
+
   @Test("A secret that the limit of a reason would divide is hidden")
   func dividedSecret() throws {
     let secrets = SecretMask()

@@ -1,7 +1,9 @@
+import Clocks
 import EventLoop
 import FoundationEssentials
 import GRPCCore
 import Glibc
+import JSON
 import PubSubMessages
 import SwiftProtobuf
 import TestSupport
@@ -32,16 +34,18 @@ import Testing
     var refused = 0
     var unknown = 0
     var notSent = 0
+    /// Results that say that the event was sent again.
+    var repeated = 0
     /// Requests that the service got.
     var requests = 0
   }
 
   /// An answer that publishes everything but events that are to be refused, all with this text.
   private static func answer(
-    to request: Eventbus_V1_PublishRequest, refusal: String? = nil
+    to request: Eventbus_V1_PublishRequest, refusal: String? = nil, schemaID: String = "S"
   ) -> [UInt8] {
     let response = Eventbus_V1_PublishResponse.with {
-      $0.schemaID = "S"
+      $0.schemaID = schemaID
       $0.results = request.events.enumerated().map { index, event in
         .with {
           $0.correlationKey = event.id
@@ -60,9 +64,12 @@ import Testing
     (0..<lines).map { #"{"EventUuid":"e-\#($0)","City__c":"x"}"# + "\n" }.joined()
   }
 
-  private static func describe(_ call: ServerCall) async {
+  private static func describe(_ call: ServerCall, _ schemas: [String: String]) async {
     _ = await call.nextMetadata()
-    _ = await call.nextMessage()
+    let message = await call.nextMessage() ?? []
+    let request = try? Eventbus_V1_SchemaRequest(serializedBytes: message)
+    let id = request?.schemaID ?? ""
+    if call.method == "GetSchema", schemas[id] == nil { return call.end(.notFound) }
     let bytes: [UInt8]? =
       if call.method == "GetTopic" {
         try? Eventbus_V1_TopicInfo.with {
@@ -72,8 +79,8 @@ import Testing
         }.serializedBytes()
       } else {
         try? Eventbus_V1_SchemaInfo.with {
-          $0.schemaID = "S"
-          $0.schemaJson = Self.schema
+          $0.schemaID = id
+          $0.schemaJson = schemas[id] ?? ""
         }.serializedBytes()
       }
     call.sendHeaders()
@@ -85,6 +92,10 @@ import Testing
   /// which gets each request in turn and the number of the call.
   private static func account(
     lines: Int, isStream: Bool, takenMessages: Int = .max, from descriptor: Int32? = nil,
+    schemas: [String: String] = ["S": Self.schema],
+    credentials: any CredentialsSource = StaticCredentials(),
+    interruption: Interruption = Interruption(deadline: nil),
+    repeatsUnknown: Bool = false, giveUpAfter: Duration? = RetrySchedule().giveUpAfter,
     _ serve:
       @Sendable @escaping (ServerCall, Int, @Sendable () async -> Eventbus_V1_PublishRequest?)
       async -> Void
@@ -96,7 +107,7 @@ import Testing
     try #require(descriptor >= 0)
     let counts = Lock((calls: 0, requests: 0))
     let transport = ScriptedTransport(takenMessages: takenMessages) { call in
-      guard call.method.hasPrefix("Publish") else { return await Self.describe(call) }
+      guard call.method.hasPrefix("Publish") else { return await Self.describe(call, schemas) }
       let number = counts.withLock { counts in
         counts.calls += 1
         return counts.calls
@@ -110,17 +121,27 @@ import Testing
     }
     var options = PublishOptions(topic: Self.topic)
     options.isStream = isStream
+    options.repeatsUnknown = repeatsUnknown
+    options.retry.giveUpAfter = giveUpAfter
+    let repeated = Lock(0)
     let input = try InputBytes(descriptor)
     return try await withGRPCClient(transport: transport) { [options] grpc in
       let run = PublishRun(
-        options, client: PubSubClient(grpc), credentials: StaticCredentials(), input: input,
-        interruption: Interruption(deadline: nil), output: { _ in true })
+        options, client: PubSubClient(grpc), credentials: credentials, input: input,
+        interruption: interruption,
+        output: { lines in
+          let results = lines.map { $0.json(hiding: SecretMask()) }
+          let count = results.count { $0["repeated"]?.boolean == true }
+          repeated.withLock { $0 += count }
+          return true
+        })
       await run.run()
       let summary = await run.summary
       return (
         Account(
           published: summary.published, refused: summary.refused, unknown: summary.unknown,
-          notSent: summary.notSent, requests: counts.withLock { $0.requests }), await run.failure
+          notSent: summary.notSent, repeated: repeated.withLock { $0 },
+          requests: counts.withLock { $0.requests }), await run.failure
       )
     }
   }
@@ -211,6 +232,106 @@ import Testing
         call.end(status, "LIMIT_EXCEEDED", isRefusal: false)
       }
       #expect(account == Account(unknown: 3, requests: 1))
+    }
+  }
+
+  @Test("Repeated events that an old schema has refused are encoded with the new one")
+  func repeatedWithOtherSchema() async throws {
+    for isStream in [false, true] {
+      let (account, failure) = try await Self.account(
+        lines: 1, isStream: isStream, schemas: ["S": Self.schema, "T": Self.schema],
+        repeatsUnknown: true
+      ) { call, number, next in
+        while let request = await next() {
+          let isKnown = request.events.allSatisfy { $0.schemaID == "T" }
+          // The first call is lost, and the second refuses the event.
+          guard number > 1 else {
+            return call.end(.unavailable, isRefusal: false)
+          }
+          call.sendHeaders()
+          call.send(
+            Self.answer(
+              to: request, refusal: isKnown ? nil : "INVALID_SCHEMA: other", schemaID: "T"))
+          if !isStream { break }
+        }
+        call.end(.ok)
+      }
+      #expect(account == Account(published: 1, repeated: 1, requests: 3))
+      #expect(failure == nil)
+    }
+  }
+
+  @Test("An event that may be published and is not sent again is not called repeated")
+  func notRepeated() async throws {
+    let (account, failure) = try await Self.account(
+      lines: 1, isStream: false,
+      repeatsUnknown: true, giveUpAfter: .zero
+    ) { call, _, next in
+      guard await next() != nil else { return }
+      call.end(.unavailable, isRefusal: false)
+    }
+    #expect(account == Account(unknown: 1, requests: 1))
+    #expect(failure?.exitCode == .unavailable)
+  }
+
+  @Test("A schema that the last answer names is not asked for")
+  func schemaAfterTheEnd() async throws {
+    for isStream in [false, true] {
+      let (account, failure) = try await Self.account(lines: 3, isStream: isStream) {
+        call, _, next in
+        call.sendHeaders()
+        while let request = await next() {
+          call.send(Self.answer(to: request, schemaID: "T"))
+          if !isStream { break }
+        }
+        call.end(.ok)
+      }
+      #expect(account == Account(published: 3, requests: 1))
+      #expect(failure == nil)
+    }
+  }
+
+  @Test("A schema that is malformed is the service's fault")
+  func malformedSchema() async throws {
+    let (account, failure) = try await Self.account(
+      lines: 1, isStream: false, schemas: ["S": "{"]
+    ) { call, _, _ in call.end(.ok) }
+    #expect(account == Account())
+    #expect(failure?.exitCode == .unavailable && failure?.reason == "schema")
+  }
+
+  /// Hangs once the first token was refused.
+  private struct HangingLogin: CredentialsSource {
+    let isRefused = Lock(false)
+    let onHang: @Sendable () -> Void
+
+    func credentials() async throws -> Credentials {
+      if self.isRefused.withLock({ $0 }) {
+        self.onHang()
+        try await Task.sleep(for: .seconds(3600))
+      }
+      return try await StaticCredentials().credentials()
+    }
+    func worked(_ credentials: Credentials) async {}
+    func refused(_ credentials: Credentials) async -> Bool {
+      self.isRefused.withLock { $0 = true }
+      return true
+    }
+  }
+
+  @Test("A signal ends a run whose login hangs")
+  func hangingLogin() async throws {
+    for isStream in [false, true] {
+      let interruption = Interruption(deadline: nil)
+      let (account, failure) = try await Self.account(
+        lines: 3, isStream: isStream,
+        credentials: HangingLogin { interruption.ask() }, interruption: interruption
+      ) { call, _, next in
+        guard await next() != nil else { return }
+        call.end(.unauthenticated)
+      }
+      #expect(account == Account(notSent: 3, requests: 1))
+      #expect(failure?.reason == "signal")
     }
   }
 

@@ -237,11 +237,11 @@ import Testing
   func tooLarge() async throws {
     try await StreamHarness.run(StreamHarness(window: 3)) { harness in
       let (call, _) = try await harness.open()
-      call.end(.resourceExhausted, "The server sent a message of 20000000 bytes")
+      call.end(.resourceExhausted, "a message of 20000000 bytes", isRefusal: false)
       harness.clock.advance(by: try await harness.retry().1)
       let (smaller, request) = try await harness.open()
       #expect(request.numRequested == 1)
-      smaller.end(.resourceExhausted, "The server sent a message of 20000000 bytes")
+      smaller.end(.resourceExhausted, "a message of 20000000 bytes", isRefusal: false)
       #expect(try await harness.ending()?.disposition == .unavailable)
     }
   }
