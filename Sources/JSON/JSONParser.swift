@@ -280,8 +280,10 @@ extension JSONParser {
         return String(decoding: bytes, as: UTF8.self)
       case UInt8(ascii: "\\"): try self.escape(into: &bytes)
       case nil:
+        let isAbove = opening.line != self.position.line
         throw self.unexpected(
-          "the string of line \(opening.line), column \(opening.column) is not closed")
+          "the string that begins \(isAbove ? "in line \(opening.line), " : "at ")column "
+            + "\(opening.column) is not closed")
       default:
         throw self.error(
           .malformed, "\(self.found) in a string must be escaped (a closing '\"' may be missing)")

@@ -77,7 +77,7 @@ struct JSONParserTests {
           + "member, \"//\": \"text\""
       ),
       ("'a'", 1, 1, "expected a value, found '''; strings need double quotes"),
-      ("\"a", 1, 3, "the string of line 1, column 1 is not closed, but the text ends here"),
+      ("\"a", 1, 3, "the string that begins at column 1 is not closed, but the text ends here"),
       ("\"a\nb\"", 1, 3, "U+000A in a string must be escaped (a closing '\"' may be missing)"),
       ("\"\\x\"", 1, 2, "'\\' is followed by 'x', which is not a JSON escape"),
       ("\"\\u12g4\"", 1, 6, "expected four hexadecimal digits after '\\u', found 'g'"),

@@ -57,6 +57,11 @@ struct PublishCommand: AsyncParsableCommand {
   @Flag(help: "Log in, read the schema and check every line, but publish nothing.")
   var dryRun = false
 
+  @Flag(
+    help: "Print the topic's Avro schema, by which lines are checked, and read and publish nothing."
+  )
+  var showSchema = false
+
   @Flag(help: "Send events again that may have been published, with the same event ID.")
   var repeatUnknown = false
 
@@ -147,10 +152,15 @@ struct PublishCommand: AsyncParsableCommand {
       self.options, client: PubSubClient(grpc),
       credentials: credentials, input: input, interruption: interruption,
       userID: { try? await credentials.provider.token().userID },
-      output: { report.write($0) }, onProgress: { report.show($0) })
+      output: { report.write($0) }, onRetry: { report.tell($0) },
+      onProgress: { report.show($0) })
     await run.run()
     connections.cancel()
     await credentials.provider.settle(within: RunnerConfiguration.stopPatience)
+    if self.showSchema, await run.failure == nil, let schema = await run.schema {
+      let text = PrintableText(json: try JSONValue(parsing: schema), hiding: secrets)
+      return StandardStream.output.write(text) ? .success : .output
+    }
     report.finish(
       await run.summary, failure: await run.failure, lastLine: await run.lastLine)
     return await run.exitCode
@@ -161,6 +171,7 @@ struct PublishCommand: AsyncParsableCommand {
     options.isStream = self.stream
     options.isDryRun = self.dryRun
     options.repeatsUnknown = self.repeatUnknown
+    options.showsSchema = self.showSchema
     options.rate = self.rate
     options.encoding = PublishEncoder.Options(idField: self.idField, createdBy: self.createdBy)
     options.retry.giveUpAfter = self.giveUpAfter ?? options.retry.giveUpAfter

@@ -42,6 +42,7 @@ struct PublishEncoder {
       let limits = JSONLimits(depth: 64, byteCount: PublishLimits.lineBytes, valueCount: 200_000)
       let value = try JSONValue(parsing: line.text, limits: limits)
       if let members = value.members {
+        line.isObject = true
         self.encode(members, at: value.position, &line, mistakes)
       } else {
         mistakes.append(

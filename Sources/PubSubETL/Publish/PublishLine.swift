@@ -22,6 +22,8 @@ struct PublishLine: Sendable {
   var id: String?
   /// Kept until the outcome is known, in case the schema changes.
   var text: [UInt8] = []
+  /// It is one JSON object.
+  var isObject = false
   var event: EventToPublish?
   var outcome: PublishOutcome?
   /// What the service said when it refused the event, if another schema may help.

@@ -76,14 +76,14 @@ final class PublishReport: Sendable {
       }
     }
     self.tell(text)
-    if summary.refused > 0, summary.hasNothingElse {
+    if summary.hasOtherForm {
       self.tell(
-        "every line was refused: the input is one JSON object per line, which jq -c '.[]' makes of an "
-          + "array")
+        "no line is a JSON object: the input is one object per line, which jq -c '.[]' makes of an array"
+      )
     }
   }
 
-  private func tell(_ line: String) {
+  func tell(_ line: String) {
     self.console.write(PrintableText(line: line, hiding: self.secrets))
   }
 }

@@ -43,6 +43,7 @@ extension PublishRun {
     }
     var encoding = self.options.encoding
     if encoding.createdBy == nil { encoding.createdBy = await self.userID() }
+    self.schema = schema.json
     do {
       self.encoder = try PublishEncoder(
         json: schema.json, schemaID: schemaID, topic: topic, options: encoding)
@@ -112,10 +113,13 @@ extension PublishRun {
     let delay = self.retries.failed(
       at: ProcessClock.now, minimum: minimum, random: .random(in: 0..<1))
     guard let delay else {
-      let attempts = self.retries.failures
       throw RunFailure(
         .unavailable, reason: "unavailable",
-        error.message + (attempts > 1 ? "; gave up after \(attempts) failed attempts" : ""))
+        error.message + self.retries.verdict(at: ProcessClock.now, setting: "--give-up-after"))
+    }
+    // A connection that breaks once is opened again without a word.
+    if self.retries.failures == 2 {
+      self.onRetry("\(error.message); trying again, for up to --give-up-after")
     }
     await self.wait(until: ProcessClock.now + delay)
     try self.checkInterruption()

@@ -117,7 +117,7 @@ extension PublishRun {
     let count = self.batches.prefix { $0.isSettled }.count
     guard count > 0 else { return }
     let results = self.batches[..<count].flatMap(\.lines)
-    for line in results { self.summary.count(line.outcome) }
+    for line in results { self.summary.count(line) }
     self.batches.removeFirst(count)
     if !self.isOutputBroken {
       if self.output(results) {

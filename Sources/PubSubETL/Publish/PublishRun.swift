@@ -9,6 +9,8 @@ struct PublishOptions: Sendable {
   var isStream = false
   var isDryRun = false
   var repeatsUnknown = false
+  /// Only the schema is asked for.
+  var showsSchema = false
   /// Events per second.
   var rate: Double?
   var encoding = PublishEncoder.Options()
@@ -32,9 +34,13 @@ actor PublishRun<Transport: ClientTransport> {
   let userID: @Sendable () async -> String?
   /// Writes lines of results; false when they cannot be written.
   let output: @Sendable ([PublishLine]) -> Bool
+  /// Called with a sentence when attempts begin to fail repeatedly.
+  let onRetry: @Sendable (String) -> Void
   /// Shows how far the run is.
   let onProgress: @Sendable (PublishSummary) -> Void
 
+  /// JSON text of the schema that events are encoded with.
+  var schema: String?
   var encoder: PublishEncoder?
   var lines = LineBuffer(maxLineBytes: PublishLimits.lineBytes)
   var isInputEnded = false
@@ -69,6 +75,7 @@ actor PublishRun<Transport: ClientTransport> {
     input: InputBytes, interruption: Interruption,
     userID: @escaping @Sendable () async -> String? = { nil },
     output: @escaping @Sendable ([PublishLine]) -> Bool,
+    onRetry: @escaping @Sendable (String) -> Void = { _ in },
     onProgress: @escaping @Sendable (PublishSummary) -> Void = { _ in }
   ) {
     self.options = options
@@ -78,6 +85,7 @@ actor PublishRun<Transport: ClientTransport> {
     self.interruption = interruption
     self.userID = userID
     self.output = output
+    self.onRetry = onRetry
     self.onProgress = onProgress
     self.pace = PublishPace(rate: options.rate)
     self.retries = Retries(options.retry)
@@ -92,6 +100,7 @@ actor PublishRun<Transport: ClientTransport> {
   func run() async {
     do {
       try await self.fetchSchema(id: nil)
+      if self.options.showsSchema { return }
       if self.options.isDryRun {
         try await self.check()
       } else if self.options.isStream {

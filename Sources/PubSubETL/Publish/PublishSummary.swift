@@ -11,8 +11,12 @@ struct PublishSummary: Equatable {
   /// The last line whose result was written.
   var lastWritten = 0
 
-  mutating func count(_ outcome: PublishOutcome?) {
-    switch outcome {
+  /// Lines that are JSON objects.
+  private var objects = 0
+
+  mutating func count(_ line: PublishLine) {
+    if line.isObject { self.objects += 1 }
+    switch line.outcome {
     case .published: self.published += 1
     case .refused: self.refused += 1
     case .unknown: self.unknown += 1
@@ -31,8 +35,8 @@ struct PublishSummary: Equatable {
     return self.refused > 0 ? .data : .success
   }
 
-  /// No line was in order.
-  var hasNothingElse: Bool { self.published + self.unknown + self.notSent + self.valid == 0 }
+  /// There are lines, and none is one JSON object: the input has another form.
+  var hasOtherForm: Bool { self.refused > 0 && self.objects == 0 }
 
   /// `3 events published, 1 line refused`
   func text(isDryRun: Bool) -> String {

@@ -92,6 +92,14 @@ def wrong_lines(arguments):
         results, errors = service.publish(good + "\n" + good, "--dry-run")
         if "2 events could be published" not in errors or len(service.truth()) != 6:
             fail("a dry run publishes nothing:", errors, len(service.truth()))
+        for wrong, has_hint in (('[{"City__c": "x"}]', True), ('{"Citty__c": "x"}', False)):
+            _, errors = service.publish(wrong, code=65)
+            if ("no line is a JSON object" in errors) != has_hint:
+                fail("the hint about the form:", errors)
+        process = service.start("--show-schema")
+        output, _ = process.communicate(timeout=60)
+        if process.returncode or "City__c" not in [f["name"] for f in json.loads(output)["fields"]]:
+            fail("--show-schema:", process.returncode, output)
         results, _ = service.publish('{"Key": "k-1"}\n{}', "--id-field", "Key", code=65)
         if [r["id"] for r in results] != ["k-1", None] or "--id-field" not in results[1]["error"]:
             fail("--id-field:", results)
@@ -296,7 +304,7 @@ def gone_service(arguments):
     statuses = collections.Counter(result["status"] for result in session.results[50:])
     if sum(statuses.values()) == 0 or set(statuses) - {"unknown", "not_sent"}:
         fail(statuses, errors)
-    if "were not read" not in errors:
+    if "were not read" not in errors or "trying again, for up to --give-up-after" not in errors:
         fail(errors)
 
 
