@@ -24,7 +24,7 @@ extension ConfigurationReader {
       reader.report(
         "managed",
         "the subscription's own position, or its defaultReplay, decides where a first run begins; "
-          + "remove 'start', or make the first run without 'managed'")
+          + "remove 'start', or use it in a first run without 'managed'")
     }
     return record
   }

@@ -60,6 +60,6 @@ import Testing
     ])
     #expect(mistakes.count == 1)
     #expect(mistakes[0].contains("defaultReplay"))
-    #expect(mistakes[0].hasSuffix("or make the first run without 'managed'"))
+    #expect(mistakes[0].hasSuffix("or use it in a first run without 'managed'"))
   }
 }
