@@ -122,12 +122,12 @@ struct DatumWriter {
       self.append(number)
     case .float:
       guard let number = Self.number(value), Float(number).isFinite || !number.isFinite else {
-        return self.expectedNumber("a number in the range of 32-bit floating point", value, path)
+        return self.expectedNumber("a number (float)", value, path)
       }
       self.appendLittleEndian(Float(number).bitPattern)
     case .double:
       guard let number = Self.number(value) else {
-        return self.expectedNumber("a number in the range of 64-bit floating point", value, path)
+        return self.expectedNumber("a number (double)", value, path)
       }
       self.appendLittleEndian(number.bitPattern)
     case .bytes:

@@ -51,7 +51,7 @@ struct PublishSummary: Equatable {
     if self.refused > 0 { parts.append("\(Phrase.count(self.refused, "line")) refused") }
     if self.unknown > 0 {
       parts.append(
-        "\(Phrase.count(self.unknown, "event")) sent without an answer (published or not)")
+        "\(Phrase.count(self.unknown, "event")) sent but not answered (published or not)")
     }
     if self.notSent > 0 { parts.append("\(Phrase.count(self.notSent, "event")) not sent") }
     return parts.joined(separator: ", ")

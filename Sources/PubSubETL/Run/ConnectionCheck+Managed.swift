@@ -44,7 +44,7 @@ extension ConnectionCheck {
     guard !["STOP", "PAUSE"].contains(found.state.uppercased()) else {
       throw RunFailure(
         .refused, reason: "managed_stopped",
-        "managed subscription: \(record) is in the state '\(found.state)'; set it to RUN (Tooling or "
+        "managed subscription: \(record) is in the state \(found.state); set it to RUN (Tooling or "
           + "Metadata API); a change takes some minutes")
     }
     let replays = [

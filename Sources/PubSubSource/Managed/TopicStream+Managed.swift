@@ -437,8 +437,12 @@ extension TopicStream {
     case .contradiction: return "brings an event that Subscribe does not"
     case .elsewhere, nil: break
     }
-    return (detour?.until.map { "begins with replay ID \($0.replayID)" } ?? "brings nothing")
-      + ", as when another client has committed, or the state directory was restored"
+    if let first = detour?.until {
+      return "begins with replay ID \(first.replayID), as when another client has committed, or "
+        + "the state directory was restored"
+    }
+    return "brings nothing, as when nothing was committed yet and defaultReplay is LATEST, another "
+      + "client has committed, or the record is for another topic"
   }
 
   /// A response of the plain stream was handed on: it has come as far as the managed stream, or to
@@ -462,6 +466,41 @@ extension TopicStream {
   }
 
   // MARK: The end
+
+  /// At the end of a run that has read with `Subscribe` because the managed stream brought nothing: the
+  /// subscription may begin at the topic's end as long as nothing is committed, and then every run would
+  /// come to this. One that has brought a later event is ahead, and stays there.
+  ///
+  /// - Returns: false if there is nothing to commit.
+  func commitAfterDetour() async -> Bool {
+    let isSilent = self.state.withLock { state in
+      guard let detour = state.managed.detour else { return false }
+      return detour.until == nil && detour.cause == .elsewhere
+    }
+    guard let record = self.options.managed, isSilent else { return false }
+    self.end(nil)
+    while self.state.withLock({ !$0.managed.isFinishing }), !Task.isCancelled {
+      await self.pause(.milliseconds(50))
+    }
+    // The only error is that of a login, after which there is nothing to commit with.
+    guard !Task.isCancelled, let credentials = try? await self.credentials.credentials() else {
+      return true
+    }
+    self.state.withLock { state in
+      state.managed = state.managed.reopened
+      (state.managed.isOpen, state.managed.isCut) = (true, true)
+    }
+    let requests = ManagedRequestQueue()
+    let subscription = ManagedSubscription(record: record, topic: self.topic, credit: 1)
+    await withTaskGroup { group in
+      group.addTask { _ = await self.call(subscription, requests, credentials, true) }
+      await self.close(requests)
+      group.addTask { await self.clock.sleep(self.clock.now() + Self.closingTime) }
+      _ = await group.next()
+      group.cancelAll()
+    }
+    return true
+  }
 
   /// The topic has ended, and the runner commits what came last.
   private func waitForLastPosition() async {

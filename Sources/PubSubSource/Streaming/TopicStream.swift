@@ -58,7 +58,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   let index: Int
   let topic: String
   let client: PubSubClient<Transport>
-  private let credentials: any CredentialsSource
+  let credentials: any CredentialsSource
   private let schemas: SchemaResolver<Transport>
   let options: PubSubSourceOptions
   let signals: SignalQueue<Signal>
@@ -126,7 +126,9 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       guard let start = await self.startPoint(), !Task.isCancelled else { break }
       let sentReplayID = if case .after = start { true } else { false }
       switch await self.open(at: start) {
-      case .stopped: return self.end(nil)
+      case .stopped:
+        if await self.commitAfterDetour() { return }
+        return self.end(nil)
       case .apart:
         let failure = self.detourFailure(from: start)
         self.options.onManaged(.detour(reason: failure.description))
@@ -214,7 +216,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     let (missing, isHeldBack) = self.state.withLock { ($0.missingSchema, $0.heldBackUntil != nil) }
     if let missing { return self.isStopping ? .stopped : .schema(missing.failure) }
     if case .apart = ending { return self.isStopping ? .stopped : .apart }
-    if self.endDetour(), !self.isStopping { return .rejoined }
+    if !self.isStopping, self.endDetour() { return .rejoined }
     return await self.judge(isHeldBack && !self.isStopping ? .heldBack : ending, credentials)
   }
 

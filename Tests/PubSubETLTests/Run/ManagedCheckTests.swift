@@ -36,7 +36,7 @@ struct ManagedCheckTests {
         try Self.line(topic: Self.topic, state: state)
       }
       #expect(stopped?.exitCode == .refused)
-      #expect(stopped?.message.contains("in the state '\(state)'; set it to RUN") == true)
+      #expect(stopped?.message.contains("in the state \(state); set it to RUN") == true)
     }
     let other = #expect(throws: RunFailure.self) {
       try Self.line(topic: "/event/B__e", state: "RUN")

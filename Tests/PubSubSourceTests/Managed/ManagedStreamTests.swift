@@ -373,6 +373,42 @@ import Testing
     }
   }
 
+  @Test("A run whose managed stream brought nothing commits the end of what Subscribe has read")
+  func endAfterSilence() async throws {
+    try await StreamHarness.run(Self.harness()) { harness in
+      let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
+        try call.respondManaged([], latest: 4)
+      }
+      try probe.respondManaged([5])
+      try await harness.expectPassedOver(1)
+      try await harness.expectHolding()
+      harness.clock.advance(by: ManagedJoin.patience)
+      await harness.ticking {
+        while await managed.nextMessage() != nil {}
+      }
+      managed.end(.ok, "")
+      #expect(try await harness.retry().0.reason == "managed_position")
+      let (plain, _) = try await harness.open(at: Self.position)
+      try plain.respondManaged([5, 6])
+      #expect(try await harness.response().events.count == 2)
+      harness.stream.stop()
+      #expect(try await harness.ticking { try await harness.ending() } == nil)
+      let last = ReplayID(ManagedJoinTests.replayID(6))
+      harness.stream.becameDurable(last)
+      harness.stream.finish()
+      let call = try await harness.ticking { try await harness.call() }
+      let first = try await call.managedRequest()
+      #expect(first.developerName == "Sub" && first.numRequested == 1)
+      let request = try await harness.ticking { try await call.managedRequest() }
+      #expect(Array(request.commitReplayIDRequest.replayID) == last.bytes)
+      // The service may send an event before its answer.
+      try call.respondManaged([7])
+      try call.answer(request)
+      #expect(await harness.ticking { await call.nextMessage() } == nil)
+      #expect(harness.stream.managedProgress?.stored == last)
+    }
+  }
+
   @Test("A position that is refused may be one of another topic, which the subscription is for")
   func positionOfAnotherTopic() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
