@@ -4,21 +4,21 @@ package import PostgresClient
 package struct DatabaseProbe {
   private let connection: PostgresConnection
   private let configuration: PostgresSinkConfiguration
-  /// `15.4`.
+  /// For example, `15.4`.
   package var serverVersion: String
   package var database: String
   package var role: String
   package var hasSchema: Bool
-  /// The role may make tables in the schema, or the schema where there is none.
+  /// The role may create tables in the schema, or the schema itself if it does not exist.
   package var mayCreate: Bool
-  /// A standby, or a role or database that is set to read only.
+  /// The server is a standby, or the role or database is set to read-only.
   package var isReadOnly: Bool
   /// All of the sink's own tables exist, so nothing has to be created before the first row.
   package var hasBookkeeping = false
   /// Statements that grant missing privileges on existing objects.
   package var missingGrants: [String] = []
 
-  /// Connects and asks; changes nothing.
+  /// Connects and queries the database; changes nothing.
   package init(_ configuration: PostgresSinkConfiguration) throws(PostgresError) {
     let connection = try PostgresConnection(configuration.connection)
     self.connection = connection

@@ -4,7 +4,7 @@ internal import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// Rows to PostgreSQL: history and current state, in one transaction with the positions.
+/// Writes rows to PostgreSQL: history and current state, in one transaction with the positions.
 ///
 /// Rows are kept in memory until their transaction is known to be committed. After a lost
 /// connection, a deadlock or a restart of the server, the whole transaction is sent again. If the
@@ -18,7 +18,7 @@ package final class PostgresSink: Store {
   package private(set) var committedReadCount = 0
   /// Receives a notice for each schema change, one sentence each.
   package var onNotice: ((String) -> Void)?
-  /// Receives a sentence for each missing object that was created again.
+  /// Receives a sentence for each missing object that was recreated.
   package var onRepair: ((String) -> Void)?
   /// Receives errors that are retried; `sqlState` is nil for errors without one.
   package var onRetry: ((_ message: String, _ sqlState: String?, _ delay: Duration) -> Void)?
@@ -27,7 +27,7 @@ package final class PostgresSink: Store {
     get { self.connection.givesUp }
     set { self.connection.givesUp = newValue }
   }
-  /// Called when an attempt after such errors has worked.
+  /// Called when an attempt succeeds after such errors.
   package var onRecovery: (() -> Void)?
 
   let configuration: PostgresSinkConfiguration
@@ -66,17 +66,17 @@ package final class PostgresSink: Store {
   var isAhead = false
   /// COMMIT was sent and not answered.
   var isCommitInDoubt = false
-  /// Attempts at what the runner asks for.
+  /// The retries of the runner's requests.
   var retries: Retries
   /// Since the last commit the connection was lost and reopened, perhaps to another server.
   var isReconnected = false
-  /// Failures are not retried here.
+  /// An attempt is being made, within which failures are not retried.
   var isAttempt = false
   /// False from the first failed call until the end of its transaction.
   var maySendAhead = true
   /// Tables of each topic, stored with its position.
   var fedTables: FedTables
-  /// Milliseconds since 1970; nil when it is not known of a topic.
+  /// Milliseconds since 1970; nil if unknown for any topic.
   var completeThrough: Int64?
   /// Positions to be stored, JSON text.
   var topics = "{}"
@@ -91,18 +91,18 @@ package final class PostgresSink: Store {
   /// Records that were read and have no row, by object.
   var openUnreadable: [String: [UnreadableRecord]] = [:]
   private(set) var sealedUnreadable: [String: [UnreadableRecord]] = [:]
-  /// The event after which they were requested.
+  /// The event after which those records were requested, by object.
   var unseenPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
   let passTable: PassTable
   let missingRanges: MissingRanges
   let repairCalls: RepairCalls
   var openRepairCalls = 0
   private(set) var sealedRepairCalls = 0
-  /// As stored, by topic: epochs that began after missing events, and the time through which the
-  /// topic was complete.
+  /// As stored, by topic: the number of epochs that began after missing events, and the time
+  /// through which the topic was complete.
   var storedHoles: [String: Int64] = [:]
   var storedThrough: [String: Int64] = [:]
-  /// Those that the current transaction notes.
+  /// The holes that the current transaction notes.
   var newHoles: [Hole] = []
   /// Nil when no records are read.
   var clock: DatabaseClock?
@@ -146,7 +146,7 @@ package final class PostgresSink: Store {
   /// - Parameters:
   ///   - positions: the initial content of a new checkpoint row; nil creates none.
   ///   - isKnown: an earlier run has used the schema.
-  /// - Returns: the stored positions; nil when the database knows nothing of this sink.
+  /// - Returns: the stored positions; nil if the database has no row for this sink.
   @discardableResult
   package func open(
     creating positions: [String: TopicPosition]? = nil, isKnown: Bool = false
@@ -260,7 +260,7 @@ package final class PostgresSink: Store {
     }
   }
 
-  /// Ends the lease. An error only means that it ends by itself.
+  /// Ends the lease. After an error, it expires by itself.
   package func close() {
     guard self.connection.isConnected else { return }
     if self.connection.transactionStatus != .idle { try? self.rollBack() }
@@ -338,7 +338,7 @@ package final class PostgresSink: Store {
     }
   }
 
-  /// Asks the database for the tables of a layout, makes or changes them.
+  /// Looks up the tables of a layout, and creates or changes them.
   private func makeEncoder(for layout: RecordLayout) throws {
     if self.encoders[layout] != nil { return }
     try self.checkTopic(of: layout)
@@ -377,8 +377,8 @@ package final class PostgresSink: Store {
     self.encoders.insert((encoder, rows), for: layout)
   }
 
-  /// Events of a record can be put in order within one topic only, and in a history those that two
-  /// topics deliver would be there twice.
+  /// Events of a record can be ordered only within one topic, and a history would contain events
+  /// delivered by two topics twice.
   private func checkTopic(of layout: RecordLayout) throws(PostgresError) {
     let known = self.encoders.values.first {
       $0.rows.entity == layout.entity && $0.rows.topic != layout.topic
@@ -447,7 +447,7 @@ package final class PostgresSink: Store {
     (self.sealedRepairCalls, self.openRepairCalls) = (self.openRepairCalls, 0)
   }
 
-  /// The transaction is committed: its rows are needed no more.
+  /// Removes the rows of the committed transaction.
   func finishTransaction() {
     self.committedRowCount -= self.refusedRows.count
     for rows in self.pending {

@@ -61,8 +61,8 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   /// Configured types, by the column's name in lines (`Amount`, `BillingAddress_City`) or the
   /// dotted path of its field, either with the entity before it (`Opportunity.Amount`) or without.
   package var columnTypes: [String: PostgresType]
-  /// Columns that new tables get an index on, named as in `columnTypes` or by their SQL name: of
-  /// the current table, or of the history if it is the only one.
+  /// Columns to index in new tables, named as in `columnTypes` or by their SQL name. The index is
+  /// on the current table, or on the history if that is the only table.
   package var indexes: [String] = []
   /// How long the sink waits for a database that does not answer, and how often it tries.
   package var retry = RetrySchedule()

@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// Statements, without semicolons, that record changes of tables in the bookkeeping.
+/// Statements, without semicolons, that record table changes in the bookkeeping.
 extension Bookkeeping {
   func register(table: String, entity: String, kind: TableDefinition.Kind) -> String {
     "INSERT INTO \(self.qualified("_etl_table")) (table_name, entity, kind) VALUES "

@@ -66,7 +66,7 @@ package struct Bookkeeping: Sendable {
 
   static let names = Self.tables.map(\.name)
 
-  /// Further tables of sinks that read records.
+  /// Additional tables of sinks that read records.
   private static let readTables = [
     Table(
       name: "_etl_snapshot",
@@ -101,12 +101,12 @@ package struct Bookkeeping: Sendable {
 
   static let readNames = Self.readTables.map(\.name)
 
-  /// The missing tables that reading records needs.
+  /// The statements that create the missing tables for reading records.
   func readStatements(existing: Set<String>) -> [String] {
     self.statements(Self.readTables, existing: existing)
   }
 
-  /// What is missing.
+  /// The statements that create what is missing.
   func statements(schemaExists: Bool, existing: Set<String>) -> [String] {
     var statements: [String] = []
     if !schemaExists {

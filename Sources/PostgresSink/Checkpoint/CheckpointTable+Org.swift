@@ -3,9 +3,9 @@ internal import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// Accepting another org, which is the user's decision.
+/// Moves a sink to another org when the user has decided so.
 extension CheckpointTable {
-  /// The state of the org that a sink leaves.
+  /// What the schema holds before the sink moves to another org.
   package struct OrgState: Sendable, Equatable {
     /// The orgs whose data the schema's tables hold.
     package var orgs: [String]
@@ -58,7 +58,7 @@ extension CheckpointTable {
       }
       let members = positions.sorted { $0.key < $1.key }.map { JSONMember($0.key, $0.value.json) }
       let topics = PostgresCheckpoint.text(JSONValue(.object(members)))
-      // The tables of each topic stay its own.
+      // Each topic keeps its tables.
       try self.connection.query(
         """
         INSERT INTO \(self.table) AS c \
@@ -120,7 +120,7 @@ extension CheckpointTable {
     }
   }
 
-  /// Until all records are read, the copy lacks changes of the org from before the new epochs.
+  /// Until all records are read, the copy lacks the org's changes from before the new epochs.
   private func noteMissing(
     _ positions: [String: TopicPosition], before old: DatabaseState?
   ) throws {

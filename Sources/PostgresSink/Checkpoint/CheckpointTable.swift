@@ -28,15 +28,15 @@ package struct TableFreshness: Sendable, Equatable {
   package var stale: Int64?
   package var partial: Int64?
   package var holes: Int64
-  /// The time through which all topics that feed the table are complete, milliseconds since 1970; nil when
-  /// it is not known.
+  /// The time through which all topics that feed the table are complete, in milliseconds since
+  /// 1970; nil if unknown.
   package var completeThrough: Int64?
-  /// Milliseconds since 1970; nil before the first, and when it is not known.
+  /// Milliseconds since 1970; nil before the first change and if unknown.
   package var lastChange: Int64?
   package var topics: [String]
   /// When all records were last read, in milliseconds since 1970; nil before the first time.
   package var snapshotAt: Int64?
-  /// Lost ranges of its topics after which not all records were read again.
+  /// Ranges that its topics lost and that no full reread of the records has repaired.
   package var missingRanges: Int64 = 0
   /// Number of records; nil for history tables and when unknown.
   package var waitingForRepair: Int64?
@@ -48,7 +48,7 @@ package struct TableFreshness: Sendable, Equatable {
 
   package struct Reading: Sendable, Equatable {
     package var rows: Int64
-    /// Nil before it is known.
+    /// Nil while unknown.
     package var total: Int64?
   }
 }
@@ -76,9 +76,9 @@ package final class CheckpointTable {
     self.connection = try PostgresConnection(configuration.connection)
   }
 
-  // MARK: Looking
+  // MARK: Reading
 
-  /// - Returns: nil when the database knows nothing of the sink.
+  /// - Returns: nil if the database has no row for the sink.
   /// - Throws: `PostgresError`, `TopicPositionError`.
   package func read() throws -> DatabaseState? {
     try self.reading { try self.exists("_etl_checkpoint") ? try self.state(locking: false) : nil }
@@ -167,7 +167,7 @@ package final class CheckpointTable {
       completeThrough: row[0, 7].flatMap { Int64($0) })
   }
 
-  /// Within the years 1 to 9999, infinities too.
+  /// Clamps times, including infinities, to the years 1 to 9999.
   private static func milliseconds(_ column: String) -> String {
     """
     CASE WHEN \(column) IS NOT NULL THEN floor(extract(epoch FROM \
@@ -179,12 +179,12 @@ package final class CheckpointTable {
   // MARK: Setting
 
   /// Sets the positions of some topics, ends the lease and records both in `_etl_journal`. A run
-  /// that only seemed to have ended can then commit nothing more. `commit` makes it durable.
+  /// that only seemed to have ended can then no longer commit. `commit` makes the change durable.
   ///
   /// - Parameters:
-  ///   - expected: what `read` returned; another is an error.
-  ///   - owner: who sets the positions.
-  ///   - command: what was asked for.
+  ///   - expected: what `read` returned; any difference is an error.
+  ///   - owner: the owner that sets the positions.
+  ///   - command: the command that the user gave.
   /// - Throws: `LeaseError` while another place runs the pipeline, or when the positions have
   ///   changed; `PostgresError`.
   package func set(
@@ -239,7 +239,7 @@ package final class CheckpointTable {
         + "set; stop that run first")
   }
 
-  /// Makes durable what `set` has done.
+  /// Makes the changes of `set` durable.
   package func commit() throws(PostgresError) { try self.connection.execute("COMMIT") }
 
   package func rollBack() {

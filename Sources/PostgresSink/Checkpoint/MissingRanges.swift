@@ -22,7 +22,7 @@ struct RepairCalls {
     return result.rowCount == 0 ? 0 : result[0, 0].flatMap { Int($0) } ?? 0
   }
 
-  /// Adds to them, in the open transaction.
+  /// Adds to the number, in the open transaction.
   func add(_ count: Int, over connection: PostgresConnection) throws(PostgresError) {
     try connection.query(
       """
@@ -51,10 +51,10 @@ struct MissingRanges {
     self.resync = bookkeeping.qualified("_etl_resync")
   }
 
-  /// Notes, in the open transaction, that an epoch begins after events that are missing.
+  /// Notes, in the open transaction, that events are missing before an epoch.
   ///
   /// - Parameters:
-  ///   - completeThrough: milliseconds since 1970; nil when it is not known.
+  ///   - completeThrough: milliseconds since 1970; nil if unknown.
   ///   - reason: one stable word.
   func note(
     topic: String, epoch: Int, completeThrough: Int64?, reason: String = "position_expired",

@@ -10,11 +10,11 @@ struct PassTable {
 
   /// The state of an object's passes.
   struct Entry {
-    /// The number of the last pass; 0 when none was ever begun.
+    /// The number of the last pass; 0 if none has begun.
     var number = 0
     /// Nil if no pass has begun, or if it has to start again.
     var pass: ReadPass?
-    /// The newest `SystemModstamp` of any read, milliseconds since 1970.
+    /// The newest `SystemModstamp` of any record read, milliseconds since 1970.
     var newestStamp: Int64?
     /// Milliseconds since 1970 by the database's clock; nil before the first pass is complete.
     var finishedAt: Int64?
@@ -26,7 +26,7 @@ struct PassTable {
     self.table = bookkeeping.qualified("_etl_snapshot")
   }
 
-  /// By object.
+  /// Reads the entries by object.
   func read(
     _ clock: DatabaseClock, over connection: PostgresConnection
   ) throws(PostgresError) -> [String: Entry] {
@@ -66,7 +66,7 @@ struct PassTable {
     return entries
   }
 
-  /// Stores how far a pass has come, in the open transaction.
+  /// Stores the progress of a pass, in the open transaction.
   func store(
     _ pass: ReadPass, newestStamp: Int64?, _ clock: DatabaseClock,
     over connection: PostgresConnection

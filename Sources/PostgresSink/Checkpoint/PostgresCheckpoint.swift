@@ -8,7 +8,7 @@ package struct LeaseOwner: Sendable, Equatable {
   /// Host and state directory, for people.
   package var place: String
   /// The identity of the state directory. Only one process at a time holds that directory's lock,
-  /// so a stored owner with the same identity has ended. Without spaces.
+  /// so a stored owner with the same identity has ended. Contains no spaces.
   package var identity: String
   package var processID: Int32
 
@@ -27,7 +27,7 @@ package struct LeaseOwner: Sendable, Equatable {
   package func isSameState(_ text: String) -> Bool { text.hasSuffix(self.suffix) }
 }
 
-/// Another run has the pipeline, or has taken it over.
+/// Another run holds the pipeline or has taken it over.
 package struct LeaseError: Error, Sendable, CustomStringConvertible {
   package var description: String
 }
@@ -51,7 +51,7 @@ package struct PostgresCheckpoint {
   private var fence = 0
   /// Positions that the database has confirmed, JSON text; nil before the lease is taken.
   private var confirmed: String?
-  /// Who held the lease that `acquire` has taken over; nil when none was held by another.
+  /// The owner whose lease `acquire` took over; nil if no other run held it.
   package private(set) var formerLease: (owner: String, fence: Int)?
 
   package init(
@@ -154,7 +154,7 @@ package struct PostgresCheckpoint {
     try self.orgs.check(self.org, over: connection)
   }
 
-  /// A transaction with these positions is known to be committed.
+  /// Call this once a transaction with these positions is known to be committed.
   mutating func committed(topics: String) { self.confirmed = topics }
 
   /// Runs in the transaction that takes the lease.
@@ -184,11 +184,11 @@ package struct PostgresCheckpoint {
   }
 
   /// Stores positions and renews the lease, in the open transaction. Locks the row first, so that
-  /// nobody else commits beside it.
+  /// no other run commits at the same time.
   ///
   /// - Parameters:
   ///   - topics: JSON text.
-  ///   - completeThrough: milliseconds since 1970; nil when it is not known.
+  ///   - completeThrough: milliseconds since 1970; nil if unknown.
   ///   - verifies: the server may be a different one. A promoted standby may lack commits that its
   ///     predecessor confirmed, and continuing would lose their events.
   package func store(
@@ -234,7 +234,7 @@ package struct PostgresCheckpoint {
         + "was written. Run again: the next run resumes from what the database has")
   }
 
-  /// JSON text that `jsonb` takes: without U+0000, which a hostile event ID may hold.
+  /// JSON text that `jsonb` accepts: without U+0000, which a hostile event ID may contain.
   package static func text(_ value: JSONValue) -> String {
     let text = value.text()
     guard text.utf8.contains(0x5C), text.contains("\\u0000") else { return text }
@@ -253,7 +253,7 @@ package struct PostgresCheckpoint {
     }
   }
 
-  /// Finds out whether a `COMMIT` without answer was executed. The lock on the row waits for a
+  /// Finds out whether an unanswered `COMMIT` was executed. The lock on the row waits for a
   /// transaction that is still committing.
   package func isStored(topics: String, over connection: PostgresConnection) throws -> Bool {
     let row = try connection.query(

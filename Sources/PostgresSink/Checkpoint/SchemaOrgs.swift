@@ -41,7 +41,7 @@ struct SchemaOrgs {
         + "\(known.joined(separator: ", ")), but the login is for org \(org); nothing was written")
   }
 
-  /// Stores the org, in the open transaction, for times without positions.
+  /// Stores the org, in the open transaction, so that it is known even without positions.
   func note(
     _ org: String, pipeline: String, sink: String, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -1,8 +1,8 @@
 internal import Bytes
 
 // PostgreSQL's binary numeric: ndigits, weight, sign, dscale (16 bits each), then digits of base
-// 10000 (numeric_send in src/backend/utils/adt/numeric.c). Nothing here allocates but the growth of
-// buffers.
+// 10000 (numeric_send in src/backend/utils/adt/numeric.c). Memory is allocated only when buffers
+// grow.
 
 extension ByteBuffer {
   static let numericMaxScale = 16383
@@ -24,12 +24,12 @@ extension ByteBuffer {
     self.commit(count)
   }
 
-  /// Appends the shortest decimal text that reads back as the same double; false for infinities where
+  /// Appends the shortest decimal text that reads back as the same double; false for infinities if
   /// numeric has none.
   ///
   /// - Parameters:
   ///   - hasInfinity: numeric has infinities since PostgreSQL 14.
-  ///   - scratch: is emptied.
+  ///   - scratch: cleared first.
   mutating func appendNumeric(
     _ value: Double, hasInfinity: Bool, _ scratch: inout ByteBuffer
   ) -> Bool {
@@ -180,7 +180,7 @@ extension ByteBuffer {
   }
 }
 
-/// The digits of a decimal text, the point left out.
+/// The digits of a decimal text, without the point.
 private struct NumericDigits {
   private let text: UnsafeBufferPointer<UInt8>
   private var start: Int
@@ -200,7 +200,7 @@ private struct NumericDigits {
     self.start <= self.point ? self.point - self.start : self.point + 1 - self.start
   }
 
-  /// 0 outside.
+  /// The digit at an index; 0 outside the text.
   @inline(__always)
   subscript(digit: Int) -> UInt8 {
     var place = self.start + digit

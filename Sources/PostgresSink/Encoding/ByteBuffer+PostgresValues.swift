@@ -1,8 +1,8 @@
 internal import Bytes
 internal import Glibc
 
-// Values in PostgreSQL's binary formats (the …_recv functions in src/backend/utils/adt). Nothing
-// here allocates but the growth of the buffer.
+// Values in PostgreSQL's binary formats (the …_recv functions in src/backend/utils/adt). Memory is
+// allocated only when the buffer grows.
 
 extension ByteBuffer {
   /// U+FFFD, which replaces characters that a text cannot hold.
@@ -39,7 +39,7 @@ extension ByteBuffer {
     while !rest.isEmpty {
       guard let found = memchr(start + rest.startIndex, 0x5C, rest.count) else { break }
       let place = start.distance(to: UnsafePointer(found.assumingMemoryBound(to: UInt8.self)))
-      // An escaped backslash is taken as a whole: `\\u0000` is text that looks like an escape.
+      // Steps over an escaped backslash as a whole: `\\u0000` only looks like an escape of U+0000.
       let isUnicode = place + 1 < text.count && text[place + 1] == UInt8(ascii: "u")
       let end = min(place + (isUnicode ? 6 : 2), text.count)
       if end - place == 6, memcmp(start + place, "\\u0000", 6) == 0 {
@@ -151,7 +151,7 @@ extension ByteBuffer {
   mutating func finishTextArray(_ place: Int, elementCount: Int, hasNulls: Bool = false) {
     let header = UnsafeMutableRawPointer(self.base + place)
     guard elementCount > 0 else {
-      // `{}` has no dimension.
+      // `{}` has no dimensions.
       header.storeBytes(of: 0 as UInt32, as: UInt32.self)
       self.truncate(to: place + 12)
       return
@@ -160,7 +160,7 @@ extension ByteBuffer {
     header.storeBytes(of: Int32(elementCount).bigEndian, toByteOffset: 12, as: Int32.self)
   }
 
-  /// An array of the parts of a multi-select picklist's `Red;Blue`; empty for an empty text.
+  /// Appends the values of a multi-select picklist (`Red;Blue`) as an array, empty for empty text.
   ///
   /// - Returns: how many U+0000 were replaced.
   mutating func appendPostgresChoices(_ text: UnsafeBufferPointer<UInt8>) -> Int {
@@ -197,7 +197,7 @@ extension ByteBuffer {
   }
 }
 
-/// Rounds down; nil for more than 64 bits.
+/// Rounds down; nil for results of more than 64 bits.
 extension Int64 {
   var millisecondsAsMicroseconds: Int64? {
     let (value, overflow) = self.multipliedReportingOverflow(by: 1000)

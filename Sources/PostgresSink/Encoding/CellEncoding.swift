@@ -15,7 +15,7 @@ package struct CellEncoding {
     case enumeration
     // From bytes in the arena.
     case text, bytes, uuid, textAsUUID, decimal, decimalText, interval, json, choices, stringList
-    // From elsewhere than the cell or the arena.
+    // From neither the cell nor the arena.
     case constant, record, recordText
   }
 

@@ -200,7 +200,7 @@ extension CopyEncoder {
     self.appendField(number)
   }
 
-  /// The number that decimal digits stand for; nil for more than 64 bits and for anything else.
+  /// The value of decimal digits; nil for any other text and for values over 64 bits.
   private static func integer(_ text: UnsafeBufferPointer<UInt8>) -> Int64? {
     let isNegative = text.first == UInt8(ascii: "-")
     var value: Int64 = 0
@@ -208,7 +208,7 @@ extension CopyEncoder {
       guard (0x30...0x39).contains(byte) else { return nil }
       let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
       let digit = Int64(byte - 0x30)
-      // Counts downwards, since there is one more negative number.
+      // Accumulates downwards, because the negative range has one more number.
       let (sum, overflowOfSum) = tens.subtractingReportingOverflow(digit)
       guard !overflow, !overflowOfSum else { return nil }
       value = sum
@@ -217,7 +217,8 @@ extension CopyEncoder {
     return isNegative ? value : value == .min ? nil : -value
   }
 
-  /// The names of the set's fields, each column once. Lists of change events are there always.
+  /// The names of the set's fields, each column once. Change events always have a list, even an
+  /// empty one.
   ///
   /// - Parameter namesCompounds: also names columns of a compound field that only other schemas
   ///   have. The row nulls them, and a rebuild from history has to know that.

@@ -36,7 +36,7 @@ package final class CopyEncoder {
   @exclusivity(unchecked) var replaced = 0
   /// When the current records were requested, milliseconds since 1970 by the database's clock.
   @exclusivity(unchecked) var readAt: Int64 = 0
-  /// The batch's numbers that JSON text has lost; searched only if there are any.
+  /// The batch's numbers that JSON text cannot express; searched only if there are any.
   @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
 
   /// - Parameter numericHasInfinity: false for servers before PostgreSQL 14, for which events with
@@ -129,12 +129,12 @@ package final class CopyEncoder {
     }
   }
 
-  /// The current cells include all columns of the layout.
+  /// Whether the current cells include all columns of the layout.
   var isWhole: Bool {
     self.present.reduce(0) { $0 + $1.nonzeroBitCount } == self.plan.entries.count
   }
 
-  /// The records of an event, as they stand in its rows.
+  /// The record IDs of an event, as its rows have them.
   static func recordIDs(of event: RecordBatch.Event, in batch: RecordBatch) -> [String?] {
     var recordIDs: [String?] = []
     for row in event.firstRow..<event.firstRow + event.rowCount {
@@ -155,7 +155,7 @@ package final class CopyEncoder {
     return recordIDs.filter { $0?.isEmpty == false }
   }
 
-  /// True when all fields are those of the row before.
+  /// Whether all fields equal those of the previous row.
   private func isCopy(_ row: Int, of batch: RecordBatch) -> Bool {
     let (cells, previous) = (batch.row(row), batch.row(row - 1))
     for slot in MetadataSlot.count..<max(self.layout.slotCount, MetadataSlot.count) {
@@ -335,8 +335,8 @@ package final class CopyEncoder {
     return self.scratch.bytes
   }
 
-  /// Writing time grows with the square of the length, so only as many bytes are read as the
-  /// precision needs.
+  /// Whether the value is short enough for the precision. Checked before writing, because writing
+  /// time grows with the square of the length.
   private static func fits(_ unscaled: UnsafeBufferPointer<UInt8>, _ entry: CellEncoding) -> Bool {
     // log 10 / log 256 is below 0.4153.
     unscaled.count <= 8 || unscaled.count <= entry.count * 4153 / 10000 + 2

@@ -8,11 +8,11 @@ struct CopyPlan {
     var count: Int
   }
 
-  /// A field that may be named in `_changed_fields` and its like.
+  /// A field that may be named in `_changed_fields` and similar lists.
   struct ListedField {
     var slot: Int
     var column: Int
-    /// Its element of a `text[]`, length word included.
+    /// Its element of a `text[]`, including the length word.
     var element: Piece
   }
 
@@ -22,7 +22,7 @@ struct CopyPlan {
     /// The slot of its bit in sets of fields.
     var slot: Int
     var columns: [Int]
-    /// Their elements of a `text[]`, length words included.
+    /// Their elements of a `text[]`, including the length words.
     var elements: [Piece]
   }
 
@@ -31,7 +31,7 @@ struct CopyPlan {
   /// Slots by index of the entry; -1 for columns with the same text in every row, whose `argument`
   /// and `count` locate that text.
   private(set) var slotOfEntry: [Int] = []
-  /// Index of a slot's entry; -1 for slots of no column.
+  /// Index of a slot's entry; -1 for slots without a column.
   private(set) var entryOfSlot: [Int32]
   /// One per 8 slots: all bits of the bytes whose slots have an entry.
   private(set) var masks: [UInt64]

@@ -3,7 +3,7 @@ struct PostgresTimestamp {
   /// Since 2000-01-01T00:00:00.
   let microseconds: Int64
 
-  /// Nil outside of the type's range.
+  /// Nil outside the type's range.
   ///
   /// - Parameter milliseconds: since 1970-01-01T00:00:00.
   init?(milliseconds: Int64) {

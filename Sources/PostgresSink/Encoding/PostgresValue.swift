@@ -18,7 +18,7 @@ struct PostgresValue {
     return self.rest.prefix(count)
   }
 
-  /// The value as in a line of a file, with NaN and infinities as text.
+  /// The value as a line of a file would have it, with NaN and infinities as text.
   func json(as type: PostgresType) -> JSONValue {
     var value = self
     switch type {
@@ -52,13 +52,13 @@ struct PostgresValue {
       let (days, months) = (value.take(Int32.self) ?? 0, value.take(Int32.self) ?? 0)
       return .string("\(months) months \(days) days \(microseconds) microseconds")
     case .jsonb:
-      // A byte with the version of the format is in front.
+      // The first byte is the version of the format.
       return (try? JSONValue(parsing: Array(self.rest.dropFirst()))) ?? nil
     case .textArray: return value.texts()
     }
   }
 
-  /// From 1970-01-01 to 2000-01-01, from where PostgreSQL counts.
+  /// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
   private static let daysBefore2000: Int64 = 10957
 
   private static func text(_ write: (inout ByteBuffer) -> Void) -> JSONValue {

@@ -116,7 +116,7 @@ struct RecordJSONWriter {
     case .stringList: output.append(row.bytes(cell))
     case .json: output.append(json: row.bytes(cell), lost: lost.numbers(ofText: cell))
     case .duration: output.appendDuration(row.bytes(cell))
-    // Sets of fields are metadata, enumerations have a case of their own.
+    // Sets of fields are metadata, and enumerations have their own case.
     case .fieldSet, .enumeration: preconditionFailure("\(type) within a record")
     case .bytes, .decimal, .date, .time, .timestamp:
       output.append(UInt8(ascii: "\""))

@@ -21,7 +21,7 @@ struct CopyRow {
     self.value(UnsafeBufferPointer(rebasing: bytes[range]))
   }
 
-  /// `integer` or `bigint` or `smallint`, by its width.
+  /// `integer`, `bigint` or `smallint`, depending on the width.
   mutating func value(_ value: some FixedWidthInteger) {
     self.integer(Int32(value.bitWidth / 8))
     self.integer(value)
@@ -29,7 +29,7 @@ struct CopyRow {
 
   mutating func value(_ value: Bool) { self.value(value ? 1 as UInt8 : 0) }
 
-  /// `timestamp with time zone` of milliseconds since 1970; null when out of the type's range.
+  /// `timestamp with time zone` of milliseconds since 1970; null outside the type's range.
   mutating func time(_ milliseconds: Int64?) {
     guard let time = milliseconds.flatMap({ PostgresTimestamp(milliseconds: $0) }) else {
       return self.null()

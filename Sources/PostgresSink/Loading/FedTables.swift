@@ -88,7 +88,7 @@ struct FedTables {
     return names.values.flatMap { $0 }
   }
 
-  /// Rows of the topic go to these tables.
+  /// Adds tables that receive the topic's rows.
   mutating func add(_ tables: [String], topic: String) {
     for table in tables where self.newest[topic]?[table] == nil {
       self.newest[topic, default: [:]][table] = .some(nil)
@@ -102,7 +102,7 @@ struct FedTables {
     }
   }
 
-  /// A position with the tables of its topic.
+  /// The position with the tables of its topic added.
   func adding(to position: JSONValue, topic: String) -> JSONValue {
     guard let tables = self.newest[topic], let members = position.members else { return position }
     let times = tables.sorted { $0.key < $1.key }.map { table, time in

@@ -38,8 +38,8 @@ final class PendingRows {
     self.sealedReads = self.open
   }
 
-  /// The tables have changed since these rows were encoded. Columns keep their place when they are
-  /// renamed, so the values still match.
+  /// Adopts tables that have changed since these rows were encoded. Renamed columns keep their
+  /// place, so the values still match.
   func adopt(_ tables: LayoutTables) throws(PostgresError) {
     guard !self.isFor(tables) else { return }
     let columns = tables.dataColumns.prefix(self.open.columnCount)
@@ -63,7 +63,7 @@ final class PendingRows {
   /// Bytes of values that the transaction has not sent yet.
   var unsentByteCount: Int { self.open.bytes.count - self.sentByteCount }
 
-  /// Everything encoded so far is sent.
+  /// Call this when everything encoded so far has been sent.
   func sent() {
     self.sentCount = self.open.rows.count
     self.sentByteCount = self.open.bytes.count
@@ -79,7 +79,7 @@ final class PendingRows {
     self.sealedNewestCommit = self.newestCommit
   }
 
-  /// The transaction is committed.
+  /// Call this when the transaction is committed.
   func removeSealed() {
     self.sealed.removeAll()
     // The memory is reused unless the next commit has begun.
@@ -95,7 +95,7 @@ final class PendingRows {
       && self.tables.dataColumns == tables.dataColumns
   }
 
-  /// No row waits for this transaction or the next.
+  /// Whether no row waits for this transaction or the next.
   var isEmpty: Bool { self.open.rows.isEmpty && self.openReads.rows.isEmpty }
   var hasSealed: Bool { !self.sealed.rows.isEmpty || !self.sealedReads.rows.isEmpty }
 

@@ -6,7 +6,7 @@ internal import PostgresClient
 extension PostgresSink {
   /// Bytes of values that justify a call.
   private static let minByteCount = 64 * 1024
-  /// The threshold while a COPY to another table is open, which has to end first.
+  /// The threshold while a COPY to another table, which has to end first, is open.
   private static let minByteCountForAnother = 512 * 1024
 
   /// Sends the waiting rows if there are enough, and does not wait for the answer.
@@ -35,7 +35,7 @@ extension PostgresSink {
     }
   }
 
-  /// The transaction of the rows sent ahead has ended.
+  /// Call this when the transaction of the rows sent ahead has ended.
   func forgetAhead() {
     self.isAhead = false
     for rows in self.pending { rows.unsend() }

@@ -8,12 +8,12 @@ internal import PostgresClient
 /// Before a run, the caller waits (`retrying`). During a run the sink never waits: the runner asks
 /// again (`attempt`) and does other work meanwhile.
 extension PostgresSink {
-  /// A deadlock or an ended server process can be retried at once.
+  /// Delays after a deadlock or the end of a server process, which can be retried at once.
   static let quickDelays: [Duration] = [
     .milliseconds(50), .milliseconds(200), .milliseconds(500),
   ]
 
-  /// Makes one attempt at what the runner asks for.
+  /// Makes one attempt at the runner's request.
   func attempt(_ body: () throws -> StoreAnswer) throws -> StoreAnswer {
     do {
       let answer = try self.once(body)
@@ -28,8 +28,8 @@ extension PostgresSink {
 
   /// Makes an attempt at work that can be postponed.
   ///
-  /// - Returns: nil when the database does not answer. The sink is then not idle until a commit has
-  ///   worked.
+  /// - Returns: nil when the database does not answer. The sink is then not idle until a commit
+  ///   succeeds.
   func unlessAway<Value>(_ body: () throws -> Value) throws -> Value? {
     do {
       return try self.once(body)
@@ -46,7 +46,7 @@ extension PostgresSink {
     return try body()
   }
 
-  /// - Throws: the error once waiting is over.
+  /// - Throws: the error once the retry time is used up.
   private func delay(after error: PostgresError) throws(PostgresError) -> Duration {
     var retries = self.retries
     defer { self.retries = retries }
@@ -80,10 +80,10 @@ extension PostgresSink {
         if retries.failures > 0 { self.onRecovery?() }
         return value
       } catch let error as PostgresError {
-        // The failed transaction takes the sent rows with it.
+        // The rows sent ahead are lost with the failed transaction.
         self.forgetAhead()
-        // A session keeps the default that it began with, and another host of the URL may be the one
-        // that takes writes now.
+        // A session keeps the default that it began with, and another host of the URL may accept
+        // writes now.
         if error.sqlState == SQLState.readOnlySQLTransaction { self.connection.abandon() }
         guard !self.isAttempt, error.disposition == .retry,
           sqlState == nil || error.sqlState != sqlState
@@ -93,8 +93,8 @@ extension PostgresSink {
     }
   }
 
-  /// Ends the connection's transaction, except that of rows sent ahead if it is continued. Not
-  /// compiled into each caller of `retrying`, as `wait` is not.
+  /// Ends the connection's transaction, except that of rows sent ahead if it is continued. Like
+  /// `wait`, not inlined into every caller of `retrying`.
   @inline(never)
   private func beginAttempt(isContinuing: Bool) throws {
     if !self.connection.isConnected {
@@ -108,7 +108,7 @@ extension PostgresSink {
     }
   }
 
-  /// Blocks for the time, or until `givesUp`.
+  /// Blocks for the given time or until `givesUp` returns true.
   @inline(never)
   private static func wait(_ delay: Duration, givesUp: (() -> Bool)?) {
     let end = ProcessClock.now + delay
@@ -119,12 +119,12 @@ extension PostgresSink {
     }
   }
 
-  /// Connects to a database that may not be there yet. Blocks.
+  /// Connects to a database that may not be available yet. Blocks.
   ///
   /// - Parameters:
   ///   - onRetry: receives each attempt that failed.
   ///   - givesUp: returns true to end the attempts.
-  /// - Throws: the error of connecting, if waiting does not help or has taken too long.
+  /// - Throws: the connection error, if waiting does not help or has taken too long.
   package static func connecting(
     _ schedule: RetrySchedule, givesUp: @escaping () -> Bool,
     onRetry: (_ message: String, _ sqlState: String?, _ delay: Duration) -> Void,

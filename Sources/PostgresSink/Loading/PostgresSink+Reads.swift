@@ -3,7 +3,7 @@ internal import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// Records that were read beside the stream.
+/// Loads records that were read outside the stream.
 extension PostgresSink {
   /// A read that the database has refused.
   struct RefusedRead {
@@ -24,7 +24,7 @@ extension PostgresSink {
   /// The sink's first run was configured to read all records.
   package var beganWithReads: Bool { self.passes[Self.all] != nil }
 
-  /// The sink is new and has to get all records.
+  /// Notes that the sink is new and needs all records.
   package func noteFirstReads() throws {
     guard self.takesReads else { return }
     try self.retrying {
@@ -57,8 +57,8 @@ extension PostgresSink {
     }
   }
 
-  /// Takes records that were read, in rows of a layout that the sink is ready for; `pass` is the
-  /// progress of their pass including these records; nil if they belong to no pass.
+  /// Accepts records that were read, in rows of a layout that the sink is ready for. `pass` is the
+  /// progress of their pass including these records, or nil if they belong to none.
   package func write(_ batch: RecordBatch, pass: ReadPass?) throws {
     if batch.rowCount > 0 { try self.write(batch) }
     if let pass { self.openPasses[pass.entity] = pass }
@@ -66,8 +66,8 @@ extension PostgresSink {
 
   package func passNumber(over entity: String) -> Int { self.passes[entity]?.number ?? 0 }
 
-  /// Records of the layout's object can be read into its tables: those of earlier versions may lack
-  /// the columns, where the role may not add them.
+  /// Whether records of the layout's object can be read into its tables. Tables of earlier versions
+  /// may lack the columns if the role may not add them.
   package func takesReads(of layout: RecordLayout) -> Bool {
     guard self.takesReads, let tables = self.tables(of: layout) else { return false }
     return [tables.history, tables.current].compactMap { $0 }.allSatisfy(\.hasReadColumns)
@@ -100,7 +100,7 @@ extension PostgresSink {
     return needs ?? false
   }
 
-  /// An epoch that begins after events that are missing.
+  /// An epoch before which events are missing.
   struct Hole {
     var topic: String
     var epoch: Int
@@ -120,14 +120,14 @@ extension PostgresSink {
     }
   }
 
-  /// The positions are stored.
+  /// Call this when the positions are stored.
   func holesAreNoted() {
     for hole in self.newHoles { self.storedHoles[hole.topic] = hole.count }
     self.newHoles = []
   }
 
-  /// Records of an object whose rows are not known to be right, in the order of their IDs. Before
-  /// the first of them, records that events have repaired are marked as such.
+  /// Records of an object whose rows may be wrong, ordered by ID. The first call for an object also
+  /// marks the records that events have repaired.
   package func recordsToRepair(
     _ entity: String, after id: String, limit: Int
   ) throws -> [String]? {
@@ -152,12 +152,12 @@ extension PostgresSink {
     }
   }
 
-  /// Whether the connection has nothing under way.
+  /// Whether the connection is idle.
   package var isIdle: Bool {
     self.sealed == nil && !self.isAhead && self.retries.failures == 0
   }
 
-  /// Takes IDs of records that were asked for and not found; durable with the open commit.
+  /// Accepts IDs of records that were requested and not found; durable with the open commit.
   package func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64) {
     self.openUnseen[entity, default: []] += records
     self.unseenPlaces[entity] = (epoch, ordinal)
@@ -215,8 +215,8 @@ extension PostgresSink {
     }
   }
 
-  /// From now on, rows of the object may begin with such a read, whatever their topic and layout.
-  /// If the transaction fails, the later query is merely superfluous.
+  /// Notes that rows of the object, whatever their topic and layout, may now begin with such a
+  /// read. If the transaction fails, the only cost is an unnecessary query.
   private func note(newestStamp: Int64?, of entity: String) {
     guard let newestStamp else { return }
     let newest = max(self.passes[entity]?.newestStamp ?? newestStamp, newestStamp)

@@ -9,7 +9,7 @@ struct RedrivenEvent {
   var replayID: String
 }
 
-/// Loading events of dead letters, long after those that followed them.
+/// Loads events of dead letters, long after the events that followed them.
 ///
 /// A history takes rows that it lacks, by (`_event_id`, `_record_id`), and the current rows of
 /// those records are rebuilt from it, so repeating the load changes nothing. Without a history the

@@ -2,7 +2,7 @@ package import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// Sending the transaction: rows, dead letters and positions.
+/// Sends the transaction: rows, dead letters and positions.
 extension PostgresSink {
   /// How the rows of a transaction are sent, more carefully after each refusal.
   enum Care {
@@ -100,7 +100,8 @@ extension PostgresSink {
   /// Called when the answer to COMMIT was lost. Finds out whether it was executed, and executes it
   /// if not.
   ///
-  /// - Returns: false if it was not, and rows that were not reported would be refused.
+  /// - Returns: false if it was not executed and executing it would refuse rows that were not
+  ///   reported.
   private func commitAgain() throws -> Bool {
     try self.retrying {
       // The server may still be committing; the lock on the row waits for that.
@@ -128,7 +129,7 @@ extension PostgresSink {
     }
   }
 
-  /// Everything but the commit.
+  /// Sends everything except the commit.
   private func sendTransaction() throws {
     var hasRepaired = false
     while true {
@@ -205,7 +206,7 @@ extension PostgresSink {
     try self.closeRedriven(but: self.refusedEvents())
     try self.loadReads()
     try self.noteDeadLetters()
-    // Constraints that COMMIT would check are checked while rows can still be set aside.
+    // Checks the constraints that COMMIT would check while rows can still be set aside.
     isChecking = true
     let conditions = self.pending.filter(\.hasSealed).map(\.loader.typeCondition)
     let result = try self.connection.lastResult(
@@ -232,7 +233,7 @@ extension PostgresSink {
     }
   }
 
-  /// Halves what is refused until the refused rows stand alone.
+  /// Splits refused rows in half until each refused row is isolated.
   private func loadCarefully(_ rows: PendingRows, _ range: Range<Int>) throws {
     guard let error = try self.refusal(rows, range) else { return }
     if range.count == 1 {

@@ -92,7 +92,7 @@ package struct RowBuffer {
       + self.rows.count * MemoryLayout<Row>.stride
   }
 
-  /// Keeps the memory that was used.
+  /// Removes all rows and keeps the memory.
   package mutating func removeAll() {
     self.bytes.removeAllKeepingWhatIsUsed()
     self.rows.removeAllKeepingWhatIsUsed()

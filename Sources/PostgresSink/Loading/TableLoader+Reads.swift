@@ -13,7 +13,7 @@ extension TableLoader {
     }
   }
 
-  /// Writes records that were read. The events of the transaction come before.
+  /// Writes records that were read. Load the events of the transaction first.
   package func loadReads(
     _ buffer: RowBuffer, rows: Range<Int>, over connection: PostgresConnection
   ) throws {
@@ -54,7 +54,7 @@ extension TableLoader {
       records: Array(Set(reads.map { buffer.recordID($0) })), over: connection)
   }
 
-  /// Marks records that were asked for and not found.
+  /// Marks records that were requested and not found.
   func noteUnseen(
     _ records: [String], epoch: Int, ordinal: Int64, over connection: PostgresConnection
   ) throws {
@@ -68,7 +68,7 @@ extension TableLoader {
     }
   }
 
-  /// Reads grouped by their treatment; reads without news are in no list.
+  /// Reads grouped by their treatment; reads that change nothing are in no list.
   private struct Sorted {
     /// Reads of records that the table does not know.
     var new: [Int] = []

@@ -15,12 +15,12 @@ package final class TableLoader {
   /// SQL condition: the tables still have the types that rows were encoded for.
   let typeCondition: String
   private var fold: RecordFold
-  /// For dead letters, which are folded as gaps.
+  /// A fold for dead letters, which count as gaps.
   private var gapFold: RecordFold
-  /// For records that were read.
+  /// A fold for records that were read.
   var readFold: RecordFold
-  /// The newest `SystemModstamp` that rows of the current table may have, milliseconds since 1970, or a
-  /// later one; nil when none was ever read.
+  /// The newest `SystemModstamp` that rows of the current table may have, milliseconds since 1970,
+  /// or a later one; nil if no record was ever read.
   package var newestStamp: Int64?
 
   /// - Parameters:
@@ -131,7 +131,7 @@ package final class TableLoader {
     if self.isKeeping { try self.kept?.keep(buffer, rows: rows, over: connection) }
   }
 
-  /// The transaction is committed.
+  /// Call this when the transaction is committed.
   func removeAll() {
     self.fold.removeAllKeepingWhatIsUsed()
     self.gapFold.removeAllKeepingWhatIsUsed()
@@ -188,7 +188,7 @@ package final class TableLoader {
     }
   }
 
-  /// A full image of the record has come after the event.
+  /// Whether a full image of the record follows the event.
   private static func isReplaced(_ entry: ResyncTable.Entry, in buffer: RowBuffer) -> Bool {
     guard let recordID = entry.recordID, let epoch = entry.epoch, let ordinal = entry.ordinal
     else { return false }

@@ -8,8 +8,8 @@ enum CompoundValue {
     Self.text(value).first == UInt8(ascii: "{")
   }
 
-  /// The value with the parts of an update. Nil if either is not an object (a business account's
-  /// name is a string); the update then replaces the value.
+  /// Merges the parts of an update into the value. Nil if either is not an object (a business
+  /// account's name is a string); the update then replaces the value.
   ///
   /// Parts keep the order in which they first came, so the order in which updates are merged does
   /// not matter. The merge is one level deep, because an update has nested records as a whole.

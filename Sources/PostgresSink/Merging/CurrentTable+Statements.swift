@@ -1,7 +1,8 @@
 internal import PostgresClient
 
 extension CurrentTable {
-  /// SQL of one state of the table; `t` is the current table, `d` the deltas, `x` the tombstones.
+  /// The SQL for one state of the table; `t` is the current table, `d` the deltas, `x` the
+  /// tombstones.
   struct Statements {
     /// Returns how many deltas were applied.
     let apply: String
@@ -14,9 +15,9 @@ extension CurrentTable {
     let positions: String
     /// Returns how many rows were made, changed or removed.
     let applyRebuilt: String
-    /// Selects for those of some IDs that have a row or tombstone: ID, stamp, whether the row is stale or partial,
-    /// last commit, last change of the row, last read; times are milliseconds since 1970. And NULL as `known` has
-    /// it.
+    /// Selects for those of some IDs that have a row or tombstone: ID, stamp, whether the row is
+    /// stale or partial, last commit, last change of the row, last read; times are milliseconds
+    /// since 1970. And NULL, as in `known`.
     let reads: String
     /// Selects for those of some IDs whose rows have a stamp: ID, stamp, whether the row is partial.
     let stamps: String
@@ -210,7 +211,8 @@ extension CurrentTable {
       return "WITH \(parts.joined(separator: ", ")) SELECT \(sum)"
     }
 
-    /// Without those that the deltas set, with those that the deltas add, in the table's order.
+    /// The stale fields, without those that the deltas set and with those that they add, in the
+    /// table's order.
     private static func staleFields(_ table: TableDefinition, maskCount: Int) -> String {
       guard maskCount > 0 else { return "d._stale_added" }
       let names = SQLIdentifier.literal(SQLArray.literal(table.dataColumns.map(\.name)))
@@ -224,8 +226,8 @@ extension CurrentTable {
         """
     }
 
-    /// A row keeps it when events are applied, except for full images, which replace everything
-    /// that was read.
+    /// The time of the last read. Events keep it, except full images, which replace everything that
+    /// was read.
     private static let readAt =
       "CASE WHEN \(Self.has(.replacement)) THEN d._read_at ELSE coalesce(d._read_at, t._read_at) END"
 
@@ -245,7 +247,7 @@ extension CurrentTable {
 }
 
 extension String {
-  /// `%` is replaced by an expression.
+  /// Replaces each `%` with an expression.
   fileprivate func replacing(_ expression: String) -> String {
     self.split(separator: "%", omittingEmptySubsequences: false).joined(separator: expression)
   }

@@ -9,7 +9,8 @@ package struct CurrentTable {
   private let deltas: DeltaTable
   private let statements: Statements
 
-  /// Copying new rows directly into the table needs a query first, which does not pay for few rows.
+  /// Copying new rows directly into the table needs a query first, which is not worth it for few
+  /// rows.
   private static let minDirectRows = 32
 
   package init(_ definition: TableDefinition, delete: PostgresSinkConfiguration.DeletePolicy) {
@@ -50,7 +51,8 @@ package struct CurrentTable {
     return (0..<late.rowCount).compactMap { late[$0, 0] }
   }
 
-  /// The deltas that are full rows of records that the table lacks; nil if a query does not pay.
+  /// The deltas that are full rows of records that the table lacks; nil if the query is not worth
+  /// it.
   private func newRecords(
     _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws(PostgresError) -> [Bool]? {
@@ -97,7 +99,7 @@ package struct CurrentTable {
     fold.endResolving()
   }
 
-  /// Marks rows of which some values differ from the service's.
+  /// Marks rows some of whose values differ from the service's.
   func markStale(
     _ records: [String], over connection: PostgresConnection
   ) throws(PostgresError) {
@@ -167,8 +169,7 @@ package struct CurrentTable {
     }
   }
 
-  /// The rows and tombstones of some records; nil where COPY is refused, since row-level security is
-  /// in force.
+  /// The rows and tombstones of some records; nil if row-level security prevents COPY.
   func rows(
     of ids: some Sequence<String?>, over connection: PostgresConnection
   ) throws(PostgresError) -> [String: ReadRow]? {
@@ -185,7 +186,7 @@ package struct CurrentTable {
     return rows
   }
 
-  /// Copies rows of records that the table does not have straight into it.
+  /// Copies rows of records that the table lacks directly into it.
   func copyNew(
     _ fold: RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws {

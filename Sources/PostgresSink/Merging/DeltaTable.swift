@@ -3,7 +3,7 @@ internal import PostgresClient
 /// The temporary table through which deltas reach the current table.
 ///
 /// Its name does not depend on the entity, and the transaction drops it: with a pooler in
-/// transaction mode nothing of a session persists.
+/// transaction mode, no session state persists.
 struct DeltaTable {
   static let name = "pg_temp._etl_delta"
 
@@ -30,7 +30,7 @@ struct DeltaTable {
     static let revived = Flags(rawValue: 128)
     /// The record's first known event is not a full image.
     static let beginsUnknown = Flags(rawValue: 256)
-    /// Fields that the replacement lacks keep their values, and the row its completeness.
+    /// Fields that the replacement lacks keep their values, and a partial row stays partial.
     static let keepsUnread = Flags(rawValue: 512)
   }
 
@@ -43,7 +43,7 @@ struct DeltaTable {
   let createStatement: String
   let copyStatement: String
   private let fieldCount: Int
-  /// The number of fields of a row that is copied straight into the current table.
+  /// The number of fields of a row that is copied directly into the current table.
   let directFieldCount: Int
   let directCopyStatement: String
   /// Whether the current table has the columns of reads.
@@ -103,7 +103,7 @@ struct DeltaTable {
     }
   }
 
-  /// Copies replacements of records that the current table does not have straight into it.
+  /// Copies replacements of records that the current table lacks directly into it.
   func copyDirect(
     _ deltas: some Sequence<Int>, of fold: RecordFold, _ buffer: RowBuffer,
     over connection: PostgresConnection

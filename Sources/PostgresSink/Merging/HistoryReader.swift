@@ -2,9 +2,10 @@ internal import PostgresClient
 
 /// Reads events of records back from the history table, as rows to be folded.
 struct HistoryReader {
-  /// Rows come by record; within one in the order of their events: by ordinal within an epoch, by
-  /// commit time between epochs (of which the latest so far counts, so that the order within each
-  /// epoch stands; before the first known time that one counts). `$1` are record IDs. Events among the dead letters come as gaps.
+  /// Returns rows grouped by record, and within a record in the order of events: by ordinal within
+  /// an epoch, by commit time between epochs. The latest commit time so far counts, which preserves
+  /// the order within each epoch; before the first known time, that one counts. `$1` are record
+  /// IDs. Events among the dead letters come as gaps.
   let selectStatement: String
   private let history: TableDefinition
   private var names: EarlierColumnNames
@@ -21,7 +22,7 @@ struct HistoryReader {
     case stamp, readAt, isContained
   }
 
-  /// The places of the metadata that a current row keeps of its last event.
+  /// The fields with the metadata that a current row keeps of its last event.
   static let metadataFields = RecordFold.MetadataFields(eventID: 0, changeType: 1, commitUser: 2)
 
   /// - Parameter visibilityWait: milliseconds; see `ReadMerge`.

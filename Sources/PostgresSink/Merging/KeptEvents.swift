@@ -23,7 +23,7 @@ final class KeptEvents {
       history: definition, current: current, delete: delete, visibilityWait: visibilityWait)
   }
 
-  /// Makes the table, empty, in the open transaction.
+  /// Creates the empty table in the open transaction.
   func create(over connection: PostgresConnection) throws(PostgresError) {
     let columns =
       TableDefinition.allFixedColumns(.history).map(\.definition)

@@ -8,12 +8,12 @@ package struct RecordDelta {
   /// The values of all columns are known, so the row is replaced. Otherwise only the set columns
   /// change.
   package internal(set) var isReplacement: Bool
-  /// A replacement whose row began without a full image. (A patch of a record never seen makes a
-  /// partial row too.)
+  /// A replacement whose row began without a full image. (A patch of an unknown record also creates
+  /// a partial row.)
   package internal(set) var isPartial: Bool
   package internal(set) var deleted = Mark.kept
   package internal(set) var stale = Mark.kept
-  /// Milliseconds since 1970 of the deletion; nil: the event had no time.
+  /// The time of the deletion, milliseconds since 1970; nil if the event had none.
   package internal(set) var deletedAt: Int64?
   /// Deleted in a table that removes deleted rows: only a tombstone remains.
   package internal(set) var isRemoved = false
@@ -27,7 +27,7 @@ package struct RecordDelta {
   package internal(set) var firstOrdinal: Int64
   package internal(set) var epoch: Int32
   package internal(set) var ordinal: Int64
-  /// Milliseconds since 1970 of the last event.
+  /// The commit time of the last event, milliseconds since 1970.
   package internal(set) var commitTimestamp: Int64?
   /// The record's newest read, if the row begins with it.
   package internal(set) var read: RowBuffer.Read?
@@ -39,7 +39,7 @@ package struct RecordDelta {
   var lastRow: Int
   var detached: LastEvent?
 
-  /// Columns that need the table's value.
+  /// The number of columns that need the table's value.
   package internal(set) var pendingDiffCount = 0
 
   /// Metadata texts of a record's last event; nil means null.

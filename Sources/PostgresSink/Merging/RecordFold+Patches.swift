@@ -2,20 +2,21 @@
 // computed only from the value before. If the fold does not know it, they wait for the table's
 // value.
 extension RecordFold {
-  /// Diffs that may wait for values in the table: bounds what resolving them takes in memory.
+  /// The number of diffs that may wait for values in the table, which limits the memory for
+  /// resolving them.
   static let maxPendingDiffs = 256
 
   struct PendingDiff {
     var offset: UInt32
     var count: Int32
-    /// The diff that is to be applied to this one's result; -1: none.
+    /// The diff to apply to this one's result; -1 if none.
     var next: Int32
     /// The patch is an object with the changed parts of a compound, not a diff.
     var isParts: Bool
   }
 
-  /// The value is an object of a compound column: the parts it lacks stay as they are. (After an
-  /// image, which sets all columns to null first, it is all there is.)
+  /// The value is an object of a compound column: the parts that it lacks do not change. (After an
+  /// image, which first sets all columns to null, it is the whole value.)
   func holdsParts(_ cell: RowBuffer.Cell, _ buffer: RowBuffer) -> Bool {
     guard !self.isCompound.isEmpty, self.isCompound[Int(cell.column)] else { return false }
     return Self.withBytes(buffer, cell.offset, cell.count) { CompoundValue.isObject($0) }
@@ -78,23 +79,23 @@ extension RecordFold {
     self.cells[index].isStale = known.isStale
   }
 
-  /// Too many diffs wait for table values, so they have to be resolved first.
+  /// Whether too many diffs wait for table values, so that they have to be resolved first.
   var awaitsValues: Bool { self.pending.count >= Self.maxPendingDiffs }
 
-  /// All diffs are resolved.
+  /// Call this when all diffs are resolved.
   mutating func endResolving() {
     precondition(self.deltas.allSatisfy { $0.pendingDiffCount == 0 }, "a diff without a value")
     self.pending.removeAll(keepingCapacity: true)
   }
 
-  /// True when the column of the delta waits for the value in the table: it has diffs, or parts.
+  /// Whether the delta's column has diffs or parts that wait for the value in the table.
   package func isPending(_ delta: Int, column: Int) -> Bool {
     self.cells[delta * self.columnCount + column].isPending
   }
 
   /// Applies the diffs and the parts that wait for the column's value in the table.
   ///
-  /// - Parameter base: nil when the row is not there or its value is null.
+  /// - Parameter base: nil if the row is missing or its value is null.
   package mutating func resolve(
     _ delta: Int, column: Int, base: UnsafeBufferPointer<UInt8>?, _ buffer: RowBuffer
   ) {

@@ -8,7 +8,7 @@ package struct RecordFold {
   /// Columns of records that were not flattened, whose values in updates hold only what the update
   /// changed. By index; empty when there are none.
   let isCompound: [Bool]
-  /// Deleted rows are removed, leaving a tombstone; else they are marked.
+  /// Deleted rows are removed, leaving a tombstone; otherwise they are marked.
   private let removesDeleted: Bool
   /// The rows are the complete history of their records. Otherwise the table may hold earlier
   /// state.
@@ -18,7 +18,7 @@ package struct RecordFold {
   package internal(set) var deltas: [RecordDelta] = []
   /// Row-major, `columnCount` per delta.
   var cells: [DeltaCell] = []
-  /// Values that were computed.
+  /// Computed values.
   var ownBytes: [UInt8] = []
   var pending: [PendingDiff] = []
   private var index = RecordIndex()
@@ -89,7 +89,7 @@ package struct RecordFold {
   /// Folds rows into the deltas. The buffer must be that of the rows folded since `removeAll` or
   /// `detachLast`. It may lack the table's last columns, which its rows then do not hold.
   ///
-  /// - Parameter isSkipped: by row, from `rows.lowerBound` on; empty: none.
+  /// - Parameter isSkipped: one element per row, from `rows.lowerBound`; empty skips none.
   /// - Returns: the first row that was not folded, or `rows.upperBound` if all were. The fold stops
   ///   when `awaitsValues` is true, and when the deltas have to be in the table before the next
   ///   row.
@@ -288,7 +288,7 @@ package struct RecordFold {
     return nil
   }
 
-  // MARK: - Going on with other rows
+  // MARK: - Continuing with other rows
 
   /// Forgets all deltas except the last, and detaches it from its rows, so that rows of another
   /// buffer can follow.

@@ -11,12 +11,12 @@ struct RecordIndex {
     self.slots.withUnsafeMutableBufferPointer { $0.update(repeating: 0) }
   }
 
-  /// Forgets all deltas and gives the memory back.
+  /// Forgets all deltas and releases the memory.
   mutating func removeAllAndMemory() { self.slots = [] }
 
-  /// The delta of a record ID; nil when it has none.
+  /// The delta of a record ID; nil if there is none.
   ///
-  /// - Parameter hasID: whether a delta is that of the ID.
+  /// - Parameter hasID: returns whether a delta has the ID.
   @inline(__always)
   func delta(of id: some Sequence<UInt8>, where hasID: (_ delta: Int) -> Bool) -> Int? {
     guard !self.slots.isEmpty else { return nil }

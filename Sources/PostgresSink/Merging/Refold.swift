@@ -8,7 +8,7 @@ package final class Refold {
   package struct Counts: Sendable, Equatable {
     /// Records that have events in the history.
     package var checked = 0
-    /// Rows that were made, changed or removed.
+    /// Rows that were created, changed or removed.
     package var changed = 0
 
     package init(checked: Int = 0, changed: Int = 0) {
@@ -46,7 +46,7 @@ package final class Refold {
   }
 
   /// Rebuilds the rows of records within the open transaction. Records without history do not
-  /// change, nor do rows that are older than the beginning of the history and so know more.
+  /// change, nor do rows that are older than the history and so hold more than it.
   package func refold(
     records: [String], over connection: PostgresConnection
   ) throws -> Counts {

@@ -17,11 +17,11 @@ struct RepairList {
   }
 
   /// Some of the records, ordered by ID: those whose last event arrived so long ago that a read now
-  /// contains it. For records that a pass did not bring, an event that was certainly committed that
-  /// long ago counts, too. Records that could not be seen or stored are requested once a day.
+  /// contains it. For records that a pass did not return, an event that was certainly committed
+  /// that long ago counts, too. Records that could not be seen or stored are requested once a day.
   ///
   /// - Parameters:
-  ///   - id: those after it.
+  ///   - id: only records after this ID.
   ///   - visibilityWait: milliseconds.
   func records(
     after id: String, limit: Int, visibilityWait: Int64, over connection: PostgresConnection

@@ -1,13 +1,13 @@
 internal import Digest
 package import PostgresClient
 
-/// Records to read again from Salesforce, because a change came without its values or could not be
-/// written.
+/// Records to read again from Salesforce, because a change arrived without its values or could not
+/// be written.
 package struct ResyncTable {
   package enum Kind: String, Sendable {
     case overflow, wildcard, gap
     case deadLetter = "dead_letter"
-    /// A complete pass over the object's records did not bring the record.
+    /// A complete pass over the object's records did not return the record.
     case missing
     /// The record was requested and not found: the user may not see it, or it was purged.
     case unseen
@@ -127,7 +127,7 @@ package struct ResyncTable {
     }
   }
 
-  /// ASCII of at most 97 bytes, different for different texts; short ones in ASCII stay.
+  /// At most 97 ASCII bytes, different for different texts; short ASCII text is unchanged.
   private static func excerpt(_ text: String) -> String {
     let isShort = text.utf8.count <= 97 && text.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
     if isShort { return text }
@@ -144,7 +144,7 @@ package struct ResyncTable {
     try self.insert(entries, entity: self.entity, over: connection)
   }
 
-  /// A commit time that the database cannot hold is left out.
+  /// Leaves out commit times that the database cannot hold.
   private func insert(
     _ entries: [Entry], entity: String, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -1,7 +1,7 @@
 internal import PostgresClient
 
-/// The records that a pass over an object has brought: those of the current table that are not among
-/// them may have been deleted without an event.
+/// The records that a pass over an object has returned. Other records of the current table may have
+/// been deleted without an event.
 ///
 /// A separate table for the duration of the pass, named `_etl_seen_` and the name of the current
 /// table. It is unlogged: if a crash of the server empties it, records are requested one by one
@@ -45,7 +45,7 @@ struct SeenRecords {
     }
   }
 
-  /// Notes the records that the pass did not bring, so that they are requested one by one, and
+  /// Notes the records that the pass did not return, so that they are requested one by one, and
   /// drops the table. Records with an event from after the pass began are left out, because the
   /// pass may have been past their place by then. An event is older than the pass if it was loaded
   /// by the transaction that began the pass or earlier, or committed in the org before.

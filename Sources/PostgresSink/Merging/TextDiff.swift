@@ -1,6 +1,6 @@
 internal import Digest
 
-/// A long-text value that came as a unified diff against the previous value
+/// A long-text value that arrived as a unified diff against the previous value
 /// (ChangeEvents.md#long-texts).
 ///
 /// The header carries the SHA-256 of the complete new value: only a result with that hash is
@@ -9,7 +9,7 @@ package enum TextDiff {
   /// The new value, or nil when the diff is malformed, does not fit the previous value, or no way
   /// to break its lines gives the announced hash. Both texts are UTF-8.
   ///
-  /// Costs time and memory in proportion to the two texts, whatever their content.
+  /// Time and memory are proportional to the two texts, whatever their content.
   package static func apply(
     _ diff: UnsafeBufferPointer<UInt8>, to previous: UnsafeBufferPointer<UInt8>
   ) -> [UInt8]? {
@@ -57,7 +57,7 @@ package enum TextDiff {
     return lines
   }
 
-  /// nil if another pair of style and tail gives the same text.
+  /// Nil if another pair of style and tail gives the same text.
   private static func join(
     _ lines: [Line], previous: UnsafeBufferPointer<UInt8>, diff: UnsafeBufferPointer<UInt8>,
     _ style: LineBreaks, _ tail: Tail
@@ -95,7 +95,7 @@ package enum TextDiff {
     private let diff: UnsafeBufferPointer<UInt8>
     private var offset = 0
 
-    /// nil without the two header lines.
+    /// Nil without the two header lines.
     init?(_ diff: UnsafeBufferPointer<UInt8>) {
       self.diff = diff
       self.hash = []

@@ -14,13 +14,13 @@ struct ColumnList<Element: NamedColumn>: RandomAccessCollection, Sendable {
 
   subscript(name: String) -> Element? { self.places[name].map { self.elements[$0] } }
 
-  /// - Parameter column: of a name that the list does not have.
+  /// - Parameter column: a column whose name is not in the list.
   mutating func append(_ column: Element) {
     self.places[column.name] = self.elements.count
     self.elements.append(column)
   }
 
-  /// - Returns: false without a column of that name.
+  /// - Returns: false if no column has that name.
   @discardableResult
   mutating func change(_ name: String, _ body: (inout Element) -> Void) -> Bool {
     guard let place = self.places.removeValue(forKey: name) else { return false }

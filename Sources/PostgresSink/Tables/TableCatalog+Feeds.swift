@@ -12,8 +12,8 @@ extension TableCatalog {
     var error: PostgresError
   }
 
-  /// - Throws: `PostgresError` (configuration) when another pipeline or topic feeds a table that the
-  ///   events of this sink's topics would come to, as far as that is known before they come.
+  /// - Throws: `PostgresError` (configuration) when another pipeline or topic feeds a table that
+  ///   would receive this sink's events, as far as that is known before they arrive.
   package func checkFeeds(over connection: PostgresConnection) throws(PostgresError) {
     let existing = try self.existingBookkeeping(over: connection)
     if let conflict = try self.feedConflicts(existing, over: connection).first {
@@ -33,7 +33,7 @@ extension TableCatalog {
     }
   }
 
-  /// The tables that are known to get events of the topics, each with its feed.
+  /// The tables that are known to receive events of the topics, each with its feed.
   private func feeds(
     of feeder: TableFeeder, over connection: PostgresConnection
   ) throws(PostgresError) -> [(table: String, feed: TableFeed, topic: String)] {

@@ -11,10 +11,10 @@ package final class TableCatalog {
   let bookkeeping: Bookkeeping
   /// Nil for a read-only catalog.
   let feeder: TableFeeder?
-  /// Tables that are gone, and cannot be rebuilt, are made anew without rows.
+  /// Recreates missing tables that cannot be rebuilt, without rows.
   package var acceptsMissing = false
   private var hasBookkeeping = false
-  /// False once the database has refused that.
+  /// False once the database has refused to alter a table.
   private var mayAlter = true
   /// Receives a sentence for each missing table of the bookkeeping.
   package var onRepair: ((String) -> Void)?
@@ -44,7 +44,7 @@ package final class TableCatalog {
 
   /// Creates the tables that reading records needs.
   ///
-  /// - Returns: false where the role may not.
+  /// - Returns: false if the role may not.
   package func prepareReads(over connection: PostgresConnection) throws(PostgresError) -> Bool {
     try self.survivingRaces { () throws(PostgresError) in
       let statements = try self.missingReadTables(over: connection)
@@ -65,7 +65,7 @@ package final class TableCatalog {
   /// allows. Call it once per layout, outside a transaction.
   ///
   /// - Throws: `PostgresError`: configuration for tables and names that do not fit, contract for
-  ///   what `freeze` does not allow, retry when a lock was not to be had in time.
+  ///   what `freeze` does not allow, retry if a lock could not be acquired in time.
   package func tables(
     for layout: RecordLayout, over connection: PostgresConnection
   ) throws(PostgresError) -> LayoutTables {
@@ -209,7 +209,7 @@ package final class TableCatalog {
       schemaExists: schema.rowCount > 0, existing: try self.existingBookkeeping(over: connection))
   }
 
-  /// Statements that make what reading records needs; none unless the sink reads records.
+  /// Statements that create the tables for reading records; none unless the sink reads records.
   func missingReadTables(over connection: PostgresConnection) throws(PostgresError) -> [String] {
     guard self.configuration.reads != nil else { return [] }
     return self.bookkeeping.readStatements(existing: try self.bookkeepingNames(over: connection))

@@ -20,8 +20,8 @@ extension TableCondition {
       case .history: ["INSERT"]
       case .current: ["SELECT", "INSERT", "UPDATE"]
       }
-    // Rules for UPDATE and INSERT matter. COPY, which loads the history, ignores rules, and only
-    // 'delete: remove' deletes rows.
+    // Only rules for UPDATE and INSERT matter. COPY, which loads the history, ignores rules, and
+    // only 'delete: remove' deletes rows.
     let events = table.kind == .current ? ["2", "3"] : []
     let result = try connection.query(
       """

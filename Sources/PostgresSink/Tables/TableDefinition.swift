@@ -7,10 +7,10 @@ package struct TableColumn: Sendable, Equatable {
   package var type: PostgresType
   /// Where the values come from: `BillingAddress.City`.
   package var path: String
-  /// `Data:Currency` and the like; nil when the schema does not say.
+  /// `Data:Currency` and the like; nil if the schema does not say.
   package var salesforceType: String?
   /// Whether the column holds a record that was not flattened. An update has only the parts that it
-  /// changes, and the other parts of the current row stay.
+  /// changes; the current row keeps the others.
   package var isCompound: Bool
 
   package init(

@@ -72,8 +72,8 @@ extension TableEvolution {
     self.columnNames.append(name)
   }
 
-  /// Notes that updates have parts of the column's value, so that a rebuild from history merges
-  /// them as loading does.
+  /// Notes that updates have only parts of the column's value, so that a rebuild from history
+  /// merges them as loading does.
   private mutating func noteCompound(_ field: TableMapping.Field, _ name: String) {
     guard case .record = field.content else { return }
     for index in self.state.tables.indices {

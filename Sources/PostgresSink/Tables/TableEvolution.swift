@@ -36,8 +36,8 @@ struct TableEvolution {
 
   /// - Parameters:
   ///   - feeder: the feeder of the tables; nil if nobody will write to them.
-  ///   - topic: of the layout; nil when there is none.
-  ///   - acceptsMissing: tables that are gone, and cannot be rebuilt, are made anew without rows.
+  ///   - topic: the topic of the layout; nil if there is none.
+  ///   - acceptsMissing: recreates missing tables that cannot be rebuilt, without rows.
   ///   - mayAlter: the role may alter existing tables.
   init(
     _ state: EntityState, _ mapping: TableMapping, _ configuration: PostgresSinkConfiguration,
@@ -125,7 +125,7 @@ struct TableEvolution {
     }
   }
 
-  /// The table existed before: somebody has dropped or renamed it.
+  /// Recreates a table that somebody has dropped or renamed.
   private mutating func createAgain(_ index: Int) throws(PostgresError) {
     let table = self.state.tables[index]
     let canBeRebuilt = table.kind == .current && self.state.hasHistoryToRebuildFrom
@@ -156,7 +156,7 @@ struct TableEvolution {
     if table.kind == .history {
       let key = self.mapping.family == .changeEvent ? "_record_id, _event_id" : "_event_id"
       self.statements.append("CREATE INDEX ON \(table.qualifiedName) (\(key))")
-      // Current tables get none, because every update would have to change it.
+      // Current tables get no such index, because every update would have to change it.
       self.statements.append("CREATE INDEX ON \(table.qualifiedName) (_commit_timestamp)")
     }
     let detail = "\(table.kind.rawValue) of \(self.mapping.entity)"
@@ -224,8 +224,8 @@ struct TableEvolution {
     }
   }
 
-  /// Somebody has renamed a column, and a stage gives the field that name now: the bookkeeping
-  /// follows, and so do the names in the history's lists.
+  /// If somebody has renamed a column and a stage now gives the field that name, adopts it in the
+  /// bookkeeping, and so in the history's lists.
   private mutating func followRenames() {
     for index in self.state.tables.indices {
       for renamed in self.state.tables[index].renamedColumns {

@@ -6,7 +6,7 @@ package import PostgresClient
 /// Depends only on layout and configuration.
 package struct TableMapping: Sendable {
   package struct Field: Sendable {
-    /// SQL name; of at most 63 bytes.
+    /// SQL name of at most 63 bytes.
     package var name: String
     /// The configured type, or the one that follows from the schema.
     package var type: PostgresType
@@ -19,7 +19,7 @@ package struct TableMapping: Sendable {
     /// New tables get an index on it.
     package var isIndexed = false
 
-    /// The columns that may belong to the field, the best first.
+    /// The types of columns that may belong to the field, the best first.
     var acceptedTypes: [PostgresType] { [self.type] + (self.earlierType.map { [$0] } ?? []) }
   }
 
@@ -37,7 +37,7 @@ package struct TableMapping: Sendable {
     self.fields = []
   }
 
-  /// - Throws: `PostgresError` (configuration) for duplicate and reserved names; the message has
+  /// - Throws: `PostgresError` (configuration) for duplicate and reserved names; the message names
   ///   both paths.
   package init(
     _ layout: RecordLayout, _ configuration: PostgresSinkConfiguration

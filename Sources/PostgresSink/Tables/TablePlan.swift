@@ -15,7 +15,7 @@ package struct TablePlan: Sendable, Equatable {
   /// The tables that rows would be written to.
   package var tables: [TableDefinition] = []
 
-  /// SQL text that `psql` takes; empty when nothing is missing.
+  /// SQL text for `psql`; empty if nothing is missing.
   package var sql: String { self.statements.map { $0 + ";\n" }.joined() }
 }
 
@@ -62,8 +62,7 @@ extension TableCatalog {
     return plan
   }
 
-  /// The plan has all necessary changes, even those that the contract forbids and those after a
-  /// loss.
+  /// Includes all necessary changes, even those that the contract forbids and those after a loss.
   private func evolution(
     _ state: EntityState, _ mapping: TableMapping, topic: String?, for plan: inout TablePlan
   ) throws(PostgresError) -> TableEvolution {

@@ -178,8 +178,8 @@ extension TableState {
 }
 
 extension TableState {
-  /// A table of the schema, or one with this name in another schema, that has all of the program's
-  /// own columns and is in no bookkeeping: the same table after a rename.
+  /// A table that is probably this one after a rename: it is in the same schema, or has this name
+  /// in another schema, has all of the program's own columns, and is in no bookkeeping.
   func findNamesake(
     over connection: PostgresConnection
   ) throws(PostgresError) -> String? {
@@ -200,7 +200,7 @@ extension TableState {
 }
 
 extension TableState.Column {
-  /// Values of both have the same binary form.
+  /// Whether values of both types have the same binary form.
   func hasForm(of other: Self) -> Bool {
     self.typeOID == other.typeOID
       || PostgresType(oid: self.typeOID).map { $0 == PostgresType(oid: other.typeOID) } ?? false

@@ -30,7 +30,7 @@ struct TableState: Sendable {
   let kind: TableDefinition.Kind
   let schema: String
   let name: String
-  /// `pg_class.relkind`; nil without such a relation.
+  /// `pg_class.relkind`; nil if the relation does not exist.
   var relationKind: String?
   /// In the table's order.
   var columns = ColumnList<Column>()
@@ -89,7 +89,7 @@ struct EntityState: Sendable {
 extension EntityState {
   /// Reads the existing tables.
   ///
-  /// - Parameter bookkeeping: those of the sink's own tables that are there.
+  /// - Parameter bookkeeping: the sink's own tables that exist.
   mutating func read(
     over connection: PostgresConnection, bookkeeping: Set<String>
   ) throws(PostgresError) {

@@ -6,8 +6,8 @@ package import PostgresClient
 /// The rows' values never leave the database: records are copied into a temporary table, encoded as
 /// runs encode them, and compared there. A record that differs is a candidate. It counts as drift
 /// if it still differs after it was read again. Writes nothing but temporary tables, until
-/// `noteForRepair`. Used by one thread at a time; needs a session of its own, so no pooler in
-/// transaction mode.
+/// `noteForRepair`. Used by one thread at a time; needs its own session, so a pooler in transaction
+/// mode does not work.
 package final class TableVerification {
   /// Counts by outcome.
   package struct Tally: Sendable, Equatable {
@@ -146,7 +146,7 @@ package final class TableVerification {
   ///
   /// - Parameters:
   ///   - round: the number of the reading, from 1; records already read in it are left out.
-  ///   - id: those after it.
+  ///   - id: only records after this ID.
   package func candidates(
     inRound round: Int, after id: String, limit: Int
   ) throws(PostgresError) -> [String] {

@@ -57,7 +57,7 @@ struct VerificationStatements {
   enum Origin: String {
     /// All records of the object.
     case pass
-    /// Some of them, chosen by chance.
+    /// Some records, chosen at random.
     case sample
   }
 
@@ -192,7 +192,7 @@ struct VerificationStatements {
   }
 
   /// Makes the next run read records with drift again, like records that a complete pass did not
-  /// bring. Until then their rows are marked as wrong.
+  /// return. Until then their rows are marked as wrong.
   var noteForRepair: String {
     """
     INSERT INTO \(self.resync) (entity, kind, record_id, event_id) \

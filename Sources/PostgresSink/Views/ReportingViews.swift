@@ -69,8 +69,8 @@ package struct ReportingViews {
     SQLIdentifier.shortened("\(table)_live")
   }
 
-  /// Makes `_freshness` of all tables of the schema, in the open transaction: a row per table and
-  /// sink that feeds it, by what the sinks store with their positions.
+  /// Creates `_freshness` for all tables of the schema, in the open transaction: one row per table
+  /// and sink that feeds it, from what the sinks store with their positions.
   package func updateFreshness(
     over connection: PostgresConnection
   ) throws(PostgresError) -> Outcome {
@@ -97,7 +97,7 @@ package struct ReportingViews {
   ///   - tables: current tables after the planned changes.
   ///   - hasBookkeeping: false while the sink's own tables do not exist.
   ///   - makesReads: the plan creates the tables for reading records.
-  /// - Returns: without semicolons; empty when every view fits.
+  /// - Returns: statements without semicolons; empty if every view is up to date.
   package func plan(
     _ tables: [TableDefinition], hasBookkeeping: Bool, makesReads: Bool = false,
     over connection: PostgresConnection
@@ -171,7 +171,7 @@ package struct ReportingViews {
     }
   }
 
-  /// - Parameter hasReads: the tables that reading records needs are there.
+  /// - Parameter hasReads: the tables for reading records exist.
   private func freshness(_ tables: [CountedTable], hasReads: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
     let counts = tables.map { self.counts($0, hasReads: hasReads) }
@@ -212,7 +212,7 @@ package struct ReportingViews {
         """, ""
       )
     func time(_ milliseconds: String) -> String { "to_timestamp((\(milliseconds)) / 1000)" }
-    // A table is complete through the time through which all its topics are.
+    // A table is complete up to the time through which all its topics are.
     let through = "(p.value ->> 'complete_through_ms')::double precision"
     let feeds = """
       SELECT e.key AS table_name, c.pipeline, c.sink, c.committed_at AS last_run, \
@@ -235,7 +235,7 @@ package struct ReportingViews {
   }
 
   /// Counts a table's rows by defect, and the records to read again without duplicates: those of
-  /// such rows, those that a copy did not bring, and those that could not be stored. Excludes
+  /// such rows, those that a pass did not return, and those that could not be stored. Excludes
   /// records that were requested within a day and not found, because they are requested once a day.
   private func counts(_ table: CountedTable, hasReads: Bool) -> String {
     let schema = SQLIdentifier.quoted(self.schema)
