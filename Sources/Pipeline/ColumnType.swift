@@ -6,7 +6,7 @@ public enum ColumnType: Hashable, Sendable {
   public enum DateUnit: Hashable, Sendable {
     /// Days since 1970-01-01 (Avro `date`).
     case days
-    /// Milliseconds since 1970-01-01T00:00:00Z (Salesforce DateOnly); the date is taken in UTC.
+    /// Milliseconds since 1970-01-01T00:00:00Z (Salesforce DateOnly); the date is the one in UTC.
     case milliseconds
   }
 
@@ -32,7 +32,7 @@ public enum ColumnType: Hashable, Sendable {
   case date(DateUnit)
   /// Since midnight.
   case time(TimeUnit)
-  /// Since 1970-01-01T00:00:00, in UTC or (`isLocal`) in no time zone.
+  /// Since 1970-01-01T00:00:00, in UTC or (`isLocal`) without a time zone.
   case timestamp(TimeUnit, isLocal: Bool)
   /// Range of 12 bytes: months, days, milliseconds, each a little-endian UInt32.
   case duration
@@ -40,8 +40,8 @@ public enum ColumnType: Hashable, Sendable {
   case stringList
   /// Range of JSON text of any form: arrays, maps, recursive records, open unions.
   case json
-  /// Range of a bitset over the slots of the layout, least significant bit of the first byte is
-  /// slot 0, `(slotCount + 7) / 8` bytes. Written as an array of these slots' names in the output
-  /// layout.
+  /// Range of a bitset over the slots of the layout, `(slotCount + 7) / 8` bytes; the least
+  /// significant bit of the first byte is slot 0. Written as an array of these slots' names in the
+  /// output layout.
   case fieldSet
 }

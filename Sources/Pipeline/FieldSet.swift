@@ -1,6 +1,7 @@
-/// The bytes of a cell of type `fieldSet`, a bit for each slot.
+/// The bytes of a cell of type `fieldSet`, with one bit per slot.
 extension UnsafeBufferPointer<UInt8> {
-  /// Whether the set has a slot. A set that the decoder made ends before the slots that stages have added.
+  /// Whether the set contains a slot. A set made by the decoder ends before the slots that stages
+  /// add.
   @inlinable
   @inline(__always)
   public func hasField(inSlot slot: Int) -> Bool {

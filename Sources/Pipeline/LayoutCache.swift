@@ -3,7 +3,7 @@
 /// Emptied when its layouts have too many slots together, because the number of schemas depends on
 /// the service. Values that are needed again are recompiled. Used by one thread at a time.
 public struct LayoutCache<Value> {
-  /// Some 800 objects of 300 fields.
+  /// About 800 objects with 300 fields each.
   public static var maxSlotCount: Int { 1 << 18 }
 
   @usableFromInline struct Entry {

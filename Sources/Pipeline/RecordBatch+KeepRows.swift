@@ -1,6 +1,6 @@
 extension RecordBatch {
-  /// Leaves out the rows for which `keeps` is false; events stay, if need be without rows, and keep
-  /// their names.
+  /// Removes the rows for which `keeps` is false. Events stay, even without rows, and keep their
+  /// identity.
   ///
   /// - Parameter keeps: called once for each row, in order, with the index of its event; must not change
   ///   the batch, but may refuse the event.
@@ -25,7 +25,7 @@ extension RecordBatch {
     self.truncate(rows: kept, arena: self.arenaCount)
   }
 
-  /// Takes out the events that have been refused, with their rows.
+  /// Removes refused events with their rows.
   func removeRefusedEvents() {
     let refused = Set(self.refusals.map(\.event))
     var keptRows = 0
@@ -47,7 +47,7 @@ extension RecordBatch {
   /// Keeps the record IDs of an event that is about to lose rows.
   private func nameRows(ofEvent index: Int) {
     let event = self.events[index]
-    // The text of a single one stays where it is.
+    // The text of a single ID stays where it is.
     if event.rowCount == 1, let cell = self.row(event.firstRow).value(MetadataSlot.recordID) {
       self.events[index].recordIDs = Range(cell: cell)
       return

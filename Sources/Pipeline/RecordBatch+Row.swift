@@ -1,8 +1,8 @@
 extension RecordBatch {
-  /// One row: where its cells, its presence bytes and the arena are.
+  /// One row: the addresses of its cells, its presence bytes and the arena.
   ///
-  /// Three addresses and nothing else, so that reading a cell costs no call and no reference count.
-  /// Cells and presence are valid until the next row is added, bytes until the arena grows.
+  /// Holds nothing but three addresses, so that reading a cell costs no call and no reference
+  /// count. Cells and presence are valid until the next row is added, bytes until the arena grows.
   public struct Row {
     /// `layout.slotCount` of them.
     public let cells: UnsafeMutablePointer<UInt64>
@@ -52,7 +52,7 @@ extension RecordBatch {
   }
 
   /// Appends the record IDs of an event's rows, joined by commas. Together with the event's ID they
-  /// identify it among events with one replay ID.
+  /// identify it among events with the same replay ID.
   package func appendRecordIDs(of event: Event, to joined: inout [UInt8]) {
     if let recordIDs = event.recordIDs {
       joined.append(contentsOf: self.bytes(recordIDs))

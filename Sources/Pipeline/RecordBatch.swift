@@ -1,9 +1,9 @@
-/// Rows of one layout, in stream order: the one currency between decoder, stages and sinks.
+/// Rows of one layout, in stream order, passed from the decoder through the stages to the sinks.
 ///
-/// Row-major. Each row has, per slot, one presence byte and one 64-bit cell; strings and other
-/// long values are ranges of the arena, which rows of one event share. Memory is kept by
-/// `removeAll`, so in the steady state nothing is allocated per event. Not `Sendable`: used by
-/// one thread at a time.
+/// Row-major. Each row has, per slot, one presence byte and one 64-bit cell; strings and other long
+/// values are ranges of the arena, which rows of one event share. `removeAll` keeps the memory, so
+/// in the steady state nothing is allocated per event. Not `Sendable`: used by one thread at a
+/// time.
 public final class RecordBatch {
   public enum Presence {
     /// Not in the event: an update that did not touch the field, or null in a full image.
@@ -13,7 +13,8 @@ public final class RecordBatch {
     @inlinable public static var value: UInt8 { 2 }
   }
 
-  /// A run of arena bytes, packed into a cell: offset in the high, length in the low 32 bits.
+  /// A range of arena bytes, packed into a cell: the offset in the high 32 bits, the length in the
+  /// low 32 bits.
   public struct Range {
     public var offset: Int
     public var count: Int
@@ -65,13 +66,13 @@ public final class RecordBatch {
     public var eventID: Range
     /// UTF-8 of the transaction key; empty for platform events.
     public var transactionKey: Range
-    /// Milliseconds since 1970, within `CommitTime.range`; nil for platform events. Of a record that
-    /// was read, its `SystemModstamp`.
+    /// Milliseconds since 1970, within `CommitTime.range`; nil for platform events. For a record
+    /// that was read, its `SystemModstamp`.
     public var commitTimestamp: Int64?
     public var kind: EventKind
-    /// Place in the epoch, from 0; set by the runner.
+    /// The event's place in the epoch, from 0; set by the runner.
     public var ordinal: Int64
-    /// The record IDs of all its rows, joined, when a stage has left rows out.
+    /// The record IDs of all its rows, joined, if a stage has removed rows.
     var recordIDs: Range?
 
     public init(
@@ -94,17 +95,17 @@ public final class RecordBatch {
   @exclusivity(unchecked) public var layout: RecordLayout
   public var rowCount: Int { self.rows }
   @exclusivity(unchecked) public var events: [Event] = []
-  /// Counts the epoch of `Event.ordinal`; set by the runner.
+  /// The number of the epoch in which `Event.ordinal` counts; set by the runner.
   public var epoch = 1
-  /// Commit times after it are in the future and say nothing about how far the stream has been read;
-  /// set by the runner, nil when it is not known.
+  /// Later commit times are in the future and say nothing about how far the stream has been read;
+  /// set by the runner, nil if unknown.
   public var latestCommit: Int64?
-  /// Its events come from the dead letters. They, and events after them, may have been written
-  /// before.
+  /// The events come from dead letters. They, and events after them, may have been written before.
   public var isRedriven = false
-  /// When the records were asked for, in a batch of records that were read; nil in one of events.
+  /// When the records were requested, in a batch of records that were read; nil in a batch of
+  /// events.
   public var readAt: ContinuousClock.Instant?
-  /// In a batch of records that were read, the ordinal of the event that is taken next; set by the
+  /// In a batch of records that were read, the ordinal of the next event to be taken; set by the
   /// runner.
   public var nextOrdinal: Int64 = 0
 
@@ -112,18 +113,19 @@ public final class RecordBatch {
   public var presenceStride: Int { self.stride }
   public var arenaBase: UnsafeMutablePointer<UInt8> { self.arena }
   public var arenaCount: Int { self.arenaUsed }
-  /// Lost numbers of all rows, in the order of their texts in the arena. Rows of one event share texts.
+  /// Numbers that JSON text cannot express, of all rows, in the order of their texts in the arena.
+  /// Rows of one event share texts.
   @exclusivity(unchecked) public private(set) var nonfinite: [NonfiniteNumber] = []
   /// Events that the current stage cannot process, each once; see `refuse`.
   public private(set) var refusals: [Refusal] = []
-  /// Memory that a row takes beside the arena.
+  /// The memory that a row needs outside the arena.
   public var rowByteCount: Int { self.slotCount * MemoryLayout<UInt64>.size + self.stride }
-  /// Memory of the rows and what they point to. A batch is to be written long before ranges of the
+  /// The memory of the rows and of what they point to. A batch is written long before ranges of the
   /// arena no longer fit into a cell.
   public var byteCount: Int { self.arenaUsed + self.rows * self.rowByteCount }
 
-  // Private throughout: for those the compiler proves exclusive access and leaves the checks at run
-  // time out, a quarter of the time of decoding an event.
+  // Strictly private, so that the compiler proves exclusive access and omits the run-time checks,
+  // which take a quarter of the time of decoding an event.
   private var rows = 0
   /// Each row in memory has the slots of the layout that `removeAll` was given, and those that stages add.
   private var slotCount: Int
@@ -132,17 +134,17 @@ public final class RecordBatch {
   private var stride: Int
   private var cells: UnsafeMutablePointer<UInt64>
   private var presence: UnsafeMutablePointer<UInt8>
-  /// Cells that there is memory for, and presence bytes.
+  /// The number of cells that there is memory for, and of presence bytes.
   private var cellCapacity: Int
   private var rowCapacity = 0
   private var arena: UnsafeMutablePointer<UInt8>
   private var arenaCapacity: Int
   private var arenaUsed = 0
 
-  /// From this size on, a batch is written before another event is added.
+  /// At this size, a batch is written before another event is added.
   static let maxByteCount = 32 << 20
 
-  /// A stage refuses an event rather than make the batch larger. It checks that itself.
+  /// A stage refuses an event rather than exceed this size. Stages check the limit themselves.
   static let maxStagedByteCount = 256 << 20
 
   public init(layout: RecordLayout) {
@@ -197,7 +199,7 @@ public final class RecordBatch {
     return row
   }
 
-  /// Puts a row in the place of an earlier one.
+  /// Moves a row to the place of an earlier one.
   func moveRow(_ row: Int, to place: Int) {
     guard row != place else { return }
     self.cells(ofRow: place).update(from: self.cells(ofRow: row), count: self.slotCount)
@@ -224,7 +226,7 @@ public final class RecordBatch {
     return self.commitArena(bytes.count)
   }
 
-  /// Room for `count` arena bytes; they count only after `commitArena`.
+  /// Reserves `count` arena bytes, which count only after `commitArena`.
   public func reserveArena(_ count: Int) -> UnsafeMutablePointer<UInt8> {
     let needed = self.arenaUsed + count
     if needed > self.arenaCapacity {
@@ -245,8 +247,8 @@ public final class RecordBatch {
     return Range(offset: self.arenaUsed, count: count)
   }
 
-  /// Makes room for the slots of `layout` that stages have added behind those of the rows; they are
-  /// absent. The room is kept for rows to come.
+  /// Makes room for the slots of `layout` that stages have added after those of the rows; they are
+  /// absent. The room is kept for later rows.
   func makeRoom(for layout: RecordLayout) {
     guard layout.slotCount > self.slotCount else { return }
     let (oldCount, oldStride) = (self.slotCount, self.stride)
@@ -270,12 +272,12 @@ public final class RecordBatch {
     self.stride = (count + 7) & ~7
   }
 
-  /// Notes that the stage at hand cannot process an event, which goes to the dead letters with all its
-  /// rows. The first reason counts.
+  /// Notes that the current stage cannot process an event, which goes to the dead letters with all
+  /// its rows. The first reason counts.
   ///
   /// - Parameters:
   ///   - event: index into `events`.
-  ///   - reason: why, with the column, without values.
+  ///   - reason: why, naming the column, without values.
   public func refuse(event: Int, reason: String) {
     guard !self.refusals.contains(where: { $0.event == event }) else { return }
     self.refusals.append(Refusal(event: event, reason: reason))
@@ -293,7 +295,7 @@ public final class RecordBatch {
     }
   }
 
-  /// Notes a number that a JSON text has lost; texts come in the order of the arena.
+  /// Notes a number that JSON text cannot express; texts must come in the order of the arena.
   public func note(_ number: NonfiniteNumber) { self.nonfinite.append(number) }
 
   /// Empties the batch for rows of `layout`, whose slots may differ from before.
@@ -306,7 +308,7 @@ public final class RecordBatch {
     if layout.slotCount != self.ownSlotCount {
       self.setSlotCount(layout.slotCount + self.slotCount - self.ownSlotCount)
       self.ownSlotCount = layout.slotCount
-      // On a channel the layout may change with every event: the memory stays.
+      // On a channel, the layout may change with every event, so the memory is kept.
       self.rowCapacity = self.cellCapacity / max(self.stride, 1)
     }
     self.layout = layout
@@ -352,7 +354,7 @@ public final class RecordBatch {
 }
 
 extension [RecordBatch.NonfiniteNumber] {
-  /// Those of one text, in its order. Few batches have any at all: ask `isEmpty` first.
+  /// The numbers of one text, in its order. Few batches have any, so check `isEmpty` first.
   public func numbers(ofText cell: UInt64) -> ArraySlice<RecordBatch.NonfiniteNumber> {
     var low = self.startIndex
     var high = self.endIndex

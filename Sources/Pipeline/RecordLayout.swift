@@ -1,4 +1,4 @@
-/// One column of a layout: the place of its values and their output name.
+/// One column of a layout: where its values are, and their output name.
 public struct Column: Sendable, Equatable {
   public enum Content: Sendable, Equatable {
     /// The same text in every row of the layout.
@@ -7,8 +7,8 @@ public struct Column: Sendable, Equatable {
     case slot(Int, ColumnType)
     /// A record. The presence of the field, whichever branch it has, is in `slot` (its cell is
     /// unused); `scalar` is the cell of the scalar branch of a union of a scalar and a record
-    /// (Account.Name), which goes out under the record's name. Not flattened, it is written as a
-    /// JSON object of its present children, or as the scalar.
+    /// (Account.Name), which is written under the record's name. If not flattened, it is written as
+    /// a JSON object of its present children, or as the scalar.
     case record(slot: Int, scalar: ScalarBranch?, children: [Column])
   }
 
@@ -28,11 +28,11 @@ public struct Column: Sendable, Equatable {
   public var content: Content
   /// `Data:Currency` and the like, from the schema's `doc`, without the custom field's ID.
   public var salesforceType: String?
-  /// One of the columns whose names begin with `_` and that every line has.
+  /// Whether this is one of the columns that every line has and whose names begin with `_`.
   public var isMetadata: Bool
-  /// The stage `set` has made the column, so the schema does not have it.
+  /// The stage `set` computed the column, so the schema does not have it.
   var isComputed = false
-  /// A stage `mask` has replaced its values.
+  /// The stage `mask` has replaced its values.
   var isMasked = false
 
   public init(
@@ -49,9 +49,9 @@ public struct Column: Sendable, Equatable {
 
 /// The columns of the rows of one schema on one topic.
 ///
-/// Made once when a schema ID is first seen; stages make new ones from it. Slots belong to the
-/// batch and keep their places; columns name them, so selecting, renaming and flattening cost nothing
-/// per row. Sinks keep what they compile per layout in a `LayoutCache`.
+/// Created when a schema ID is first seen; stages derive new layouts from it. Slots belong to the
+/// batch and keep their places; columns refer to them, so selecting, renaming and flattening cost
+/// nothing per row. Sinks keep what they compile per layout in a `LayoutCache`.
 public final class RecordLayout: Sendable {
   public enum Family: Sendable, Hashable {
     case changeEvent
@@ -63,20 +63,21 @@ public final class RecordLayout: Sendable {
   /// API name of the object or event: `Opportunity`, `Order_Event__e`.
   public let entity: String
   public let family: Family
-  /// Cells of a row, the metadata slots included. Those that stages have added are the last.
+  /// The number of cells in a row, including the metadata slots. Slots that stages have added come
+  /// last.
   public let slotCount: Int
   /// Slots that hold fields of the schema in the order in which names are listed in
   /// `_changed_fields`: top level first, then the children of records.
   public let fieldOrder: [Int]
   public let columns: [Column]
-  /// The records among the fields of the schema, those within others behind them. Stages take them
-  /// apart, but not from here.
+  /// The records among the fields of the schema, each before those nested in it. Stages may flatten
+  /// them, but do not remove them from this list.
   public let compounds: [Compound]
 
   /// A field that is a record.
   public struct Compound: Sendable, Equatable {
-    /// The slot of its presence. In a set of fields its bit says that the event names the field as a whole,
-    /// beside the bits of what is in it.
+    /// The slot of its presence. In a set of fields, its bit says that the event names the field as
+    /// a whole, in addition to the bits of its parts.
     public var slot: Int
     public var path: [String]
 
@@ -118,8 +119,8 @@ public final class RecordLayout: Sendable {
     self.routeSlot = routeSlot
   }
 
-  /// The same rows with further slots for columns that a stage is about to add; they are the last ones,
-  /// and fields whose names `_changed_fields` lists.
+  /// The same rows with additional slots at the end, for columns that a stage is about to add. They
+  /// count as fields, so `_changed_fields` lists their names.
   public func adding(slots count: Int) -> RecordLayout {
     RecordLayout(
       self, slotCount: self.slotCount + count,

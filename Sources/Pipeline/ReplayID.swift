@@ -1,6 +1,6 @@
-/// A place in the stream of one topic, as the service names it.
+/// A place in the stream of one topic, as the service identifies it.
 ///
-/// Opaque: stored and sent back exactly as received, never incremented, never compared for order
+/// Opaque: stored and sent back exactly as received, never incremented or compared for order
 /// (TheService.md#replay-ids).
 public struct ReplayID: Hashable, Sendable {
   public var bytes: [UInt8]
@@ -9,7 +9,8 @@ public struct ReplayID: Hashable, Sendable {
 
   public init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = [UInt8](bytes) }
 
-  /// - Parameter hex: an even number of hexadecimal digits of either case, at least two; nil else.
+  /// - Parameter hex: an even number of hexadecimal digits in either case, at least two; otherwise
+  ///   the result is nil.
   public init?(hex: String) {
     var bytes: [UInt8] = []
     var high: UInt8?
@@ -32,7 +33,7 @@ public struct ReplayID: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Lower-case hexadecimal digits.
+  /// Lowercase hexadecimal digits.
   public var hex: String {
     func digit(_ value: UInt8) -> UInt8 {
       value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
@@ -46,8 +47,8 @@ public struct ReplayID: Hashable, Sendable {
     }
   }
 
-  /// True when both look like today's IDs (8-byte big-endian number first) and this number is
-  /// lower. Good for a veto only: a keepalive never moves a position backwards.
+  /// True if both look like today's IDs (8-byte big-endian number first) and this number is lower.
+  /// Use it only as a veto, so that a keepalive never moves a position backwards.
   public func isCertainlyBefore(_ other: ReplayID) -> Bool {
     guard self.bytes.count == other.bytes.count, self.bytes.count >= 8 else { return false }
     return self.bytes[..<8].lexicographicallyPrecedes(other.bytes[..<8])

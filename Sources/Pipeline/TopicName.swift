@@ -1,4 +1,4 @@
-/// What follows from the name of a topic (TheService.md#topic-names).
+/// What the name of a topic tells about it (TheService.md#topic-names).
 ///
 /// - `/data/OpportunityChangeEvent`, `/data/Station__ChangeEvent`: changes to one object.
 /// - `/data/ChangeEvents`, `/data/Sales__chn`: a channel, on which several objects share the stream.
@@ -10,19 +10,19 @@ package enum TopicName {
   private static let changesPrefix = "/data/"
   private static let platformEventsPrefix = "/event/"
 
-  /// Several entities share the stream.
+  /// Whether several entities share the stream.
   package static func isChannel(_ topic: String) -> Bool {
     topic == Self.allChanges || topic.hasSuffix("__chn")
   }
 
-  /// Changes to records.
+  /// Whether the topic delivers changes to records.
   package static func hasChanges(_ topic: String) -> Bool { topic.hasPrefix(self.changesPrefix) }
 
   package static func hasPlatformEvents(_ topic: String) -> Bool {
     topic.hasPrefix(self.platformEventsPrefix)
   }
 
-  /// Whether a topic may have this name, wherever it is from: it goes into paths and requests.
+  /// Whether this is a valid name for a topic. Names from any source end up in paths and requests.
   package static func isValid(_ topic: String) -> Bool {
     let prefixes = [self.changesPrefix, self.platformEventsPrefix]
     guard let prefix = prefixes.first(where: { topic.hasPrefix($0) }) else { return false }
@@ -49,8 +49,8 @@ package enum TopicName {
     self.entity(ofChangeEvent: topic.split(separator: "/").last.map { String($0) } ?? topic)
   }
 
-  /// `Opportunity` of `OpportunityChangeEvent`, `Foo__c` of `Foo__ChangeEvent`; other names as they
-  /// are.
+  /// `Opportunity` of `OpportunityChangeEvent`, `Foo__c` of `Foo__ChangeEvent`; other names are
+  /// unchanged.
   package static func entity(ofChangeEvent name: String) -> String {
     let suffix = "ChangeEvent"
     guard name.hasSuffix(suffix), name.count > suffix.count else { return name }

@@ -3,8 +3,8 @@ internal import JSON
 /// The classifications that a stage selects: `{"compliance": ["PII"], "sensitivity":
 /// ["Restricted"]}`.
 ///
-/// A field is selected when any of the values is among its own. Case and blanks do not count, so that the
-/// label 'Mission Critical' is the value `MissionCritical`.
+/// A field is selected if it has any of the values. Case and spaces are ignored, so the label
+/// 'Mission Critical' matches the value `MissionCritical`.
 public struct ClassificationSelector: Sendable, Equatable {
   /// Values of the org's two lists, as written in the pipeline file.
   public let compliance: [String]
@@ -55,7 +55,7 @@ public struct ClassificationSelector: Sendable, Equatable {
 
   public func selects(_ field: FieldClassification) -> Bool { !self.terms(of: field).isEmpty }
 
-  /// Values that are neither usual ones nor among those that fields have: most likely misspelt.
+  /// Values that are neither usual nor present on any field, and so most likely misspelled.
   func unknownValues(among known: ClassificationValues) -> [String] {
     func unknown(
       _ kind: String, _ wanted: [String], _ usual: [String], _ found: Set<String>
@@ -71,7 +71,7 @@ public struct ClassificationSelector: Sendable, Equatable {
       + unknown("sensitivity", self.sensitivity, Self.usualSensitivity, known.sensitivity)
   }
 
-  /// For people: `compliance PII, GDPR; sensitivity Restricted`.
+  /// For messages: `compliance PII, GDPR; sensitivity Restricted`.
   public var words: String {
     [("compliance", self.compliance), ("sensitivity", self.sensitivity)]
       .filter { !$0.1.isEmpty }

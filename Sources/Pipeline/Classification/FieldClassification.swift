@@ -3,7 +3,7 @@
 public struct FieldClassification: Sendable, Equatable {
   /// Compliance categorization, `ComplianceGroup`: `PII`, `GDPR`.
   public var compliance: [String]
-  /// Data sensitivity level, `SecurityClassification`. More than one where two objects share a field.
+  /// Data sensitivity level, `SecurityClassification`. More than one if two objects share a field.
   public var sensitivity: [String]
 
   public init(compliance: [String] = [], sensitivity: [String] = []) {
@@ -17,9 +17,9 @@ public struct FieldClassification: Sendable, Equatable {
   }
 }
 
-/// The fields that an org describes of one object.
+/// The classifications of one object's fields, as the org describes them.
 public struct ObjectClassification: Sendable, Equatable {
-  /// By lower-case names, since an object's field names are unique regardless of case.
+  /// Keyed by lowercase name, because an object's field names are unique regardless of case.
   private var fields: [String: FieldClassification] = [:]
 
   public init() {}
@@ -32,7 +32,7 @@ public struct ObjectClassification: Sendable, Equatable {
     self.fields[field.lowercased(), default: FieldClassification()].formUnion(classification)
   }
 
-  /// Adds missing fields of a layout as not classified.
+  /// Adds a layout's missing fields as not classified.
   public mutating func describe(_ layout: RecordLayout) {
     for column in layout.columns where !column.isMetadata {
       if let field = column.path.first { self.add(field, FieldClassification()) }
@@ -45,8 +45,8 @@ public struct ObjectClassification: Sendable, Equatable {
     self.fields.merge(later.fields) { _, new in new }
   }
 
-  /// The classification of a column: that of its field, and where the field is a part of another
-  /// one, of both. Nil if the org describes neither.
+  /// The classification of a column: that of its field, combined with that of the compound field
+  /// that contains it, if any. Nil if the org describes neither.
   func classification(of column: Column) -> FieldClassification? {
     var found = self.classification(ofPath: column.path)
     if case .record(_, _, let children) = column.content {

@@ -1,7 +1,7 @@
 internal import EventLoop
 
-/// The known classifications of an org's fields. Stages read them when they first see a layout, and
-/// their caller has queried the org before. Used from any thread.
+/// The known classifications of an org's fields. Stages read them when they first see a layout, by
+/// when the caller has queried the org. Used from any thread.
 public final class OrgClassification: Sendable {
   private struct Known {
     var object: ObjectClassification
@@ -14,20 +14,20 @@ public final class OrgClassification: Sendable {
 
   public init() {}
 
-  /// - Returns: nil if the org was not queried since the schema was first seen.
+  /// - Returns: nil if the org has not been queried since the schema was first seen.
   public func object(_ entity: String, schemaID: String) -> ObjectClassification? {
     self.objects.withLock { objects in
       objects[entity].flatMap { $0.schemaIDs.contains(schemaID) ? $0.object : nil }
     }
   }
 
-  /// Takes an answer of the org.
+  /// Processes an answer from the org.
   ///
   /// - Parameters:
   ///   - schemaID: a schema first seen before the query; nil for a query without a new schema.
-  ///   - selectors: those of the pipeline.
-  /// - Returns: names of fields of an earlier answer for which some selector now decides
-  ///   differently. Layouts that stages already know still follow the earlier answer.
+  ///   - selectors: the pipeline's selectors.
+  /// - Returns: names of previously known fields for which some selector now decides differently.
+  ///   Layouts that stages already know still follow the earlier answer.
   public func learn(
     _ answer: ObjectClassification, of entity: String, schemaID: String?,
     selectors: [ClassificationSelector]

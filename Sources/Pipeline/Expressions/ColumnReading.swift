@@ -9,7 +9,7 @@ struct ColumnReading {
     case decimal(scale: Int32)
     /// Days, or milliseconds, as midnight in UTC.
     case date(ColumnType.DateUnit)
-    /// Since midnight; the factor makes nanoseconds of it.
+    /// Since midnight; the factor converts the value to nanoseconds.
     case timeOfDay(Int64)
     case timestamp(unitsPerSecond: Int64)
     /// JSON text.
@@ -32,7 +32,7 @@ struct ColumnReading {
   let slot: Int
   let form: Form
 
-  /// - Parameter arena: keeps names and symbols for as long as the reading is used.
+  /// - Parameter arena: must keep names and symbols for as long as the reading is used.
   init(slot: Int, _ type: ColumnType, in arena: ByteArena) {
     self.slot = slot
     self.form = Self.form(of: type, in: arena)
@@ -112,10 +112,10 @@ extension ColumnType.TimeUnit {
 }
 
 extension EventKind {
-  /// The metadata that says how, by whom and from where a record was changed.
+  /// Whether rows have metadata about how, by whom and from where a record was changed.
   var isOfChange: Bool { self != .snapshot && !self.isOfWholeObject }
 
-  /// The line is not about a single record.
+  /// Whether the line is about a whole object, not a single record.
   var isOfWholeObject: Bool { self == .overflow || self == .wildcard }
 }
 

@@ -5,7 +5,7 @@ final class LayoutFields {
   private let layout: RecordLayout
   /// Keeps the names.
   private let arena = ByteArena()
-  /// By slot, its name in a field set. Built on first use.
+  /// The name of each slot in a field set. Built on first use.
   private(set) lazy var listedNames: [BorrowedBytes?] = {
     var names = [BorrowedBytes?](repeating: nil, count: self.layout.slotCount)
     for column in self.layout.columns where !column.isMetadata {

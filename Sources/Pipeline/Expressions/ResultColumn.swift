@@ -2,7 +2,7 @@ internal import Bytes
 internal import CEL
 internal import JSON
 
-/// Type of a column that an expression makes, as the pipeline file names it.
+/// The type of a column that an expression computes, as named in the pipeline file.
 enum ResultType: String, CaseIterable, Sendable {
   case boolean, bigint, double, text, timestamp, json
 }
@@ -18,7 +18,7 @@ struct ResultColumn {
     case number(UInt64)
     /// Bytes of the batch's arena.
     case range(RecordBatch.Range)
-    /// Bytes of the buffer that was given.
+    /// Bytes of the buffer passed in.
     case written(Range<Int>)
     /// The reason why the row has no cell, without values.
     case failed(String)
@@ -26,7 +26,7 @@ struct ResultColumn {
 
   /// The column for the results of an expression.
   ///
-  /// - Parameter stated: nil for the type of the expression.
+  /// - Parameter stated: nil to use the type of the expression.
   /// - Throws: `ResultTypeError`.
   init(
     _ expression: RowExpression, stated: ResultType?
@@ -120,7 +120,7 @@ struct ResultColumn {
   private static func bytes(
     _ bytes: BorrowedBytes, of batch: RecordBatch, _ buffer: inout ByteBuffer
   ) -> Cell {
-    // A text that is in the arena already is not copied.
+    // Text that is already in the arena is not copied.
     if let start = bytes.start {
       let offset = start - UnsafePointer(batch.arenaBase)
       if offset >= 0, offset + bytes.count <= batch.arenaCount {
@@ -134,7 +134,7 @@ struct ResultColumn {
 }
 
 extension Value {
-  /// Different keys, such as 1 and '1', may be the same name in JSON.
+  /// Whether a name occurs twice: different keys, such as 1 and '1', may be the same name in JSON.
   fileprivate var repeatsName: Bool {
     switch self {
     case .list(let list): return list.elements.contains(where: \.repeatsName)

@@ -3,12 +3,12 @@ internal import JSON
 
 /// An expression over the rows of one layout.
 ///
-/// Made once per layout. Columns are read in place, so expressions that make no text, list or map
-/// allocate nothing per row. Used by one thread at a time.
+/// Created once per layout. Columns are read in place, so expressions that create no text, list or
+/// map allocate nothing per row. Used by one thread at a time.
 final class RowExpression {
   let program: CompiledExpression
-  /// Whether the expression reads how a record was changed, which records that were read do not
-  /// show.
+  /// Whether the expression reads how a record was changed, which is unknown for records read over
+  /// REST.
   let readsChange: Bool
   private let frame: Frame
   /// The columns that the expression can name, in the order of the program's scope.
@@ -20,12 +20,12 @@ final class RowExpression {
   /// Keeps the texts of JSON columns for one row.
   private let rowArena = ByteArena()
 
-  /// Keeps only the columns that the expression can name: a stage may have hundreds of expressions, and
-  /// a layout thousands of columns.
+  /// Stores only the columns that the expression can name, because a stage may have hundreds of
+  /// expressions, and a layout thousands of columns.
   ///
   /// - Parameters:
-  ///   - columns: those that the expression can name.
-  ///   - fields: of the layout.
+  ///   - columns: the columns that the expression can name.
+  ///   - fields: the layout's fields.
   /// - Throws: `CELError` for a type error, with its place in the expression.
   init(
     _ source: String, columns: [Column], fields: LayoutFields
@@ -60,7 +60,7 @@ final class RowExpression {
 
   /// The value for a row, or a failure; valid until the next call and the next change of the batch.
   ///
-  /// - Parameter batch: that of the row.
+  /// - Parameter batch: the row's batch.
   func value(
     _ row: RecordBatch.Row, _ character: RowCharacter, of batch: RecordBatch
   ) -> Value {
@@ -92,7 +92,7 @@ final class RowExpression {
     let cell = row.cells[slot]
     switch reading.form {
     case .string:
-      // The value is unknown if the event has only its changes.
+      // The value is unknown if the event has only a diff.
       if row.isDiff(slot) { return .absent }
       return .string(BorrowedBytes(row.bytes(cell)))
     case .record(let scalar, let parts):
@@ -116,7 +116,7 @@ final class RowExpression {
       return .decimal(Decimal(unscaled: BorrowedBytes(row.bytes(cell)), scale: scale))
     case .date(.days): return Self.midnight(ofDay: Int64(bitPattern: cell))
     case .date(.milliseconds):
-      // The date is taken in UTC.
+      // The date is the one in UTC.
       let days = Int64(bitPattern: cell).quotientAndRemainder(dividingBy: 86_400_000)
       return Self.midnight(ofDay: days.remainder < 0 ? days.quotient - 1 : days.quotient)
     case .timeOfDay(let factor):
@@ -174,7 +174,7 @@ final class RowExpression {
 }
 
 extension Column {
-  /// Every slot that the column's values are in.
+  /// All slots that hold the column's values.
   package var slots: [Int] {
     switch self.content {
     case .constant: []

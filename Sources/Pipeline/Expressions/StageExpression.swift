@@ -3,15 +3,15 @@ internal import JSON
 
 /// An expression of a stage's configuration.
 ///
-/// Names are those of the columns that earlier stages left. A column that this layout lacks and
-/// another layout has counts as absent; one that no layout has is reported as in stages that list
-/// columns (`ColumnNames`).
+/// Names refer to columns as earlier stages leave them. A column that this layout lacks but another
+/// layout has counts as absent; one that no layout has is reported, as for stages that list columns
+/// (`ColumnNames`).
 final class StageExpression {
   let source: String
   let names: Set<String>
   /// Whether the expression uses `row` as a whole, and so every column.
   private let readsWholeRow: Bool
-  /// By name, where it occurs first: `line 1, column 12`.
+  /// The place where each name first occurs: `line 1, column 12`.
   let places: [String: String]
   private var compiled = LayoutCache<RowExpression>()
 
@@ -29,7 +29,7 @@ final class StageExpression {
       uniquingKeysWith: { first, _ in first })
   }
 
-  /// Reports what is wrong with the member.
+  /// Reports mistakes in the member.
   convenience init?(reading reader: JSONReader, _ member: String, required: Bool) {
     guard let source = reader.string(member, required: required) else { return nil }
     do throws(CELError) {
@@ -43,8 +43,8 @@ final class StageExpression {
   /// The expression for rows of a layout.
   ///
   /// - Parameters:
-  ///   - stage: for messages: `filter`.
-  ///   - fields: of the layout, where the stage has several expressions.
+  ///   - stage: the kind of stage, for messages: `filter`.
+  ///   - fields: the layout's fields, shared if the stage has several expressions.
   /// - Throws: `TransformError` for a type error.
   func compiled(
     for layout: RecordLayout, stage: String, fields: LayoutFields? = nil
@@ -61,8 +61,9 @@ final class StageExpression {
     }
   }
 
-  /// Whether the expression may contain the name. A name with dots begins with its first word
-  /// there, and the draft read names of types, and `row`, with their meaning without columns.
+  /// Whether the expression may contain the name. In an expression, only the first word of a dotted
+  /// name is a name. Type names and `row` always count, because the expression was first read
+  /// without columns.
   private func canName(_ column: String) -> Bool {
     if self.readsWholeRow || self.names.contains(column) || column == "row" { return true }
     if TypeName(rawValue: column) != nil { return true }
@@ -71,7 +72,7 @@ final class StageExpression {
     return self.names.contains(word) || TypeName(rawValue: word) != nil || word == "row"
   }
 
-  /// - Throws: `TransformError` for a type error, and when the expression cannot be a condition.
+  /// - Throws: `TransformError` for a type error, or if the expression cannot be a condition.
   func checkIsCondition(for layout: RecordLayout, stage: String) throws {
     let expression = try self.compiled(for: layout, stage: stage)
     switch expression.program.type {
@@ -82,7 +83,7 @@ final class StageExpression {
     }
   }
 
-  /// The result of the expression, as a condition, for rows with only some known columns.
+  /// The result of the expression, as a condition, for rows of which only some columns are known.
   enum Outlook { case always, perhaps, never }
 
   /// - Parameter known: texts by column; the row may hold anything else, or nothing.
@@ -110,7 +111,7 @@ final class StageExpression {
       .expression, "stage \(stage): \(self.shown): \(message) (\(layout.origin))")
   }
 
-  /// The expression in quotes, cut where it is long.
+  /// The expression in quotes, truncated if it is long.
   var shown: String {
     let words = self.source.split(whereSeparator: \.isNewline).joined(separator: " ")
     return words.count > 120 ? "'\(words.prefix(120))…'" : "'\(words)'"

@@ -6,7 +6,7 @@ package struct OpenGroup: Sendable {
   private var rows: [StreamCursor.RowKey] = []
   /// Rows in use, the first of `rows`.
   package private(set) var count = 0
-  /// The size of the names of the rows in use.
+  /// The total size of the names of the rows in use.
   package private(set) var byteCount = 0
 
   /// A checkpoint holds the rows of every open group, so a group must not grow without limit.
@@ -48,7 +48,7 @@ package struct OpenGroup: Sendable {
 
   /// Empties the group.
   ///
-  /// - Parameter replayID: is exchanged with the group's ID, so that memory is reused.
+  /// - Parameter replayID: swapped with the group's ID, so that memory is reused.
   package mutating func close(_ replayID: inout [UInt8]) {
     self.removeAll()
     swap(&self.bytes, &replayID)

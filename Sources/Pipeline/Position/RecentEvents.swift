@@ -1,4 +1,4 @@
-/// The last events of a topic, by replay ID and event ID: what a resumed stream may send again.
+/// The last events of a topic, by replay ID and event ID, which a resumed stream may send again.
 ///
 /// A ring whose slots keep their memory: adding an event allocates nothing once every slot has
 /// held an ID of that length.

@@ -1,10 +1,10 @@
-/// Checks that a resumed stream is the one that the stored position belongs to.
+/// Checks that the stored position belongs to the resumed stream.
 ///
 /// Changes arrive in commit order. So, within a tolerance, the first change after a position was
 /// committed after the newest change before it. If it is older, the stream is a different one: the
 /// org was refreshed or moved, and the replay ID now means another event. A value without I/O.
 package struct StreamContinuity: Sendable {
-  /// The tolerance by which the first change may be older, milliseconds.
+  /// How much older the first change may be, in milliseconds.
   package static let tolerance: Int64 = 3_600_000
 
   /// The newest exported commit time; nil if there is nothing to compare.
@@ -12,15 +12,15 @@ package struct StreamContinuity: Sendable {
 
   package init() {}
 
-  /// The first change has not arrived yet.
+  /// Whether the first change is still to arrive.
   package var isOpen: Bool { self.exported != nil }
 
-  /// The stream is about to be opened.
+  /// Call this before the stream is opened.
   ///
-  /// - Parameter exported: newest commit time before the position, milliseconds since 1970; nil when it is
-  ///   not known.
+  /// - Parameter exported: the newest commit time before the position, in milliseconds since 1970;
+  ///   nil if unknown.
   package mutating func opening(at start: StartPoint?, exported: Int64?) {
-    // From any other place, old changes are expected.
+    // At any other start, old changes are expected.
     if case .after = start { self.exported = exported } else { self.exported = nil }
   }
 
@@ -38,7 +38,7 @@ package struct StreamContinuity: Sendable {
 /// The stream does not continue the stored position, so none of it is written.
 public struct OtherStreamError: Error, Sendable, Equatable {
   public var topic: String
-  /// Newest commit time of what was exported, milliseconds since 1970.
+  /// The newest commit time of the exported changes, in milliseconds since 1970.
   public var exportedAt: Int64
   /// The commit time of the first change.
   public var committedAt: Int64

@@ -6,24 +6,24 @@
 ///   On channels a group is closed when another ID or an empty response follows; until then the
 ///   rows of the group are remembered and skipped after a resume. On single-entity topics the end
 ///   of a response closes its last ID.
-/// - If no ID is closed yet, the stream resumes at the earliest event: what comes before the group
-///   is dropped.
-/// - Events sent again after a resume are recognised by (replay ID, event ID) among the last 128
-///   and dropped, as long as the stream has brought nothing new.
+/// - If no ID is closed yet, the stream resumes at the earliest event, and events before the group
+///   are dropped.
+/// - Events sent again after a resume are recognized by (replay ID, event ID) among the last 128
+///   and dropped, until the stream delivers a new event.
 package struct StreamCursor: Sendable {
   package enum Verdict: Equatable {
     case new
-    /// Exported before; dropped and counted.
+    /// The event was exported before; it is dropped and counted.
     case repeated
   }
 
-  /// Events with one replay ID, a run of the stream.
+  /// Consecutive events with the same replay ID.
   package struct Group: Sendable, Equatable {
     package var replayID: [UInt8]
     package var rows: [RowKey]
   }
 
-  /// A group whose rows come again, in any order.
+  /// A group whose rows are delivered again, in any order.
   private struct TakenGroup {
     var replayID: [UInt8]
     var rows: Set<RowKey>
@@ -40,10 +40,10 @@ package struct StreamCursor: Sendable {
     }
   }
 
-  /// Names a row among those with one replay ID.
+  /// Identifies a row among those with the same replay ID.
   package struct RowKey: Sendable, Hashable {
     package var eventID: [UInt8]
-    /// Record IDs of the event, joined; empty for platform events.
+    /// The event's record IDs, joined; empty for platform events.
     package var recordIDs: [UInt8]
 
     package init(eventID: [UInt8], recordIDs: [UInt8]) {
@@ -56,16 +56,16 @@ package struct StreamCursor: Sendable {
   private enum Phase {
     /// Every event is new.
     case current
-    /// Events taken before may come again until one comes that is new; rows of the group that was open
-    /// in any order, other rows of it between them.
+    /// Events taken before may come again until a new one comes. Rows of the group that was open
+    /// may come in any order, mixed with new rows of the group.
     case repeating(TakenGroup?)
-    /// The stream began at the earliest event in order to find the open group again.
+    /// The stream began at the earliest event to find the open group again.
     case seekingGroup(TakenGroup)
-    /// The stream began at the earliest event in order to find this ID again; earlier events are
-    /// older than this pipeline.
+    /// The stream began at the earliest event to find this ID again; earlier events predate this
+    /// pipeline.
     case seekingFirst(ReplayID)
-    /// This store is ahead of the one that the stream was resumed for: events up to its last one
-    /// are durable here.
+    /// This store is ahead of the store for which the stream was resumed, so events up to its last
+    /// one are already durable here.
     case passing(TopicPosition.LastEvent, droppedCount: Int64, limit: Int64, TakenGroup?)
   }
 
@@ -73,18 +73,19 @@ package struct StreamCursor: Sendable {
   package private(set) var epoch: Int
   /// Ordinal of the next event.
   package private(set) var ordinal: Int64
-  /// CUSTOM from here delivers everything not yet taken, and perhaps `open` again.
+  /// Subscribing with CUSTOM at this ID delivers everything not yet taken, and perhaps `open`
+  /// again.
   package private(set) var resume: ReplayID?
   package private(set) var lastEvent: TopicPosition.LastEvent?
-  /// Milliseconds since 1970 of the last proof that the position is alive.
+  /// When the position was last known to be valid, in milliseconds since 1970.
   package private(set) var confirmedAt: Int64?
-  /// Every change committed before it has been taken, milliseconds since 1970.
+  /// Every change committed before this time has been taken; milliseconds since 1970.
   package private(set) var completeThrough: Int64?
-  /// Newest commit time of the changes of this epoch, milliseconds since 1970.
+  /// The newest commit time of this epoch's changes, in milliseconds since 1970.
   package private(set) var newestCommit: Int64?
-  /// Epochs begun by an unusable replay ID.
+  /// The number of epochs begun because of an unusable replay ID.
   private var holes = 0
-  /// The start of this epoch as set by the user, until there is a place to resume from.
+  /// The start of this epoch as set by the user; nil once there is a place to resume from.
   private var start: TopicPosition.Start?
   private var open = OpenGroup()
   private var recent = RecentEvents()
@@ -92,7 +93,7 @@ package struct StreamCursor: Sendable {
   /// Replay ID of the first event of an epoch that began without a position.
   package private(set) var first: ReplayID?
 
-  /// The number of events that are dropped at least while the last event of a store is awaited
+  /// The number of events that may always be dropped before the last event of a store arrives
   /// (Architecture.md#several-stores).
   package static let passingLimit: Int64 = 10_000
 
@@ -119,7 +120,8 @@ package struct StreamCursor: Sendable {
     }
   }
 
-  /// The stream is about to be opened: the point to start from, nil when there is none yet.
+  /// Call this before the stream is opened. Returns the point to start from, or nil if there is
+  /// none yet.
   package mutating func reopen() -> StartPoint? {
     let group = self.open.group.map { TakenGroup($0) }
     self.phase = .repeating(group)
@@ -135,11 +137,11 @@ package struct StreamCursor: Sendable {
     }
   }
 
-  /// The stream is about to be opened for a store that is behind this one: everything up to the
-  /// last event is dropped. Call after `reopen`.
+  /// Call this after `reopen` if the stream is opened for a store that is behind this one:
+  /// everything up to the last event will be dropped.
   ///
-  /// - Parameter distance: the number of events that the other store lacks. Repetitions come on top, so that
-  ///   twice as many may pass before the last one is given up.
+  /// - Parameter distance: the number of events that the other store lacks. Because events may be
+  ///   repeated, twice as many may pass before the search for the last one is given up.
   package mutating func passBy(distance: Int64) {
     let group = self.open.group.map { TakenGroup($0) }
     let limit = max(Self.passingLimit, min(distance, .max / 2) * 2)
@@ -148,11 +150,11 @@ package struct StreamCursor: Sendable {
       ?? .repeating(group)
   }
 
-  /// Another store has taken events since `first`, this one none: the stream is about to be opened
-  /// at the earliest event.
+  /// Call this if another store has taken events since `first` and this one has taken none: the
+  /// stream will be opened at the earliest event.
   package mutating func seek(_ first: ReplayID) { self.phase = .seekingFirst(first) }
 
-  /// The stored position is no longer usable; a new epoch follows.
+  /// Begins a new epoch, because the stored position is no longer usable.
   ///
   /// - Parameter epoch: the number of the new epoch, higher than that of any store.
   package mutating func begin(epoch: Int) {
@@ -169,7 +171,7 @@ package struct StreamCursor: Sendable {
     self.recent = RecentEvents()
   }
 
-  /// Counts from 0 in a new epoch; the place in the stream stays.
+  /// Counts from 0 in a new epoch, without changing the place in the stream.
   package mutating func renumber(epoch: Int) {
     self.epoch = epoch
     self.ordinal = 0
@@ -177,7 +179,7 @@ package struct StreamCursor: Sendable {
 
   /// Judges the next event of the stream. Call `take` for it if it is new.
   ///
-  /// - Parameter recordIDs: of the event, joined; needed on channels only.
+  /// - Parameter recordIDs: the event's record IDs, joined; needed only on channels.
   package mutating func judge(
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
     recordIDs: UnsafeBufferPointer<UInt8>
@@ -194,7 +196,7 @@ package struct StreamCursor: Sendable {
       if ReplayID(replayID).isCertainlyBefore(first) { return .repeated }
       self.phase = .repeating(nil)
     case .passing(let last, let droppedCount, let limit, let group):
-      // The rows of the open group are known and from here on show which rows are durable.
+      // The rows of the open group are known, so from here on they show which rows are durable.
       if let group, group.replayID.elementsEqual(replayID) {
         self.phase = .repeating(group)
         break
@@ -242,12 +244,13 @@ package struct StreamCursor: Sendable {
   package var openGroupByteCount: Int { self.open.memoryByteCount }
   package var openGroupRowCount: Int { self.open.count }
 
-  /// A response with events was taken completely.
+  /// Call this when a response with events has been taken completely.
   ///
   /// - Parameters:
-  ///   - replayID, eventID: of its last event.
-  ///   - confirmedAt: when the ID was last certainly kept by the service, milliseconds since 1970.
-  ///   - newestCommit: of its changes; nil without one.
+  ///   - replayID, eventID: the IDs of its last event.
+  ///   - confirmedAt: the last time at which the service certainly retained the ID, in milliseconds
+  ///     since 1970.
+  ///   - newestCommit: the newest commit time of its changes; nil if it has none.
   package mutating func endResponse(
     replayID: ReplayID, eventID: [UInt8], confirmedAt: Int64, newestCommit: Int64? = nil
   ) {
@@ -258,10 +261,10 @@ package struct StreamCursor: Sendable {
     if self.closesAtResponseEnd { self.resume = replayID }
   }
 
-  /// An empty response: its ID may be ahead of the last event and is a place to resume from, since
-  /// every event before it has been taken.
+  /// Call this for an empty response. Its ID may be ahead of the last event; the stream can resume
+  /// from it, because every event before it has been taken.
   ///
-  /// - Parameter completeThrough: the time that it proves; see `prove`.
+  /// - Parameter completeThrough: the time that the response proves; see `prove`.
   package mutating func keepalive(
     _ latest: ReplayID, now: Int64, completeThrough: Int64? = nil
   ) {
@@ -275,14 +278,14 @@ package struct StreamCursor: Sendable {
     self.resume = latest
   }
 
-  /// Every change committed before `time` has been taken, because the stream had no more or
-  /// delivered a later one.
+  /// Notes that every change committed before `time` has been taken, because the stream had no more
+  /// changes or delivered a later one.
   package mutating func prove(completeThrough time: Int64) {
     if self.isBehindStream { return }
     self.completeThrough = max(self.completeThrough ?? time, time)
   }
 
-  /// The stream is still before the last event of this store, or before its first.
+  /// Whether the stream has not yet reached this store's last event, or its first.
   package var isBehindStream: Bool {
     switch self.phase {
     case .passing, .seekingFirst: true
@@ -307,7 +310,7 @@ package struct StreamCursor: Sendable {
       self.recent.append(replayID: replayID, eventID: eventID)
     }
     var replayID = self.resume?.bytes ?? []
-    // The bytes have one owner, so that their memory is used again.
+    // The bytes get a single owner, so that their memory is reused.
     self.resume = nil
     self.open.close(&replayID)
     self.resume = ReplayID(replayID)
@@ -315,7 +318,7 @@ package struct StreamCursor: Sendable {
 }
 
 /// The last event of a store did not arrive again, so the service sends a different stream. The run
-/// stops instead of discarding events without end.
+/// stops instead of discarding events forever.
 package struct PassedPositionError: Error, Sendable {
   package var last: ReplayID
   package var passedCount: Int

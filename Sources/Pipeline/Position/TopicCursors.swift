@@ -1,4 +1,4 @@
-/// Stores by number: 0 is the checkpoint with the sinks it holds, the others are sinks that keep
+/// A set of stores by number: 0 is the checkpoint with its sinks; the others are sinks that keep
 /// their own position.
 package struct StoreSet: Sendable, Equatable {
   /// A pipeline file may have 32 sinks.
@@ -10,7 +10,7 @@ package struct StoreSet: Sendable, Equatable {
 
   package var isEmpty: Bool { self.bits == 0 }
   package mutating func insert(_ store: Int) {
-    // A shift beyond the last bit would be no error, and the store would get nothing.
+    // Shifting beyond the last bit is not an error, so the store would silently get nothing.
     precondition((0..<Self.capacity).contains(store), "store \(store) of \(Self.capacity)")
     self.bits |= 1 << UInt64(store)
   }
@@ -22,28 +22,28 @@ package struct StoreSet: Sendable, Equatable {
 
 /// The position of one topic in every store.
 ///
-/// One subscription feeds all. Stores commit one after the other, so a crash can leave some of them
-/// ahead; the stream is then resumed for the one that is furthest behind, and the others drop what
-/// they hold. A value without I/O, explored with the production runner.
+/// One subscription feeds all stores. They commit one after the other, so a crash can leave some
+/// ahead. The stream then resumes for the store furthest behind, and the others drop what they
+/// already have. A value without I/O, explored with the production runner.
 package struct TopicCursors: Sendable {
   package private(set) var stores: [StreamCursor]
 
-  /// - Parameter stored: of each store, nil where it has none.
+  /// - Parameter stored: the position of each store; nil if it has none.
   package init(isChannel: Bool, stored: [TopicPosition?]) {
     self.stores = stored.map { StreamCursor(isChannel: isChannel, stored: $0) }
   }
 
   package var closesAtResponseEnd: Bool { self.stores[0].closesAtResponseEnd }
-  /// Highest of all stores.
+  /// The highest epoch of all stores.
   package var epoch: Int { self.stores.reduce(0) { max($0, $1.epoch) } }
   /// Where the store furthest behind would resume.
   package var resume: ReplayID? { self.stores[self.furthestBehind].resume }
-  /// There is something to resume from: an event or a keepalive has come.
+  /// Whether there is a place to resume from: an event or a keepalive has arrived.
   package var hasPlace: Bool { self.resume != nil || self.hasEvent }
-  /// Newest commit time of what the store furthest behind has.
+  /// The newest commit time in the store furthest behind.
   package var newestCommit: Int64? { self.stores[self.furthestBehind].newestCommit }
   package var hasEvent: Bool { self.stores[self.furthestBehind].lastEvent != nil }
-  /// The least recent of all stores; nil when one was never confirmed.
+  /// The oldest confirmation of all stores; nil if any was never confirmed.
   package var confirmedAt: Int64? {
     var oldest = Int64.max
     for store in self.stores {
@@ -53,7 +53,7 @@ package struct TopicCursors: Sendable {
     return oldest
   }
 
-  /// What every store is complete through; nil when it is not known of one.
+  /// The time through which every store is complete; nil if unknown for any.
   package var completeThrough: Int64? {
     var earliest = Int64.max
     for store in self.stores {
@@ -63,17 +63,17 @@ package struct TopicCursors: Sendable {
     return earliest
   }
 
-  /// The stream is about to be opened.
+  /// Call this before the stream is opened.
   ///
-  /// - Parameter start: where it begins without any position.
-  /// - Returns: nil when there is neither.
+  /// - Parameter start: where the stream begins if there is no position.
+  /// - Returns: nil if there is neither a position nor a start.
   package mutating func reopen(start: StartPoint?) -> StartPoint? {
     let behind = self.furthestBehind
     var points = self.stores.indices.map { self.stores[$0].reopen() }
     for store in self.stores.indices where self.isAhead(store, of: behind) {
       self.stores[store].passBy(distance: self.distance(from: behind, to: store))
     }
-    // Stores that have the same events may know different keepalives: the newest will do for all.
+    // Stores with the same events may know different keepalives; the newest is valid for all.
     for store in self.stores.indices where !self.isAhead(store, of: behind) {
       guard case .after(let newer)? = points[store] else { continue }
       if case .after(let known)? = points[behind], !known.isCertainlyBefore(newer) { continue }
@@ -83,12 +83,12 @@ package struct TopicCursors: Sendable {
     guard start == nil || start == .latest || start == .managed,
       let first = self.stores.compactMap(\.first).first
     else { return start }
-    // What "latest" was then, the first event of another store tells.
+    // The first event of another store shows where "latest" was then.
     self.stores[behind].seek(first)
     return .earliest
   }
 
-  /// The stored positions cannot be used any more: what follows is a new epoch of every store.
+  /// Begins a new epoch in every store, because the stored positions are no longer usable.
   package mutating func beginEpoch() {
     let next = self.epoch + 1
     for store in self.stores.indices { self.stores[store].begin(epoch: next) }
@@ -96,7 +96,7 @@ package struct TopicCursors: Sendable {
 
   /// Judges the next event of the stream.
   ///
-  /// - Returns: the stores for which it is new. Call `take` unless there is none.
+  /// - Returns: the stores for which it is new. Call `take` unless the set is empty.
   package mutating func judge(
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
     recordIDs: UnsafeBufferPointer<UInt8>
@@ -110,7 +110,8 @@ package struct TopicCursors: Sendable {
     return recipients
   }
 
-  /// The recipients of an event do not count alike: `align` before it is taken.
+  /// Whether an event's recipients disagree on its epoch or ordinal. If so, call `align` before
+  /// taking it.
   package func disagree(_ recipients: StoreSet) -> Bool {
     guard let first = self.stores.indices.first(where: recipients.contains) else { return false }
     return self.stores.indices.contains {
@@ -120,13 +121,13 @@ package struct TopicCursors: Sendable {
     }
   }
 
-  /// Lets every store count from 0 in a new epoch, without losing its place in the stream.
+  /// Makes every store count from 0 in a new epoch, without losing its place in the stream.
   package mutating func align() {
     let next = self.epoch + 1
     for store in self.stores.indices { self.stores[store].renumber(epoch: next) }
   }
 
-  /// The number of rows in an open group that has become too large to be kept; nil when there is none.
+  /// The number of rows in an open group that has become too large to keep; nil if there is none.
   package var tooLargeGroup: Int? {
     for store in self.stores.indices
     where self.stores[store].openGroupByteCount > OpenGroup.maxByteCount {
@@ -150,7 +151,7 @@ package struct TopicCursors: Sendable {
     return ordinal
   }
 
-  /// Epoch of the events that the recipients take.
+  /// The epoch of the events that the recipients take.
   package func epoch(of recipients: StoreSet) -> Int {
     self.stores.indices.first(where: recipients.contains).map { self.stores[$0].epoch }
       ?? self.epoch
@@ -186,7 +187,7 @@ package struct TopicCursors: Sendable {
     return behind
   }
 
-  /// The number of events that one store has taken and another one, behind it, has not.
+  /// The number of events that one store has taken and another one behind it has not.
   private func distance(from behind: Int, to ahead: Int) -> Int64 {
     // Each epoch counts from 0.
     self.stores[ahead].epoch == self.stores[behind].epoch

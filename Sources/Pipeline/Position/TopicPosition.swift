@@ -18,9 +18,9 @@ public struct TopicPosition: Sendable, Equatable {
     package var eventID: [UInt8]
   }
 
-  /// Counts stream starts that did not continue our own position, from 1.
+  /// Counts, from 1, the stream starts that did not continue our own position.
   public var epoch: Int
-  /// Place in the epoch of the next event.
+  /// The next event's place in the epoch.
   public var nextOrdinal: Int64
   /// Closed ID to resume from; nil when only an open group has been seen.
   public var resume: ReplayID?
@@ -29,32 +29,32 @@ public struct TopicPosition: Sendable, Equatable {
   package var recent: [RecentEvent]
   /// Milliseconds since 1970 of the last event or keepalive of a running stream.
   public var confirmedAt: Int64?
-  /// Every change committed before it has been taken; milliseconds since 1970, nil when that is not
-  /// known.
+  /// Every change committed before this time has been taken; milliseconds since 1970, nil if
+  /// unknown.
   public var completeThrough: Int64?
-  /// Newest commit time of the epoch's changes up to this position, milliseconds since 1970; nil before one,
-  /// and in positions of earlier versions.
+  /// The newest commit time of the epoch's changes up to this position, in milliseconds since 1970;
+  /// nil before the first change, and in positions of earlier versions.
   public var newestCommit: Int64?
 
-  /// Epochs that began because the stored replay ID was not usable: events may be missing before
-  /// them.
+  /// The number of epochs that began because the stored replay ID was unusable, so events may be
+  /// missing before them.
   public var holes = 0
-  /// The start of this epoch's stream while it has no position; nil for the start in the pipeline
+  /// Where this epoch's stream starts while it has no position; nil for the start in the pipeline
   /// file.
   public var start: Start?
-  /// Replay ID of the first event of the epoch; nil before one.
+  /// The replay ID of the epoch's first event; nil before it.
   package var first: ReplayID?
   /// The stages' memory of the events before this position.
   public var memory: StageMemory = [:]
 
-  /// A start set by hand.
+  /// A start set by the user.
   public enum Start: String, Sendable, CaseIterable { case earliest, latest }
 
   /// False for an epoch that has only begun; the pipeline file decides where it starts.
   public var isResumable: Bool {
     self.resume != nil || self.openGroup != nil || self.start != nil
   }
-  /// Nothing of the topic has been stored.
+  /// Whether nothing has been stored for the topic.
   package var isUntouched: Bool { self == TopicPosition(beginningEpoch: 1) }
   /// Events with the last replay ID have been taken, and more of them may follow.
   public var hasOpenGroup: Bool { self.openGroup != nil }
@@ -64,9 +64,9 @@ extension TopicPosition {
   /// The start of an epoch after others whose files are kept.
   ///
   /// - Parameters:
-  ///   - resume: a closed ID to go on after.
-  ///   - start: where to begin without one; nil for what the pipeline file says.
-  ///   - holes: of the epochs before.
+  ///   - resume: a closed ID to resume after.
+  ///   - start: where to begin if there is no such ID; nil for the start in the pipeline file.
+  ///   - holes: the number of holes in earlier epochs.
   public init(
     beginningEpoch epoch: Int, after resume: ReplayID? = nil, start: Start? = nil, holes: Int = 0
   ) {
@@ -145,12 +145,12 @@ extension TopicPosition {
     return JSONValue(.object(members))
   }
 
-  /// No run reaches these values, and file names, with 18 digits, leave room to count on.
+  /// No run reaches these values, and file names, with 18 digits, leave room beyond them.
   package static let maxEpoch: Int64 = 1_000_000_000
   package static let maxOrdinal: Int64 = 100_000_000_000_000_000
   private static let maxHoles: Int64 = 1_000_000_000
 
-  /// - Throws: `TopicPositionError` naming the member that is missing or wrong.
+  /// - Throws: `TopicPositionError` naming the missing or wrong member.
   public init(json: JSONValue, topic: String) throws {
     func wrong(_ member: String) -> TopicPositionError {
       TopicPositionError(description: "position of \(topic): '\(member)' is missing or wrong")
@@ -186,7 +186,7 @@ extension TopicPosition {
       self.openGroup = StreamCursor.Group(
         replayID: try replayID(group["replay_id"], "open_group.replay_id").bytes, rows: rows)
     }
-    // Events taken in this epoch have an ID that is closed, or one that is open.
+    // If events were taken in this epoch, there is a closed ID or an open group.
     if self.nextOrdinal > 0, self.resume == nil, self.openGroup == nil { throw wrong("resume") }
     guard let recent = (json["recent"] ?? []).array else { throw wrong("recent") }
     self.recent = try recent.map { pair in
@@ -223,7 +223,7 @@ extension [UInt8] {
 }
 
 extension JSONValue {
-  /// Milliseconds since 1970; nil when no calendar has them.
+  /// Milliseconds since 1970; nil outside the calendar's range.
   package var calendarTime: Int64? {
     self.integer.flatMap { CommitTime.range.contains($0) ? $0 : nil }
   }

@@ -4,7 +4,7 @@
 /// read and everything after them is streamed (RESTAndBulk.md#records-and-events).
 public struct ReadPass: Sendable, Equatable {
   public enum State: String, Sendable {
-    /// The positions are stored, and nothing was requested yet.
+    /// The positions are stored, and nothing has been requested yet.
     case begun
     /// Records are being read.
     case reading
@@ -17,19 +17,20 @@ public struct ReadPass: Sendable, Equatable {
   /// Counts the passes over the object, from 1.
   public var number: Int
   public var state: State
-  /// The Bulk job whose rows are being taken; nil before the first, and where pages are read instead.
+  /// The Bulk job whose rows are being taken; nil before the first job, and if pages are read
+  /// instead.
   public var job: String?
   /// The locator of the current page; nil for the first.
   public var locator: String?
   /// Rows of that page that have been taken.
   public var row: Int
-  /// Rows taken, of all jobs of the pass: it never becomes less.
+  /// Rows taken from all jobs of the pass; never decreases.
   public var rowCount: Int
   /// `rowCount` at the end of the job; nil before the job is complete.
   public var total: Int?
   /// When the pass began; nil if it has not.
   public var begunAt: ContinuousClock.Instant?
-  /// When the job was posted: no value is older. Nil before.
+  /// When the job was posted, so no value is older; nil before that.
   public var requestedAt: ContinuousClock.Instant?
 
   public init(entity: String, number: Int, state: State = .begun) {
@@ -40,7 +41,7 @@ public struct ReadPass: Sendable, Equatable {
     self.rowCount = 0
   }
 
-  /// All records are requested again, because nothing of a lost job can be used.
+  /// Forgets a lost job, of which nothing can be used: all records will be requested again.
   public mutating func forgetJob() {
     self.job = nil
     self.locator = nil

@@ -7,21 +7,21 @@ struct ReadRun {
     case unknown
     /// The positions of the stream have to become durable first, together with the pass.
     case unbegun
-    /// They become durable with this commit.
+    /// The positions and the pass become durable with this commit.
     case beginning(commit: Int)
-    /// Until then some reader may not see earlier commits.
+    /// Until then, readers may not see all earlier commits.
     case waiting(until: Instant)
     case reading
-    /// Everything was read, and becomes durable with this commit.
+    /// Everything has been read and becomes durable with this commit.
     case ending(commit: Int)
     case ended
   }
 
   var object: ReadObject
-  /// Index of its topic.
+  /// The index of the object's topic.
   let topic: Int
   var phase = Phase.unknown
-  /// Where records go, by number.
+  /// The numbers of the stores that receive the records.
   var recipients: [Int] = []
   var pass: ReadPass
   /// The reason for an early end.
@@ -38,7 +38,7 @@ struct ReadRun {
     return false
   }
 
-  /// When something is to be done without a signal.
+  /// When there is work to do without a signal.
   var deadline: Instant? {
     if case .waiting(let until) = self.phase { return until }
     return nil
@@ -50,12 +50,12 @@ struct RepairRun {
   enum Phase {
     /// The store is queried from this time on.
     case idle(from: ContinuousClock.Instant)
-    /// The reader has been given records.
+    /// The reader has been asked for records.
     case asked
     case ended
   }
 
-  /// Index among the objects that are read.
+  /// The index among the objects that are read.
   let read: Int
   let store: Int
   var phase: Phase

@@ -1,21 +1,23 @@
-/// An object whose records a run reads beside the stream of its changes.
+/// An object whose records a run reads in addition to the stream of its changes.
 public struct ReadObject: Sendable {
   /// API name.
   public var entity: String
-  /// Name of the topic that brings its events.
+  /// The name of the topic with its events.
   public var topic: String
-  /// The layout of the object's events by the current schema, before any stage; records come in its rows.
+  /// The layout of the object's events in the current schema, before any stage. Records are rows of
+  /// it.
   public var layout: RecordLayout
   /// Names of the stores that get all records again, whatever was read before.
   public var anew: Set<String>
-  /// Names of the stores that get all records if these were never read.
+  /// Names of the stores that get all records if they have never been read.
   public var initial: Set<String>
   /// An SOQL condition for the records of `anew`; nil selects all. With a condition there is no
-  /// pass: no store keeps the progress, and records that it does not bring are not checked.
+  /// pass: no store keeps the progress, and records that do not match are not checked.
   public var condition: String?
   /// Whether records that are wrong in a store are read again.
   public var isRepaired: Bool
-  /// Whether a column of the layout is read; nil: all are. Other columns are absent in the rows.
+  /// Whether to read a column of the layout; nil reads all. Columns not read are absent in the
+  /// rows.
   public var reads: (@Sendable (Column) -> Bool)?
 
   public init(
@@ -34,11 +36,11 @@ public struct ReadObject: Sendable {
   }
 }
 
-/// What a reader has to tell; `object` is an index into its `objects`.
+/// A signal from a reader; `object` is an index into its `objects`.
 public enum ReadSignal {
-  /// How far a pass has come, without records.
+  /// The progress of a pass, without records.
   case progress(object: Int, ReadPass)
-  /// Records, in rows of the object's layout, and how far the pass has come with them.
+  /// Records, in rows of the object's layout, and the progress of the pass including them.
   case records(object: Int, RecordBatch, ReadPass)
   /// Records requested by ID, in rows; missing ones were not found. `calls` counts the API calls
   /// for them and for earlier failures.
@@ -48,7 +50,7 @@ public enum ReadSignal {
   case notAsked(object: Int, store: Int, SourceFailure, calls: Int)
   /// A record of a pass, or one requested for a store, cannot become a row.
   case unreadable(object: Int, store: Int?, UnreadableRecord)
-  /// Something failed and is retried after `delay`.
+  /// A request failed and is retried after `delay`.
   case retrying(object: Int, SourceFailure, delay: Duration)
   /// The pass cannot continue in this run.
   case failed(object: Int, SourceFailure)
@@ -56,9 +58,9 @@ public enum ReadSignal {
 
 /// A record that was read and cannot become a row.
 public struct UnreadableRecord: Sendable, Equatable {
-  /// Nil if the ID itself is the fault.
+  /// Nil if the ID itself is invalid.
   public var recordID: String?
-  /// `SystemModstamp`, milliseconds since 1970; nil when it is not usable.
+  /// `SystemModstamp`, milliseconds since 1970; nil if unusable.
   public var stamp: Int64?
   /// The reason, without values.
   public var reason: String
@@ -70,8 +72,8 @@ public struct UnreadableRecord: Sendable, Equatable {
   }
 }
 
-/// Reads the records of objects from the org, beside the stream. Driven by the runner; reads in tasks
-/// of its own, and no further ahead than it has memory for.
+/// Reads the records of objects from the org, in addition to the stream. Driven by the runner;
+/// reads in its own tasks, no further ahead than its memory allows.
 public protocol RecordReader: AnyObject {
   var objects: [ReadObject] { get }
 
@@ -84,7 +86,7 @@ public protocol RecordReader: AnyObject {
   /// The next signal; nil if there is none yet.
   func next() -> ReadSignal?
 
-  /// A batch of records has been written; its memory may be used again.
+  /// Returns a batch of records that has been written, so that its memory can be reused.
   func recycle(_ batch: RecordBatch)
 }
 

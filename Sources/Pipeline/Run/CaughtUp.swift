@@ -1,17 +1,17 @@
 /// Decides when the stream of one topic has been read up to now (Architecture.md#caught-up).
 ///
-/// A value: responses and the passing of time are its events. The stream has no end mark, so these
-/// are the rules under which ending loses nothing: the position does not move, and the next run
-/// resumes from it.
+/// A value without I/O that observes responses and time. The stream has no end mark, so these are
+/// rules under which ending loses nothing: the position does not move, and the next run resumes
+/// from it.
 package struct CaughtUp: Sendable {
   package enum Rule: String, Sendable {
-    /// An empty response came later than `quiet` after the last event.
+    /// An empty response came more than `quiet` after the last event.
     case keepalive
     /// A change was committed after the run had started.
     case committedAfterStart = "committed_after_start"
-    /// Nothing came for `quiet`, or for twice that after opening where the position is not proven.
+    /// Nothing came for `quiet`, or for twice that after opening at an unconfirmed position.
     case quiet
-    /// For `quiet`, no response used more than half of the credit.
+    /// No response used more than half of the credit for the duration of `quiet`.
     case supplyLimited = "supply_limited"
   }
 
@@ -33,22 +33,22 @@ package struct CaughtUp: Sendable {
   /// Nil while the stream is not open, since silence then means nothing.
   private var openedAt: Instant?
   private var lastMessage: Instant?
-  /// How long an opened stream may take until its first message.
+  /// How long a newly opened stream may take to deliver its first message.
   private var firstWait = Duration.zero
   private var lastEvent: Instant?
-  /// Since when every response has left at least half of the window pending.
+  /// The time since which every response has left at least half of the window pending.
   private var easySince: Instant?
-  /// A response has come that cannot be taken yet: silence is not the service's.
+  /// A response has arrived that cannot be taken yet, so silence is not the service's.
   private var isHeld = false
   package private(set) var rule: Rule?
 
   package init(_ configuration: Configuration) { self.configuration = configuration }
 
   /// - Parameter isConfirmed: whether the stream resumes at a recently confirmed position. From any
-  ///   other place (the earliest event, an old position) the service may search long before the
-  ///   first event, and ending too early would bring the next run to the same place, so such a
-  ///   stream gets twice the time. A confirmed position cannot get stuck like this: once its
-  ///   confirmation is old, the run waits for it.
+  ///   other place (the earliest event, an old position) the service may search for a long time
+  ///   before the first event, and if the run ended too early, the next one would start at the same
+  ///   place, so such a stream gets twice the time. A confirmed position cannot get stuck like
+  ///   this: once its confirmation is old, the run waits for it.
   package mutating func opened(at now: Instant, isConfirmed: Bool) {
     self.openedAt = now
     self.firstWait = isConfirmed ? self.configuration.quiet : self.configuration.quiet * 2
@@ -57,7 +57,7 @@ package struct CaughtUp: Sendable {
     self.isHeld = false
   }
 
-  /// Discards what the stream has shown so far.
+  /// Discards everything observed so far.
   ///
   /// - Parameter time: now by the service's clock, milliseconds since 1970.
   package mutating func beginAgain(at now: Instant, time: Int64) {
@@ -71,12 +71,13 @@ package struct CaughtUp: Sendable {
 
   package mutating func closed() { self.openedAt = nil }
 
-  /// A response has come and is not ready to be taken. `responded` follows when it is.
+  /// Call this for a response that is not ready to be taken, and `responded` once it is.
   package mutating func held() { self.isHeld = true }
 
   /// - Parameters:
-  ///   - pending: credit left after the response.
-  ///   - newestCommit: of its change events, milliseconds since 1970; nil without any.
+  ///   - pending: the credit left after the response.
+  ///   - newestCommit: the newest commit time of its change events, in milliseconds since 1970; nil
+  ///     if it has none.
   package mutating func responded(
     events: Int, pending: Int, newestCommit: Int64?, at now: Instant
   ) {
@@ -104,10 +105,10 @@ package struct CaughtUp: Sendable {
     if self.isQuiet(at: now) { self.rule = self.rule ?? .quiet }
   }
 
-  /// Nothing has come for long enough; only if nothing is waiting to be taken either.
+  /// Whether nothing has come for long enough. Valid only while nothing is waiting to be taken.
   package func isQuiet(at now: Instant) -> Bool { self.quietDeadline.map { now >= $0 } ?? false }
 
-  /// When silence will be long enough; nil while the stream is not open, or a response is held.
+  /// When the silence will be long enough; nil while the stream is not open or a response is held.
   package var quietDeadline: Instant? {
     guard let openedAt = self.openedAt, !self.isHeld else { return nil }
     if let lastMessage = self.lastMessage { return lastMessage + self.configuration.quiet }

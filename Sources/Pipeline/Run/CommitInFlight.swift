@@ -1,27 +1,26 @@
-/// A sealed commit on its way to being durable: everything that it consists of besides the rows, which
-/// the stores have.
+/// A sealed commit that is becoming durable: everything except the rows, which the stores hold.
 struct CommitInFlight<Response: SourceResponse> {
   typealias Instant = ContinuousClock.Instant
 
-  /// What each store is asked for.
+  /// The commit for each store.
   var commits: [Commit]
-  /// Its responses, for events that a store refuses.
+  /// The commit's responses, needed for events that a store refuses.
   let retained: RetainedEvents<Response>
-  /// Events of it that a store has refused already.
+  /// Events of the commit that a store has already refused.
   var refused: Set<RefusedPlace> = []
   /// What each topic had taken when the commit was sealed.
   var tallies: [RunStatistics.Tally]
-  /// Where each topic would be resumed when all stores have it.
+  /// Where each topic would resume once all stores have the commit.
   var resumes: [ReplayID?]
-  /// Stores that hold it ready; all of them do before the first one commits.
+  /// Stores that have prepared the commit. All of them prepare before the first one commits.
   var prepared = StoreSet()
   var durable = StoreSet()
-  /// Why it waits, and until when.
+  /// Why the commit waits, and until when.
   var outage: StoreOutage?
 
   func isDue(at now: Instant) -> Bool { self.outage.map { $0.retryAt <= now } ?? true }
 
-  /// The earliest of what has to be waited for.
+  /// Notes an outage; the one with the earliest retry counts.
   mutating func waits(for outage: StoreOutage) {
     guard let known = self.outage, known.retryAt <= outage.retryAt else {
       self.outage = outage
@@ -30,12 +29,12 @@ struct CommitInFlight<Response: SourceResponse> {
   }
 }
 
-/// How far the events of a response have been taken. Not generic: it is met at every event.
+/// How many events of a response have been taken. Not generic, because it is used for every event.
 struct PlaceInResponse {
   let topic: Int
   let receivedAt: ContinuousClock.Instant
   var nextEvent = 0
-  /// The stores that the next event is for, once that is known.
+  /// The recipients of the next event, once known.
   var recipients: StoreSet?
   /// Why the next event has to wait, unless it is for the commit in flight.
   var outage: StoreOutage?

@@ -1,7 +1,7 @@
 /// Decides when written events are made durable: as many as have arrived, within limits.
 ///
-/// A batch prefers to end where the transaction key changes: from `maxEvents` on it waits for the
-/// next change of key, up to twice that number.
+/// A batch prefers to end where the transaction key changes: after `maxEvents` events, it waits for
+/// the next change of key, up to twice that number.
 package struct CommitPolicy: Sendable {
   package struct Limits: Sendable {
     package var maxEvents: Int
@@ -22,10 +22,10 @@ package struct CommitPolicy: Sendable {
 
   package init(_ limits: Limits) { self.limits = limits }
 
-  /// True when the batch should end before an event whose transaction key differs (or not) from
-  /// that of the event before it.
+  /// Whether the batch should end before the next event.
   ///
-  /// - Parameter keyChanges: evaluated only when it matters.
+  /// - Parameter keyChanges: whether the transaction key differs from that of the previous event;
+  ///   evaluated only if it matters.
   package func endsBefore(keyChanges: @autoclosure () -> Bool) -> Bool {
     self.eventCount >= self.limits.maxEvents
       && (self.eventCount >= self.limits.maxEvents * 2 || keyChanges())
@@ -33,18 +33,19 @@ package struct CommitPolicy: Sendable {
 
   /// Counts events of a response.
   ///
-  /// The age of events that waited for the last commit counts from its end. Otherwise a sink that
-  /// is slower than the stream would commit every response alone and become even slower.
+  /// The age of events that waited for the last commit counts from the end of that commit.
+  /// Otherwise a sink that is slower than the stream would commit every response alone and become
+  /// even slower.
   ///
   /// - Parameters:
   ///   - events: 0 for a response that only moves the position.
-  ///   - now: when the response came.
+  ///   - now: when the response arrived.
   package mutating func took(events: Int, at now: ContinuousClock.Instant) {
     self.eventCount += events
     self.firstAt = self.firstAt ?? self.lastCommit.map { max($0, now) } ?? now
   }
 
-  /// True when the pending events have become too large or too old.
+  /// Whether the pending events have become too large or too old.
   package func isDue(pendingBytes: Int, at now: ContinuousClock.Instant) -> Bool {
     if self.isTooLarge(pendingBytes: pendingBytes) { return true }
     guard let deadline = self.deadline else { return false }
@@ -61,13 +62,13 @@ package struct CommitPolicy: Sendable {
     self.firstAt = nil
   }
 
-  /// - Parameter now: when the commit had been made.
+  /// - Parameter now: when the commit was complete.
   package mutating func committed(at now: ContinuousClock.Instant) {
     self.firstAt = self.firstAt.map { max($0, now) }
     self.lastCommit = now
   }
 
-  /// The open commit is full.
+  /// Whether the open commit is full.
   package func isFull(pendingBytes: Int) -> Bool {
     self.eventCount >= self.limits.maxEvents || self.isTooLarge(pendingBytes: pendingBytes)
   }

@@ -3,9 +3,8 @@ internal import EventLoop
 /// How many events the service may still deliver to a run, so that some of the org's daily allowance
 /// is left for its other subscribers.
 ///
-/// The service counts deliveries minutes late (RESTAndBulk.md#limits), so whatever remained when it
-/// was asked is spent from the deliveries of the reading *before*: those since then may not be in the
-/// figure yet.
+/// The service counts deliveries minutes late (RESTAndBulk.md#limits). So all deliveries since the
+/// *previous* query are deducted from the figure of a query, which may not include them yet.
 public final class DeliveryAllowance: Sendable {
   private struct State {
     /// The total number of events that may be delivered to this run.
@@ -13,7 +12,7 @@ public final class DeliveryAllowance: Sendable {
     var delivered: Int64 = 0
     /// The deliveries at the last query.
     var deliveredBefore: Int64 = 0
-    /// Never reset, because streams have ended for it.
+    /// Never reset, because streams have already ended because of it.
     var isSpent = false
 
     var left: Int64 { self.limit.subtractingReportingOverflow(self.delivered).partialValue }
@@ -21,14 +20,14 @@ public final class DeliveryAllowance: Sendable {
 
   /// The reserve.
   private let reserve: Int64
-  /// Outstanding events, which arrive whatever is decided meanwhile.
+  /// Outstanding events, which arrive whatever is decided in the meantime.
   private let outstanding: Int64
   private let state: Lock<State>
 
   /// - Parameters:
-  ///   - remaining: events of the org's allowance that are left; negative when it is overspent.
-  ///   - reserve: events that have to stay, 0 or more.
-  ///   - outstanding: events that all streams together ask for at a time.
+  ///   - remaining: events left of the org's allowance; negative if it is overspent.
+  ///   - reserve: events to leave unused, 0 or more.
+  ///   - outstanding: events that all streams together request at a time.
   public init(remaining: Int64, reserve: Int64, outstanding: Int) {
     self.reserve = reserve
     self.outstanding = Int64(outstanding)
@@ -40,13 +39,13 @@ public final class DeliveryAllowance: Sendable {
     return isOverflow ? .min : left
   }
 
-  /// Events that may still come.
+  /// The number of events that may still be delivered.
   public var left: Int64 { self.state.withLock(\.left) }
 
-  /// No more events may be requested.
+  /// Whether no more events may be requested.
   public var isSpent: Bool { self.received(0) == false }
 
-  /// Events have come to one of the streams.
+  /// Call this when one of the streams has received events.
   ///
   /// - Returns: whether more events may be requested.
   public func received(_ count: Int) -> Bool {
@@ -57,7 +56,7 @@ public final class DeliveryAllowance: Sendable {
     }
   }
 
-  /// Takes a new answer of the service.
+  /// Updates the allowance with a new answer from the service.
   public func renew(remaining: Int64) {
     self.state.withLock { state in
       let spendable = Self.spendable(remaining, self.reserve)

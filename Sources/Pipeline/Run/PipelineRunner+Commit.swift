@@ -1,16 +1,16 @@
 internal import Clocks
 
-/// Committing: every store prepared, then one after the other durable.
+/// Commits in two steps: every store prepares, then the stores commit one after the other.
 ///
-/// One commit is on its way at most while the next one fills. Both have the limits of `CommitPolicy`;
-/// beyond them nothing more is taken.
+/// At most one commit is in flight while the next one fills. Both have the limits of
+/// `CommitPolicy`; beyond them, nothing more is taken.
 extension PipelineRunner {
-  /// Pending bytes of the store that has most.
+  /// The largest number of pending bytes of any store.
   var pendingByteCount: Int {
     self.stores.reduce(self.letterByteCount) { max($0, $1.pendingByteCount) }
   }
 
-  /// The open commit has all it may have, and the one before it is not durable.
+  /// Whether the open commit is full and the previous one is not durable.
   var isFull: Bool {
     self.inFlight != nil && self.policy.isFull(pendingBytes: self.pendingByteCount)
   }
@@ -26,7 +26,7 @@ extension PipelineRunner {
     if isDue { try self.commit() }
   }
 
-  /// Seals what has been taken and makes it durable, as far as that goes at once.
+  /// Seals what has been taken and makes it durable as far as possible without waiting.
   ///
   /// - Returns: false while another commit is in flight; nothing has been done then.
   @discardableResult
@@ -61,7 +61,7 @@ extension PipelineRunner {
     while self.inFlight != nil { try await self.waitForStores() }
   }
 
-  /// Waits for stores to become available, a second at most, and asks them again.
+  /// Waits at most a second for stores to become available, and asks them again.
   func waitForStores() async throws {
     if await self.source.interruption(until: self.nextDeadline(now: ProcessClock.now)) {
       self.interrupt()
@@ -74,7 +74,7 @@ extension PipelineRunner {
     self.publishProgress()
   }
 
-  /// Takes the commit in flight as far as it goes.
+  /// Advances the commit in flight as far as possible.
   func advance() throws {
     guard self.inFlight != nil else { return }
     self.inFlight?.outage = nil
@@ -90,8 +90,8 @@ extension PipelineRunner {
     if self.inFlight?.outage == nil { try self.finishCommit() }
   }
 
-  /// A store's refusals become dead letters of the commit, so their keeper prepares last; the commits
-  /// of the others come after its own, so that after a crash they take the events again.
+  /// A store's refusals become dead letters of the commit, so the keeper prepares last. It commits
+  /// first, so that after a crash the other stores take the events again.
   ///
   /// - Returns: whether every store is prepared.
   private func prepareStores() throws -> Bool {
@@ -102,7 +102,7 @@ extension PipelineRunner {
       case .done: break
       case .refused(let events): for event in events { try self.takeRefused(event) }
       case .unavailable(let outage):
-        // The others must not hold locks for as long as this one is waited for.
+        // The others must not hold locks while the run waits for this one.
         for other in order where flight.prepared.contains(other) { self.stores[other].retract() }
         self.inFlight?.prepared = StoreSet()
         self.inFlight?.waits(for: self.hastened(outage))
@@ -128,7 +128,7 @@ extension PipelineRunner {
     try self.advanceRepairs(now: ProcessClock.now)
   }
 
-  /// What has been taken of each topic up to now.
+  /// What has been taken from each topic so far.
   private func sealTallies() -> [RunStatistics.Tally] {
     self.topics.indices.map { topic in
       self.statistics.topics[topic].taken.events = self.topics[topic].takenCount
@@ -138,7 +138,7 @@ extension PipelineRunner {
     }
   }
 
-  /// The positions of the topics that have one: a topic that was misspelt leaves no trace.
+  /// The positions of the topics that have one, so that a misspelled topic leaves no trace.
   private func positions(of store: Int) -> [String: TopicPosition] {
     var positions: [String: TopicPosition] = [:]
     for topic in self.topics {
@@ -156,9 +156,9 @@ extension PipelineRunner {
     return positions
   }
 
-  /// Gives an event that a store refused to the dead letters, once.
+  /// Adds an event that a store refused to the dead letters, once.
   ///
-  /// - Parameter store: one that has not got the event at all, since its own stages refused it.
+  /// - Parameter store: a store that has not received the event, because its own stages refused it.
   private func takeRefused(_ event: RefusedEvent, missingIn store: Int? = nil) throws {
     guard let topic = self.topics.firstIndex(where: { $0.topic.name == event.topic }) else {
       return
@@ -215,7 +215,7 @@ extension PipelineRunner {
     self.decide(.deadLetterLimit(topic: self.topics[topic].topic.name, .count))
   }
 
-  /// Ends the run when too large a share of its events has become dead letters.
+  /// Ends the run if too large a share of its events has become dead letters.
   func checkDeadLetterRatio() {
     guard let limit = self.configuration.maxDeadLetterRatio, self.statistics.takenDeadLetters > 0,
       self.takenCount >= RunnerConfiguration.ratioFromEvents,
@@ -225,19 +225,20 @@ extension PipelineRunner {
     self.decide(.deadLetterLimit(topic: worst?.name ?? "", .ratio(ofEvents: self.takenCount)))
   }
 
-  /// Ends the run when its user no longer waits for what a store is waited for.
+  /// Ends the run once the user's patience with an unavailable store is exhausted.
   func checkPatience(now: Instant) throws {
     guard let outage = self.inFlight?.outage ?? self.inHand?.place.outage else { return }
     let since: Instant?
     switch self.outcome {
     case .interrupted, .outOfTime: since = self.stoppedAt
-    // A store is waited for without end when following, whatever else has ended the run.
+    // A run that follows would wait for a store forever, so its patience counts from the end,
+    // whatever ended it.
     default: since = self.configuration.until == .forever ? self.stoppedAt : self.interruptedAt
     }
     if let since, now - since >= self.configuration.stopPatience { throw outage.reason }
   }
 
-  /// A run that is to end asks a store at a quick pace, for as long as it waits for it at all.
+  /// A run that is ending retries an unavailable store at short intervals.
   func hastened(_ outage: StoreOutage) -> StoreOutage {
     guard self.isStopping else { return outage }
     return StoreOutage(outage.reason, retryAt: min(outage.retryAt, ProcessClock.now + .seconds(1)))

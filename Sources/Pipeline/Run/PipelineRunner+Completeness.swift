@@ -1,12 +1,12 @@
 internal import Clocks
 
-/// Up to when a topic is known to have been taken whole. Times are milliseconds since 1970 by the
+/// Determines the time through which a topic is complete. Times are milliseconds since 1970 by the
 /// service's clock.
 extension PipelineRunner {
-  /// Commit times have whole seconds, and changes are delivered a little later than they are made.
+  /// Commit times are whole seconds, and changes are delivered slightly after they are made.
   private static var deliverySkew: Int64 { 5000 }
 
-  /// The service's, as far as it is known.
+  /// The service's clock, as far as known.
   private var clock: ServiceClock {
     self.configuration.serviceClock
       ?? ServiceClock(reading: self.wallClock(), readAt: ProcessClock.now)
@@ -15,18 +15,19 @@ extension PipelineRunner {
   /// Now.
   var serviceTime: Int64 { self.clock.time(at: ProcessClock.now) }
 
-  /// Only commit times that a calendar has, and that are not in the future, are believed: any other is
-  /// wrong, and proves nothing.
+  /// Accepts only commit times within the calendar and not in the future; all others are wrong and
+  /// prove nothing.
   func beginCommitTimes() {
     self.latestCommit = self.clock.latestCommit(at: ProcessClock.now)
     self.responseNewestCommit = nil
   }
 
-  /// A stream that had nothing more to bring at `time`, or that has brought a change of that time:
-  /// changes come in the order of their commits.
+  /// The time through which a stream is complete if it had nothing more at `time` or delivered a
+  /// change of that time. Changes arrive in commit order.
   func completeThrough(nothingMoreAt time: Int64) -> Int64 { time &- Self.deliverySkew }
 
-  /// The run ends with every topic caught up: those that were silent then have nothing more.
+  /// Called when the run ends with every topic caught up: topics that were silent have nothing
+  /// more.
   func proveCaughtUp() {
     for topic in self.topics.indices {
       guard let time = self.topics[topic].quietAt, self.topics[topic].cursors.hasPlace else {

@@ -1,15 +1,15 @@
 internal import Clocks
 
-/// Reads records beside the stream (RESTAndBulk.md#records-and-events): stores the position, waits,
-/// then reads while the stream goes on.
+/// Reads records in addition to the stream (RESTAndBulk.md#records-and-events): stores the
+/// position, waits, then reads while the stream continues.
 extension PipelineRunner {
-  /// Every pass over records that this run has to make is durable, or has failed.
+  /// Whether every pass that this run has to make is durable or has failed.
   var hasReadAll: Bool { self.reads.allSatisfy { $0.hasEnded || self.isOutOfReach($0) } }
 
   /// Why records could not be read.
   var readFailure: SourceFailure? { self.reads.lazy.compactMap(\.failure).first }
 
-  /// Does what can be done without a signal.
+  /// Does the work that needs no signal.
   func advanceReads(now: Instant) throws {
     guard !self.isStopping else { return }
     for index in self.reads.indices {
@@ -50,7 +50,7 @@ extension PipelineRunner {
       if let begun = known.begunAt, ProcessClock.now - begun > self.configuration.passLimit {
         continue
       }
-      // The stores go on from where the one furthest behind is.
+      // All stores continue from the one furthest behind.
       pass = pass.map { known.isAtLeast($0) ? $0 : known } ?? known
     }
     self.reads[index].recipients = recipients
@@ -76,14 +76,15 @@ extension PipelineRunner {
     }
     self.reads[index].pass = pass
     if pass.state == .begun {
-      // The positions have been durable since then, also while no run was there.
+      // The positions have been durable since then, even while no run was active.
       self.waitToRead(index, from: min(pass.begunAt ?? ProcessClock.now, ProcessClock.now))
     } else {
       self.startReading(index)
     }
   }
 
-  /// Everything that is not in the stream from its position on was committed before.
+  /// Whether the stream has a position, so that everything it does not deliver was committed
+  /// before.
   private func hasPlace(for read: ReadRun) -> Bool {
     let topic = self.topics[read.topic]
     if topic.cursors.resume != nil { return true }
@@ -108,12 +109,12 @@ extension PipelineRunner {
     self.reader?.begin(object: index, self.reads[index].pass)
   }
 
-  /// The number of commits there will be when the open one is durable.
+  /// The number of commits once the open one is durable.
   private var openCommitNumber: Int { self.statistics.commits + (self.inFlight == nil ? 1 : 2) }
 
   private func store(_ pass: ReadPass, of index: Int, now: Instant) throws {
     if self.reads[index].object.condition == nil {
-      // Without rows, but as sinks know the object's batches: behind the stages.
+      // An empty batch, passed through the stages because sinks know only their output layouts.
       let batch = RecordBatch(layout: self.reads[index].object.layout)
       try self.stages.apply(to: batch)
       for number in self.recipients(of: index, at: pass) {
@@ -125,7 +126,8 @@ extension PipelineRunner {
     self.policy.took(events: 0, at: now)
   }
 
-  /// Stores that were further when the run began take nothing until the reader is there.
+  /// Stores that were further ahead when the run began take nothing until the reader has reached
+  /// their place.
   private func recipients(of index: Int, at pass: ReadPass) -> [Int] {
     if self.reads[index].object.condition != nil { return self.reads[index].recipients }
     return self.reads[index].recipients.filter { number in
@@ -135,9 +137,9 @@ extension PipelineRunner {
     }
   }
 
-  /// Takes what the reader has, a batch at most.
+  /// Takes at most one batch from the reader.
   ///
-  /// - Returns: false when there was nothing.
+  /// - Returns: false if there was nothing.
   func takeReads(now: Instant) throws -> Bool {
     guard !self.isStopping, let signal = self.reader?.next() else { return false }
     switch signal {
@@ -213,7 +215,7 @@ extension PipelineRunner {
     let pass = self.reads[index].pass
     if failure == nil { self.onNote?(.readAll(entity: pass.entity, rows: pass.rowCount)) }
     guard self.hasReadAll else { return }
-    // What has come while records were read may be all there is, or not.
+    // What the stream delivered while records were read does not show whether it is caught up now.
     for topic in self.topics.indices {
       self.topics[topic].caughtUp.beginAgain(at: now, time: self.serviceTime)
       self.statistics.topics[topic].caughtUpBy = nil

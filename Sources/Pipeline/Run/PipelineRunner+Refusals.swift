@@ -4,7 +4,7 @@
 extension PipelineRunner {
   private var follows: Bool { self.configuration.until == .forever }
 
-  /// Puts a topic aside; ends the run when no topic is left.
+  /// Sets a topic aside; ends the run if no topic is left.
   func refuse(topic: Int, _ failure: SourceFailure, at now: Instant) {
     let delay = self.follows ? self.configuration.refusedDelay : nil
     self.topics[topic].refused(failure, until: delay.map { now + $0 })
@@ -15,7 +15,7 @@ extension PipelineRunner {
     if self.topics.allSatisfy({ $0.state != .running }) { self.decide(.failed(failure)) }
   }
 
-  /// Asks again for topics whose time has come.
+  /// Requests topics again whose retry time has come.
   func retryRefused(now: Instant) {
     guard !self.isStopping else { return }
     for topic in self.topics.indices where self.topics[topic].resumeIfDue(at: now) {
@@ -23,15 +23,15 @@ extension PipelineRunner {
     }
   }
 
-  /// The service delivers the topic again.
+  /// Notes that the service delivers the topic again.
   func noteService(topic: Int) {
     guard self.topics[topic].refusal != nil else { return }
     self.topics[topic].refusal = nil
     self.statistics.topics[topic].refusal = nil
   }
 
-  /// The run does not wait for the records of an object if the start of its stream is unknown and
-  /// will stay unknown in this run.
+  /// Whether an object's records cannot be read in this run, because the start of its stream is
+  /// unknown and will stay unknown.
   func isOutOfReach(_ read: ReadRun) -> Bool {
     guard self.topics[read.topic].hasEnded else { return false }
     switch read.phase {

@@ -1,17 +1,17 @@
-/// Records that a store does not have right, since an event did not say what changed or was the first
-/// that came of them, are read again, many at a time.
+/// Rereads records that are wrong in a store because an event did not say what changed, or was the
+/// first one for the record. Many records are read at a time.
 extension PipelineRunner {
-  /// The number of records per request, which is what one call returns.
+  /// The number of records per request, as many as one call returns.
   private static var repairCount: Int { 2000 }
-  /// A run that follows looks again after this time.
+  /// The interval at which a run that follows checks again.
   private static var repairInterval: Duration { .seconds(60) }
 
-  /// Everything that could be read again has been.
+  /// Whether everything that could be read again has been.
   var hasRepaired: Bool {
     self.repairs.allSatisfy { $0.hasEnded || self.isOutOfReach(self.reads[$0.read]) }
   }
 
-  /// Gives the reader records that a store waits for.
+  /// Requests records that a store waits for from the reader.
   func advanceRepairs(now: Instant) throws {
     guard !self.isStopping, self.inFlight == nil else { return }
     for index in self.repairs.indices {
@@ -44,7 +44,7 @@ extension PipelineRunner {
     }
   }
 
-  /// A run that follows reads all records of an object again when it has to.
+  /// In a run that follows, reads all records of an object again if necessary.
   private func beginAnew(ifNeededFor index: Int) throws {
     guard self.configuration.until == .forever else { return }
     let (read, store) = (self.repairs[index].read, self.stores[self.repairs[index].store])

@@ -1,9 +1,9 @@
 import JSON
 
-/// Taking responses: decoding, staging and writing their events.
+/// Takes responses: decodes, stages and writes their events.
 extension PipelineRunner {
-  /// Takes a response, whole unless a store is not available. The position moves over it; `commit` makes
-  /// that durable.
+  /// Takes a response, completely unless a store is unavailable. Moves the position past it, which
+  /// `commit` makes durable.
   func take(_ response: S.Response, topic: Int, receivedAt: Instant) throws {
     self.statistics.topics[topic].delivered += response.eventCount
     self.statistics.topics[topic].responses += 1
@@ -16,7 +16,7 @@ extension PipelineRunner {
     try self.takeInHand()
   }
 
-  /// Goes on with the response in hand.
+  /// Continues with the response in hand.
   func takeInHand() throws {
     guard case (let response, var hand)? = self.inHand else { return }
     hand.outage = nil
@@ -61,8 +61,8 @@ extension PipelineRunner {
     }
   }
 
-  /// - Returns: false when the event has to wait: for the commit in flight, or for the outage that is
-  ///   noted.
+  /// - Returns: false if the event has to wait for the commit in flight or for the outage noted in
+  ///   `hand`.
   private func takeEvent(
     of response: S.Response, _ hand: inout PlaceInResponse
   ) throws -> Bool {
@@ -105,7 +105,7 @@ extension PipelineRunner {
       }
       if disagree { self.topics[topic].cursors.align() }
       batch = try self.batch(for: layout, topic: topic)
-      // Decoded a moment ago from the same bytes.
+      // Decoding cannot fail, because the same bytes were decoded just before.
       try self.source.decode(event: index, of: response, topic: topic, into: batch)
     }
     self.batchRecipients = recipients
@@ -121,8 +121,8 @@ extension PipelineRunner {
     return true
   }
 
-  /// Nothing of another stream is written: not the event, which is the last of the batch, nor those before
-  /// it that are not committed.
+  /// Makes sure that nothing from another stream is written: neither the event, which is the last
+  /// of the batch, nor uncommitted events before it.
   private func checkContinuity(_ event: RecordBatch.Event, topic: Int) throws {
     guard let commit = event.commitTimestamp,
       let exported = self.topics[topic].continuity.judge(commit: commit)
@@ -131,7 +131,7 @@ extension PipelineRunner {
       topic: self.topics[topic].topic.name, exportedAt: exported, committedAt: commit)
   }
 
-  // Generic code is kept out of `takeEvent`, because it would look up metadata for every event.
+  // Generic code is kept out of `takeEvent`, where it would look up metadata for every event.
 
   @inline(never)
   private func retain(event index: Int, ordinal: Int64, topic: Int) {
@@ -144,7 +144,7 @@ extension PipelineRunner {
     @inline(never) get { self.inFlight != nil }
   }
 
-  /// Asks the stores that a batch is for, before its first event is taken.
+  /// Prepares the recipients of a batch before its first event is taken.
   private func makeReady(
     for layout: RecordLayout, of hand: inout PlaceInResponse
   ) throws -> Bool {
@@ -188,8 +188,8 @@ extension PipelineRunner {
     }
   }
 
-  /// Record IDs of the event's rows, joined: its name among events with one replay ID, which occur
-  /// on channels only.
+  /// Notes the joined record IDs of the event's rows, which identify it among events with the same
+  /// replay ID. These occur only on channels.
   private func noteRecordIDs(of event: RecordBatch.Event, in batch: RecordBatch, topic: Int) {
     self.recordIDs.removeAll(keepingCapacity: true)
     if self.topics[topic].cursors.closesAtResponseEnd { return }
@@ -205,8 +205,8 @@ extension PipelineRunner {
     return isDue && !self.previous.has(replayID: batch.bytes(event.replayID))
   }
 
-  /// Few events may become much memory: what has is written without waiting for the end of the
-  /// response, and committed as soon as the sinks have taken more than a commit should have.
+  /// A few events may need much memory. Such a batch is written before the end of the response, and
+  /// committed as soon as the sinks have more than a commit should have.
   private func writeLargeBatch(topic: Int) throws {
     guard let batch = self.batch, batch.byteCount >= RecordBatch.maxByteCount else { return }
     try self.writeBatch(topic: topic)
@@ -286,7 +286,7 @@ extension PipelineRunner {
     if recipients.contains(self.keeper) { self.countDeadLetter(topic: topic) }
   }
 
-  /// The batch that rows of the layout go into; what it held of another layout is written first.
+  /// The batch for rows of the layout; rows of another layout are written first.
   private func batch(for layout: RecordLayout, topic: Int) throws -> RecordBatch {
     guard let batch = self.batch else {
       let batch = RecordBatch(layout: layout)
@@ -323,12 +323,12 @@ extension PipelineRunner {
     batch.removeAll(layout: layout)
   }
 
-  /// Tells the position that everything up to the last event taken is a place to resume from.
+  /// Notes in the position that the stream can resume after the last event taken.
   private func closeResponse(topic: Int) {
-    // Empty when every event of the response had been exported before.
+    // Empty if every event of the response was exported before.
     guard !self.previous.replayID.isEmpty else { return }
     let replayID = ReplayID(self.previous.replayID)
-    // An ID is kept for 72 h from its commit on, however late it arrives.
+    // The service retains an ID for 72 h after the commit, however late it arrives.
     let now = self.wallClock()
     self.topics[topic].cursors.endResponse(
       replayID: replayID, eventID: self.previous.eventID,

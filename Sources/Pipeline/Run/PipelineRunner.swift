@@ -1,19 +1,20 @@
 internal import Clocks
 
-/// Conducts a run: takes responses from the source, has them decoded, staged and written, commits.
+/// Controls a run: takes responses from the source, has them decoded, staged and written, and
+/// commits.
 ///
 /// The one rule: each store moves its position past an event only in the step that makes the event's rows,
 /// or its dead letter, durable. Not `Sendable`; everything
 /// happens in the task that calls `run`, which should have a thread of its own since sinks block.
 ///
-/// A store that is not available stops neither signals nor leases: the sealed commit waits for it, the
-/// next one fills, and when that is full responses stay where they are.
+/// An unavailable store stops neither signals nor leases: the sealed commit waits for it, the next
+/// one fills, and once that is full, responses stay in the source.
 public final class PipelineRunner<S: Source> {
   public typealias Instant = ContinuousClock.Instant
 
   let source: S
   let stages: StageChain
-  /// By number, as in `TopicCursors`.
+  /// Indexed by number, as in `TopicCursors`.
   let stores: [any Store]
   /// The number of the store that keeps the dead letters.
   let keeper: Int
@@ -23,8 +24,8 @@ public final class PipelineRunner<S: Source> {
   /// Milliseconds since 1970.
   let wallClock: () -> Int64
 
-  // What every event touches is not checked for exclusive access at run time: one task calls, and no
-  // method lends these out while another one changes them.
+  // State that every event touches is not checked for exclusive access at run time: only one task
+  // calls, and no method lends it out while another one changes it.
 
   /// In the order of the source's topics.
   @exclusivity(unchecked) var topics: [TopicRun]
@@ -37,38 +38,39 @@ public final class PipelineRunner<S: Source> {
 
   public var onNote: ((RunNote) -> Void)?
 
-  /// Reads records beside the stream; nil when none are to be read.
+  /// Reads records in addition to the stream; nil if none are to be read.
   let reader: (any RecordReader)?
   var reads: [ReadRun] = []
   var repairs: [RepairRun] = []
-  /// Whether the reader comes before the stream.
+  /// Whether the reader takes precedence over the stream.
   private var isReadersTurn = false
-  /// It had something when it was asked last.
+  /// Whether the reader had something last time.
   private var hasReads = false
   private var began = ProcessClock.now
   private(set) var outcome: RunOutcome?
   /// When `outcome` was decided.
   private(set) var stoppedAt: Instant?
-  /// When the user asked for a stop, decided or not.
+  /// When the user requested a stop, whether or not it decided the outcome.
   private(set) var interruptedAt: Instant?
   /// Rows of the current response, all of one layout; reused.
   @exclusivity(unchecked) var batch: RecordBatch?
-  /// The layout the decoder fills; stages replace the one in the batch.
+  /// The layout that the decoder fills; stages replace the one in the batch.
   @exclusivity(unchecked) var batchLayout: RecordLayout?
   /// A batch had to be written early, and the sinks have enough for a commit.
   @exclusivity(unchecked) var isOverweight = false
-  /// Stores that have not taken the rows of the batch before.
+  /// Stores that have not yet taken the rows of the batch.
   @exclusivity(unchecked) var batchRecipients = StoreSet()
   /// The responses of the open commit; kept only where a store or a stage may
   /// refuse one of its events.
   @exclusivity(unchecked) var retained = RetainedEvents<S.Response>()
-  /// Events of the open commit that could not be decoded, or not processed by a stage, and the stores that have to know.
+  /// Events of the open commit that could not be decoded or that a stage could not process, and the
+  /// stores to be told.
   var letters: [(recipients: StoreSet, letter: DeadLetter)] = []
   /// The size of the payloads in `letters`.
   var letterByteCount = 0
   /// The commit before the open one, until it is durable.
   var inFlight: CommitInFlight<S.Response>?
-  /// The response that is being taken, or had to be put aside.
+  /// The response that is being taken or had to be set aside.
   var inHand: (response: S.Response, place: PlaceInResponse)?
   @exclusivity(unchecked) var previous = PreviousEvent()
   /// The record IDs of the current event, joined; empty unless the topic is a channel.
@@ -80,8 +82,8 @@ public final class PipelineRunner<S: Source> {
 
   /// - Parameters:
   ///   - stores: where rows and positions go; one of them keeps the dead letters.
-  ///   - stored: positions of an earlier run by topic name, of each store.
-  ///   - reader: reads records beside the stream; nil when none are to be read.
+  ///   - stored: each store's positions from an earlier run, by topic name.
+  ///   - reader: reads records in addition to the stream; nil if none are to be read.
   /// - Throws: `SourceFailure` (`configuration`) for a topic with neither position nor `start`.
   public init(
     source: S, stages: StageChain, stores: [any Store], stored: [[String: TopicPosition]],
@@ -132,7 +134,7 @@ public final class PipelineRunner<S: Source> {
     }
     for topic in self.topics {
       let name = topic.topic.name
-      // The stream is resumed for the store furthest behind, and the stages begin with its events.
+      // The stream resumes for the store furthest behind, so the stages begin with its events.
       try stages.recall(topic.storedMemory[topic.cursors.furthestBehind], ofTopic: name)
       for (store, memory) in zip(stores, topic.storedMemory) {
         try store.recall(memory, ofTopic: name)
@@ -148,7 +150,7 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
-  /// Runs until the configured end and leaves everything received exported and committed.
+  /// Runs until the configured end, with everything received exported and committed.
   ///
   /// - Throws: what a sink or the checkpoint store throws; nothing is committed afterwards.
   public func run() async throws -> RunOutcome {
@@ -165,7 +167,7 @@ public final class PipelineRunner<S: Source> {
       try self.commitIfDue(now: now)
       self.checkEnd(now: now)
       try self.checkPatience(now: now)
-      // What is here need not wait for what may still be on its way.
+      // What has been received need not wait for what may still arrive.
       if !wasStopping, self.isStopping, self.policy.eventCount > 0 { try self.commit() }
       self.publishProgress()
     }
@@ -174,7 +176,7 @@ public final class PipelineRunner<S: Source> {
     return self.outcome ?? .caughtUp
   }
 
-  /// Does what can be done: for the commit in flight, for the response in hand, for the next signal.
+  /// Advances the commit in flight, the response in hand or the next signal.
   private func step(_ clock: ProcessClock) async throws {
     if self.inFlight?.isDue(at: clock.now) == true { try self.advance() }
     try self.advanceReads(now: clock.now)
@@ -197,7 +199,7 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
-  /// There is a response in hand, and nothing for its next event to wait for.
+  /// Whether there is a response in hand and its next event need not wait.
   private func mayGoOn(at now: Instant) -> Bool {
     guard let inHand = self.inHand, self.inFlight == nil else { return false }
     return inHand.place.outage.map { $0.retryAt <= now } ?? true
@@ -233,7 +235,7 @@ public final class PipelineRunner<S: Source> {
     case .woken: break
     case .interrupted: self.interrupt()
     case nil:
-      // Only now is there nothing in the queue: silence while we were slow is not silence.
+      // The queue is empty only now: while the runner was busy, silence proved nothing.
       for topic in self.topics.indices {
         self.topics[topic].caughtUp.tick(at: now)
         if self.topics[topic].caughtUp.isQuiet(at: now) {
@@ -249,7 +251,7 @@ public final class PipelineRunner<S: Source> {
     self.onRetry?(self.topics[topic].topic.name, failure, delay)
   }
 
-  /// The first reason wins: no credit is added from here on.
+  /// Decides how the run ends; the first reason wins. From here on, no credit is added.
   func decide(_ outcome: RunOutcome) {
     guard self.outcome == nil else { return }
     self.outcome = outcome
@@ -260,7 +262,7 @@ public final class PipelineRunner<S: Source> {
 
   var isStopping: Bool { self.outcome != nil }
 
-  /// The user asks for a clean stop. A store that is waited for is asked once more at once.
+  /// Handles the user's request for a clean stop. Retries an unavailable store immediately, once.
   func interrupt() {
     self.decide(.interrupted(following: self.configuration.until == .forever))
     self.interruptedAt = self.interruptedAt ?? ProcessClock.now
@@ -285,8 +287,9 @@ public final class PipelineRunner<S: Source> {
     if let failure, failure.disposition == .invalidReplay, !self.isStopping,
       let start = self.replacement(for: self.configuration.onInvalidReplay)
     {
-      // Every store has the end of the old epoch before one begins the new, and the beginning before
-      // any event: a crash leaves no store behind in an epoch that cannot be resumed.
+      // Every store commits the end of the old epoch before any begins the new one, and the
+      // beginning before any event, so that a crash leaves no store in an epoch that cannot be
+      // resumed.
       try await self.settle()
       self.topics[topic].cursors.beginEpoch()
       try await self.settle()
@@ -353,7 +356,8 @@ public final class PipelineRunner<S: Source> {
     }
   }
 
-  /// Records are being read, and some came in the last hour: the next run goes on.
+  /// Whether records are being read and some arrived in the last hour, so that the next run
+  /// continues.
   private func isReadingWell(at now: Instant) -> Bool {
     guard !self.hasReadAll else { return false }
     return now - (self.statistics.reads.progressedAt ?? self.began) < .seconds(3600)
@@ -361,8 +365,9 @@ public final class PipelineRunner<S: Source> {
 
   var takenCount: Int { self.topics.reduce(0) { $0 + $1.takenCount } }
 
-  /// Quiet alone does not prove that a position is alive: one that has not been confirmed lately
-  /// is renewed by waiting for a keepalive, and a topic without any position needs one.
+  /// Silence alone does not prove that a position is still valid. A position that has not been
+  /// confirmed recently is renewed by waiting for a keepalive, and a topic without a position needs
+  /// one.
   private func caughtUpOutcome(now: Instant) -> RunOutcome? {
     var withoutPosition = false
     for topic in self.topics.indices where self.topics[topic].state == .running {
@@ -374,7 +379,7 @@ public final class PipelineRunner<S: Source> {
       }
       let position = run.cursors
       let gaveUp = run.openedAt.map { now - $0 >= self.configuration.keepaliveWait } ?? false
-      // The open group of a channel alone could be found again only from the earliest event.
+      // With only an open group, the stream of a channel could resume only from the earliest event.
       guard position.resume != nil else {
         if !gaveUp {
           self.noteWait(topic: topic, isFirst: true, now: now)
@@ -403,7 +408,8 @@ public final class PipelineRunner<S: Source> {
   private func isStale(_ position: TopicCursors) -> Bool {
     guard let confirmed = position.confirmedAt else { return true }
     let age = Duration.milliseconds(self.wallClock() - confirmed)
-    // A time to come was stored while the clock was wrong and proves nothing; small steps do no harm.
+    // A time in the future was stored while the clock was wrong and proves nothing; small
+    // deviations do no harm.
     return age >= self.configuration.renewAfter || age <= .zero - self.configuration.renewAfter
   }
 

@@ -1,15 +1,15 @@
-/// The last event taken: what the next one is compared with, and where a response ends. Memory is
-/// reused.
+/// The last event taken, with which the next one is compared and at which a response ends. Memory
+/// is reused.
 struct PreviousEvent {
-  /// Empty before the first event taken of a response.
+  /// Empty until an event of the response has been taken.
   private(set) var replayID: [UInt8] = []
   private(set) var eventID: [UInt8] = []
   private var transactionKey: [UInt8] = []
 
   mutating func beginResponse() { self.replayID.removeAll(keepingCapacity: true) }
 
-  /// - Parameter transactionKey: nil when it is not known; the next event is then compared with the
-  ///   one before.
+  /// - Parameter transactionKey: nil if unknown; the next event is then compared with the one
+  ///   before.
   mutating func replace(
     replayID: UnsafeBufferPointer<UInt8>, eventID: UnsafeBufferPointer<UInt8>,
     transactionKey: UnsafeBufferPointer<UInt8>?

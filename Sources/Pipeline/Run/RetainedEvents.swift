@@ -1,4 +1,4 @@
-/// The responses of a commit, so that an event a store refuses can be found again.
+/// The responses of a commit, kept so that an event that a store refuses can be found again.
 ///
 /// Holds the responses themselves, not copies. In the steady state an event costs nothing.
 struct RetainedEvents<Response: SourceResponse> {
@@ -16,7 +16,7 @@ struct RetainedEvents<Response: SourceResponse> {
 
   mutating func append(_ response: Response) { self.responses.append(response) }
 
-  /// The event of the last response has been taken under a number.
+  /// Notes the ordinal of an event of the last response.
   mutating func took(event: Int, topic: Int, epoch: Int, ordinal: Int64) {
     let response = self.responses.count - 1
     if let last = self.runs.last, last.response == response, last.topic == topic,
@@ -42,9 +42,9 @@ struct RetainedEvents<Response: SourceResponse> {
     return nil
   }
 
-  /// Hands over what the sealed commit is made of.
+  /// Returns the responses of the sealed commit.
   ///
-  /// - Parameter keepingLast: the last response goes on to the next commit.
+  /// - Parameter keepingLast: the last response also belongs to the next commit.
   mutating func seal(keepingLast: Bool) -> Self {
     let sealed = self
     self.runs = []

@@ -2,27 +2,27 @@
 public struct RunStatistics: Sendable {
   public struct Topic: Sendable {
     public var name: String
-    /// Events of all responses received, repeated ones included.
+    /// Events of all responses received, including repeated ones.
     public var delivered = 0
-    /// Those responses, empty ones included.
+    /// Responses received, including empty ones.
     public var responses = 0
-    /// Credit that was open after the last of them.
+    /// Credit that was open after the last response.
     public var pendingCredit = 0
     /// Everything taken, committed or not.
     public internal(set) var taken = Tally()
-    /// The totals of all commits that every store has finished. A report shows nothing else, since
-    /// the next run begins after them.
+    /// The totals of all commits that every store has finished. A report shows nothing else,
+    /// because the next run begins after them.
     public internal(set) var committed = Tally()
     /// Events sent again after a resume, dropped.
     public var repeated = 0
-    /// Events that were committed in the future, by the service's own clock.
+    /// Events with a commit time in the future by the service's own clock.
     public var futureCommits = 0
     public var retries = 0
     /// Why the stream is not open; nil while it is.
     public var lastFailure: SourceFailure?
     /// Why the service has refused the topic; nil once it delivers again.
     public var refusal: SourceFailure?
-    /// Times the stored position was unusable and another one was taken by policy.
+    /// How often the stored position was unusable and the policy chose another one.
     public var holes = 0
     public var caughtUpBy: String?
     public var epoch = 1
@@ -30,7 +30,7 @@ public struct RunStatistics: Sendable {
 
     public init(name: String) { self.name = name }
 
-    /// Counts an event whose rows are written; called for each.
+    /// Counts an event whose rows are written; called for each event.
     mutating func took(
       _ event: RecordBatch.Event, replayID: UnsafeBufferPointer<UInt8>, entity: String,
       latestCommit: Int64
@@ -56,38 +56,39 @@ public struct RunStatistics: Sendable {
     public var events = 0
     /// Rows decoded.
     public var rows = 0
-    /// Rows, of those decoded, that stages of the pipeline left out.
+    /// Decoded rows that stages of the pipeline removed.
     public var leftOut = 0
     /// Events that have become dead letters: not decoded, or refused.
     public var deadLetters = 0
-    /// Those of them that could be decoded and were refused by a database, or by a stage of one sink.
+    /// Dead letters that could be decoded and were refused by a database or by a stage of one sink.
     public var refused = 0
-    /// Entities with events that call for a re-read, with their number by kind.
+    /// The number of events that require a reread, by entity and kind.
     public var attention: [Attention: Int] = [:]
     public var firstReplayID: ReplayID?
     public var lastReplayID: ReplayID?
-    /// Milliseconds since 1970; of times in the future none.
+    /// The newest commit time that is not in the future, in milliseconds since 1970.
     public var newestCommit: Int64?
-    /// Every change committed before it is exported; milliseconds since 1970, nil when not known.
+    /// Every change committed before this time is exported; milliseconds since 1970, nil if
+    /// unknown.
     public var completeThrough: Int64?
   }
 
-  /// Records that were read beside the stream.
+  /// Records that were read in addition to the stream.
   public struct Reads: Sendable {
-    /// Rows of this run.
+    /// Rows read in this run.
     public var rows = 0
     /// Records that could not become rows.
     public var unreadable = 0
-    /// Records that were not right and have been read again.
+    /// Wrong records that have been read again.
     public var repaired = 0
     /// Records that were requested and not found, because they were purged or are hidden from the
     /// user.
     public var unseen = 0
     /// Why wrong records could not be requested.
     public var repairFailure: SourceFailure?
-    /// The passes that this run has gone on with, by object.
+    /// The passes that this run has continued, by object.
     public var passes: [String: ReadPass] = [:]
-    /// When records came last.
+    /// When records last arrived.
     public var progressedAt: ContinuousClock.Instant?
 
     mutating func note(_ pass: ReadPass) { self.passes[pass.entity] = pass }
@@ -106,7 +107,7 @@ public struct RunStatistics: Sendable {
 
   public var delivered: Int { self.topics.reduce(0) { $0 + $1.delivered } }
   public var holes: Int { self.topics.reduce(0) { $0 + $1.holes } }
-  /// With those that are not committed yet: the limits of a run count them.
+  /// Includes dead letters that are not committed yet, because the limits of a run count them.
   var takenDeadLetters: Int { self.topics.reduce(0) { $0 + $1.taken.deadLetters } }
 
   // Committed.

@@ -1,4 +1,4 @@
-/// How a run is conducted; the meaning of the `run`, `commit` and `source` keys of a pipeline.
+/// The settings of a run, from the `run`, `commit` and `source` keys of a pipeline.
 public struct RunnerConfiguration: Sendable {
   public enum Until: Sendable, Equatable {
     case caughtUp
@@ -14,11 +14,11 @@ public struct RunnerConfiguration: Sendable {
   public var until: Until = .caughtUp
   /// Silence after which a topic counts as caught up.
   public var quiet: Duration = .seconds(15)
-  /// The service's clock, read when the run began; nil when it is not known and the runner's own
-  /// clock has to do.
+  /// The service's clock, read when the run began; nil if unknown, in which case the runner's own
+  /// clock is used.
   public var serviceClock: ServiceClock?
-  /// Limits beside `until`: when they are reached first, the run has to be repeated (75), except
-  /// that `maxEvents` is a success.
+  /// Limits in addition to `until`. If one is reached first, the run has to be repeated (75),
+  /// except that `maxEvents` is a success.
   public var maxEvents: Int?
   public var maxDuration: Duration?
   /// The number of events that the service may deliver, as counted by the source; nil for no limit.
@@ -30,7 +30,7 @@ public struct RunnerConfiguration: Sendable {
   /// `ratioFromEvents` events on.
   public var maxDeadLetterRatio: Double?
 
-  /// A share of fewer events means little: one letter among ten events is 10 %.
+  /// With fewer events, the share means little: one letter among ten events is 10 %.
   public static let ratioFromEvents = 100
 
   /// Events outstanding per stream, 1…100.
@@ -38,12 +38,12 @@ public struct RunnerConfiguration: Sendable {
   public var commitMaxEvents = 2000
   public var commitMaxBytes = 16 << 20
   public var commitMaxDelay: Duration = .seconds(1)
-  /// A position not confirmed for so long is renewed by waiting for a keepalive.
+  /// A position that has not been confirmed for this long is renewed by waiting for a keepalive.
   public var renewAfter: Duration = .seconds(12 * 3600)
-  /// Longest wait for that keepalive: the service sends one within 270 s.
+  /// The longest wait for that keepalive. The service sends one within 270 s.
   public var keepaliveWait: Duration = .seconds(300)
 
-  /// Time after which every reader of records sees a commit.
+  /// The time after which every reader of records sees a commit.
   public var visibilityWait: Duration = .seconds(60)
 
   /// A pass over the records of an object that takes longer starts again.
@@ -52,8 +52,7 @@ public struct RunnerConfiguration: Sendable {
   /// A run that follows requests a refused topic again after this time.
   public var refusedDelay: Duration = .seconds(600)
 
-  /// How long a run that was interrupted, or whose time is over, waits for a store that is not
-  /// available.
+  /// How long a run that was interrupted or is out of time waits for an unavailable store.
   public var stopPatience = Self.stopPatience
 
   /// The time that users wait for a stop, and service managers before they kill the process.
@@ -66,24 +65,24 @@ public struct RunnerConfiguration: Sendable {
 public enum RunOutcome: Sendable {
   public enum DeadLetterLimit: Sendable {
     case count
-    /// A share of the run's events so far.
+    /// The share of dead letters among the run's events so far.
     case ratio(ofEvents: Int)
   }
 
   case caughtUp
   case eventsReached
   case durationReached
-  /// `maxDuration` before the run was done.
+  /// `maxDuration` passed before the run was done.
   case outOfTime
-  /// `maxDuration`, while records were being read: the next run goes on with them.
+  /// `maxDuration` passed while records were being read; the next run continues.
   case readingGoesOn
-  /// The org's allowance of deliveries is spent but for what has to be left.
+  /// The org's delivery allowance is used up, except for the reserve.
   case allowanceSpent
-  /// A clean stop by signal; `following` when nothing else would have ended the run.
+  /// A clean stop by signal; `following` if nothing else would have ended the run.
   case interrupted(following: Bool)
-  /// Nothing came that could be stored as a first position.
+  /// Nothing arrived that could be stored as the first position.
   case noPosition
-  /// - Parameter topic: of the last letter, or with most letters.
+  /// - Parameter topic: the topic of the last letter, or the one with the most letters.
   case deadLetterLimit(topic: String, DeadLetterLimit)
   case failed(SourceFailure)
 }

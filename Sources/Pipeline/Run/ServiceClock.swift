@@ -1,4 +1,4 @@
-/// The service's time: one reading of it, and what has passed since.
+/// The service's time: one reading of its clock, plus the time since then.
 ///
 /// Commit times come from the service. This clock decides which of them are possible.
 public struct ServiceClock: Sendable {
@@ -6,10 +6,10 @@ public struct ServiceClock: Sendable {
   public var reading: Int64
   public var readAt: ContinuousClock.Instant
 
-  /// Readings come in whole seconds, and the login host's clock is not that of the event bus.
+  /// Readings are whole seconds, and the login host's clock is not the event bus's.
   private static var tolerance: Int64 { 10_000 }
 
-  /// - Parameter reading: milliseconds since 1970; kept within what a calendar can say.
+  /// - Parameter reading: milliseconds since 1970; clamped to the calendar's range.
   public init(reading: Int64, readAt: ContinuousClock.Instant) {
     self.reading = min(max(reading, CommitTime.range.lowerBound), CommitTime.range.upperBound)
     self.readAt = readAt

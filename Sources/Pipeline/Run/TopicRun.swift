@@ -4,13 +4,13 @@ struct TopicRun {
 
   enum State: Equatable {
     case running
-    /// The service refuses the topic; nil: it is not asked again in this run.
+    /// The service refuses the topic; nil if it is not requested again in this run.
     case refused(until: Instant?)
     case ended
   }
 
   let topic: SourceTopic
-  /// In every store.
+  /// The position in every store.
   var cursors: TopicCursors
   var caughtUp: CaughtUp
   var continuity = StreamContinuity()
@@ -22,23 +22,22 @@ struct TopicRun {
   var startOverride: StartPoint?
   /// Nil while the stream is not open.
   var openedAt: Instant?
-  /// A response has come since the stream was opened.
+  /// A response has arrived since the stream was opened.
   var isAnswered = false
-  /// A schema that a response needs could not be fetched so far.
+  /// A schema that a response needs could not be fetched yet.
   var lacksSchema = false
   var state = State.running
   /// Why the service has refused the topic; nil once it delivers again.
   var refusal: SourceFailure?
-  /// When its open stream was last seen to be silent for long enough to be caught up, by the
-  /// service's clock.
+  /// When the open stream had last been silent long enough to be caught up, by the service's clock.
   var quietAt: Int64?
-  /// It has been said that the run waits for a keepalive of this topic.
+  /// It has been reported that the run waits for a keepalive of this topic.
   var awaitsPosition = false
   /// Events written, committed or not.
   var takenCount = 0
 
   /// - Parameters:
-  ///   - stored: its position in each store; nil where there is none.
+  ///   - stored: the topic's position in each store; nil if there is none.
   ///   - keeper: the number of the store that keeps dead letters.
   init(
     _ topic: SourceTopic, index: Int, stored: [TopicPosition?], keeper: Int,
@@ -53,19 +52,19 @@ struct TopicRun {
     }
   }
 
-  /// Nothing comes of it for now.
+  /// Whether the topic delivers nothing for now.
   var hasEnded: Bool { self.state != .running }
 
   /// The service refuses the topic.
   ///
-  /// - Parameter until: when it is asked again; nil: not in this run.
+  /// - Parameter until: when the topic is requested again; nil if not in this run.
   mutating func refused(_ failure: SourceFailure, until: Instant?) {
     self.closed()
     self.refusal = failure
     self.state = .refused(until: until)
   }
 
-  /// Goes on with a topic that was refused, when its time has come.
+  /// Resumes a refused topic whose retry time has come.
   mutating func resumeIfDue(at now: Instant) -> Bool {
     guard case .refused(let until?) = self.state, now >= until else { return false }
     self.state = .running

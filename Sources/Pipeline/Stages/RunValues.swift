@@ -1,11 +1,11 @@
-/// The values of a run that stages can use. The same for every run of a pipeline: events that are
-/// exported again become the same rows.
+/// The values of a run that stages can use. They are the same for every run of a pipeline, so that
+/// events that are exported again become the same rows.
 public struct RunValues: Sendable {
   /// Name of the pipeline.
   public var pipeline: String
-  /// 18 characters; empty when nobody has logged in.
+  /// 18 characters; empty without a login.
   public var org: String
-  /// How the org's fields are classified; nil where nobody can ask the org.
+  /// How the org's fields are classified; nil if the org cannot be queried.
   public var classification: OrgClassification?
 
   public init(pipeline: String, org: String, classification: OrgClassification? = nil) {

@@ -1,13 +1,13 @@
 /// A response of the service: some events, or none (a keepalive).
 public protocol SourceResponse: Sendable {
   var eventCount: Int { get }
-  /// Position of the subscription after this response; empty bytes when the peer gave none.
+  /// The position of the subscription after this response; empty if the server sent none.
   var latestReplayID: ReplayID { get }
   /// Credit still open after this response.
   var pendingCredit: Int { get }
 }
 
-/// An event as it came, for what cannot be decoded.
+/// An event as received, for events that cannot be decoded.
 public struct RawEvent: Sendable {
   public var replayID: [UInt8]
   public var eventID: [UInt8]
@@ -22,9 +22,10 @@ public struct RawEvent: Sendable {
   }
 }
 
-/// Why a topic, or the run, cannot go on.
+/// Why a topic or the run cannot continue.
 public struct SourceFailure: Error, Sendable, CustomStringConvertible {
-  /// What the decision depends on; the message is for people (ServiceErrors.md#decision-classes).
+  /// Decides what happens next, unlike the message, which is for people
+  /// (ServiceErrors.md#decision-classes).
   public enum Disposition: String, Sendable {
     case unavailable, refused, invalidReplay, quota, bug, configuration
   }
@@ -32,7 +33,7 @@ public struct SourceFailure: Error, Sendable, CustomStringConvertible {
   public var disposition: Disposition
   /// Stable word for reports: `replay_id_corrupted`, `topic_not_found`.
   public var reason: String
-  /// What failed, on which topic, what to do.
+  /// What failed, on which topic, and what to do about it.
   public var description: String
   /// A refusal that says nothing about other topics.
   public var isOfTopicAlone = false
@@ -49,7 +50,7 @@ public struct UndecodableEvent: Error, Sendable {
   public var reason: String
   /// Path of the field, dotted; empty when the payload as a whole is at fault.
   public var fieldPath: String
-  /// Byte offset in the payload; nil when none applies.
+  /// Byte offset in the payload; nil if none applies.
   public var offset: Int?
 
   public init(reason: String, fieldPath: String = "", offset: Int? = nil) {
@@ -60,28 +61,30 @@ public struct UndecodableEvent: Error, Sendable {
 }
 
 public enum SourceSignal<Response: SourceResponse>: Sendable {
-  /// The stream of a topic is about to be (re)opened. The reply says from where; nil: not at all.
+  /// The stream of a topic is about to be opened or reopened. The reply says from where; nil
+  /// prevents it.
   case opening(topic: Int, reply: @Sendable (StartPoint?) -> Void)
   /// The subscription has been sent on a live connection.
   case opened(topic: Int)
-  /// Everything that is needed to decode the response is there.
+  /// A response, with everything needed to decode it.
   case response(topic: Int, Response, receivedAt: ContinuousClock.Instant)
-  /// Events were delivered that had been exported before, or come again with another stream: they
-  /// are not handed on.
+  /// Events were delivered that were exported before or will come again with another stream. They
+  /// are not passed on.
   case passedOver(topic: Int, eventCount: Int)
-  /// A response has come and is kept: its schemas are being fetched, or its place in the stream is not
-  /// known yet. From here to the next response, silence is not the service's.
+  /// A response has arrived and is held back, because its schemas are being fetched or its place in
+  /// the stream is not known yet. Until the next response, silence is not the service's.
   case holding(topic: Int)
-  /// A schema could not be fetched. It is asked for again after `delay`.
+  /// A schema could not be fetched. It is requested again after `delay`.
   case schemasFailed(topic: Int, SourceFailure, delay: Duration)
-  /// The stream broke and will be opened again after `delay`.
+  /// The stream failed and will be reopened after `delay`.
   case retrying(topic: Int, SourceFailure, delay: Duration)
-  /// Nobody took the responses of a topic for so long that its stream was closed, before the service
-  /// would. All that it had delivered has been handed on; it is opened again when there is room.
+  /// The responses of a topic were not taken for so long that its stream was closed, before the
+  /// service would close it. Everything delivered has been passed on; the stream is reopened when
+  /// there is room.
   case heldBack(topic: Int)
   /// The last signal of a topic: drained after `stop`, or failed.
   case ended(topic: Int, SourceFailure?)
-  /// Something else has come that the runner waits for.
+  /// Something else that the runner waits for has arrived.
   case woken
   /// The user asked for a clean stop.
   case interrupted
@@ -93,26 +96,26 @@ public protocol Source {
 
   var topics: [SourceTopic] { get }
 
-  /// The next signal of any topic, in order of arrival; nil when none came until `deadline`.
+  /// The next signal of any topic, in order of arrival; nil if none came until `deadline`.
   func next(until deadline: ContinuousClock.Instant) async -> SourceSignal<Response>?
 
-  /// Waits without taking anything: everything else stays where it is.
+  /// Waits for an interruption without taking any other signal.
   ///
-  /// - Returns: true when the user has asked for a clean stop, false at `deadline`.
+  /// - Returns: true if the user has requested a clean stop, false at `deadline`.
   func interruption(until deadline: ContinuousClock.Instant) async -> Bool
 
-  /// Adds no more credit. What still arrives within 2 s is handed on, then each topic ends.
+  /// Adds no more credit. What still arrives within 2 s is passed on; then each topic ends.
   func stop()
 
-  /// Events of a topic had been exported before and do not count: if the source asks for no more
-  /// than a limit of the run, it may ask for so many more.
+  /// Events of a topic were exported before and do not count. A source that requests no more than a
+  /// limit of the run may request this many more.
   func allow(_ count: Int, topic: Int)
 
-  /// A run would resume after this ID: every store has made durable what comes up to it. Called when
-  /// the run begins, too, with what is stored.
+  /// Every store has made the events up to this ID durable, so a run would resume after it. Also
+  /// called when the run begins, with the stored position.
   func becameDurable(_ resume: ReplayID, topic: Int)
 
-  /// Opens the stream of a topic again that ended with `invalidReplay`, or because it was refused.
+  /// Reopens the stream of a topic that ended with `invalidReplay` or because it was refused.
   func reopen(topic: Int)
 
   /// The layout of an event's rows.
@@ -122,7 +125,8 @@ public protocol Source {
     ofEvent index: Int, of response: Response, topic: Int
   ) throws(UndecodableEvent) -> RecordLayout
 
-  /// Appends the rows of an event and its `RecordBatch.Event`; leaves the batch as it was on error.
+  /// Appends the rows of an event and its `RecordBatch.Event`; on error, leaves the batch
+  /// unchanged.
   func decode(
     event index: Int, of response: Response, topic: Int, into batch: RecordBatch
   ) throws(UndecodableEvent)
@@ -131,7 +135,7 @@ public protocol Source {
 }
 
 extension Source {
-  /// Only a source that keeps a position itself needs to know.
+  /// Only a source that keeps its own position needs this.
   public func becameDurable(_ resume: ReplayID, topic: Int) {}
 }
 
@@ -140,7 +144,7 @@ public struct SourceTopic: Sendable {
   public var name: String
   /// Several entities share the stream: groups of equal replay IDs occur.
   public var isChannel: Bool
-  /// Where to begin when no position exists.
+  /// Where to begin if there is no position.
   public var start: StartPoint?
 
   public init(name: String, isChannel: Bool, start: StartPoint?) {

@@ -4,7 +4,7 @@ public enum StartPoint: Sendable, Hashable {
   case earliest
   /// The tip: events published from now on.
   case latest
-  /// Where the service says, which keeps a position of its own for the subscription.
+  /// The position that the service itself keeps for the subscription.
   case managed
   /// Strictly after this ID (TheService.md#replay-ids).
   case after(ReplayID)

@@ -1,17 +1,17 @@
 public import JSON
 
-/// A stage between decoder and sinks.
+/// A stage between the decoder and the sinks.
 ///
-/// To add one: a file with one type that conforms, its configuration, one line in `TransformRegistry`,
-/// tests, and a page (WritingAStage.md).
+/// To add one, write a file with one conforming type, its configuration, one line in
+/// `TransformRegistry`, tests, and a page (WritingAStage.md).
 public protocol Transform {
   /// The kind of stage, for messages.
   var kind: String { get }
 
   /// The columns that leave the stage for the columns that enter it. Called once for each layout.
   ///
-  /// Throws `TransformError` for a mistake that the layout shows: two columns with one name (both
-  /// paths named), a selected column that the schema does not have and must.
+  /// Throws `TransformError` for a mistake that the layout shows: two columns with the same name
+  /// (naming both paths), or a required column that the schema does not have.
   func layout(for input: RecordLayout) throws -> RecordLayout
 
   /// Whether `apply` can take rows of a layout that this stage has made. False if its compiled plan
@@ -25,12 +25,12 @@ public protocol Transform {
   /// (`RecordBatch.refuse`). Stages that only arrange columns do nothing here; others say so with
   /// `changesRows`. The batch's layout is already the one this stage has made.
   ///
-  /// Slots belong to the decoder's layout; those that this stage's layout has added behind them
-  /// (`RecordLayout.adding`) are absent. Bytes in the arena are shared by rows and never change: a new
-  /// text is appended, which may move the arena.
+  /// Slots belong to the decoder's layout; those that this stage's layout has added after them
+  /// (`RecordLayout.adding`) are absent. Bytes in the arena are shared by rows and never change;
+  /// new text is appended, which may move the arena.
   ///
-  /// Events come in stream order. An event comes again whenever the stream is read again for a store that
-  /// lacks it: what a stage makes of it must depend on nothing but the event, the stage's configuration
+  /// Events come in stream order. An event comes again whenever the stream is read again for a
+  /// store that lacks it, so the result must depend only on the event, the stage's configuration
   /// and its memory.
   func apply(to batch: RecordBatch) throws
 
@@ -39,8 +39,8 @@ public protocol Transform {
 
   /// The slots whose values the stage hides in rows of a layout that it has made.
   func maskedSlots(of output: RecordLayout) -> Set<Int>
-  /// Whether rows of a layout that enters the stage may leave it. False when none does, whatever it holds:
-  /// nothing has to be made ready for them then.
+  /// Whether rows of a layout that enters the stage may leave it. If false, sinks do not prepare
+  /// for them.
   func bringsRows(of input: RecordLayout) -> Bool
 
   /// Columns that the configuration names; nil for a stage that names none.
@@ -53,9 +53,9 @@ public protocol Transform {
   /// after the last of them in every commit, so keep it small.
   func memory(ofTopic topic: String) -> JSONValue?
 
-  /// Goes on from what was remembered when the topic's stream stood where it is resumed.
+  /// Restores the memory that was stored with the position from which the topic's stream resumes.
   ///
-  /// - Throws: `TransformError` for what the stage cannot have stored.
+  /// - Throws: `TransformError` for a value that the stage cannot have stored.
   func recall(_ memory: JSONValue, ofTopic topic: String) throws
 }
 

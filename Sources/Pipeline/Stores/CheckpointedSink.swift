@@ -1,11 +1,11 @@
 public import JSON
 
-/// A sink whose state the checkpoint holds: rows count as soon as the checkpoint that knows them is
-/// durable. Driven by one thread; calls block until done.
+/// A sink whose state the checkpoint holds: rows count as soon as the checkpoint that includes them
+/// is durable. Driven by one thread; calls block until done.
 ///
 /// `CheckpointedStore` calls, per commit: `write` for each batch, `flush` once, then stores the
-/// returned state together with the positions in the checkpoint, then `committed`. Between `flush`
-/// and `committed` rows of the next commit may be written; they change nothing of what was returned.
+/// returned state together with the positions in the checkpoint, then `committed`. Rows of the next
+/// commit may be written between `flush` and `committed`; they do not affect the returned state.
 public protocol CheckpointedSink: AnyObject {
   /// Identity of the sink in checkpoints, unique in the pipeline.
   var name: String { get }
@@ -19,16 +19,16 @@ public protocol CheckpointedSink: AnyObject {
   /// Takes the rows of a batch in stream order. Not durable yet.
   func write(_ batch: RecordBatch) throws
 
-  /// Makes everything written so far durable and returns the state the checkpoint has to hold.
-  /// What is due (rotation by size, age, idleness; everything with `finish`) is closed as part of
-  /// the commit.
+  /// Makes everything written so far durable and returns the state for the checkpoint. Segments
+  /// that are due (by size, age or idleness; all of them with `finish`) are closed as part of the
+  /// commit.
   func flush(finish: Bool) throws -> JSONValue
 
   /// The checkpoint with the state of the last `flush` is durable: completes what it announced
-  /// (final names, manifest). True when the state has changed and wants to be stored again.
+  /// (final names, manifest). Returns true if the state has changed and has to be stored again.
   func committed() throws -> Bool
 
-  /// True when something is due (rotation by age or idleness) though nothing was written.
+  /// Whether something is due (rotation by age or idleness) although nothing was written.
   var isDue: Bool { get }
 
   /// Output bytes taken since the last `flush`, before compression.
@@ -37,20 +37,22 @@ public protocol CheckpointedSink: AnyObject {
   /// Whether records can be read into the sink.
   var takesReads: Bool { get }
 
-  /// How far the records of an object have been read into the sink; nil when no pass was begun, or it
-  /// has to begin anew.
+  /// How far the records of an object have been read into the sink; nil if no pass has begun, or if
+  /// it has to start again.
   func pass(over entity: String) -> ReadPass?
 
-  /// The user has requested that all records of the object are read, whatever was read before.
+  /// Whether the user has requested that all records of the object be read, whatever was read
+  /// before.
   func awaitsReads(of entity: String) -> Bool
 
-  /// The number of the last pass over the object that was begun; 0 without one.
+  /// The number of the last pass over the object; 0 if none has begun.
   func passNumber(over entity: String) -> Int
 
-  /// Takes records that were read, all of one layout, and how far their pass has come with them.
+  /// Takes records that were read, all of one layout, and the progress of their pass including
+  /// them.
   func write(_ reads: RecordBatch, pass: ReadPass) throws
 
-  /// See `Store` for these three.
+  /// See `Store` for this and the next two members.
   var hasRefusingStages: Bool { get }
   func takeRefusedEvents() -> [RefusedEvent]
   func takeUnreadable() -> [UnreadableRecord]
@@ -58,7 +60,7 @@ public protocol CheckpointedSink: AnyObject {
   /// The memory of the sink's own stages about a topic; see `Transform.memory`.
   func memory(ofTopic topic: String) -> StageMemory
 
-  /// - Parameter memory: of all sinks whose state the checkpoint holds.
+  /// - Parameter memory: the memory of all sinks whose state the checkpoint holds.
   func recall(_ memory: StageMemory, ofTopic topic: String) throws
 }
 

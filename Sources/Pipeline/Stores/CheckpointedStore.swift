@@ -1,16 +1,17 @@
 public import JSON
 
-/// The checkpoint with the sinks and dead letters whose state it holds: one step makes all durable.
+/// The checkpoint with the sinks and dead letters whose state it holds. One step makes all of it
+/// durable.
 ///
-/// Without sinks it still keeps the dead letters of a pipeline, and a copy of its positions. It is
-/// always available, or it fails.
+/// Without sinks, it still keeps the dead letters of a pipeline and a copy of its positions. It
+/// never answers that it is unavailable: it works or fails.
 public final class CheckpointedStore: Store {
   /// Stores everything a resume needs in one atomic, durable step.
   public typealias Save = (
     _ topics: [String: TopicPosition], _ sinks: [String: JSONValue], _ deadLetters: JSONValue
   ) throws -> Void
 
-  /// No sink can have this name.
+  /// A name that no sink can have.
   public static let name = "the checkpoint"
   public var name: String { Self.name }
   public var keepsDeadLetters: Bool { true }
@@ -36,7 +37,7 @@ public final class CheckpointedStore: Store {
 
   // MARK: Records that were read
 
-  /// Sinks that records can be read into.
+  /// Sinks into which records can be read.
   private var readers: [any CheckpointedSink] { self.sinks.filter(\.takesReads) }
 
   public func takesReads(of layout: RecordLayout) -> Bool { !self.readers.isEmpty }
@@ -49,7 +50,7 @@ public final class CheckpointedStore: Store {
 
   public func takeUnreadable() -> [UnreadableRecord] { self.sinks.flatMap { $0.takeUnreadable() } }
 
-  /// Where all sinks are; nil when they are not in one place, as when one of them is new.
+  /// The place of all sinks; nil if they are not at the same place, for example if one is new.
   public func pass(over entity: String) -> ReadPass? {
     let passes = self.readers.map { $0.pass(over: entity) }
     guard let first = passes.first ?? nil, passes.allSatisfy({ $0?.isSamePlace(as: first) == true })
@@ -57,7 +58,7 @@ public final class CheckpointedStore: Store {
     return first
   }
 
-  /// The user has asked a sink to read all records of an object.
+  /// Whether the user has requested that a sink read all records of an object.
   public func awaitsReads(of entity: String) -> Bool {
     self.readers.contains { $0.awaitsReads(of: entity) }
   }
@@ -66,8 +67,8 @@ public final class CheckpointedStore: Store {
     self.readers.reduce(0) { max($0, $1.passNumber(over: entity)) }
   }
 
-  /// - Parameter pass: never nil: records are not read by condition, nor one by one, for what has no
-  ///   tables.
+  /// - Parameter pass: never nil, because records are read by condition or one by one only for
+  ///   sinks with tables.
   public func write(_ reads: RecordBatch, pass: ReadPass?) throws {
     guard let pass else { preconditionFailure("\(self.name) takes records of passes only") }
     for sink in self.readers { try sink.write(reads, pass: pass) }
@@ -101,7 +102,7 @@ public final class CheckpointedStore: Store {
 
   public var isDue: Bool { self.deadLetters.isDue || self.sinks.contains(where: \.isDue) }
 
-  /// The pending bytes of the sink that has most.
+  /// The largest number of pending bytes of any sink.
   public var pendingByteCount: Int {
     self.sinks.reduce(self.deadLetters.pendingByteCount) { max($0, $1.pendingByteCount) }
   }

@@ -1,4 +1,4 @@
-/// What a comparison of a copy of one object with its org has found. Names and IDs, never values.
+/// The findings of comparing a copy of one object with the org. Names and IDs, never values.
 public struct CopyFindings: Sendable, Equatable {
   public struct Field: Sendable, Equatable {
     /// Dotted: `BillingAddress.City`.
@@ -27,20 +27,20 @@ public struct CopyFindings: Sendable, Equatable {
   }
 
   public var equal = 0
-  /// With changes too recent to be judged.
+  /// Records with changes too recent to be judged.
   public var tooYoung = 0
-  /// Known not to be right: stale, partial, or waiting to be read again.
+  /// Known to be wrong: stale, partial, or waiting to be read again.
   public var marked = 0
   /// In the org, but not in the copy, or deleted there.
   public var missing = 0
   public var differing = 0
   /// Deleted in the org, but not in the copy.
   public var extra = 0
-  /// In the copy, and not to be found in the org: purged, or not shared with the user.
+  /// In the copy, but not found in the org: purged, or not shared with the user.
   public var notFound = 0
-  /// Cannot be compared, since a value cannot be read or encoded.
+  /// Cannot be compared, because a value cannot be read or encoded.
   public var unreadable = 0
-  /// Records chosen by chance whose values were compared.
+  /// Randomly chosen records whose values were compared.
   public var sampled = 0
   public var fields: [Field] = []
   /// IDs of some of the records, by kind: `missing`, `differing`, `extra`, `not_found`.
@@ -51,7 +51,7 @@ public struct CopyFindings: Sendable, Equatable {
 
   public enum Verdict: String, Sendable {
     case equal, drift
-    /// There are records, and not one of them could be judged.
+    /// There are records, but none of them could be judged.
     case notCompared = "not_compared"
   }
 
@@ -64,7 +64,7 @@ public struct CopyFindings: Sendable, Equatable {
   /// Records that were judged.
   public var compared: Int { self.equal + self.missing + self.differing }
 
-  /// Counts records that ended as one kind: `equal`, `young`, `marked`, `unreadable`, or a kind of drift.
+  /// Counts records of one kind: `equal`, `young`, `marked`, `unreadable`, or a kind of drift.
   public mutating func add(_ count: Int, kind: String) {
     switch kind {
     case "equal": self.equal += count

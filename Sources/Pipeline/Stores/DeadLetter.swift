@@ -6,9 +6,9 @@ public struct DeadLetter: Sendable, Equatable {
   public struct Refusal: Sendable, Equatable {
     /// The sink's name.
     public var sink: String
-    /// The database's column; nil when it is not known which one refused the row.
+    /// The database's column; nil if it is unknown which one refused the row.
     public var column: String?
-    /// Five characters; nil when the value could not even be sent.
+    /// Five characters; nil if the value could not even be sent.
     public var sqlState: String?
     /// Further sinks whose own stages refused the event.
     public var otherSinks: [String] = []
@@ -71,8 +71,8 @@ public struct DeadLetter: Sendable, Equatable {
   public static let unprocessable = "unprocessable"
 }
 
-/// Where dead letters go. Takes part in commits as a `CheckpointedSink` does: what `flush` returns is stored in
-/// the checkpoint (`CheckpointDocument.deadLetters`), then `committed` is called.
+/// Stores dead letters. Takes part in commits like a `CheckpointedSink`: the result of `flush` is
+/// stored in the checkpoint (`CheckpointDocument.deadLetters`), then `committed` is called.
 public protocol DeadLetterStore: AnyObject {
   /// Letters taken since the start of the run.
   var count: Int { get }

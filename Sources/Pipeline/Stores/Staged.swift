@@ -1,7 +1,7 @@
 public import JSON
 
-/// A sink or store with stages of its own, after those of the pipeline: selected columns to one
-/// directory, full lines to another.
+/// A sink or store with its own stages, after those of the pipeline: for example, selected columns
+/// to one directory, full lines to another.
 ///
 /// Its stages see the output of the pipeline's stages, and their changes apply only to this sink.
 /// The batch is restored, so the order of sinks does not matter.
@@ -57,7 +57,7 @@ extension Staged: Store where Base: Store {
   public var isDue: Bool { self.base.isDue }
   public var pendingByteCount: Int { self.base.pendingByteCount }
   public func isReady(for layout: RecordLayout) -> Bool {
-    // A mistake that the layout shows is thrown where it can be.
+    // For a layout with a mistake, `makeReady` then throws the error.
     guard let output = try? self.stages.layout(for: layout),
       let brings = try? self.stages.bringsRows(of: layout)
     else { return false }
@@ -68,7 +68,7 @@ extension Staged: Store where Base: Store {
     return try self.base.makeReady(for: self.stages.layout(for: layout))
   }
   public func write(_ batch: RecordBatch) throws {
-    // The base has nothing to write them to.
+    // The base is not prepared for such rows.
     guard try self.stages.bringsRows(of: batch.layout) else { return }
     try self.lend(batch, to: self.base.write)
   }

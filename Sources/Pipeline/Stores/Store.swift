@@ -1,11 +1,13 @@
 /// Makes rows and their position durable in one step. The checkpoint with its files is one store,
 /// and each database is another.
 ///
-/// Driven by one thread. Rows are written to the *open* commit, and `seal` closes it; while it waits for a
-/// store that is unavailable, the next one fills. Per sealed commit the runner calls `prepare` of every store,
-/// `commit` of every store, then `complete` of every store. The store that keeps dead letters
-/// prepares last and commits first: so it has the events that others refuse, and after a crash it may
-/// be ahead of them. It is behind only where it merely repeats their positions (`CheckpointPace`). `TopicCursors` brings stores that are apart together again.
+/// Driven by one thread. Rows are written to the *open* commit, and `seal` closes it; while it
+/// waits for a store that is unavailable, the next one fills. For each sealed commit, the runner
+/// calls `prepare` of every store, `commit` of every store, then `complete` of every store. The
+/// store that keeps dead letters prepares last and commits first, so that it has the events that
+/// others refuse; after a crash it may be ahead of them. It can be behind only if it merely repeats
+/// their positions (`CheckpointPace`). `TopicCursors` brings stores at different positions together
+/// again.
 ///
 /// No call waits for an unavailable resource: the store returns the time of the next attempt, and
 /// the runner repeats the call. A store that gives up throws.
@@ -13,7 +15,8 @@ public protocol Store: AnyObject {
   /// Identity of the store, unique in the pipeline.
   var name: String { get }
 
-  /// Whether dead letters are durable with the position of this store. One store of a run is.
+  /// Whether this store keeps the dead letters, durable with its position. Exactly one store of a
+  /// run does.
   var keepsDeadLetters: Bool { get }
 
   /// Whether rows of the layout can be written without preparation.
@@ -22,63 +25,64 @@ public protocol Store: AnyObject {
   /// Prepares for rows of the layout. Called only while no commit is sealed.
   func makeReady(for layout: RecordLayout) throws -> StoreAnswer
 
-  /// Takes the rows of a batch in stream order, whose layout the store is ready for. Not durable yet.
+  /// Takes the rows of a batch, in stream order. The store must be ready for the layout. Not
+  /// durable yet.
   func write(_ batch: RecordBatch) throws
 
   /// Whether records can be read into the store, in rows of a layout that it is ready for.
   func takesReads(of layout: RecordLayout) -> Bool
 
-  /// How far the records of an object have been read into the store; nil when no pass was begun, or
-  /// it has to begin anew.
+  /// How far the records of an object have been read into the store; nil if no pass has begun, or
+  /// if it has to start again.
   func pass(over entity: String) -> ReadPass?
 
-  /// The number of the last pass over the object that was begun; 0 without one.
+  /// The number of the last pass over the object; 0 if none has begun.
   func passNumber(over entity: String) -> Int
 
-  /// All records of an object will be read for the first time. The store's completeness has to take
-  /// that into account.
+  /// Notes that all records of an object will be read for the first time, which the store's
+  /// completeness has to take into account.
   func awaitReads(of entity: String) throws
 
-  /// Takes records that were read, all of one layout, and how far their pass has come with them; nil
-  /// when they belong to none. They follow the events of the open commit, and become durable with it.
+  /// Takes records that were read, all of one layout, and the progress of their pass including
+  /// them; nil if they belong to none. They follow the events of the open commit and become durable
+  /// with it.
   func write(_ reads: RecordBatch, pass: ReadPass?) throws
 
   /// Whether `recordsToRepair` may be called now.
   var isIdle: Bool { get }
 
-  /// Records of an object that the store does not have right, and that may be read again: in the order
-  /// of their IDs, after `id`. Nil: the store is not available.
+  /// Records of an object that are wrong in the store and may be read again, ordered by ID, after
+  /// `id`. Nil if the store is unavailable.
   func recordsToRepair(_ entity: String, after id: String, limit: Int) throws -> [String]?
 
-  /// Whether all records of an object have to be read again, since events are missing or one said that
-  /// any of them may have changed. False while the store is not available: it is asked again.
+  /// Whether all records of an object have to be read again, because events are missing or one said
+  /// that any record may have changed. False while the store is unavailable; the runner asks again.
   func needsPass(over entity: String, topic: String) throws -> Bool
 
-  /// Takes IDs of records that were asked for and not found, and the last event before; durable with
-  /// the open commit.
+  /// Takes IDs of records that were requested and not found, and the last event before; durable
+  /// with the open commit.
   func noteUnseen(_ records: [String], of entity: String, epoch: Int, ordinal: Int64)
 
   /// Takes a record that was read and cannot become a row; durable with the open commit.
   func noteUnreadable(_ record: UnreadableRecord, of entity: String)
 
-  /// Calls of the org's API that were made to repair records in the last day, by this run and those
-  /// before.
+  /// The number of API calls made to repair records in the last day, by this run and earlier ones.
   func repairCallsOfDay() throws -> Int
 
   /// Takes a number of such calls; durable with the open commit.
   func noteRepairCalls(_ count: Int)
 
-  /// Closes the open commit: what is written from now on belongs to the next. Called only when the
-  /// one before is complete.
+  /// Closes the open commit; later rows belong to the next. Called only once the previous one is
+  /// complete.
   ///
-  /// - Parameter isLast: the run ends with it: nothing is left open.
+  /// - Parameter isLast: the run ends with this commit, so nothing is left open.
   func seal(isLast: Bool) throws
 
   /// Performs the sealed commit except for the step that makes it durable. Called again after
   /// `retract`.
   func prepare(_ commit: Commit) throws -> StoreAnswer
 
-  /// Makes durable what was prepared.
+  /// Makes the prepared commit durable.
   func commit() throws -> StoreAnswer
 
   /// Releases the resources of `prepare` while another store is unavailable. The sealed commit
@@ -88,7 +92,7 @@ public protocol Store: AnyObject {
   /// Called after every store has committed. Finishes postponed work.
   func complete() throws
 
-  /// True when something is due (a rotation, a lease) though nothing was written.
+  /// Whether something is due (a rotation, a lease) although nothing was written.
   var isDue: Bool { get }
 
   /// Does due work that needs no commit, while a commit waits for a store.
@@ -97,13 +101,13 @@ public protocol Store: AnyObject {
   /// Bytes of output in the open commit, before compression; drives `commit.max_bytes`.
   var pendingByteCount: Int { get }
 
-  /// Whether stages of the store's own may refuse events.
+  /// Whether the store's own stages may refuse events.
   var hasRefusingStages: Bool { get }
 
-  /// Events that stages of the store's own have refused since the last call.
+  /// Events that the store's own stages have refused since the last call.
   func takeRefusedEvents() -> [RefusedEvent]
 
-  /// Records that were read and that stages of the store's own have refused since the last call.
+  /// Records that were read and that the store's own stages have refused since the last call.
   func takeUnreadable() -> [UnreadableRecord]
 
   /// The memory of the store's own stages about a topic; see `Transform.memory`.
@@ -155,7 +159,7 @@ public enum StoreAnswer {
 
 /// Why a store is unavailable.
 public struct StoreOutage {
-  /// Ends the run if it has no time to wait.
+  /// The run's error if it has no time to wait.
   public var reason: any Error
   public var retryAt: ContinuousClock.Instant
 
@@ -169,10 +173,10 @@ public struct StoreOutage {
 public struct Commit: Sendable, Equatable {
   /// The store's position in each topic that has one.
   public var positions: [String: TopicPosition]
-  /// Events of the commit without rows: to be kept, or noted as missing. The store that keeps dead
-  /// letters gets those that others refuse as well.
+  /// Events of the commit without rows, to be kept or noted as missing. The store that keeps dead
+  /// letters also gets those that others refuse.
   public var letters: [DeadLetter]
-  /// The run ends with it: nothing is left open.
+  /// The run ends with this commit, so nothing is left open.
   public var isLast: Bool
 
   public init(

@@ -25,7 +25,7 @@ struct CastTarget {
   /// exact numbers.
   private(set) var rounding: DecimalNumber.Rounding?
 
-  /// Reports what is wrong with the member.
+  /// Reports mistakes in the member.
   init?(reading reader: JSONReader, _ member: JSONMember) {
     if member.value.members == nil {
       guard let text = reader.string(member.name) else { return nil }

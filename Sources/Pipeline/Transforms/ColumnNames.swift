@@ -3,12 +3,12 @@ internal import JSON
 /// The columns that a stage names in its configuration.
 ///
 /// One stage serves every schema of a pipeline, and a field may come or go with the next schema, so
-/// a name that one schema lacks is not an error. A name that *no* schema has is most likely a
-/// typing mistake, which in `drop` would export a column that should be left out. `NamedColumns`
-/// reports such names, and the caller, who knows the topics, decides. The same applies to a pattern
-/// (`*Email*`) that matches nothing.
+/// a name that one schema lacks is not an error. A name that *no* schema has is most likely a typo,
+/// which in `drop` would export a column that should be left out. `NamedColumns` reports such
+/// names, and the caller, who knows the topics, decides. The same applies to a pattern (`*Email*`)
+/// that matches nothing.
 public final class ColumnNames {
-  /// What to do about names that schemas lack, if the configuration says.
+  /// What to do about names that schemas lack, if configured.
   public enum Missing: String, Sendable, CaseIterable {
     /// The run continues even if no schema has the name.
     case ignore
@@ -28,7 +28,7 @@ public final class ColumnNames {
   private var objects: [String: (names: Set<String>, columns: Set<String>)] = [:]
   private var keptCount = 0
 
-  /// Names of columns that are kept to notice renamed fields.
+  /// The maximum number of column names kept to detect renamed fields.
   private static let maxKeptCount = 1 << 20
 
   /// - Parameter takesPatterns: whether `*` and `?` in a name are wildcards.
@@ -61,9 +61,9 @@ public final class ColumnNames {
   }
 
   /// Throws `TransformError` when the schema lacks a name that another schema of its object has
-  /// had, and has a column which none of those has had: the field may have been renamed, and its
-  /// values would go out under the new name. If a schema only lacks a name, the field was deleted
-  /// or does not exist yet.
+  /// had, and has a column that none of those has had: the field may have been renamed, and its
+  /// values would be exported under the new name. If a schema only lacks a name, the field was
+  /// deleted or does not exist yet.
   func guardAgainstRenaming(_ layout: RecordLayout, stage: String) throws {
     guard self.missing != .ignore, !self.names.isEmpty else { return }
     var present: Set<String> = []
@@ -100,7 +100,7 @@ public final class ColumnNames {
     self.objects[layout.entity] = (known, all)
   }
 
-  /// Notes which names a layout has. Throws `TransformError` when it lacks one and must not.
+  /// Notes which names a layout has. Throws `TransformError` if it lacks a required one.
   func match(_ layout: RecordLayout, stage: String) throws {
     var present = Set(layout.columns.map(\.name))
     self.known.formUnion(present)

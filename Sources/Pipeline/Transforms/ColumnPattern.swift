@@ -21,8 +21,8 @@ struct ColumnPattern {
     column.isMetadata && !self.meansMetadata ? false : self.fits(Array(column.name.utf8))
   }
 
-  /// Takes time in proportion to the product of the lengths: after a failure, only the last `*` takes
-  /// one character more.
+  /// Takes time proportional to the product of the lengths: after a mismatch, only the last `*`
+  /// takes one more character.
   private func fits(_ name: [UInt8]) -> Bool {
     var place = 0
     var next = 0

@@ -18,7 +18,7 @@ struct FieldListEdit {
     MetadataSlot.changedFields, MetadataSlot.nulledFields, MetadataSlot.diffFields,
   ]
 
-  /// A slot has a new presence, and its cell holds a value, not a diff.
+  /// Notes that a slot has a new presence and its cell holds a value, not a diff.
   mutating func note(_ slot: Int, _ presence: UInt8) {
     guard self.isNeeded else { return }
     if !self.ownsLists { self.copyLists() }

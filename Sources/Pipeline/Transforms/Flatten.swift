@@ -1,6 +1,6 @@
 public import JSON
 
-/// Puts the children of records into the line itself: `{"type": "flatten", "naming": "path"}`.
+/// Moves the children of records into the line itself: `{"type": "flatten", "naming": "path"}`.
 ///
 /// The children take the place of their record, in schema order. The scalar branch of a union of a
 /// scalar and a record (Account.Name) keeps the record's name and comes first. The stage costs

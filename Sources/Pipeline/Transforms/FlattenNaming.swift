@@ -13,7 +13,7 @@ public enum FlattenNaming: String, Sendable, CaseIterable {
     }
   }
 
-  /// - `BillingAddress.City` is `BillingCity`, `Address.City` is `City`: the suffix gives way.
+  /// - `BillingAddress.City` is `BillingCity`, `Address.City` is `City`: the suffix is dropped.
   ///   Standard locations follow the same rule (`LastKnownLocation.Latitude` is
   ///   `LastKnownLatitude`).
   /// - `Name.FirstName` is `FirstName`.

@@ -262,7 +262,7 @@ public final class Mask: ConfiguredTransform {
 }
 
 extension Mask.Method {
-  /// Columns of every type can be masked that way.
+  /// Whether columns of every type can be masked that way.
   fileprivate var isForAnyType: Bool {
     switch self {
     case .drop, .redact, .hash: true
@@ -272,7 +272,7 @@ extension Mask.Method {
 }
 
 extension RecordBatch.Row {
-  /// Whether the slot holds the changes of a long text and not the text (ChangeEvents.md#long-texts).
+  /// Whether the slot holds a diff of a long text instead of the text (ChangeEvents.md#long-texts).
   func isDiff(_ slot: Int) -> Bool {
     guard let cell = self.value(MetadataSlot.diffFields) else { return false }
     return self.bytes(cell).hasField(inSlot: slot)

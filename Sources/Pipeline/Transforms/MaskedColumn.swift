@@ -3,9 +3,9 @@ public struct MaskedColumn: Sendable, Equatable {
   public enum Reason: Sendable, Equatable {
     /// The configuration names it, by this name or pattern.
     case named(String)
-    /// `compliance PII`, and the like.
+    /// For example, `compliance PII`.
     case classified([String])
-    /// The org does not describe its field: deleted, renamed, or hidden from the user.
+    /// The org does not describe the field: it is deleted, renamed, or hidden from the user.
     case undescribed
   }
 

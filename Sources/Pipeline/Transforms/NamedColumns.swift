@@ -1,5 +1,5 @@
-/// Columns that a stage names. Names that no schema has had so far are typing mistakes, or fields
-/// that were renamed or deleted in the org.
+/// Columns that a stage names. Names that no schema has had so far are typos, or fields that were
+/// renamed or deleted in the org.
 public struct NamedColumns: Sendable, Equatable {
   /// Place of the stage in its chain, from 0.
   public var stage = 0

@@ -1,5 +1,5 @@
 extension RecordLayout {
-  /// The member that names the NaN and infinities that a line writes as `null`.
+  /// The member that lists the NaN and infinities that a line writes as `null`.
   private static let reservedNames: Set<String> = ["_nonfinite"]
 
   /// Throws `TransformError` unless every column has a unique name that lines do not use for

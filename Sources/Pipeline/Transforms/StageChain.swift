@@ -12,7 +12,7 @@ public final class StageChain {
   private let remembering: [(name: String, stage: any Transform)]
   /// The layouts that the stages returned, in order.
   private var paths = LayoutCache<[RecordLayout]>()
-  /// Rows that stages have left out since this was last taken.
+  /// Rows that stages have removed since this was last taken.
   private var leftOutCount = 0
   private var refusals = StageRefusals()
   /// Receives every batch before the first stage and after each stage.
@@ -83,12 +83,12 @@ public final class StageChain {
     return "stage \(kind) (stages[\(place)])"
   }
 
-  /// The slots whose values do not reach the end of the chain unchanged, because a stage masks them
-  /// or removes their columns.
+  /// The slots whose values do not leave the chain unchanged, because a stage masks them or removes
+  /// their columns.
   ///
   /// - Parameters:
   ///   - masksOnly: ignores columns that stages other than `mask` remove.
-  ///   - behind: slots that are hidden after the last stage.
+  ///   - behind: slots that are hidden after the chain.
   /// - Returns: the hidden slots of rows before the first stage and after each stage.
   package func concealedSlots(
     of input: RecordLayout, masksOnly: Bool = false,

@@ -1,7 +1,7 @@
 public import JSON
 
 extension TransformRegistry {
-  /// Definitions for the schema of pipeline files, by name: `stage` is any of the stages.
+  /// Definitions for the schema of pipeline files, by name; `stage` accepts any stage.
   public static var schemaDefinitions: [(name: String, schema: JSONSchema)] {
     let stages = self.types.map { type in
       (

@@ -8,11 +8,11 @@ public protocol ConfiguredTransform: Transform {
   /// The stage in a sentence or two, for the schema of pipeline files.
   static var schemaDescription: String { get }
 
-  /// The members of the stage's object but `type`, for the schema.
+  /// The members of the stage's object except `type`, for the schema.
   static var schemaMembers: [JSONSchema.Member] { get }
 
-  /// Reads the members of the stage's object but `type`. Reports what is wrong with them; nil when
-  /// no stage can be made at all. The caller reports members that were not read.
+  /// Reads the members of the stage's object except `type`, and reports mistakes. Nil if no stage
+  /// can be created at all. The caller reports members that were not read.
   init?(reading reader: JSONReader)
 }
 
@@ -39,10 +39,9 @@ public enum TransformRegistry {
   /// The accepted values of `type`, for messages and for the schema of pipeline files.
   public static var names: [String] { self.types.map { $0.type } }
 
-  /// Makes the stage that an element of `stages` describes.
+  /// Creates the stage that an element of `stages` describes.
   ///
-  /// - Returns: nil when no stage can be made. Check `reader.mistakes` before you use a stage: it
-  ///   may have mistakes, too.
+  /// - Returns: nil if no stage can be created. Check `reader.mistakes` even if there is a stage.
   public static func transform(reading reader: JSONReader) -> (any Transform)? {
     guard let name = reader.string("type", required: true) else { return nil }
     guard let type = self.types.first(where: { $0.type == name }) else {

@@ -12,7 +12,7 @@ struct CastConversion {
 
   let source: ColumnType
   let target: CastTarget
-  /// The type of the column behind the stage.
+  /// The type of the column after the stage.
   let output: ColumnType
 
   var kind: CastTarget.Kind { self.target.kind }
@@ -50,7 +50,7 @@ struct CastConversion {
   /// - Parameters:
   ///   - lost: the batch's `nonfinite`.
   ///   - buffer: empty.
-  ///   - number: for the number at hand.
+  ///   - number: scratch space for a number.
   func convert(
     _ cell: UInt64, _ row: RecordBatch.Row, lost: [RecordBatch.NonfiniteNumber],
     _ buffer: inout ByteBuffer,
@@ -74,7 +74,7 @@ struct CastConversion {
       return self.decimal(number, precision: precision, scale: scale, &buffer)
     case .date:
       guard let moment = self.moment(cell, row, &buffer) else { return self.notATime }
-      // Writers of dates have 32 bits for the days.
+      // Code that writes dates has 32 bits for the days.
       guard Int32(exactly: moment.day) != nil else {
         return .failed("the value is beyond the range of date")
       }
@@ -204,8 +204,8 @@ struct CastConversion {
 
   private static let unreadableYear = Outcome.failed("the value is not in the years 1 to 9999")
 
-  /// Whether those who read lines and tables take the day, 0001-01-01 to 9999-12-31: nobody has checked a
-  /// text. Other values are written as the org has them.
+  /// Whether readers of lines and tables accept the day: 0001-01-01 to 9999-12-31 for days from
+  /// text, which nobody has checked. Other values are written as the org has them.
   private func isReadable(day: Int64) -> Bool {
     !self.source.isText || (-719_162...2_932_896).contains(day)
   }

@@ -4,21 +4,22 @@ internal import Bytes
 struct DecimalNumber {
   /// How digits that do not fit are treated.
   enum Rounding: String, CaseIterable, Sendable {
-    /// To the nearest; a tie goes to the even digit.
+    /// To the nearest; ties go to the even digit.
     case halfEven = "half_even"
-    /// To the nearest; a tie goes away from zero.
+    /// To the nearest; ties go away from zero.
     case halfUp = "half_up"
-    /// Nothing but zeros may be lost.
+    /// No rounding: only zeros may be dropped.
     case none
   }
 
   private(set) var isNegative = false
   /// 0…9, the first and the last not 0; none for zero.
   private var digits: [UInt8] = []
-  /// The value is that of the digits times ten to the power of this.
+  /// The value is the digits times ten to this power.
   private var exponent = 0
 
-  /// Reads fixed or scientific notation: `-12.50`, `+3`, `.5`, `1e-7`; blanks may be around it.
+  /// Reads fixed or scientific notation: `-12.50`, `+3`, `.5`, `1e-7`; surrounding spaces are
+  /// allowed.
   ///
   /// - Returns: false for anything else, and for exponents beyond four digits.
   mutating func read(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
@@ -102,9 +103,9 @@ struct DecimalNumber {
 
   /// The number times ten to the power of `scale`, without its sign.
   ///
-  /// - Returns: nil when digits would be lost that must not, or it has more than 38.
+  /// - Returns: nil if digits would be lost that must not be, or if it has more than 38 digits.
   func magnitude(scale: Int, rounding: Rounding) -> UInt128? {
-    // Digits of the result before rounding, zeros behind the last one included.
+    // The number of digits of the result before rounding, including trailing zeros.
     let kept = self.digits.count + self.exponent + scale
     guard kept <= 38 else { return self.digits.isEmpty ? 0 : nil }
     var value: UInt128 = 0

@@ -17,7 +17,7 @@ final class HashedText {
     self.text.removeAll()
     ValueText.appendCanonical(cell, type, row, lost: lost, to: &self.text, &self.number)
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HMACSHA256.byteCount) { code in
-      // A capacity above 0 has an address.
+      // With a capacity above 0, there is an address.
       guard let start = code.baseAddress else { preconditionFailure("no room for a code") }
       self.code.authenticate(self.text.bytes, into: start)
       for byte in code {

@@ -2,14 +2,14 @@ package import Bytes
 internal import JSON
 
 extension ByteBuffer {
-  /// JSON text of a cell, with strings where it has `null` for NaN and infinities.
+  /// Appends the JSON text of a cell, with strings in place of the `null` for NaN and infinities.
   package mutating func append(
     json text: UnsafeBufferPointer<UInt8>, lost: ArraySlice<RecordBatch.NonfiniteNumber>
   ) {
     self.append(json: text, lost: lost) { $0.appendJSON(nonfinite: $1) }
   }
 
-  /// `"NaN"` and its like, as `to_jsonb` of such a number does.
+  /// Appends `"NaN"`, `"Infinity"` or `"-Infinity"`, as `to_jsonb` writes such a number.
   package mutating func appendJSON(nonfinite value: Float) {
     if value.isNaN {
       self.append(utf8: "\"NaN\"")
@@ -36,14 +36,14 @@ extension ByteBuffer {
 }
 
 extension JSONValue {
-  /// Numbers that no text of a cell has: a finite number is written in full, or with an exponent that a
-  /// double can have.
+  /// Numbers that occur in no cell's text, where finite numbers are written in full or with an
+  /// exponent that a double can have.
   private static let marks = (nan: "1e9997", negative: "1e9998", positive: "1e9999")
 
   /// Parses the JSON text of a cell. NaN and infinities are numbers with the texts `nan`, `-inf` and `inf`,
   /// which `Double` reads.
   ///
-  /// - Parameter lost: those of the text.
+  /// - Parameter lost: the lost numbers of the text.
   init(
     _ text: UnsafeBufferPointer<UInt8>, lost: ArraySlice<RecordBatch.NonfiniteNumber>
   ) throws {

@@ -24,7 +24,7 @@ struct TimeFormat {
   /// Whether the text has a date.
   let isWhole: Bool
 
-  /// - Returns: nil for directives that are not known.
+  /// - Returns: nil for unknown directives.
   init?(_ text: String) {
     var bytes = Array(text.utf8)[...]
     var fields: Set<UInt8> = []
@@ -133,7 +133,8 @@ struct TimeFormat {
     return moment
   }
 
-  /// ISO 8601: `2026-02-17`, `2026-02-17T04:03:15.5Z`, with a blank for the `T`, with or without zone.
+  /// ISO 8601: `2026-02-17`, `2026-02-17T04:03:15.5Z`, with a space instead of the `T`, with or
+  /// without a zone.
   static func readISO(_ text: UnsafeRawBufferPointer) -> Moment? {
     guard let day = DateText.leadingDay(text) else { return nil }
     var moment = Moment(day: day)
@@ -148,7 +149,7 @@ struct TimeFormat {
     return moment
   }
 
-  /// Appends a time, which is in the zone of its offset.
+  /// Appends a time, written in the zone of its offset.
   func append(_ moment: Moment, to buffer: inout ByteBuffer) {
     let date = CalendarDate(day: moment.day)
     let hour = moment.seconds / 3600

@@ -49,12 +49,12 @@ enum ValueText {
   }
 
   /// Appends a value so that equal values have equal texts, whatever the type of their columns:
-  /// numbers in plain notation without zeros at the end of a fraction (`100`, `0.5`), times without
-  /// such zeros either (`2026-02-17T04:03:15Z`); anything else as `append` does.
+  /// numbers in plain notation without zeros at the end of a fraction (`100`, `0.5`), times also
+  /// without such zeros (`2026-02-17T04:03:15Z`), and anything else as `append` does.
   ///
   /// - Parameters:
   ///   - lost: the batch's `nonfinite`.
-  ///   - scratch: for the number at hand.
+  ///   - scratch: scratch space for a number.
   static func appendCanonical(
     _ cell: UInt64, _ type: ColumnType, _ row: RecordBatch.Row,
     lost: [RecordBatch.NonfiniteNumber], to buffer: inout ByteBuffer,
@@ -77,7 +77,7 @@ enum ValueText {
     }
   }
 
-  /// Times always have a fraction.
+  /// Relies on times always having a fraction.
   private static func removeZeros(ofFractionIn buffer: inout ByteBuffer) {
     while buffer.bytes.last == UInt8(ascii: "0") { buffer.truncate(to: buffer.count - 1) }
     if buffer.bytes.last == UInt8(ascii: ".") { buffer.truncate(to: buffer.count - 1) }
@@ -95,7 +95,7 @@ extension ColumnType.TimeUnit {
 }
 
 extension ColumnType {
-  /// For people.
+  /// The type in words, for messages.
   var words: String {
     switch self {
     case .boolean: "a boolean"
