@@ -5,16 +5,16 @@ import Pipeline
 
 /// Stores checkpoints as often as needed.
 ///
-/// With files every commit needs its checkpoint. With databases alone it holds a copy of their
-/// positions, for `status` and for dead letters: one a second will do, and every one that changes
-/// dead letters or begins an epoch, of which no database may know first.
+/// With files, every commit needs its checkpoint. With databases alone, it holds a copy of their
+/// positions for `status`, and the dead letters. Then one a second is enough, plus every one that
+/// changes dead letters or begins an epoch, because no database may be the first to know of those.
 final class CheckpointPace {
   private let store: FileCheckpointStore
-  /// Whether some sink's state is nowhere else.
+  /// Whether some sink's state is stored only in the checkpoint.
   private let isNeeded: Bool
   private var saved: CheckpointDocument?
   private var savedAt: ContinuousClock.Instant?
-  /// The newest that has not been stored.
+  /// The newest document that has not been stored.
   private var waiting: CheckpointDocument?
 
   init(_ store: FileCheckpointStore, isNeeded: Bool) {
@@ -40,7 +40,7 @@ final class CheckpointPace {
     document.topics.mapValues(\.epoch)
   }
 
-  /// Stores what has waited, at the end of a run.
+  /// Stores the waiting document at the end of a run.
   func finish() throws {
     if let waiting { try self.store.save(waiting) }
     self.waiting = nil

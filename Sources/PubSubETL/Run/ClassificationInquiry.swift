@@ -5,17 +5,17 @@ import Pipeline
 import PubSubSource
 import SalesforceREST
 
-/// Asks the org how fields are classified, before stages that mask by it see a layout: once for an object,
-/// again for each of its schemas that is new, and again when the answer is some minutes old.
+/// Asks the org how fields are classified, before stages that mask by classification see a layout:
+/// once per object, again for each new schema, and again when the answer is some minutes old.
 ///
 /// Nothing is kept for the next run, which queries the org again. A failed query ends the run. Used
 /// from any task.
 final class ClassificationInquiry: Sendable {
-  /// An admin may classify a field at any time, and no event says so. Costs a call per object.
+  /// An admin may classify a field at any time, without any event. Costs a call per object.
   private static let maxAge = Duration.seconds(300)
   private static let right = "ViewSetup"
 
-  /// For the stages.
+  /// What the stages read.
   let known = OrgClassification()
   private let selectors: [ClassificationSelector]
   private let client: RESTClient
@@ -30,8 +30,8 @@ final class ClassificationInquiry: Sendable {
 
   /// - Parameters:
   ///   - retry: how long to wait for the org.
-  ///   - logger: that of a run.
-  /// - Returns: nil when no stage selects by classification.
+  ///   - logger: the run's logger.
+  /// - Returns: nil if no stage selects by classification.
   init?(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials,
     retry: RetrySchedule = RetrySchedule(giveUpAfter: .seconds(7)), logger: Logger? = nil
@@ -43,14 +43,14 @@ final class ClassificationInquiry: Sendable {
     self.logger = logger
   }
 
-  /// Makes stages able to see the layouts.
+  /// Makes sure that the classification is known before stages see the layouts.
   ///
   /// - Throws: `RunFailure`.
   func prepare(_ layouts: [RecordLayout]) async throws {
     try await self.renew(layouts.map { ($0.entity, $0.schemaID) })
   }
 
-  /// What a source calls before it hands a response on.
+  /// Called by a source before it passes on a response.
   func prepare(
     _ schemas: [PubSubSourceOptions.SchemaOfObject]
   ) async throws(SourceFailure) {
@@ -81,7 +81,8 @@ final class ClassificationInquiry: Sendable {
     self.state.withLock { $0.askedAt[entity] = ProcessClock.now }
   }
 
-  /// Objects whose answers are too old; others that ask meanwhile leave them to the caller.
+  /// Objects whose answers are too old. They count as queried from now on, so concurrent callers
+  /// leave them to this one.
   private func takeStale() -> [String] {
     let now = ProcessClock.now
     return self.state.withLock { state in
@@ -125,7 +126,7 @@ final class ClassificationInquiry: Sendable {
     var object = ObjectClassification()
     for field in fields { object.add(field.name, FieldClassification(field)) }
     guard entity == "Account", fields.contains(where: \.isOfPerson) else { return object }
-    // The fields of a person account are those of its contact, and only there are they classified.
+    // The fields of a person account belong to its contact, and are classified only there.
     for field in try await self.client.fieldDefinitions(of: "Contact") {
       for name in field.namesInAccount { object.add(name, FieldClassification(field)) }
     }
@@ -169,7 +170,7 @@ extension FieldClassification {
 }
 
 extension FieldDefinition {
-  /// Whether it shows that the org has person accounts.
+  /// Whether the field shows that the org has person accounts.
   fileprivate var isOfPerson: Bool {
     self.name == "IsPersonAccount" || self.name.hasPrefix("Person") || self.name.hasSuffix("__pc")
   }
@@ -178,8 +179,8 @@ extension FieldDefinition {
     "Salutation", "FirstName", "MiddleName", "LastName", "Suffix", "InformalName",
   ]
 
-  /// The names that accounts have for a field of their contact. Parts of the name, and two numbers, are
-  /// called in an account as in the contact.
+  /// The names that accounts have for a field of their contact. Parts of the name and two phone
+  /// numbers have the same names in both.
   var namesInAccount: [String] {
     if self.name == "Name" { return Self.partsOfNames }
     if self.name.hasSuffix("__c") { return ["\(self.name.dropLast(3))__pc"] }

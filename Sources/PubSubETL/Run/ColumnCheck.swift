@@ -1,30 +1,31 @@
 internal import Checkpoint
 import Pipeline
 
-/// Compares the columns that a pipeline file names with the schemas of today, before anything is
+/// Compares the columns that a pipeline file names with the current schemas, before anything is
 /// exported.
 ///
-/// A topic of one object tells its schema beforehand, a channel does not. A name that none of the
-/// schemas has ends the run, unless a channel may still bring it, or an earlier run has seen it: a
-/// field that is deleted in the org must not stop a run of long standing, unless it is one to be masked.
+/// The schema of a single-object topic is known beforehand, that of a channel is not. A name that
+/// no schema has ends the run, unless a channel may still deliver it or an earlier run has seen it:
+/// deleting a field in the org must not stop an established pipeline, unless the field was to be
+/// masked.
 struct ColumnCheck {
-  /// For the log, one sentence each.
+  /// Warnings for the log, one sentence each.
   private(set) var warnings: [String] = []
-  /// Topics whose schemas are known from their events only.
+  /// Topics whose schemas are known only from their events.
   private(set) var unknown: [String] = []
 
   /// - Parameter earlier: `CheckpointDocument.matchedColumns`.
-  /// - Throws: `RunFailure` (78) naming every stage, column, and the nearest names there are; what
-  ///   stages throw for today's schemas.
+  /// - Throws: `RunFailure` (78) naming every stage, column, and the nearest existing names; what
+  ///   stages throw for the current schemas.
   init(
     _ stages: RunStages, _ planned: PlannedLayouts, earlier: [String: Set<String>] = [:]
   ) throws {
     for layout in planned.inputs { try stages.show(layout) }
     self.unknown = planned.unknown
     var mistakes: [String] = []
-    // A channel tells its schemas with its events: what it has had before it may have again.
+    // A channel's schemas are known only from its events, so it may still have the column.
     for finding in stages.findings() where planned.unknown.isEmpty {
-      // A mask that fits nothing any more would let the field out under its new name.
+      // A mask that no longer matches would let the field be exported under its new name.
       if !finding.isOfMask, earlier[finding.key]?.contains(finding.name) ?? false {
         self.warnings.append(
           "\(finding.description) is not in any current schema but was in an earlier one; if "
@@ -52,8 +53,8 @@ struct ColumnCheck {
     }
   }
 
-  /// What to say when a run ends: names that no schema of the run has had. A run without events has
-  /// seen too little.
+  /// The warnings at the end of a run: names that no schema of the run has had. None for a run
+  /// without events, which has seen too little.
   static func warnings(
     atEndOf stages: RunStages, earlier: [String: Set<String>]
   ) -> [String] {
@@ -65,7 +66,7 @@ struct ColumnCheck {
 }
 
 extension PipelineConfiguration {
-  /// Whether any stage, or a sink's `column_types`, names columns that have to be somewhere.
+  /// Whether any stage, or a sink's `column_types`, names columns that have to exist.
   var namesColumns: Bool { !RunStages(self, org: "").findings().isEmpty }
 
   var masks: [Mask] {
@@ -74,7 +75,7 @@ extension PipelineConfiguration {
 
   var masksColumns: Bool { !self.masks.isEmpty }
 
-  /// What stages mask by the org's classification of fields; empty when the org need not be asked.
+  /// The classifications that stages mask by; empty if the org need not be asked.
   var classificationSelectors: [ClassificationSelector] {
     self.masks.compactMap(\.selector)
   }

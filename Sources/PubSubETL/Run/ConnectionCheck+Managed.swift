@@ -2,8 +2,8 @@ import PubSubAPI
 import SalesforceREST
 
 extension ConnectionCheck {
-  /// A line about the record of the managed subscription. One call; a refusal of the question does not
-  /// fail the check, since a run does not ask it.
+  /// A line about the record of the managed subscription. One call. A refused query does not fail
+  /// the check, because runs do not make it.
   ///
   /// - Throws: `RunFailure` when the service would refuse a run.
   static func managed(
@@ -25,7 +25,7 @@ extension ConnectionCheck {
     return try Self.line(found, record, topic: topic)
   }
 
-  /// - Parameter found: nil when the org has no such record.
+  /// - Parameter found: nil if the org has no such record.
   static func line(
     _ found: ManagedEventSubscription?, _ record: ManagedSubscription.Record, topic: String
   ) throws(RunFailure) -> String {

@@ -1,15 +1,15 @@
 import SalesforceREST
 
 extension ConnectionCheck {
-  /// Rights that let their owner do much more than read, by the names of Setup.
+  /// Permissions that allow much more than reading, by their names in Setup.
   private static let wideRights = [
     ("ModifyAllData", "Modify All Data"), ("ViewAllData", "View All Data"),
     ("ManageUsers", "Manage Users"), ("AuthorApex", "Author Apex"),
     ("CustomizeApplication", "Customize Application"),
   ]
 
-  /// A line about rights of the run-as user that this pipeline does not need. One call; a
-  /// refusal of the question does not fail the check.
+  /// A line about permissions of the run-as user that this pipeline does not need. One call. A
+  /// refused query does not fail the check.
   static func rights(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async -> String {

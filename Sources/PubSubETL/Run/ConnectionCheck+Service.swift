@@ -3,8 +3,8 @@ import PubSubAPI
 import SalesforceAuth
 
 extension ConnectionCheck {
-  /// Logs in and asks the service for every topic; a line per thing that was found to work.
-  /// Subscribes to nothing, so costs no delivery.
+  /// Logs in and asks the service for every topic; one line for each thing that works. Subscribes
+  /// to nothing, so no deliveries are counted.
   static func askService(
     _ configuration: PipelineConfiguration
   ) async throws(Failure) -> [String] {
@@ -58,7 +58,7 @@ extension ConnectionCheck {
 }
 
 extension ConnectionCheck {
-  /// Connects to every sink that is reached by a connection; a line for each. Makes nothing there.
+  /// Connects to every sink that needs a connection; one line for each. Creates nothing there.
   static func askSinks(_ configuration: PipelineConfiguration) throws(Failure) -> [String] {
     var lines: [String] = []
     for sink in configuration.sinks {
@@ -75,7 +75,7 @@ extension ConnectionCheck {
 }
 
 extension PubSubClient {
-  /// What the service knows of a topic. Throws when nobody may subscribe to it by this login.
+  /// What the service says about a topic. Throws if this login may not subscribe to it.
   func subscribableTopic(
     _ name: String, _ credentials: OrgCredentials
   ) async throws -> TopicInformation {

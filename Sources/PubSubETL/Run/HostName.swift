@@ -1,6 +1,6 @@
 import Glibc
 
-/// The name of this machine, for people and for telling machines apart.
+/// The name of this machine, for messages and to tell machines apart.
 enum HostName {
   static var current: String {
     var bytes = [CChar](repeating: 0, count: 256)

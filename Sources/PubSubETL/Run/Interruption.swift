@@ -1,17 +1,17 @@
 internal import Clocks
 import EventLoop
 
-/// When a run has to stop: its user asks for it by a signal, or its time is over. Known to every
-/// thread.
+/// Whether and since when a run has to stop: the user has requested it with a signal, or the time
+/// limit has passed. Used from any thread.
 final class Interruption: Sendable {
   private struct State {
-    /// Since when the run should have stopped.
+    /// When the run should have stopped.
     var since: ContinuousClock.Instant?
     var isAsked = false
     var response: (@Sendable () -> Void)?
   }
 
-  /// The end of the run's time; nil for a run without a limit.
+  /// The run's time limit; nil if there is none.
   let deadline: ContinuousClock.Instant?
   private let state: Lock<State>
 
@@ -20,7 +20,7 @@ final class Interruption: Sendable {
     self.state = Lock(State(since: deadline))
   }
 
-  /// The user asks the run to stop.
+  /// Call this when the user asks the run to stop.
   func ask() {
     let response = self.state.withLock { state in
       state.since = state.since.map { min($0, ProcessClock.now) } ?? ProcessClock.now
@@ -45,7 +45,7 @@ final class Interruption: Sendable {
     return !isAsked
   }
 
-  /// The run has been asked to stop, and should have by now.
+  /// Whether the run was to stop longer ago than `patience`.
   func hasLasted(_ patience: Duration) -> Bool {
     self.state.withLock { state in
       state.since.map { ProcessClock.now - $0 >= patience } ?? false

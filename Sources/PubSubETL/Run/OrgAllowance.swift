@@ -14,7 +14,7 @@ struct OrgAllowance: Sendable, Equatable {
   /// May be negative.
   var remaining: Int64
 
-  /// - Throws: `RESTError`, or `RunFailure` when the org does not have the figure.
+  /// - Throws: `RESTError`, or `RunFailure` if the org does not report the figure.
   static func ask(_ client: RESTClient) async throws -> OrgAllowance {
     guard let limit = try await client.limits()[Self.name], limit.max >= 0 else {
       throw RunFailure(
@@ -24,7 +24,7 @@ struct OrgAllowance: Sendable, Equatable {
     return OrgAllowance(max: limit.max, remaining: limit.remaining)
   }
 
-  /// - Parameter mayUse: events of this run at most; nil without a limit.
+  /// - Parameter mayUse: the maximum number of events of this run; nil without a limit.
   func text(mayUse: Int64?) -> String {
     guard self.remaining > 0 else {
       return "none of \(ProgressLine.grouped(self.max)) delivered events left today; the service "
@@ -37,8 +37,8 @@ struct OrgAllowance: Sendable, Equatable {
   }
 }
 
-/// Asks for the org's allowance before the first event is fetched and, where some of it has to be left,
-/// again and again while the run goes on.
+/// Queries the org's allowance before the first event is fetched and, if there is a reserve,
+/// periodically during the run.
 final class AllowanceWatch: Sendable {
   /// The figures are minutes late.
   private static let interval = Duration.seconds(300)
@@ -51,7 +51,7 @@ final class AllowanceWatch: Sendable {
   private let logger: Logger
   private let reading = Lock<OrgAllowance?>(nil)
 
-  /// The org's answer before the run; nil if there was none.
+  /// The org's answer before the run; nil without one.
   var first: OrgAllowance? { self.reading.withLock { $0 } }
 
   init(
@@ -61,17 +61,17 @@ final class AllowanceWatch: Sendable {
     self.retry = retry
     self.reserve = configuration.allowance.reserve
     self.logger = logger
-    // That a call is refused which the run does not depend on says nothing of the token.
+    // If the run does not depend on the call, its refusal says nothing about the token.
     self.client = RESTClient(
       http: credentials.http,
       sessions: OrgSessions(provider: credentials.provider, renews: self.reserve != nil))
   }
 
   /// - Parameters:
-  ///   - outstanding: events that are asked for at a time.
-  ///   - maxEvents: that the run takes at most.
-  /// - Returns: what the runner keeps to; nil where nothing has to be left.
-  /// - Throws: `RunFailure` when less is left than has to be, or when that cannot be known.
+  ///   - outstanding: events that are requested at a time.
+  ///   - maxEvents: the maximum number of events that the run takes.
+  /// - Returns: the limit for the runner; nil if there is no reserve.
+  /// - Throws: `RunFailure` if less than the reserve is left, or if that cannot be determined.
   func begin(outstanding: Int, maxEvents: Int?) async throws -> DeliveryAllowance? {
     guard let reserve = self.reserve else { return nil }
     let found = try await self.askPatiently()
@@ -93,7 +93,7 @@ final class AllowanceWatch: Sendable {
     return allowance
   }
 
-  /// Goes on beside the run until it is cancelled.
+  /// Runs alongside the run until it is cancelled.
   func watch(_ allowance: DeliveryAllowance?, maxEvents: Int?) async {
     guard let allowance else {
       await self.look(maxEvents: maxEvents)
@@ -106,13 +106,13 @@ final class AllowanceWatch: Sendable {
         self.logger.debug(
           "allowance", metadata: ["remaining": "\(found.remaining)", "left": "\(allowance.left)"])
       } catch {
-        // What was known before holds: nothing that was delivered since is forgotten.
+        // The previous figure still holds, and deliveries since then count.
         self.logger.debug("the org's limits could not be read: \(RunFailure(error).message)")
       }
     }
   }
 
-  /// Asks once, for the log and the report only.
+  /// Queries once, only for the log and the report.
   private func look(maxEvents: Int?) async {
     let client = self.client
     let found = await withTaskGroup(of: Result<OrgAllowance, any Error>?.self) { group in
@@ -137,7 +137,7 @@ final class AllowanceWatch: Sendable {
     }
   }
 
-  /// A line for `check`, which succeeds without it.
+  /// A line for `check`, which also succeeds without it.
   static func line(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials
   ) async -> String {

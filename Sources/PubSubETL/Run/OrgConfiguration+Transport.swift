@@ -8,7 +8,7 @@ extension OrgConfiguration {
       HTTP2ClientTransport.Configuration.ClientCertificate(
         certificateFile: $0.certificateFile, keyFile: $0.keyFile)
     }
-    // Ports are from 1 to 65535, or the pipeline file would have been refused.
+    // Ports are from 1 to 65535; other pipeline files are refused earlier.
     var configuration = HTTP2ClientTransport.Configuration(
       host: self.endpoint.host, port: UInt16(self.endpoint.port),
       security: self.endpoint.isSecure

@@ -4,17 +4,17 @@ import PubSubAPI
 import SalesforceAuth
 import SalesforcePubSub
 
-/// Logins of one org, as credentials for calls.
+/// Logins to one org, as credentials for calls.
 struct OrgCredentials: CredentialsSource {
   let provider: AccessTokenProvider
-  /// For calls to the org, as its logins are made.
+  /// For calls to the org, with the same settings as its logins.
   let http: HTTPClient
 
   /// - Parameters:
   ///   - secrets: learns every token that is obtained.
   ///   - onRenewal: receives every token but the first. From any thread.
-  ///   - onNotice: receives what the user should correct though a login worked. From any thread; nil
-  ///     for a warning on standard error.
+  ///   - onNotice: receives what the user should correct although a login worked. From any thread;
+  ///     nil for a warning on standard error.
   ///   - onExchange: receives each request. Called from any thread.
   init(
     _ org: OrgConfiguration, secrets: SecretMask,
@@ -97,7 +97,7 @@ struct OrgCredentials: CredentialsSource {
     configuration.certificate = org.tls.identity.map {
       HTTPClient.Configuration.Certificate(file: $0.certificateFile, keyFile: $0.keyFile)
     }
-    // Where only the login names the host, the proxy is that of the orgs' domain.
+    // If only the login tells the host, the proxy for the orgs' domain is used.
     let server = org.auth.server ?? Self.anyOrg
     configuration.proxy =
       org.proxy.proxy(for: server).map { proxy in

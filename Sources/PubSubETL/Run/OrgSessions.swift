@@ -1,10 +1,10 @@
 import SalesforceAuth
 import SalesforceREST
 
-/// The sessions of REST calls, of the login that everything else uses.
+/// The sessions of REST calls, from the login that everything else uses.
 struct OrgSessions: RESTSessionSource {
   let provider: AccessTokenProvider
-  /// A call that is refused asks for a new token, and counts as a refusal of this one.
+  /// Whether a refused call counts as a refusal of its token and requests a new one.
   var renews = true
 
   func session() async throws -> RESTSession {

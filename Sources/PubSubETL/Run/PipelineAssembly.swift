@@ -11,7 +11,7 @@ import PubSubSource
 import SchemaStore
 import TLSStream
 
-/// Makes the parts of a run from its configuration: the only place that knows the real ones.
+/// Creates the parts of a run from its configuration. The only place that knows the real ones.
 struct PipelineAssembly {
   let configuration: PipelineConfiguration
 
@@ -31,7 +31,7 @@ struct PipelineAssembly {
       OrgCredentials(self.configuration.source.org, secrets: self.configuration.secrets))
   }
 
-  /// This process, as stores that others may use know it.
+  /// This process, as identified to stores that others may use.
   func owner(_ store: FileCheckpointStore) throws(CheckpointError) -> RunOwner {
     RunOwner(
       place: "\(HostName.current) \(self.configuration.checkpoint.directory)",
@@ -42,7 +42,7 @@ struct PipelineAssembly {
     RunStages(self.configuration, org: org, classification: classification)
   }
 
-  /// The sinks as the runner sees them, behind stages of their own where there are any.
+  /// The sinks as the runner sees them, after their own stages if there are any.
   func staged(
     _ sinks: [any RunSink], _ stages: RunStages
   ) -> (
@@ -83,7 +83,7 @@ struct PipelineAssembly {
 
   /// The schemas of an org that runs of this state directory have seen.
   ///
-  /// - Parameter logger: that of a run, which stores new ones; nil to store none.
+  /// - Parameter logger: the logger of a run, which stores new schemas; nil to store none.
   func schemas(ofOrg org: String, logger: Logger? = nil) -> SchemaCache {
     SchemaCache(
       directory: self.configuration.statePaths.schemas, org: org, isReadOnly: logger == nil,
@@ -99,7 +99,7 @@ struct PipelineAssembly {
     if case .events(let count) = until { maxEvents = min(count, maxEvents ?? count) }
     var source = PubSubSourceOptions(
       window: self.configuration.source.numRequested,
-      // While a batch is committed the next comes in.
+      // The next batch arrives while one is being committed.
       readAhead: self.configuration.commit.maxEvents, maxEvents: maxEvents,
       retry: self.retrySchedule(options),
       recordIDs: self.decoding.recordIDs,

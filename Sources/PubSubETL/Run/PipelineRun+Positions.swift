@@ -4,7 +4,7 @@ import Pipeline
 
 /// Where a run begins, from what earlier runs have stored in checkpoint, files and databases.
 extension PipelineRun {
-  /// Positions of the checkpoint and of each sink that keeps its own; makes them there.
+  /// Determines and stores the positions of the checkpoint and of each sink that keeps its own.
   func startingPositions(
     _ document: CheckpointDocument?, _ sinks: [any RunSink]
   ) throws -> [[String: TopicPosition]] {
@@ -47,8 +47,8 @@ extension PipelineRun {
     return [positions.checkpoint] + positions.keepers
   }
 
-  /// Stored positions, and the topics whose files an accepted reset leaves in place: the newest
-  /// epoch of the files is their position.
+  /// The stored positions, and the topics whose files an accepted reset keeps. The newest epoch of
+  /// these files is their position.
   private func positions(
     _ document: CheckpointDocument?, _ sinks: [any RunSink]
   ) throws -> ([String: TopicPosition], reset: Set<String>) {

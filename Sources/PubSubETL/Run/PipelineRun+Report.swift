@@ -40,7 +40,7 @@ extension PipelineRun {
       """)
   }
 
-  /// - Parameter apiCalls: of this run.
+  /// - Parameter apiCalls: the API calls of this run.
   func fill(reads: RunStatistics.Reads, apiCalls: Int) {
     self.report.records = RunReport.Records(
       read: Int64(reads.rows), repaired: Int64(reads.repaired), notFound: Int64(reads.unseen),
@@ -112,10 +112,10 @@ extension PipelineRun {
     return parts.compactMap { $0 }.joined(separator: " and ")
   }
 
-  /// Topics named in a message.
+  /// The maximum number of topics named in a message.
   private static let maxNamedTopics = 5
 
-  /// Topics that the service refuses decide how a run ends that has not failed otherwise.
+  /// Topics that the service refuses decide how an otherwise successful run ends.
   static func refusal(_ outcome: RunOutcome, _ statistics: RunStatistics) -> RunFailure? {
     let refusals = statistics.topics.compactMap(\.refusal)
     guard let first = refusals.first else { return nil }
@@ -131,7 +131,7 @@ extension PipelineRun {
     return RunFailure(.refused, reason: first.reason, messages.joined(separator: "; "))
   }
 
-  /// Exit code and reason of a run that a signal ended before it could read.
+  /// Sets the exit code and reason of a run that a signal ended before it could read.
   func endBySignal() {
     let follows = self.options.until(self.configuration.run) == .forever
     self.report.exitCode = follows ? .success : .tryAgain
@@ -141,7 +141,7 @@ extension PipelineRun {
       ? nil : "stopped by a signal before the first event could be read; run again to continue"
   }
 
-  /// Exit code and reason of a run that came to its end.
+  /// Sets the exit code and reason of a run that reached its end.
   func conclude(_ outcome: RunOutcome, statistics: RunStatistics) throws {
     func end(_ code: ExitCode, _ reason: String, _ message: String? = nil) {
       self.report.exitCode = code

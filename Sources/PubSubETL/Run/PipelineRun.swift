@@ -16,8 +16,8 @@ import SalesforceAuth
 import SalesforceREST
 import SchemaStore
 
-/// One run from lock to report. Everything but the streams happens on one thread of its own, since
-/// sinks block.
+/// One run, from the lock to the report. Everything except the streams happens on a dedicated
+/// thread, because sinks block.
 final class PipelineRun {
   let configuration: PipelineConfiguration
   let options: RunOptions
@@ -28,10 +28,10 @@ final class PipelineRun {
   private let interruption: Interruption
   /// Logs in for the run, from its first login on.
   private var provider: AccessTokenProvider?
-  /// The runner has begun to read; from here on it ends the run itself.
+  /// The runner has begun to read, so from now on it ends the run itself.
   private var isReading = false
   var report: RunReport
-  /// No other run uses the state directory: this one counts as a run of the pipeline.
+  /// No other run uses the state directory, so this one counts as a run of the pipeline.
   private(set) var hasLock = false
   /// The org's instance URL at the last commit, if it has changed since.
   private var formerInstance: String?
@@ -61,7 +61,7 @@ final class PipelineRun {
     do {
       let watcher = try await SignalWatcher { [interruption] in interruption.ask() }
       defer { withExtendedLifetime(watcher) {} }
-      // Sinks block: they get a thread that nobody else waits for.
+      // Sinks block, so they get a thread that nothing else waits for.
       let worker = try EventLoop(name: "pipeline")
       try await withTaskExecutorPreference(worker) { try await self.run() }
     } catch {
@@ -76,14 +76,14 @@ final class PipelineRun {
     }
   }
 
-  /// Reasons that a stream which began anew has as well.
+  /// Failures that also occur when the org was moved and its streams began anew.
   private static let streamFaults: Set<String> = [
     "other_stream", "subscription_fetch_replayid_corrupted",
   ]
 
   private func failed(_ error: any Error) {
     var failure = RunFailure(error)
-    // A failure that the user has to mend is reported all the same.
+    // A failure that the user has to fix is still reported.
     if self.interruption.isAsked, !self.isReading,
       error is CancellationError || [.unavailable, .tryAgain].contains(failure.exitCode)
     {
@@ -98,7 +98,7 @@ final class PipelineRun {
     self.report.exitCode = failure.exitCode
     self.report.reason = failure.reason
     self.report.message = failure.message
-    // A run on another host, by its lease, is never expected: two of them are a mistake.
+    // A run on another host, detected by its lease, is never expected; two runs are a mistake.
     if failure.reason == "already_running", !self.hasLock,
       self.configuration.run.ifRunning == .skip
     {
@@ -168,7 +168,7 @@ final class PipelineRun {
       })
 
     var runner = self.assembly.runner(self.options)
-    // What has passed, waiting for another run perhaps, counts.
+    // The time already spent, perhaps waiting for another run, counts.
     runner.maxDuration = deadline.map { max(.zero, $0 - ProcessClock.now) }
     if let date = await credentials.provider.serverDate,
       let readAt = await credentials.provider.serverDateReadAt
@@ -202,8 +202,8 @@ final class PipelineRun {
     defer { withExtendedLifetime(store) {} }
 
     let checkpoints = CheckpointPace(store, isNeeded: self.configuration.needsCheckpoint)
-    // The positions of topics that the pipeline file does not have now stay: a misspelt name must not
-    // cost the position of the right one.
+    // Positions of topics that are no longer in the pipeline file are kept, so that a misspelled
+    // name does not lose the position of the correct one.
     let ownTopics = Set(self.configuration.source.topics.map(\.name))
     let otherTopics = document?.topics.filter { !ownTopics.contains($0.key) } ?? [:]
     let staged = self.assembly.staged(sinks, stages)
@@ -240,7 +240,7 @@ final class PipelineRun {
     pipeline.onRetry = { [log] in log.retrying(topic: $0, $1, delay: $2) }
     pipeline.onNote = { [log] in log.note($0) }
     pipeline.onProgress = { [log] in log.progressed($0, sinks: sinks) }
-    // The connection and the streams run beside the runner and end with it.
+    // The connection and the streams run alongside the runner and end with it.
     let connections = Task { try await client.runConnections() }
     let streams = Task(operation: source.background)
     let reads = snapshot.map { Task(operation: $0.reader.background) }
@@ -283,7 +283,7 @@ final class PipelineRun {
     try self.conclude(result.get(), statistics: pipeline.statistics)
   }
 
-  /// A line in the journal for output that was lost and is not waited for.
+  /// Notes accepted losses of output in the journal.
   private func noteAccepted(_ faults: [String]) throws {
     guard !faults.isEmpty else { return }
     for fault in faults { self.logger.warning("accepted: \(fault)") }
@@ -292,8 +292,8 @@ final class PipelineRun {
       old: .array(faults.map { .string($0) }), new: nil)
   }
 
-  /// Keeps what is waited for where `status` finds it. Its failures are those of the checkpoint beside
-  /// it, and told there.
+  /// Stores what the run waits for where `status` finds it. Failures would also affect the
+  /// checkpoint next to it, and are reported there.
   private func tellStatus() {
     let (paths, secrets) = (self.configuration.statePaths, self.configuration.secrets)
     WaitingRecord.remove(paths)
@@ -308,8 +308,7 @@ final class PipelineRun {
 
   private var follows: Bool { self.options.until(self.configuration.run) == .forever }
 
-  /// Before anything is written: a name that `drop` was to leave out must not go out for a typing
-  /// mistake.
+  /// Called before anything is written: a typo in `drop` must not cause the column to be exported.
   private func checkColumns(
     _ stages: RunStages, _ credentials: OrgCredentials, _ schemas: SchemaCache,
     _ inquiry: ClassificationInquiry?, earlier: [String: Set<String>],
@@ -335,7 +334,7 @@ final class PipelineRun {
 
   /// Takes the host lock; with `if_running: wait`, as soon as it is free.
   ///
-  /// - Parameter deadline: of the run; it does not wait beyond.
+  /// - Parameter deadline: the end of the run, after which it does not wait.
   private func lockedStore(
     until deadline: ContinuousClock.Instant?
   ) async throws -> FileCheckpointStore {
@@ -381,7 +380,7 @@ final class PipelineRun {
     }
   }
 
-  /// What `body` returns, unless the run's time limit comes first.
+  /// Returns the result of `body`, unless the run's time limit comes first.
   ///
   /// - Parameter what: the part of the run that the limit would end, for the message.
   private static func within<Value: Sendable>(
@@ -404,7 +403,7 @@ final class PipelineRun {
     }
   }
 
-  /// Ends the run when the next attempt would come after its time limit.
+  /// Ends the run if the next attempt would be after its time limit.
   private static func checkTime(
     until deadline: ContinuousClock.Instant?, delay: Duration, _ failure: String
   ) throws(RunFailure) {

@@ -7,18 +7,18 @@ import PubSubSource
 import SalesforceAuth
 import SchemaStore
 
-/// The columns that a run's events would have by the schemas of today.
+/// The columns that a run's events would have with the current schemas.
 struct PlannedLayouts {
-  /// After the stages of the pipeline; a layout per topic, in the pipeline file's order.
+  /// The layouts after the stages of the pipeline; one per topic, in the pipeline file's order.
   var layouts: [RecordLayout] = []
   /// The layouts before the stages.
   var inputs: [RecordLayout] = []
-  /// Topics whose events have schemas that the service tells with the events alone.
+  /// Topics whose schemas the service reveals only with the events.
   var unknown: [String] = []
-  /// How the fields of `inputs` are classified, where stages mask by it.
+  /// How the fields of `inputs` are classified, if stages mask by classification.
   var classification: OrgClassification?
 
-  /// Logs in and asks the service. Subscribes to nothing, so costs no delivery.
+  /// Logs in and asks the service. Subscribes to nothing, so no deliveries are counted.
   static func ask(_ configuration: PipelineConfiguration) async throws -> PlannedLayouts {
     let assembly = PipelineAssembly(configuration: configuration)
     return try await assembly.withService { service, credentials in
@@ -41,8 +41,8 @@ struct PlannedLayouts {
     }
   }
 
-  /// Asks for a run: waits for a service that is not there for a moment, and leaves to the
-  /// streams what is refused and to the dead letters what cannot be read.
+  /// Asks on behalf of a run: waits out a short outage of the service, leaves refused topics to the
+  /// streams, and leaves unreadable schemas to the dead letters.
   ///
   /// - Parameters:
   ///   - retry: how long to wait for the service.
@@ -65,12 +65,12 @@ struct PlannedLayouts {
     }
   }
 
-  /// The layouts of objects' events, by object, as the topics that bring them would give them; what is
-  /// refused is left out.
+  /// The layouts of objects' events, by object, as their topics would deliver them, without refused
+  /// ones.
   ///
   /// - Parameters:
   ///   - retry: how long to wait for the service.
-  ///   - objects: with the topics that bring their events.
+  ///   - objects: the objects, with the topics that deliver their events.
   ///   - onRetry: receives each failure and the pause after it; ends the attempts by throwing.
   static func askPatiently(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache,
@@ -92,7 +92,7 @@ struct PlannedLayouts {
   }
 }
 
-/// Asks again what has failed for a while.
+/// Retries temporary failures.
 private struct Patience {
   let credentials: OrgCredentials
   private var retries: Retries
@@ -102,7 +102,7 @@ private struct Patience {
     self.retries = Retries(retry)
   }
 
-  /// - Returns: nil for what is refused, or cannot be read.
+  /// - Returns: nil if the answer is a refusal or unreadable.
   mutating func ask<Value>(
     _ what: String, _ onRetry: (PubSubError, Duration) throws -> Void,
     _ body: () async throws -> Value?
@@ -129,16 +129,16 @@ private struct Patience {
     }
   }
 
-  /// Has a token that was refused replaced.
+  /// Replaces a refused token.
   ///
-  /// - Parameter refusals: of tokens, for this topic. A topic that is refused with every token is
-  ///   left to its stream, which says so.
+  /// - Parameter refusals: the number of refused tokens for this topic. A topic that is refused
+  ///   with every token is left to its stream, which reports it.
   private func mayPass(_ failure: PubSubError, _ refusals: inout Int) async -> Bool {
     switch failure.disposition(sentReplayID: false) {
     case .retry: return true
     case .reauthenticate:
       refusals += 1
-      // Nobody else logs in yet, so it is the token that was used.
+      // Nobody else logs in yet, so this is the token that was used.
       guard refusals < 3, let used = try? await self.credentials.credentials() else {
         return false
       }
@@ -149,9 +149,10 @@ private struct Patience {
 }
 
 extension PipelineAssembly {
-  /// The layout of a topic's events by its schema of today; nil for a channel, whose events tell.
+  /// The layout of a topic's events in its current schema; nil for a channel, whose schemas come
+  /// with its events.
   ///
-  /// - Parameter other: the topic that brings the events, if it is another.
+  /// - Parameter other: the topic that delivers the events, if different.
   fileprivate func layout(
     of topic: String, for other: String? = nil, _ service: PubSubClient<HTTP2ClientTransport>,
     _ credentials: OrgCredentials, _ schemas: SchemaCache

@@ -4,12 +4,12 @@ import HTTPClient
 
 /// Lets a simulator on this machine serve the time of a run (`pubsub-simulator serve --clock`, `rehearse`).
 ///
-/// A clock that others set could make a run believe that its position had expired or that its lease still held,
-/// so it is accepted only where no real org can be reached: the clock and the org's endpoints have to be
-/// loopback addresses.
+/// A clock controlled by others could make a run believe that its position had expired or that its
+/// lease was still valid. So it is accepted only if no real org can be reached: the clock and the
+/// org's endpoints have to be loopback addresses.
 enum RehearsalClock {
-  /// - Parameter address: of the clock; nil, as always but in rehearsals, changes nothing.
-  /// - Returns: why the clock is refused; nil when the run may begin.
+  /// - Parameter address: the clock's address; nil, as always outside rehearsals, changes nothing.
+  /// - Returns: why the clock is refused; nil if the run may begin.
   static func join(
     _ address: String? = getenv(ServedClock.variable).map { String(cString: $0) },
     for org: OrgConfiguration

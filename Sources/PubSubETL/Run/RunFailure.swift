@@ -9,12 +9,12 @@ import SalesforceAuth
 import SalesforceREST
 import TLSStream
 
-/// Why a run failed, as the outside sees it.
+/// Why a run failed, as reported to the user.
 struct RunFailure: Error {
   var exitCode: ExitCode
   /// One stable word for reports.
   var reason: String
-  /// What failed, on which thing, what to do.
+  /// What failed, on which object, and what to do about it.
   var message: String
 
   init(_ exitCode: ExitCode, reason: String, _ message: String) {
@@ -23,7 +23,7 @@ struct RunFailure: Error {
     self.message = message
   }
 
-  /// The failure that an error of any part means.
+  /// The failure for an error from any part of the run.
   init(_ error: any Error) {
     if let failure = SinkRegistry.failure(error) {
       self = failure

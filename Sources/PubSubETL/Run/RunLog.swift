@@ -5,12 +5,12 @@ import Logging
 import Pipeline
 import SalesforceAuth
 
-/// What a run says while it goes on: log lines with stable keys, the live line of a terminal, and the
-/// line that stays there. Used by one thread at a time.
+/// The output of a run in progress: log lines with stable keys, the live line of a terminal, and
+/// the line that remains there. Used by one thread at a time.
 final class RunLog {
-  /// Time between two lines about commits.
+  /// The time between two lines about commits.
   private static let summaryInterval = Duration.seconds(10)
-  /// Records that cannot be decoded, each with a line.
+  /// The maximum number of undecodable records that get a line each.
   private static let shownUnreadable = 20
 
   private let logger: Logger
@@ -19,24 +19,24 @@ final class RunLog {
   private let endpoint: String
   private let clock = ProcessClock()
   private var notices = RetryNotices()
-  /// What was tried again so far.
+  /// The retries so far.
   private(set) var retries = RetryLedger()
   /// Receives what the run waits for, whenever that changes.
   var onWaiting: (([RetryLedger.Wait]) -> Void)?
   private var snapshot = ProgressSnapshot()
   private var nextAttempt: ContinuousClock.Instant?
-  /// When records began to come, and how many there were.
+  /// When records began to arrive, and how many there were.
   private var readsBegan: (ContinuousClock.Instant, Int)?
-  /// When records begin to be read.
+  /// When reading records will begin.
   private var readsAt: ContinuousClock.Instant?
   private var unreadableCount = 0
   private var isConnected = false
-  /// From where topics are about to be read, until they are.
+  /// Where topics are about to be read from, until reading begins.
   private var starts: [String: (start: StartPoint, epoch: Int)] = [:]
   private var summarizedAt: ContinuousClock.Instant
   private var summarized = RunStatistics(topics: [])
 
-  /// - Parameter progress: nil when standard error is not a terminal.
+  /// - Parameter progress: nil if standard error is not a terminal.
   init(logger: Logger, progress: LiveProgress?, follows: Bool, endpoint: String) {
     self.logger = logger
     self.progress = progress
@@ -67,7 +67,7 @@ final class RunLog {
     self.show(activity: "connecting to \(self.endpoint)")
   }
 
-  /// The schemas that tell whether the columns exist could not be fetched.
+  /// Logs that the schemas needed to check the columns could not be fetched.
   func schemasFailed(_ message: String, delay: Duration) {
     self.failed(.schemas, message, code: nil, delay: delay)
   }
@@ -114,7 +114,7 @@ final class RunLog {
       self.logger.warning("records of \(entity) that are not right were not read again: \(reason)")
     case .unreadable(let entity, let recordID, let reason):
       self.unreadableCount += 1
-      // The report counts all of them, and a database names them.
+      // The report counts all of them, and databases list them.
       self.logger.log(
         level: self.unreadableCount <= Self.shownUnreadable ? .warning : .debug,
         "\(entity) \(recordID ?? "without ID") was read and cannot be exported: \(reason)")
@@ -139,8 +139,8 @@ final class RunLog {
   func retrying(topic: String, _ failure: SourceFailure, delay: Duration) {
     let metadata: Logger.Metadata = ["topic": "\(topic)", "code": "\(failure.reason)"]
     guard delay > .zero else {
-      // Streams end now and then, and are opened again at once. A position that was not usable is in
-      // the report, too.
+      // Streams end from time to time and are reopened at once. An unusable position is also in the
+      // report.
       let isHole = failure.disposition == .invalidReplay
       let level: Logger.Level = !isHole ? .info : self.follows ? .warning : .notice
       self.logger.log(
@@ -151,7 +151,7 @@ final class RunLog {
       .topic(topic), failure.description, code: failure.reason, delay: delay, metadata: metadata)
   }
 
-  /// A failure that waiting alone does not cure is reported at once.
+  /// A failure that waiting alone does not fix is reported at once.
   private func refused(_ topic: String, _ failure: SourceFailure, _ delay: Duration?) {
     let metadata: Logger.Metadata = ["topic": "\(topic)", "code": "\(failure.reason)"]
     guard let delay else {
@@ -186,7 +186,7 @@ final class RunLog {
     var metadata = metadata
     metadata["attempt"] = "\(attempts)"
     if let code { metadata["code"] = "\(code)" }
-    // Where the live line tells it, a line for each would only push it up.
+    // If the live line shows the failure, log lines would only push that line up.
     let level: Logger.Level = isShown && self.progress == nil ? .warning : .info
     self.logger.log(
       level: level, "\(message); retrying in \(Phrase.duration(delay))", metadata: metadata)
@@ -203,7 +203,7 @@ final class RunLog {
       "recovered after \(Phrase.count(failures, "failed attempt"))", metadata: metadata)
   }
 
-  /// The live line does not tell it any more.
+  /// Removes the failure from the live line.
   private func forgetFailure() {
     self.snapshot.failure = nil
     self.nextAttempt = nil
@@ -215,7 +215,7 @@ final class RunLog {
     self.logger.info("\(message)", metadata: metadata)
   }
 
-  /// Called after each response: does next to nothing unless somebody reads it.
+  /// Called after each response; does almost nothing unless there is output.
   func progressed(_ statistics: RunStatistics, sinks: [any RunSink]) {
     if self.progress != nil {
       self.take(statistics, sinks: sinks)
@@ -298,13 +298,13 @@ final class RunLog {
 
   // MARK: End
 
-  /// - Parameter sinks: of a run that has come to its streams.
+  /// - Parameter sinks: the sinks of a run that has reached its streams.
   func ended(_ statistics: RunStatistics, sinks: [any RunSink]) {
     self.take(statistics, sinks: sinks)
     if self.logger.logLevel <= .info { self.summarize(statistics) }
   }
 
-  /// Takes the live line away; what a successful run has done stays in its place.
+  /// Replaces the live line with the summary of a successful run, or removes it.
   func finish(_ report: RunReport) {
     self.progress?.finish()
     let untold = self.unreadableCount - Self.shownUnreadable
@@ -355,7 +355,7 @@ extension StartPoint {
 }
 
 extension RunOutcome {
-  /// The word that the report has as `reason`.
+  /// The word for `reason` in the report.
   fileprivate var word: String {
     switch self {
     case .caughtUp: "caught_up"

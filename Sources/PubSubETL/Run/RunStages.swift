@@ -1,18 +1,18 @@
 import Pipeline
 
-/// The stages of one run: the pipeline's, and each sink's behind them.
+/// The stages of one run: the pipeline's, followed by each sink's.
 ///
-/// Knows which columns the pipeline file names that no schema has: in `drop` a typing mistake would
-/// export what was to be left out.
+/// Knows which columns in the pipeline file no schema has, because a typo in `drop` would export a
+/// column that should be left out.
 struct RunStages {
   let pipeline: StageChain
-  /// By the sink's name; of those only whose columns are named, or rows changed.
+  /// By the sink's name; only sinks whose columns are named or whose rows are changed.
   let sinks: [String: StageChain]
   private let route: Route?
 
   /// - Parameters:
-  ///   - org: ID of the org; empty when nobody has logged in.
-  ///   - classification: what the org says of its fields; nil when nobody asks.
+  ///   - org: ID of the org; empty without a login.
+  ///   - classification: how the org classifies its fields; nil if that is not needed.
   init(
     _ configuration: PipelineConfiguration, org: String, classification: OrgClassification? = nil
   ) {
@@ -39,7 +39,7 @@ struct RunStages {
     self.sinks[sink.name] ?? StageChain([], sink: sink.name)
   }
 
-  /// Whether rows of a layout may come to a sink.
+  /// Whether rows of a layout may reach a sink.
   func bringsRows(of layout: RecordLayout, to sink: String) throws -> Bool {
     guard let chain = self.sinks[sink] else { return true }
     return try chain.bringsRows(of: self.pipeline.layout(for: layout))
@@ -53,9 +53,9 @@ struct RunStages {
     }
   }
 
-  /// The slots of what the pipeline's stages have made whose values do not reach the output of the
-  /// sinks: masked for any of them, or removed by all that get every row. If none does, a value counts
-  /// that any sink removes.
+  /// The slots of the pipeline stages' output whose values the sinks do not write: those masked for
+  /// any sink, and those removed by every sink that gets all rows. If no sink gets all rows, those
+  /// removed by any sink.
   func concealedSlots(of output: RecordLayout, sinks: [String]) throws -> Set<Int> {
     var concealed: Set<Int> = []
     var removed: Set<Int>?
@@ -77,7 +77,7 @@ struct RunStages {
   ///
   /// - Parameters:
   ///   - lacking: the sinks that lack the event; nil for all of them.
-  ///   - decode: decodes the event, each time into a batch of its own.
+  ///   - decode: decodes the event, each time into a new batch.
   func refusal(sinks lacking: [String]?, _ decode: () throws -> RecordBatch) throws -> String? {
     try self.pipeline.apply(to: decode())
     if let refused = self.pipeline.takeRefusedEvents().first { return refused.reason }
@@ -108,7 +108,8 @@ struct RunStages {
     [("", self.pipeline)] + self.sinks.sorted { $0.key < $1.key }.map { ("sinks/\($0)/", $1) }
   }
 
-  /// The columns of an input layout that stages hide, a line each: `Contact.Email: redact by stages[1], named`.
+  /// The columns of an input layout that stages hide, one line each: `Contact.Email: redact by
+  /// stages[1], named`.
   func maskedColumns(of layout: RecordLayout) throws -> [String] {
     let output = try self.pipeline.layout(for: layout)
     return try self.pipeline.maskedColumns(of: layout).map { "\(layout.entity).\($0)" }
@@ -126,16 +127,16 @@ struct RunStages {
     }
   }
 
-  /// Any schema has come by.
+  /// Whether any schema has been seen.
   var hasSeenLayouts: Bool { self.pipeline.hasSeenLayouts }
 
-  /// A name is in the pipeline file but in none of the schemas so far.
+  /// A name that is in the pipeline file but in no schema so far.
   struct Finding {
-    /// The key in `CheckpointDocument.matchedColumns`: kind of the stage, and whose it is. Places of
-    /// stages are left out, since adding one moves the others.
+    /// The key in `CheckpointDocument.matchedColumns`: the kind of the stage and its owner. Places
+    /// of stages are left out, because adding one moves the others.
     var key: String
     var name: String
-    /// The stage hides what it names.
+    /// Whether the stage hides what it names.
     var isOfMask: Bool
     /// `stage drop (stages[0]): column 'Emial' (nearest: Email)`
     var description: String

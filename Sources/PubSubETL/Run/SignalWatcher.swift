@@ -1,14 +1,14 @@
 import EventLoop
 import Glibc
 
-/// Write end of the pipe that signal handlers report to.
+/// The write end of the pipe that signal handlers write to.
 // Guard: set once, before the handlers that read it are installed.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 /// Turns the first SIGINT or SIGTERM into a clean stop; the second ends the process at once.
 ///
-/// Handlers only write a byte to a pipe, which an event loop of its own reads, so that the second
-/// signal is seen whatever the rest of the program is waiting for.
+/// Handlers only write a byte to a pipe. A separate event loop reads it, so that the second signal
+/// is seen whatever the rest of the program is waiting for.
 final class SignalWatcher {
   private let loop: EventLoop
 

@@ -5,26 +5,27 @@ import Pipeline
 /// Compares the sinks of the pipeline file with those of the checkpoint: which resume, which are
 /// new, and which are kept after their removal.
 ///
-/// All sinks stand at the pipeline's position, since one checkpoint stores them together; a removed
-/// one stays where it was when it was removed.
+/// All sinks are at the pipeline's position, because one checkpoint stores them together. A removed
+/// sink stays where it was when it was removed.
 struct SinkSuccession: Equatable {
   /// State to recover from, by the name of the sink; nil on a first run.
   var states: [String: SinkState] = [:]
   /// `removedSinks` of the next checkpoint.
   var removed: [String: RemovedSink] = [:]
-  /// Removed by this run: their files in progress are to be finished.
+  /// Sinks removed by this run, whose files in progress have to be finished.
   var leaving: [String] = []
 
   /// - Parameters:
-  ///   - sinks: of the pipeline file: name, `start`, directory.
+  ///   - sinks: the sinks of the pipeline file: name, `start`, directory.
   ///   - now: milliseconds since 1970.
-  /// - Throws: `RunFailure` (78) for a sink that does not say where it begins, or cannot go on.
+  /// - Throws: `RunFailure` (78) for a sink that does not say where it begins or cannot continue.
   init(
     _ document: CheckpointDocument, sinks: [(name: String, start: SinkStart?, directory: String)],
     now: Int64
   ) throws {
     for (name, kept) in document.removedSinks {
-      // Files in progress are not forgotten: they would be taken for strays and removed.
+      // Sinks with files in progress are kept, because the files would otherwise count as strays
+      // and be removed.
       let isOver = now - kept.removedAt > PipelineStatus.retention
       guard !isOver || kept.state.openFileCount > 0 else { continue }
       self.removed[name] = kept
@@ -47,7 +48,7 @@ struct SinkSuccession: Equatable {
     _ sink: (name: String, start: SinkStart?, directory: String), _ document: CheckpointDocument
   ) throws {
     let old = self.removed[sink.name]
-    // A renamed sink finds its files under the old name.
+    // A renamed sink takes over the state under its old name.
     let namesake = self.removed.first { $0.value.state.directory == sink.directory }
     let fits = old.map { Self.places($0.positions) == Self.places(document.topics) } ?? false
     guard sink.start == .now || fits else {
@@ -71,7 +72,7 @@ struct SinkSuccession: Equatable {
     } else if let state = namesake?.value.state {
       self.states[sink.name] = state
     } else {
-      // Known to be new: files of an earlier time in its directory do not show lost state.
+      // The sink is known to be new, so older files in its directory are no sign of lost state.
       self.states[sink.name] = SinkState(directory: sink.directory)
     }
     self.removed[sink.name] = nil
@@ -81,7 +82,7 @@ struct SinkSuccession: Equatable {
     }
   }
 
-  /// Epoch and next ordinal by topic: which events were taken.
+  /// Epoch and next ordinal by topic, which show what events were taken.
   private static func places(_ positions: [String: TopicPosition]) -> [String: [Int64]] {
     positions.mapValues { [Int64($0.epoch), $0.nextOrdinal] }
   }

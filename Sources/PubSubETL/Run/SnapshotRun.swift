@@ -10,19 +10,19 @@ import SalesforceAuth
 import SalesforceREST
 import SchemaStore
 
-/// What a run reads over REST and Bulk beside its streams.
+/// What a run reads over REST and Bulk in addition to its streams.
 struct SnapshotRun {
   let reader: SnapshotReader
   let client: RESTClient
 
-  /// Asks for the schemas of the objects that some sink still lacks.
+  /// Fetches the schemas of the objects that some sink still needs to read.
   ///
   /// - Parameters:
-  ///   - sinks: open.
-  ///   - stages: of the run.
-  ///   - files: the store of those whose state the checkpoint holds.
-  ///   - follows: the run goes on until it is stopped, so that attempts have no limit.
-  /// - Returns: nil when there is nothing to be read.
+  ///   - sinks: the open sinks.
+  ///   - stages: the run's stages.
+  ///   - files: the store of the sinks whose state the checkpoint holds.
+  ///   - follows: the run continues until it is stopped, so attempts have no limit.
+  /// - Returns: nil if there is nothing to read.
   static func make(
     _ assembly: PipelineAssembly, _ credentials: OrgCredentials, _ schemas: SchemaCache,
     _ inquiry: ClassificationInquiry?, sinks: [any RunSink], files: CheckpointedStore,
@@ -107,8 +107,8 @@ extension SnapshotRun {
       http: credentials.http, sessions: OrgSessions(provider: credentials.provider))
   }
 
-  /// What the run-as user can read of each object, and which fields a copy cannot have: a line each, for
-  /// `check`. Two calls an object.
+  /// Lines for `check` about what the run-as user can read of each object, and which fields a copy
+  /// cannot have. Two calls per object.
   static func check(
     _ configuration: PipelineConfiguration, _ credentials: OrgCredentials, _ schemas: SchemaCache
   ) async throws -> [String] {
@@ -144,7 +144,7 @@ extension SnapshotRun {
     return lines
   }
 
-  /// Some sink was there before records could be read into it, and none was.
+  /// Whether a sink existed before records could be read into it, and has none.
   private static func isUpgrade(_ sinks: [any RunSink]) -> Bool {
     sinks.contains { sink in
       guard case .ownPosition(let keeper) = sink.store, keeper.takesReads else { return false }
@@ -154,7 +154,8 @@ extension SnapshotRun {
 }
 
 extension RESTClient {
-  /// - Throws: `RunFailure` when the org does not take the SOQL condition: before the wait for its records.
+  /// - Throws: `RunFailure` if the org rejects the SOQL condition. Checked before the wait for the
+  ///   records.
   fileprivate func check(_ condition: String, on entity: String) async throws {
     do {
       _ = try await self.count(entity, where: "(\(condition))")
@@ -165,7 +166,7 @@ extension RESTClient {
           .usage, reason: "refused_condition",
           "the org refuses --where \"\(condition)\" for \(entity): \(error.message)")
       case .login, .quota: throw error
-      // Counting may take longer than reading, and what fails now may work in a minute.
+      // Counting may take longer than reading, and a failure may be temporary.
       case .retry, .split, .gone, .unsupportedByBulk: return
       }
     }
@@ -205,7 +206,7 @@ private struct Wanted {
       self.anew.insert(sink)
     }
     guard repairs else { return }
-    // What a pass does not bring is asked for at its end.
+    // Records that a pass does not return are requested at its end.
     self.isRepaired =
       try self.isRepaired || follows || !self.initial.isEmpty || !self.anew.isEmpty
       || store.recordsToRepair(self.entity, after: "", limit: 1)?.isEmpty != true
@@ -213,11 +214,12 @@ private struct Wanted {
 }
 
 extension Wanted {
-  /// By default, files get what changes, and no more: they grow by every read.
+  /// By default, files get only changes, because every read makes them grow.
   fileprivate mutating func add(
     _ files: CheckpointedStore, _ configuration: PipelineConfiguration, _ purpose: RunPurpose
   ) {
-    // A pass by condition is remembered nowhere, so its rows cannot be in files once.
+    // The progress of a pass with a condition is not stored, so its rows could be in files more
+    // than once.
     if purpose.isSnapshot {
       if purpose.condition == nil { self.anew.insert(files.name) }
       return

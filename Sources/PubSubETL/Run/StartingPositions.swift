@@ -3,16 +3,16 @@ import Pipeline
 /// Decides the position of each store when a run begins: the checkpoint with its files, and each
 /// sink that keeps its own position.
 ///
-/// Stores that a crash has left apart stay apart, since the runner brings them together. Decided
-/// here: which stores are new, which have lost their position, and which have to follow a new
-/// epoch.
+/// Stores that a crash has left at different positions stay there; the runner brings them together.
+/// This type decides which stores are new, which have lost their position, and which have to follow
+/// a new epoch.
 struct StartingPositions: Equatable {
   /// A sink that keeps its own position.
   struct Keeper {
     var name: String
-    /// Nil when it has none.
+    /// Nil if it has no position.
     var stored: [String: TopicPosition]?
-    /// The newest epoch among its rows; set only without a position.
+    /// The newest epoch among its rows; set only if there is no position.
     var newestEpoch: Int?
     var start: SinkStart?
   }
@@ -25,10 +25,10 @@ struct StartingPositions: Equatable {
   private(set) var resetTopics: Set<String>
 
   /// - Parameters:
-  ///   - checkpoint: by topic, after the check of files.
-  ///   - resetTopics: topics whose files have lost their position, as the user has accepted.
+  ///   - checkpoint: positions by topic, after the check of files.
+  ///   - resetTopics: topics whose files have lost their position, which the user has accepted.
   ///   - knownSinks: names that the checkpoint knows; nil without a checkpoint.
-  ///   - checkpointed: with their `start`.
+  ///   - checkpointed: the sinks whose state the checkpoint holds, with their `start`.
   /// - Throws: `RunFailure` (65) for a lost position, (78) for a new sink that does not say where it
   ///   begins.
   init(
@@ -44,7 +44,7 @@ struct StartingPositions: Equatable {
         checkpoint[topic] == nil && Self.haveBegun(stored.map { $0.filter { $0.key == topic } })
       }
       if let sink = checkpointed.first(where: { $0.start != .now }), !begun.isEmpty {
-        // The state directory is gone and no files tell of these topics.
+        // The state directory is gone, and there are no files of these topics.
         guard acceptsReset else { throw Self.newSink(sink.name, ", or has lost it") }
         reset.formUnion(begun)
       } else {
@@ -52,7 +52,8 @@ struct StartingPositions: Equatable {
       }
     }
     if checkpointed.isEmpty {
-      // Dead letters alone: those before a database's position were durable before it.
+      // The checkpoint has only dead letters, which were durable before any database moved past
+      // them.
       for topic in topics {
         guard let behind = Self.furthestBehind(stored, topic, ofAll: true) else { continue }
         if checkpoint[topic].map({ Self.isBefore($0, behind) }) ?? true {
@@ -65,7 +66,7 @@ struct StartingPositions: Equatable {
     if let knownSinks {
       for (index, keeper) in keepers.enumerated()
       where keeper.start == .now && !knownSinks.contains(keeper.name) {
-        // Added again after a time without it: what it lacks may be too much to go back for.
+        // The sink was removed and added again, and may lack too much to go back for.
         if let stored = own[index], Self.isOutOfReach(stored, of: checkpoint) { own[index] = nil }
       }
     }
@@ -78,7 +79,7 @@ struct StartingPositions: Equatable {
         own[index] = [:]
         continue
       }
-      // New beside others: it begins where they stand, as it has said it would.
+      // A new sink among others needs `start: now`, and begins at their position.
       guard keeper.start == .now || !Self.haveBegun(known) else {
         throw Self.newSink(keeper.name)
       }
@@ -93,7 +94,7 @@ struct StartingPositions: Equatable {
     self.reset(reset, newestRows: keepers.compactMap(\.newestEpoch).max() ?? 0)
   }
 
-  /// Begins an epoch higher than any that a store or row has; what is known of gaps stays known.
+  /// Begins an epoch higher than that of any store or row, and keeps the number of holes.
   private mutating func reset(_ topics: Set<String>, newestRows: Int) {
     let all = [self.checkpoint] + self.keepers
     let newest = all.flatMap { $0.values.map(\.epoch) }.max() ?? 0
@@ -105,9 +106,9 @@ struct StartingPositions: Equatable {
     }
   }
 
-  /// An epoch that has only begun in the checkpoint, by hand or because the replay ID was not usable
-  /// any more, is the others' too: they hear of it by their next commit, which a crash may have
-  /// prevented.
+  /// Applies an epoch that has begun only in the checkpoint, by hand or because the replay ID was
+  /// no longer usable, to the other stores. They would learn of it with their next commit, which a
+  /// crash may have prevented.
   private static func followBegunEpoch(
     of topic: String, in checkpoint: [String: TopicPosition],
     _ keepers: inout [[String: TopicPosition]?]
@@ -127,7 +128,7 @@ struct StartingPositions: Equatable {
     }
   }
 
-  /// - Parameter ofAll: nil if one of the stores does not have the topic.
+  /// - Parameter ofAll: the result is nil if any store lacks the topic.
   private static func furthestBehind(
     _ stores: [[String: TopicPosition]], _ topic: String, ofAll: Bool = false
   ) -> TopicPosition? {
@@ -140,7 +141,7 @@ struct StartingPositions: Equatable {
     (one.epoch, one.nextOrdinal) < (other.epoch, other.nextOrdinal)
   }
 
-  /// The others could not pass by what the store lacks.
+  /// Whether the store lacks more than the others could skip.
   private static func isOutOfReach(
     _ store: [String: TopicPosition], of other: [String: TopicPosition]
   ) -> Bool {
