@@ -20,7 +20,7 @@ public struct DeadLetterArchive {
   ///
   /// Skips files that somebody has removed.
   ///
-  /// - Parameter state: what the checkpoint holds of the dead letters; nil when there is none.
+  /// - Parameter state: the checkpoint's state of the dead letters; nil if there is none.
   /// - Throws: `FileSinkError`: `.inconsistent` for a file that was edited, `.io`; whatever `body`
   ///   throws.
   public func visit(
@@ -40,7 +40,7 @@ public struct DeadLetterArchive {
     let known = Set(finished)
     for json in state?["files"]?.array ?? [] {
       let record = try SegmentRecord(json: json)
-      // A file that a run has finished meanwhile has its final name.
+      // A file that a run has finished in the meantime has its final name.
       guard !known.contains(record.name) else { continue }
       for name in [record.part, record.name] {
         let path = "\(self.directory)/\(name)"

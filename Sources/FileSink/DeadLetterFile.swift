@@ -7,12 +7,12 @@ public import Sealing
 /// Dead letters as zstd NDJSON files, by the same protocol as the files of a sink.
 ///
 /// `<directory>/export_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000042.dead.ndjson.zst`
-/// with a manifest beside. One line per letter: `topic`, `replay_id` (hexadecimal), `event_id`,
+/// with a manifest next to it. One line per letter: `topic`, `replay_id` (hexadecimal), `event_id`,
 /// `schema_id`, `epoch`, `ordinal`, `time`, `kind` (`undecodable`, `unprocessable`, `refused`),
-/// `reason`, `field_path`, `offset`, `sink`, `column`, `sqlstate`, where several sinks refused it
-/// `other_sinks`, and `payload` (base64, or null when payloads are not to be kept) or `sealed`
-/// (base64 of nonce, ciphertext and tag) with `key_id`. Members that do not apply are null. The row
-/// position is the event's, so the line names the place in the stream that the sinks lack.
+/// `reason`, `field_path`, `offset`, `sink`, `column`, `sqlstate`, `other_sinks` if several sinks
+/// refused it, and `payload` (base64, or null if payloads are not kept) or `sealed` (base64 of
+/// nonce, ciphertext and tag) with `key_id`. Members that do not apply are null. The row position
+/// is the event's, so the line identifies the place in the stream that the sinks lack.
 ///
 /// A retry is part of the commit that has the letter's rows: the state names the letter until it is
 /// in the `DeadLetterLedger`.
@@ -43,7 +43,7 @@ public final class DeadLetterFile: DeadLetterStore {
   private var line = ByteBuffer()
 
   /// - Parameters:
-  ///   - directory: absolute path; made when missing.
+  ///   - directory: absolute path; created if missing.
   ///   - pipeline: the pipeline's name, part of file names.
   ///   - org: ID of the org, kept in the manifest.
   ///   - acceptsMissing: continues without missing letters in progress.
@@ -76,8 +76,8 @@ public final class DeadLetterFile: DeadLetterStore {
 
   public var finishedFileCount: Int { self.store.finishedFileCount }
 
-  /// Like `FileSink.recover`, except that earlier letters without a checkpoint are not an error: what the sinks'
-  /// manifests say decides whether state was lost.
+  /// Like `FileSink.recover`, except that earlier letters without a checkpoint are not an error:
+  /// whether state was lost is decided by the sinks' manifests.
   public func recover(from state: JSONValue?) throws {
     try self.store.recover(
       self.store.survey(from: state, acceptsMissing: self.acceptsMissing))

@@ -4,7 +4,7 @@ internal import Glibc
 public import JSON
 internal import Pipeline
 
-/// The ledger of retried and dropped dead letters: `_ledger-<pipeline>.ndjson` beside their files,
+/// The ledger of retried and dropped dead letters: `_ledger-<pipeline>.ndjson` next to their files,
 /// which never change. Each line names a letter, who retried or dropped it, and when.
 ///
 /// Written with the pipeline's lock held, so one process writes at a time; read without it.
@@ -43,15 +43,15 @@ public struct DeadLetterLedger: Sendable {
   private let directory: String
   private let fileSystem: any FileSystem
 
-  /// A line is far shorter; a ledger of a million letters has 200 MB.
+  /// A ledger of a million letters has 200 MB.
   private static let maxByteCount = 1 << 30
 
-  /// Reads the ledger of a pipeline's dead letters; empty when there is none.
+  /// Reads the ledger of a pipeline's dead letters; empty if there is none.
   ///
   /// - Parameters:
-  ///   - directory: of the dead letters, absolute.
-  ///   - state: what the checkpoint holds of them: it may have retries that are not yet in the
-  ///     ledger.
+  ///   - directory: the directory of the dead letters, absolute.
+  ///   - state: the checkpoint's state of the dead letters, which may have retries that are not yet
+  ///     in the ledger.
   /// - Throws: `FileSinkError`: `.inconsistent` for one that is too large, `.io`.
   public init(
     directory: String, pipeline: String, state: JSONValue? = nil
@@ -108,7 +108,7 @@ public struct DeadLetterLedger: Sendable {
       text += line.text(.compact) + "\n"
     }
     do throws(FileSystemError) {
-      // A truncated line stays on a line of its own.
+      // A truncated line stays on its own line.
       let isNew = try self.fileSystem.size(of: self.path) == nil
       let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
       try file.write(Array(((isNew ? "" : "\n") + text).utf8))

@@ -13,8 +13,8 @@ public struct ExportHistory: Sendable, Equatable {
     public var lastReplayID: String
   }
 
-  /// By topic. Since dates and entities have separate files, the entry is that of the file that
-  /// began last.
+  /// By topic. Dates and entities have separate files, so the entry describes the file that began
+  /// last.
   public internal(set) var topics: [String: Topic] = [:]
 
   /// The exports of another pipeline here from the same org.
@@ -51,7 +51,7 @@ struct ExportHistoryReader {
   /// One per topic, so a linear search is fast.
   private var newest: [Newest] = []
   private var passes: [String: Int] = [:]
-  /// A line for each pipeline and topic part of others.
+  /// One line for each pipeline and topic part of other exporters.
   private var others: [(head: [UInt8], line: [UInt8])] = []
 
   init(kind: SegmentKind, identity: SegmentIdentity) {

@@ -30,7 +30,7 @@ public struct ExportedFile: Sendable, Equatable {
   public var lastReplayID: String
   /// Hexadecimal.
   public var sha256: String?
-  /// Newest commit time in it, `2026-02-17T04:03:15.000Z`; nil without change events.
+  /// The newest commit time in the file, `2026-02-17T04:03:15.000Z`; nil without change events.
   public var lastCommitTimestamp: String?
 
   /// The stream's position after the last event; nil for dead letters and for files of versions
@@ -82,8 +82,8 @@ public struct ExportedFile: Sendable, Equatable {
   /// Visits the finished files of one pipeline in a directory, in the order of the manifest. Takes
   /// no lock and writes nothing, so it can be used during a run.
   ///
-  /// - Parameter directory: of a sink or of the dead letters, absolute; one without a manifest has
-  ///   no files.
+  /// - Parameter directory: the directory of a sink or of the dead letters, absolute; without a
+  ///   manifest, it has no files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func visit(
     _ kind: Kind, in directory: String, pipeline: String, _ body: (ExportedFile) -> Void

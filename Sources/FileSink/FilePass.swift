@@ -16,8 +16,8 @@ public struct FilePass: Sendable, Equatable {
   /// Records read, of all jobs of the pass.
   public var rowCount: Int
   public var total: Int?
-  /// Counts the jobs of the pass, from 1; 0 before the first. When one is lost, all records come again,
-  /// into new files.
+  /// Counts the jobs of the pass, from 1; 0 before the first. If one is lost, all records are read
+  /// again, into new files.
   var request: Int
   /// The place in the stream before which the pass belongs: when its records were requested, every
   /// reader could see all earlier changes.
@@ -29,7 +29,7 @@ public struct FilePass: Sendable, Equatable {
   /// The time when every record had arrived.
   public var finishedAt: Int64?
 
-  /// - Parameter batch: what came with it.
+  /// - Parameter batch: the batch that came with the pass.
   init(beginning pass: ReadPass, _ batch: RecordBatch, at time: Int64) {
     self.entity = pass.entity
     self.number = pass.number
@@ -37,7 +37,7 @@ public struct FilePass: Sendable, Equatable {
     self.row = 0
     self.rowCount = 0
     self.request = 0
-    // The beginning of a pass that this sink joins in the middle is unknown.
+    // If this sink joins a pass in the middle, the beginning of the pass is unknown.
     let isBegin = pass.state == .begun
     self.epoch = isBegin ? batch.epoch : 0
     self.nextOrdinal = isBegin ? batch.nextOrdinal : 0
@@ -88,7 +88,7 @@ extension FilePass {
     ]
   }
 
-  /// - Throws: `FileSinkError.inconsistent` for anything that `json` does not give.
+  /// - Throws: `FileSinkError.inconsistent` for anything that `json` does not produce.
   init(json: JSONValue) throws(FileSinkError) {
     func count(_ key: String) -> Int? {
       json[key]?.integer.flatMap { $0 >= 0 ? Int($0) : nil }

@@ -1,8 +1,9 @@
 internal import Bytes
 public import Pipeline
 
-/// Records that were read beside the stream go to separate files by the same commit protocol. The
-/// progress of the pass is part of the state, so each of its rows exists once after a crash.
+/// Records that were read in addition to the stream go to separate files, by the same commit
+/// protocol. The progress of the pass is part of the state, so each of its rows exists once after a
+/// crash.
 extension FileSink {
   public var takesReads: Bool { true }
 
@@ -34,7 +35,7 @@ extension FileSink {
     } else {
       known = FilePass(beginning: pass, reads, at: self.clock.utcMilliseconds())
       self.awaited.remove(pass.entity)
-      // So each file of the stream belongs entirely before or after the pass.
+      // This way, each file of the stream is entirely before or after the pass.
       try self.store.seal { key in
         key.pass == nil && key.topic == reads.layout.topic && key.entity == reads.layout.entity
       }

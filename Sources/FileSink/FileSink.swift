@@ -4,15 +4,15 @@ internal import DurableFiles
 public import JSON
 public import Pipeline
 
-/// Writes rows to zstd-compressed NDJSON files. Each event is in exactly one finished file, also
+/// Writes rows to zstd-compressed NDJSON files. Each event is in exactly one finished file, even
 /// after crashes.
 ///
-/// A file holds one topic, one entity and one UTC date; or records of one entity, of one pass. It is written under a name that begins with
-/// a dot, and gets its final name when it is complete; from then on it never changes. The protocol
-/// is `SegmentLedger`; the files are `SegmentStore`'s.
+/// A file holds one topic, one entity and one UTC date, or records of one entity and one pass. It
+/// is written under a name that begins with a dot and gets its final name when it is complete; then
+/// it never changes. The protocol is `SegmentLedger`; the files are `SegmentStore`'s.
 ///
-/// Used by one thread, as `CheckpointedSink` says. After an error every call throws, because the
-/// run has to end and the next one recovers.
+/// Used by one thread, like every `CheckpointedSink`. After an error, every call throws, because
+/// the run has to end and the next one recovers.
 public final class FileSink: CheckpointedSink {
   public let configuration: FileSinkConfiguration
   /// The exports of earlier runs of this pipeline, according to the manifest; set by `survey`. A
@@ -27,7 +27,7 @@ public final class FileSink: CheckpointedSink {
   /// Objects whose records have to be read and for which no pass has begun since that request.
   @exclusivity(unchecked) var awaited: Set<String> = []
   @exclusivity(unchecked) private var encoders = LayoutCache<NDJSONEncoder>()
-  /// The encoders of lines with places.
+  /// The encoders of lines that include their places.
   @exclusivity(unchecked) private var placingEncoders = LayoutCache<NDJSONEncoder>()
   /// By topic, the place of the next event.
   @exclusivity(unchecked) private var nextPlaces: [String: (epoch: Int, ordinal: Int64)] = [:]
@@ -75,11 +75,11 @@ public final class FileSink: CheckpointedSink {
     set { self.store.onFinished = newValue }
   }
 
-  /// Files finished since the start, those of recovery included.
+  /// Files finished since the start, including those finished by recovery.
   public var finishedFileCount: Int { self.store.finishedFileCount }
-  /// Compressed bytes of those files.
+  /// Compressed bytes of finished files.
   public var finishedByteCount: Int { self.store.finishedByteCount }
-  /// Compressed bytes of those files and of the ones in progress.
+  /// Compressed bytes of finished files and of files in progress.
   public var writtenByteCount: Int {
     self.store.writers.values.reduce(self.store.finishedByteCount) { $0 + $1.byteCount }
   }
@@ -97,8 +97,8 @@ public final class FileSink: CheckpointedSink {
   /// Checks the existing files and changes nothing, for callers that need `history` before they
   /// know whether the checkpoint is the latest.
   ///
-  /// - Throws: `FileSinkError`: `.lostState` when `state` is nil and the manifest has files of this
-  ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for finished files that are gone, unless
+  /// - Throws: `FileSinkError`: `.lostState` if `state` is nil and the manifest has files of this
+  ///   pipeline and org, unless `acceptsReset`; `.lostOutput` for missing finished files, unless
   ///   `acceptsMissing`; `.unknownFile`, `.inconsistent`, `.locked`, `.io`.
   public func survey(from state: JSONValue?) throws -> FileSurvey {
     var survey = try self.store.survey(
@@ -128,7 +128,7 @@ public final class FileSink: CheckpointedSink {
         + "'run --accept-reset'")
   }
 
-  /// - Parameter survey: this sink's.
+  /// - Parameter survey: a survey of this sink.
   public func recover(_ survey: FileSurvey) throws { try self.store.recover(survey) }
 
   public func write(_ batch: RecordBatch) throws {

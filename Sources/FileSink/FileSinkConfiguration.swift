@@ -1,6 +1,6 @@
 /// The configuration of a files sink.
 public struct FileSinkConfiguration: Sendable, Equatable {
-  /// When a file is finished and the next one begun.
+  /// When a file is finished and the next one begins.
   public struct Rotation: Sendable, Equatable {
     /// Compressed bytes; a file may exceed this by the size of one event.
     public var maxByteCount: Int
@@ -25,9 +25,9 @@ public struct FileSinkConfiguration: Sendable, Equatable {
     }
   }
 
-  /// The meaning of missing finished files.
+  /// What missing finished files mean.
   public enum MissingPolicy: String, Sendable, CaseIterable {
-    /// They are lost if the manifest is missing, too, or if older files of the entity still exist,
+    /// They are lost if the manifest is also missing, or if older files of the entity still exist,
     /// because a loader deletes the oldest first.
     case fail
     /// A loader removes files, in any order, perhaps with the manifest.
@@ -49,7 +49,7 @@ public struct FileSinkConfiguration: Sendable, Equatable {
 
   /// Identity of the sink in the checkpoint.
   public var name: String
-  /// Absolute path; made when missing.
+  /// Absolute path; created if missing.
   public var directory: String
   /// zstd level, 1…22. The window is limited whatever the level, see `ZstdCompressor`.
   public var compressionLevel: Int
@@ -58,9 +58,9 @@ public struct FileSinkConfiguration: Sendable, Equatable {
   public var pipeline: String
   /// ID of the org, kept in the manifest.
   public var org: String
-  /// `"int64": "string"`: Avro `long` goes out as text. Applies only to whole columns, because the
-  /// text of an array or a map is made once for all sinks and does not distinguish `long` from
-  /// `int`.
+  /// `"int64": "string"`: Avro `long` is written as text. Applies only to whole columns, because
+  /// the text of an array or a map is created once for all sinks and does not distinguish `long`
+  /// from `int`.
   public var int64AsStrings: Bool
   /// Start even if the manifest shows exports of an earlier run whose checkpoint is missing
   /// (`--accept-reset`).

@@ -1,7 +1,7 @@
 internal import DurableFiles
 internal import Pipeline
 
-/// Files cannot be written, or the directory does not agree with the checkpoint.
+/// Files cannot be written, or the directory and the checkpoint disagree.
 public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
     private enum Value {
@@ -12,13 +12,15 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
 
     /// A system call failed. Exit code 74.
     public static var io: Self { Self(.io) }
-    /// A finished file of this pipeline is known neither to manifest nor checkpoint. Exit code 65.
+    /// A finished file of this pipeline is in neither the manifest nor the checkpoint. Exit code
+    /// 65.
     public static var unknownFile: Self { Self(.unknownFile) }
-    /// A file or the manifest differs from its description in checkpoint or manifest. Exit code 65.
+    /// A file or the manifest differs from its description in the checkpoint or manifest. Exit code
+    /// 65.
     public static var inconsistent: Self { Self(.inconsistent) }
     /// The manifest has files of this pipeline and org, but no checkpoint exists. Exit code 65.
     public static var lostState: Self { Self(.lostState) }
-    /// Finished files are gone or changed. Exit code 65.
+    /// Finished files are missing or changed. Exit code 65.
     public static var lostOutput: Self { Self(.lostOutput) }
     /// Another run writes files of this pipeline in the directory. Exit code 75.
     public static var locked: Self { Self(.locked) }

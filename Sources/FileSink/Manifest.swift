@@ -10,7 +10,7 @@ internal import Pipeline
 struct Manifest {
   static let fileName = "_manifest.ndjson"
 
-  /// Takes a line without its line end, and the name in it.
+  /// Receives a line without its line end, and the name in it.
   typealias Visit = (
     _ line: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>
   ) -> Void
@@ -43,8 +43,8 @@ struct Manifest {
   /// Calls `visit` with every line, without its line end, and removes a torn last line. Lines are
   /// durable on return, because a killed run may have left one that is not.
   ///
-  /// - Throws: `FileSinkError.inconsistent` for a line before the last that is no JSON object with
-  ///   a name; errors of the file system.
+  /// - Throws: `FileSinkError.inconsistent` for a line before the last that is not a JSON object
+  ///   with a name; errors of the file system.
   func read(visit: Visit) throws(FileSinkError) {
     do throws(FileSystemError) {
       guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
@@ -84,7 +84,7 @@ struct Manifest {
     }
   }
 
-  /// Returns the bytes up to the end of the last line that is whole.
+  /// Returns the bytes up to the end of the last complete line.
   ///
   /// A line is visited when the next one is found, so that the last one, which may be truncated,
   /// can be checked first.

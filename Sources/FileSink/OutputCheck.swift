@@ -4,15 +4,16 @@ internal import Pipeline
 
 /// Checks the newest finished files of a pipeline against the manifest.
 ///
-/// The manifest vouches for the files, and the checkpoint for the manifest, since it names the file
-/// that was finished last (`last_finished`). An existing file must have its recorded size. A
-/// missing file was either lost or removed by a reader; see `FileSinkConfiguration.MissingPolicy`.
+/// The manifest is the evidence for the files, and the checkpoint for the manifest, because it
+/// names the file that was finished last (`last_finished`). An existing file must have its recorded
+/// size. A missing file was either lost or removed by a reader; see
+/// `FileSinkConfiguration.MissingPolicy`.
 struct OutputCheck {
   /// The finding as text, without a remedy.
   private(set) var faults: [String] = []
   /// Missing files among those checked.
   private(set) var missingCount = 0
-  /// Files looked at.
+  /// The number of files checked.
   private(set) var count = 0
   /// The last file of the pipeline in the manifest.
   private(set) var lastFinished: String?
@@ -20,20 +21,20 @@ struct OutputCheck {
   private let directory: String
   private let policy: FileSinkConfiguration.MissingPolicy
   private let matcher: SegmentName.Matcher
-  /// By the checkpoint.
+  /// The last finished file according to the checkpoint.
   private let expected: String?
   private let acceptedThrough: [UInt8]?
   private var hasExpected = false
   private var hasAccepted = false
   private var lastName: [UInt8] = []
-  /// The newest lines; once there are enough the oldest is at `next`.
+  /// The newest lines; once there are enough, the oldest is at `next`.
   private var lines: [[UInt8]] = []
   private var next = 0
 
-  /// The files looked at: a call of stat(2) for each, at every start.
+  /// The maximum number of files checked, with a stat(2) call for each at every start.
   private static let maxCount = 100
 
-  /// - Parameter state: of the sink in the last checkpoint.
+  /// - Parameter state: the sink's state in the last checkpoint.
   init(
     directory: String, pipeline: String, policy: FileSinkConfiguration.MissingPolicy,
     state: JSONValue?
@@ -41,7 +42,7 @@ struct OutputCheck {
     self.directory = directory
     self.policy = policy
     self.matcher = SegmentName.Matcher(kind: .records, pipeline: pipeline)
-    // In another directory the sink starts again, as its owner decided.
+    // In another directory, the sink starts again, as the user decided.
     let isHere = state?["directory"]?.string.map { $0 == directory } ?? false
     self.expected = isHere && policy == .fail ? state?[Self.lastFinishedKey]?.string : nil
     self.acceptedThrough =
@@ -51,7 +52,7 @@ struct OutputCheck {
   static let lastFinishedKey = "last_finished"
   static let acceptedKey = "accepted_through"
 
-  /// Takes a line of the manifest; in their order.
+  /// Takes the lines of the manifest in order.
   mutating func visit(
     _ line: UnsafeBufferPointer<UInt8>, name: UnsafeBufferPointer<UInt8>
   ) {
@@ -71,7 +72,7 @@ struct OutputCheck {
     }
   }
 
-  /// Called after all lines were visited; checks the files.
+  /// Checks the files. Call this after all lines were visited.
   mutating func finish(on fileSystem: any FileSystem) throws(FileSystemError) {
     if !self.lastName.isEmpty { self.lastFinished = String(decoding: self.lastName, as: UTF8.self) }
     if let fault = try self.manifestFault(on: fileSystem) { self.faults.append(fault) }
@@ -104,7 +105,7 @@ struct OutputCheck {
           + "there; the first is \(self.directory)/\(first)")
   }
 
-  /// The file up to which losses were accepted before, while the manifest has it.
+  /// The file up to which losses were accepted earlier, as long as the manifest has it.
   var stillAccepted: String? {
     self.hasAccepted ? self.acceptedThrough.map { String(decoding: $0, as: UTF8.self) } : nil
   }
@@ -139,7 +140,7 @@ struct OutputCheck {
 public struct OutputState: Sendable, Equatable {
   /// What was lost, in words.
   public var faults: [String] = []
-  /// Files looked at, and those of them that are not there.
+  /// The number of files checked, and of those missing.
   public var fileCount = 0
   public var missingCount = 0
 
@@ -151,7 +152,7 @@ public struct OutputState: Sendable, Equatable {
 
   public static var remedy: String { OutputCheck.remedy }
 
-  /// - Parameter state: of the sink in the checkpoint.
+  /// - Parameter state: the sink's state in the checkpoint.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func read(
     directory: String, pipeline: String, whenMissing: FileSinkConfiguration.MissingPolicy,

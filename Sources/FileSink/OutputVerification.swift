@@ -7,18 +7,18 @@ public struct OutputVerification: Sendable, Equatable {
   /// Files that match the manifest, and their bytes.
   public var fileCount: Int64 = 0
   public var byteCount: Int64 = 0
-  /// Files that are not there.
+  /// Missing files.
   public var missingCount: Int64 = 0
-  /// Files of another size or content.
+  /// Files with a different size or content.
   public var changedCount: Int64 = 0
-  /// The first of both, as text.
+  /// The first missing and changed files, as text.
   public var faults: [String] = []
 
   private static let maxFaultCount = 20
 
   /// Reads all files; takes no lock and writes nothing, so it can be used during a run.
   ///
-  /// - Parameter ignoringMissing: readers of the files remove them.
+  /// - Parameter ignoringMissing: missing files are accepted, because readers remove files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func read(
     _ kinds: [ExportedFile.Kind], in directory: String, pipeline: String, ignoringMissing: Bool

@@ -7,7 +7,7 @@ public import Sealing
 public struct SealedPayload: Sendable, Equatable {
   /// Nonce, ciphertext and tag.
   public var bytes: [UInt8]
-  /// Names the key that opens it.
+  /// The ID of the key that opens it.
   public var keyID: String
 
   /// The size of the payload.
@@ -30,7 +30,7 @@ public struct SealedPayload: Sendable, Equatable {
   }
 
   /// The additional authenticated data: the letter's identity, so that payloads cannot be exchanged
-  /// between lines. Every part has its length before it.
+  /// between lines. Every part is preceded by its length.
   private static func context(of letter: DeadLetter) -> [UInt8] {
     let parts = [
       letter.topic, String(letter.epoch), String(letter.ordinal), letter.schemaID,
@@ -43,14 +43,14 @@ public struct SealedPayload: Sendable, Equatable {
 
 /// A sealed payload cannot be opened.
 public struct SealedPayloadError: Error, Sendable, CustomStringConvertible {
-  /// Names the key by its ID, and what to do.
+  /// Names the key by its ID, and says what to do.
   public let description: String
 }
 
 extension StoredDeadLetter {
   /// The letter with its payload in the clear; an unsealed letter is returned unchanged.
   ///
-  /// - Parameter keys: the present one and older ones.
+  /// - Parameter keys: the current key and older ones.
   public func opened(with keys: [SealingKey]) throws(SealedPayloadError) -> StoredDeadLetter {
     guard let sealed = self.sealed else { return self }
     guard let key = keys.first(where: { $0.id == sealed.keyID }) else {

@@ -3,7 +3,7 @@ internal import Pipeline
 
 /// The commit protocol of files in progress, as a value that turns events into steps.
 ///
-/// A file goes *open → closing → finished*. It is open from its first event on. A commit makes the
+/// A file goes *open → closing → finished*. It is open from its first event. A commit makes the
 /// appended bytes durable and returns their record for the checkpoint (`records`). A file that
 /// takes no more events (`seal`, or `closing` in `flush`) is announced as closing by that record,
 /// and only when a checkpoint with the record is durable (`commit`) does it get its end, its final
@@ -16,21 +16,22 @@ struct SegmentLedger {
   struct ID: Hashable { let number: Int }
 
   enum Step: Equatable {
-    /// Make the file in progress; its name must be free.
+    /// Create the file in progress; its name must not be taken.
     case create(ID)
     /// Write the compressor's buffered output, then call `flushed`.
     case flush(ID)
     /// Make the bytes of the file durable.
     case synchronizeData(ID)
-    /// Free descriptor and compressor: no more is appended.
+    /// Free the descriptor and compressor; nothing more is appended.
     case release(ID)
     /// Make the names in this relative directory durable.
     case synchronizeDirectory(String)
     /// Compare the committed bytes of the file, which is in progress or finished, with their hash.
     case verify(SegmentRecord, isFinished: Bool)
-    /// Cut the file in progress to its committed bytes, append the end of the frame, make durable.
+    /// Truncate the file in progress to its committed bytes, append the end of the frame, and make
+    /// it durable.
     case endFrame(SegmentRecord)
-    /// Give the file its final name, which must be free.
+    /// Give the file its final name, which must not be taken.
     case rename(SegmentRecord)
     /// Append the line to the manifest and make it durable.
     case appendToManifest(SegmentRecord)
@@ -50,7 +51,7 @@ struct SegmentLedger {
   /// In the order in which they were opened.
   private var entries: [Entry] = []
   private var nextNumber = 0
-  /// Directories with a new name in them.
+  /// Directories that contain a new name.
   private var dirtyDirectories: [String] = []
 
   /// The records for the checkpoint. They are durable once the steps of `flush` are done.
@@ -63,7 +64,7 @@ struct SegmentLedger {
     }
   }
 
-  /// A first event is about to be appended to a new file in this directory.
+  /// Call this before the first event is appended to a new file in this directory.
   mutating func open(directory: String) -> (ID, [Step]) {
     let id = ID(number: self.nextNumber)
     self.nextNumber += 1
@@ -72,7 +73,7 @@ struct SegmentLedger {
     return (id, [.create(id)])
   }
 
-  /// Something was appended to an open file.
+  /// Call this after something was appended to an open file.
   mutating func appended(to id: ID) {
     let index = self.index(of: id)
     precondition(self.entries[index].phase == .open, "appended to a file that is closing")
@@ -87,7 +88,7 @@ struct SegmentLedger {
     return self.flushSteps(index) + [.release(id)]
   }
 
-  /// A commit begins. `closing` says which open files are to be finished with it.
+  /// Begins a commit. `closing` says which open files are to be finished with it.
   mutating func flush(closing: (ID) -> Bool) -> [Step] {
     var steps: [Step] = []
     for index in self.entries.indices {
@@ -101,7 +102,7 @@ struct SegmentLedger {
       case .sealed:
         self.entries[index].phase = .announced
       case .announced:
-        // Announced by a flush whose checkpoint was not stored yet: still to be finished.
+        // Announced by a flush whose checkpoint is not stored yet, so still to be finished.
         break
       }
       if self.entries[index].phase == .announced { self.entries[index].record?.isClosing = true }
@@ -111,7 +112,7 @@ struct SegmentLedger {
     return steps
   }
 
-  /// The step `flush(id)` was performed; `record` describes the file as it is now.
+  /// Call this after the step `flush(id)`; `record` describes the file as it is now.
   mutating func flushed(_ id: ID, _ record: SegmentRecord) {
     let index = self.index(of: id)
     var record = record
@@ -120,7 +121,7 @@ struct SegmentLedger {
     self.entries[index].isDirty = false
   }
 
-  /// The checkpoint that holds `records` is durable: finishes what it announced.
+  /// Call this when the checkpoint that holds `records` is durable. Finishes what it announced.
   mutating func commit() -> [Step] {
     let announced = self.entries.filter { $0.phase == .announced }.compactMap(\.record)
     self.entries.removeAll { $0.phase == .announced }
@@ -154,15 +155,16 @@ struct SegmentLedger {
 extension SegmentLedger {
   /// The state in which recovery finds a file of the checkpoint.
   struct Observation: Equatable {
-    /// Size of the file in progress; nil when it is not there.
+    /// Size of the file in progress; nil if it does not exist.
     var partByteCount: Int?
-    /// Size of the finished file; nil when it is not there.
+    /// Size of the finished file; nil if it does not exist.
     var finishedByteCount: Int?
     var isInManifest: Bool
   }
 
-  /// Steps that finish a file of the last checkpoint, open or closing alike: cut to what was
-  /// committed, it gets its end, its name, its line. Performing them again from any point is safe.
+  /// Steps that finish a file of the last checkpoint, whether open or closing: it is truncated to
+  /// what was committed, and gets its end, its name and its manifest line. Repeating them from any
+  /// point is safe.
   static func recovery(
     of record: SegmentRecord, observed: Observation
   ) throws(FileSinkError) -> [Step] {

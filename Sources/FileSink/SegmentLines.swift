@@ -16,13 +16,13 @@ struct SegmentLines {
   let extent: Extent
   let fileSystem: any FileSystem
 
-  /// A record with all long texts that Salesforce permits takes less than half of that.
+  /// A record with all the long texts that Salesforce permits takes less than half of this.
   static let maxLineByteCount = 32 << 20
   private static let pieceByteCount = 1 << 17
 
   /// Why the content is refused.
   struct Fault: Error {
-    /// The line's number, from 1; 0 when the fault is not in a line.
+    /// The line's number, from 1; 0 if the fault is not in a line.
     var line = 0
     var reason: String
   }
@@ -89,11 +89,11 @@ struct SegmentLines {
   }
 }
 
-/// Cuts text into lines.
+/// Splits text into lines.
 private struct LineSplitter {
-  /// Whole lines so far.
+  /// The number of complete lines so far.
   private(set) var count = 0
-  /// The beginning of a line that is not yet whole.
+  /// The beginning of a line that is not yet complete.
   private var rest: [UInt8] = []
 
   var isAtStart: Bool { self.rest.isEmpty }

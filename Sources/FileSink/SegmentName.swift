@@ -15,7 +15,7 @@ struct SegmentKey: Hashable {
   /// read.
   var isRedriven = false
 
-  /// A pass over all records of the entity, and the number of its request, from 1.
+  /// The number of a pass over all records of the entity, and of its request, from 1.
   struct Pass: Hashable {
     var number: Int
     var request: Int
@@ -42,9 +42,9 @@ struct SegmentName: Equatable {
   /// Relative to the sink's directory: `Opportunity/commit_date=2026-02-17`.
   var directory: String
   /// `opps-OpportunityChangeEvent-e1-000000000042`. The names of a topic's files, without their
-  /// directories, sort in the order of the stream. A file of records that were read has the place in
-  /// the stream before which their pass stands, and `-s1-r1-000000000000` behind it: pass, request,
-  /// and number of the first record.
+  /// directories, sort in the order of the stream. A file of records that were read has the place
+  /// in the stream before which their pass belongs, followed by `-s1-r1-000000000000`: pass,
+  /// request, and number of the first record.
   var stem: String
 
   init(
@@ -73,7 +73,7 @@ struct SegmentName: Equatable {
 
   /// `e1` to `e9`, `ea10` to `ea99`, `eb100` and so on: a letter for the number of digits, so that
   /// names sort by epoch. Earlier versions wrote `e10`; epochs below 10 have kept their form. The
-  /// numbers of passes and requests likewise.
+  /// same applies to the numbers of passes and requests.
   private static func sortable(_ number: Int) -> String {
     let digits = String(number)
     let letter = Self.letter(digitCount: digits.utf8.count).map { String(Unicode.Scalar($0)) }
@@ -85,9 +85,9 @@ struct SegmentName: Equatable {
     digitCount < 2 ? nil : UInt8(ascii: "a") + UInt8(digitCount - 2)
   }
 
-  /// The last part of the topic. `/data/X__chn` and `/event/X__chn` may both exist: a topic whose
-  /// last part could also belong to the other family gets the family as well, after a dot, which
-  /// no topic has.
+  /// The last part of the topic. `/data/X__chn` and `/event/X__chn` may both exist, so if the last
+  /// part could also belong to the other family, the family follows after a dot, which no topic
+  /// contains.
   static func topicPart(_ topic: String) -> String {
     let parts = topic.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
     let last = parts.last ?? ""
@@ -134,7 +134,7 @@ struct SegmentName: Equatable {
       self.pipelinePart = Array(SegmentName.pipelinePart(pipeline).utf8)
     }
 
-    /// The owner of a file, by its name without directories.
+    /// The owner of a file, determined by its name without directories.
     func ownership(of fileName: String) -> Ownership {
       var fileName = fileName
       return fileName.withUTF8 { name in
@@ -151,7 +151,7 @@ struct SegmentName: Equatable {
       }
     }
 
-    /// nil when the file is not a finished one of the pipeline.
+    /// nil if this is not a finished file of the pipeline.
     ///
     /// - Parameter name: without directories.
     func parse(_ name: UnsafeBufferPointer<UInt8>) -> Parsed? {
@@ -160,9 +160,9 @@ struct SegmentName: Equatable {
       }
     }
 
-    /// The same for a finished file of any pipeline.
+    /// Like `parse`, for a finished file of any pipeline.
     func parseAny(_ name: UnsafeBufferPointer<UInt8>) -> Parsed? {
-      // From the right: the pipeline's name may hold hyphens, the other parts do not.
+      // Parses from the right, because only the pipeline's name may contain hyphens.
       var end = name.count - self.suffix.count
       guard end > 0, name[end...].elementsEqual(self.suffix) else { return nil }
       let pass = Self.pass(before: &end, in: name)
@@ -193,13 +193,13 @@ struct SegmentName: Equatable {
       return pass
     }
 
-    /// The number with its letter, if it has one: see `SegmentName.sortable`.
+    /// Reads a number with its letter, if it has one; see `SegmentName.sortable`.
     private static func sortable(
       _ marker: Unicode.Scalar, before end: inout Int, in name: UnsafeBufferPointer<UInt8>
     ) -> Int64? {
       let last = end
       guard let number = Self.number(before: &end, in: name) else { return nil }
-      // `e` is also the letter of six digits: it counts as one only behind another `e`. No number
+      // `e` is also the letter for six digits; it counts as such only after another `e`. No number
       // that can be read has so many digits that its letter is `r` or `s`.
       if let letter = SegmentName.letter(digitCount: last - end), end > 1,
         name[end - 1] == letter, name[end - 2] == UInt8(ascii: marker)
@@ -233,8 +233,8 @@ struct SegmentName: Equatable {
     }
   }
 
-  /// A value that becomes part of a path: letters, digits and `_` only. A value with anything else
-  /// gets a piece of its hash, so that different values stay different.
+  /// A value as part of a path: only letters, digits and `_`. If anything else is replaced, part of
+  /// the value's hash is added, so that different values stay different.
   static func sanitized(_ text: String) -> String { Self.sanitized(text, keeping: []) }
 
   static func pipelinePart(_ text: String) -> String {
@@ -255,7 +255,7 @@ struct SegmentName: Equatable {
         return UInt8(ascii: "_")
       }
     }
-    // A leading dot would hide the file, and a leading `_` is reserved for the catalogues.
+    // A leading dot would hide the file, and a leading `_` is reserved for the catalogs.
     if let first = bytes.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "_") {
       bytes[0] = UInt8(ascii: "x")
       isChanged = true

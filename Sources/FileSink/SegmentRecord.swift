@@ -8,7 +8,7 @@ struct SegmentRecord: Equatable {
   var name: String
   /// Bytes of the finished file; all but those of `ZstdCompressor.endOfFrame` are durable.
   var byteCount: Int
-  /// Hash of the finished file, lower-case hexadecimal.
+  /// Hash of the finished file, lowercase hexadecimal.
   var sha256: String
   /// The line of the manifest.
   var manifest: JSONValue
@@ -32,7 +32,7 @@ extension SegmentRecord {
     ]
   }
 
-  /// - Throws: `FileSinkError.inconsistent` for anything that `json` does not give, above all
+  /// - Throws: `FileSinkError.inconsistent` for anything that `json` does not produce, above all
   ///   names that lead out of the sink's directory.
   init(json: JSONValue) throws(FileSinkError) {
     guard let part = json["from"]?.string, let name = json["to"]?.string,

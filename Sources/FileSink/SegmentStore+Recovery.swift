@@ -18,14 +18,14 @@ public struct FileSurvey {
 }
 
 extension SegmentStore {
-  /// Finds the steps for files of earlier runs. Locks the directory and does not change their
+  /// Determines the steps for files of earlier runs. Locks the directory but does not change the
   /// files, so that a newer checkpoint can still be restored if this one turns out to be old.
   ///
   /// - Parameters:
-  ///   - state: of the last checkpoint.
+  ///   - state: the sink's state in the last checkpoint.
   ///   - whenMissing: nil skips the check of finished files.
   ///   - acceptsMissing: losses are reported and accepted.
-  /// - Throws: `.unknownFile` for finished files that neither it nor the manifest knows;
+  /// - Throws: `.unknownFile` for finished files in neither the checkpoint nor the manifest;
   ///   `.lostOutput`.
   func survey(
     from state: JSONValue?, whenMissing: FileSinkConfiguration.MissingPolicy? = nil,
@@ -37,7 +37,7 @@ extension SegmentStore {
       OutputCheck(
         directory: self.directory, pipeline: self.identity.pipeline, policy: $0, state: state)
     }
-    // Checked before anything is created, since a file system may not be mounted.
+    // Checked before anything is created, because a file system may not be mounted.
     if !acceptsMissing, let check,
       try self.attempt({ () throws(FileSystemError) in
         try check.isManifestGone(on: self.fileSystem)
@@ -79,7 +79,7 @@ extension SegmentStore {
   /// Checks the newest files and derives their entry in the next checkpoint.
   ///
   /// - Returns: what was lost.
-  /// - Throws: `.lostOutput` when it is not accepted.
+  /// - Throws: `.lostOutput` if the loss is not accepted.
   @discardableResult
   private func finish(
     _ check: consuming OutputCheck, accepting: Bool
@@ -160,8 +160,8 @@ extension SegmentStore {
     }
   }
 
-  /// Files in progress that the checkpoint does not know; stops at finished files that neither it
-  /// nor the manifest knows.
+  /// Files in progress that the checkpoint does not know; throws for finished files in neither the
+  /// checkpoint nor the manifest.
   private func strays(known: NameSet, parts: Set<String>) throws(FileSinkError) -> [String] {
     let matcher = SegmentName.Matcher(kind: self.kind, pipeline: self.identity.pipeline)
     var strays: [String] = []
@@ -212,8 +212,9 @@ extension SegmentStore {
   }
 }
 
-/// Names by their hashes: half a million of them in some megabytes. A name outside the set collides
-/// with a probability of 2^-64 times the count, and a stray file would then be overlooked.
+/// A set of names by their hashes, which holds half a million in a few megabytes. A name outside
+/// the set collides with a probability of 2^-64 times the count, and a stray file would then be
+/// overlooked.
 private struct NameSet {
   private var hashes: Set<Int> = []
 

@@ -95,7 +95,7 @@ extension SegmentStore {
     path.isEmpty ? self.directory : "\(self.directory)/\(path)"
   }
 
-  /// Performs calls of the file system. After a failure everything else is refused.
+  /// Performs file system calls. After a failure, everything else is refused.
   @discardableResult
   func attempt<Result>(
     _ body: () throws(FileSystemError) -> Result

@@ -21,24 +21,24 @@ final class SegmentStore {
   /// The open file of each key.
   private var current: [SegmentKey: SegmentWriter] = [:]
   private var useCount = 0
-  /// Relative directories that this run has made, or seen and synchronised.
+  /// Relative directories that this run has created, or found and synchronized.
   private var durableDirectories: Set<String> = []
   var failure: FileSinkError?
   var lock: OpenFile?
   /// Uncompressed bytes written since the last flush.
   private(set) var pendingByteCount = 0
-  /// Files finished and their compressed bytes since the start, recovered ones included.
+  /// Files finished and their compressed bytes since the start, including recovered ones.
   var finishedFileCount = 0
   var onFinished: ((FinishedFile) -> Void)?
   var finishedByteCount = 0
-  /// The file whose line was appended to the manifest last, by this run or an earlier one.
+  /// The file whose line was last appended to the manifest, by this run or an earlier one.
   var lastFinished: String?
   /// The user has accepted missing files up to this one.
   var acceptedThrough: String?
   let scratch = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ZstdCompressor.outputByteCount, alignment: 16)
 
-  /// The number of open files with large windows; files opened beyond it get small ones.
+  /// The maximum number of open files with large windows; further files get small ones.
   private static let largeWindowCount = 8
 
   init(
@@ -65,8 +65,8 @@ final class SegmentStore {
 
   // MARK: Writing
 
-  /// The open file for a key; opened when there is none. `ordinal` is that of the next event, `row`
-  /// the number of the next record of a pass.
+  /// The open file for a key, created if there is none. `ordinal` is the ordinal of the next event,
+  /// `row` the number of the next record of a pass.
   func writer(
     for key: SegmentKey, epoch: Int, ordinal: Int64, row: Int = 0, now: Duration
   ) throws(FileSinkError) -> SegmentWriter {
@@ -76,7 +76,7 @@ final class SegmentStore {
       writer.lastUsedAt = now
       return writer
     }
-    // A file never spans two epochs, since its name has one.
+    // A file never spans two epochs, because its name contains the epoch.
     if let writer = self.current[key] { try self.seal(writer) }
     if self.writers.count >= self.rotation.maxOpenFileCount,
       let oldest = self.writers.values.min(by: { $0.lastUse < $1.lastUse })
@@ -90,7 +90,7 @@ final class SegmentStore {
     return writer
   }
 
-  /// Appends whole lines to an open file.
+  /// Appends complete lines to an open file.
   func append(
     _ lines: UnsafeBufferPointer<UInt8>, to writer: SegmentWriter
   ) throws(FileSinkError) {
@@ -101,26 +101,26 @@ final class SegmentStore {
     }
   }
 
-  /// True when the file has to be finished for its size. To be asked between events.
+  /// Whether the file is so large that it has to be finished. Check this between events.
   @inline(__always)
   func isFull(_ writer: SegmentWriter) -> Bool {
     writer.summary.eventCount >= self.rotation.maxEventCount
       || writer.byteCount >= self.rotation.maxByteCount
   }
 
-  /// An event of the topic is missing, so from here on the lines of its open files have their
-  /// places.
+  /// Notes that an event of the topic is missing, so that from here on the lines of its open files
+  /// include their places.
   func noteHole(inTopic topic: String) {
     for writer in self.writers.values where writer.key.topic == topic { writer.tellsPlaces = true }
   }
 
-  /// The file takes no more events.
+  /// Closes the file for events.
   func seal(_ writer: SegmentWriter) throws(FileSinkError) {
     self.current[writer.key] = nil
     try self.perform(self.ledger.seal(writer.id))
   }
 
-  /// The same for the open files of some keys.
+  /// Closes the open files of some keys for events.
   func seal(where isMeant: (SegmentKey) -> Bool) throws(FileSinkError) {
     for writer in self.current.values where isMeant(writer.key) { try self.seal(writer) }
   }
@@ -151,7 +151,7 @@ final class SegmentStore {
     }
   }
 
-  /// Brings the descriptions beside the data up to date with a layout; called when it is first seen.
+  /// Updates the descriptions next to the data for a layout; called when it is first seen.
   func describe(_ layout: RecordLayout, isOfReads: Bool = false) throws(FileSinkError) {
     try self.attempt { () throws(FileSystemError) in
       try ColumnCatalog(
@@ -161,13 +161,13 @@ final class SegmentStore {
     }
   }
 
-  /// Makes a relative directory that is durable before a file in it is committed.
+  /// Creates a relative directory, durable before a file in it is committed.
   private func makeDirectory(_ path: String) throws(FileSystemError) {
     guard !path.isEmpty, self.durableDirectories.insert(path).inserted else { return }
     let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
     try self.makeDirectory(parent)
     _ = try self.fileSystem.makeDirectory(self.absolute(path))
-    // Also for an existing directory, because a killed run may have just created it.
+    // Also done for an existing directory, because a killed run may have just created it.
     try self.fileSystem.synchronizeDirectory(self.absolute(parent))
   }
 
@@ -208,7 +208,7 @@ final class SegmentStore {
     return JSONValue(.object(members))
   }
 
-  /// Finishes what the checkpoint that is now durable announced. True when there was something.
+  /// Finishes what the durable checkpoint announced. Returns true if there was anything.
   func committed() throws(FileSinkError) -> Bool {
     if let failure { throw failure }
     let steps = self.ledger.commit()

@@ -2,7 +2,7 @@ internal import Digest
 internal import DurableFiles
 internal import Pipeline
 
-/// A file in progress: one zstd stream into one descriptor, hashed on its way.
+/// A file in progress: one zstd stream, written to one descriptor and hashed.
 ///
 /// Written bytes reach the page cache with `flush` at the latest, and are durable after
 /// `synchronize`. Freed with its descriptor and compressor.
@@ -16,7 +16,7 @@ final class SegmentWriter {
   /// Grows with every use of any file, so the least recently used file has the smallest value.
   var lastUse = 0
   var summary: SegmentSummary
-  /// Lines have their epoch and ordinal, because these do not follow from the file's name and the
+  /// Lines include their epoch and ordinal, because these do not follow from the file name and the
   /// order of lines.
   var tellsPlaces: Bool
   /// Compressed bytes in the file.
@@ -51,7 +51,7 @@ final class SegmentWriter {
     try self.compress(bytes, flushing: false, through: buffer)
   }
 
-  /// Writes all that the compressor holds back.
+  /// Writes everything that the compressor has buffered.
   func flush(through buffer: UnsafeMutableRawBufferPointer) throws(FileSystemError) {
     try self.compress(UnsafeBufferPointer(start: nil, count: 0), flushing: true, through: buffer)
   }

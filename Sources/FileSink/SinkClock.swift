@@ -4,9 +4,9 @@ internal import Clocks
 internal import Glibc
 internal import Pipeline
 
-/// The clocks of a sink; tests put their own here.
+/// The clocks of a sink; tests supply their own.
 struct SinkClock: Sendable {
-  /// Never goes back; for ages.
+  /// For ages; never goes backwards.
   var monotonic: @Sendable () -> Duration
   /// Milliseconds since 1970, for export dates.
   var utcMilliseconds: @Sendable () -> Int64

@@ -5,7 +5,7 @@ public import Pipeline
 /// A dead letter as stored in its file.
 public struct StoredDeadLetter: Sendable, Equatable {
   /// Identifies a letter within a pipeline: `OpportunityChangeEvent-e1-42`, topic, epoch and
-  /// ordinal of the event. Stable, and printable whatever the topic is called.
+  /// ordinal of the event. Stable, and printable whatever the topic's name.
   public struct ID: Hashable, Sendable, CustomStringConvertible {
     public var description: String
 
@@ -28,7 +28,7 @@ public struct StoredDeadLetter: Sendable, Equatable {
   /// The line as it is in the file.
   public var json: JSONValue
 
-  /// The size of the payload; nil when there is none.
+  /// The size of the payload; nil if there is none.
   public var payloadByteCount: Int? {
     self.sealed?.byteCount ?? (self.hasPayload ? self.letter.payload.count : nil)
   }
@@ -77,7 +77,7 @@ public struct StoredDeadLetter: Sendable, Equatable {
       refusal.otherSinks = (json["other_sinks"]?.array ?? []).compactMap(\.string)
       return refusal
     }
-    // Earlier versions stored it only in the reason.
+    // Earlier versions stored the sink only in the reason.
     guard json["kind"] == nil, reason.hasPrefix("sink '") else { return nil }
     return DeadLetter.Refusal(sink: String(reason.dropFirst(6).prefix { $0 != "'" }))
   }

@@ -1,7 +1,8 @@
 internal import JSON
 internal import Pipeline
 
-/// The last events of a topic that a sink has taken: those with one replay ID, and the ID before.
+/// The last events of a topic that a sink has taken: those with the last replay ID, and the ID
+/// before it.
 ///
 /// Stored in the manifest, so that a lost checkpoint can be restored although CUSTOM is exclusive:
 /// a resume begins after `after`, which is closed, and skips the events of the group. Memory is
@@ -14,7 +15,7 @@ struct StreamTail {
   /// The ordinal of the last event.
   private(set) var ordinal: Int64 = 0
   private var before: [UInt8] = []
-  /// The ordinal of the last event before the group; nil when this run has not seen one.
+  /// The ordinal of the last event before the group; nil if this run has not seen one.
   private(set) var afterOrdinal: Int64?
 
   /// A longer group is not stored, and a restore then uses an earlier file. A line of the manifest
@@ -22,7 +23,7 @@ struct StreamTail {
   private static let maxGroupCount = 1000
   private static let maxGroupByteCount = 1 << 20
 
-  /// Replay ID of the last event before the group.
+  /// The replay ID of the last event before the group.
   var after: ReplayID? { self.afterOrdinal.map { _ in ReplayID(self.before) } }
 
   /// Becomes equal to another tail and keeps its own memory.
@@ -34,7 +35,7 @@ struct StreamTail {
     self.afterOrdinal = other.afterOrdinal
   }
 
-  /// The first `count` events of a batch have been taken.
+  /// Notes that the first `count` events of a batch have been taken.
   ///
   /// - Parameters:
   ///   - count: at least one.

@@ -2,10 +2,10 @@ internal import CZstd
 internal import DurableFiles
 internal import Pipeline
 
-/// Writes one zstd frame (RFC 8878), without content size and without checksum.
+/// Writes one zstd frame (RFC 8878), without content size and checksum.
 ///
 /// After `flush` the output so far decodes to all input so far, and the frame is complete once
-/// `endOfFrame` is appended. So the end of a frame is known beforehand.
+/// `endOfFrame` is appended. So the end of a frame is known in advance.
 struct ZstdCompressor: ~Copyable {
   /// An empty last block of raw type: 3 bytes of block header (RFC 8878, section 3.1.1.2).
   static let endOfFrame: [UInt8] = [0x01, 0x00, 0x00]
@@ -16,8 +16,8 @@ struct ZstdCompressor: ~Copyable {
   ///   - level: 1…22.
   ///   - isSmall: a window of 64 KiB instead of 512 KiB.
   ///
-  /// Memory, measured with libzstd 1.5.4: small 0.5–0.6 MB (1 MB from level 16), else 1.3 MB at
-  /// level 1 and 2–3 MB above. Left alone, level 19 would take 80 MB.
+  /// Memory, measured with libzstd 1.5.4: small 0.5–0.6 MB (1 MB from level 16), otherwise 1.3 MB
+  /// at level 1 and 2–3 MB above. By default, level 19 would take 80 MB.
   init(level: Int, isSmall: Bool) {
     guard let context = ZSTD_createCCtx() else { preconditionFailure("zstd: out of memory") }
     self.context = context
@@ -44,8 +44,8 @@ struct ZstdCompressor: ~Copyable {
   /// Bytes of memory in use.
   var memoryByteCount: Int { ZSTD_sizeof_CCtx(self.context) }
 
-  /// Compresses `input`; output goes to `write` in chunks of at most `buffer`'s size, which it has
-  /// to take at once.
+  /// Compresses `input`; passes output to `write` in chunks of at most `buffer`'s size, which
+  /// `write` has to consume at once.
   ///
   /// - Parameter flushing: writes all buffered input.
   mutating func compress(
@@ -66,6 +66,6 @@ struct ZstdCompressor: ~Copyable {
     }
   }
 
-  /// A buffer of this size takes a whole block.
+  /// A buffer of this size holds a whole block.
   static var outputByteCount: Int { ZSTD_CStreamOutSize() }
 }

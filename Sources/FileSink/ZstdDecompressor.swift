@@ -2,7 +2,7 @@ internal import CZstd
 
 /// Reads zstd frames piece by piece (RFC 8878).
 struct ZstdDecompressor: ~Copyable {
-  /// The library's words for what is wrong with the input.
+  /// The library's description of the fault in the input.
   struct Fault: Error { var reason: String }
 
   private let context: OpaquePointer  // ZSTD_DCtx *

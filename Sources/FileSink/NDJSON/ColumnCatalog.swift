@@ -3,12 +3,12 @@ internal import Glibc
 internal import JSON
 internal import Pipeline
 
-/// Keeps the descriptions that stand beside the data: `<entity>/_columns.json` with the columns of
-/// every schema seen, and `_views.sql` with a typed DuckDB view for each entity.
+/// Maintains the descriptions next to the data: `<entity>/_columns.json` with the columns of every
+/// schema seen, and `_views.sql` with a typed DuckDB view for each entity.
 ///
-/// Both are made from what is on disk and the new layout, and replaced by a rename, so they survive
-/// runs, and other pipelines may share the directory: a lock on `.catalog.lock` keeps two pipelines
-/// from losing each other's columns.
+/// Both are derived from what is on disk and the new layout, and replaced by a rename, so they
+/// persist across runs, and other pipelines may share the directory: a lock on `.catalog.lock`
+/// keeps two pipelines from losing each other's columns.
 struct ColumnCatalog {
   /// Absolute path of the sink's directory.
   let directory: String
@@ -27,7 +27,7 @@ struct ColumnCatalog {
   /// Adds the columns of a layout; call it once per layout. Unchanged files are not rewritten.
   ///
   /// - Parameters:
-  ///   - isOfReads: its rows are records that were read.
+  ///   - isOfReads: the layout's rows are records that were read.
   ///   - entityDirectory: the directory below `directory` that holds the entity's files.
   func add(
     _ layout: RecordLayout, isOfReads: Bool = false, entityDirectory: String
@@ -45,7 +45,7 @@ struct ColumnCatalog {
     _ layout: RecordLayout, _ isOfReads: Bool, _ entityDirectory: String
   ) throws(FileSystemError) {
     let columnsPath = "\(self.directory)/\(entityDirectory)/\(Self.columnsName)"
-    // A file that is not a catalogue, perhaps edited by hand, is replaced, since nothing depends on
+    // A file that is not a catalog, perhaps edited by hand, is replaced, because nothing depends on
     // it.
     var entity =
       try self.read(columnsPath).flatMap { EntityColumns(parsing: $0) }
@@ -70,7 +70,7 @@ struct ColumnCatalog {
   static let columnsName = "_columns.json"
   static let viewsName = "_views.sql"
 
-  /// The content of a file; nil when there is none.
+  /// The content of a file; nil if it does not exist.
   private func read(_ path: String) throws(FileSystemError) -> [UInt8]? {
     guard let byteCount = try self.fileSystem.size(of: path) else { return nil }
     return try OpenFile(path, [], on: self.fileSystem).content(byteCount: byteCount)

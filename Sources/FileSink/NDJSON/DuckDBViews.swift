@@ -1,5 +1,5 @@
-/// Writes `_views.sql`: a view for each entity that reads its finished files with a type for each
-/// column, so that no query depends on the types that DuckDB guesses from the first lines.
+/// Writes `_views.sql`: a view for each entity that reads its finished files with explicit column
+/// types, so that no query depends on the types that DuckDB guesses from the first lines.
 struct DuckDBViews {
   /// Absolute path of the sink's directory.
   let directory: String
@@ -47,7 +47,7 @@ struct DuckDBViews {
 
     """
 
-  /// Columns made from the name of the file (`SegmentName`).
+  /// Columns derived from the file name (`SegmentName`).
   private static let placeNames = ["_file", "_file_epoch", "_first_ordinal", "_pipeline", "_epoch"]
   private static let place =
     [(2, "_file_epoch"), (3, "_first_ordinal")].map { group, name in
@@ -109,7 +109,7 @@ struct DuckDBViews {
     if !replacements.isEmpty {
       text += " REPLACE (\(replacements.joined(separator: ", ")))"
     }
-    // DuckDB would make a column of every `name=value` above the files, too.
+    // DuckDB would also create a column for every `name=value` directory above the files.
     let isHive = !self.directory.utf8.contains(UInt8(ascii: "=")) || !hasPlace
     if hasPlace {
       if !isHive { text += Self.date(of: columns) }
@@ -136,7 +136,7 @@ struct DuckDBViews {
     return text
   }
 
-  /// The date of the directory, where `hive_partitioning` cannot be used to get it.
+  /// The date of the directory, for when `hive_partitioning` cannot be used to get it.
   private static func date(of columns: EntityColumns) -> String {
     let isChange = columns.entries.contains { $0.name == "_commit_timestamp" }
     return
@@ -149,7 +149,7 @@ struct DuckDBViews {
     name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }
   }
 
-  /// A line comment ends at the next line break, so names lose theirs.
+  /// A line comment ends at the next line break, so line breaks are removed from names.
   private static func leftOut(_ name: String) -> String {
     var shown = ""
     for scalar in name.unicodeScalars {
@@ -202,7 +202,8 @@ struct DuckDBViews {
   private static func identifier(_ name: String) -> String { Self.quoted(name, "\"") }
   private static func literal(_ text: String) -> String { Self.quoted(text, "'") }
 
-  /// By scalar: a quote with a combining character behind it is one `Character`, and not a quote.
+  /// Compares scalars, because a quote followed by a combining character is a single `Character`
+  /// that is not a quote.
   private static func quoted(_ text: String, _ quote: Unicode.Scalar) -> String {
     var quoted = ""
     quoted.unicodeScalars.append(quote)
@@ -214,7 +215,7 @@ struct DuckDBViews {
     return quoted
   }
 
-  /// A path as a pattern that matches it alone: what has a meaning becomes a class of itself.
+  /// A path as a pattern that matches only itself: special characters become character classes.
   private static func globEscaped(_ path: String) -> String {
     var escaped = ""
     for scalar in path.unicodeScalars {

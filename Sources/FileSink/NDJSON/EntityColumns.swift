@@ -8,7 +8,7 @@ struct EntityColumns: Equatable {
     var name: String
     /// The type as `EntityColumns.typeName` writes it.
     var type: String
-    /// `Data:Currency` and the like; nil for metadata and platform fields without.
+    /// `Data:Currency` and the like; nil for metadata and for platform fields without a type.
     var salesforceType: String?
     /// The schema in which the column first had this type.
     var firstSchemaID: String
@@ -27,14 +27,15 @@ struct EntityColumns: Equatable {
 
   /// Adds new columns of a layout, each after the column that precedes it there.
   ///
-  /// - Parameter isOfReads: its rows are records that were read.
+  /// - Parameter isOfReads: the layout's rows are records that were read.
   mutating func merge(_ layout: RecordLayout, pipeline: String, isOfReads: Bool = false) {
     if !self.pipelines.contains(pipeline) {
       self.pipelines.append(pipeline)
       self.pipelines.sort()
     }
     var place = 0
-    // Only existing columns are searched, because a service may send schemas with ever new fields.
+    // Only existing columns are searched, because a service may keep sending schemas with new
+    // fields.
     var names = Set(self.entries.map(\.name))
     for column in layout.columns {
       let type = Self.typeName(of: column.content)
@@ -121,7 +122,8 @@ struct EntityColumns: Equatable {
 }
 
 extension EntityColumns {
-  /// - Parameter text: the content of a file; nil when it is not what `text` writes.
+  /// - Parameter text: the content of a file. The result is nil if `text` does not write such
+  ///   content.
   init?(parsing text: [UInt8]) {
     guard let value = try? JSONValue(parsing: text), let entity = value["entity"]?.string,
       let columns = value["columns"]?.array
@@ -140,7 +142,7 @@ extension EntityColumns {
     }
   }
 
-  /// A line for each column.
+  /// The content of the file, one line per column.
   var text: String {
     var buffer = ByteBuffer()
     buffer.append(utf8: "{\n  \"entity\": ")

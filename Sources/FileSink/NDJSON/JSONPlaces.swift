@@ -6,7 +6,7 @@ internal import Bytes
 /// requested in its order. The text is our own and therefore well-formed.
 struct JSONPlaces {
   private enum Level {
-    /// Elements begun, less one.
+    /// The number of elements begun, minus one.
     case array(Int)
     /// The key, still escaped, without its quotes.
     case object(Range<Int>)

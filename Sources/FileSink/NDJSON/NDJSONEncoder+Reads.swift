@@ -14,16 +14,16 @@ extension NDJSONEncoder {
   }
 }
 
-// Records that were read beside the stream: full images, except for fields that the user may not
-// see.
+// Records that were read in addition to the stream: full images, except for fields that the user
+// may not see.
 extension NDJSONEncoder {
   /// The members about the read in lines of such records.
   struct Read {
-    /// When the records were asked for, milliseconds since 1970.
+    /// When the records were requested, milliseconds since 1970.
     var readAt: Int64
     /// The epoch of the last event taken before the record was written.
     var epoch: Int
-    /// Negative when there was none.
+    /// Negative if there was none.
     var lastOrdinal: Int64
     /// `SystemModstamp` of the current record, milliseconds since 1970.
     var stamp: Int64 = 0
@@ -61,7 +61,7 @@ extension NDJSONEncoder {
     }
   }
 
-  /// The names of the columns that were read, unless all were.
+  /// Appends the names of the columns that were read, unless all were.
   func appendFieldsRead(
     _ key: NDJSONPlan.Text, _ masks: UnsafeMutableBufferPointer<UInt64>, _ row: RecordBatch.Row,
     to output: inout ByteBuffer

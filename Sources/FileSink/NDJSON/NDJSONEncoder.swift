@@ -8,10 +8,10 @@ public import Pipeline
 /// row allocates only when the output grows. Used by one thread at a time.
 ///
 /// - Absent cells leave no key; null cells are `null`.
-/// - Records that were not flattened are objects of their present children; the scalar branch of
-///   a union of a scalar and a record stands bare under the record's name.
-/// - In lines of change events the lists of field names are always there, empty or not. They name
-///   keys of this line, each once: slots outside the layout's columns are left out, and a part of a
+/// - Records that were not flattened are objects of their present children; the scalar branch of a
+///   union of a scalar and a record is written directly under the record's name.
+/// - Lines of change events always have the lists of field names, even empty ones. They name keys
+///   of this line, each once: slots outside the layout's columns are left out, and a part of a
 ///   record that was not flattened is named by the record's key.
 /// - NaN and infinities are `null`, and `"_nonfinite":{"Amount":"NaN"}` ends the line. Inside a
 ///   value it names the place: `Location.Latitude`, `Scores[2]`, `Rates.EUR`.
@@ -22,12 +22,12 @@ public final class NDJSONEncoder {
   /// The place of the current event in the stream; written only by an encoder with `tellsPlaces`.
   @exclusivity(unchecked) public var place: Place?
   private let plan: NDJSONPlan
-  /// Cells of the current row that JSON cannot write; empty between rows. Only this class accesses
-  /// it, so the check for overlapping access, which took 4 % of a row's time, is omitted.
+  /// Cells of the current row that JSON cannot express; empty between rows. Only this class
+  /// accesses it, so the check for overlapping access, which took 4 % of a row's time, is omitted.
   @exclusivity(unchecked) private var nonfinite: [Nonfinite] = []
   /// The batch's nonfinite numbers; searched only if there are any.
   @exclusivity(unchecked) private var lostNumbers: [RecordBatch.NonfiniteNumber] = []
-  /// The number of the current list of names, and by record the last list that named its key.
+  /// The number of the current list of names, and for each record the last list that named its key.
   @exclusivity(unchecked) private var listNumber: UInt64 = 0
   @exclusivity(unchecked) private var namedIn: [UInt64]
 
@@ -35,12 +35,12 @@ public final class NDJSONEncoder {
   private struct Nonfinite {
     var name: NDJSONPlan.Text
     var value: Float
-    /// The cell of the text and the number's offset in it; nil for the cell itself.
+    /// The cell with the text, and the number's offset in it; nil for the cell itself.
     var place: (cell: UInt64, offset: Int)?
   }
 
   /// - Parameters:
-  ///   - isOfReads: of records that were read.
+  ///   - isOfReads: the rows are records that were read.
   ///   - tellsPlaces: lines of events have `_epoch` and `_ordinal`, from `place`.
   public init(
     layout: RecordLayout, options: NDJSONOptions = NDJSONOptions(), isOfReads: Bool = false,
@@ -181,7 +181,7 @@ public final class NDJSONEncoder {
   }
 
   private func appendRecord(_ index: Int, _ row: RecordBatch.Row, to output: inout ByteBuffer) {
-    // The caller's entry is that of a record, so the table has an address.
+    // The caller's entry is for a record, so the table has an address.
     let record = UnsafePointer(self.plan.records.baseAddress!) + index
     let slot = record.pointee.scalarSlot
     if slot >= 0, let cell = row.value(slot) {
@@ -252,7 +252,7 @@ public final class NDJSONEncoder {
     }
   }
 
-  /// Reopens the object and adds the member that names the numbers written as `null`.
+  /// Reopens the object and adds the member that lists the numbers written as `null`.
   @inline(never)
   private func appendNonfinite(_ row: RecordBatch.Row, to output: inout ByteBuffer) {
     output.truncate(to: output.count - 1)

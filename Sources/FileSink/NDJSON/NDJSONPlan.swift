@@ -4,9 +4,9 @@ internal import Pipeline
 /// What an encoder does for each row, compiled from a layout: flat tables over one pool of text
 /// with escaped and quoted keys, names and symbols.
 ///
-/// Columns come in the order of the line, slots in that of the schema, so columns are cut into
-/// scans: runs whose slots ascend. A scan finds what is present by reading eight presence bytes at
-/// a time under a mask that leaves only its own columns.
+/// Columns have the order of the line, slots that of the schema, so columns are divided into scans:
+/// runs with ascending slots. A scan finds what is present by reading eight presence bytes at a
+/// time, with a mask that keeps only its own columns.
 struct NDJSONPlan: ~Copyable {
   /// The content of the lines.
   enum Lines {
@@ -24,7 +24,7 @@ struct NDJSONPlan: ~Copyable {
     var count: UInt32
   }
 
-  /// The name of a slot in `_changed_fields` and its like.
+  /// The name of a slot in `_changed_fields` and similar lists.
   struct ListName {
     var text: Text
     /// Not 0 for slots of a record that is written as an object: all of them share its key and one
@@ -66,9 +66,9 @@ struct NDJSONPlan: ~Copyable {
   struct Scan {
     /// In units of 8 slots.
     var firstWord: Int
-    /// Index of the first word's mask, one mask a word.
+    /// Index of the first word's mask; one mask per word.
     var masks: Rows
-    /// Index of the entry of the first slot of the first word; one entry a slot.
+    /// Index of the entry of the first slot of the first word; one entry per slot.
     var entries: Int
   }
 
@@ -76,7 +76,7 @@ struct NDJSONPlan: ~Copyable {
     /// Constant columns.
     case text(Text)
     case scan(Scan)
-    /// A list of field names that every line has, empty when the row has none.
+    /// A list of field names that every line has, empty if the row has none.
     case fieldSet(slot: Int, key: Text)
     /// The names of the fields that were read, if some columns were not.
     case fieldsRead(key: Text)
@@ -84,7 +84,7 @@ struct NDJSONPlan: ~Copyable {
     case read
   }
 
-  /// Keys of records that were read; of events with their places the last two.
+  /// Keys of records that were read. Events with their places use the last two.
   struct ReadKeys {
     var stamp: Text?
     var readAt: Text?
@@ -99,11 +99,11 @@ struct NDJSONPlan: ~Copyable {
     var scalar: Entry
   }
 
-  /// Names in the order of `_changed_fields`, cut where slots do not ascend.
+  /// Names in the order of `_changed_fields`, divided where slots do not ascend.
   struct NameScan {
     /// In units of 64 slots.
     var firstWord: Int
-    /// Index of the first word's mask, one mask a word.
+    /// Index of the first word's mask; one mask per word.
     var masks: Rows
   }
 
@@ -119,7 +119,7 @@ struct NDJSONPlan: ~Copyable {
   let names: UnsafeMutableBufferPointer<ListName>
   /// Keys that no column uses.
   let readKeys: ReadKeys
-  /// By 8 slots, a bit in each byte: slots that are all present when a record was read as a whole.
+  /// By 8 slots, a bit in each byte: slots that are all present if a record was read completely.
   let readMasks: UnsafeMutableBufferPointer<UInt64>
   /// The highest number of `ListName.shared`.
   let sharedNameCount: Int

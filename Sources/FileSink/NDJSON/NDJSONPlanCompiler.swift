@@ -2,7 +2,7 @@ internal import Bytes
 internal import JSON
 internal import Pipeline
 
-/// Makes the tables of an `NDJSONPlan`. Runs once for each layout.
+/// Builds the tables of an `NDJSONPlan`. Runs once for each layout.
 struct NDJSONPlanCompiler: ~Copyable {
   /// Padding after the text, so that keys can be copied 16 bytes at a time.
   static let padding = 16
@@ -216,7 +216,7 @@ struct NDJSONPlanCompiler: ~Copyable {
     }
   }
 
-  /// Cuts the order of names into runs of ascending slots, as columns are cut into scans.
+  /// Divides the order of names into runs of ascending slots, as columns are divided into scans.
   mutating func compileNameScans() {
     var run: [Int] = []
     for slot in self.layout.fieldOrder where self.names[slot].text.count > 0 {
@@ -262,8 +262,8 @@ struct NDJSONPlanCompiler: ~Copyable {
     return self.text(from: offset)
   }
 
-  /// The name of a slot in `_nonfinite`. In lists of fields it is the same, or that of the record
-  /// at hand.
+  /// The name of a slot in `_nonfinite`. In lists of fields, it is the same, or that of the current
+  /// record.
   private mutating func name(_ name: String, slot: Int, parent: [String]) -> NDJSONPlan.Text {
     let text = self.quotedName(parent + [name])
     self.names[slot] = self.sharedName ?? .init(text: text, shared: 0)

@@ -3,17 +3,17 @@
 enum ReadColumn {
   /// `SystemModstamp`: how new the record is.
   static let stamp = "_system_modstamp"
-  /// When it was asked for.
+  /// When the record was requested.
   static let readAt = "_read_at"
   /// The place of the event; for a read, the place of the last event taken before the line was
   /// written.
   static let epoch = "_epoch"
   static let ordinal = "_ordinal"
-  /// Those that events may have.
+  /// The columns that events may have.
   static let place: [(name: String, type: String)] = [
     (Self.epoch, "long"), (Self.ordinal, "long"),
   ]
-  /// With their types in `_columns.json`.
+  /// All columns, with their types in `_columns.json`.
   static let all: [(name: String, type: String)] = [
     (Self.stamp, "timestamp-millis"), (Self.readAt, "timestamp-millis"),
     (Self.epoch, "long"), (Self.ordinal, "long"),

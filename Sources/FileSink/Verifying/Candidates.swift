@@ -1,6 +1,6 @@
 internal import DurableFiles
 
-/// Records that differed when they were last read. Stored on disk, since there may be as many as
+/// Records that differed when they were last read. Stored on disk, because there may be as many as
 /// records.
 struct Candidates {
   /// Where records come from.
@@ -10,7 +10,7 @@ struct Candidates {
     var id: [UInt8] = []
     var origin = Origin.pass
     var outcome = RecordComparison.Outcome.missing
-    /// Columns, after `differing`.
+    /// The differing columns, for the outcome `differing`.
     var fields: [Int] = []
 
     init() {}
@@ -68,14 +68,14 @@ struct Candidates {
     self.writer = nil
   }
 
-  /// The candidates appended since the round began replace the existing ones.
+  /// Replaces the existing candidates by those appended since the round began.
   mutating func endRound() throws(FileSystemError) {
     self.current = []
     self.reader = nil
     try self.close()
   }
 
-  /// The next in the round, which begins with its first call.
+  /// The next candidates of the round, which begins with the first call.
   mutating func next(_ count: Int) throws(FileSystemError) -> [Entry] {
     let reader = self.reader ?? Reader(self.current)
     self.reader = reader
@@ -86,7 +86,7 @@ struct Candidates {
 
   func entries() -> Reader { Reader(self.current) }
 
-  /// Iterates over all of them once.
+  /// Iterates over all candidates once.
   final class Reader {
     private var files: ArraySlice<EntryFile>
     private var reader: EntryReader?

@@ -5,7 +5,7 @@ internal import Pipeline
 /// The columns of an object's lines that are compared, by their keys, and the keys that give a line
 /// its meaning.
 struct ComparedColumns {
-  /// Keys of lines beside those of columns; their numbers follow those of the columns.
+  /// Keys of lines other than those of columns; their numbers follow those of the columns.
   enum Meta: Int, CaseIterable {
     case recordID, kind, changeType, changedFields, nulledFields, diffFields, commitTimestamp
     case stamp, readAt, epoch, ordinal

@@ -3,7 +3,7 @@ final class CopyCursor {
   private let reader: EntryReader
   private var hasEntry = false
   private var hasEnded = false
-  /// The entry at hand was asked for.
+  /// Whether the current entry was requested.
   private var wasFound = false
   private var target: [UInt8] = []
 

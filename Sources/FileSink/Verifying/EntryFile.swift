@@ -92,7 +92,7 @@ final class EntryReader {
     self.output.deallocate()
   }
 
-  /// False at the end; else `key` and `value` are those of the next entry.
+  /// Returns false at the end; otherwise `key` and `value` are those of the next entry.
   func next() throws(FileSystemError) -> Bool {
     guard self.count < self.entries.count else { return false }
     self.count += 1
@@ -131,7 +131,7 @@ final class EntryReader {
       }
       guard self.inputRange.isEmpty else { continue }
       let count = try self.entries.file.read(into: self.input, at: self.offset)
-      // Written entries can be read, unless the disk has lost them.
+      // Written entries can be read again, unless the disk has lost them.
       guard count > 0 else { throw FileSystemError("read", "the scratch file", code: EIO) }
       self.offset += count
       self.inputRange = 0..<count

@@ -1,8 +1,8 @@
 internal import DurableFiles
 internal import Glibc
 
-/// Sorts entries by key in bounded memory: sorted runs in scratch files, of which a bounded number is
-/// merged at a time. Keys are compared byte by byte, and each is there once.
+/// Sorts entries by key in bounded memory: sorted runs in scratch files, a bounded number of which
+/// is merged at a time. Keys are compared byte by byte and are unique.
 struct EntrySorter {
   struct Limits {
     /// The size of the entries that are sorted in memory.
@@ -15,7 +15,7 @@ struct EntrySorter {
   private let limits: Limits
   private var bytes: [UInt8] = []
   private var entries: [(offset: Int, keyCount: UInt32, valueCount: UInt32)] = []
-  /// Runs by how often their entries were merged.
+  /// The runs, by how often their entries have been merged.
   private var levels: [[EntryFile]] = [[]]
 
   private static let entryByteCount = 16
@@ -43,7 +43,7 @@ struct EntrySorter {
     self.entries = []
     var runs = self.levels.flatMap { $0 }
     self.levels = [[]]
-    // The smallest first: those of the lowest level.
+    // Merges the smallest runs first: those of the lowest level.
     while runs.count > self.limits.fanIn {
       let count = min(self.limits.fanIn, runs.count - self.limits.fanIn + 1)
       let merged = try self.merge(Array(runs[..<count]))
@@ -124,7 +124,7 @@ final class MergeReader {
     for index in self.heap.indices.reversed() { self.siftDown(index) }
   }
 
-  /// The entry at hand; valid after `next` has returned true.
+  /// The current entry; valid after `next` has returned true.
   var key: [UInt8] { self.heap[0].key }
   var value: [UInt8] { self.heap[0].value }
 
@@ -159,7 +159,7 @@ final class MergeReader {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-  /// Whether the bytes come first in the order of bytes.
+  /// Whether the bytes come first in byte order.
   func precedes(_ other: Self) -> Bool {
     guard let left = self.baseAddress, let right = other.baseAddress else {
       return self.count < other.count

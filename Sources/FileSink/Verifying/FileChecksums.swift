@@ -4,8 +4,8 @@ public import JSON
 internal import Pipeline
 
 /// Every finished file of a pipeline in a directory, compared with its line in the manifest: size,
-/// SHA-256, one whole zstd frame, and the number of lines; and files that no line names. Takes no
-/// lock and writes nothing, so it can be used during a run.
+/// SHA-256, one complete zstd frame, and the number of lines. Also finds files that no line names.
+/// Takes no lock and writes nothing, so it can be used during a run.
 public struct FileChecksums: Sendable, Equatable {
   public struct Fault: Sendable, Equatable {
     /// Relative to the directory.
@@ -26,9 +26,9 @@ public struct FileChecksums: Sendable, Equatable {
   public var lineCount: Int64 = 0
   /// Missing files, if readers remove them.
   public var takenCount = 0
-  /// The others, in the order of the manifest, at most `maxFaultCount`.
+  /// Faults of other files, in the order of the manifest, at most `maxFaultCount`.
   public var faults: [Fault] = []
-  /// All of them.
+  /// The number of all faults.
   public var faultCount = 0
 
   public static let maxFaultCount = 10_000
@@ -37,8 +37,8 @@ public struct FileChecksums: Sendable, Equatable {
 
   /// - Parameters:
   ///   - inProgress: names of the checkpoint's files in progress, read before the call. The run may
-  ///     finish them meanwhile.
-  ///   - ignoringMissing: readers of the files remove them.
+  ///     finish them in the meantime.
+  ///   - ignoringMissing: missing files are accepted, because readers remove files.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
   public static func read(
     in directory: String, pipeline: String, inProgress: Set<String>, ignoringMissing: Bool
@@ -121,7 +121,7 @@ public struct FileChecksums: Sendable, Equatable {
     }
   }
 
-  /// Relative paths, of the pipeline's files only.
+  /// Relative paths, only of the pipeline's files.
   private static func finishedFiles(
     in directory: String, pipeline: String, _ fileSystem: any FileSystem
   ) throws(FileSystemError) -> [String] {
@@ -143,7 +143,7 @@ public struct FileChecksums: Sendable, Equatable {
 }
 
 extension FileChecksums {
-  /// Whether the file exists, changed or not.
+  /// Whether there are any files, unchanged or not.
   public var hasFiles: Bool { self.fileCount > 0 || self.takenCount > 0 || self.faultCount > 0 }
 
   /// Names of the files in a sink's state that are in progress or being finished.

@@ -7,7 +7,7 @@ internal import Pipeline
 struct FileCopy {
   let records: EntryFile
 
-  /// The files that it is made of.
+  /// The files from which the copy is built.
   struct Source {
     /// Absolute.
     var directory: String
@@ -15,12 +15,12 @@ struct FileCopy {
     var entity: String
     var topic: String
     var org: String
-    /// The sink's state in the checkpoint; read before the manifest is, so that a file which is
-    /// finished in between is in one of them.
+    /// The sink's state in the checkpoint; read before the manifest, so that a file finished in
+    /// between is in one of them.
     var state: JSONValue?
   }
 
-  /// - Throws: `FileSinkError.lostOutput` when a file of the manifest is not there; `.inconsistent` for
+  /// - Throws: `FileSinkError.lostOutput` if a file of the manifest is missing; `.inconsistent` for
   ///   content that this program does not write; `.io`.
   static func read(
     _ source: Source, _ columns: ComparedColumns, scratch: ScratchFiles,
@@ -107,7 +107,7 @@ struct FileCopy {
     return try Self.withoutCovered(files, source)
   }
 
-  /// Lost files do not matter once all records have been read again after them.
+  /// Drops files whose loss does not matter, because all records have been read again since.
   private static func withoutCovered(_ files: [File], _ source: Source) throws -> [File] {
     let passes = try FilePass.passes(in: source.state, directory: source.directory)
     guard let complete = passes[source.entity], complete.finishedAt != nil else { return files }
@@ -119,9 +119,9 @@ struct FileCopy {
 
   // MARK: Folding
 
-  /// The class of a line in its key, behind the ID: reads come before changes.
+  /// The class of a line in its key, after the ID: reads come before changes.
   static let (readClass, changeClass): (UInt8, UInt8) = (0, 1)
-  /// A byte that no ID has, so that IDs are in their own order.
+  /// A byte that no ID contains, so that keys sort by ID first.
   static let separator: UInt8 = 0
   /// The key after the ID: separator, class, epoch, ordinal, line.
   static let placeByteCount = 26
@@ -198,7 +198,7 @@ private struct FileReader {
           + "written")
     } catch let error as FileSystemError where error.code == ENOENT {
       if let finalPath = file.finalPath {
-        // Finished meanwhile; nothing of it was read.
+        // The file was finished in the meantime, and nothing of it has been read.
         var finished = file
         finished.lines = SegmentLines(
           path: finalPath, extent: file.lines.extent, fileSystem: file.lines.fileSystem)

@@ -17,7 +17,7 @@ public final class FilesVerification {
     public var topic: String
     /// ID of the checkpoint's org; files of other orgs do not count.
     public var org: String
-    /// The sink's, in the checkpoint.
+    /// The sink's state in the checkpoint.
     public var state: JSONValue?
     public var int64AsStrings: Bool
 
@@ -51,7 +51,7 @@ public final class FilesVerification {
   private var cursor: CopyCursor?
   /// The candidates requested in this round.
   private var asked: [Candidates.Entry] = []
-  /// Counts by outcome, of the pass.
+  /// The pass's counts by outcome.
   private var tally: [RecordComparison.Outcome: Int] = [:]
   /// Counts by outcome of former candidates.
   private var settled: [RecordComparison.Outcome: Int] = [:]
@@ -63,7 +63,7 @@ public final class FilesVerification {
   private var absent: Set<Int> = []
 
   /// - Parameters:
-  ///   - layout: of the records, after all stages.
+  ///   - layout: the layout of the records, after all stages.
   ///   - horizon: milliseconds since 1970; later changes are not compared.
   /// - Throws: `FileSinkError`: `.unverifiable` for lines without the required members,
   ///   `.inconsistent`, `.lostOutput`, `.io`.
@@ -237,7 +237,8 @@ public final class FilesVerification {
     let missing = Set(missing)
     var cursor = self.cursor
     for entry in self.asked {
-      // Those of the pass come before those of the sample, both in their order; a round begins anew.
+      // Candidates of the pass come before those of the sample, each group in order, so the cursor
+      // may have to start again.
       if cursor.map({ !$0.canReach(entry.id) }) ?? true { cursor = CopyCursor(self.copy) }
       guard let cursor else { continue }
       try cursor.advance(to: entry.id) { _, _ in }
@@ -263,7 +264,7 @@ public final class FilesVerification {
 
   // MARK: Rows
 
-  /// Encodes records as in runs, and reads the lines as from files.
+  /// Encodes records as runs do, and reads the lines as if from files.
   private func forEachRecord(
     of batch: RecordBatch, _ body: (_ id: [UInt8], _ patch: [UInt8]) throws -> Void
   ) throws {

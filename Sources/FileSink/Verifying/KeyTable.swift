@@ -1,7 +1,7 @@
 /// Numbers for keys of lines, found without allocation.
 struct KeyTable {
   private var keys: [[UInt8]] = []
-  /// Open addressing; -1: free. A power of two, at least twice as many as keys.
+  /// Open addressing; -1 is free. The count is a power of two, at least twice the number of keys.
   private var slots: [Int32] = Array(repeating: -1, count: 64)
 
   var count: Int { self.keys.count }
@@ -37,7 +37,7 @@ struct KeyTable {
     self.slots[slot] = Int32(index)
   }
 
-  /// FNV-1a. The keys in the table are those of a layout, so that nobody gains by collisions.
+  /// FNV-1a. The keys in the table are those of a layout, so nobody gains from collisions.
   private static func hash(_ key: UnsafeBufferPointer<UInt8>) -> Int {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in key { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -1,10 +1,10 @@
 /// Finds the members of a JSON object in a line of a file (RFC 8259), without copying.
 ///
-/// The members are checked, and so are strings wherever they are. Of arrays and objects in values, only
-/// the brackets are matched: they are compared as text, or parsed when they differ.
+/// Members are checked, and strings everywhere. In arrays and objects within values, only the
+/// brackets are matched; such values are compared as text, or parsed if they differ.
 struct ObjectScanner {
   struct Member {
-    /// Between the quotes, escapes as they are.
+    /// Between the quotes, with escapes unchanged.
     var key: Range<Int>
     var value: Range<Int>
   }
@@ -31,7 +31,7 @@ struct ObjectScanner {
     try scanner.object(&members)
   }
 
-  /// The elements of the array that the text is.
+  /// The elements of the array in the text.
   static func elements(
     _ text: UnsafeBufferPointer<UInt8>, into elements: inout [Range<Int>]
   ) throws(Fault) {
@@ -128,7 +128,7 @@ struct ObjectScanner {
     guard self.offset > start else { throw self.fault }
   }
 
-  /// Both quotes included.
+  /// Includes both quotes.
   private mutating func string() throws(Fault) -> Range<Int> {
     let start = self.offset
     try self.expect(UInt8(ascii: "\""))
@@ -175,7 +175,7 @@ struct ObjectScanner {
         continue
       case UInt8(ascii: "{"), UInt8(ascii: "["):
         guard open.count < Self.maxDepth else { throw self.fault }
-        // The closing bracket is two places behind its opening one in ASCII.
+        // In ASCII, a closing bracket is two places after its opening one.
         open.append(byte + 2)
       case UInt8(ascii: "}"), UInt8(ascii: "]"):
         guard open.popLast() == byte else { throw self.fault }

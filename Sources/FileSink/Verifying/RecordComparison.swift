@@ -20,7 +20,7 @@ struct RecordComparison {
       }
     }
 
-    /// Drift if it remains.
+    /// Whether the outcome is drift if it remains.
     var isDrift: Bool {
       switch self {
       case .missing, .differing, .extra, .notFound: true
@@ -31,9 +31,9 @@ struct RecordComparison {
 
   /// Milliseconds since 1970; later changes are not compared.
   let horizon: Int64
-  /// Columns that differ, after `differing`.
+  /// The differing columns, for the outcome `differing`.
   private(set) var fields: [Int] = []
-  /// By column: its value in the org's record; empty for those that were not read, and for null.
+  /// For each column, its value in the org's record; empty for null and if it was not read.
   private var values: [Range<Int>]
   private var isThere: [Bool]
 
@@ -43,10 +43,10 @@ struct RecordComparison {
     self.isThere = Array(repeating: false, count: columnCount)
   }
 
-  /// A record that the org has, alive or in its recycle bin.
+  /// The outcome for a record that the org has, live or in its recycle bin.
   ///
   /// - Parameters:
-  ///   - record: a patch, as the record was read.
+  ///   - record: the record as it was read, as a patch.
   ///   - copy: the files' state of the record; nil if they have none.
   mutating func outcome(of record: [UInt8], copy: [UInt8]?) -> Outcome {
     self.fields.removeAll(keepingCapacity: true)
@@ -70,7 +70,7 @@ struct RecordComparison {
     return isPartial || hasStaleCells ? .marked : .equal
   }
 
-  /// A record of the files that the org does not have.
+  /// The outcome for a record of the files that the org does not have.
   func outcomeOfMissing(copy: [UInt8]?, asked: Bool) -> Outcome {
     guard let copy else { return .gone }
     let state = RecordPatch(copy)
@@ -80,13 +80,13 @@ struct RecordComparison {
     return asked ? .notFound : .extra
   }
 
-  /// Only part of the record is known. A record that was read lacks the fields that the user may
-  /// not see, which are not compared.
+  /// Whether only part of the record is known. A record that was read lacks the fields that the
+  /// user may not see, which are not compared.
   private static func isPartial(_ state: RecordPatch) -> Bool {
     state.flags.contains(.isPartial) && !state.flags.contains(.isRead)
   }
 
-  /// - Returns: whether the copy has columns whose texts are known not to be right.
+  /// - Returns: whether the copy has columns whose texts are known to be wrong.
   private mutating func findDifferences(
     _ record: [UInt8], _ copy: [UInt8], isPartial: Bool
   ) -> Bool {

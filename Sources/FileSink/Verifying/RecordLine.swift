@@ -1,17 +1,17 @@
 internal import Pipeline
 
-/// Reads lines of one object's files, and lines of records that were encoded alike, as patches.
+/// Reads lines of one object's files, and lines of records encoded in the same way, as patches.
 struct RecordLine {
   /// Why a line is refused; never a value.
   struct Fault: Error { var reason: String }
 
   private let columns: ComparedColumns
   private var members: [ObjectScanner.Member] = []
-  /// By key of the table: place in `members`, -1 for keys that the line does not have.
+  /// For each key of the table, its place in `members`; -1 for keys that the line does not have.
   private var places: [Int32]
-  /// The elements of the list at hand.
+  /// The elements of the current list.
   private var elements: [Range<Int>] = []
-  /// By column: whether the line changes it, and whether its value is a diff.
+  /// For each column, whether the line changes it, and whether its value is a diff.
   private var isNamed: [Bool]
   private var isDiff: [Bool]
 
@@ -35,9 +35,9 @@ struct RecordLine {
   /// Replaces `id` and `bytes` by the record's ID and the patch with its cells.
   ///
   /// - Parameters:
-  ///   - epoch: of the line's file, and the number of its first event.
-  ///   - ordinal: likewise.
-  /// - Returns: nil for a line that is about no record by its ID.
+  ///   - epoch: the epoch of the line's file.
+  ///   - ordinal: the number of the file's first event.
+  /// - Returns: nil for a line that does not identify a record by ID.
   mutating func read(
     _ line: UnsafeBufferPointer<UInt8>, epoch: Int64, ordinal: Int64, id: inout [UInt8],
     bytes: inout [UInt8]
@@ -82,7 +82,7 @@ struct RecordLine {
     return Head(epoch: own.epoch, ordinal: own.ordinal, patch: patch)
   }
 
-  /// Which columns of the line that was read last have a key.
+  /// Whether the last line read has a key for the column.
   func has(_ column: Int) -> Bool { self.places[column] >= 0 }
 
   // MARK: Meaning
@@ -130,7 +130,7 @@ struct RecordLine {
       to: &bytes)
   }
 
-  /// The columns that the lists name; those that the line does not have are null.
+  /// Appends the columns that the lists name; those that the line does not have are null.
   private mutating func appendNamed(
     _ line: UnsafeBufferPointer<UInt8>, isRead: Bool, to bytes: inout [UInt8]
   ) throws(Fault) {
@@ -192,7 +192,7 @@ struct RecordLine {
 
   private func key(_ meta: ComparedColumns.Meta) -> Int { self.columns.count + meta.rawValue }
 
-  /// nil when the key is not there or has null.
+  /// nil if the key is missing or null.
   private func value(
     _ meta: ComparedColumns.Meta, _ line: UnsafeBufferPointer<UInt8>
   ) -> UnsafeBufferPointer<UInt8>? {

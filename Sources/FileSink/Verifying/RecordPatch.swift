@@ -1,7 +1,7 @@
 /// The effect of a line on its record, or a record's known state. Kept in scratch files, so that
 /// lines are parsed once.
 ///
-/// A header of a fixed size, and then cells: column, state, and the text of the value as JSON.
+/// A header of fixed size, followed by cells: column, state, and the text of the value as JSON.
 struct RecordPatch: Equatable {
   /// The effect on the record.
   enum Effect: UInt8 {
@@ -13,7 +13,7 @@ struct RecordPatch: Equatable {
     /// A gap event: the record was changed in an unknown way.
     case gapUpdate
     case gapDeletion
-    /// A gap event of a record that is there after it.
+    /// A gap event after which the record exists.
     case gapRevival
 
     var isGap: Bool {
@@ -26,7 +26,7 @@ struct RecordPatch: Equatable {
 
   struct Flags: OptionSet {
     let rawValue: UInt8
-    /// The record was read; else it was changed.
+    /// The record was read; otherwise it was changed.
     static let isRead = Self(rawValue: 1)
     static let isStale = Self(rawValue: 2)
     /// The read or image lacked some columns.
@@ -37,7 +37,7 @@ struct RecordPatch: Equatable {
 
   enum CellState: UInt8 {
     case null, value
-    /// A change to the column came as a diff and not as a value, so its text cannot be right.
+    /// A change to the column came as a diff instead of a value, so its text cannot be right.
     case staleNull, staleValue
 
     var isStale: Bool { self == .staleNull || self == .staleValue }
@@ -46,7 +46,8 @@ struct RecordPatch: Equatable {
 
   var effect: Effect
   var flags: Flags = []
-  /// Commit time, or of a read its `SystemModstamp`, milliseconds since 1970; `Int64.min` when unknown.
+  /// The commit time, or a read's `SystemModstamp`, in milliseconds since 1970; `Int64.min` if
+  /// unknown.
   var time = Int64.min
   /// Milliseconds since 1970.
   var readAt = Int64.min
@@ -58,7 +59,7 @@ struct RecordPatch: Equatable {
 
   init(_ effect: Effect) { self.effect = effect }
 
-  /// - Parameter bytes: as `append` writes them; from our own scratch files only.
+  /// - Parameter bytes: as written by `append`; only from our own scratch files.
   init(_ bytes: [UInt8]) {
     guard let effect = Effect(rawValue: bytes[0]) else {
       preconditionFailure("a patch with effect \(bytes[0])")
@@ -86,7 +87,7 @@ struct RecordPatch: Equatable {
     bytes.append(contentsOf: value)
   }
 
-  /// Calls `body` with each cell behind the header.
+  /// Calls `body` with each cell after the header.
   static func forEachCell(
     of bytes: [UInt8], _ body: (_ column: Int, _ state: CellState, _ value: Range<Int>) -> Void
   ) {

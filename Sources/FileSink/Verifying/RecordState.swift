@@ -15,7 +15,7 @@ struct RecordState {
   /// Columns without a cell are null, whatever their earlier value.
   private var replacesAll = false
   private var existence = Existence.untold
-  /// nil: as before.
+  /// nil: unchanged.
   private var isStale: Bool?
 
   init(columnCount: Int) {
@@ -53,7 +53,7 @@ struct RecordState {
 
   // MARK: Lines
 
-  /// - Parameter bytes: of the patch, cells included.
+  /// - Parameter bytes: the bytes of the patch, including cells.
   mutating func apply(_ patch: RecordPatch, _ bytes: [UInt8]) {
     switch patch.effect {
     case .image:
@@ -81,7 +81,7 @@ struct RecordState {
     RecordPatch.forEachCell(of: bytes) { column, state, value in
       self.touch(column)
       if state.isStale {
-        // The older text stays.
+        // The older text is kept.
         self.isStaleCell[column] = true
         return
       }
@@ -116,7 +116,7 @@ struct RecordState {
 
   // MARK: Outcome
 
-  /// Replaces `bytes` by the record as it is after all lines; cells that are null are left out.
+  /// Replaces `bytes` by the record after all lines; null cells are left out.
   func write(isPartial: Bool, wasRead: Bool, newest: Int64, to bytes: inout [UInt8]) {
     var patch = RecordPatch(self.existence == .deleted ? .deletion : .image)
     if self.isStale == true { patch.flags.insert(.isStale) }

@@ -1,22 +1,23 @@
-/// Folds the lines of one record, reads first and then the changes in stream order, by the documented
-/// rule: the newest read, with the changes on top from the first that it may not contain.
+/// Folds the lines of one record, reads first and then the changes in stream order, by the
+/// documented rule: the newest read, followed by the changes from the first that it may not
+/// contain.
 ///
 /// A read contains changes that were committed more than five seconds before its `SystemModstamp`,
-/// up to the first that was not, and all up to one in a file before its own, or to an older gap
-/// event. A partial read is applied to the newest complete read. Memory does not depend on the
-/// number of lines.
+/// up to the first that was not. It also contains all changes up to one in a file before its own,
+/// or up to an older gap event. A partial read is applied to the newest complete read. Memory does
+/// not depend on the number of lines.
 struct RecordStream {
   private struct Read {
     var patch: RecordPatch
     var bytes: [UInt8]
-    /// Every change so far was committed before.
+    /// Every change so far was committed long enough before the read.
     var isPrefix = true
 
     func isOlder(than other: RecordPatch) -> Bool {
       (self.patch.time, self.patch.readAt) <= (other.time, other.readAt)
     }
 
-    /// Whether the read contains the change, and so all before it.
+    /// Whether the read contains the change, and so all earlier ones.
     mutating func contains(_ change: RecordPatch) -> Bool {
       let isBefore =
         change.time != Int64.min && change.time < self.patch.time - RecordStream.tolerance
@@ -26,13 +27,13 @@ struct RecordStream {
     }
   }
 
-  /// Milliseconds by which a change has to be older than a read that contains it.
+  /// How much older, in milliseconds, a change has to be than a read that contains it.
   private static let tolerance: Int64 = 5000
 
   private var newest: Read?
-  /// The newest with all fields, if `newest` has not.
+  /// The newest read with all fields, if `newest` lacks some.
   private var whole: Read?
-  /// The state below the newest read, and the state above it.
+  /// The state before the newest read, and the state after it.
   private var base: RecordState
   private var top: RecordState
   private var hasImage = false
@@ -53,7 +54,7 @@ struct RecordStream {
     self.newestTime = Int64.min
   }
 
-  /// Takes a read; all of them come before the first change.
+  /// Takes a read. All reads come before the first change.
   mutating func take(read patch: RecordPatch, _ bytes: [UInt8]) {
     self.newestTime = max(self.newestTime, patch.time)
     if patch.effect == .image {
@@ -67,7 +68,7 @@ struct RecordStream {
     }
   }
 
-  /// All reads have come.
+  /// Call this after all reads.
   mutating func beginChanges() {
     guard let newest = self.newest else { return }
     if newest.patch.effect == .image { self.whole = nil }
@@ -79,7 +80,7 @@ struct RecordStream {
     if patch.effect == .image { self.hasImage = true }
     guard self.newest != nil else { return self.base.apply(patch, bytes) }
     if self.whole?.contains(patch) == true {
-      // The newest read contains at least as many changes.
+      // The newest read contains at least as many changes as the complete one.
       _ = self.newest?.contains(patch)
       self.restoreWhole()
       self.top.clear()
@@ -99,7 +100,7 @@ struct RecordStream {
     if let whole = self.whole { self.base.apply(whole.patch, whole.bytes) }
   }
 
-  /// Replaces `bytes` by the record as it is.
+  /// Replaces `bytes` by the resulting record.
   mutating func finish(into bytes: inout [UInt8]) {
     if let newest = self.newest {
       self.base.apply(newest.patch, newest.bytes)

@@ -8,7 +8,7 @@ public final class ScratchFiles {
   private let fileSystem: any FileSystem
   private var count = 0
 
-  /// - Parameter directory: absolute; is made when it is not there.
+  /// - Parameter directory: absolute; created if missing.
   public convenience init(directory: String) {
     self.init(directory: directory, on: SystemFileSystem())
   }

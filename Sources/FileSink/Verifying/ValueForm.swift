@@ -1,8 +1,8 @@
 internal import JSON
 
-/// Whether two values are the same in another form: events have CR LF where REST has LF, and the choices
-/// of a list in another order; parts that an object lacks are null or left out. Numbers with a fraction
-/// or an exponent may be written in several ways.
+/// Whether two values differ only in form: events have CR LF where REST has LF, and picklist values
+/// in another order; missing parts of an object are null or left out. Numbers with a fraction or an
+/// exponent may be written in several ways.
 enum ValueForm {
   /// - Parameters: texts as JSON, empty for null.
   static func isSame(
@@ -31,7 +31,7 @@ enum ValueForm {
       && text.first != UInt8(ascii: "f") && text.first != UInt8(ascii: "t")
   }
 
-  /// Pairs of an escape are skipped as pairs: `\\r\\n` is not a line end.
+  /// An escape is skipped as a pair: `\\r\\n` is not a line break.
   private static func unixLines(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(text.count)
