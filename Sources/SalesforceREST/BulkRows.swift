@@ -2,9 +2,9 @@ internal import HTTPClient
 
 /// The rows of one page of a Bulk job, in order, and whether the page is complete.
 ///
-/// A body that was cut short can have the status 200 and be well-formed as HTTP. So a page counts only
-/// when it has as many rows as its headers say, and the last of them has its end. Rows before that
-/// are what they are: each ends with its line.
+/// A truncated body can have status 200 and be well-formed HTTP. So a page counts only if it has as
+/// many rows as its headers say and the last one is complete. Earlier rows are complete anyway,
+/// because each ends with its line.
 public final class BulkRows {
   private let page: BulkPage
   private let fields: [String]
@@ -12,7 +12,7 @@ public final class BulkRows {
   private var hasHeader = false
   private var rowCount = 0
 
-  /// - Parameter fields: those selected, in order, which the header has to name.
+  /// - Parameter fields: the selected fields, in order, which the header has to name.
   public init(_ page: BulkPage, fields: [String], limits: CSVReader.Limits = .init()) {
     self.page = page
     self.fields = fields
@@ -24,8 +24,8 @@ public final class BulkRows {
 
   /// Lends the next row; false after the last one of a complete page.
   ///
-  /// Throws `RESTError` of disposition `retry` when the page is not complete or not what was asked
-  /// for, and what `body` throws.
+  /// Throws `RESTError` of disposition `retry` if the page is incomplete or not what was requested,
+  /// and what `body` throws.
   public func next(_ body: (borrowing CSVRow) throws -> Void) async throws -> Bool {
     while true {
       switch try self.step() {
@@ -76,7 +76,8 @@ public final class BulkRows {
         }
     }
     guard isExpected else {
-      // A job of an earlier description of the object: it does not get better.
+      // The job belongs to an earlier description of the object, so repeating the call does not
+      // help.
       throw RESTError(.gone, "\(self.page.name): the page has other columns than were selected")
     }
   }

@@ -4,16 +4,18 @@ internal import JSON
 public struct ObjectDescription: Sendable, Equatable {
   public struct Field: Sendable, Equatable {
     public var name: String
-    /// `string`, `double`, `datetime`, `address` and so on; types that are not known are kept as they
-    /// are named.
+    /// `string`, `double`, `datetime`, `address` and so on; unknown types are kept under their
+    /// names.
     public var type: String
-    /// The compound field that this is a component of. Not reliable: `Name` of Account names itself.
+    /// The compound field of which this is a component. Not reliable: `Name` of Account names
+    /// itself.
     public var compoundFieldName: String?
-    /// A formula or roll-up: its value changes without the record.
+    /// A formula or roll-up, whose value changes without a change of the record.
     public var isCalculated: Bool
     public var isFilterable: Bool
 
-    /// Bulk, and queries whose values are compared, take the components instead.
+    /// Whether this is a compound field. Bulk, and queries whose values are compared, use its
+    /// components instead.
     public var isCompound: Bool {
       ["address", "location", "base64", "complexvalue", "json", "JunctionIdList"].contains(
         self.type)
@@ -21,12 +23,12 @@ public struct ObjectDescription: Sendable, Equatable {
   }
 
   public var name: String
-  /// The first three characters of its records' IDs; nil for objects without.
+  /// The first three characters of its records' IDs; nil for objects without a prefix.
   public var keyPrefix: String?
   public var isQueryable: Bool
-  /// Records can be read by ID.
+  /// Whether records can be read by ID.
   public var isRetrievable: Bool
-  /// In the order of the answer.
+  /// In the order of the response.
   public var fields: [Field]
 
   public func field(_ name: String) -> Field? { self.fields.first { $0.name == name } }

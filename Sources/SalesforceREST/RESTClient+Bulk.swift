@@ -4,7 +4,7 @@ internal import JSON
 /// A query job of Bulk API 2.0 (RESTAndBulk.md#bulk-queries).
 public struct BulkJob: Sendable, Equatable {
   public enum State: Sendable, Equatable {
-    /// Queued or at work.
+    /// Queued or running.
     case underWay
     case complete
     case failed(message: String?)
@@ -13,23 +13,24 @@ public struct BulkJob: Sendable, Equatable {
 
   public var id: String
   public var state: State
-  /// Rows so far; of a complete job, all.
+  /// The number of rows so far; for a complete job, of all rows.
   public var recordCount: Int
 }
 
-/// Some of a job's rows, as CSV that is still coming.
+/// Some of a job's rows, as CSV that is still arriving.
 public struct BulkPage: Sendable {
-  /// The call that it answers, for messages.
+  /// The call that the page answers, for messages.
   let name: String
   public var body: HTTPBodyStream
-  /// Rows without the header; a page that ends with another number is incomplete.
+  /// The number of rows without the header; a page with a different number is incomplete.
   public var recordCount: Int
-  /// Names the next page; nil after the last one.
+  /// The locator of the next page; nil after the last one.
   public var nextLocator: String?
 }
 
 extension RESTClient {
-  /// Starts a query. Repeated only when it is known that no job was made: each costs.
+  /// Starts a query. Repeated only if certainly no job was created, because each job counts against
+  /// a limit.
   public func createJob(_ statement: String, withDeleted: Bool = false) async throws -> BulkJob {
     let body = JSONValue(
       .object([
@@ -46,13 +47,13 @@ extension RESTClient {
     try await self.job(Call(path: Self.path(id)))
   }
 
-  /// Ends a job that is under way.
+  /// Aborts a job in progress.
   public func abortJob(_ id: String) async throws -> BulkJob {
     try await self.job(
       Call(method: .patch, path: Self.path(id), body: Array(#"{"state":"Aborted"}"#.utf8)))
   }
 
-  /// Removes a job that has ended, and its results.
+  /// Deletes a job that has ended, and its results.
   public func deleteJob(_ id: String) async throws {
     _ = try await self.send(Call(method: .delete, path: Self.path(id)))
   }
@@ -60,8 +61,9 @@ extension RESTClient {
   /// One page of a complete job.
   ///
   /// - Parameters:
-  ///   - locator: as the page before has it; nil for the first page. The same page can be had again.
-  ///   - maxRecords: rows, at most.
+  ///   - locator: from the previous page; nil for the first page. The same page can be requested
+  ///     again.
+  ///   - maxRecords: the maximum number of rows.
   public func results(
     ofJob id: String, locator: String?, maxRecords: Int
   ) async throws -> BulkPage {

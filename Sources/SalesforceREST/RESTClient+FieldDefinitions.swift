@@ -2,9 +2,9 @@ internal import JSON
 
 /// A field's data classification, from FieldDefinition in the Tooling API.
 public struct FieldDefinition: Sendable, Equatable {
-  /// API name, without the object's.
+  /// The field's API name, without the object's name.
   public var name: String
-  /// Values of `ComplianceGroup`; none for a field without.
+  /// The values of `ComplianceGroup`; empty if there are none.
   public var compliance: [String]
   /// `SecurityClassification`
   public var sensitivity: String?
@@ -18,12 +18,12 @@ extension RESTClient {
   private static let maxDefinitions = 10_000
   private static let maxValues = 200
 
-  /// The fields of an object with their classifications. Parts of compound fields are not among them.
+  /// The fields of an object with their classifications, without parts of compound fields.
   ///
-  /// Needs View Setup and Configuration: without it the org does not know FieldDefinition.
+  /// Needs View Setup and Configuration: without it, FieldDefinition does not exist for the user.
   ///
-  /// - Throws: `RESTError`, also for an answer that does not say of each field whether it is classified, and
-  ///   for one without fields.
+  /// - Throws: `RESTError`, also for a response without fields, or that does not say for each field
+  ///   whether it is classified.
   public func fieldDefinitions(of object: String) async throws -> [FieldDefinition] {
     precondition(SOQL.isName(object), "an object's name comes from a schema")
     let name = "FieldDefinition of \(object)"
@@ -66,7 +66,7 @@ extension RESTClient {
     guard let field = record["QualifiedApiName"], SOQL.isName(field) else {
       throw RESTError(.stop, "\(name): the response has a field without a usable name")
     }
-    // An answer that does not have them would read as a field that is not classified.
+    // A response that lacks them would look like an unclassified field.
     guard let groups = Self.text("ComplianceGroup", of: record),
       let level = Self.text("SecurityClassification", of: record)
     else {
@@ -81,7 +81,8 @@ extension RESTClient {
       name: field, compliance: compliance, sensitivity: level.isEmpty ? nil : level)
   }
 
-  /// A text, empty for null; nil for anything else, such as `false`, which says nothing about a field.
+  /// A text, empty for null; nil for anything else, such as `false`, which says nothing about the
+  /// field.
   private static func text(_ name: String, of record: QueryRecord) -> String? {
     switch record.json[name]?.content {
     case .string(let text): text
@@ -90,7 +91,8 @@ extension RESTClient {
     }
   }
 
-  /// Values of picklists have 255 characters at most; they are shown, so nothing else is in them.
+  /// Whether this can be a picklist value: at most 255 characters, all printable, because values
+  /// are shown.
   private static func isValue(_ text: String) -> Bool {
     text.utf8.count <= 1024 && text.shown(upTo: 255) == text
   }

@@ -5,7 +5,7 @@ public struct ManagedEventSubscription: Sendable, Equatable {
   public var topic: String
   /// `RUN`, `STOP` or `PAUSE`.
   public var state: String
-  /// `LATEST` or `EARLIEST`; nil when the response does not say.
+  /// `LATEST` or `EARLIEST`; nil if the response does not say.
   public var defaultReplay: String?
   public var errorRecoveryReplay: String?
 
@@ -20,7 +20,7 @@ public struct ManagedEventSubscription: Sendable, Equatable {
 }
 
 extension RESTClient {
-  /// The managed subscription of a developer name; nil when the org has none. Needs View Setup and
+  /// The managed subscription with a developer name; nil if the org has none. Needs View Setup and
   /// Configuration.
   ///
   /// - Throws: `RESTError`, also for a response that names no topic or state.
@@ -32,7 +32,7 @@ extension RESTClient {
       where: "DeveloperName = '\(developerName)'", developerName)
   }
 
-  /// The managed subscription of a record ID; nil when the org has none. Needs View Setup and
+  /// The managed subscription with a record ID; nil if the org has none. Needs View Setup and
   /// Configuration.
   ///
   /// - Throws: `RESTError`, also for a response that names no topic or state.
@@ -44,7 +44,7 @@ extension RESTClient {
   private func managedSubscription(
     where condition: String, _ name: String
   ) async throws -> ManagedEventSubscription? {
-    // The Tooling API gives `Metadata` for queries of one row only.
+    // The Tooling API returns `Metadata` only for queries of one row.
     let page = try await self.toolingQuery(
       SOQL.select(
         ["Id", "DeveloperName", "Metadata"], from: "ManagedEventSubscription",

@@ -3,18 +3,19 @@ internal import JSON
 
 /// Some of a query's rows.
 public struct QueryPage: Sendable {
-  /// Rows of the whole query.
+  /// The number of rows of the whole query.
   public var totalSize: Int
   public var records: [QueryRecord]
-  /// Where the next rows are; nil after the last.
+  /// The path of the next page; nil after the last one.
   public var next: String?
 }
 
-/// One row of a query or retrieval, as JSON has it.
+/// One row of a query or retrieval, as JSON.
 public struct QueryRecord: Sendable {
   let json: JSONValue
 
-  /// The value of a field as Bulk would write it, empty for null; nil when the row does not have it.
+  /// The value of a field as Bulk would write it, empty for null; nil if the row does not have the
+  /// field.
   public subscript(_ field: String) -> String? {
     switch self.json[field]?.content {
     case nil: nil
@@ -41,7 +42,7 @@ extension RESTClient {
 
   /// The first page of a query.
   ///
-  /// - Parameter withDeleted: also rows in the recycle bin.
+  /// - Parameter withDeleted: also returns rows in the recycle bin.
   public func query(_ statement: String, withDeleted: Bool = false) async throws -> QueryPage {
     try await self.page(
       Call(path: "\(withDeleted ? "queryAll" : "query")?q=\(Call.encoded(statement))"))
@@ -52,7 +53,7 @@ extension RESTClient {
     try await self.page(Call(path: "tooling/query?q=\(Call.encoded(statement))"))
   }
 
-  /// The page that `next` of the one before names.
+  /// The page at the path in the previous page's `next`.
   public func nextPage(_ path: String) async throws -> QueryPage {
     try await self.page(Call(path: path))
   }
@@ -65,7 +66,7 @@ extension RESTClient {
     else { throw RESTError(.retry, "\(call.name): the response is not a query's result") }
     var next: String?
     if !isDone {
-      // It is called with the access token: a path on the org, and nothing else.
+      // The call carries the access token, so only a path on the org is accepted.
       guard let path = json["nextRecordsUrl"]?.string, Self.isPath(path) else {
         throw RESTError(.retry, "\(call.name): the response has no usable nextRecordsUrl")
       }
@@ -83,13 +84,13 @@ extension RESTClient {
       }
   }
 
-  /// Number of rows that a condition finds.
+  /// The number of rows that match a condition.
   public func count(_ object: String, where condition: String? = nil) async throws -> Int {
     let condition = condition.map { " WHERE \($0)" } ?? ""
     return try await self.query("SELECT COUNT() FROM \(object)\(condition)").totalSize
   }
 
-  /// The most records that `retrieve` takes at a time.
+  /// The maximum number of records per `retrieve`.
   public static let maxRetrievedRecords = 2000
 
   /// Records by ID, in the order of `ids`; nil for those that are deleted, purged, unknown or not
@@ -113,7 +114,7 @@ extension RESTClient {
     return try zip(ids, records).map { id, record in
       if record.content == .null { return nil }
       let found = QueryRecord(json: record)
-      // With an ID of 15 characters as well, the answer has all 18.
+      // The response has 18 characters even if the requested ID has 15.
       guard let foundID = found["Id"],
         id.utf8.count == 18 ? foundID == id : foundID.hasPrefix(id)
       else {

@@ -1,7 +1,7 @@
 extension RESTClient {
   /// Which of some user permissions the user of the session has, by profile or permission set.
   ///
-  /// Source: the object `UserPermissionAccess`, whose one row is about the running user.
+  /// Source: the object `UserPermissionAccess`, whose only row describes the running user.
   ///
   /// - Parameter names: API names such as `ModifyAllData`.
   public func granted(of names: [String]) async throws -> Set<String> {

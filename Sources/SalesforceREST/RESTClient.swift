@@ -5,13 +5,13 @@ internal import JSON
 
 /// Calls of one org's REST API: describe, SOQL, retrieval of records, limits, Bulk API 2.0.
 ///
-/// Source: RESTAndBulk.md#all-calls. A call whose token is refused is repeated once with a new one; nothing
-/// else is repeated here. Used from any task.
+/// Source: RESTAndBulk.md#all-calls. A call whose token is refused is repeated once with a new
+/// token; nothing else is retried here. Used from any task.
 public final class RESTClient: Sendable {
   /// The version that all calls use.
   public static let version = "66.0"
 
-  /// Numbers of records that an org can have: sums of them do not overflow.
+  /// Plausible numbers of records, whose sums do not overflow.
   static let countRange: ClosedRange<Int64> = 0...1_000_000_000_000
 
   /// API requests of the last 24 hours, as the org counts them.
@@ -36,12 +36,13 @@ public final class RESTClient: Sendable {
     self.sessions = sessions
   }
 
-  /// By the newest answer that had it.
+  /// The usage in the newest response that reported it.
   public var usage: Usage? { self.counters.withLock { $0.usage } }
   /// Calls made by this client.
   public var callCount: Int { self.counters.withLock { $0.calls } }
 
-  /// The org's clock by its answers, milliseconds since 1970; nil before the first that had it.
+  /// The org's clock according to its responses, in milliseconds since 1970; nil before the first
+  /// one with a date.
   public func serviceTime(at now: ContinuousClock.Instant = ProcessClock.now) -> Int64? {
     self.counters.withLock { counters in
       counters.date.map { ($0.seconds + ($0.readAt.duration(to: now)).components.seconds) * 1000 }
@@ -50,10 +51,10 @@ public final class RESTClient: Sendable {
 
   // MARK: Calls
 
-  /// What is called, without the host.
+  /// A call, without the host.
   struct Call {
     var method = HTTPRequest.Method.get
-    /// Below `/services/data/vNN.0/`, or absolute from `/services/`.
+    /// Relative to `/services/data/vNN.0/`, or absolute from `/services/`.
     var path: String
     var headers: [(name: String, value: String)] = []
     var body: [UInt8] = []
@@ -70,7 +71,7 @@ public final class RESTClient: Sendable {
     }
   }
 
-  /// The answer of a successful call.
+  /// The response to a successful call.
   func send(_ call: Call) async throws -> HTTPResponse {
     try await self.authorized(call) { request throws in
       let response = try await self.http.send(request)
@@ -78,7 +79,7 @@ public final class RESTClient: Sendable {
     }
   }
 
-  /// The answer of a successful call as JSON.
+  /// The response to a successful call as JSON.
   func json(_ call: Call) async throws -> JSONValue {
     let response = try await self.send(call)
     do {
@@ -91,7 +92,7 @@ public final class RESTClient: Sendable {
     }
   }
 
-  /// The answer of a successful call, whose body is still coming.
+  /// The response to a successful call, whose body is still arriving.
   func stream(_ call: Call) async throws -> HTTPBodyStream {
     try await self.authorized(call) { request throws in
       let stream = try await self.http.stream(request)

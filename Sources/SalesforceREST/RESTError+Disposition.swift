@@ -2,13 +2,13 @@ internal import HTTPClient
 internal import JSON
 
 extension RESTError {
-  /// No answer, or none that is complete.
+  /// The error for a missing or incomplete response.
   init(_ error: HTTPError) {
     let isTransient = error.isTransient || error.code == .limitExceeded
     self.init(isTransient ? .retry : .stop, error.message)
   }
 
-  /// What an answer that reports an error means (RESTAndBulk.md#all-calls).
+  /// The error that a response reports (RESTAndBulk.md#all-calls).
   init(_ response: HTTPResponse, body: [UInt8], to call: String) {
     let (code, text) = Self.reported(body)
     let said = [code, text].compactMap { $0 }.joined(separator: ": ")
@@ -20,8 +20,8 @@ extension RESTError {
       status: response.status)
   }
 
-  /// Error code and message of a body: an array of errors, or an object as login has it; neither of a
-  /// page of HTML.
+  /// Error code and message of a body: an array of errors, or an object as for logins. An HTML page
+  /// has neither.
   private static func reported(_ body: [UInt8]) -> (code: String?, text: String?) {
     guard let json = try? JSONValue(parsing: body) else { return (nil, nil) }
     let error = json.array?.first ?? json
@@ -83,7 +83,7 @@ extension RESTError {
 }
 
 extension String {
-  /// A server's text as far as it can be shown: printable characters of one line.
+  /// The displayable part of a server's text: printable characters on one line.
   func shown(upTo count: Int) -> String {
     String(
       self.prefix(count).map { $0.isNewline || $0 == "\t" ? " " : $0 }.filter {

@@ -4,28 +4,28 @@ public struct RESTError: Error, Sendable, CustomStringConvertible {
   public enum Disposition: String, Sendable {
     /// The same call may succeed later.
     case retry
-    /// An allowance is used up: wait for long.
+    /// An allowance is used up: wait for a long time.
     case quota
-    /// The access token was refused, a new one as well.
+    /// The access token was refused, and so was a new one.
     case login
     /// The query took too long: ask for less at once.
     case split
-    /// A cursor, job or record is gone, or does not exist.
+    /// A cursor, job or record does not exist, or no longer does.
     case gone
-    /// The object or query cannot be read by Bulk: read it by pages.
+    /// Bulk cannot read the object or query: read it by pages.
     case unsupportedByBulk
-    /// The object or its fields are not what they were: describe it again, once.
+    /// The object or its fields have changed: describe the object again, once.
     case describe
-    /// Asking again gives the same answer.
+    /// Repeating the call gives the same response.
     case stop
   }
 
   public var disposition: Disposition
-  /// What failed, on which call, and the remedy.
+  /// What failed, in which call, and the remedy.
   public var message: String
-  /// Salesforce's own code, such as `INVALID_FIELD`; nil when the answer has none.
+  /// Salesforce's own code, such as `INVALID_FIELD`; nil if the response has none.
   public var errorCode: String?
-  /// HTTP status; nil without an answer.
+  /// HTTP status; nil without a response.
   public var status: Int?
 
   public var description: String { self.message }

@@ -1,7 +1,7 @@
 /// The credentials of a call. Prints without the token.
 public struct RESTSession: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   public var accessToken: String
-  /// Scheme and host of the org, without a slash at its end.
+  /// Scheme and host of the org, without a trailing slash.
   public var instanceURL: String
 
   public init(accessToken: String, instanceURL: String) {
@@ -20,11 +20,11 @@ public protocol RESTSessionSource: Sendable {
   /// Throws `RESTError` of disposition `login`, `retry` or `stop`.
   func session() async throws -> RESTSession
 
-  /// The org has accepted this session.
+  /// Call this when the org has accepted the session.
   func worked(_ session: RESTSession) async
 
-  /// The org has refused this session: the next call of `session()` obtains another.
+  /// Call this when the org has refused the session: the next call of `session()` obtains another.
   ///
-  /// - Returns: false when another would be refused as well.
+  /// - Returns: false if another one would be refused as well.
   func refused(_ session: RESTSession) async -> Bool
 }

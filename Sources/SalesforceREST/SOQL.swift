@@ -1,4 +1,4 @@
-/// Pieces of SOQL statements.
+/// Parts of SOQL statements.
 public enum SOQL {
   /// Whether a text is the API name of an object or field.
   public static func isName(_ text: String) -> Bool {

@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// Bytes that grow at the end and go at the start.
+/// Bytes that are appended at the end and discarded at the start.
 struct CSVBuffer: ~Copyable {
   private(set) var start: UnsafeMutablePointer<UInt8>
   private var capacity: Int
   private(set) var count = 0
-  /// The number of bytes that are gone.
+  /// The number of bytes discarded so far.
   private(set) var discarded = 0
 
   init() {
@@ -15,15 +15,15 @@ struct CSVBuffer: ~Copyable {
 
   deinit { self.start.deallocate() }
 
-  /// Appends bytes; those before `kept` may go.
+  /// Appends bytes; those before `kept` may be discarded.
   ///
-  /// - Returns: the number of bytes that went.
+  /// - Returns: the number of bytes discarded.
   mutating func append(_ bytes: UnsafeRawBufferPointer, keepingFrom kept: Int) -> Int {
     let left = self.count - kept
     var moved = 0
     if self.count + bytes.count > self.capacity {
       moved = kept
-      // Moving within the buffer pays only when it makes room for more than was moved.
+      // Moving within the buffer is worth it only if it frees more than is moved.
       if left + bytes.count <= self.capacity, left <= kept {
         memmove(self.start, self.start + kept, left)
       } else {
@@ -37,7 +37,7 @@ struct CSVBuffer: ~Copyable {
       self.count = left
       self.discarded += moved
     }
-    // Not empty, so it has an address.
+    // `bytes` is not empty, so it has an address.
     memcpy(self.start + self.count, bytes.baseAddress!, bytes.count)
     self.count += bytes.count
     return moved

@@ -10,16 +10,16 @@ public struct CSVError: Error, Sendable, Equatable {
     public static var truncated: Self { Self(.truncated) }
     /// A row with more or fewer values than the header.
     public static var fieldCount: Self { Self(.fieldCount) }
-    /// A longer row or more columns than the limits allow.
+    /// A row is longer, or there are more columns, than the limits allow.
     public static var limitExceeded: Self { Self(.limitExceeded) }
   }
 
   public var code: Code
   /// What is wrong, without the place.
   public var message: String
-  /// From 1, which is the header.
+  /// Counts from 1, which is the header.
   public var rowNumber: Int
-  /// From 0, counted from the start of the text. A byte order mark counts.
+  /// Counts from 0 at the start of the text, including a byte order mark.
   public var byteOffset: Int
 }
 

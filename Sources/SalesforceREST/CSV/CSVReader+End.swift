@@ -1,5 +1,5 @@
 extension CSVReader {
-  /// What the end of the text means where the last byte has left the row.
+  /// Handles the end of the text, depending on the state of the current row.
   mutating func endOfText() throws(CSVError) -> Step {
     let isQuoted = self.mode == .closingQuote
     switch self.mode {
@@ -25,7 +25,7 @@ extension CSVReader {
       at: self.rowStart + self.limits.rowBytes)
   }
 
-  /// - Parameter position: in the buffer.
+  /// - Parameter position: the position in the buffer.
   func error(_ code: CSVError.Code, _ message: String, at position: Int) -> CSVError {
     CSVError(
       code: code, message: message, rowNumber: self.rowCount + 1,

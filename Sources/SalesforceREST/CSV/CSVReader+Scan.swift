@@ -6,7 +6,7 @@ extension CSVReader {
   private static var lineFeed: UInt8 { 10 }
   private static var carriageReturn: UInt8 { 13 }
 
-  /// Reads on until the row ends or the bytes do.
+  /// Reads until the end of the row or of the bytes.
   mutating func scan() throws(CSVError) -> Step {
     let bytes = self.buffer.start
     if self.mode == .byteOrderMark, !self.skipByteOrderMark() { return .needsBytes }
@@ -77,11 +77,11 @@ extension CSVReader {
   }
 
   private func isSpecial(_ byte: UInt8) -> Bool {
-    // Most bytes are above all four.
+    // Most bytes are greater than all four.
     byte <= Self.comma && (self.isSeparator(byte) || byte == Self.quote)
   }
 
-  /// False when more bytes are needed to tell.
+  /// Returns false if more bytes are needed to decide.
   private mutating func skipByteOrderMark() -> Bool {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let count = min(mark.count, self.buffer.count)
@@ -95,7 +95,7 @@ extension CSVReader {
     return true
   }
 
-  /// The first quote's position, `end` if there is none.
+  /// The position of the first quote, or `end` if there is none.
   private static func firstQuote(
     in bytes: UnsafeMutablePointer<UInt8>, _ start: Int, _ end: Int
   ) -> Int {

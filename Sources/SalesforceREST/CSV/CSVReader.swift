@@ -1,16 +1,17 @@
-/// Reads CSV (RFC 4180) as results of Bulk API 2.0 have it: a header, then rows with as many values.
+/// Reads CSV (RFC 4180) as in results of Bulk API 2.0: a header, then rows with as many values.
 ///
-/// Text comes in pieces of any size, rows go out one at a time, and where the pieces are cut makes
-/// no difference, not even to errors. Values are separated by commas; those in quotes may contain
-/// anything. Rows end with LF or CR LF, the last one also with the text. A byte order mark at the
-/// start is skipped. A quoted and an unquoted empty value are the same.
+/// Text is appended in pieces of any size, and rows are read one at a time. How the text is divided
+/// makes no difference, not even to errors. Values are separated by commas; those in quotes may
+/// contain anything. Rows end with LF or CR LF; the last one may also end with the text. A byte
+/// order mark at the start is skipped. A quoted and an unquoted empty value are the same.
 ///
-/// Nothing is allocated per row or value: values are in the reader's buffer, doubled quotes undone
-/// in place. The buffer holds what was appended and not yet read as rows, so a caller that reads
-/// rows until `needsBytes` before each `append` needs memory for one incomplete row and one piece.
+/// Nothing is allocated per row or value: values are in the reader's buffer, with doubled quotes
+/// unescaped in place. The buffer holds what was appended and not yet read as rows. A caller that
+/// reads rows until `needsBytes` before each `append` therefore needs memory for one incomplete row
+/// and one piece.
 public struct CSVReader: ~Copyable {
   public struct Limits: Sendable {
-    /// The longest row: bytes of the text with all quotes and the row's end.
+    /// The longest row, in bytes of the text with all quotes and the row's end.
     public var rowBytes: Int
     /// Columns.
     public var fields: Int
@@ -26,13 +27,13 @@ public struct CSVReader: ~Copyable {
     /// The first row, which names the columns.
     case header
     case row
-    /// `append` or `finish`, then call again.
+    /// Call `append` or `finish`, then `next` again.
     case needsBytes
-    /// Every row was read.
+    /// Every row has been read.
     case end
   }
 
-  /// Where in a row `position` is.
+  /// Where `position` is in a row.
   enum Mode {
     case byteOrderMark, valueStart, unquoted, quoted, closingQuote, carriageReturn
   }
@@ -45,21 +46,22 @@ public struct CSVReader: ~Copyable {
   var position = 0
   /// The current value without its opening quote.
   var valueStart = 0
-  /// Where the next byte of a quoted value belongs: behind `position` once a quote was undone.
+  /// Where the next byte of a quoted value belongs: before `position` once a quote was unescaped.
   var valueEnd = 0
   var mode = Mode.byteOrderMark
   @usableFromInline var extents: [CSVRow.Extent] = []
   /// The number of columns of the header, once it was read.
   var columnCount: Int?
-  /// The values of a complete row can be read.
+  /// Whether the values of a complete row can be read.
   @usableFromInline var hasRow = false
   var isFinished = false
-  /// The row that `next` has announced ends with its line or, at the end of the text, with a closing
-  /// quote. An unquoted value that ends with the text may be the beginning of a longer one.
+  /// Whether the row that `next` has announced ends with its line or, at the end of the text, with
+  /// a closing quote. An unquoted value that ends with the text may be the beginning of a longer
+  /// one.
   public internal(set) var rowHasEnd = false
   var failure: CSVError?
 
-  /// The number of complete rows read, with the header.
+  /// The number of complete rows read, including the header.
   public internal(set) var rowCount = 0
 
   public init(limits: Limits = Limits()) {
@@ -67,12 +69,12 @@ public struct CSVReader: ~Copyable {
     self.buffer = CSVBuffer()
   }
 
-  /// Adds the next bytes of the text. The row read last is gone.
+  /// Adds the next bytes of the text. Invalidates the last row.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     precondition(!self.isFinished, "append after finish")
     guard self.failure == nil, !bytes.isEmpty else { return }
     self.forgetRow()
-    // The row is incomplete and as long as a row may be.
+    // The row is incomplete and has reached the maximum length.
     if self.position == self.buffer.count, self.position - self.rowStart == self.limits.rowBytes {
       self.failure = self.tooLong()
       return
@@ -84,10 +86,10 @@ public struct CSVReader: ~Copyable {
     self.valueEnd -= moved
   }
 
-  /// No more bytes follow.
+  /// Call this when no more bytes follow.
   public mutating func finish() { self.isFinished = true }
 
-  /// Goes on to the next row. An error is thrown again by every later call.
+  /// Advances to the next row. Every later call throws an error again.
   public mutating func next() throws(CSVError) -> Step {
     if let failure = self.failure { throw failure }
     self.forgetRow()

@@ -24,7 +24,7 @@ public struct CSVRow: ~Copyable {
   @inlinable public var count: Int { self.extents.count }
   @inlinable public var indices: Range<Int> { 0..<self.count }
 
-  /// The bytes of a value without its quotes, valid as long as the row is lent.
+  /// The bytes of a value without its quotes, valid while the row is lent.
   @inlinable
   public subscript(_ index: Int) -> UnsafeRawBufferPointer {
     precondition(index >= 0 && index < self.extents.count)
