@@ -1,9 +1,9 @@
 internal import EventLoop
 internal import Pipeline
 
-/// Reusable batches of records. A new batch costs a MiB that the system has to clear.
+/// Reusable batches of records. A new batch costs 1 MiB of memory that the system has to clear.
 final class BatchPool: Sendable {
-  /// The number of batches that are in use at a time; the memory of others is given back.
+  /// The number of batches in use at a time; the memory of any others is released.
   private static let limit = 4
 
   private struct Batches: @unchecked Sendable {

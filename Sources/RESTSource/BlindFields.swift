@@ -3,13 +3,11 @@ public import SalesforceREST
 
 /// Fields of an object that are wrong or missing in a copy.
 public struct BlindFields: Sendable, Equatable {
-  /// Formulas and roll-ups: they change without a change of the record.
+  /// Formulas and roll-ups, which change without a change of the record.
   public var calculated: [String] = []
-  /// Fields in the schema of the events that the user may not see; `Parent.Child` for parts of
-  /// compounds.
+  /// Fields in the event schema that the user may not see; `Parent.Child` for parts of compounds.
   public var hidden: [String] = []
-  /// Fields of the org that the schema of the events lacks, so that nothing would keep them up to
-  /// date.
+  /// Fields that are missing from the event schema, so that nothing would keep them up to date.
   public var notCarried: [String] = []
 
   public init() {}
@@ -17,7 +15,7 @@ public struct BlindFields: Sendable, Equatable {
   /// Fields of every record that the copy stores in another form or not at all.
   private static let ownFields: Set<String> = ["Id", "IsDeleted", "SystemModstamp"]
 
-  /// - Parameter layout: of the object's events, as decoded: before any stage.
+  /// - Parameter layout: the layout of the object's events as decoded, before any stage.
   public init(_ layout: RecordLayout, _ object: ObjectDescription) {
     let plan = SnapshotPlan(layout, object)
     self.hidden = plan.unread.filter { $0.reason == .notDescribed }.map(\.name)

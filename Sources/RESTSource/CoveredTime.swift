@@ -3,13 +3,13 @@ public import SalesforceREST
 
 /// The time through which an org's changes to an object are settled.
 public enum CoveredTime {
-  /// Longer than the shortest period that the call takes.
+  /// Longer than the shortest period that the call accepts.
   private static let period: Int64 = 3 * 60 * 1000
   /// Longer than any transaction.
   private static let maxAge: Int64 = 24 * 3600 * 1000
 
-  /// Milliseconds since 1970: every transaction that began before has ended, so that no older change will
-  /// still appear.
+  /// The time, in milliseconds since 1970, before which every transaction has ended, so that no
+  /// older change can still appear.
   ///
   /// - Parameter now: the org's clock, milliseconds since 1970.
   public static func ask(

@@ -3,16 +3,16 @@ internal import EventLoop
 internal import Pipeline
 internal import SalesforceREST
 
-/// Records by their IDs.
+/// Reads records by their IDs.
 extension ObjectRead {
-  /// IDs in a query: those of a URI of 16,384 bytes.
+  /// The number of IDs in a query, limited by a URI of 16,384 bytes.
   private static let queryCount = 400
-  /// Characters of the fields of a query: with 200 IDs it fits into the URI.
+  /// The maximum length of a query's field list that fits into the URI with 200 IDs.
   private static let maxSelectLength = 8000
   private static let maxAttempts = 4
 
   func read(ids: [String], store: Int) async {
-    // IDs of events are the service's as a rule, but not by their type.
+    // IDs in events normally come from the service, but their type does not guarantee that.
     let valid = ids.filter { SOQL.isRecordID($0) }
     let others = ids.filter { !SOQL.isRecordID($0) }
     do {
@@ -60,8 +60,8 @@ extension ObjectRead {
     return (batch.take(), missing.filter { !proved.contains($0) })
   }
 
-  /// Adds those of some records that are in the recycle bin, as they were when they were deleted.
-  /// A record that is merely not found may be one that the user has no right to.
+  /// Adds the records that are in the recycle bin, as they were when they were deleted. A record
+  /// that is merely not found may be hidden from the user.
   private func addDeleted(
     among ids: [String], _ plan: SnapshotPlan, to batch: inout ReadBatch
   ) async throws -> Set<String> {
@@ -69,12 +69,12 @@ extension ObjectRead {
     var rest = ids[...]
     let select = SOQL.select(plan.fields + ["IsDeleted"], from: self.entity)
     let isLong = select.utf8.count > Self.maxSelectLength
-    // Records that were not asked for do not count.
+    // Records that were not requested are ignored.
     let asked = Set(ids)
     while !rest.isEmpty {
       let some = rest.prefix(isLong ? Self.queryCount : Self.queryCount / 2)
       rest = rest.dropFirst(some.count)
-      // The address has no room for all fields of an object that has very many.
+      // The URI has no room for all fields of an object with very many.
       let fields = (isLong ? Array(plan.fields.prefix(2)) : plan.fields) + ["IsDeleted"]
       let statement = SOQL.select(fields, from: self.entity, where: SOQL.isOneOf(some))
       var page: QueryPage? = try await self.attempting {

@@ -17,14 +17,15 @@ struct ObjectRead: Sendable {
   private let signals: SignalQueue<SnapshotDelivery>
   private let wake: @Sendable () -> Void
 
-  /// Rows that are asked for at a time: what a run that was killed has to fetch again at most.
+  /// The number of rows requested at a time, which is the most that a run has to fetch again after
+  /// being killed.
   private static let pageRows = 50_000
   private static let batchRows = 1000
-  /// Memory of the rows of a batch, several of which are on their way.
+  /// The memory of a batch's rows; several batches are in flight.
   private static let batchBytes = 1 << 20
-  /// Jobs of a run that may be lost: what they brought has to be read again.
+  /// The number of jobs that a run may lose, whose records have to be read again.
   private static let maxLostJobs = 5
-  /// The pause of a run that follows after too many failures.
+  /// The pause after too many failures, in a run that follows.
   private static let longDelay = Duration.seconds(3600)
 
   init(
@@ -51,7 +52,7 @@ struct ObjectRead: Sendable {
     var retries: Retries
     var lostJobs = 0
     var usesPages = false
-    /// Rows at the time of the last failure.
+    /// The number of rows at the time of the last failure.
     var rowCount = 0
   }
 
@@ -201,7 +202,7 @@ struct ObjectRead: Sendable {
         + "has a page after it; all records are requested again")
   }
 
-  /// The job when it is complete.
+  /// Waits until the job is complete.
   private func ended(_ id: String) async throws -> BulkJob {
     var delay = Duration.milliseconds(500)
     while true {
@@ -250,13 +251,13 @@ struct ObjectRead: Sendable {
 
   // MARK: By pages
 
-  /// Replaces a job's ID, with a new value for each request, so that stores can identify the rows
-  /// of a request.
+  /// A substitute for a job ID, new for each request, so that stores can identify the rows of a
+  /// request.
   private static func makePagesJob() -> String {
     "pages:" + String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
-  /// Earlier versions only wrote `pages`.
+  /// Earlier versions wrote only `pages`.
   private static func isPages(_ job: String?) -> Bool { job?.hasPrefix("pages") == true }
 
   private func readPages(

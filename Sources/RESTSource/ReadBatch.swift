@@ -3,9 +3,10 @@ internal import Clocks
 internal import Pipeline
 internal import SalesforceREST
 
-/// Records on their way into a batch, each as an event of the kind `snapshot`.
+/// Collects records in a batch, each as an event of the kind `snapshot`.
 struct ReadBatch {
-  /// What the clocks of an org's servers may differ by, milliseconds; the time of fetching a page, too.
+  /// How much the clocks of an org's servers may differ, plus the time for fetching a page, in
+  /// milliseconds.
   private static let clockTolerance: Int64 = 30 * 60 * 1000
 
   private let decoder: SnapshotDecoder
@@ -13,7 +14,7 @@ struct ReadBatch {
   private let prefix: [UInt8]
   private let readAt: ContinuousClock.Instant
   private let entity: [UInt8]
-  /// Lines have a list of IDs each.
+  /// Whether each line has a list of IDs.
   private let hasLists: Bool
   private var batch: RecordBatch
   private var text: [UInt8] = []
@@ -24,7 +25,7 @@ struct ReadBatch {
     self.init(read, plan, number: pass.number, readAt: pass.requestedAt ?? ProcessClock.now)
   }
 
-  /// - Parameter number: of the pass; 0 for records that belong to none.
+  /// - Parameter number: the number of the pass; 0 for records that belong to none.
   init(
     _ read: ObjectRead, _ plan: SnapshotPlan, number: Int, readAt: ContinuousClock.Instant
   ) {
@@ -40,7 +41,7 @@ struct ReadBatch {
     self.batch = read.makeBatch()
   }
 
-  /// Memory of the batch's texts.
+  /// The memory of the batch.
   var byteCount: Int { self.batch.byteCount }
 
   mutating func add(
@@ -61,7 +62,7 @@ struct ReadBatch {
     }
   }
 
-  /// A record as JSON has it, which names every field that was asked for.
+  /// Adds a record from JSON, which has every requested field.
   mutating func add(_ record: QueryRecord, isDeleted: Bool = false) {
     var texts: [String] = []
     for field in self.decoder.plan.fields {
@@ -83,7 +84,7 @@ struct ReadBatch {
         reason: error.description))
   }
 
-  /// A record that is in the recycle bin.
+  /// Adds a record that is in the recycle bin.
   mutating func addDeletion(_ id: String, stamp: String) {
     guard id.utf8.count == 18, SOQL.isRecordID(id),
       let time = RowTexts([stamp]).withText({ UTCTime.timestamp($0) }),
@@ -97,7 +98,7 @@ struct ReadBatch {
       SnapshotDecoder.Identity(row: row, recordID: recordID, stamp: time), "SNAPSHOT_DELETE")
   }
 
-  /// The event ID names the pass, the record and the state that was read.
+  /// Sets the metadata. The event ID identifies the pass, the record and the state that was read.
   private mutating func describe(
     _ identity: SnapshotDecoder.Identity, _ type: StaticString
   ) {
@@ -126,7 +127,7 @@ struct ReadBatch {
         eventID: eventID, commitTimestamp: identity.stamp, kind: .snapshot))
   }
 
-  /// Decimal digits of a time, which is not negative by more than a few thousand years.
+  /// Appends the decimal digits of a time, which is at most a few thousand years before 1970.
   private static func append(_ number: Int64, to text: inout [UInt8]) {
     if number < 0 { text.append(UInt8(ascii: "-")) }
     let start = text.count
@@ -138,7 +139,7 @@ struct ReadBatch {
     text[start...].reverse()
   }
 
-  /// The batch, which the next rows do not go into any more.
+  /// Returns the batch; later rows go into another one.
   mutating func take() -> RecordBatch {
     let full = self.batch
     full.readAt = self.readAt

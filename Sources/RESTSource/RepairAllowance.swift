@@ -2,8 +2,8 @@ internal import Clocks
 internal import EventLoop
 internal import SalesforceREST
 
-/// Calls that a run may make for records by ID: faults in events must not use up what others need.
-/// Counted by day, over all runs.
+/// Limits the calls for records by ID, so that faulty events do not use up what others need.
+/// Counted per day, over all runs.
 final class RepairAllowance: Sendable {
   private struct State {
     var made: Int
@@ -15,9 +15,9 @@ final class RepairAllowance: Sendable {
   private let reserve: Double
   private let state: Lock<State>
 
-  /// The share of the org's requests that is used if the pipeline sets no limit.
+  /// The share of the org's requests that may be used if the pipeline sets no limit.
   private static let share = 0.05
-  /// The org's daily requests before its first answer tells them: no org has fewer.
+  /// The org's daily requests, assumed until its first response reports them. No org has fewer.
   private static let fewestRequests = 5000
   private static let day = Duration.seconds(24 * 3600)
 
@@ -29,8 +29,8 @@ final class RepairAllowance: Sendable {
 
   /// Counts a call that is about to be made.
   ///
-  /// - Parameter usage: of the org's API, by the newest answer; nil before the first.
-  /// - Throws: `RESTError` (quota) when it must not be made.
+  /// - Parameter usage: the org's API usage in the newest response; nil before the first.
+  /// - Throws: `RESTError` (quota) if the call must not be made.
   func take(
     usage: RESTClient.Usage?, now: ContinuousClock.Instant = ProcessClock.now
   ) throws(RESTError) {
@@ -55,7 +55,7 @@ final class RepairAllowance: Sendable {
     }
   }
 
-  /// Calls that no signal has reported yet.
+  /// Returns the calls that no signal has reported yet.
   func takeUntold() -> Int {
     self.state.withLock { state in
       defer { state.untold = 0 }

@@ -1,11 +1,11 @@
-/// The values of a record that came as JSON.
+/// The values of a record from JSON.
 public struct RowTexts: RecordTexts {
   private let storage: Storage
   private let ends: [Int]
 
   /// Bytes whose address stays the same.
   private final class Storage: Sendable {
-    // Written by `init` alone.
+    // Written only by `init`.
     nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
 
     init(_ source: [UInt8]) {
@@ -31,7 +31,7 @@ public struct RowTexts: RecordTexts {
 
   func withText<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value { body(self[0]) }
 
-  /// Valid for as long as the texts live.
+  /// Valid for the lifetime of the texts.
   public subscript(_ index: Int) -> UnsafeRawBufferPointer {
     let start = index == 0 ? 0 : self.ends[index - 1]
     return UnsafeRawBufferPointer(rebasing: self.storage.bytes[start..<self.ends[index]])

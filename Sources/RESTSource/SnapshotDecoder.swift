@@ -10,7 +10,7 @@ public protocol RecordTexts: ~Copyable {
 
 extension CSVRow: RecordTexts {}
 
-/// Decodes records of REST and Bulk into rows of their events' layout.
+/// Decodes records from REST and Bulk into rows of their events' layout.
 ///
 /// A row is an image of the fields that were read: null for an empty field, and absent for a field
 /// that the plan does not read.
@@ -26,8 +26,8 @@ public struct SnapshotDecoder {
   }
 
   public let plan: SnapshotPlan
-  /// No record was changed after this, milliseconds since 1970; nil when the org's clock is not known.
-  /// From a stamp of the future on, every change would count as older than the read.
+  /// The latest plausible stamp, in milliseconds since 1970; nil if the org's clock is unknown.
+  /// With a stamp in the future, later changes would count as older than the read.
   public var latestStamp: Int64?
   private let keyPrefix: [UInt8]
 
@@ -37,7 +37,7 @@ public struct SnapshotDecoder {
     self.keyPrefix = Array((plan.keyPrefix ?? "").utf8)
   }
 
-  /// Adds a row to the batch, without metadata but for the record ID.
+  /// Adds a row to the batch, without metadata except the record ID.
   ///
   /// After an error the batch has an additional row that must not be used.
   public func decode(
@@ -99,7 +99,7 @@ public struct SnapshotDecoder {
     }
   }
 
-  /// A name is a text or a record, not both.
+  /// Chooses the branch of each union: a name is a text or a record, not both.
   private func chooseBranches(
     _ texts: borrowing some RecordTexts & ~Copyable, _ row: RecordBatch.Row
   ) {
@@ -113,13 +113,13 @@ public struct SnapshotDecoder {
       for step in self.plan.steps where step.compound == index {
         row.presence[step.slot] = RecordBatch.Presence.null
       }
-      // The field's presence is that of whichever branch it has.
+      // The field's presence is that of its chosen branch.
       row.presence[compound.slot] = row.presence[scalar]
     }
   }
 
-  /// The last three characters of an ID say which of the others are upper-case letters: a bit each, in
-  /// groups of five.
+  /// The last three characters of an ID say which of the others are uppercase letters: one bit
+  /// each, in groups of five.
   private static func hasChecksum(_ id: UnsafeRawBufferPointer) -> Bool {
     for group in 0..<3 {
       var bits: UInt8 = 0
@@ -150,9 +150,9 @@ public struct SnapshotDecoder {
   }
 }
 
-/// A record of REST that cannot become a row. Names the field, never its value.
+/// A record from REST or Bulk that cannot become a row. Names the field, never its value.
 public struct SnapshotRowError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// Nil when the row as a whole is wrong.
+  /// Nil if the row as a whole is wrong.
   public var field: String?
   public var reason: String
 

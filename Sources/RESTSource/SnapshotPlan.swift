@@ -1,12 +1,12 @@
 public import Pipeline
 public import SalesforceREST
 
-/// Which fields of an object fill which cells of its event rows: the fields of the event schema that
-/// describe has too.
+/// Which fields of an object fill which cells of its event rows: the fields that are in both the
+/// event schema and the describe result.
 ///
-/// Names follow ChangeEvents.md#compound-fields: `BillingAddress.City` is `BillingCity`, `Name.FirstName`
-/// is `FirstName`, `Loc__c.Latitude` is `Loc__Latitude__s`. What describe has beyond the schema is not
-/// read, since no event would keep it up to date.
+/// Names follow ChangeEvents.md#compound-fields: `BillingAddress.City` is `BillingCity`,
+/// `Name.FirstName` is `FirstName`, `Loc__c.Latitude` is `Loc__Latitude__s`. Fields that the event
+/// schema lacks are not read, because no event would keep them up to date.
 public struct SnapshotPlan: Sendable, Equatable {
   /// The destination of a field's text.
   struct Step: Sendable, Equatable {
@@ -14,7 +14,7 @@ public struct SnapshotPlan: Sendable, Equatable {
     var field: Int
     var slot: Int
     var type: ColumnType
-    /// The compound that the value belongs to, whose presence it shows.
+    /// The compound to which the value belongs, and whose presence it shows.
     var compound: Int?
   }
 
@@ -22,17 +22,17 @@ public struct SnapshotPlan: Sendable, Equatable {
   struct Compound: Sendable, Equatable {
     /// The slot of its presence.
     var slot: Int
-    /// For a union of a text and a record (Account.Name), the text's slot. It has the value when no
-    /// last name says that the record is a person.
+    /// For a union of a text and a record (Account.Name), the text's slot. It gets the value unless
+    /// a last name shows that the record is a person.
     var scalar: Int?
-    /// Index in `fields` of the component that only a person has.
+    /// The index in `fields` of the component that only a person has.
     var personField: Int?
   }
 
   /// A field of the schema that is not read, and why.
   public struct Unread: Sendable, Equatable {
     public enum Reason: Sendable, Equatable {
-      /// The user may not see it, or it does not exist any more.
+      /// The user may not see it, or it no longer exists.
       case notDescribed
       /// No field of REST fits the schema's type.
       case type(String)
@@ -45,7 +45,7 @@ public struct SnapshotPlan: Sendable, Equatable {
 
   /// API name of the object.
   public let object: String
-  /// The first characters of the records' IDs; nil when they are not known.
+  /// The first characters of the records' IDs; nil if unknown.
   let keyPrefix: String?
   /// The fields to select, in this order: `Id`, `SystemModstamp`, then the fields of the schema.
   public let fields: [String]
@@ -57,8 +57,8 @@ public struct SnapshotPlan: Sendable, Equatable {
   static let stampField = 1
 
   /// - Parameters:
-  ///   - layout: of the object's events, as decoded: before any stage.
-  ///   - isRead: whether a column of the layout is to be read; nil: all are.
+  ///   - layout: the layout of the object's events as decoded, before any stage.
+  ///   - isRead: whether to read a column of the layout; nil reads all.
   public init(
     _ layout: RecordLayout, _ object: ObjectDescription, isRead: ((Column) -> Bool)? = nil
   ) {

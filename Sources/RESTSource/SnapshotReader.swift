@@ -3,22 +3,22 @@ internal import EventLoop
 public import Pipeline
 public import SalesforceREST
 
-/// Reads all records of objects by Bulk API 2.0, or by pages where Bulk refuses, in rows of their
+/// Reads all records of objects with Bulk API 2.0, or by pages if Bulk refuses, as rows of their
 /// events' layout.
 ///
-/// Driven by one thread; reads in `background`, no further ahead than some batches.
+/// Driven by one thread; reads in `background`, at most a few batches ahead.
 public final class SnapshotReader: RecordReader {
   public struct Options: Sendable {
-    /// Objects that are read at a time.
+    /// The number of objects read at a time.
     public var concurrency = 2
-    /// Share of the org's daily API requests that has to remain for others when records are asked for
-    /// by ID.
+    /// The share of the org's daily API requests that requests for records by ID leave to others.
     public var reserve = 0.2
-    /// Calls for records by ID of a day at most; nil: 5 % of the org's daily API requests.
+    /// The maximum number of calls for records by ID per day; nil means 5 % of the org's daily API
+    /// requests.
     public var maxRepairCalls: Int?
-    /// The calls of them that runs before this one have made.
+    /// The number of such calls that earlier runs have made in the last day.
     public var repairCallsMade = 0
-    /// What fails for the moment; records that come start it afresh.
+    /// The retries of temporary failures; they start again when records arrive.
     public var retry = RetrySchedule()
 
     public init() {}
@@ -44,7 +44,7 @@ public final class SnapshotReader: RecordReader {
   private let begunSink: AsyncStream<Request>.Continuation
   private let wake: @Sendable () -> Void
 
-  /// - Parameter wake: called when there is something to be had by `next`, from any thread.
+  /// - Parameter wake: called from any thread when `next` has something.
   public init(
     _ objects: [ReadObject], client: RESTClient, options: Options = Options(),
     wake: @escaping @Sendable () -> Void
@@ -68,7 +68,7 @@ public final class SnapshotReader: RecordReader {
 
   public func recycle(_ batch: RecordBatch) { self.batches.giveBack(batch) }
 
-  /// What reads the records; to be run beside the runner and cancelled after it.
+  /// Reads the records. Run this alongside the runner, and cancel it afterwards.
   public var background: @Sendable () async -> Void {
     { [begun, objects, client, options, batches, signals, wake] in
       let allowance = RepairAllowance(options)
@@ -97,6 +97,6 @@ public final class SnapshotReader: RecordReader {
 
 /// A signal on its way to the runner.
 struct SnapshotDelivery: @unchecked Sendable {
-  // A batch is handed over whole: who sends it keeps nothing of it.
+  // A batch is handed over completely; the sender keeps no reference to it.
   let signal: ReadSignal
 }

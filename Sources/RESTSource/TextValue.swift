@@ -2,12 +2,12 @@ internal import Bytes
 internal import CShortestDecimal
 internal import Pipeline
 
-/// Values from the text that REST and Bulk write them as (RESTAndBulk.md#describe). Nothing is
-/// allocated.
+/// Parses values from the text that REST and Bulk write (RESTAndBulk.md#describe). Allocates
+/// nothing.
 enum TextValue {
   typealias Text = UnsafeRawBufferPointer
 
-  /// Whether a cell of the type can be made from text; strings go into the arena.
+  /// Whether text can become a cell of the type; strings go into the arena.
   static func canRead(_ type: ColumnType) -> Bool {
     switch type {
     case .boolean, .int32, .int64, .float, .double, .string, .date, .time, .timestamp: true
@@ -42,7 +42,7 @@ enum TextValue {
     return text.elementsEqual("false".utf8) ? false : nil
   }
 
-  /// Also `3.9E4`, as numbers of 10^7 and more are written.
+  /// Also accepts forms such as `3.9E4`, in which numbers of 10^7 and more are written.
   private static func integer(_ text: Text) -> Int64? {
     if let value = Self.digits(text) { return value }
     return Self.double(text).flatMap(Int64.init(exactly:))
@@ -86,7 +86,7 @@ extension ColumnType.TimeUnit {
 }
 
 extension ColumnType {
-  /// For people.
+  /// The type in words, for messages.
   var words: String {
     switch self {
     case .boolean: "boolean"
