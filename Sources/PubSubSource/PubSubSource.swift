@@ -5,8 +5,8 @@ public import GRPCCore
 public import Pipeline
 public import PubSubAPI
 
-/// The topics of one org as a `Source`: a stream per topic over one connection, schemas by the
-/// event's own schema ID.
+/// The topics of one org as a `Source`: one stream per topic over one connection, and schemas by
+/// the schema ID in each event.
 public final class PubSubSource<Transport: ClientTransport>: Source {
   public typealias Response = PubSubResponse
 
@@ -15,11 +15,11 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   private let signals = SignalQueue<SourceSignal<PubSubResponse>>(
     limit: PubSubSourceOptions.readAheadBytes)
   private let streams: [TopicStream<Transport>]
-  /// Topics whose streams are to be run.
+  /// Topics whose streams are to be started.
   private let openings: AsyncStream<Int>
   private let openingsSink: AsyncStream<Int>.Continuation
   @exclusivity(unchecked) private var decoders: [TopicDecoders]
-  /// Text of the schemas that `decoders` are for.
+  /// The text size of the schemas in `decoders`.
   @exclusivity(unchecked) private var decoderByteCount = 0
 
   public init(
@@ -46,10 +46,10 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     for index in topics.indices { self.openingsSink.yield(index) }
   }
 
-  /// What runs the streams; to be run beside the runner and cancelled after it.
+  /// Runs the streams. Run this alongside the runner, and cancel it afterwards.
   public var background: @Sendable () async -> Void {
     { [streams, openings] in
-      // Keeps nothing of what has ended.
+      // Discards the results of tasks that have ended.
       await withDiscardingTaskGroup { group in
         for await index in openings {
           group.addTask { await streams[index].run() }
@@ -59,12 +59,12 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     }
   }
 
-  /// Asks the runner for a clean stop. From any thread.
+  /// Asks the runner for a clean stop. Can be called from any thread.
   public var interrupt: @Sendable () -> Void {
     { [signals] in signals.post(.interrupted, isUrgent: true) }
   }
 
-  /// Has the runner look for what else has come. From any thread.
+  /// Makes the runner look for other work. Can be called from any thread.
   public var wake: @Sendable () -> Void {
     { [signals] in signals.post(.woken) }
   }
@@ -77,7 +77,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
   }
 
   public func interruption(until deadline: ContinuousClock.Instant) async -> Bool {
-    // Nothing else is urgent.
+    // Only interruptions are urgent.
     await self.signals.receive(until: deadline, urgentOnly: true) != nil
   }
 
@@ -93,8 +93,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     self.streams[topic].becameDurable(resume)
   }
 
-  /// Has a managed subscription confirm the last position and closes its call, which takes some
-  /// seconds at most. To be called when the runner has ended and before `background` is cancelled.
+  /// Lets a managed subscription confirm the last position and closes its call, which takes a few
+  /// seconds at most. Call this after the runner has ended and before `background` is cancelled.
   public func finish() async {
     guard self.options.managed != nil else { return }
     for stream in self.streams {
@@ -110,7 +110,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
     }
   }
 
-  /// Drained, confirmed and closed.
+  /// The time for draining, confirming and closing.
   private static var finishingTime: Duration { .seconds(15) }
 
   /// The progress of the managed subscription; nil without one.
@@ -118,7 +118,8 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
 
   public func reopen(topic: Int) { self.openingsSink.yield(topic) }
 
-  /// Between responses: all are dropped when there are too many, and those in use are made again.
+  /// Called between responses. Drops all decoders if there are too many; those in use are
+  /// recreated.
   private func limitDecoders() {
     guard self.decoderByteCount > self.options.maxSchemaByteCount else { return }
     for topic in self.decoders.indices { self.decoders[topic] = TopicDecoders() }
@@ -185,7 +186,7 @@ public final class PubSubSource<Transport: ClientTransport>: Source {
           + "\(EventLimits.maxSchemaIDByteCount) bytes at most")
     }
     let decoder = self.makeDecoder(schema, topic: topic)
-    // What is only refused for this response may be had for another.
+    // A schema that is refused only for this response may be available for another.
     if schema.byteCount > 0 {
       self.decoders[topic].add(schema.id, decoder)
       self.decoderByteCount += schema.byteCount

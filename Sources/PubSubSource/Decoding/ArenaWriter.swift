@@ -1,7 +1,7 @@
 internal import Pipeline
 
-/// Fills arena bytes that have been reserved and counted already: one look at the batch instead of
-/// one per value.
+/// Fills arena bytes that are already reserved and committed, so that the batch is accessed once
+/// instead of once per value.
 struct ArenaWriter {
   /// The digits and sign that any 64-bit integer needs.
   static let maxDecimalByteCount = 20
@@ -11,7 +11,7 @@ struct ArenaWriter {
   private let end: Int
 
   /// - Parameters:
-  ///   - place: where the arena's bytes of `range` are.
+  ///   - place: the address of `range` in the arena.
   ///   - range: the bytes that may be written.
   init(at place: UnsafeMutablePointer<UInt8>, _ range: RecordBatch.Range) {
     self.base = place - range.offset
@@ -22,7 +22,7 @@ struct ArenaWriter {
   /// Follows an arena that may have moved.
   mutating func move(to base: UnsafeMutablePointer<UInt8>) { self.base = base }
 
-  /// Any bytes of the arena.
+  /// Returns bytes from anywhere in the arena.
   @inline(__always)
   func bytes(_ range: RecordBatch.Range) -> UnsafeBufferPointer<UInt8> {
     UnsafeBufferPointer(start: self.base + range.offset, count: range.count)

@@ -5,10 +5,11 @@ public import Pipeline
 
 /// Decodes the events of one schema on one topic into the rows of a batch.
 ///
-/// Made once per schema ID. An event allocates nothing once batch and decoder have grown to the
-/// size of what they see. Used by one thread at a time.
+/// Created once per schema ID. Decoding allocates nothing once the batch and decoder have grown to
+/// the size of the events. Used by one thread at a time.
 public final class AvroEventDecoder {
-  /// Columns and slots of the rows. A batch for this decoder is made or emptied with it.
+  /// Columns and slots of the rows. A batch for this decoder is created or emptied with this
+  /// layout.
   public var layout: RecordLayout { self.compiled.layout }
   public let schemaID: String
   private let compiled: EventLayout
@@ -16,10 +17,10 @@ public final class AvroEventDecoder {
   private let scratch = DecodeScratch()
   @exclusivity(unchecked) private var visitor = RowVisitor()
   @exclusivity(unchecked) private var listText = ByteBuffer(capacity: 256)
-  /// Where the arena's bytes of the event in hand begin.
+  /// Where the current event's bytes begin in the arena.
   @exclusivity(unchecked) private var arenaStart = 0
 
-  /// - Throws: code `schema` for a schema that no event has.
+  /// - Throws: code `schema` for a schema that is not an event's.
   public init(
     schema: Schema, schemaID: String, topic: String,
     options: EventDecodingOptions = EventDecodingOptions()
@@ -29,10 +30,10 @@ public final class AvroEventDecoder {
     self.options = options
   }
 
-  /// A decoder for a schema as the service tells it.
+  /// A decoder for a schema in the service's form.
   ///
   /// - Parameter json: the Avro schema.
-  /// - Throws: code `schema` for a text that is not a schema, or a schema that no event has.
+  /// - Throws: code `schema` for a text that is not a schema, or a schema that is not an event's.
   public convenience init(
     json: String, schemaID: String, topic: String,
     options: EventDecodingOptions = EventDecodingOptions()
@@ -49,15 +50,15 @@ public final class AvroEventDecoder {
 
   /// Appends the rows of one event, and its entry in `events`, to a batch.
   ///
-  /// An event makes at least one row: without record IDs it has none in `_record_id`.
+  /// An event has at least one row; without record IDs, that row has no `_record_id`.
   ///
   /// - Parameters:
   ///   - eventID: `ProducerEvent.id`, valid UTF-8.
   ///   - replayID: raw bytes.
   ///   - payload: Avro binary of one record of the schema, without compression.
-  ///   - batch: of a layout that comes from this decoder's. Left as it was when an error is thrown.
-  /// - Returns: how many rows were added.
-  /// - Throws: `EventDecodingError`; the event belongs into the dead letter.
+  ///   - batch: a batch with a layout derived from this decoder's. Unchanged if an error is thrown.
+  /// - Returns: the number of rows added.
+  /// - Throws: `EventDecodingError`; the event belongs in the dead letters.
   @discardableResult
   public func decode(
     eventID: UnsafeBufferPointer<UInt8>, replayID: UnsafeBufferPointer<UInt8>,
@@ -89,8 +90,8 @@ public final class AvroEventDecoder {
     }
     let index = batch.addRow()
     self.arenaStart = batch.arenaCount
-    // One reservation for all that is known beforehand; what the plan makes of the payload (JSON
-    // text) comes behind it and may move the arena.
+    // One reservation for everything known beforehand. What the plan creates from the payload (JSON
+    // text) follows and may move the arena.
     let room =
       payload.count + 3 * replayID.count + eventID.count + self.compiled.metadataByteCount
     var arena = ArenaWriter(at: batch.reserveArena(room), batch.commitArena(room))
@@ -130,7 +131,7 @@ public final class AvroEventDecoder {
 
   // MARK: Change events
 
-  /// Makes metadata of the header's raw values, applies the bitmaps and fans out.
+  /// Creates metadata from the header's raw values, applies the bitmaps and fans out.
   private func finish(
     _ header: EventLayout.Header, _ event: inout RecordBatch.Event, _ row: RecordBatch.Row,
     _ visitor: borrowing RowVisitor, _ arena: inout ArenaWriter, _ batch: RecordBatch
@@ -190,7 +191,7 @@ public final class AvroEventDecoder {
   ) throws(EventDecodingError) {
     let (set, range) = arena.appendZeroes(self.compiled.setByteCount)
     row.set(slot, to: range)
-    // One for the record and one per compound field; repeating them would only take time.
+    // One bitmap for the record and one per compound field; more would only cost time.
     guard entries.count <= header.bitmaps.maxEntryCount else {
       throw self.error(
         .bitmap, "\(entries.count) bitmaps for fewer fields: is this the event's schema?",
@@ -233,7 +234,7 @@ public final class AvroEventDecoder {
       }
       if kind(id) == .wildcard { event.kind = .wildcard }
     }
-    // The header's presence was put here (see `EventLayout`).
+    // Decoding has put the header's presence here (see `EventLayout`).
     row.presence[MetadataSlot.recordID] = RecordBatch.Presence.absent
     guard self.options.recordIDs == .rows, let first = ids.first else {
       row.set(MetadataSlot.kind, to: UInt64(event.kind.rawValue))
@@ -255,7 +256,7 @@ public final class AvroEventDecoder {
     }
   }
 
-  /// Checked before rows are made.
+  /// Called before rows are created.
   private func checkSize(
     ofRows count: Int, of event: RecordBatch.Event, in batch: RecordBatch
   ) throws(EventDecodingError) {
@@ -270,7 +271,7 @@ public final class AvroEventDecoder {
         path: "\(EventLayout.headerName).recordIds")
     }
     try check(batch.rowByteCount, self.options.maxRowByteCount, "columns")
-    // The payload stands first of what the event has in the arena.
+    // The payload is the first of the event's bytes in the arena.
     try check(batch.arenaCount - self.arenaStart, self.options.maxOutputByteCount, "values")
   }
 

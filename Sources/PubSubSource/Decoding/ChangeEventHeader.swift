@@ -1,14 +1,14 @@
 internal import Avro
 internal import Pipeline
 
-/// A field of the change event header and where it goes (ChangeEvents.md#header).
+/// A field of the change event header and its destination (ChangeEvents.md#header).
 struct HeaderField: Sendable {
   var name: String
   var slot: Int
   var accepts: @Sendable (ValueType) -> Bool
   var isList = false
 
-  /// Looked up by name: the order is the writer schema's.
+  /// Looked up by name, because the order is that of the writer schema.
   static let all: [Self] = [
     Self(name: "entityName", slot: MetadataSlot.entity) { $0 == .string },
     Self(name: "recordIds", slot: MetadataSlot.recordIDs, isList: true),
@@ -40,7 +40,7 @@ struct HeaderField: Sendable {
 
   static func named(_ name: String) -> Self? { Self.all.first { $0.name == name } }
 
-  /// Whether a field of the header, if it is known here, has a type that its slot can hold.
+  /// Whether a header field is unknown or has a type that its slot can hold.
   static func isAsExpected(_ field: DecodePlan.Field) -> Bool {
     guard let known = Self.named(field.name) else { return true }
     switch field.content {
@@ -51,11 +51,11 @@ struct HeaderField: Sendable {
   }
 }
 
-/// What follows from the text of `changeType`. Unknown ones are changes, kept as text.
+/// The properties of a `changeType`. Unknown types count as changes and are kept as text.
 struct ChangeType: Sendable {
   let name: [UInt8]
   let kind: EventKind
-  /// CREATE and UNDELETE hold all values: null and absent are the same there.
+  /// CREATE and UNDELETE contain all values, so null and absent mean the same.
   let isFullImage: Bool
 
   init(_ name: [UInt8]) {

@@ -3,16 +3,16 @@
 struct ChangedFieldBitmap {
   enum Fault: Error, Equatable {
     case malformed
-    /// A bit is set that stands for no field.
+    /// A bit is set that represents no field.
     case index(Int, fieldCount: Int)
-    /// The parent is beyond the schema or no record.
+    /// The parent is outside the schema or not a record.
     case parent(Int)
   }
 
   /// Index of the compound field; nil for the record itself.
   let parent: Int?
-  /// Hexadecimal digits of one number, most significant first. The service writes whole bytes;
-  /// an odd number of digits is as clear and is read too.
+  /// Hexadecimal digits of one number, most significant first. The service writes whole bytes; an
+  /// odd number of digits is unambiguous and also accepted.
   private let digits: UnsafeBufferPointer<UInt8>
 
   /// - Parameter text: must outlive the bitmap.
@@ -22,7 +22,7 @@ struct ChangedFieldBitmap {
     while index < text.count, let digit = Self.decimalDigits.firstOffset(of: text[index]) {
       parent = parent * 10 + digit
       index += 1
-      // No schema has so many fields, and nothing overflows.
+      // No schema has so many fields, and this prevents overflow.
       guard parent < 1 << 32 else { throw .parent(parent) }
     }
     if index > 0, index < text.count, text[index] == UInt8(ascii: "-") {
@@ -39,9 +39,10 @@ struct ChangedFieldBitmap {
     for digit in self.digits where Self.value(ofHexadecimal: digit) == nil { throw .malformed }
   }
 
-  /// Calls `body` for every set index, ascending.
+  /// Calls `body` for every set index, in ascending order.
   ///
-  /// - Throws: `index` for one that is not below `fieldCount`; `body` was called for those before.
+  /// - Throws: `index` for an index that is not below `fieldCount`; `body` has been called for
+  ///   earlier ones.
   @inline(__always)
   func forEachIndex(below fieldCount: Int, _ body: (Int) -> Void) throws(Fault) {
     var base = 0
@@ -75,7 +76,7 @@ extension ChangedFieldBitmap {
   /// The text of an entry, as the service writes it: whole bytes, most significant first.
   ///
   /// - Parameters:
-  ///   - indices: of the fields; at least one.
+  ///   - indices: the indices of the fields; at least one.
   ///   - parent: index of the compound field; nil for fields of the record itself.
   static func text(of indices: Set<Int>, parent: Int?) -> String {
     var bytes = [UInt8](repeating: 0, count: (indices.max() ?? 0) / 8 + 1)

@@ -1,27 +1,27 @@
 /// Why an event, or every event of a schema, cannot be decoded. Goes into the dead letter.
 ///
-/// Holds no value of the payload.
+/// Contains no values from the payload.
 public struct EventDecodingError: Error, Sendable {
   public struct Code: Hashable, Sendable {
     private enum Value { case schema, payload, bitmap, limitExceeded }
     private var value: Value
     private init(_ value: Value) { self.value = value }
-    /// The schema is not that of an event. No event of it can be decoded.
+    /// The schema is not an event's. None of its events can be decoded.
     public static var schema: Self { Self(.schema) }
     /// The payload is not a record of the schema: damaged, or written with another schema.
     public static var payload: Self { Self(.payload) }
-    /// A bitmap of the header does not fit the schema: a wrong schema, never to be guessed around.
+    /// A bitmap of the header does not fit the schema, so the schema is wrong. Nothing is guessed.
     public static var bitmap: Self { Self(.bitmap) }
-    /// The event asks for more memory than the limits allow.
+    /// The event needs more memory than the limits allow.
     public static var limitExceeded: Self { Self(.limitExceeded) }
   }
 
   public var code: Code
   /// What is wrong and where: `BillingAddress.City at byte 212: a value of 90 bytes, 14 left`.
   public var reason: String
-  /// Field names joined by dots; empty when no field is to blame.
+  /// Field names joined by dots; empty if no field is at fault.
   public var path: String
-  /// Where in the payload; nil when no single place is to blame.
+  /// Where in the payload; nil if there is no single place.
   public var byteOffset: Int?
   public var topic: String
   public var schemaID: String

@@ -2,15 +2,15 @@ public import Avro
 
 /// How events become rows.
 public struct EventDecodingOptions: Sendable {
-  /// What a change of several records becomes: a row for each, or one row with a list of IDs.
+  /// What a change of several records becomes: one row for each, or one row with a list of IDs.
   public enum RecordIDs: Sendable { case rows, array }
 
   public var recordIDs: RecordIDs
-  /// Most records one event may be about. Each is a row of its own, or an item of the list.
+  /// The maximum number of records per event. Each becomes a row, or an item of the list.
   public var maxRecordsPerEvent: Int
-  /// Memory of the rows of one event: of several records each has a row with every column.
+  /// The maximum memory of an event's rows. With several records, each has a row with every column.
   public var maxRowByteCount = 64 << 20
-  /// Bytes that one event may be in the output: of several records each has all values.
+  /// The maximum size of one event in the output. With several records, each has all values.
   public var maxOutputByteCount = 256 << 20
   public var limits: DecodeLimits
 

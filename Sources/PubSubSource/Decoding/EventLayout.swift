@@ -1,7 +1,7 @@
 internal import Avro
 internal import Pipeline
 
-/// What is known of the events of one schema before the first is decoded: columns, slots, and the
+/// What is known about events of one schema before the first is decoded: columns, slots, and the
 /// plan that fills them.
 struct EventLayout: Sendable {
   /// Name of the header, which is field 0 of every change event (ChangeEvents.md#header).
@@ -17,20 +17,20 @@ struct EventLayout: Sendable {
   let setByteCount: Int
   /// Fields that are a scalar or a record.
   let unions: [Union]
-  /// Most bytes of the arena that the metadata of an event takes, IDs and payload not counted.
+  /// The maximum number of arena bytes for an event's metadata, without IDs and payload.
   let metadataByteCount: Int
 
   /// Slots of a field that is a union of a scalar and a record.
   struct Union: Sendable {
     /// The slot of the scalar branch.
     var scalar: Int
-    /// The slot of the field's presence, which decoding sets for the record only.
+    /// The slot of the field's presence, which decoding sets only for the record branch.
     var field: Int
   }
 
   struct Header: Sendable {
     let bitmaps: FieldBitmapIndex
-    /// By index of the writer schema's enum; empty when the change type is a string.
+    /// By index in the writer schema's enum; empty if the change type is a string.
     let changeTypes: [ChangeType]
   }
 
@@ -59,7 +59,8 @@ struct EventLayout: Sendable {
       SalesforceFieldType(doc: field.doc)?.meaningOfLong
     }
     if isChangeEvent {
-      // The record's presence says nothing; its slot is filled after the body has been decoded.
+      // The header record's presence means nothing, and this slot is filled only after the body is
+      // decoded.
       planOptions.slots[[Self.headerName]] = MetadataSlot.recordID
       for field in HeaderField.all {
         let path = [Self.headerName, field.name]
@@ -106,7 +107,7 @@ struct EventLayout: Sendable {
       self.header = nil
     }
     columns += body.map { Self.column($0) }
-    // The column that lines end with when a number is not finite.
+    // The member at the end of lines with numbers that are not finite.
     var names: Set<String> = ["_nonfinite"]
     for column in columns where !names.insert(column.name).inserted {
       throw mistake(
@@ -132,10 +133,11 @@ struct EventLayout: Sendable {
     var hasField: Bool
   }
 
-  /// Whether events of the schema have a change event header: the first field, a record, never null.
+  /// Whether events of the schema have a change event header: a record in the first field that is
+  /// never null.
   ///
-  /// A field of that name anywhere else or of another type is an ordinary one on `/event/` topics,
-  /// whose events have no header. Everywhere else nothing is guessed.
+  /// On `/event/` topics, whose events have no header, a field with that name in another place or
+  /// with another type is an ordinary field. On other topics, it is an error.
   private static func hasHeader(
     _ fields: [Schema.Field], in schema: Schema, topic: String
   ) throws(HeaderFault) -> Bool {
@@ -156,7 +158,7 @@ struct EventLayout: Sendable {
         : "\(Self.headerName) is not simply a record, as change events have it", hasField: true)
   }
 
-  /// The symbols of `changeType`, and of no other enum that the header may have.
+  /// The symbols of `changeType`, not of any other enum in the header.
   private static func changeTypes(_ fields: [DecodePlan.Field]) -> [ChangeType] {
     for field in fields {
       if case .value(MetadataSlot.changeType, .enumeration(let symbols)) = field.content {
@@ -194,7 +196,7 @@ struct EventLayout: Sendable {
       Self.metadata("_nulled_fields", MetadataSlot.nulledFields, .fieldSet),
       Self.metadata("_diff_fields", MetadataSlot.diffFields, .fieldSet),
     ]
-    // A header of the future: what is not known here is exported, not dropped.
+    // Fields of future headers, unknown here, are exported, not dropped.
     for field in fields where HeaderField.named(field.name) == nil {
       var column = Self.column(field)
       column.name = "_" + Self.snakeCase(field.name)
@@ -232,7 +234,7 @@ struct EventLayout: Sendable {
       salesforceType: SalesforceFieldType(doc: field.doc)?.name)
   }
 
-  /// Unions within records come too.
+  /// Includes unions within records.
   private static func unions(_ fields: some Sequence<DecodePlan.Field>) -> [Union] {
     fields.flatMap { field -> [Union] in
       guard case .record(let slot, let scalar, let children) = field.content else { return [] }
@@ -287,7 +289,7 @@ extension ColumnType {
     case .bytes: self = .bytes
     case .decimal(let precision, let scale): self = .decimal(precision: precision, scale: scale)
     case .duration: self = .duration
-    // Its scale differs from row to row: no column type of numbers holds all of them.
+    // The scale differs from row to row, so no numeric column type can hold all values.
     case .bigDecimal: self = .string
     case .uuid: self = .uuid
     case .stringList: self = .stringList

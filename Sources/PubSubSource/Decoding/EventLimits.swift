@@ -2,13 +2,13 @@ internal import Digest
 internal import Glibc
 internal import SchemaStore
 
-/// What the names of events and records may be. They are kept in checkpoints, manifests and indexes,
-/// and read again by the next run: so there is an end to their length.
+/// Limits of event and record IDs. These are stored in checkpoints, manifests and indexes, and read
+/// again by the next run, so their length is limited.
 enum EventLimits {
-  /// Publishers may choose the ID of an event; the service takes a UUID otherwise.
+  /// Publishers may choose the ID of an event; otherwise the service uses a UUID.
   static let maxEventIDByteCount = 1024
   static let maxSchemaIDByteCount = SchemaID.maxByteCount
-  /// The service's have 18 characters.
+  /// The service's IDs have 18 characters.
   static let maxRecordIDByteCount = 255
 
   /// - Parameter bytes: valid UTF-8.
@@ -28,8 +28,8 @@ enum EventLimits {
     SchemaID.isValid(bytes)
   }
 
-  /// The replacement for an ID that is too long, or that a database cannot store as text: its
-  /// beginning, and a hash of the whole, so that two of them stay two.
+  /// The replacement for an ID that is too long or that a database cannot store as text: its
+  /// beginning and a hash of the whole, so that different IDs stay different.
   ///
   /// - Parameter id: valid UTF-8.
   static func standIn(for id: [UInt8]) -> [UInt8] {
@@ -40,7 +40,7 @@ enum EventLimits {
     return Array("\(text)… (SHA-256 \(SHA256.hash(of: id).hex))".utf8)
   }
 
-  /// Databases store no U+0000, so that an ID with one would not be found again.
+  /// Databases cannot store U+0000, so an ID that contains it would not be found again.
   @inline(__always)
   private static func hasNull(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     guard let start = bytes.baseAddress else { return false }

@@ -1,35 +1,35 @@
 internal import Avro
 internal import Pipeline
 
-/// Which slots the bits of a header's bitmaps stand for, by position in the writer schema.
+/// Which slots the bits of a header's bitmaps represent, by position in the writer schema.
 struct FieldBitmapIndex: Sendable {
   /// A field of the schema.
   struct Node: Sendable {
-    /// Slot of the value, or of a flattened record's presence; -1 for the header, which is no
+    /// Slot of the value, or of a flattened record's presence; -1 for the header, which is not a
     /// field of a row.
     var slot: Int
     /// Slot of the scalar branch of a union of a scalar and a record; -1 without one.
     var scalarSlot = -1
-    /// First of the fields of a flattened record in `nodes`; -1 for all other fields.
+    /// The index in `nodes` of a flattened record's first field; -1 for all other fields.
     var firstChild = -1
-    /// Fields of a record, also of one that is kept as JSON; -1 for all other fields.
+    /// The number of fields of a record, even if it is kept as JSON; -1 for all other fields.
     var childCount = -1
   }
 
-  /// Fields of the root record, then those of the records in them.
+  /// The fields of the root record, then those of nested records.
   private let nodes: [Node]
   private let fieldCount: Int
-  /// Entries that a list can have: one for the record, and one for each field that is compound.
+  /// The maximum number of entries in a list: one for the record, and one for each compound field.
   var maxEntryCount: Int { self.fieldCount + 1 }
 
-  /// - Parameter fields: of the root record, the header among them.
+  /// - Parameter fields: the fields of the root record, including the header.
   init(_ schema: Schema, fields: [DecodePlan.Field]) {
     guard case .record(let rootFields) = schema[schema.root].kind else {
       preconditionFailure("the schema of an event is a record")
     }
     var nodes: [Node] = []
     self.fieldCount = fields.count
-    // Breadth first, so that the fields of a record stand side by side.
+    // Breadth first, so that the fields of a record are adjacent.
     var queue = Array(zip(fields, rootFields))[...]
     nodes.reserveCapacity(queue.count)
     var filled = 0
@@ -58,10 +58,10 @@ struct FieldBitmapIndex: Sendable {
   /// Sets the bits of the slots that a bitmap names.
   ///
   /// - Parameters:
-  ///   - set: bitset over the slots, least significant bit of the first byte is slot 0.
-  ///   - presence: of the row, after its values have been decoded: it decides which slots stand
-  ///     for a compound field as a whole.
-  ///   - marksNull: whether slots that the bitmap names and that have no value become null.
+  ///   - set: a bitset over the slots; the least significant bit of the first byte is slot 0.
+  ///   - presence: the row's presence, after its values have been decoded. It decides which slots
+  ///     represent a compound field as a whole.
+  ///   - marksNull: whether slots in the bitmap without a value become null.
   func apply(
     _ bitmap: ChangedFieldBitmap, to set: UnsafeMutablePointer<UInt8>,
     presence: UnsafeMutablePointer<UInt8>, marksNull: Bool
@@ -78,12 +78,12 @@ struct FieldBitmapIndex: Sendable {
     let parent = self.nodes[parentIndex]
     try bitmap.forEachIndex(below: parent.childCount) { index in
       guard parent.firstChild >= 0 else {
-        // Kept as JSON: it has one slot for everything.
+        // A record kept as JSON has a single slot.
         self.mark(parentIndex, set, presence, marksNull: marksNull)
         return
       }
       self.mark(parent.firstChild + index, set, presence, marksNull: marksNull)
-      // A null parent with nulled fields: an object that holds these nulls only.
+      // A null parent with nulled fields becomes an object with only these nulls.
       if marksNull, parent.slot >= 0, presence[parent.slot] == RecordBatch.Presence.absent,
         parent.scalarSlot < 0 || presence[parent.scalarSlot] != RecordBatch.Presence.value
       {
@@ -92,8 +92,8 @@ struct FieldBitmapIndex: Sendable {
     }
   }
 
-  /// Marks a field as a whole: its slot and, if it is a record, the slots of what the row holds for
-  /// it, or all of them when that is null.
+  /// Marks a field as a whole: its slot and, if it is a record, the slots of the parts that the row
+  /// holds, or all of them if it is null.
   private func mark(
     _ index: Int, _ set: UnsafeMutablePointer<UInt8>, _ presence: UnsafeMutablePointer<UInt8>,
     marksNull: Bool

@@ -1,7 +1,7 @@
 internal import Avro
 internal import Pipeline
 
-/// Puts the values of a payload into the cells of a row.
+/// Writes the values of a payload to the cells of a row.
 struct RowVisitor: FieldVisitor {
   /// Bytes of a payload's string: offset and length, packed.
   typealias Item = RecordBatch.Range
@@ -22,7 +22,7 @@ struct RowVisitor: FieldVisitor {
     self.presence = UnsafeMutablePointer(bitPattern: 8).unsafelyUnwrapped
   }
 
-  /// Aims at a row, whose memory must stay where it is until the payload is decoded.
+  /// Sets the row to write to. Its memory must not move until the payload is decoded.
   mutating func begin(_ batch: RecordBatch, row: Int, payload: RecordBatch.Range) {
     let row = batch.row(row)
     self.cells = row.cells
@@ -70,7 +70,7 @@ struct RowVisitor: FieldVisitor {
 
   mutating func text(_ slot: Int, _ utf8: UnsafeBufferPointer<UInt8>) {
     guard let batch = self.batch else { preconditionFailure("visited outside begin and end") }
-    // The payload is decoded from the caller's bytes: the arena may move.
+    // The arena may move, because the payload is decoded from the caller's bytes.
     self.cells[slot] = batch.append(utf8).cell
     self.presence[slot] = RecordBatch.Presence.value
   }

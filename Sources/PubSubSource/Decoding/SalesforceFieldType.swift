@@ -1,12 +1,12 @@
 internal import Avro
 
-/// What a field's `doc` says: `Data:Currency:00N…`, role, type and the custom field's ID
+/// A field's `doc`, such as `Data:Currency:00N…`: role, type and the custom field's ID
 /// (ChangeEvents.md#field-types).
 struct SalesforceFieldType {
   var role: Substring
   var type: Substring
 
-  /// Nil for a `doc` that is prose, or missing.
+  /// Nil if `doc` is missing or prose.
   init?(doc: String?) {
     guard let parts = doc?.split(separator: ":", omittingEmptySubsequences: false),
       (2...3).contains(parts.count),
@@ -19,7 +19,7 @@ struct SalesforceFieldType {
   /// Role and type without the custom field's ID.
   var name: String { "\(self.role):\(self.type)" }
 
-  /// What a long holds; nil for a plain number. Avro's type is the same for all of them.
+  /// What a long represents; nil for a plain number. The Avro type is the same for all.
   var meaningOfLong: ValueType? {
     switch self.type {
     case "DateTime": .timestamp(.milliseconds, isLocal: false)

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import Pipeline
 
-/// The decoders of one topic by schema ID, found without making a string per event.
+/// The decoders of one topic by schema ID, found without creating a string per event.
 struct TopicDecoders {
   private var entries: [(id: [UInt8], decoder: Result<AvroEventDecoder, UndecodableEvent>)] = []
-  /// Mostly the next event has the schema of the last.
+  /// The decoder found last, because the next event usually has the same schema.
   private var last = 0
 
   mutating func add(_ id: [UInt8], _ decoder: Result<AvroEventDecoder, UndecodableEvent>) {
@@ -28,7 +28,8 @@ struct TopicDecoders {
     }
   }
 
-  /// Asked three times per event; `elementsEqual` compares byte by byte, 4 % of an export to files.
+  /// Called three times per event. `elementsEqual`, which compares byte by byte, would take 4 % of
+  /// an export to files.
   static func isSame(_ id: [UInt8], _ other: UnsafeBufferPointer<UInt8>) -> Bool {
     guard id.count == other.count, let start = other.baseAddress else {
       return id.isEmpty && other.isEmpty

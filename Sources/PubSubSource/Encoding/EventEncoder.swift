@@ -3,12 +3,12 @@ public import JSON
 internal import Pipeline
 internal import SchemaStore
 
-/// Makes payloads of events from JSON, as the service would send them.
+/// Creates payloads of events from JSON, as the service would send them.
 ///
-/// For a change event, what the author of the JSON need not know is filled in: members of the header
-/// that nobody asks for, and the bitmaps of an update, which follow from the members that are there.
+/// For a change event, fills in what the author of the JSON need not provide: omitted members of
+/// the header, and the bitmaps of an update, which follow from the members that are present.
 public struct EventEncoder {
-  /// The service's ID of the schema, or the one that it would give.
+  /// The service's ID of the schema, or the ID that it would assign.
   public let schemaID: String
   private let datum: DatumEncoder
   /// Nil for platform events.
@@ -19,8 +19,8 @@ public struct EventEncoder {
   /// - Parameters:
   ///   - json: the Avro schema of the events.
   ///   - schemaID: the service's ID of the schema, for errors; nil if there is no service.
-  ///   - hasBase64: bytes are base64, as in lines that are exported; else a character for each.
-  ///   - limits: of one event in Avro.
+  ///   - hasBase64: bytes are base64, as in exported lines; otherwise one character each.
+  ///   - limits: the limits of one event in Avro.
   /// - Throws: code `schema` for a text that is not the schema of a record.
   public init(
     json: String, topic: String, schemaID: String? = nil, hasBase64: Bool = false,
@@ -56,9 +56,9 @@ public struct EventEncoder {
   /// The Avro binary of an event.
   ///
   /// - Parameters:
-  ///   - value: an object with the fields of the event that are there.
+  ///   - value: an object with the fields that the event has.
   ///   - path: JSON pointer of the value in its document.
-  /// - Returns: bytes of no use if mistakes were reported.
+  /// - Returns: the bytes, which are useless if mistakes were reported.
   public func payload(_ value: JSONValue, path: String, mistakes: JSONMistakes) -> [UInt8] {
     self.datum.encode(
       self.header?.complete(value, path: path, mistakes: mistakes) ?? value, path: path,
@@ -66,19 +66,18 @@ public struct EventEncoder {
   }
 }
 
-/// What is filled into the header of a change event.
+/// Fills in the header of a change event.
 ///
-/// An UPDATE changes the fields that its JSON has, and nulls those of them that are null. Lists of
-/// changed, nulled and diff fields that are there are kept; they may name fields instead of holding
-/// bitmaps.
+/// An UPDATE changes the fields in its JSON, and nulls those that are null there. Existing lists of
+/// changed, nulled and diff fields are kept; they may contain field names instead of bitmaps.
 private struct HeaderCompletion {
   private struct Field {
     var index: Int
-    /// Places of the fields of a record, by name.
+    /// The places of a record's fields, by name.
     var children: [String: Int] = [:]
   }
 
-  /// Fields of an event that are marked, by their places.
+  /// The marked fields of an event, by place.
   private struct Marks {
     var topLevel: Set<Int> = []
     /// By the place of the compound field.
@@ -144,7 +143,7 @@ private struct HeaderCompletion {
     return value
   }
 
-  /// The bitmaps of the members of an event, and of its compound fields, that count.
+  /// The bitmaps of an event's selected members, including those of compound fields.
   private func marks(of members: [JSONMember], where counts: (JSONValue) -> Bool) -> JSONValue {
     var marks = Marks()
     for member in members {
@@ -162,12 +161,12 @@ private struct HeaderCompletion {
     return .array(marks.entries)
   }
 
-  /// For messages, in the order of the schema.
+  /// The field names for messages, in the order of the schema.
   private var fieldNames: String {
     listing(self.fields.sorted { $0.value.index < $1.value.index }.map(\.key))
   }
 
-  /// A list of the header with bitmaps in place of names.
+  /// A list of the header, with field names replaced by bitmaps.
   private func bitmaps(_ list: JSONValue, path: String, _ mistakes: JSONMistakes) -> JSONValue {
     guard let entries = list.array else { return list }
     var marks = Marks()

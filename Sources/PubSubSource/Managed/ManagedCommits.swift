@@ -1,36 +1,37 @@
 internal import Pipeline
 internal import PubSubAPI
 
-/// Which position a managed subscription is asked to store, and which it has stored.
+/// Which position the service is asked to store for a managed subscription, and which it has
+/// stored.
 ///
-/// Only what every store has made durable is committed, at most once a second, and again after some
-/// time without a new position: the service ends a call that commits nothing for 1800 s
-/// (TheService.md#managed-subscriptions). A value without I/O.
+/// Only positions that every store has made durable are committed, at most once a second. The same
+/// position is committed again after some time, because the service ends a call that commits
+/// nothing for 1800 s (TheService.md#managed-subscriptions). A value without I/O.
 struct ManagedCommits: Sendable {
   typealias Instant = ContinuousClock.Instant
 
   enum OnAnswer: Equatable {
     case confirmed(ReplayID)
     case failed(ReplayID)
-    /// The service has stored another position than it was asked to.
+    /// The service has stored a position other than the requested one.
     case misplaced(ReplayID, asked: ReplayID)
-    /// An answer to nothing that was asked on this stream.
+    /// An answer to no commit of this stream.
     case unknown
   }
 
-  /// Commits are at least this far apart.
+  /// The minimum time between commits.
   static let pause = Duration.seconds(1)
   /// After this long, the same position is committed again.
   static let renewal = Duration.seconds(600)
   /// A position that the service has refused is committed again after this long, unless a newer one
   /// comes first.
   static let retryPause = Duration.seconds(60)
-  /// Commits without an answer; until one comes, no more are sent.
+  /// The maximum number of unanswered commits; then no more are sent until an answer arrives.
   static let maxUnanswered = 16
 
   /// Where a run would resume.
   private(set) var durable: ReplayID?
-  /// What the service has stored, by its last answer.
+  /// The position that the service has stored, according to its last answer.
   private(set) var stored: ReplayID?
   private(set) var confirmedCount = 0
   private(set) var failedCount = 0
@@ -38,7 +39,7 @@ struct ManagedCommits: Sendable {
   private var unanswered: [(id: String, replayID: ReplayID)] = []
   private var number = 0
 
-  /// Nothing has been committed on the new stream.
+  /// Call this for a new stream, on which nothing has been committed.
   mutating func opened() {
     self.last = nil
     self.unanswered.removeAll()
@@ -46,8 +47,8 @@ struct ManagedCommits: Sendable {
 
   mutating func becameDurable(_ replayID: ReplayID) { self.durable = replayID }
 
-  /// - Parameter isLast: the call is about to be closed: a new position does not wait.
-  /// - Returns: what is to be sent now.
+  /// - Parameter isLast: the call is about to be closed, so a new position does not wait.
+  /// - Returns: the commit to send now.
   mutating func due(at now: Instant, isLast: Bool = false) -> ManagedCommit? {
     guard let durable, self.unanswered.count < Self.maxUnanswered else { return nil }
     if let last {
@@ -66,10 +67,10 @@ struct ManagedCommits: Sendable {
     return ManagedCommit(id: id, replayID: durable.bytes)
   }
 
-  /// An answer to a commit answers those before it, too, unless it is a refusal.
+  /// Handles an answer to a commit, which also answers earlier ones unless it is a refusal.
   ///
-  /// - Parameter stored: the position that the answer names; nil if it names none, and so means what was
-  ///   asked for.
+  /// - Parameter stored: the position in the answer; nil if it has none and so means the requested
+  ///   one.
   mutating func answered(id: String, hasFailed: Bool, stored: ReplayID? = nil) -> OnAnswer {
     guard let index = self.unanswered.firstIndex(where: { $0.id == id }) else { return .unknown }
     let replayID = self.unanswered[index].replayID
@@ -94,7 +95,7 @@ struct ManagedCommits: Sendable {
     if self.last?.replayID == replayID { self.last?.hasFailed = true }
   }
 
-  /// There is nothing to send and nothing to wait for.
+  /// Whether there is nothing to send and nothing to wait for.
   var isSettled: Bool {
     self.unanswered.isEmpty && (self.durable == nil || self.last?.replayID == self.durable)
   }

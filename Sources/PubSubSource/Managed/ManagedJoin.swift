@@ -1,13 +1,13 @@
 internal import Pipeline
 internal import PubSubAPI
 
-/// Whether a managed stream goes on where our own position is.
+/// Decides whether a managed stream continues at our own position.
 ///
 /// The service begins a managed stream after the position that it has stored, which may be behind
-/// ours (a commit was lost) or ahead of it (another client has committed; our state was restored from
-/// a backup). Replay IDs cannot be compared, so a plain subscription after our position tells the
-/// first event that has to come, and the managed stream counts only from that event on: what it
-/// brings before is known, and nothing can lie between. A value without I/O.
+/// ours (a commit was lost) or ahead of it (another client has committed; our state was restored
+/// from a backup). Replay IDs cannot be compared, so a plain subscription after our position shows
+/// the event to expect first. The managed stream counts only from that event: what it delivers
+/// before is known, and nothing can be in between. A value without I/O.
 struct ManagedJoin: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -17,42 +17,43 @@ struct ManagedJoin: Sendable {
   }
 
   enum OnResponse: Equatable {
-    /// The stream goes on at our position: all but so many of the first events are new.
+    /// The stream continues at our position; all events except the given number of first ones are
+    /// new.
     case handOn(droppingFirst: Int)
-    /// The event that has to come is not known yet: keep the response and ask again.
+    /// The expected event is not known yet: keep the response and ask again.
     case hold
-    /// Nothing in it is new.
+    /// Nothing in the response is new.
     case drop
-    /// The event that has to come will not.
+    /// The expected event will not come.
     case apart
   }
 
   enum OnKeepalive: Equatable {
-    /// Nothing lies between our position and that of the keepalive.
+    /// There is nothing between our position and the keepalive's.
     case handOn
-    /// The managed stream has brought what may lie there.
+    /// The managed stream has delivered something that may be in between.
     case ignore
   }
 
-  /// Why the stream is apart.
+  /// Why the stream does not continue at our position.
   enum Cause: Sendable {
-    /// It does not bring the event that has to come.
+    /// It does not deliver the expected event.
     case elsewhere
-    /// More came without proof than is kept.
+    /// It delivered more unproven events than are kept.
     case flood
-    /// It brings what the plain subscription says is not there.
+    /// It delivers events that do not exist according to the plain subscription.
     case contradiction
   }
 
-  /// How long the managed stream may be silent when the event that has to come is known, and how much
-  /// later than the managed stream the plain subscription may bring an event.
+  /// How long the managed stream may be silent once the expected event is known, and how much later
+  /// than the managed stream the plain subscription may deliver an event.
   static let patience = Duration.seconds(10)
 
-  /// Events that are kept without proof. One at a time is asked for, so that a service that sends
-  /// more than this, or more than may wait for the runner, ignores the credit.
+  /// The maximum number of unproven events that are kept. One event at a time is requested, so a
+  /// service that sends more than this, or more than may wait for the runner, ignores the credit.
   static let maxHeldEvents = FetchCredit.maxWindow
 
-  /// The two verdicts are final.
+  /// `joined` and `apart` are final.
   private enum Phase { case open, joined, apart }
 
   private var phase: Phase
@@ -60,23 +61,25 @@ struct ManagedJoin: Sendable {
   private var expected: Event?
   private var lastProgress: Instant?
   private var droppedCount = 0
-  /// Responses that wait for the event that has to come.
+  /// Responses that wait until the expected event is known.
   private var held: [FetchResponseView] = []
   private var heldByteCount = 0
-  /// The first event that the managed stream brought; where it begins.
+  /// The first event that the managed stream delivered, where it begins.
   private(set) var first: Event?
-  /// When the first event came that may follow our position, before the one that has to come was known.
+  /// When the first event arrived that may follow our position, before the expected event was
+  /// known.
   private var openSince: Instant?
   private(set) var cause = Cause.elsewhere
   private let start: StartPoint
 
-  /// - Parameter start: our position; `managed` if we have none, so that the service's counts.
+  /// - Parameter start: our position; `managed` if we have none, in which case the service's
+  ///   counts.
   init(at start: StartPoint) {
     self.phase = start == .managed ? .joined : .open
     self.start = start
   }
 
-  /// The plain subscription has brought the first event after our position.
+  /// Sets the first event after our position, from the plain subscription.
   mutating func expect(_ event: Event, at now: Instant) {
     self.expected = event
     self.lastProgress = now
@@ -84,28 +87,29 @@ struct ManagedJoin: Sendable {
 
   var expects: Bool { self.expected != nil }
 
-  /// The stream brings what is new, or will: its events come before the one that has to come.
+  /// Whether the stream delivers new events, or will, because it is still before the expected one.
   var isUseful: Bool { self.counts || !self.isApart && self.droppedCount > 0 }
 
-  /// Keepalives of the managed stream count only after this.
+  /// Whether the stream continues at our position. Keepalives of the managed stream count only
+  /// then.
   var counts: Bool { self.phase == .joined }
 
-  /// Nothing of this stream is handed on, whatever it brings.
+  /// Whether nothing from this stream is passed on, whatever it delivers.
   var isApart: Bool { self.phase == .apart }
 
-  /// An event has come that may have to be exported, and the plain subscription has brought none yet: its
-  /// silence is not the end of the topic.
+  /// Whether an event has come that may have to be exported while the plain subscription has
+  /// delivered none yet, so that its silence is not the end of the topic.
   var awaitsEvent: Bool { self.openSince != nil && self.expected == nil && !self.counts }
 
   var heldEventCount: Int { self.held.reduce(0) { $0 + $1.events.count } }
 
-  /// The responses kept so far, to be judged again now that the event that has to come is known.
+  /// The responses kept so far, to be judged again now that the expected event is known.
   mutating func takeHeld() -> [FetchResponseView] {
     defer { self.held.removeAll() }
     return self.held
   }
 
-  /// A response with events.
+  /// Judges a response with events.
   mutating func received(_ view: FetchResponseView, at now: Instant) -> OnResponse {
     switch self.phase {
     case .joined: return .handOn(droppingFirst: 0)
@@ -122,7 +126,7 @@ struct ManagedJoin: Sendable {
         self.phase = .joined
         return .handOn(droppingFirst: index)
       }
-      // A veto: never taken as proof that an event is known.
+      // Only a veto, never proof that an event is known.
       if expected.replayID.isCertainlyBefore(ReplayID(Array(view[event.replayID]))) {
         return self.reject()
       }
@@ -147,23 +151,24 @@ struct ManagedJoin: Sendable {
     return .hold
   }
 
-  /// Whether an event may come after our position. A service that is behind us is no reason to wait, so
-  /// that a lower number counts here: if it misleads, a run ends early, and the next one goes on.
+  /// Whether an event may come after our position. A service that is behind us is no reason to
+  /// wait, so a lower number counts here. If that is misleading, a run ends early, and the next one
+  /// continues.
   private func mayFollow(_ replayID: ReplayID) -> Bool {
     switch self.start {
     case .after(let position):
       replayID != position && !replayID.isCertainlyBefore(position)
     case .earliest: true
-    // Where that is, the plain subscription alone knows.
+    // Only the plain subscription knows where that is.
     case .latest, .managed: false
     }
   }
 
-  /// The plain subscription has brought nothing so far.
+  /// Handles a keepalive of the plain subscription, which has delivered nothing so far.
   ///
-  /// Its keepalive must not move our position past an event that the managed stream has brought. Soon
-  /// after that event, the plain stream may only be late. Later, the two contradict each other, and
-  /// `Subscribe` decides: it reads on from our position.
+  /// The keepalive must not move our position past an event that the managed stream has delivered.
+  /// Soon after that event, the plain stream may just be late. Later, the two contradict each
+  /// other, and `Subscribe` decides: it continues from our position.
   mutating func receivedKeepalive(at now: Instant) -> OnKeepalive {
     guard self.phase == .open else { return .ignore }
     guard let openSince = self.openSince else { return .handOn }
@@ -177,8 +182,8 @@ struct ManagedJoin: Sendable {
     return .apart
   }
 
-  /// The event that has to come is there for others, and the managed stream does not bring it: from
-  /// then on it is apart.
+  /// Gives up the managed stream if the plain subscription delivers the expected event and the
+  /// managed stream does not.
   ///
   /// - Returns: `isApart`.
   mutating func check(at now: Instant) -> Bool {

@@ -1,28 +1,29 @@
 public import Pipeline
 
-/// What a run knows of its managed subscription.
+/// The state of a run's managed subscription.
 public struct ManagedProgress: Sendable, Equatable {
   /// Developer name or record ID.
   public var subscription: String
   /// Where a run would resume; nil before any position.
   public var durable: ReplayID?
-  /// The position that the service has stored, by its last answer to a commit of this run.
+  /// The position that the service has stored, according to its last answer to a commit of this
+  /// run.
   public var stored: ReplayID?
   public var confirmedCount = 0
   /// Commits that were refused, or answered with another position.
   public var failedCount = 0
-  /// How often the service's position was found not to continue ours, and `Subscribe` read on.
+  /// How often the service's position did not continue ours, so that `Subscribe` took over.
   public var detourCount = 0
 }
 
-/// A step of a managed subscription, for a log.
+/// A step of a managed subscription, for logs.
 public enum ManagedNotice: Sendable, Equatable {
   /// The service has stored a position.
   case confirmed(ReplayID)
-  /// It has not, and says why. The export goes on.
+  /// The service has not stored a position, and says why. The export continues.
   case commitFailed(ReplayID, reason: String)
-  /// It has stored another position than it was asked to. The export goes on.
+  /// The service has stored a position other than the requested one. The export continues.
   case misplaced(ReplayID, asked: ReplayID)
-  /// Its stream does not go on at our position, so `Subscribe` reads on.
+  /// The managed stream does not continue at our position, so `Subscribe` takes over.
   case detour(reason: String)
 }

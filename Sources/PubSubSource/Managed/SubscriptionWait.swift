@@ -15,7 +15,8 @@ struct SubscriptionWait: Sendable {
 
   private var retries: Retries
 
-  /// - Parameter schedule: the delays between attempts. A schedule without a limit stays without one.
+  /// - Parameter schedule: the delays between attempts. A schedule without a limit keeps having
+  ///   none.
   /// - Parameter patience: replaces the limit of a schedule that has one; nil keeps it.
   init(_ schedule: RetrySchedule, patience: Duration?) {
     var schedule = schedule
@@ -23,9 +24,9 @@ struct SubscriptionWait: Sendable {
     self.retries = Retries(schedule)
   }
 
-  /// The service has said that the subscription is taken.
+  /// Call this when the service has said that the subscription is taken.
   ///
-  /// - Returns: the pause before the next attempt; nil when it is time to give up.
+  /// - Returns: the pause before the next attempt; nil if it is time to give up.
   mutating func refused(at now: Instant, minimum: Duration, random: Double) -> Duration? {
     self.retries.failed(at: now, minimum: minimum, random: random)
   }
@@ -48,9 +49,9 @@ struct SubscriptionWait: Sendable {
 }
 
 extension TopicStream {
-  /// Another client has the managed subscription.
+  /// Waits while another client has the managed subscription.
   ///
-  /// - Returns: false when the stream has ended for good.
+  /// - Returns: false if the stream has ended for good.
   func waitForSubscription(after error: PubSubError, minimum: Duration) async -> Bool {
     let now = self.clock.now()
     let (delay, verdict) = self.state.withLock { state -> (Duration?, String) in

@@ -4,25 +4,26 @@ internal import GRPCCore
 internal import Pipeline
 internal import PubSubAPI
 
-/// What a topic's stream knows of its managed subscription.
+/// The state of a topic's managed subscription.
 struct ManagedState: Sendable {
   var commits = ManagedCommits()
   var join = ManagedJoin(at: .managed)
-  /// What waited for proof is being judged: what came after it waits.
+  /// Held responses are being judged, so later ones wait.
   var isHandingOnHeld = false
-  /// The service has answered the call: the subscription is ours.
+  /// The service has answered the call, so the subscription is ours.
   var isAnswered = false
-  /// It is not: since the first refusal in a row.
+  /// The wait for the subscription since the first of consecutive refusals; nil unless it was
+  /// refused.
   var wait: SubscriptionWait?
   var isOpen = false
-  /// The liveness of the plain subscription that tells the first event after our position.
+  /// The liveness of the plain subscription that looks for the first event after our position.
   var probe: Liveness?
-  /// Nothing more is handed on.
+  /// Nothing more is passed on.
   var isCut = false
-  /// What follows is read with `Subscribe`, until the managed stream can take over.
+  /// Set while events are read with `Subscribe`, until the managed stream can take over.
   var detour: Detour?
   var detourCount = 0
-  /// The runner has ended: what is durable now is final.
+  /// The runner has ended, so what is durable now is final.
   var isFinishing = false
   /// The last signal has been posted.
   var hasEnded = false
@@ -30,15 +31,15 @@ struct ManagedState: Sendable {
   var isDone = false
 
   struct Detour: Sendable {
-    /// Where the managed stream began; nil when it brought no event.
+    /// Where the managed stream began; nil if it delivered no event.
     var until: ManagedJoin.Event?
     /// Why the managed stream was left.
     var cause: ManagedJoin.Cause
-    /// The plain stream has come as far.
+    /// The plain stream has reached that place.
     var isOver = false
   }
 
-  /// For the next stream: what is known of the subscription, not of its last call.
+  /// The state for the next stream: what is known about the subscription, without its last call.
   var reopened: Self {
     var next = Self()
     (next.commits, next.detourCount, next.wait) = (self.commits, self.detourCount, self.wait)
@@ -48,14 +49,14 @@ struct ManagedState: Sendable {
   }
 }
 
-/// Delivery by `ManagedSubscribe`: the service keeps a position, and our own stays the judge.
+/// Delivery by `ManagedSubscribe`: the service keeps a position, but our own decides.
 extension TopicStream {
-  /// The last commit is waited for no longer than this, and so is the end of the call after it.
+  /// The maximum wait for the last commit, and then for the end of the call.
   private static var closingTime: Duration { .seconds(5) }
-  /// The plain subscription is opened after this long, even if the service has not answered yet.
+  /// The plain subscription is opened after this time, even if the service has not answered yet.
   private static var answerTime: Duration { .seconds(2) }
-  /// The same when the attempt before was refused since another client had the subscription: the next
-  /// answer is likely to be a refusal, too.
+  /// The same after an attempt that was refused because another client had the subscription: the
+  /// next answer is likely to be another refusal.
   private static var likelyRefusalTime: Duration { .seconds(30) }
 
   private enum Part: Sendable {
@@ -91,8 +92,8 @@ extension TopicStream {
     return isDetour && start != .managed ? nil : record
   }
 
-  /// Opens the managed stream. With a position of our own, a plain subscription after it proves that
-  /// the managed stream goes on there.
+  /// Opens the managed stream. If we have a position, a plain subscription after it proves that the
+  /// managed stream continues there.
   func openManaged(
     _ record: ManagedSubscription.Record, at start: StartPoint, _ credentials: Credentials
   ) async -> Ending {
@@ -165,7 +166,7 @@ extension TopicStream {
     self.state.withLock { ($0.managed.isAnswered, $0.managed.wait) = (true, nil) }
     if let answer = view.commitAnswer {
       self.note(answer, of: view)
-      // Alone, it says nothing of the stream's place and credit.
+      // A response with only an answer says nothing about the stream's place and credit.
       if view.events.isEmpty { return self.state.withLock { $0.liveness.heard(at: now) } }
     }
     while !Task.isCancelled {
@@ -177,10 +178,10 @@ extension TopicStream {
     }
   }
 
-  /// Hands on what is proved to follow our position.
+  /// Passes on what is proven to follow our position.
   ///
   /// - Parameter isHeld: the response has waited for proof.
-  /// - Returns: false if one that has waited longer comes first.
+  /// - Returns: false if a response that has waited longer comes first.
   private func judge(
     _ view: FetchResponseView, isHeld: Bool, _ requests: ManagedRequestQueue,
     _ credentials: Credentials
@@ -225,23 +226,24 @@ extension TopicStream {
     return isNext
   }
 
-  /// The runner does not take silence for the end of the topic as long as something waits that may have
-  /// to be exported. To be called after all that lets silence count: an opening, a keepalive.
+  /// Keeps the runner from taking silence for the end of the topic as long as something waits that
+  /// may have to be exported. Call this after everything that makes silence count: an opening, a
+  /// keepalive.
   private func postHolding() {
-    // Under the lock, so that it cannot come after a response that was waited for.
+    // Posted under the lock, so that it cannot come after the awaited response.
     self.state.withLock { state in
       if state.managed.join.awaitsEvent { self.signals.post(.holding(topic: self.index)) }
     }
   }
 
-  /// Events that count against the org's allowance and are not handed on.
+  /// Reports events that count against the org's allowance and are not passed on.
   private func passOver(_ count: Int) {
     guard count > 0 else { return }
     self.signals.post(.passedOver(topic: self.index, eventCount: count))
     if self.options.maxDelivered == nil { self.allow(count) }
   }
 
-  /// One event at a time is asked for until it is known whether the stream is of use.
+  /// Requests more events once the stream is known to be useful; until then, one at a time.
   private func widen(_ requests: ManagedRequestQueue) {
     let credit = self.state.withLock { state -> Int? in
       guard state.managed.join.isUseful, !state.managed.isCut else { return nil }
@@ -267,8 +269,9 @@ extension TopicStream {
     }
   }
 
-  /// The record in the org, not the pipeline, says which topic a managed stream brings. Events of another
-  /// one must not be exported under the pipeline's topic. The objects of a channel are not known.
+  /// The record in the org, not the pipeline, determines the topic of a managed stream. Events of
+  /// another topic must not be exported under the pipeline's topic. The objects of a channel are
+  /// unknown.
   func checkManagedTopic(_ schemas: [ResolvedSchema]) throws(MissingSchema) {
     guard let record = self.options.managed, !TopicName.isChannel(self.topic) else { return }
     let expected = TopicName.entity(self.topic)
@@ -286,8 +289,8 @@ extension TopicStream {
 
   // MARK: Proof
 
-  /// - Parameter start: our position, to be proved; nil if the service's position counts.
-  /// - Returns: why the call is to be closed.
+  /// - Parameter start: our position, to be proven; nil if the service's position counts.
+  /// - Returns: why the call has to be closed.
   private func supervise(
     _ start: StartPoint?, _ credentials: Credentials, _ requests: ManagedRequestQueue
   ) async -> Ending {
@@ -306,11 +309,11 @@ extension TopicStream {
 
   /// Learns the first event after our position from `Subscribe`.
   ///
-  /// - Returns: nil when that is known.
+  /// - Returns: nil once that is known.
   private func probe(
     _ start: StartPoint, _ credentials: Credentials, _ requests: ManagedRequestQueue
   ) async -> Ending? {
-    // A subscription that is refused must not cost an event at every attempt.
+    // A refused subscription must not cost an event at every attempt.
     let isWaiting = self.state.withLock { $0.managed.wait != nil }
     let latest = self.clock.now() + (isWaiting ? Self.likelyRefusalTime : Self.answerTime)
     while !self.state.withLock({ $0.managed.isAnswered }), self.clock.now() < latest {
@@ -341,8 +344,9 @@ extension TopicStream {
         .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
   }
 
-  /// - Returns: true as long as no event has come. Its keepalives are handed on, unless the managed
-  ///   stream has brought something else: nothing lies between our position and theirs.
+  /// - Returns: true as long as no event has come. Keepalives of the plain subscription are passed
+  ///   on, because nothing is between our position and theirs, unless the managed stream has
+  ///   delivered something else.
   private func handProbe(
     on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
   ) async -> Bool {
@@ -365,7 +369,7 @@ extension TopicStream {
     }
     self.count(delivered: view.events.count)
     self.signals.post(.passedOver(topic: self.index, eventCount: view.events.count))
-    // There is something to be exported: silence from now on does not mean the end of the topic.
+    // There is something to export, so from now on silence does not mean the end of the topic.
     self.signals.post(.holding(topic: self.index))
     let held = self.state.withLock { state in
       state.managed.probe = nil
@@ -396,8 +400,8 @@ extension TopicStream {
           return (state.stopAt == nil ? .heldBack : .stopped, nil)
         }
         if case .idle? = state.managed.probe?.check(at: now) { return (.idle, nil) }
-        // Before the proof, only what keeps the call open: if the service is ahead, it would be moved
-        // back, and send again what Subscribe reads.
+        // Before the proof, commit only to keep the call open: if the service is ahead, a commit
+        // would move it back, and it would send again what `Subscribe` reads.
         let mayCommit =
           state.managed.join.counts || now - state.openedAt >= ManagedCommits.renewal
         return (nil, mayCommit ? state.managed.commits.due(at: now) : nil)
@@ -415,7 +419,7 @@ extension TopicStream {
 
   // MARK: Detours
 
-  /// Why `Subscribe` reads on.
+  /// Why `Subscribe` takes over.
   func detourFailure(from start: StartPoint) -> SourceFailure {
     let record = self.options.managed.map { "\($0)" } ?? ""
     let detour = self.state.withLock { $0.managed.detour }
@@ -445,8 +449,8 @@ extension TopicStream {
       + "client has committed, or the record is for another topic"
   }
 
-  /// A response of the plain stream was handed on: it has come as far as the managed stream, or to
-  /// the end of the topic.
+  /// Whether the plain stream, of which a response was passed on, has caught up with the managed
+  /// stream or reached the end of the topic.
   func hasEndedDetour(with view: FetchResponseView) -> Bool {
     self.state.withLock { state in
       guard let detour = state.managed.detour else { return false }
@@ -456,7 +460,7 @@ extension TopicStream {
     }
   }
 
-  /// - Returns: whether a detour has just ended.
+  /// - Returns: whether a detour has now ended.
   func endDetour() -> Bool {
     self.state.withLock { state in
       guard state.managed.detour?.isOver == true else { return false }
@@ -467,9 +471,10 @@ extension TopicStream {
 
   // MARK: The end
 
-  /// At the end of a run that has read with `Subscribe` because the managed stream brought nothing: the
-  /// subscription may begin at the topic's end as long as nothing is committed, and then every run would
-  /// come to this. One that has brought a later event is ahead, and stays there.
+  /// Commits the last position of a run that has read with `Subscribe` because the managed stream
+  /// brought nothing. While nothing is committed, a subscription may begin at the end of the topic;
+  /// without this commit, each run would find it silent. One that has brought a later event is ahead
+  /// and is left there.
   ///
   /// - Returns: false if there is nothing to commit.
   func commitAfterDetour() async -> Bool {
@@ -502,7 +507,7 @@ extension TopicStream {
     return true
   }
 
-  /// The topic has ended, and the runner commits what came last.
+  /// Waits after the end of the topic until the runner has committed the last events.
   private func waitForLastPosition() async {
     self.state.withLock { $0.managed.isCut = true }
     self.end(nil)
@@ -511,8 +516,8 @@ extension TopicStream {
     }
   }
 
-  /// Commits what is durable, waits for the answer, and closes the request side: the service then
-  /// frees the subscription at once.
+  /// Commits what is durable, waits for the answer, and closes the request side, upon which the
+  /// service frees the subscription at once.
   private func close(_ requests: ManagedRequestQueue) async {
     self.state.withLock { $0.managed.isCut = true }
     let deadline = self.clock.now() + Self.closingTime

@@ -4,7 +4,7 @@ internal import PubSubAPI
 /// A response together with the schemas of its events.
 public struct PubSubResponse: SourceResponse {
   let view: FetchResponseView
-  /// One for each schema ID of the events that can be one.
+  /// One for each valid schema ID of the events.
   let schemas: [ResolvedSchema]
 
   public var eventCount: Int { self.view.events.count }

@@ -1,16 +1,16 @@
 internal import Avro
 internal import Pipeline
 
-/// What is known of a schema ID: the schema, or why events that name it cannot be decoded.
+/// The schema for a schema ID, or why events with this ID cannot be decoded.
 ///
-/// Responses hold the schemas that they need, so that nothing which is dropped elsewhere can be
+/// Responses hold the schemas that they need, so that no schema that was dropped elsewhere is
 /// missing when they are decoded.
 final class ResolvedSchema: Sendable {
   let id: [UInt8]
   let content: Result<Schema, UndecodableEvent>
-  /// The size of its text, and something for each; 0 for one that was not asked for.
+  /// The size of its text plus an overhead; 0 for a schema that was not requested.
   let byteCount: Int
-  /// API name of the object or event, as layouts have it; nil for a schema that cannot be used.
+  /// API name of the object or event, as in layouts; nil for an unusable schema.
   let entity: String?
 
   init(_ id: [UInt8], _ content: Result<Schema, UndecodableEvent>, byteCount: Int) {

@@ -2,7 +2,8 @@ internal import GRPCCore
 internal import Pipeline
 internal import PubSubAPI
 
-/// Asks for a schema until there is an answer: an event without its schema must not be skipped.
+/// Requests a schema until there is an answer, because an event without its schema must not be
+/// skipped.
 struct SchemaFetcher<Transport: ClientTransport>: Sendable {
   let client: PubSubClient<Transport>
   let credentials: any CredentialsSource
@@ -11,7 +12,7 @@ struct SchemaFetcher<Transport: ClientTransport>: Sendable {
 
   /// - Parameter onRetry: called before each wait for another attempt.
   /// - Returns: the schema's JSON text.
-  /// - Throws: why there will be none, also when the task is cancelled.
+  /// - Throws: why there will be no schema, also if the task is cancelled.
   func fetch(
     _ id: String, onRetry: (SourceFailure, _ delay: Duration) -> Void
   ) async throws(SourceFailure) -> String {

@@ -4,8 +4,8 @@ internal import Pipeline
 internal import SchemaStore
 
 /// The schemas of a run by their IDs, shared by the streams of all topics. An ID never changes its
-/// meaning, so each is asked for once, as long as there are not too many; of earlier runs, the cache
-/// has them.
+/// meaning, so each schema is requested once, as long as there are not too many; the cache has
+/// those of earlier runs.
 final class SchemaLibrary: Sendable {
   private struct State {
     var schemas: [String: ResolvedSchema] = [:]
@@ -18,8 +18,8 @@ final class SchemaLibrary: Sendable {
   private let state = Lock(State())
 
   /// - Parameters:
-  ///   - maxByteCount: schemas beyond it are dropped, all together.
-  ///   - cache: on disk; nil for none.
+  ///   - maxByteCount: beyond this size, all schemas are dropped together.
+  ///   - cache: the cache on disk; nil for none.
   ///   - onUnexpectedID: called for an ID that is not the fingerprint of its text.
   init(
     maxByteCount: Int, cache: SchemaCache? = nil,
@@ -32,12 +32,12 @@ final class SchemaLibrary: Sendable {
 
   subscript(id: String) -> ResolvedSchema? { self.state.withLock { $0.schemas[id] } }
 
-  /// A schema that an earlier run has stored; nil when it has to be fetched.
+  /// A schema that an earlier run has stored; nil if it has to be fetched.
   func stored(_ id: String) -> ResolvedSchema? {
     self.cache?.find(id).map { self.add(id, .success($0.schema), json: $0.json) }
   }
 
-  /// - Parameter json: the schema's text, as the service gave it.
+  /// - Parameter json: the schema's text as received from the service.
   func add(_ id: String, json: String) -> ResolvedSchema {
     let content = self.parse(json, id: id)
     self.cache?.fetched(id, json: json, schema: try? content.get())
@@ -52,7 +52,7 @@ final class SchemaLibrary: Sendable {
       byteCount: json.utf8.count + PubSubSourceOptions.schemaOverhead)
     self.state.withLock { state in
       if state.byteCount > self.maxByteCount { state = State() }
-      // Another stream may have been faster.
+      // Another stream may have added it in the meantime.
       guard state.schemas.updateValue(schema, forKey: id) == nil else { return }
       state.byteCount += schema.byteCount
     }

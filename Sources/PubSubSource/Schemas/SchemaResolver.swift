@@ -2,23 +2,24 @@ internal import GRPCCore
 internal import Pipeline
 internal import PubSubAPI
 
-/// Finds the schemas of a response before it is handed on: whoever takes it never waits for one.
+/// Finds the schemas of a response before it is passed on, so that the receiver never waits for
+/// one.
 struct SchemaResolver<Transport: ClientTransport>: Sendable {
   let library: SchemaLibrary
   let fetcher: SchemaFetcher<Transport>
-  /// Text of the schemas that are fetched for one response.
+  /// The maximum text size of the schemas fetched for one response.
   let maxByteCount: Int
 
   struct Resolution {
     var schemas: [ResolvedSchema] = []
-    /// Bytes of the schemas that this response was the first to need.
+    /// The size of the schemas that this response was the first to need.
     var newByteCount = 0
   }
 
   /// - Parameters:
-  ///   - onFetch: called when a schema has to be fetched, once.
+  ///   - onFetch: called once if a schema has to be fetched.
   ///   - onRetry: called for each attempt that failed.
-  /// - Throws: why a schema will not come; also when the task is cancelled.
+  /// - Throws: why a schema will not come, also if the task is cancelled.
   func resolve(
     _ view: FetchResponseView, onFetch: () -> Void,
     onRetry: (SourceFailure, _ delay: Duration) -> Void
@@ -26,7 +27,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
     var resolution = Resolution()
     var isFetching = false
     for field in view.events.map(\.schemaID) {
-      // An ID that is none is found out again when the event is decoded.
+      // Invalid IDs are reported when the event is decoded.
       guard resolution.schemas.find(field, of: view) == nil,
         view.with(field, EventLimits.isSchemaID)
       else { continue }
@@ -35,7 +36,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
       if let known = self.library[id] {
         schema = known
       } else if resolution.newByteCount > self.maxByteCount {
-        // No honest service needs so many new schemas for one response.
+        // A legitimate service never needs so many new schemas for one response.
         schema = self.refusal(id)
       } else if let stored = self.library.stored(id) {
         schema = stored
@@ -55,9 +56,9 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
     return resolution
   }
 
-  /// Has whoever takes the events learn of their schemas.
+  /// Tells the receiver of the events about their schemas.
   ///
-  /// - Throws: why events of these schemas cannot be handed on.
+  /// - Throws: why events with these schemas cannot be passed on.
   func prepare(
     _ schemas: [ResolvedSchema], options: PubSubSourceOptions
   ) async throws(MissingSchema) {
@@ -75,7 +76,7 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// - Throws: why the schema will not come; also when the task is cancelled.
+  /// - Throws: why the schema will not come, also if the task is cancelled.
   @discardableResult
   func fetch(
     _ id: String, onRetry: (SourceFailure, _ delay: Duration) -> Void
@@ -94,15 +95,15 @@ struct SchemaResolver<Transport: ClientTransport>: Sendable {
   }
 }
 
-/// A schema that events need, and why it will not come, or cannot be used.
+/// A schema that events need, and why it will not come or cannot be used.
 struct MissingSchema: Error {
-  /// Nil where no single schema is at fault.
+  /// Nil if no single schema is at fault.
   var id: String?
   var failure: SourceFailure
 }
 
 extension [ResolvedSchema] {
-  /// The schema with the ID that a field of the response holds. Most responses have one.
+  /// The schema for the ID in a field of the response. Most responses have only one schema.
   func find(_ field: FetchResponseView.Field, of view: FetchResponseView) -> ResolvedSchema? {
     view.with(field) { bytes in self.last { TopicDecoders.isSame($0.id, bytes) } }
   }

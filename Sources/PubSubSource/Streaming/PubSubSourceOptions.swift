@@ -3,51 +3,54 @@ public import Pipeline
 public import PubSubAPI
 package import SchemaStore
 
-/// How topics are subscribed to.
+/// The settings of subscriptions.
 public struct PubSubSourceOptions: Sendable {
   /// Events outstanding per stream, 1…100.
   public var window: Int
-  /// Events of all topics that may wait for the runner beyond what it has taken: they count against
-  /// the delivery allowance, and after a crash are delivered again. A response more per stream.
+  /// The number of events of all topics that may wait for the runner, plus one response per stream.
+  /// They count against the delivery allowance, and after a crash are delivered again.
   public var readAhead: Int
-  /// Events of a topic after which none is asked for, as the run ends with them; nil: no limit.
+  /// The number of events of a topic after which no more are requested, because the run ends with
+  /// them; nil for no limit.
   public var maxEvents: Int?
-  /// Events that may be delivered in all, those among them that had been exported before; shared
-  /// equally among the topics, each of which needs one; nil: no limit.
+  /// The total number of events that may be delivered, including those exported before. Shared
+  /// equally among the topics, each of which needs one. Nil for no limit.
   public var maxDelivered: Int?
-  /// What the service may deliver; nil: as much as there is.
+  /// What the service may deliver; nil for no limit.
   public var allowance: DeliveryAllowance?
-  /// What fails for the moment; a useful response starts it afresh.
+  /// The retries of temporary failures; they start again after a useful response.
   public var retry: RetrySchedule
   public var recordIDs: EventDecodingOptions.RecordIDs
-  /// Whether a failed call failed because the peer could not prove who it is.
+  /// Whether a call failed because the server could not prove its identity.
   public var isIdentityError: @Sendable (any Error) -> Bool
-  /// Receives a schema whose ID is not the fingerprint of its text; it is used all the same.
+  /// Receives a schema whose ID is not the fingerprint of its text; the schema is used anyway.
   public var onUnexpectedSchemaID: @Sendable (_ schemaID: String) -> Void
   /// Schemas of earlier runs; nil for none.
   package var schemaCache: SchemaCache?
 
-  /// The subscription whose position the service keeps, too; with one topic only. Nil for `Subscribe`.
+  /// The subscription whose position the service also keeps; only with a single topic. Nil for
+  /// `Subscribe`.
   public var managed: ManagedSubscription.Record?
-  /// How long a run that gives up at all waits for a managed subscription that another client has; nil:
-  /// as long as `retry` says.
+  /// How long a run with a retry limit waits for a managed subscription that another client has;
+  /// nil uses `retry`.
   public var subscriptionPatience: Duration?
   /// Called from any thread; must not block.
   public var onManaged: @Sendable (ManagedNotice) -> Void = { _ in }
 
-  /// Called before a response is handed on, with the schemas of its events and their objects, and without
-  /// any for a response that has no events. Whoever takes events may need to know more of them than the
-  /// service says. The response waits until it returns.
+  /// Called before a response is passed on, with the schemas of its events and their objects, or
+  /// with none if it has no events. The receiver may need to learn more about the events than the
+  /// service says. The response waits until this returns.
   public var beforeHandingOn:
     (@Sendable (_ schemas: [SchemaOfObject]) async throws(SourceFailure) -> Void)?
 
-  /// A schema and the object whose events have it.
+  /// A schema and the object to whose events it belongs.
   public struct SchemaOfObject: Sendable {
     public var entity: String
     public var schemaID: String
   }
 
-  /// Text of the schemas that are kept, counted for the run and for each topic that needs them.
+  /// The maximum text size of the schemas kept, counted for the run and for each topic that needs
+  /// them.
   var maxSchemaByteCount = 64 << 20
 
   public init(
@@ -66,20 +69,20 @@ public struct PubSubSourceOptions: Sendable {
     self.onUnexpectedSchemaID = onUnexpectedSchemaID
   }
 
-  /// What a schema counts besides its text.
+  /// The size that a schema counts in addition to its text.
   static var schemaOverhead: Int { 16 << 10 }
 
-  /// Bytes of responses that may wait for the runner.
+  /// The number of bytes of responses that may wait for the runner.
   static var readAheadBytes: Int { 8 << 20 }
 
-  /// Events that may come to a topic, one of several; nil: no limit.
+  /// The number of events that may be delivered to one of several topics; nil for no limit.
   func allowance(ofTopic index: Int, among count: Int) -> Int? {
     let share = self.maxDelivered.map { $0 / count + (index < $0 % count ? 1 : 0) }
     return [share, self.maxEvents].compactMap { $0 }.min()
   }
 
-  /// What a response takes of `readAheadBytes`: its memory, or its share of the events if that is
-  /// more.
+  /// How much of `readAheadBytes` a response uses: its memory, or its share of the events if that
+  /// is more.
   func weight(eventCount: Int, byteCount: Int) -> Int {
     max(byteCount + 256, eventCount * Self.readAheadBytes / max(self.readAhead, 1))
   }
@@ -94,7 +97,7 @@ extension PubSubError {
     if let cause = self.cause, options.isIdentityError(cause) {
       return SourceFailure(.configuration, reason: "untrusted_peer", self.message)
     }
-    // The fault of an answer that cannot be read is the service's.
+    // An oversized answer is the service's fault.
     let disposition = disposition == .bug && self.isOversizedAnswer ? .unavailable : disposition
     var failure = SourceFailure(
       disposition, reason: reason.lowercased(), self.message + self.advice(options))
@@ -102,7 +105,7 @@ extension PubSubError {
     return failure
   }
 
-  /// - Parameter time: of the last of these failures.
+  /// - Parameter time: when the last of these failures occurred.
   func failure(
     givingUp retries: Retries, at time: ContinuousClock.Instant, options: PubSubSourceOptions
   ) -> SourceFailure {
@@ -111,7 +114,7 @@ extension PubSubError {
     return failure
   }
 
-  /// The failure of a call whose tokens were refused, the new ones too.
+  /// The failure of a call whose tokens were refused, including new ones.
   func refusedForGood(options: PubSubSourceOptions) -> SourceFailure {
     var error = self
     error.message +=
@@ -148,7 +151,7 @@ extension PubSubError {
     }
   }
 
-  /// A keepalive does not tell which topic it is of, and may be all that a first run has seen.
+  /// A keepalive does not name its topic, and may be all that a first run has received.
   private static func cause(_ managed: ManagedSubscription.Record?) -> String {
     managed.map {
       ", or was stored while source.managed (\($0)) was a subscription of another topic "

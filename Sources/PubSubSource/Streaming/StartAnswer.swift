@@ -2,8 +2,8 @@ internal import EventLoop
 internal import Pipeline
 internal import PubSubAPI
 
-/// The runner's answer to "where to begin?", which never comes when the runner has failed: then the
-/// stream is cancelled. The first answer counts.
+/// The runner's answer to where the stream begins. It never comes if the runner has failed; the
+/// stream is then cancelled. The first answer counts.
 final class StartAnswer: Sendable {
   private enum State {
     case open
@@ -27,7 +27,7 @@ final class StartAnswer: Sendable {
     waiter?.resume(returning: start)
   }
 
-  /// To be called once. Nil, too, when the task is cancelled.
+  /// Call this once. Also returns nil if the task is cancelled.
   func wait() async -> StartPoint? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

@@ -4,13 +4,14 @@ internal import GRPCCore
 internal import Pipeline
 internal import PubSubAPI
 
-/// Keeps the subscription to one topic: opens it where the runner says, gives credit back before a
-/// response is handed on, and opens it again when it breaks.
+/// Maintains the subscription to one topic: opens it where the runner says, gives credit back
+/// before a response is passed on, and reopens it when it fails.
 final class TopicStream<Transport: ClientTransport>: Sendable {
   typealias Signal = SourceSignal<PubSubResponse>
 
   struct State {
-    /// Events to keep outstanding; less than asked for once the service said it is too much.
+    /// The number of events to keep outstanding; reduced once the service has said that it is too
+    /// high.
     var window: Int
     var credit: FetchCredit
     var liveness: Liveness
@@ -22,17 +23,17 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     var authorization = StreamAuthorization()
     /// A schema that a response needs and that will not come.
     var missingSchema: MissingSchema?
-    /// The stream is being closed, since nobody takes its responses: until then, those that have been
-    /// asked for may still come.
+    /// The stream is being closed because nobody takes its responses; until this time, events that
+    /// were requested may still come.
     var heldBackUntil: ContinuousClock.Instant?
     var managed = ManagedState()
 
-    /// The open stream has lived long enough for its keepalives to show that it is of use.
+    /// Whether the open stream has lasted long enough for its keepalives to show that it is useful.
     func hasLasted(at now: ContinuousClock.Instant) -> Bool {
       now - self.openedAt >= TopicStream.normalLife
     }
 
-    /// A response came that is not handed on, so that nothing is gained yet.
+    /// Notes a response that is not passed on, so that nothing is gained yet.
     mutating func heard(_ view: FetchResponseView, at now: ContinuousClock.Instant) {
       self.liveness.received(pending: view.pendingCredit, at: now)
       self.liveness.resumed(at: now)
@@ -41,17 +42,17 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   enum Ending: Sendable {
     case call(PubSubError)
-    /// The token was refused, and so would others be.
+    /// The token was refused, and others would be as well.
     case unauthorized(PubSubError)
     /// A schema that will not come.
     case schema(SourceFailure)
     case idle
-    /// Closed on purpose: nobody takes its responses.
+    /// Closed on purpose, because nobody takes its responses.
     case heldBack
     case stopped
-    /// The managed stream does not go on at our position: `Subscribe` does.
+    /// The managed stream does not continue at our position, so `Subscribe` takes over.
     case apart
-    /// `Subscribe` has read as far as where the managed stream began.
+    /// `Subscribe` has reached the place where the managed stream began.
     case rejoined
   }
 
@@ -65,15 +66,16 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
   let clock: StreamClock
   let state: Lock<State>
 
-  /// What still arrives for so long after a stop is handed on.
+  /// Events that arrive within this time after a stop are still passed on.
   private static var drainTime: Duration { .seconds(2) }
-  /// After so long without room for a response the stream is closed on purpose: without credit the
-  /// service ends it 60 s after its last response (TheService.md#flow-control).
+  /// If there is no room for a response for this long, the stream is closed on purpose: without
+  /// credit, the service ends it 60 s after its last response (TheService.md#flow-control).
   private static var roomPatience: Duration { .seconds(30) }
-  /// A stream that the service ended after less is not opened again at once.
+  /// A stream that the service ended sooner than this is not reopened at once.
   private static var normalLife: Duration { .seconds(10) }
 
-  /// - Parameter maxEvents: that may come to this topic; nil: no limit.
+  /// - Parameter maxEvents: the number of events that may be delivered to this topic; nil for no
+  ///   limit.
   init(
     index: Int, topic: String, client: PubSubClient<Transport>,
     credentials: any CredentialsSource, schemas: SchemaResolver<Transport>,
@@ -96,7 +98,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         retries: Retries(options.retry)))
   }
 
-  /// No credit from now on; the stream ends after the drain time, at once if nothing can come.
+  /// Gives no more credit. The stream ends after the drain time, or at once if nothing can come.
   func stop() {
     self.state.withLock {
       $0.credit.stop()
@@ -105,7 +107,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// `count` more events may come than the limit of the run, if it has one.
+  /// Allows `count` more events than the limit of the run, if it has one.
   func allow(_ count: Int) {
     let (credit, addCredit) = self.state.withLock { state in
       (state.credit.allow(count, at: self.clock.now()), state.addCredit)
@@ -113,7 +115,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     if let credit { addCredit?(credit) }
   }
 
-  /// Runs until the stream has ended for good and says so with `ended`.
+  /// Runs until the stream has ended for good, which it reports with `ended`.
   func run() async {
     self.state.withLock {
       $0.retries = Retries(self.options.retry)
@@ -132,7 +134,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .apart:
         let failure = self.detourFailure(from: start)
         self.options.onManaged(.detour(reason: failure.description))
-        // At once, unless nothing new has come since the one before.
+        // Without delay, unless nothing new has come since the previous one.
         guard await self.wait(after: failure, minimum: .zero, isFirstAtOnce: true) else { return }
       case .rejoined: break
       case .idle:
@@ -154,10 +156,10 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     self.end(nil)
   }
 
-  /// A schema that was refused is asked for before the stream is opened again: otherwise the events
-  /// that need it would be delivered once more at every attempt.
+  /// Requests a refused schema before the stream is reopened; otherwise the events that need it
+  /// would be delivered again at every attempt.
   ///
-  /// - Returns: false when it is still missing, and the stream has ended.
+  /// - Returns: false if it is still missing and the stream has ended.
   private func fetchMissingSchema() async -> Bool {
     guard let missing = self.state.withLock({ $0.missingSchema }) else { return true }
     do throws(SourceFailure) {
@@ -173,8 +175,8 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// A first request asks for one event at least. When as many have come as may, a stream that broke
-  /// is opened again only when some of them turn out to have been exported before (`allow`).
+  /// A first request has to ask for at least one event. So if the limit is reached, a failed stream
+  /// is reopened only once some of its events turn out to have been exported before (`allow`).
   private func waitForAllowance() async {
     while self.state.withLock({ $0.credit.allowance == 0 }), !self.isStopping, !Task.isCancelled {
       await self.clock.sleep(self.clock.now() + .milliseconds(100))
@@ -234,13 +236,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// A stream is about to be opened.
+  /// Call this before a stream is opened.
   ///
-  /// - Parameter window: of its beginning; nil for that of the options.
+  /// - Parameter window: the initial window; nil for that of the options.
   /// - Returns: the credit of the first request; 0 if the stream must not be opened.
   func begin(window: Int? = nil, _ addCredit: @Sendable @escaping (Int) -> Void) -> Int {
     self.state.withLock { state in
-      // A stop may have come in the meantime: then the first request must not go out.
+      // If a stop has come in the meantime, the first request must not be sent.
       guard state.stopAt == nil else { return 0 }
       let now = self.clock.now()
       state.credit = FetchCredit(
@@ -254,7 +256,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// What the end of a call says about its token.
+  /// Judges the token by the end of its call.
   private func judge(_ ending: Ending, _ credentials: Credentials) async -> Ending {
     guard case .call(let error) = ending,
       error.disposition(sentReplayID: false) == .reauthenticate
@@ -297,21 +299,22 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
         .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
   }
 
-  /// Events have come, for whatever use.
+  /// Counts delivered events, whether or not they are used.
   func count(delivered: Int) {
     if self.options.allowance?.received(delivered) == false { self.stop() }
   }
 
-  /// Credit goes back before the response is decoded, so that the next events are on their way.
+  /// Passes on a response. Gives credit back before the response is decoded, so that the next
+  /// events are already in flight.
   ///
-  /// - Parameter delivered: events that the service sent with the response, those among them that are
-  ///   not handed on.
+  /// - Parameter delivered: the events that the service sent with the response, including those
+  ///   that are not passed on.
   func hand(
     on view: FetchResponseView, delivered: Int, _ addCredit: @Sendable (Int) -> Void,
     _ credentials: Credentials
   ) async -> Bool {
     let now = self.clock.now()
-    // Each opening of a managed stream may cost an event: a keepalive alone is not worth it.
+    // Each opening of a managed stream may cost an event, which a keepalive alone is not worth.
     let isNew = self.options.managed == nil || !view.events.isEmpty
     let (credit, provesToken) = self.state.withLock { state in
       if isNew || state.hasLasted(at: now) { state.retries.succeeded() }
@@ -329,15 +332,15 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     await self.waitForRoom()
     return self.state.withLock { state in
       state.liveness.resumed(at: self.clock.now())
-      // After a stop, when all that was asked for has come, nothing else will. A stream that is held
-      // back takes no more than the queue may hold once again, so that memory stays bounded.
+      // After a stop, nothing else comes once everything requested has arrived. A stream that is
+      // held back takes at most as much again as the queue may hold, so that memory stays bounded.
       return !(state.credit.isStopped && state.credit.open == 0)
         && (state.heldBackUntil == nil || !self.signals.isOverfull)
     }
   }
 
-  /// Waits until the runner takes responses again. When it has not for too long, no more credit is
-  /// given: what has been asked for is taken, so that no event is delivered but not exported, and the stream ends.
+  /// Waits until the runner takes responses again. If that takes too long, gives no more credit:
+  /// takes what was requested, so that no event is delivered but not exported, and ends the stream.
   private func waitForRoom() async {
     guard !self.signals.hasRoom, self.state.withLock({ $0.heldBackUntil == nil }) else { return }
     let deadline = self.clock.now() + Self.roomPatience
@@ -355,18 +358,18 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// The stream is closed, and not opened before its responses have been taken.
+  /// Waits, with the stream closed, until its responses have been taken.
   private func waitWhileFull() async {
     while !self.signals.hasRoom, !self.isStopping, !Task.isCancelled {
       await self.clock.sleep(self.clock.now() + .milliseconds(100))
     }
   }
 
-  /// Gets the schemas of a response. What comes after it waits meanwhile, and so does the end of the
-  /// topic: the position stays before a response that is not handed on.
+  /// Gets the schemas of a response. Later responses and the end of the topic wait, because the
+  /// position stays before a response that is not passed on.
   ///
-  /// - Returns: what is to be handed on, and its size; nil when there will be no schema, or nobody
-  ///   waits for it any more.
+  /// - Returns: what to pass on, and its size; nil if there will be no schema or nobody waits for
+  ///   it any longer.
   func resolve(
     _ view: FetchResponseView
   ) async -> (response: PubSubResponse, byteCount: Int)? {
@@ -386,7 +389,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// Returns when the stream has been silent for too long or the time to drain is over.
+  /// Returns when the stream has been silent for too long or the drain time is over.
   private func watch() async -> Ending {
     while !Task.isCancelled {
       if let ending = self.look() { return ending }
@@ -399,7 +402,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   /// Gives credit that is due.
   ///
-  /// - Returns: why the stream is to be closed now; nil if it is not.
+  /// - Returns: why the stream has to be closed now; nil if it does not.
   func look() -> Ending? {
     let now = self.clock.now()
     let (check, stopAt, heldBackUntil) = self.state.withLock {
@@ -420,13 +423,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     return nil
   }
 
-  /// False when the stream has ended for good.
+  /// Returns false if the stream has ended for good.
   private func handle(_ error: PubSubError, sentReplayID: Bool) async -> Bool {
     if self.isStopping {
       self.end(nil)
       return false
     }
-    // Fewer events make smaller responses.
+    // Requesting fewer events makes responses smaller.
     let isTooLarge = error.isOversizedAnswer
     if isTooLarge || error.serviceCode == .fetchOverflow {
       let wasSmallest = self.state.withLock { state in
@@ -454,13 +457,13 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   private func wait(after error: PubSubError, minimum: Duration) async -> Bool {
     let failure = error.failure(.unavailable, options: self.options)
-    // A peer that cannot prove who it is will not do so in a minute.
+    // A server that cannot prove its identity will not do so in a minute.
     if failure.disposition == .configuration {
       self.end(failure)
       return false
     }
-    // The service ends long-lived streams now and then, and sessions end: open again at once, the
-    // first time.
+    // The service ends long-lived streams from time to time, and sessions end. The first time,
+    // reopen at once.
     let isRegular =
       error.code == .endOfStream
       || error.disposition(sentReplayID: false) == .reauthenticate
@@ -491,7 +494,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
     return true
   }
 
-  /// Reports why the stream is not open, and waits until it is to be opened again.
+  /// Reports why the stream is not open, and waits until it is time to reopen it.
   func wait(_ delay: Duration, after failure: SourceFailure) async {
     let until = self.clock.now() + delay
     self.signals.post(.retrying(topic: self.index, failure, delay: delay))
@@ -507,7 +510,7 @@ extension StartPoint {
     switch self {
     case .earliest: .earliest
     case .latest: .latest
-    // Read with `ManagedSubscribe`, see `managedRecord(at:)`; no other source begins there.
+    // Only `ManagedSubscribe` begins there; see `managedRecord(at:)`.
     case .managed: preconditionFailure("a plain subscription has no position of the service")
     case .after(let id): .after(id.bytes)
     }
