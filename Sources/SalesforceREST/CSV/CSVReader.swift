@@ -89,7 +89,7 @@ public struct CSVReader: ~Copyable {
   /// Call this when no more bytes follow.
   public mutating func finish() { self.isFinished = true }
 
-  /// Advances to the next row. Every later call throws an error again.
+  /// Advances to the next row. After an error, every later call throws it again.
   public mutating func next() throws(CSVError) -> Step {
     if let failure = self.failure { throw failure }
     self.forgetRow()
