@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--only")
     arguments = parser.parse_args()
     with postgres.Cluster() if arguments.sink == "postgres" else contextlib.nullcontext() as cluster:
-        parts = (batch, behind, lost, ahead, refused, delayed, active, following, kills, held, quiet, stalled, record)
+        parts = (batch, behind, lost, ahead, unset, refused, delayed, active, following, kills, held, quiet, stalled, record)
         for part in parts:
             if arguments.only and part.__name__ not in arguments.only.split(","):
                 continue
@@ -249,6 +249,30 @@ def ahead(part):
     part.run()
     check_report(part, (1, 2), detours=1)
     part.publish(50)
+    part.run()
+    check_report(part, (1, 1))
+    return part.check()
+
+
+def unset(part):
+    """Nothing is committed, and the subscription begins at the end of the topic."""
+    part.change("position=none&default=latest")
+    source = part.document["source"]
+    del source["managed"]
+    source["start"] = "earliest"
+    part.write()
+    part.run()
+    del source["start"]
+    source["managed"] = NAME
+    part.write()
+    part.publish(100)
+    errors = part.run()
+    check_report(part, (1, 2), detours=1)
+    if "defaultReplay is LATEST" not in errors:
+        part.fail("nothing tells why:", errors)
+    # The run's last position was committed: from now on the subscription is where the pipeline is.
+    part.check()
+    part.publish(100)
     part.run()
     check_report(part, (1, 1))
     return part.check()
