@@ -16,7 +16,7 @@ struct CastPlan {
       guard let target = targets[column.name] else { return column }
       func refused(_ reason: String) -> TransformError {
         TransformError(
-          .castColumn,
+          .columnType,
           "stage \(Cast.type): column '\(column.name)' \(reason) (\(layout.origin))")
       }
       if column.isMetadata { throw refused("is a metadata column, whose type stays") }

@@ -144,6 +144,6 @@ extension CastTarget {
             + "half_even for floating-point numbers, none for texts and decimals."),
       ]),
     ]
-    return [("castColumn", .oneOf(forms))]
+    return [("columnType", .oneOf(forms))]
   }
 }

@@ -2,7 +2,7 @@
 public struct TransformError: Error, Sendable {
   public struct Code: Hashable, Sendable {
     private enum Value {
-      case duplicateColumn, reservedColumn, unknownColumn, expression, maskedColumn, castColumn
+      case duplicateColumn, reservedColumn, unknownColumn, expression, maskedColumn, columnType
       case classification
     }
     private var value: Value
@@ -19,8 +19,8 @@ public struct TransformError: Error, Sendable {
     public static var maskedColumn: Self { Self(.maskedColumn) }
     /// The classification of a schema's fields is unknown.
     public static var classification: Self { Self(.classification) }
-    /// A column cannot have the type that the configuration says.
-    public static var castColumn: Self { Self(.castColumn) }
+    /// A stage cannot work with the type of a column, or give it the type that the configuration says.
+    public static var columnType: Self { Self(.columnType) }
   }
 
   public var code: Code

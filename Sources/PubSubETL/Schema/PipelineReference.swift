@@ -206,7 +206,7 @@ struct PipelineReference {
     case "columnNames": "Column names"
     case "missing": "Missing names"
     case "setColumn": "Column to set"
-    case "castColumn": "Column to cast"
+    case "columnType": "Column to cast"
     default: name.prefix(1).uppercased() + name.dropFirst()
     }
   }

@@ -34,7 +34,7 @@ final class LowerCase: ConfiguredTransform {
     for column in input.columns where self.columns.contains(column) {
       guard !column.isMetadata, case .slot(let slot, .string) = column.content else {
         throw TransformError(
-          .castColumn,
+          .columnType,
           "stage \(Self.type): column '\(column.name)' is not a field of type string "
             + "(\(input.origin)); name such fields only")
       }
@@ -65,8 +65,8 @@ final class LowerCase: ConfiguredTransform {
     // Absent and null stay as they are.
     guard let cell = row.value(slot) else { return true }
     if row.isDiff(slot) {
-      // It fits the text of the org, which tables do not have. Empty, it cannot be applied, so they have
-      // the record read again.
+      // A diff applies to the original text, which tables no longer have. If it is empty, they have the
+      // record read again.
       row.set(slot, to: RecordBatch.Range(offset: 0, count: 0))
       return true
     }

@@ -95,6 +95,7 @@ import Testing
     let run = PipelineTestRun(
       configuration: file.configuration, org: file.org, classification: file.classification)
     let test = try #require(file.cases.first)
-    #expect(PipelineTestVerdict(test, try run.outcome(of: test)).findings == [])
+    let findings = PipelineTestVerdict(test, try run.outcome(of: test)).findings
+    #expect(findings == [], "\(findings)")
   }
 }
