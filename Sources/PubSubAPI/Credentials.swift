@@ -1,10 +1,10 @@
 internal import GRPCCore
 
-/// What every call has to prove: who asks, where that was granted, and for which org.
+/// The credentials of every call: the token, where it was issued, and the org.
 ///
 /// Prints without the token.
 public struct Credentials: Sendable, Hashable {
-  /// The secret: an access token of Salesforce, without `Bearer`.
+  /// The secret: a Salesforce access token, without `Bearer`.
   public var accessToken: String
   /// Scheme and host, such as `https://example.my.salesforce.com`, without a trailing slash.
   public var instanceURL: String
@@ -21,7 +21,7 @@ public struct Credentials: Sendable, Hashable {
     self.tenantID = tenantID
   }
 
-  /// Lower-case keys, no `Bearer` (TheService.md#connecting).
+  /// Lowercase keys, no `Bearer` (TheService.md#connecting).
   var metadata: Metadata {
     [
       "accesstoken": .string(self.accessToken),
@@ -45,20 +45,20 @@ extension Credentials: CustomStringConvertible, CustomDebugStringConvertible, Cu
   }
 }
 
-/// Where calls get their credentials from. Shared by all streams of a run.
+/// The source of credentials for calls. Shared by all streams of a run.
 public protocol CredentialsSource: Sendable {
   /// The current credentials, obtained if there are none. Concurrent callers share one login.
   ///
   /// Throws `PubSubError` with code `credentials` or `credentialsRetryable`.
   func credentials() async throws -> Credentials
 
-  /// The service has accepted these credentials: a call was answered and did not end with their
-  /// refusal, or has gone on for long.
+  /// Call this when the service has accepted these credentials: a call was answered and did not end
+  /// with their refusal, or has lasted for long.
   func worked(_ credentials: Credentials) async
 
-  /// These credentials were refused: the next call of `credentials()` obtains others, unless
-  /// somebody has done so already.
+  /// Call this when these credentials were refused: the next call of `credentials()` obtains
+  /// others, unless somebody has already done so.
   ///
-  /// - Returns: false when others would be refused as well, as those of the latest logins were.
+  /// - Returns: false if others would be refused as well, as those of the latest logins were.
   func refused(_ credentials: Credentials) async -> Bool
 }

@@ -1,8 +1,8 @@
 internal import EventLoop
 
-/// Credit on its way from the reading to the writing half of a subscription.
+/// Passes credit from the reading to the writing half of a subscription.
 ///
-/// Holds one number: what is added while the writer is busy goes out in one request, so nothing
+/// Holds a single number: what is added while the writer is busy is sent in one request, so nothing
 /// can pile up. One reader.
 public final class CreditQueue: Sendable {
   private struct State {
@@ -29,7 +29,7 @@ public final class CreditQueue: Sendable {
     resume?()
   }
 
-  /// No more credit will be asked for; the request side closes.
+  /// Ends the requests; the request side closes.
   public func finish() {
     let waiter = self.state.withLock { state in
       state.isFinished = true
@@ -39,7 +39,7 @@ public final class CreditQueue: Sendable {
     waiter?.resume(returning: nil)
   }
 
-  /// All credit added since the last call, as soon as there is some; nil when finished.
+  /// All credit added since the last call, as soon as there is any; nil when finished.
   func next() async -> Int? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

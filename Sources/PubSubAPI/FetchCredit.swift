@@ -1,29 +1,31 @@
 /// How many more events a subscription asks for.
 ///
-/// Credit is additive, and at most 100 events may be outstanding (TheService.md#flow-control).
-/// What is open is known from our own books: asked for, less received. The service's
-/// `pending_num_requested` lags behind them by the requests still on their way, so it corrects
-/// the books only when nothing can be on its way any more.
+/// Credit is additive, and at most 100 events may be outstanding (TheService.md#flow-control). Open
+/// credit is what we have requested minus what we have received. The service's
+/// `pending_num_requested` lags behind by the requests in flight, so it corrects our count only
+/// when nothing can be in flight any longer.
 public struct FetchCredit: Sendable {
-  /// Most events that may be outstanding.
+  /// The maximum number of outstanding events.
   public static let maxWindow = 100
 
   /// Events to keep outstanding, 1...100.
   public private(set) var window: Int
-  /// Events that may still come: those open and those that may still be asked for; nil: any number.
+  /// The number of events that may still come: open ones and those that may still be requested; nil
+  /// for any number.
   public private(set) var allowance: Int?
-  /// Asked for and not received yet.
+  /// Requested and not received yet.
   public private(set) var open = 0
-  /// After `stop`, nothing is asked for.
+  /// After `stop`, nothing is requested.
   public private(set) var isStopped = false
   private var lastRequest: ContinuousClock.Instant?
 
-  /// A request is taken to have reached the service after this long.
+  /// The time after which a request is assumed to have reached the service.
   static let settleTime = Duration.seconds(10)
 
   /// - Parameters:
   ///   - window: clamped to 1...100.
-  ///   - allowance: more than zero before `begin`: a first request has to ask for something.
+  ///   - allowance: more than zero before `begin`, because a first request has to ask for
+  ///     something.
   public init(window: Int, allowance: Int? = nil) {
     self.window = min(max(window, 1), Self.maxWindow)
     self.allowance = allowance
@@ -39,24 +41,26 @@ public struct FetchCredit: Sendable {
 
   private var target: Int { min(self.window, self.allowance ?? self.window) }
 
-  /// A response came in.
+  /// Call this for each response.
   ///
   /// - Parameters:
   ///   - eventCount: events in it.
-  ///   - pending: its `pending_num_requested`.
-  /// - Returns: the credit to give back now, 1...100; nil when there is none to give.
+  ///   - pending: the response's `pending_num_requested`.
+  /// - Returns: the credit to give back now, 1...100; nil if there is none to give.
   public mutating func received(
     eventCount: Int, pending: Int, at now: ContinuousClock.Instant
   ) -> Int? {
     self.open = max(self.open - eventCount, 0)
     self.allowance = self.allowance.map { max($0 - eventCount, 0) }
     let isSettled = self.lastRequest.map { now - $0 >= Self.settleTime } ?? true
-    // More open than asked for: never ask for more than the window on top of what the peer claims.
+    // If the server claims more open credit than requested, accept that, so as never to request
+    // more than the window.
     if pending > self.open || isSettled { self.open = min(max(pending, 0), Self.maxWindow) }
     return self.topUp(at: now)
   }
 
-  /// The service says that nothing is open and has sent nothing since: requests were lost.
+  /// Call this if the service says that nothing is open and has sent nothing since, so that
+  /// requests must have been lost.
   ///
   /// - Returns: the credit to give, as of `received`.
   public mutating func restart(at now: ContinuousClock.Instant) -> Int? {
@@ -64,7 +68,7 @@ public struct FetchCredit: Sendable {
     return self.topUp(at: now)
   }
 
-  /// More events may be outstanding from now on.
+  /// Lets more events be outstanding from now on.
   ///
   /// - Returns: the credit to give, as of `received`.
   public mutating func widen(to window: Int, at now: ContinuousClock.Instant) -> Int? {
@@ -72,7 +76,7 @@ public struct FetchCredit: Sendable {
     return self.topUp(at: now)
   }
 
-  /// `count` more events than the allowance may come.
+  /// Allows `count` more events than the allowance.
   ///
   /// - Returns: the credit to give, as of `received`.
   public mutating func allow(_ count: Int, at now: ContinuousClock.Instant) -> Int? {
@@ -81,7 +85,7 @@ public struct FetchCredit: Sendable {
     return self.topUp(at: now)
   }
 
-  /// No credit is given from now on.
+  /// Gives no more credit from now on.
   public mutating func stop() { self.isStopped = true }
 
   private mutating func topUp(at now: ContinuousClock.Instant) -> Int? {

@@ -1,4 +1,4 @@
-/// Reads a `FetchResponse`, or a `ManagedFetchResponse`, whose fields 1 to 4 are the same, into
+/// Parses a `FetchResponse`, or a `ManagedFetchResponse`, whose fields 1 to 4 are the same, into
 /// ranges. One value per message.
 struct FetchResponseParser: ~Copyable {
   typealias Field = FetchResponseView.Field
@@ -33,7 +33,7 @@ struct FetchResponseParser: ~Copyable {
             .limitExceeded, at: offset, "more than \(self.maxEvents) events in one response")
         }
         if self.events.isEmpty {
-          // As many as there are when all are as long as the first, and never more than a window.
+          // The number of events if all are as long as the first, and never more than a window.
           self.events.reserveCapacity(
             min(100, self.maxEvents, (end - offset) / max(1, body.count) + 1))
         }
@@ -144,7 +144,7 @@ struct FetchResponseParser: ~Copyable {
     }
   }
 
-  /// Headers are reserved by the service: checked, not kept.
+  /// Headers are reserved by the service, so they are checked but not kept.
   private static func checkHeader(
     _ bytes: borrowing Span<UInt8>, _ range: Range<Int>
   ) throws(FetchResponseError) {
@@ -190,7 +190,7 @@ extension FetchResponseParser {
     static func ~= (pattern: Self, value: Self) -> Bool { pattern.rawValue == value.rawValue }
   }
 
-  /// - Parameter maxBytes: 32 bits fit into 5 bytes; SwiftProtobuf takes more inside groups only.
+  /// - Parameter maxBytes: 32 bits fit into 5 bytes; SwiftProtobuf accepts more only inside groups.
   @inline(__always)
   private static func readTag(
     _ bytes: borrowing Span<UInt8>, _ offset: inout Int, _ end: Int, maxBytes: Int = 5
@@ -221,7 +221,7 @@ extension FetchResponseParser {
     _ bytes: borrowing Span<UInt8>, _ offset: inout Int, _ end: Int
   ) throws(FetchResponseError) -> UInt64 {
     var value: UInt64 = 0
-    // 10 bytes hold 64 bits; what the tenth has above bit 63 is dropped.
+    // 10 bytes hold 64 bits; bits of the tenth byte above bit 63 are dropped.
     for shift in stride(from: UInt64(0), through: 63, by: 7) {
       guard offset < end else { throw Self.truncated(at: offset) }
       let byte = bytes[offset]
@@ -259,15 +259,15 @@ extension FetchResponseParser {
     return Field(body)
   }
 
-  /// Passes over the value of an unknown field.
+  /// Skips the value of an unknown field.
   ///
-  /// - Parameter depth: messages and groups around it.
+  /// - Parameter depth: the number of enclosing messages and groups.
   @inline(never)
   private static func skip(
     _ tag: Tag, _ bytes: borrowing Span<UInt8>, _ offset: inout Int, _ end: Int, depth: Int
   ) throws(FetchResponseError) {
-    // Numbers of the groups that are open; the stack is on the heap, so that no message can
-    // exhaust the thread's.
+    // Numbers of the open groups. This stack is on the heap, so that no message can exhaust the
+    // thread's stack.
     var groups: [UInt32] = []
     var tag = tag
     while true {

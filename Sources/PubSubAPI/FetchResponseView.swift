@@ -1,13 +1,13 @@
-/// A received `FetchResponse`: its bytes and where in them each event stands.
+/// A received `FetchResponse`: its bytes, and where each event is in them.
 ///
-/// Reads what SwiftProtobuf reads and refuses what it refuses (fields in any order, the last of a
+/// Accepts and refuses the same messages as SwiftProtobuf (fields in any order, the last of a
 /// repeated singular field counts, repeated sub-messages merge, unknown fields and groups are
-/// skipped, strings are valid UTF-8), but copies nothing out: strings and payloads stay ranges of
+/// skipped, strings are valid UTF-8), but copies nothing: strings and payloads are ranges of
 /// `bytes`. Field numbers: TheService.md#wire-format.
 public struct FetchResponseView: Sendable {
-  /// A field of type string or bytes: a range of `bytes`; empty when the field was not there.
+  /// A field of type string or bytes: a range of `bytes`; empty if the field is missing.
   public struct Field: Sendable, Hashable {
-    // 32 bits: a message is shorter than 4 GiB, and events are kept by the hundred.
+    // 32 bits, because a message is shorter than 4 GiB, and events are kept by the hundred.
     private var start: UInt32 = 0
     private var length: UInt32 = 0
 
@@ -22,9 +22,9 @@ public struct FetchResponseView: Sendable {
     public var offset: Int { Int(self.start) }
     /// In bytes.
     public var count: Int { Int(self.length) }
-    /// Where it is in the message.
+    /// The field's range in the message.
     public var range: Range<Int> { self.offset..<self.offset + self.count }
-    /// Whether it has no bytes, or was not there.
+    /// Whether the field is empty or missing.
     public var isEmpty: Bool { self.length == 0 }
   }
 
@@ -32,17 +32,17 @@ public struct FetchResponseView: Sendable {
   public struct Event: Sendable, Hashable {
     /// `ProducerEvent.id`, valid UTF-8.
     public internal(set) var eventID = Field()
-    /// ID of the schema the payload was written with, valid UTF-8.
+    /// ID of the schema with which the payload was written, valid UTF-8.
     public internal(set) var schemaID = Field()
     /// Avro binary of one record.
     public internal(set) var payload = Field()
-    /// Its place in the stream: opaque bytes, 1 to 1,024 of them.
+    /// The event's place in the stream: 1 to 1,024 opaque bytes.
     public internal(set) var replayID = Field()
   }
 
-  /// What a managed subscription says of a commit.
+  /// The answer of a managed subscription to a commit.
   public struct CommitAnswer: Sendable, Hashable {
-    /// Why the position could not be stored; the call goes on.
+    /// Why the position could not be stored. The call continues.
     public struct Failure: Sendable, Hashable {
       /// A value of `ErrorCode`; 2 is a failed commit.
       public internal(set) var code: Int32 = 0
@@ -50,11 +50,11 @@ public struct FetchResponseView: Sendable {
       public internal(set) var message = Field()
     }
 
-    /// The commit that is answered, and with it all before it; valid UTF-8.
+    /// The commit that is answered, along with all earlier ones; valid UTF-8.
     public internal(set) var requestID = Field()
     /// The position that the service stored, or would have stored.
     public internal(set) var replayID = Field()
-    /// Why a commit was not done; nil if it was.
+    /// Why the commit failed; nil if it succeeded.
     public internal(set) var failure: Failure?
     /// When the service received the commit, milliseconds since 1970.
     public internal(set) var processedAt: Int64 = 0
@@ -64,13 +64,13 @@ public struct FetchResponseView: Sendable {
   public let bytes: [UInt8]
   /// In the order of the stream; empty in a keepalive.
   public private(set) var events: [Event]
-  /// Position of the subscription after this response; may be empty.
+  /// The position of the subscription after this response; may be empty.
   public let latestReplayIDField: Field
-  /// Valid UTF-8; quoted to the service's support.
+  /// An ID for the service's support; valid UTF-8.
   public let rpcID: Field
-  /// Credit still open after this response, as the service counts it.
+  /// Credit still open after this response, according to the service.
   public let pendingCredit: Int
-  /// The service's answer to a commit, on managed subscriptions only; nil when the response has none.
+  /// The service's answer to a commit, on managed subscriptions only; nil if the response has none.
   public let commitAnswer: CommitAnswer?
 
   /// - Parameters:
@@ -101,14 +101,14 @@ public struct FetchResponseView: Sendable {
     return rest
   }
 
-  /// True when the response only says that the stream lives and where it stands.
+  /// Whether the response only says that the stream is alive, and its position.
   public var isKeepalive: Bool { self.events.isEmpty }
 
-  /// Longest replay ID that is taken; the service's have 10 bytes.
+  /// The longest accepted replay ID. The service's have 10 bytes.
   public static var maxReplayIDByteCount: Int { 1024 }
 
-  /// Checks that every event has a replay ID that can be stored and sent back. A stream without is no
-  /// stream: nothing in it could be resumed after.
+  /// Checks that every event has a replay ID that can be stored and sent back. Without one, the
+  /// stream could not be resumed after the event.
   func checkReplayIDs() throws(FetchResponseError) {
     for (index, event) in self.events.enumerated() {
       guard !event.replayID.isEmpty else {
@@ -130,7 +130,7 @@ public struct FetchResponseView: Sendable {
     }
   }
 
-  /// The text of a field that is valid UTF-8.
+  /// The text of a field with valid UTF-8.
   public func string(_ field: Field) -> String {
     String(decoding: self.bytes[field.range], as: UTF8.self)
   }
@@ -139,7 +139,7 @@ public struct FetchResponseView: Sendable {
   public subscript(_ field: Field) -> ArraySlice<UInt8> { self.bytes[field.range] }
 }
 
-/// A `FetchResponse` that is not a protobuf message, or cannot be part of a stream.
+/// A `FetchResponse` is not a protobuf message or cannot be part of a stream.
 public struct FetchResponseError: Error, Sendable, Hashable {
   /// What is wrong with a message.
   public struct Code: Hashable, Sendable {
@@ -150,9 +150,9 @@ public struct FetchResponseError: Error, Sendable, Hashable {
     public static var truncated: Self { Self(.truncated) }
     /// A tag, varint or group that protobuf does not allow.
     public static var malformed: Self { Self(.malformed) }
-    /// A string field that is not valid UTF-8.
+    /// A string field is not valid UTF-8.
     public static var invalidUTF8: Self { Self(.invalidUTF8) }
-    /// More events, deeper groups or longer IDs than are read.
+    /// More events, deeper groups or longer IDs than are accepted.
     public static var limitExceeded: Self { Self(.limitExceeded) }
     /// An event that has no place in the stream.
     public static var noReplayID: Self { Self(.noReplayID) }
@@ -161,7 +161,7 @@ public struct FetchResponseError: Error, Sendable, Hashable {
   public var code: Code
   /// In bytes from the start of the message.
   public var offset: Int
-  /// What is wrong, with counts but without content.
+  /// What is wrong, with counts but without contents.
   public var message: String
 
   init(_ code: Code, at offset: Int, _ message: String) {

@@ -1,9 +1,9 @@
 internal import EventLoop
 
-/// Credit and commits on their way to the writing half of a managed subscription.
+/// Passes credit and commits to the writing half of a managed subscription.
 ///
-/// Holds one number and one commit: a position contains those before it, so that of several commits
-/// only the newest goes out, and nothing can pile up. One reader.
+/// Holds one number and one commit: a position includes earlier ones, so only the newest of several
+/// commits is sent, and nothing can pile up. One reader.
 public final class ManagedRequestQueue: Sendable {
   struct Request: Sendable, Equatable {
     /// 0 for a commit alone.
@@ -29,7 +29,7 @@ public final class ManagedRequestQueue: Sendable {
     self.change { $0.credit += count }
   }
 
-  /// The next request takes this position along; one that waits is replaced by it.
+  /// Sends this position with the next request, in place of one that is still waiting.
   public func add(_ commit: ManagedCommit) { self.change { $0.commit = commit } }
 
   private func change(_ body: (inout Request) -> Void) {
@@ -43,8 +43,7 @@ public final class ManagedRequestQueue: Sendable {
     resume?()
   }
 
-  /// Nothing more will be asked for; what has been added still goes out, then the request side
-  /// closes.
+  /// Ends the requests. What has been added is still sent; then the request side closes.
   public func finish() {
     let waiter = self.state.withLock { state in
       state.isFinished = true
@@ -53,7 +52,7 @@ public final class ManagedRequestQueue: Sendable {
     waiter?.resume(returning: nil)
   }
 
-  /// All that was added since the last call, as soon as there is something; nil when finished.
+  /// Everything added since the last call, as soon as there is anything; nil when finished.
   func next() async -> Request? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

@@ -1,7 +1,7 @@
 internal import PubSubMessages
 internal import SwiftProtobuf
 
-/// What a call of `ManagedSubscribe` begins with. The record in the org names the topic, and the
+/// The parameters of a `ManagedSubscribe` call. The record in the org names the topic, and the
 /// service knows the position.
 public struct ManagedSubscription: Sendable, Hashable {
   /// A record `ManagedEventSubscription`.
@@ -18,17 +18,17 @@ public struct ManagedSubscription: Sendable, Hashable {
     }
   }
 
-  /// Which one.
+  /// The subscription's record.
   public var record: Record
-  /// Its topic, for traces alone.
+  /// The subscription's topic, only for traces.
   public var topic: String
   /// 0...100.
   public var credit: Int
 
   /// - Parameters:
   ///   - record: the subscription in the org.
-  ///   - topic: its topic, for traces alone.
-  ///   - credit: events to ask for, 0...100.
+  ///   - topic: the subscription's topic, only for traces.
+  ///   - credit: events to request, 0...100.
   public init(record: Record, topic: String, credit: Int) {
     self.record = record
     self.topic = topic
@@ -50,12 +50,12 @@ public struct ManagedSubscription: Sendable, Hashable {
 public struct ManagedCommit: Sendable, Hashable {
   /// Chosen by the client; the answer repeats it.
   public var id: String
-  /// As the service gave it.
+  /// As received from the service.
   public var replayID: [UInt8]
 
   /// - Parameters:
-  ///   - id: names the commit in its answer.
-  ///   - replayID: of the last event that need not be delivered again.
+  ///   - id: identifies the commit in its answer.
+  ///   - replayID: the replay ID of the last event that need not be delivered again.
   public init(id: String, replayID: [UInt8]) {
     self.id = id
     self.replayID = replayID

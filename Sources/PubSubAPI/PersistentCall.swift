@@ -1,24 +1,24 @@
 package import Clocks
 internal import GRPCCore
 
-/// A call with one answer, made again as long as that may help.
+/// A call with one answer, repeated as long as that may help.
 package struct PersistentCall: Sendable {
-  /// Why a call is not made again.
+  /// Why a call is not repeated.
   package enum Verdict: Sendable {
-    /// Nobody waits for the answer any more.
+    /// Nobody waits for the answer any longer.
     case cancelled
-    /// The server could not prove who it is, and will not do so in a minute.
+    /// The server could not prove its identity, and will not do so in a minute.
     case untrustedPeer
-    /// New tokens are refused, too.
+    /// New tokens are refused as well.
     case tokensRefused
-    /// The time of the schedule is over.
+    /// The schedule's time is used up.
     case gaveUp(Retries, at: ContinuousClock.Instant)
-    /// The same call would be answered alike.
+    /// The same call would get the same answer.
     case final(PubSubError.Disposition)
   }
 
   package struct Failure: Error {
-    /// What the last attempt ended with.
+    /// The error of the last attempt.
     package var error: PubSubError
     package var verdict: Verdict
   }
@@ -28,7 +28,8 @@ package struct PersistentCall: Sendable {
   private let isIdentityError: @Sendable (any Error) -> Bool
   private let clock: StreamClock
 
-  /// - Parameter isIdentityError: whether a call failed because the peer could not prove who it is.
+  /// - Parameter isIdentityError: whether a call failed because the server could not prove its
+  ///   identity.
   package init(
     credentials: any CredentialsSource, schedule: RetrySchedule,
     isIdentityError: @escaping @Sendable (any Error) -> Bool, clock: StreamClock = .continuous
@@ -40,7 +41,7 @@ package struct PersistentCall: Sendable {
   }
 
   /// - Parameters:
-  ///   - operation: what is asked for, such as `GetSchema 9oaS…`.
+  ///   - operation: the request, such as `GetSchema 9oaS…`.
   ///   - onRetry: called before each pause.
   package func make<Answer>(
     _ operation: String, onRetry: (PubSubError, _ delay: Duration) -> Void = { _, _ in },

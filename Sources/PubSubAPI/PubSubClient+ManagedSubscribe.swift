@@ -6,14 +6,14 @@ internal import SwiftProtobuf
 extension PubSubClient {
   /// Runs one managed subscription until the service or the caller ends it.
   ///
-  /// As `subscribe`, but the service knows where to begin, and stores the positions that are added
-  /// to `requests`. Finishing `requests` closes the request side: the service then ends the call, and
-  /// the subscription is free for another client within seconds; after any other end it may stay
-  /// taken for a quarter of an hour (TheService.md#managed-subscriptions).
+  /// Like `subscribe`, but the service knows where to begin, and stores the positions that are
+  /// added to `requests`. Finishing `requests` closes the request side: the service then ends the
+  /// call, and the subscription is free for another client within seconds; after any other end it
+  /// may stay taken for a quarter of an hour (TheService.md#managed-subscriptions).
   ///
   /// - Parameters:
   ///   - requests: credit and commits after the first request.
-  ///   - onOpen: called when the first request has gone out on a live connection.
+  ///   - onOpen: called when the first request has been sent on a live connection.
   ///   - onResponse: as for `subscribe`; a response may answer a commit, with or without events.
   public func managedSubscribe(
     _ start: ManagedSubscription, credentials: Credentials, requests: ManagedRequestQueue,

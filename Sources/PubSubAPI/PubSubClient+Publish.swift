@@ -5,11 +5,11 @@ internal import GRPCProtobuf
 internal import PubSubMessages
 
 extension PubSubClient {
-  /// Publishes events by one call of `Publish`.
+  /// Publishes events with one `Publish` call.
   ///
-  /// Publishing is not idempotent. After an error, whether the events were published is unknown unless
-  /// the error says otherwise: `PubSubError.isUnprocessed`, or `isRefusal` with a status or a code that
-  /// stands for a call that was not looked into.
+  /// Publishing is not idempotent. After an error, whether the events were published is unknown
+  /// unless the error says otherwise: `PubSubError.isUnprocessed`, or `isRefusal` with a status or
+  /// a code that means that the request was not examined.
   ///
   /// - Parameter events: at least one; the service asks for at most 200 and 3 MB.
   /// - Throws: `PubSubError`, also for an answer that does not fit the request.
@@ -25,12 +25,12 @@ extension PubSubClient {
     return try PublishAnswer(response, to: events.map(\.id), operation: "\(call)")
   }
 
-  /// Opens a call of `PublishStream` and lends it to `body`.
+  /// Opens a `PublishStream` call and lends it to `body`.
   ///
-  /// The service ends a stream that gets no request for 70 s: `body` should leave one that it has no
-  /// use for. When `body` returns, the request side is closed and the end of the call is awaited for
-  /// `closingTime`. When it throws, the call is broken off. `body` runs in a task that is cancelled when
-  /// the service ends the call.
+  /// The service ends a stream that gets no request for 70 s, so `body` should return when it no
+  /// longer needs the stream. When `body` returns, the request side is closed and the end of the
+  /// call is awaited for `closingTime`. When it throws, the call is aborted. `body` runs in a task
+  /// that is cancelled when the service ends the call.
   ///
   /// - Throws: what `body` throws; `PubSubError` if the call failed before `body` began.
   public func withPublishStream<Result: Sendable>(
@@ -51,7 +51,7 @@ extension PubSubClient {
         outcome.withLock { $0 = .success(value) }
       } catch {
         outcome.withLock { $0 = .failure(error) }
-        // Breaks the call off.
+        // Aborts the call.
         throw error
       }
     }
@@ -64,7 +64,7 @@ extension PubSubClient {
         if !isOver { try? await ProcessClock.sleep(for: closingTime) }
         return .none
       }
-      // Either the call has ended, or nobody waits for its end any more.
+      // Either the call has ended, or nobody waits for its end any longer.
       let first = await group.next() ?? .none
       group.cancelAll()
       left.continuation.finish()
@@ -86,7 +86,7 @@ extension PubSubClient {
     }
   }
 
-  /// Returns what the call ended with; nil for status OK.
+  /// Returns the error with which the call ended; nil for status OK.
   private func conduct(
     _ request: StreamingClientRequest<Eventbus_V1_PublishRequest>, _ stream: PublishStream,
     _ call: ServiceTrace.Call
@@ -105,7 +105,8 @@ extension PubSubClient {
           try Task.checkCancellation()
           stream.ended(nil)
         } catch {
-          // At once: the call returns only when `body` has, which may wait for an answer.
+          // Reported at once, because the call returns only after `body`, which may be waiting for
+          // an answer.
           stream.ended(PubSubError(error, operation: "\(call)"))
           throw error
         }
@@ -113,7 +114,7 @@ extension PubSubClient {
       return nil
     } catch {
       let failure = PubSubError(error, operation: "\(call)")
-      // For a call that has failed before there was a response.
+      // For a call that failed before there was a response.
       stream.ended(failure)
       return failure
     }

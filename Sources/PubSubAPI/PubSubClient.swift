@@ -6,15 +6,15 @@ internal import GRPCProtobuf
 internal import PubSubMessages
 internal import SwiftProtobuf
 
-/// The calls of the Pub/Sub API that an exporter makes. The owner of the `GRPCClient` runs it and
-/// shuts it down.
+/// The Pub/Sub API calls that an exporter makes. The owner of the `GRPCClient` runs it and shuts it
+/// down.
 public struct PubSubClient<Transport: ClientTransport>: Sendable {
   let client: GRPCClient<Transport>
   /// For calls with one answer; a subscription has no deadline.
   let unaryTimeout: Duration
   let onTrace: (@Sendable (ServiceTrace) -> Void)?
 
-  /// - Parameter onTrace: receives what happens. Called from any thread; must not block.
+  /// - Parameter onTrace: receives the progress of calls. Called from any thread; must not block.
   public init(
     _ client: GRPCClient<Transport>, unaryTimeout: Duration = .seconds(30),
     onTrace: (@Sendable (ServiceTrace) -> Void)? = nil
@@ -24,7 +24,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     self.onTrace = onTrace
   }
 
-  /// What the service knows of a topic. Throws `PubSubError`.
+  /// The service's information about a topic. Throws `PubSubError`.
   public func topic(
     named name: String, credentials: Credentials
   ) async throws -> TopicInformation {
@@ -37,7 +37,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
       canSubscribe: info.canSubscribe, schemaID: info.schemaID, rpcID: info.rpcID)
   }
 
-  /// The schema of an event, by the ID that the event names. Throws `PubSubError`.
+  /// The schema of an event, by the ID in the event. Throws `PubSubError`.
   public func schema(
     id: String, credentials: Credentials
   ) async throws -> SchemaInformation {
@@ -50,14 +50,14 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
 
   /// Runs one subscription until the service or the caller ends it.
   ///
-  /// The request side stays open as long as the call. Returns when the service ended the call
-  /// with status OK or `onResponse` returned false; throws `PubSubError` when it ended otherwise,
-  /// and what `onResponse` throws. Cancelling the task resets the stream.
+  /// The request side stays open as long as the call. Returns when the service has ended the call
+  /// with status OK or `onResponse` has returned false. Throws `PubSubError` if the call ended
+  /// otherwise, and what `onResponse` throws. Cancelling the task resets the stream.
   ///
   /// - Parameters:
-  ///   - credit: what is to be asked for after the first request.
-  ///   - onOpen: called when the first request has gone out on a live connection.
-  ///   - onResponse: called for each response in order; the next is read when it has returned.
+  ///   - credit: the credit to request after the first request.
+  ///   - onOpen: called when the first request has been sent on a live connection.
+  ///   - onResponse: called for each response in order; the next one is read after it returns.
   ///     False ends the call.
   public func subscribe(
     _ start: Subscription, credentials: Credentials, credit: CreditQueue,
@@ -84,8 +84,8 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
   /// Runs a call whose responses are those of a subscription; see `subscribe`.
   ///
   /// - Parameters:
-  ///   - topic: what the trace of its responses names.
-  ///   - onEnd: lets the writer end; may be called more than once.
+  ///   - topic: the topic named in the trace of its responses.
+  ///   - onEnd: makes the writer end; may be called more than once.
   ///   - write: writes the requests; the request side closes when it returns.
   func converse<Request: Message>(
     _ call: ServiceTrace.Call, topic: String, _ method: MethodDescriptor,
@@ -149,8 +149,8 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     do {
       let response = try await Self.within(self.unaryTimeout) {
         [client, metadata] in
-        // Not `unary`, which tells neither that a message came before a status of failure, nor a status
-        // of failure from an answer with none or two.
+        // Not `unary`, which does not report a message before an error status, and does not
+        // distinguish an error status from an answer with no or two messages.
         try await client.serverStreaming(
           request: ClientRequest(message: message, metadata: metadata),
           descriptor: method, serializer: ProtobufSerializer<Request>(),
@@ -181,23 +181,23 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// Returns false if there was an answer before.
+  /// Returns false if there already was an answer.
   private static func fill<Response>(_ answer: inout Response?, with message: Response) -> Bool {
     defer { answer = message }
     return answer == nil
   }
 
-  /// Breaks a call off that takes too long.
+  /// Aborts a call that takes too long.
   ///
-  /// GRPCCore's timer does not tell whether the request had left by then, and it goes by the machine's
-  /// clock, which a served clock runs ahead of.
+  /// GRPCCore's timer does not tell whether the request had been sent by then, and uses the
+  /// machine's clock, which a served clock runs ahead of.
   private static func within<Response: Sendable>(
     _ timeout: Duration, _ call: @escaping @Sendable () async throws -> Response
   ) async throws -> Response {
     try await withThrowingTaskGroup(of: Response?.self) { group in
       group.addTask { try await call() }
       group.addTask {
-        // The only error is cancellation, upon which the call is broken off as well.
+        // The only error is cancellation, which also aborts the call.
         try? await ProcessClock.sleep(for: timeout)
         return nil
       }
@@ -215,7 +215,7 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
     }
   }
 
-  /// The timeout as the server gets it (gRPC over HTTP/2, "Timeout"): eight digits at most.
+  /// The timeout as sent to the server (gRPC over HTTP/2, "Timeout"), with at most eight digits.
   private static func timeoutText(_ timeout: Duration) -> String {
     let milliseconds = max(1, Int64((timeout / .milliseconds(1)).rounded()))
     return milliseconds <= 99_999_999
@@ -227,13 +227,13 @@ public struct PubSubClient<Transport: ClientTransport>: Sendable {
 public struct TopicInformation: Sendable, Hashable {
   /// As the service spells it.
   public var name: String
-  /// The org, as the service names it.
+  /// The org's ID in the service.
   public var tenantGUID: String
   /// Whether the user may publish to it.
   public var canPublish: Bool
   /// Whether the user may subscribe to it.
   public var canSubscribe: Bool
-  /// Blank for channels, whose events have schemas of their own.
+  /// Empty for channels, whose events have their own schemas.
   public var schemaID: String
   /// To quote to the service's support.
   public var rpcID: String
@@ -241,7 +241,7 @@ public struct TopicInformation: Sendable, Hashable {
 
 /// Answer of `GetSchema`.
 public struct SchemaInformation: Sendable, Hashable {
-  /// The ID that was asked for.
+  /// The requested ID.
   public var id: String
   /// The Avro schema.
   public var json: String
@@ -249,13 +249,13 @@ public struct SchemaInformation: Sendable, Hashable {
   public var rpcID: String
 }
 
-/// What a call of `Subscribe` begins with.
+/// The parameters of a `Subscribe` call.
 public struct Subscription: Sendable, Hashable {
   /// Where a subscription begins.
   public enum Position: Sendable, Hashable {
-    /// What is published once the subscription stands.
+    /// Events published once the subscription is established.
     case latest
-    /// The oldest event the service keeps.
+    /// The oldest event that the service retains.
     case earliest
     /// The event after this replay ID.
     case after([UInt8])
@@ -263,14 +263,14 @@ public struct Subscription: Sendable, Hashable {
 
   /// Such as `/event/Order_Event__e`.
   public var topic: String
-  /// Where it begins.
+  /// Where the subscription begins.
   public var position: Position
   /// 1...100.
   public var credit: Int
 
   /// - Parameters:
   ///   - topic: such as `/event/Order_Event__e`.
-  ///   - position: where it begins.
+  ///   - position: where the subscription begins.
   ///   - credit: events of the first request, 1...100.
   public init(topic: String, position: Position, credit: Int) {
     self.topic = topic

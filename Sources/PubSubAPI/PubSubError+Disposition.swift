@@ -7,8 +7,8 @@ extension PubSubError {
     case retry(minimumDelay: Duration)
     /// The access token was refused: call again with a new one.
     case reauthenticate
-    /// The replay ID cannot be used: it is older than the 72 hours that the service keeps, or of another
-    /// org. The caller decides where to begin instead.
+    /// The replay ID cannot be used: it is older than the 72 hours that the service retains, or
+    /// belongs to another org. The caller decides where to begin instead.
     case replay
     /// The delivery allowance is used up.
     case quota
@@ -18,7 +18,7 @@ extension PubSubError {
     case bug
   }
 
-  /// How long at least a run that follows waits when an allowance is used up.
+  /// The minimum wait of a run that follows when an allowance is used up.
   package static let quotaDelay = Duration.seconds(300)
 
   /// What a caller should do about this error.
@@ -50,14 +50,15 @@ extension PubSubError {
     self.status == .resourceExhausted && self.serviceCode == nil && !self.isRefusal
   }
 
-  /// What is refused is the topic, or a schema of its events: others may be served all the same.
+  /// Whether the error refuses only the topic or a schema of its events, so that other topics may
+  /// still be served.
   package var refusesTopicAlone: Bool {
     guard self.code != .credentials else { return false }
     switch self.serviceCode {
     case ServiceErrorCode.topicNotFound, ServiceErrorCode.topicMetaPermission,
       ServiceErrorCode.schemaMetaPermission, ServiceErrorCode.cannotSubscribe:
       return true
-    // Without the subscription there is no other topic.
+    // Without the managed subscription, there is no other topic.
     case ServiceErrorCode.tenantLicense, ServiceErrorCode.managedStopped,
       ServiceErrorCode.managedDeleted, ServiceErrorCode.managedNameNotFound,
       ServiceErrorCode.managedIDNotFound, ServiceErrorCode.managedIDInvalid:
@@ -74,7 +75,8 @@ extension PubSubError {
     case .protectionTriggered, .protectionStreamLimitTriggered, .concurrentClientLimitExceeded:
       return .retry(minimumDelay: .seconds(30))
     case .authError, .authHeadersInvalid, .authRefreshInvalid: return .reauthenticate
-    // A second client may come to its end; one that is gone keeps the subscription for a while.
+    // The other client may end; after it has disconnected, the service reserves the subscription
+    // for a while.
     case .managedAlreadyActive: return .retry(minimumDelay: .seconds(30))
     case .managedStopped, .managedDeleted, .managedNameNotFound, .managedIDNotFound,
       .managedIDInvalid:

@@ -1,9 +1,9 @@
 public import GRPCCore
 internal import SwiftProtobuf
 
-/// A call of the service that failed, with what the service said about it.
+/// A failed call of the service, with the service's message.
 public struct PubSubError: Error, Sendable {
-  /// What a call failed at.
+  /// How a call failed.
   public struct Code: Hashable, Sendable {
     private enum Value {
       case service, endOfStream, idle, malformedResponse, credentials, credentialsRetryable
@@ -14,50 +14,51 @@ public struct PubSubError: Error, Sendable {
     public static var service: Self { Self(.service) }
     /// The service ended a subscription with status OK. Normal for long-lived calls.
     public static var endOfStream: Self { Self(.endOfStream) }
-    /// Credit was open, and neither event nor keepalive came: the connection is half-open.
+    /// Credit was open, but neither an event nor a keepalive came: the connection is half-open.
     public static var idle: Self { Self(.idle) }
-    /// A message that is not a protobuf message of the expected type, or whose events have no place in
-    /// the stream.
+    /// A message is not a protobuf message of the expected type, or its events have no place in the
+    /// stream.
     public static var malformedResponse: Self { Self(.malformedResponse) }
-    /// No access token could be had, and asking again will not help.
+    /// No access token could be obtained, and retrying will not help.
     public static var credentials: Self { Self(.credentials) }
-    /// No access token could be had for now: network or login service.
+    /// No access token could be obtained for now, because of the network or the login service.
     public static var credentialsRetryable: Self { Self(.credentialsRetryable) }
   }
 
-  /// What the call failed at.
+  /// How the call failed.
   public var code: Code
-  /// Status of the call; `.ok` for `endOfStream`, `.unauthenticated` for credentials.
+  /// The status of the call; `.ok` for `endOfStream`, `.unauthenticated` for credentials.
   public var status: Status.Code
-  /// From the `error-code` trailer, else from the message.
+  /// From the `error-code` trailer, otherwise from the message.
   public var serviceCode: ServiceErrorCode?
-  /// Names the operation and its object, then what the service said.
+  /// The operation and its object, then the service's message.
   public var message: String
   /// To quote to the service's support.
   public var rpcID: String?
-  /// The service has certainly not looked at the request, as the transport knows.
+  /// According to the transport, the service has certainly not examined the request.
   public var isUnprocessed = false
-  /// `status` is the service's own, and came without a byte of an answer before it. False for a status
-  /// that the transport has concluded from something else, such as an HTTP status, and for transports
-  /// that do not tell.
+  /// `status` is the service's own, and came before any byte of an answer. False for a status that
+  /// the transport has derived from something else, such as an HTTP status, and for transports that
+  /// do not say.
   public var isRefusal = false
-  /// A message of the service had come before the call failed: it has looked at the request, whatever
-  /// the status says.
+  /// A message had arrived before the call failed, so the service has examined the request,
+  /// whatever the status says.
   public var hasResponse = false
-  /// What came with the status, which `message` ends with; empty for failures without one.
+  /// The message that came with the status, at the end of `message`; empty for failures without
+  /// one.
   package var statusMessage = ""
-  /// What the transport, the login or the parser said; nil for none.
+  /// The error of the transport, login or parser; nil if there is none.
   public var cause: (any Error)?
-  /// Where in the source the error was made.
+  /// Where in the source the error was created.
   public var fileID: String, line: Int
 
   /// An error of a caller's own `CredentialsSource`, or of this package.
   ///
   /// - Parameters:
-  ///   - code: what the call failed at.
+  ///   - code: how the call failed.
   ///   - status: `.unauthenticated` for credentials.
   ///   - serviceCode: nil for none.
-  ///   - message: names the operation; holds no secret.
+  ///   - message: names the operation; contains no secret.
   ///   - rpcID: nil for none.
   ///   - cause: nil for none.
   ///   - fileID: of the source.
@@ -76,9 +77,9 @@ public struct PubSubError: Error, Sendable {
     self.line = line
   }
 
-  /// What a call ended with.
+  /// The error with which a call ended.
   ///
-  /// - Parameter operation: what failed and on which thing, such as `Subscribe to /event/A__e`.
+  /// - Parameter operation: what failed, on which object, such as `Subscribe to /event/A__e`.
   public init(
     _ error: any Error, operation: String, fileID: String = #fileID, line: Int = #line
   ) {
@@ -92,7 +93,7 @@ public struct PubSubError: Error, Sendable {
         line: line)
       return
     }
-    // Messages that are not read here are read by SwiftProtobuf.
+    // SwiftProtobuf reads the messages that are not parsed here.
     let isMalformed =
       rpcError.cause is FetchResponseError || rpcError.cause is BinaryDecodingError
     let serviceCode =
@@ -102,7 +103,8 @@ public struct PubSubError: Error, Sendable {
         .compactMap { ServiceErrorCode(trailer: $0) }.first
         ?? ServiceErrorCode(message: rpcError.message)
     let status = Status.Code(rpcError.code)
-    // What befalls the connection befalls all that goes over it, and is said alike for all.
+    // A connection failure affects all calls on the connection, and is reported in the same words
+    // for all.
     let isOfConnection = status == .unavailable && rpcError.cause != nil && !isMalformed
     self.init(
       isMalformed ? .malformedResponse : .service, status: status, serviceCode: serviceCode,
@@ -116,12 +118,13 @@ public struct PubSubError: Error, Sendable {
     self.isRefusal = rpcError.has(mark: Self.refusalKey)
   }
 
-  // What a transport marks errors with. No server can send it: names of trailers begin with no colon.
+  // The key with which a transport marks errors. No server can send it, because trailer names do
+  // not begin with a colon.
   static let unprocessedKey = ":unprocessed"
   static let refusalKey = ":refusal"
 
-  /// The service ends its messages with `rpcId: <uuid>`; the name of the trailer that repeats it
-  /// is not documented, so any trailer whose name has `rpc` in it will do.
+  /// The service ends its messages with `rpcId: <uuid>`; the name of the trailer that repeats it is
+  /// not documented, so any trailer whose name contains `rpc` is accepted.
   private static func rpcID(in error: RPCError) -> String? {
     if let label = error.message.firstRange(of: "rpcId: ") {
       let id = error.message[label.upperBound...].prefix { !$0.isWhitespace }

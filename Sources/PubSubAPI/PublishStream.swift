@@ -3,13 +3,13 @@ internal import EventLoop
 internal import GRPCCore
 internal import PubSubMessages
 
-/// A call of `PublishStream` that is open: requests go out, and each is answered, in their order.
+/// An open `PublishStream` call: requests are sent, and each is answered, in order.
 ///
-/// Used by one task. How many requests are outstanding is up to the caller.
+/// Used by one task. The caller decides how many requests are outstanding.
 public final class PublishStream: Sendable {
   private struct State {
     var writer: RPCWriter<Eventbus_V1_PublishRequest>?
-    /// IDs of the events of each request that is not answered, the oldest first.
+    /// The event IDs of each unanswered request, oldest first.
     var outstanding: [[String]] = []
     var answers: [PublishAnswer] = []
     /// Why there will be no more answers.
@@ -32,12 +32,12 @@ public final class PublishStream: Sendable {
 
   /// Sends a request.
   ///
-  /// A call that ends in the middle of the request, or takes nothing more of it and answers nothing in
-  /// the time for an answer, leaves the request without an answer.
+  /// The request gets no answer if the call ends in the middle of it, or if the call accepts no
+  /// more of it and sends no answer within the time limit.
   ///
   /// - Parameter events: at least one.
-  /// - Returns: false if the call had ended before, so that nothing was sent; `answer` says why, after
-  ///   the answers that have come.
+  /// - Returns: false if the call had already ended, so that nothing was sent; `answer` says why,
+  ///   after the answers that have arrived.
   public func send(_ events: [EventToPublish]) async -> Bool {
     precondition(!events.isEmpty, "a request without events")
     let writer = self.state.withLock { state -> RPCWriter<Eventbus_V1_PublishRequest>? in
@@ -45,7 +45,7 @@ public final class PublishStream: Sendable {
       guard let writer = state.writer else {
         preconditionFailure("a stream is lent only while it is open")
       }
-      // Before the request is written: its answer may be there before `write` returns.
+      // Done before the request is written, because its answer may arrive before `write` returns.
       state.outstanding.append(events.map(\.id))
       return writer
     }
@@ -55,14 +55,14 @@ public final class PublishStream: Sendable {
         Eventbus_V1_PublishRequest(topic: self.topic, events: events), by: writer)
     } catch {
       let failure = PubSubError(error, operation: self.operation)
-      // What the call ended with says more than that nothing can be written.
+      // The call's error says more than that nothing can be written.
       if failure.code != .idle { await self.wait { $0.end != nil } }
       self.ended(failure)
     }
     return true
   }
 
-  /// Throws code `idle` if the service leaves no room for the request and answers nothing.
+  /// Throws code `idle` if the service accepts no more of the request and sends no answer.
   private func write(
     _ request: Eventbus_V1_PublishRequest, by writer: RPCWriter<Eventbus_V1_PublishRequest>
   ) async throws {
@@ -74,7 +74,7 @@ public final class PublishStream: Sendable {
     }
   }
 
-  /// Throws when nothing has come for the time for an answer.
+  /// Throws if nothing has come within the time limit for an answer.
   private func waitForSilence() async throws {
     var since = ProcessClock.now
     while true {
@@ -87,9 +87,9 @@ public final class PublishStream: Sendable {
       "\(self.operation): the service took no more of the request for \(self.answerTimeout)")
   }
 
-  /// The answer to the oldest request that has none.
+  /// The answer to the oldest unanswered request.
   ///
-  /// - Throws: `PubSubError`, why the call has ended, or that no answer came in time.
+  /// - Throws: `PubSubError`, because the call has ended or no answer came in time.
   public func answer() async throws -> PublishAnswer {
     await self.wait { !$0.answers.isEmpty || $0.end != nil }
     return try self.state.withLock { state throws(PubSubError) in
@@ -101,8 +101,8 @@ public final class PublishStream: Sendable {
     }
   }
 
-  /// Returns when the condition holds, or after the time for an answer. The calling task may have been
-  /// cancelled: it is, when the service has ended the call.
+  /// Returns when the condition holds, or after the time limit for an answer. The calling task may
+  /// have been cancelled, which happens when the service has ended the call.
   private func wait(_ condition: @Sendable (State) -> Bool) async {
     let isLate = Lock(false)
     let timer = Task {

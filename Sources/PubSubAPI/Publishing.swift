@@ -2,18 +2,18 @@ internal import FoundationEssentials
 internal import GRPCCore
 internal import PubSubMessages
 
-/// An event on its way to a topic.
+/// An event to be published.
 public struct EventToPublish: Sendable, Hashable {
-  /// Chosen by the publisher; consumers know a repetition by it.
+  /// Chosen by the publisher; consumers recognize repetitions by it.
   public var id: String
-  /// The schema that the payload was written with: the topic's current one.
+  /// The schema with which the payload was written: the topic's current one.
   public var schemaID: String
   /// Avro binary of one record, without a header.
   public var payload: [UInt8]
 
   /// - Parameters:
-  ///   - id: names the event in its result; the event's UUID.
-  ///   - schemaID: of the schema that the payload was written with.
+  ///   - id: identifies the event in its result; the event's UUID.
+  ///   - schemaID: the ID of the schema with which the payload was written.
   ///   - payload: Avro binary of one record.
   public init(id: String, schemaID: String, payload: [UInt8]) {
     self.id = id
@@ -21,16 +21,16 @@ public struct EventToPublish: Sendable, Hashable {
     self.payload = payload
   }
 
-  /// Bytes that the event takes of a request, at most.
+  /// The maximum number of bytes that the event adds to a request.
   public var requestByteCount: Int {
     // Four tags and lengths of up to five bytes each.
     self.payload.count + self.id.utf8.count + self.schemaID.utf8.count + 4 * 6
   }
 }
 
-/// What became of one event.
+/// The result of publishing one event.
 public enum PublishResult: Sendable, Hashable {
-  /// It is in the stream of its topic, at this position.
+  /// The event is in the stream of its topic, at this position.
   case published(replayID: [UInt8])
   /// Nothing was queued. The message is the service's.
   case refused(message: String)
@@ -45,13 +45,13 @@ public struct PublishAnswer: Sendable, Hashable {
   /// To quote to the service's support.
   public var rpcID: String
 
-  /// Bytes of a replay ID, of a schema ID, of a message, of the service's ID of the call.
+  /// Limits in bytes: of a replay ID, a schema ID, a message, and the service's ID of the call.
   private static let maxReplayIDBytes = 1024
   private static let maxSchemaIDBytes = 256
   private static let maxMessageBytes = 4096
   private static let maxRPCIDBytes = 100
 
-  /// - Parameter ids: those of the request's events.
+  /// - Parameter ids: the IDs of the request's events.
   init(
     _ response: Eventbus_V1_PublishResponse, to ids: [String], operation: String
   ) throws(PubSubError) {

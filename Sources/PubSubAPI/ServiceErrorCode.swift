@@ -1,5 +1,5 @@
 /// A value of the `error-code` trailer without its prefix `sfdc.platform.eventbus.grpc.`
-/// (ServiceErrors.md#codes). Open: a code the service adds later is kept as text.
+/// (ServiceErrors.md#codes). Open-ended: codes that the service adds later are kept as text.
 public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   public var rawValue: String
   /// - Parameter rawValue: without the prefix, such as `topic.not.found`.
@@ -7,7 +7,7 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
 
   static let prefix = "sfdc.platform.eventbus.grpc."
 
-  /// - Parameter trailer: a whole value of the trailer, with or without the prefix.
+  /// - Parameter trailer: a complete value of the trailer, with or without the prefix.
   init?(trailer: some StringProtocol) {
     let trimmed = trailer.drop { $0 == " " }
     let code = trimmed.hasPrefix(Self.prefix) ? trimmed.dropFirst(Self.prefix.count) : trimmed[...]
@@ -52,12 +52,12 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   public static let schemaValidationFailed = Self(rawValue: "schema.validation.failed")
 
   // Subscribe
-  /// The replay ID is too old, or of another org.
+  /// The replay ID is too old or belongs to another org.
   public static let replayIDCorrupted = Self(rawValue: "subscription.fetch.replayid.corrupted")
   /// The replay ID cannot be used.
   public static let replayIDValidationFailed = Self(
     rawValue: "subscription.fetch.replayid.validation.failed")
-  /// A replay ID lower than the one before turned up.
+  /// A replay ID lower than the previous one appeared.
   public static let replayRepeated = Self(rawValue: "subscription.fetch.replay.repeated")
   /// A request asks for no events, or for too many.
   public static let requestedEventsInvalid = Self(
@@ -93,8 +93,7 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
   public static let managedIDInvalid = Self(
     rawValue: "managed.subscription.subscription.id.invalid")
 
-  /// Codes by sentences that are known to stand in status messages, for proxies that drop
-  /// trailers.
+  /// Codes by sentences that are known to occur in status messages, for proxies that drop trailers.
   private static let sentences: [(String, Self)] = [
     ("The service is unavailable. Try again later", .serviceUnavailable),
     ("An authentication exception occurred", .authError),
@@ -107,7 +106,7 @@ public struct ServiceErrorCode: RawRepresentable, Hashable, Sendable {
     ("You have exceeded the event delivery limit for your org", .limitExceeded),
   ]
 
-  /// The code that a status message holds, in full or as a known sentence.
+  /// The code in a status message, in full or as a known sentence.
   init?(message: String) {
     if let prefix = message.firstRange(of: Self.prefix) {
       let rest = message[prefix.upperBound...]

@@ -1,4 +1,4 @@
-/// What a client tells of its calls as they happen, for a log. Without tokens and payloads.
+/// The progress of a client's calls, for logs. Without tokens and payloads.
 public enum ServiceTrace: Sendable {
   /// The first request of a subscription has been sent.
   case subscribed(Subscription)
@@ -12,10 +12,10 @@ public enum ServiceTrace: Sendable {
   case received(topic: String, FetchResponseView)
   /// A call with one answer has succeeded.
   case answered(Call, rpcID: String, after: Duration)
-  /// A call has ended; the error is nil when it ended with status OK or was ended by the client.
+  /// A call has ended; the error is nil if it ended with status OK or the client ended it.
   case ended(Call, PubSubError?)
 
-  /// A call and the thing that it is about.
+  /// A call and its object.
   public enum Call: Sendable, Hashable, CustomStringConvertible {
     /// `GetTopic`, by the name of the topic.
     case topic(String)

@@ -1,20 +1,22 @@
-/// What one stream has seen of the tokens that it opened calls with, and what to do when one is
+/// What one stream knows about the tokens with which it opened calls, and what to do when one is
 /// refused.
 ///
-/// Whether a token was any good is judged for all streams together, by the `CredentialsSource`. Two
-/// things only a stream knows: a call that was answered and refused afterwards had a good token, so
-/// the service may just have stumbled; and a stream may be refused with tokens that work elsewhere.
+/// The `CredentialsSource` judges for all streams together whether a token was valid. Two things
+/// are known only to a stream: a call that was answered and then refused had a valid token, so the
+/// service may just have had a temporary fault; and a stream may be refused with tokens that work
+/// elsewhere.
 package struct StreamAuthorization {
   package enum Remedy {
-    /// The token may be good still.
+    /// The token may still be valid.
     case sameToken
     case newToken
   }
 
-  /// Calls in a row that were refused, each with another token; the last is refused for good. More
-  /// than for a token that has never worked, since others may have used up a short-lived one.
+  /// The number of consecutive refused calls, each with a different token, after which the refusal
+  /// is final. More than for a token that has never worked, because others may have used up a
+  /// short-lived one.
   package static let maxRefusals = 5
-  /// A call that has gone on for so long after its answer had a good token.
+  /// A call that lasts this long after its answer had a valid token.
   static let proof = Duration.seconds(60)
 
   private var answeredAt: ContinuousClock.Instant?
@@ -30,7 +32,7 @@ package struct StreamAuthorization {
     self.isProven = false
   }
 
-  /// - Returns: whether this proves the token, which is said once a call.
+  /// - Returns: whether this proves the token; true once per call.
   package mutating func answered(at now: ContinuousClock.Instant) -> Bool {
     guard let answeredAt = self.answeredAt else {
       self.answeredAt = now
@@ -41,7 +43,7 @@ package struct StreamAuthorization {
     return true
   }
 
-  /// The call has ended, and not with a refusal of its token.
+  /// Call this when the call has ended other than by a refusal of its token.
   ///
   /// - Returns: whether this proves the token.
   package mutating func ended() -> Bool {
@@ -56,7 +58,7 @@ package struct StreamAuthorization {
     self.doubtedToken = nil
   }
 
-  /// The call has ended with a refusal of its token.
+  /// Call this when the call has ended with a refusal of its token.
   package mutating func refused(_ credentials: Credentials) -> Remedy {
     if self.answeredAt != nil, self.doubtedToken != credentials.accessToken {
       self.doubtedToken = credentials.accessToken
@@ -66,6 +68,6 @@ package struct StreamAuthorization {
     return .newToken
   }
 
-  /// Whether this stream has been refused too often, whatever others do with their tokens.
+  /// Whether this stream has been refused too often, even if the tokens of others work.
   package var isHopeless: Bool { self.refusals >= Self.maxRefusals }
 }

@@ -1,7 +1,7 @@
 internal import Clocks
 internal import EventLoop
 
-/// Time as the streams see it.
+/// The clock of the streams.
 package struct StreamClock: Sendable {
   package var now: @Sendable () -> ContinuousClock.Instant
   /// Returns at that instant, or as soon as the task is cancelled.
@@ -18,7 +18,7 @@ package struct StreamClock: Sendable {
   package static let continuous = StreamClock(
     now: { ProcessClock.now },
     sleep: { deadline in
-      // The only error is cancellation, which the caller looks at itself.
+      // The only error is cancellation, which the caller checks itself.
       try? await ProcessClock.sleep(until: deadline)
     })
 }

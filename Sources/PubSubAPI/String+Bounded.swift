@@ -1,6 +1,7 @@
 extension String {
-  /// The beginning of the text, of so many bytes of UTF-8 at most and without half a scalar. A limit of
-  /// characters would be none: a character has any number of combining marks.
+  /// The beginning of the text, at most `byteCount` bytes of UTF-8 and without a partial scalar. A
+  /// limit in characters would be useless, because a character can have any number of combining
+  /// marks.
   package func bounded(byteCount: Int) -> String {
     guard self.utf8.count > byteCount else { return self }
     var end = self.utf8.index(self.startIndex, offsetBy: byteCount)
