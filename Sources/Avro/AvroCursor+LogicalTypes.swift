@@ -28,7 +28,7 @@ extension AvroCursor {
     scratch.textBudget -= scratch.text.count
   }
 
-  /// Ends a text that has become too long, before all of it is written.
+  /// Throws if a text has become too long, before all of it is written.
   func checkText(
     of scratch: DecodeScratch, at place: UnsafePointer<UInt8>
   ) throws(AvroError) {
@@ -40,8 +40,8 @@ extension AvroCursor {
     }
   }
 
-  /// A decimal without redundant leading bytes; one beyond its precision is refused by its
-  /// length, because text of it takes time in proportion to the square.
+  /// A decimal without redundant leading bytes. One beyond its precision is refused by its length,
+  /// because the time to write its text grows with the square of the length.
   @usableFromInline
   func decimal(
     _ bytes: UnsafeBufferPointer<UInt8>, maxBytes: Int
@@ -66,11 +66,11 @@ extension AvroCursor {
     return bytes
   }
 
-  /// Writes the text of a big-decimal: all digits of its scale, `-12.50`; `1200` for a negative
+  /// Writes the text of a big-decimal with all digits of its scale: `-12.50`; `1200` for a negative
   /// scale.
   ///
-  /// The specification names the type and not its bytes: bytes of the unscaled number, then an int,
-  /// the scale (Avro for Java, `Conversions.BigDecimalConversion`; Avro for Rust agrees).
+  /// The specification names the type but not its encoding: bytes of the unscaled number, then the
+  /// scale as an int (Avro for Java, `Conversions.BigDecimalConversion`; Avro for Rust agrees).
   func writeBigDecimal(
     _ bytes: UnsafeBufferPointer<UInt8>, to text: inout ByteBuffer
   ) throws(AvroError) {
@@ -104,7 +104,7 @@ extension AvroCursor {
     AvroError(.malformed, "not a valid big-decimal", byteOffset: offset)
   }
 
-  /// Reads a part of a payload; offsets still count from the payload's start.
+  /// Reads part of a payload; offsets still count from the payload's start.
   private init(
     of payload: AvroCursor, within bytes: UnsafeBufferPointer<UInt8>,
     from base: UnsafePointer<UInt8>
@@ -113,7 +113,7 @@ extension AvroCursor {
     self.end = base + bytes.count
   }
 
-  /// A string that must be a UUID (RFC 9562 section 4): 36 characters, `8-4-4-4-12` hex digits.
+  /// A string that has to be a UUID (RFC 9562 section 4): 36 characters, `8-4-4-4-12` hex digits.
   @usableFromInline
   func uuid(
     _ next: inout UnsafePointer<UInt8>
@@ -144,7 +144,7 @@ extension AvroCursor {
 }
 
 extension ByteBuffer {
-  /// The 36 characters of a UUID that is encoded as 16 bytes, lower case.
+  /// Appends the 36 characters, in lowercase, of a UUID that is encoded as 16 bytes.
   mutating func appendUUID(_ bytes: UnsafePointer<UInt8>) {
     let digits: StaticString = "0123456789abcdef"
     for index in 0..<16 {

@@ -1,8 +1,9 @@
 /// Reading primitives of the binary encoding (specification, "Binary Encoding").
 ///
-/// Pointers instead of `RawSpan` and an offset: `next` and `end` stay in registers across the one
-/// big loop of `DecodePlan`. Every function checks against `end` before it reads. Slow paths take
-/// and return pointers by value, so that the fast path's variable never needs an address.
+/// Uses pointers instead of `RawSpan` and an offset, so that `next` and `end` stay in registers
+/// across the main loop of `DecodePlan`. Every function checks against `end` before it reads. Slow
+/// paths take and return pointers by value, so that the fast path's variable never needs an
+/// address.
 @frozen @usableFromInline
 struct AvroCursor {
   @usableFromInline let start: UnsafePointer<UInt8>
@@ -14,7 +15,7 @@ struct AvroCursor {
     self.end = start + payload.count
   }
 
-  /// Variable-length integer before zig-zag decoding: 7 bits a byte, least significant first.
+  /// Variable-length integer before zig-zag decoding: 7 bits per byte, least significant first.
   @inlinable @inline(__always)
   func varint(_ next: inout UnsafePointer<UInt8>) throws(AvroError) -> UInt64 {
     if next < self.end, next[0] < 0x80 {
@@ -36,7 +37,7 @@ struct AvroCursor {
     while next < self.end {
       let byte = next[0]
       next += 1
-      // The tenth byte holds the 64th bit only.
+      // The tenth byte holds only the 64th bit.
       if shift == 63, byte > 1 {
         throw self.error(.malformed, "a variable-length integer of more than 64 bits", at: first)
       }
@@ -70,7 +71,7 @@ struct AvroCursor {
   ) throws(AvroError) -> Int {
     let first = next
     let value = try self.varint(&next)
-    // An odd number is a negative one.
+    // Odd numbers are negative.
     guard value & 1 == 0, value >> 1 < UInt64(count) else {
       throw self.badIndex(value, count, at: first)
     }
@@ -92,7 +93,7 @@ struct AvroCursor {
     return UInt64(place[0])
   }
 
-  /// Steps over `count` bytes, at least 0, and returns where they begin.
+  /// Skips `count` bytes, at least 0, and returns where they begin.
   @inlinable @inline(__always)
   func take(
     _ count: Int, _ next: inout UnsafePointer<UInt8>
@@ -144,8 +145,8 @@ struct AvroCursor {
     return UInt64(littleEndian: place.loadUnaligned(as: UInt64.self))
   }
 
-  /// Items of the next block of an array or map, 0 at its end. A negative count is followed by
-  /// the block's size in bytes, which readers that skip use; it must at least be possible.
+  /// Items of the next block of an array or map, 0 at its end. A negative count is followed by the
+  /// block's size in bytes, for readers that skip blocks; here it only has to be plausible.
   @usableFromInline
   func blockCount(_ next: inout UnsafePointer<UInt8>) throws(AvroError) -> Int {
     let first = next
@@ -162,9 +163,9 @@ struct AvroCursor {
     return Int(-count)
   }
 
-  /// How many of the next `limit` bytes are zero before the first that is not.
+  /// The number of zero bytes before the first nonzero one, among the next `limit` bytes.
   ///
-  /// Each is the first branch of a union: a run of nulls, skipped eight at a time.
+  /// Each is the first branch of a union, so this is a run of nulls, skipped eight at a time.
   @inlinable @inline(__always)
   func zeroes(_ next: UnsafePointer<UInt8>, limit: Int) -> Int {
     var count = 0

@@ -1,7 +1,7 @@
-/// What is wrong with a schema or a payload, where, and why it cannot be used.
+/// What is wrong with a schema or payload, and where.
 ///
-/// The whole content is behind one reference: the hot loops throw it, and an error of one word
-/// travels in a register instead of through memory.
+/// All content is behind one reference, because hot loops throw this error, and a one-word error is
+/// returned in a register instead of memory.
 public struct AvroError: Error, Sendable {
   /// What went wrong.
   public struct Code: Hashable, Sendable {
@@ -10,13 +10,13 @@ public struct AvroError: Error, Sendable {
     private init(_ value: Value) { self.value = value }
     /// The schema breaks a rule of the specification; `path` is a JSON pointer into its text.
     public static var schema: Self { Self(.schema) }
-    /// The payload ended inside a value. Not retried: the bytes will not grow.
+    /// The payload ended inside a value. Not retried, because the payload will not change.
     public static var truncated: Self { Self(.truncated) }
-    /// Bytes that no value of the schema is encoded as.
+    /// The bytes are not the encoding of any value of the schema.
     public static var malformed: Self { Self(.malformed) }
-    /// Deeper, longer or more items than the limits allow.
+    /// Items are nested more deeply, longer or more numerous than the limits allow.
     public static var limitExceeded: Self { Self(.limitExceeded) }
-    /// Bytes are left after the value: the payload was written with another schema.
+    /// Bytes are left after the value, so the payload was written with a different schema.
     public static var trailing: Self { Self(.trailing) }
   }
 
@@ -45,7 +45,7 @@ public struct AvroError: Error, Sendable {
   /// Where the error is. In a payload: field names joined by dots, `Items[3].Name`; empty for the root.
   /// In a schema: a JSON pointer, `/fields/3/type`.
   public var path: String { self.content.path }
-  /// Where in the payload, from 0; nil for a schema.
+  /// The offset in the payload, from 0; nil for a schema.
   public var byteOffset: Int? { self.content.byteOffset }
 
   init(
@@ -56,7 +56,7 @@ public struct AvroError: Error, Sendable {
       code, message, path: path, byteOffset: byteOffset, position: position)
   }
 
-  /// The same error seen from one level further out.
+  /// The same error, seen from the next outer level.
   @usableFromInline
   func inside(_ component: String) -> AvroError {
     let separator = self.path.isEmpty || self.path.hasPrefix("[") ? "" : "."

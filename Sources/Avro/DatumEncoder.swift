@@ -2,23 +2,23 @@ public import JSON
 
 /// Writes JSON values in the binary encoding of a schema (specification, "Binary Encoding").
 ///
-/// For values that people have written, such as events of a test: mistakes are collected with their
-/// places, and JSON is read as leniently as it can be without doubt.
+/// For values that people have written, such as test events: mistakes are collected with their
+/// places, and JSON is read as leniently as is unambiguous.
 /// - A member of a record may be left out if its field has a default or may be null.
-/// - A value of a union stands for itself, without the name of its branch: the first branch that
-///   takes a value of its kind.
-///   Where that is ambiguous, an object may name the branch, as in the specification's JSON encoding:
-///   `{"string": "x"}`. In a union with a map, an object is always the map.
-/// - Dates and times may be text in ISO 8601, also for a `long` without a logical type, which then
+/// - A value of a union is written without the name of its branch, which is the first one that
+///   accepts a value of its kind. If that is ambiguous, an object may name the branch, as in the
+///   specification's JSON encoding: `{"string": "x"}`. In a union with a map, an object is always
+///   the map.
+/// - Dates and times may be ISO 8601 text, even for a `long` without a logical type, which then
 ///   holds milliseconds. Digits that the unit cannot hold are a mistake.
-/// - Decimals are numbers, or texts of numbers where bytes are base64; UUIDs are texts; durations are
-///   objects of `months`, `days` and `milliseconds`.
+/// - Decimals are numbers, or numbers as text if bytes are base64; UUIDs are text; durations are
+///   objects with `months`, `days` and `milliseconds`.
 public struct DatumEncoder {
-  /// How JSON has bytes. Defaults of schemas always have characters.
+  /// How JSON represents bytes. Defaults in schemas always use characters.
   public enum BytesForm: Sendable {
-    /// A character up to U+00FF for each.
+    /// One character up to U+00FF per byte.
     case characters
-    /// RFC 4648 section 4, as in lines that are exported.
+    /// RFC 4648 section 4, as in exported lines.
     case base64
   }
 
@@ -27,9 +27,9 @@ public struct DatumEncoder {
   private let limits: EncodeLimits
 
   /// - Parameters:
-  ///   - schema: of the values.
-  ///   - bytes: how the JSON has bytes.
-  ///   - limits: of one value; exceeding one is a mistake.
+  ///   - schema: the schema of the values.
+  ///   - bytes: how the JSON represents bytes.
+  ///   - limits: the limits of one value; exceeding one is a mistake.
   public init(
     _ schema: Schema, bytes: BytesForm = .characters, limits: EncodeLimits = EncodeLimits()
   ) {
@@ -41,7 +41,7 @@ public struct DatumEncoder {
   /// The bytes of a value of the schema's root.
   ///
   /// - Parameter path: JSON pointer of the value in its document.
-  /// - Returns: bytes of no use if mistakes were reported.
+  /// - Returns: the bytes, which are useless if mistakes were reported.
   public func encode(_ value: JSONValue, path: String, mistakes: JSONMistakes) -> [UInt8] {
     var writer = DatumWriter(
       schema: self.schema, form: self.bytes, limits: self.limits, mistakes: mistakes)
@@ -59,10 +59,10 @@ struct DatumWriter {
   let limits: EncodeLimits
   private var valuesLeft: Int
   private var mistakesLeft: Int
-  /// A limit was exceeded: nothing more is written or reported.
+  /// A limit was exceeded, so nothing more is written or reported.
   private(set) var isStopped = false
 
-  /// Values inside values.
+  /// The maximum nesting of values.
   private static let maxDepth = 64
 
   init(
@@ -206,7 +206,7 @@ struct DatumWriter {
     self.schema[branch].name?.full ?? self.schema[branch].kind.label
   }
 
-  /// The branch that an object names, and its value; nil if it may be a value itself.
+  /// The branch that an object names, and its value; nil if the object may be a value itself.
   private func named(
     _ value: JSONValue, _ branches: [Schema.TypeID]
   ) -> (index: Int, value: JSONValue)? {
@@ -223,7 +223,7 @@ struct DatumWriter {
     return isValue ? nil : (index, members[0].value)
   }
 
-  /// Whether a branch is the one that a value of this kind is meant for; what is inside does not count.
+  /// Whether a branch is meant for a value of this kind, regardless of its content.
   private func takes(_ value: JSONValue, _ branch: Schema.TypeID) -> Bool {
     let definition = self.schema[branch]
     switch (definition.kind, value.content) {
@@ -258,7 +258,7 @@ struct DatumWriter {
     }
   }
 
-  /// Zigzag, then seven bits per byte, the lowest first.
+  /// Zig-zag encoding, then seven bits per byte, lowest first.
   mutating func append(_ value: Int64) {
     var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
     while rest >= 0x80 {
@@ -278,7 +278,7 @@ struct DatumWriter {
     self.report(value, path, "expected \(what), found \(value.kind)")
   }
 
-  /// Says why a number is not the one that is expected.
+  /// Reports why a number is not the expected one.
   private mutating func expectedNumber(_ what: String, _ value: JSONValue, _ path: String) {
     guard case .number(let text) = value.content else { return self.expected(what, value, path) }
     let number = Double(text) ?? .infinity

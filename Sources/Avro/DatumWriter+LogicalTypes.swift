@@ -1,7 +1,7 @@
 internal import Bytes
 internal import JSON
 
-// Values whose bytes depend on what they mean (specification, "Logical Types").
+// Values whose bytes depend on their meaning (specification, "Logical Types").
 extension DatumWriter {
   // MARK: Integers
 
@@ -63,7 +63,7 @@ extension DatumWriter {
   func bytes(_ value: JSONValue, _ definition: Schema.Definition) -> [UInt8]? {
     var size: Int?
     if case .fixed(let count) = definition.kind {
-      // A decimal would be extended to it.
+      // A decimal would be extended to this size.
       guard count <= self.limits.byteCount else { return nil }
       size = count
     }
@@ -96,7 +96,7 @@ extension DatumWriter {
   private func content(
     _ value: JSONValue, _ meaning: LogicalType?, size: Int?
   ) -> [UInt8]? {
-    // In characters, a text of digits may as well be the bytes.
+    // If bytes are characters, a text of digits may be the bytes themselves.
     let isText = self.form == .characters && value.string != nil
     switch meaning {
     case .decimal(let precision, let scale) where !isText:
@@ -131,7 +131,7 @@ extension DatumWriter {
     return bytes
   }
 
-  /// A two's complement number in front of which its sign is repeated.
+  /// A two's complement number, sign-extended to a size.
   private static func extended(_ number: [UInt8], to size: Int?) -> [UInt8]? {
     guard let size else { return number }
     guard number.count <= size else { return nil }
@@ -174,15 +174,15 @@ extension DatumWriter {
   }
 }
 
-/// A decimal number as it is written: digits, and how many of them are behind the point.
+/// A decimal number as written: its digits, and how many of them follow the point.
 private struct DecimalNumber {
   var isNegative = false
-  /// From 0 to 9, without zeros in front.
+  /// From 0 to 9, without leading zeros.
   var digits: [UInt8] = []
   /// Negative if zeros follow the digits.
   var scale = 0
 
-  /// Reads a JSON number, or a text that is written like one.
+  /// Reads a JSON number, or text in the same form.
   init?(_ value: JSONValue) {
     let text: String
     switch value.content {
@@ -221,7 +221,7 @@ private struct DecimalNumber {
   }
 
   /// Two's complement, big-endian, of the number times 10^`scale`; nil if it has more digits, or
-  /// digits that the scale does not hold.
+  /// digits that do not fit the scale.
   func unscaled(precision: Int, scale: Int) -> [UInt8]? {
     var number = self
     if number.digits.isEmpty { number.scale = scale }
@@ -236,10 +236,10 @@ private struct DecimalNumber {
     return number.unscaled
   }
 
-  /// Two's complement, big-endian, of the digits alone; nil for too many.
+  /// Two's complement, big-endian, of the digits alone; nil if there are too many.
   var unscaled: [UInt8]? {
     guard self.digits.count <= LogicalType.maxDecimalDigits else { return nil }
-    // Little-endian while it grows.
+    // Little-endian while it is built.
     var bytes: [UInt8] = []
     for digit in self.digits {
       var carry = UInt16(digit)
@@ -257,7 +257,7 @@ private struct DecimalNumber {
         bytes[index] = UInt8(truncatingIfNeeded: carry)
         carry >>= 8
       }
-      // A negative number whose highest bit is not set needs another byte; zero has none.
+      // A negative number whose highest bit is not set needs another byte; zero has no bytes.
       if let last = bytes.last, last < 0x80 { bytes.append(0xFF) }
     } else if let last = bytes.last, last >= 0x80 {
       bytes.append(0)
@@ -285,7 +285,7 @@ extension LogicalType.TimeUnit {
 }
 
 extension LogicalType? {
-  /// What is expected of a number that stands for something; nil for a plain one.
+  /// What is expected of a number with a logical type; nil for a plain number.
   var integerWords: String? {
     switch self {
     case .date: "a date such as 2026-02-17, or days since 1970"

@@ -8,7 +8,7 @@ extension DatumWriter {
     _ value: JSONValue, fields: [Schema.Field], path: String, depth: Int
   ) {
     guard let members = value.members else { return self.expected("an object", value, path) }
-    // The parser has refused an object with one name twice.
+    // The parser refuses objects with duplicate names.
     var rest = Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
     for field in fields where !self.isStopped {
       let place = JSONReader.path(path, field.name)

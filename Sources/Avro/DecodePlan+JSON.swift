@@ -1,7 +1,7 @@
 internal import Bytes
 
 extension DecodePlan {
-  /// A payload as JSON text, nothing of it flattened: one text per type, NaN and infinities are `null`.
+  /// A payload as JSON text, without flattening: one text per type; NaN and infinities are `null`.
   ///
   /// - Parameters:
   ///   - payload: one value in binary encoding, without container or marker.
@@ -13,7 +13,7 @@ extension DecodePlan {
       guard payload.count <= self.limits.byteCount else { throw self.tooLarge(payload.count) }
       scratch.itemBudget = self.limits.items
       scratch.textBudget = self.limits.jsonByteCount
-      // An empty payload may have no address; any other will do, as nothing is read.
+      // An empty payload may have no address. Any other will do, because nothing is read.
       let start =
         payload.baseAddress ?? UnsafeRawPointer(self.steps).assumingMemoryBound(to: UInt8.self)
       let cursor = AvroCursor(payload, start: start)

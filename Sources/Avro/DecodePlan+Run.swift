@@ -6,7 +6,7 @@ extension DecodePlan {
   ///
   /// - Parameters:
   ///   - payload: one value in binary encoding, without container or marker.
-  ///   - visitor: called in the order of the payload; what it got before an error is void.
+  ///   - visitor: called in the order of the payload; values from before an error are invalid.
   ///   - scratch: reused from payload to payload; nothing is allocated once it has grown.
   /// - Throws: code `truncated`, `malformed`, `limitExceeded` or `trailing`, with field path and
   ///   byte offset.
@@ -17,7 +17,7 @@ extension DecodePlan {
     guard payload.count <= self.limits.byteCount else { throw self.tooLarge(payload.count) }
     scratch.itemBudget = self.limits.items
     scratch.textBudget = self.limits.jsonByteCount
-    // An empty payload may have no address; any other will do, as nothing is read.
+    // An empty payload may have no address. Any other will do, because nothing is read.
     let start =
       payload.baseAddress ?? UnsafeRawPointer(self.steps).assumingMemoryBound(to: UInt8.self)
     let cursor = AvroCursor(payload, start: start)
@@ -42,8 +42,8 @@ extension DecodePlan {
       byteOffset: 0)
   }
 
-  /// Executes one program and returns where its bytes end. Calls itself for flattened records
-  /// only, so `Options.flattenDepth` bounds the stack.
+  /// Executes one program and returns where its bytes end. Calls itself only for flattened records,
+  /// so `Options.flattenDepth` bounds the stack.
   @inlinable
   func run<Visitor: FieldVisitor>(
     _ program: Int, from first: UnsafePointer<UInt8>, _ cursor: AvroCursor,

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import JSON
 
-/// How payloads of one schema are decoded: compiled once, then only executed.
+/// The compiled steps for decoding payloads of one schema.
 ///
 /// The root record is flattened: every field that holds one value, also in nested records, has a
 /// slot of its own. Unions of null and one type, and of a scalar and one record, are part of the
@@ -9,19 +9,19 @@ internal import JSON
 public final class DecodePlan: Sendable {
   /// How a schema is compiled.
   public struct Options: Sendable {
-    /// First of the slots that are given in order.
+    /// The first of the slots that are assigned in order.
     public var firstSlot: Int
-    /// Slots given by path instead of in order. They may be below `firstSlot`, and shared by
-    /// fields of which only one is looked at.
+    /// Slots assigned by path instead of in order. They may be below `firstSlot`, and shared by
+    /// fields of which only one is used.
     public var slots: [[String]: Int]
     /// Paths of arrays of strings to deliver item by item.
     public var lists: Set<[String]>
     /// What a field of type long without a logical type means, from its name and `doc`; nil for
     /// a plain number.
     public var interpretation: @Sendable (Schema.Field) -> ValueType?
-    /// Records inside records; deeper ones become JSON text.
+    /// The maximum nesting of flattened records; deeper ones become JSON text.
     public var flattenDepth: Int
-    /// Most slots a plan may have.
+    /// The maximum number of slots of a plan.
     public var maxSlots: Int
 
     /// The defaults give every value a slot, in the order of the schema.
@@ -43,19 +43,19 @@ public final class DecodePlan: Sendable {
   public struct Field: Sendable {
     /// Name of the field; empty for a root that is not a record.
     public var name: String
-    /// Names from the root record down to this field.
+    /// The names from the root record to this field.
     public var path: [String]
     /// The attribute `doc` of the schema.
     public var doc: String?
-    /// What the visitor gets for it.
+    /// What the visitor gets for the field.
     public var content: Content
 
     /// What the visitor gets for a field.
     public indirect enum Content: Sendable {
-      /// One value, or text of what is not flattened.
+      /// One value, or the text of a value that is not flattened.
       case value(slot: Int, ValueType)
-      /// `slot` is visited when the record is there. `scalar` is the other branch of a union of
-      /// a scalar and a record.
+      /// `slot` is visited if the record is present. `scalar` is the other branch of a union of a
+      /// scalar and a record.
       case record(slot: Int, scalar: Scalar?, fields: [Field])
       /// An array of strings, delivered item by item.
       case list(slot: Int)
@@ -70,18 +70,18 @@ public final class DecodePlan: Sendable {
     }
   }
 
-  /// Fields of the root record, in schema order. A root of another type is one field without a
-  /// name.
+  /// The fields of the root record, in schema order. A root of another type is a single field
+  /// without a name.
   public let fields: [Field]
-  /// One more than the highest slot given in order.
+  /// One more than the highest slot assigned in order.
   public let slotCount: Int
-  /// What a payload may take.
+  /// The limits of a payload.
   public let limits: DecodeLimits
 
-  /// Steps of all programs, one program after the other.
+  /// The steps of all programs, one program after the other.
   @usableFromInline nonisolated(unsafe) let steps: UnsafePointer<Step>
   // Guard: written by `init` before anybody else sees the plan, and never again.
-  /// First step of each program, and after the last one the number of steps.
+  /// The first step of each program, followed by the number of steps.
   @usableFromInline nonisolated(unsafe) let bounds: UnsafePointer<Int32>
   // Guard: as for `steps`.
   /// Field names by step, for errors.
@@ -93,9 +93,9 @@ public final class DecodePlan: Sendable {
   /// Compiles a schema.
   ///
   /// - Parameters:
-  ///   - schema: of the payloads, as they were written.
+  ///   - schema: the schema with which the payloads were written.
   ///   - options: which value goes to which slot.
-  ///   - limits: what a payload may take.
+  ///   - limits: the limits of a payload.
   /// - Throws: `limitExceeded` for a schema that needs more slots than `options.maxSlots`.
   public init(
     _ schema: Schema, options: Options = Options(), limits: DecodeLimits = DecodeLimits()
@@ -166,29 +166,30 @@ struct Step: Sendable {
   @usableFromInline var operation: Operation
   /// Place of null in a union of null and one type.
   @usableFromInline var nullBranch: NullBranch
-  /// This and the following fields of which a zero byte says that they are null.
+  /// The number of fields, from this one, for which a zero byte means null.
   @usableFromInline var nullRun: UInt16
   @usableFromInline var slot: Int32
-  /// Symbols of an enum, size of a fixed, most bytes of a decimal; or see the operation.
+  /// The number of symbols of an enum, the size of a fixed, or the maximum bytes of a decimal;
+  /// otherwise see the operation.
   @usableFromInline var argument: Int32
   /// Size of a decimal fixed.
   @usableFromInline var size: Int32
 }
 
-/// Memory that decoding uses and keeps between payloads. One thread at a time.
+/// Memory that decoding uses and keeps between payloads. Used by one thread at a time.
 public final class DecodeScratch {
   /// Items still allowed in this payload.
   @exclusivity(unchecked) @usableFromInline var itemBudget = 0
   /// Bytes of text still allowed in this payload.
   @exclusivity(unchecked) @usableFromInline var textBudget = 0
   @exclusivity(unchecked) var text = ByteBuffer()
-  /// Numbers for which the JSON text at hand has `null`, since JSON does not have them.
+  /// Numbers that the current JSON text has as `null`, because JSON cannot express them.
   @exclusivity(unchecked) @usableFromInline var nonfinite: [NonfiniteNumber] = []
 
-  /// Memory that grows with its first payloads.
+  /// Creates memory that grows with the first payloads.
   public init() {}
 
-  /// Writes a number, or notes what `null` stands for.
+  /// Writes a number, or `null` with a note of the number.
   func appendJSON(_ value: Double) {
     if !value.isFinite { self.note(Float(value)) }
     self.text.appendJSON(value)
@@ -205,7 +206,7 @@ public final class DecodeScratch {
   }
 }
 
-/// NaN or an infinity, and where the JSON text has `null` for it.
+/// NaN or an infinity, and where the JSON text has `null` in its place.
 @frozen @usableFromInline
 struct NonfiniteNumber: Sendable {
   @usableFromInline var offset: Int

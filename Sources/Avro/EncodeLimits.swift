@@ -1,12 +1,12 @@
-/// What one value may take in Avro before it is refused. Defaults of a schema can be small in JSON and
-/// double at each level, so the size of the JSON limits nothing.
+/// The limits of one value in Avro. Defaults in a schema can be small in JSON and double at each
+/// level, so the size of the JSON is no limit.
 public struct EncodeLimits: Sendable {
   /// Bytes of the payload.
   public var byteCount: Int
-  /// Values, those inside others and defaults included. Values may take no byte at all (null, empty
-  /// records), so `byteCount` does not limit them.
+  /// The number of values, including nested ones and defaults. Values may have no bytes (null,
+  /// empty records), so `byteCount` does not limit them.
   public var values: Int
-  /// Mistakes that are reported.
+  /// The maximum number of reported mistakes.
   public var mistakes: Int
 
   /// Limits that suit messages of up to 16 MiB. All are at least 1.

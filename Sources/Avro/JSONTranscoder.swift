@@ -1,10 +1,11 @@
 internal import Bytes
 internal import JSON
 
-/// Writes values as JSON text: what stays nested after flattening (design of the NDJSON line:
-/// one rendering per type, the same as in columns).
+/// Writes values that stay nested after flattening as JSON text, with the same form of each type as
+/// in columns.
 ///
-/// NaN and infinities are null, and `DecodeScratch.nonfinite` tells where. Of a map whose keys repeat, all entries are written.
+/// NaN and infinities are null; `DecodeScratch.nonfinite` lists them. If keys of a map repeat, all
+/// entries are written.
 @usableFromInline
 final class JSONTranscoder: Sendable {
   private enum Node: Sendable {
@@ -12,7 +13,7 @@ final class JSONTranscoder: Sendable {
     /// Anything but the cases below.
     case scalar(ValueType, kind: ScalarKind)
     case record([RecordField])
-    /// `minimum`: bytes that an item takes at least.
+    /// `minimum`: the minimum number of bytes of an item.
     case array(items: Int, minimum: Int)
     case map(values: Int, minimum: Int)
     case union([Int])
@@ -25,7 +26,7 @@ final class JSONTranscoder: Sendable {
   }
 
   private struct RecordField: Sendable {
-    /// `"name":`, behind a comma for all but the first.
+    /// `"name":`, after a comma for all but the first.
     let key: [UInt8]
     let name: String
     let type: Int
@@ -217,7 +218,7 @@ extension Schema.Definition {
 }
 
 extension Schema {
-  /// Bytes that a value takes at least; 0 is always a correct answer.
+  /// The minimum number of bytes of a value; 0 is always correct.
   fileprivate func minimumByteCount(of type: TypeID) -> Int {
     switch self[type].kind {
     case .null, .record: 0

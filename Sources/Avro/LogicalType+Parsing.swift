@@ -1,8 +1,8 @@
 internal import JSON
 
 extension LogicalType {
-  /// The logical type an object declares for a type of `kind`; nil when there is none, when its
-  /// name is unknown or when a rule is broken: "language implementations must ignore" those.
+  /// The logical type an object declares for a type of `kind`; nil if there is none, if its name is
+  /// unknown or if it breaks a rule: "language implementations must ignore" those.
   init?(_ object: JSONValue, kind: Schema.Kind) {
     switch (object["logicalType"]?.string, kind) {
     case ("decimal", .bytes):
@@ -38,12 +38,12 @@ extension LogicalType {
     }
   }
 
-  /// Ours, not the specification's.
+  /// Our limit, not the specification's.
   private static let maxPrecision: Int64 = 65_536
 
-  /// Ours again. The time that the text of a number takes grows with the square of its length, and its
-  /// memory with its scale: longer numbers are not read, and a larger scale is none of an event's
-  /// schema.
+  /// Also our limit. The time to write a number as text grows with the square of its length, and
+  /// the memory with its scale. Longer numbers are not read, and event schemas have no larger
+  /// scale.
   static let maxDecimalDigits = 4_096
   static var maxDecimalByteCount: Int { maxDecimalBytes(Self.maxDecimalDigits) }
 
@@ -64,8 +64,8 @@ extension LogicalType {
   /// floor(log10(2^(8n-1) - 1)): the decimal digits that n bytes always hold.
   private static func maxPrecision(ofFixed size: Int) -> Int64 {
     guard size > 0 else { return 0 }
-    // log10(2) to 18 digits; no power of two is so near a power of ten that it would matter for
-    // sizes below 2^31.
+    // log10(2) to 18 digits; no power of two is close enough to a power of ten to matter for sizes
+    // below 2^31.
     let (high, low) = Int64(8 * size - 1).multipliedFullWidth(by: 301_029_995_663_981_195)
     return (1_000_000_000_000_000_000 as Int64).dividingFullWidth((high, low)).quotient
   }

@@ -1,9 +1,9 @@
-/// Makes the programs of a `DecodePlan` from a schema.
+/// Compiles the programs of a `DecodePlan` from a schema.
 struct PlanCompiler {
   struct NamedStep {
     var step: Step
     var name: String
-    /// A zero byte here means null.
+    /// Whether a zero byte means null.
     var isNullFirst: Bool
   }
 
@@ -96,7 +96,7 @@ struct PlanCompiler {
     let records = others.filter { self.isFlattened($0, depth: depth) }
     let scalars = others.filter { self.isScalar($0) }
     if others.count == 2, records.count == 1, scalars.count == 1 {
-      // The scalar's slot comes first: flattened, it is written before the record's fields.
+      // The scalar's slot comes first, because flattened it is written before the record's fields.
       let (scalarStep, scalarContent) = try self.value(field, scalars[0], path: [], depth: depth)
       let (recordStep, recordContent) = try self.value(
         field, records[0], path: path, depth: depth)
@@ -215,12 +215,12 @@ extension Step {
   }
 }
 
-/// Bytes that hold every number of that many decimal digits and a sign: (n × log2(10) + 1) / 8,
-/// rounded up.
+/// The number of bytes that hold any number with that many decimal digits and a sign: (n × log2(10)
+/// + 1) / 8, rounded up.
 func maxDecimalBytes(_ precision: Int) -> Int { (precision * 3322 + 1000) / 8000 + 1 }
 
 extension Schema.Definition {
-  /// What a value of a scalar type holds; nil for records, arrays, maps, unions and null.
+  /// The value type of a scalar type; nil for records, arrays, maps, unions and null.
   func valueType(interpretation: ValueType?) -> ValueType? {
     switch (self.kind, self.logicalType) {
     case (_, .decimal(let precision, let scale)): .decimal(precision: precision, scale: scale)

@@ -1,8 +1,9 @@
 public import Digest
 
 extension Schema {
-  /// Parsing Canonical Form (specification, "Transforming into Parsing Canonical Form"): what
-  /// decides how bytes are read, in one spelling. Salesforce's schema IDs are digests of it.
+  /// Parsing Canonical Form (specification, "Transforming into Parsing Canonical Form"): everything
+  /// that determines how bytes are read, in a single spelling. Salesforce's schema IDs are digests
+  /// of it.
   public var canonicalForm: String {
     var text = ""
     var defined: Set<Int> = []
@@ -16,7 +17,7 @@ extension Schema {
   /// SHA-256 of the canonical form ("Schema Fingerprints").
   public var sha256Fingerprint: HashValue { SHA256.hash(of: Array(self.canonicalForm.utf8)) }
 
-  /// MD5 of the canonical form ("Schema Fingerprints"). Throws where OpenSSL has no MD5.
+  /// MD5 of the canonical form ("Schema Fingerprints"). Throws if OpenSSL lacks MD5.
   public func md5Fingerprint() throws(DigestError) -> HashValue {
     try MD5.hash(of: Array(self.canonicalForm.utf8))
   }

@@ -1,12 +1,12 @@
 internal import JSON
 
 extension Schema {
-  /// Why a JSON value cannot be the default of a type ("Complex Types", table of field defaults); nil
-  /// when it is one. A union takes the default of any of its branches.
+  /// Why a JSON value cannot be the default of a type ("Complex Types", table of field defaults);
+  /// nil if it can. A union accepts a default of any of its branches.
   ///
-  /// - Parameter budget: steps left: comparisons, and what one comparison takes in proportion to
+  /// - Parameter budget: the steps left: comparisons, and the work of a comparison in proportion to
   ///   text, symbols or members. Unions inside unions' records are tried branch by branch, which a
-  ///   hostile schema makes exponential.
+  ///   hostile schema could make exponential.
   func mismatch(of value: JSONValue, with type: TypeID, budget: inout Int) -> String? {
     budget -= 1
     guard budget > 0 else { return "takes too long to check" }
@@ -22,7 +22,7 @@ extension Schema {
     case (.bytes, .string(let text)):
       return Self.byteCount(of: text, budget: &budget) == nil ? "has characters above U+00FF" : nil
     case (.fixed(let size), .string(let text)):
-      // One or two bytes of UTF-8 each: a text of another length is not even looked at.
+      // Each byte takes one or two bytes of UTF-8, so text of another length need not be examined.
       guard text.utf8.count >= size, text.utf8.count / 2 <= size else {
         return "has not \(size) bytes"
       }
@@ -47,7 +47,7 @@ extension Schema {
     case (.record(let fields), .object(let members)):
       budget -= members.count
       guard budget > 0 else { return "takes too long to check" }
-      // The parser has refused an object with one name twice.
+      // The parser refuses objects with duplicate names.
       let parts = Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
       return self.mismatch(of: parts, with: fields, budget: &budget)
     case (.union(let branches), _):
@@ -66,7 +66,7 @@ extension Schema {
   ) -> String? {
     for field in fields {
       guard let part = parts[field.name] else {
-        // A field's own default is checked where it stands.
+        // A field's own default is checked separately.
         if field.defaultValue == nil { return "has no '\(field.name)'" }
         continue
       }
@@ -75,7 +75,8 @@ extension Schema {
     return nil
   }
 
-  /// Bytes that a text stands for, one per character up to U+00FF; nil when it has others.
+  /// The number of bytes that a text represents, one per character up to U+00FF; nil if it has
+  /// other characters.
   private static func byteCount(of text: String, budget: inout Int) -> Int? {
     budget -= text.utf8.count / 16
     var count = 0

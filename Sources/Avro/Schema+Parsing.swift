@@ -3,8 +3,8 @@ package import JSON
 extension Schema {
   /// Reads the JSON text of a schema.
   ///
-  /// - Throws: code `schema` with a JSON pointer for text that breaks a rule of the
-  ///   specification, `limitExceeded` for text beyond the limits.
+  /// - Throws: code `schema` with a JSON pointer for text that violates the specification,
+  ///   `limitExceeded` for text beyond the limits.
   public init(parsing text: [UInt8], limits: SchemaLimits = SchemaLimits()) throws(AvroError) {
     // A type is at most three levels of JSON: union, object, list of fields.
     let jsonLimits = JSONLimits(depth: limits.depth * 3 + 8, byteCount: limits.byteCount)
@@ -19,7 +19,7 @@ extension Schema {
     try self.init(value, limits: limits)
   }
 
-  /// Like `init(parsing:limits:)`, for text that has been read already.
+  /// Like `init(parsing:limits:)`, for text that is already parsed.
   package init(_ value: JSONValue, limits: SchemaLimits = SchemaLimits()) throws(AvroError) {
     var parser = SchemaParser(limits: limits)
     let root = try parser.type(value, namespace: "", path: "", depth: 0)
@@ -90,8 +90,8 @@ struct SchemaParser {
       return id
     }
     if let id = self.named[Schema.Name(text, in: namespace)]
-      // Not in the specification, but what Avro for Java accepts and writes. A name with a dot is
-      // no name in the null namespace.
+      // Not in the specification, but accepted and written by Avro for Java. A name with a dot is
+      // not in the null namespace.
       ?? self.named[Schema.Name(namespace: "", name: text)]
     {
       return id
@@ -166,13 +166,13 @@ struct SchemaParser {
         "'\(name.name)' is a primitive type, which no namespace may define again", at: value,
         path: path)
     }
-    // Stands in the table before its parts are read: they may name it.
+    // Added to the table before its parts are read, because they may refer to it.
     let id = self.add(Schema.Definition(kind: .null, name: name))
     self.named[name] = id
     return id
   }
 
-  /// "Any string is accepted as an alias": some exist to give illegal old names a legal one.
+  /// "Any string is accepted as an alias": some aliases exist to replace old, invalid names.
   private func aliases(
     of object: JSONValue, namespace: String, path: String
   ) throws(AvroError) -> [Schema.Name] {
@@ -190,7 +190,7 @@ struct SchemaParser {
       throw self.mistake("'type' is missing", at: object, path: path)
     }
     guard let text = type.string else {
-      // {"type": {…}}: seen in the wild; the inner one is meant.
+      // {"type": {…}} occurs in practice and means the inner type.
       return try self.type(type, namespace: namespace, path: path + "/type", depth: depth + 1)
     }
     switch text {
@@ -323,7 +323,7 @@ struct SchemaParser {
     guard let member = object["size"] else {
       throw self.mistake("'size' is missing", at: object, path: path)
     }
-    // The canonical form speaks of quotes around sizes: they occur.
+    // The rules of the canonical form mention quotes around sizes, so they do occur.
     guard let size = member.integer ?? member.string.flatMap({ Int64($0) }),
       (0...Int64(Int32.max)).contains(size)
     else {
@@ -407,13 +407,13 @@ struct SchemaParser {
   }
 }
 
-/// Short enough for a message: texts of strangers may be megabytes long.
+/// Quotes text, shortened for a message, because foreign text may be megabytes long.
 private func quoted(_ text: String) -> String {
   text.utf8.count <= 100 ? text : "\(text.unicodeScalars.prefix(80).map { String($0) }.joined())…"
 }
 
 extension Schema.Name {
-  /// A name with a dot is a full name, one without is in the namespace.
+  /// A name with a dot is a full name; one without is in the namespace.
   fileprivate init(_ text: String, in namespace: String) {
     if let dot = text.utf8.lastIndex(of: UInt8(ascii: ".")) {
       self.init(
@@ -443,7 +443,7 @@ private func isName(_ text: some StringProtocol) -> Bool {
 }
 
 extension Schema.Kind {
-  /// The word of the specification for this kind of type.
+  /// The specification's word for this kind of type.
   var label: String {
     switch self {
     case .null: "null"

@@ -2,25 +2,25 @@ package import JSON
 
 /// A parsed Avro schema (Avro 1.12 specification, "Schema Declaration").
 ///
-/// All types stand in one table and refer to each other by `TypeID`, so that a record may contain
-/// itself. A named type is listed once, however often it is named.
+/// All types are in one table and refer to each other by `TypeID`, so that a record may contain
+/// itself. A named type is listed once, however often it is used.
 public struct Schema: Sendable {
-  /// Place of a type in its schema's table.
+  /// The place of a type in its schema's table.
   public struct TypeID: Hashable, Sendable {
     let index: Int
   }
 
-  /// One type of the table.
+  /// One type in the table.
   public struct Definition: Sendable {
-    /// Which type it is, and of what.
+    /// The kind of type, with its parts.
     public var kind: Kind
-    /// Records, enums and fixed have a name.
+    /// The name of a record, enum or fixed.
     public var name: Name?
     /// Other names, as the schema lists them; not used in decoding.
     public var aliases: [Name] = []
     /// The attribute `doc`.
     public var doc: String?
-    /// Valid ones only: the specification asks to ignore the others.
+    /// Only if valid; the specification requires ignoring others.
     public var logicalType: LogicalType?
   }
 
@@ -38,22 +38,22 @@ public struct Schema: Sendable {
     case map(values: TypeID)
     /// Size in bytes.
     case fixed(size: Int)
-    /// One of several types, by the index of the branch.
+    /// One of several types, chosen by the index of the branch.
     case union(branches: [TypeID])
   }
 
   /// A field of a record.
   public struct Field: Sendable {
-    /// Its name, without a namespace.
+    /// The field's name, without a namespace.
     public var name: String
     /// Other names, as the schema lists them; not used in decoding.
     public var aliases: [String]
     /// The attribute `doc`.
     public var doc: String?
-    /// Place of its type in the table.
+    /// The place of the field's type in the table.
     public var type: TypeID
     package var defaultValue: JSONValue?
-    /// How it takes part in the sort order of records; not used in decoding.
+    /// The field's role in the sort order of records; not used in decoding.
     public var order: Order
   }
 
@@ -73,16 +73,16 @@ public struct Schema: Sendable {
   }
 
   let definitions: [Definition]
-  /// Place of the type that payloads are of.
+  /// The type of payloads.
   public let root: TypeID
 
-  /// A type of the table.
+  /// A type in the table.
   public subscript(_ type: TypeID) -> Definition { self.definitions[type.index] }
 }
 
-/// What a value means beyond how it is encoded (specification, "Logical Types").
+/// The meaning of a value beyond its encoding (specification, "Logical Types").
 public enum LogicalType: Hashable, Sendable {
-  /// What a number counts.
+  /// The unit that a number counts.
   public enum TimeUnit: Hashable, Sendable { case milliseconds, microseconds, nanoseconds }
   /// On bytes and fixed: two's complement, big-endian, times 10^-scale.
   case decimal(precision: Int, scale: Int)
@@ -94,22 +94,22 @@ public enum LogicalType: Hashable, Sendable {
   case date
   /// On int (milliseconds) and long (microseconds): since midnight.
   case time(TimeUnit)
-  /// On long: since 1970-01-01T00:00:00, in UTC or, local, in no time zone.
+  /// On long: since 1970-01-01T00:00:00, in UTC or, if local, without a time zone.
   case timestamp(TimeUnit, isLocal: Bool)
   /// On fixed of 12 bytes: months, days, milliseconds as little-endian UInt32.
   case duration
 }
 
-/// How large a schema may be before it is refused.
+/// The limits beyond which a schema is refused.
 public struct SchemaLimits: Sendable {
   /// Bytes of JSON text.
   public var byteCount: Int
-  /// Types inside types, named types counted where they are defined.
+  /// The nesting of types, with named types counted where they are defined.
   public var depth: Int
-  /// Types, fields and symbols together.
+  /// The total number of types, fields and symbols.
   public var elements: Int
-  /// Bytes of one full name, field name or symbol. A short reference stands for a long name, so
-  /// that without it the canonical form could be as long as the text's square.
+  /// Bytes of one full name, field name or symbol. Without this limit, the canonical form could
+  /// grow with the square of the text, because a short reference may stand for a long name.
   public var nameByteCount: Int
 
   /// Limits that suit schemas of up to 4 MiB. All are at least 1.

@@ -1,4 +1,5 @@
-/// Whether bytes are well-formed UTF-8 (Unicode 15, table 3-7). ASCII goes eight bytes at a time.
+/// Whether bytes are well-formed UTF-8 (Unicode 15, table 3-7). ASCII is checked eight bytes at a
+/// time.
 @inlinable @inline(__always)
 func isUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
   guard let start = bytes.baseAddress else { return true }
@@ -12,7 +13,7 @@ func isUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
       seen |= base.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
       offset += 8
     }
-    // The last eight overlap what has been read.
+    // The last eight overlap the bytes already read.
     seen |= base.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)
     return seen & highBits == 0 || isMultibyteUTF8(bytes)
   }
@@ -38,7 +39,8 @@ func isMultibyteUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
       continue
     }
     let length: Int
-    // What the second byte may be: overlong forms, surrogates and beyond U+10FFFF are out.
+    // The valid range of the second byte, which excludes overlong forms, surrogates and values
+    // beyond U+10FFFF.
     var second: ClosedRange<UInt8> = 0x80...0xBF
     switch lead {
     case 0xC2...0xDF: length = 2
