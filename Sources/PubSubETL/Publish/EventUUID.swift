@@ -1,7 +1,7 @@
-/// IDs of events that have none.
+/// IDs for events that have none.
 enum EventUUID {
-  /// A UUID of version 4 (RFC 9562). Foundation's are all the same when no descriptor is free, for it
-  /// opens a file to make one; the system's generator needs none.
+  /// A UUID of version 4 (RFC 9562). Foundation opens a file to create a UUID, and without a free
+  /// descriptor returns the same one every time; the system's generator needs no file.
   static func random() -> String {
     var generator = SystemRandomNumberGenerator()
     let high = generator.next() & 0xFFFF_FFFF_FFFF_0FFF | 0x4000

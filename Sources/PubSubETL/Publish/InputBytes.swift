@@ -2,7 +2,7 @@ import Clocks
 import EventLoop
 import Glibc
 
-/// The bytes of standard input or a file, read ahead by a thread of its own as far as there is room.
+/// The bytes of standard input or a file, read ahead by a dedicated thread as far as there is room.
 /// Has one consumer.
 final class InputBytes: Sendable {
   enum Piece: Sendable {
@@ -12,43 +12,43 @@ final class InputBytes: Sendable {
     case failed(SystemCallError)
     /// `interrupt` was called.
     case interrupted
-    /// Nothing came in the time given.
+    /// Nothing came before the deadline.
     case nothing
   }
 
   private struct State {
     var bytes: [UInt8] = []
-    /// Nothing follows the bytes.
+    /// The reason why nothing follows the bytes; nil while more may come.
     var end: Piece?
     var isReading = false
     var isInterrupted = false
     var waiter: CheckedContinuation<Void, Never>?
   }
 
-  /// What is read ahead.
+  /// The maximum number of bytes read ahead.
   private static let capacity = 1 << 20
   private static let pieceSize = 1 << 16
 
   private let descriptor: Int32
-  /// A pipe: a byte in it ends the wait for input.
+  /// A pipe; a byte written to it ends the wait for input.
   private let wakeup: (read: Int32, write: Int32)
   private let thread: EventLoop
   private let state = Lock(State())
 
-  /// - Parameter descriptor: stays open as long as the process.
+  /// - Parameter descriptor: stays open until the process ends.
   init(_ descriptor: Int32) throws {
     self.descriptor = descriptor
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemCallError("pipe") }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     self.wakeup = (ends[0], ends[1])
-    // Its work blocks: it has none but this.
+    // A dedicated thread, because its work blocks.
     self.thread = try EventLoop(name: "input")
   }
 
-  /// What has arrived, as soon as there is anything.
+  /// Returns what has arrived, as soon as there is anything.
   ///
-  /// - Parameter deadline: nil to wait without a limit; one that has passed, not to wait.
+  /// - Parameter deadline: nil waits without a limit; a past deadline does not wait.
   func next(until deadline: ContinuousClock.Instant?) async -> Piece {
     self.readOn()
     var timer: Task<Void, Never>?
@@ -79,7 +79,7 @@ final class InputBytes: Sendable {
     }
   }
 
-  /// From now on, nothing is read, and `next` waits for nothing.
+  /// Stops reading; `next` no longer waits.
   func interrupt() {
     self.state.withLock { $0.isInterrupted = true }
     var byte: UInt8 = 0
@@ -100,7 +100,7 @@ final class InputBytes: Sendable {
 
   private func wake() { self.state.withLock { $0.waiter.take() }?.resume() }
 
-  /// Has the thread read if it does not, and there is room.
+  /// Makes the thread read if it is idle and there is room.
   private func readOn() {
     let mustRead = self.state.withLock { state in
       guard !state.isReading, state.end == nil, !state.isInterrupted,
@@ -112,7 +112,7 @@ final class InputBytes: Sendable {
     if mustRead { self.thread.execute { self.readPiece() } }
   }
 
-  /// On the thread.
+  /// Runs on the thread.
   private func readPiece() {
     var waits = [
       pollfd(fd: self.descriptor, events: Int16(POLLIN), revents: 0),

@@ -4,25 +4,25 @@ import Glibc
 /// out.
 struct LineBuffer {
   struct Line {
-    /// From 1.
+    /// Counts from 1.
     var number: Int
-    /// Without its end; nil for a line that is too long, of which nothing is kept.
+    /// Without the line end; nil for a line that is too long, of which nothing is kept.
     var text: [UInt8]?
   }
 
   private let maxLineBytes: Int
   private var bytes: [UInt8] = []
-  /// What is before it has been handed out.
+  /// Bytes before this have been returned.
   private var start = 0
-  /// What is before it holds no line end.
+  /// Bytes before this contain no line end.
   private var searched = 0
-  /// The number of the last line that was handed out or skipped.
+  /// The number of the last line that was returned or skipped.
   private(set) var number = 0
   private var isSkipping = false
 
   init(maxLineBytes: Int) { self.maxLineBytes = maxLineBytes }
 
-  /// Bytes that wait for the end of their line, or to be asked for.
+  /// The number of bytes that wait for their line end or for a call of `next`.
   var byteCount: Int { self.bytes.count - self.start }
 
   mutating func append(_ more: [UInt8]) {
@@ -34,9 +34,9 @@ struct LineBuffer {
     self.bytes += more
   }
 
-  /// The next line; nil if its end is not there yet.
+  /// The next line; nil if its end has not arrived yet.
   ///
-  /// - Parameter isEnd: no more bytes follow, so that the last line needs no end.
+  /// - Parameter isEnd: no more bytes follow, so the last line needs no line end.
   mutating func next(isEnd: Bool) -> Line? {
     while true {
       guard let end = self.lineEnd() else {

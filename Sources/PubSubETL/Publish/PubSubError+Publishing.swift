@@ -2,10 +2,11 @@ import GRPCCore
 import PubSubAPI
 
 extension PubSubError {
-  /// The call was refused before anything of it was published: the same events can be sent again.
+  /// Whether the call was refused before anything was published, so that the same events can be
+  /// sent again.
   ///
-  /// Nothing is certain of a call that has answered something, nor of a status that is not the service's
-  /// own: a proxy that answers 401 or 404 may have passed the request on.
+  /// Nothing is certain if the call has sent an answer, or if the status is not the service's own:
+  /// a proxy that answers 401 or 404 may have forwarded the request.
   var publishedNothing: Bool {
     if self.hasResponse { return false }
     if self.isUnprocessed { return true }
@@ -33,7 +34,7 @@ extension PubSubError {
     }
   }
 
-  /// The org may publish no more events in this hour.
+  /// Whether the org may publish no more events in this hour.
   var isAllowanceUsedUp: Bool {
     Self.words(of: self.statusMessage).contains { $0 == Self.allowanceMark }
   }

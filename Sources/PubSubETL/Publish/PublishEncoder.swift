@@ -4,12 +4,12 @@ import Pipeline
 import PubSubAPI
 import PubSubSource
 
-/// Makes events of a topic from lines of JSON.
+/// Creates events of a topic from lines of JSON.
 struct PublishEncoder {
   struct Options: Sendable {
-    /// The member that holds the event's ID; nil for `EventUuid`, which a line may lack.
+    /// The member with the event's ID; nil for `EventUuid`, which a line may omit.
     var idField: String?
-    /// For `CreatedById`, where a line has none.
+    /// The value of `CreatedById` for lines without one.
     var createdBy: String?
   }
 
@@ -19,7 +19,7 @@ struct PublishEncoder {
 
   private static let defaultIDField = "EventUuid"
   private static let maxIDBytes = 255
-  /// Mistakes of one line that are told.
+  /// The maximum number of reported mistakes per line.
   private static let maxMistakes = 5
   /// Bytes of a line's mistakes that are kept, since all lines of a batch may have some; twice what is shown.
   private static let maxReasonBytes = 2000
@@ -91,7 +91,7 @@ struct PublishEncoder {
     line.event = EventToPublish(id: id, schemaID: self.schemaID, payload: payload)
   }
 
-  /// The ID that a line gives its event, else a new one; nil for a mistake.
+  /// The ID in the line, or a new one; nil for a mistake.
   private func id(
     _ value: JSONValue?, _ field: String, _ position: JSONValue.Position, _ mistakes: JSONMistakes
   ) -> String? {
@@ -115,7 +115,8 @@ struct PublishEncoder {
     return text
   }
 
-  /// The publisher fills in what the org fills in for records (TheService.md#publishing).
+  /// Fills in fields that the org fills in for records, but not for published events
+  /// (TheService.md#publishing).
   private func complete(
     _ members: inout [JSONMember], _ position: JSONValue.Position, _ mistakes: JSONMistakes
   ) {
@@ -126,7 +127,7 @@ struct PublishEncoder {
       members.append(JSONMember("CreatedDate", .integer(UTCTime.now())))
     }
     guard lacks("CreatedById") else { return }
-    // An empty text would be taken by the service, and triggers and flows would not run.
+    // The service would accept empty text, but triggers and flows would not run.
     members.append(JSONMember("CreatedById", .string(self.options.createdBy ?? "")))
     if self.options.createdBy == nil {
       mistakes.append(

@@ -2,12 +2,12 @@ import JSON
 import Pipeline
 import PubSubAPI
 
-/// What became of a line of the input.
+/// The outcome of an input line.
 enum PublishOutcome: Sendable, Equatable {
   case published(replayID: [UInt8])
-  /// Not published, and not to be: the line is wrong, or the service said no.
+  /// Not published, and final: the line is invalid or the service refused the event.
   case refused(String)
-  /// Sent, and not answered: published or not.
+  /// Sent but not answered, so it may or may not be published.
   case unknown(String)
   /// Certainly not published.
   case notSent(String)
@@ -15,10 +15,10 @@ enum PublishOutcome: Sendable, Equatable {
   case valid(byteCount: Int)
 }
 
-/// A line of the input on its way.
+/// An input line in progress.
 struct PublishLine: Sendable {
   var number: Int
-  /// Nil as long as the line could not be read.
+  /// Nil until the line has been parsed.
   var id: String?
   /// Kept until the outcome is known, in case the schema changes.
   var text: [UInt8] = []
@@ -26,23 +26,23 @@ struct PublishLine: Sendable {
   var isObject = false
   var event: EventToPublish?
   var outcome: PublishOutcome?
-  /// What the service said when it refused the event, if another schema may help.
+  /// The service's refusal of the event, if another schema may help.
   var refusal: String?
-  /// It was sent by an earlier request without an answer.
+  /// The line was sent in an earlier request that was not answered.
   var mayBePublished = false
   /// It was sent again after that.
   var isRepeated = false
   /// How often it was encoded.
   var encodings = 0
 
-  /// What becomes of the line when nothing more is to be tried.
+  /// The outcome of the line if nothing more is tried.
   func refused(_ reason: String) -> PublishOutcome {
     self.mayBePublished
       ? .unknown("an earlier request had no answer; the repetition was refused: \(reason)")
       : .refused(reason)
   }
 
-  /// Bytes of a reason, which may quote the input or the service at length.
+  /// The maximum size of a reason, which may quote the input or the service at length.
   private static let maxReasonBytes = 1000
 
   /// A line of the output.
@@ -56,7 +56,7 @@ struct PublishLine: Sendable {
       members.append(JSONMember(name, value))
     }
     func add(_ status: String, _ reason: String) {
-      // Cut when the secrets are out: half a secret would not be recognized.
+      // Truncated after secrets are removed, because half a secret would not be recognized.
       let text = PrintableText.beginning(of: reason, hiding: secrets).text
       add(status, "error", .string(text.bounded(byteCount: Self.maxReasonBytes)))
     }
@@ -73,20 +73,19 @@ struct PublishLine: Sendable {
   }
 }
 
-/// Lines that go out in one request, in the order of the input; those that are wrong stand between
-/// them.
+/// Lines of one request, in the order of the input, including invalid lines between them.
 struct PublishBatch: Sendable {
   var lines: [PublishLine] = []
-  /// When it may go out.
+  /// When the request may be sent.
   var due: ContinuousClock.Instant?
-  /// It has been sent and is not answered.
+  /// The request has been sent and is not answered.
   var isOutstanding = false
 
-  /// Places of the lines that are to be sent.
+  /// The places of the lines to be sent.
   var open: [Int] { self.lines.indices.filter { self.lines[$0].outcome == nil } }
   var isSettled: Bool { self.lines.allSatisfy { $0.outcome != nil } }
 
-  /// The events of the lines that are to be sent.
+  /// The events of the lines to be sent.
   var events: [EventToPublish] {
     self.open.map { index in
       guard let event = self.lines[index].event else {

@@ -1,6 +1,7 @@
 import Avro
 
-/// When requests may go out so that events go out at a rate. A value: time is an argument.
+/// Schedules requests so that events are sent at a given rate. A value without I/O; time is an
+/// argument.
 struct PublishPace {
   /// Events per second; nil for no limit.
   let rate: Double?
@@ -8,13 +9,14 @@ struct PublishPace {
 
   init(rate: Double?) { self.rate = rate }
 
-  /// Events of one request: what goes out in a tenth of a second, so that the rate is smooth.
+  /// The maximum number of events per request: those of a tenth of a second, so that the rate is
+  /// smooth.
   var maxEventsOfRequest: Int {
     guard let rate = self.rate else { return PublishLimits.events }
     return min(PublishLimits.events, max(1, Int(rate / 10)))
   }
 
-  /// When a request with so many events may go out.
+  /// When a request with this many events may be sent.
   mutating func due(events count: Int, now: ContinuousClock.Instant) -> ContinuousClock.Instant {
     guard let rate = self.rate else { return now }
     let due = max(self.next ?? now, now)
@@ -23,12 +25,13 @@ struct PublishPace {
   }
 }
 
-/// What the service takes (TheService.md#publishing).
+/// The limits of the service (TheService.md#publishing).
 enum PublishLimits {
   static let events = 200
   static let requestBytes = 3_000_000
   static let eventBytes = 1 << 20
-  /// Text of one line. An event takes a multiple of its bytes as JSON only if escapes are many.
+  /// The maximum size of one line. JSON is several times as large as the event only with many
+  /// escapes.
   static let lineBytes = 4 << 20
   /// Far above what the service takes, so that its limit is named with the event's size.
   static let encoding = EncodeLimits(byteCount: 8 << 20, values: 500_000, mistakes: 20)

@@ -2,7 +2,8 @@ import Clocks
 import EventLoop
 import JSON
 
-/// What `publish` shows: results on standard output; refusals, progress and the end on standard error.
+/// The output of `publish`: results on standard output; refusals, progress and the summary on
+/// standard error.
 final class PublishReport: Sendable {
   private struct State {
     var shownRefusals = 0
@@ -16,7 +17,7 @@ final class PublishReport: Sendable {
   private let showsProgress: Bool
   private let state = Lock(State())
 
-  /// Refusals that are shown beside the results.
+  /// The maximum number of refusals shown in addition to the results.
   private static let maxRefusals = 10
 
   init(secrets: SecretMask, isDryRun: Bool, inputName: String) {
@@ -46,7 +47,7 @@ final class PublishReport: Sendable {
     return StandardStream.output.write(texts.dropFirst().reduce(first) { $0 + $1 })
   }
 
-  /// Cheap enough to be called for each batch.
+  /// Cheap enough to call for each batch.
   func show(_ summary: PublishSummary) {
     guard self.showsProgress else { return }
     let now = ProcessClock.now
@@ -63,7 +64,7 @@ final class PublishReport: Sendable {
   func finish(_ summary: PublishSummary, failure: RunFailure?, lastLine: Int) {
     self.console.showProgress(nil)
     if let failure { self.tell(failure.message) }
-    // Cron mails what a successful run prints.
+    // Cron mails any output, even of a successful run.
     let isQuiet =
       failure == nil && summary.exitCode == .success && !self.isDryRun
       && !StandardStream.error.isTerminal

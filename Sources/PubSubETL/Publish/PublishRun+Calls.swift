@@ -14,7 +14,7 @@ extension PublishRun {
 
   /// Throws `RunFailure`.
   ///
-  /// - Parameter id: nil to ask for the topic's current one.
+  /// - Parameter id: nil for the topic's current schema.
   func fetchSchema(id: String?) async throws {
     let topic = self.options.topic
     var schemaID = id ?? ""
@@ -52,7 +52,7 @@ extension PublishRun {
     }
   }
 
-  /// Makes a call that can be repeated until it is answered, or nothing can be done.
+  /// Repeats a call until it is answered or nothing can be done.
   private func ask<Value: Sendable>(
     _ operation: String, _ call: @escaping @Sendable (Credentials) async throws -> Value
   ) async throws -> Value {
@@ -83,7 +83,7 @@ extension PublishRun {
 
   // MARK: Failures
 
-  /// Waits before another attempt. Throws `RunFailure` when there is to be none.
+  /// Waits before another attempt. Throws `RunFailure` if there is none.
   func recover(from error: PubSubError, _ used: Credentials?) async throws {
     try self.checkInterruption()
     let topic = self.options.topic
@@ -105,7 +105,7 @@ extension PublishRun {
     case .stop, .replay:
       if let cause = error.cause, error.code == .credentials { throw RunFailure(cause) }
       throw RunFailure(.refused, reason: "refused", error.message)
-    // Not what the service says of a request, but what the transport says of an answer.
+    // Not the service's verdict on a request, but the transport's on an answer.
     case .bug where !error.isRefusal:
       throw RunFailure(.unavailable, reason: "malformed_response", error.message)
     case .bug: throw RunFailure(.internal, reason: "internal", error.message)
@@ -130,11 +130,11 @@ extension PublishRun {
     throw RunFailure(.tryAgain, reason: "signal", "stopped by a signal before the end of the input")
   }
 
-  /// Returns at that instant, or as soon as the user asks the run to stop.
+  /// Returns at the given instant, or as soon as the user asks the run to stop.
   func wait(until instant: ContinuousClock.Instant?) async {
     guard let instant, instant > ProcessClock.now else { return }
     let waiting = Task {
-      // The only error is cancellation, upon which the caller looks at `interruption`.
+      // The only error is cancellation, after which the caller checks `interruption`.
       try? await ProcessClock.sleep(until: instant)
     }
     self.interruption.respond { waiting.cancel() }

@@ -1,14 +1,14 @@
 internal import Clocks
 import PubSubAPI
 
-// From the input to batches, and from settled batches to the output.
+// Turns input into batches, and settled batches into output.
 extension PublishRun {
-  /// Lines of a batch, those included that are wrong.
+  /// The maximum number of lines in a batch, including invalid ones.
   private static var maxLinesOfBatch: Int { 1000 }
-  /// Text of a batch that is kept in case the schema changes.
+  /// The maximum size of a batch's text, which is kept in case the schema changes.
   private static var maxTextOfBatch: Int { 8 << 20 }
 
-  /// The place of a batch that is to be sent, without a limit of time; nil at the end of the input.
+  /// The place of the next batch to send; waits without a time limit. Nil at the end of the input.
   func nextBatch() async throws -> Int? {
     while true {
       self.flush()
@@ -29,7 +29,7 @@ extension PublishRun {
     }
   }
 
-  /// The same, while a stream is open.
+  /// Like `nextBatch`, while a stream is open.
   func nextToSend(mayWait: Bool) async throws -> Int? {
     while true {
       self.flush()
@@ -44,7 +44,7 @@ extension PublishRun {
     }
   }
 
-  /// Makes a batch of the lines that have arrived, at least of one.
+  /// Creates a batch from the lines that have arrived, at least one.
   private func build(until deadline: ContinuousClock.Instant?) async throws -> Built {
     var batch = PublishBatch()
     var (events, bytes, text) = (0, 0, 0)
@@ -64,11 +64,11 @@ extension PublishRun {
         switch await self.input.next(until: batch.lines.isEmpty ? deadline : ProcessClock.now) {
         case .bytes(let more): self.lines.append(more)
         case .end: self.isInputEnded = true
-        // Complete lines that have arrived are published; what follows them may be torn.
+        // Complete lines that have arrived are published; what follows them may be truncated.
         case .failed(let error):
           self.inputFailure = RunFailure(
             .usage, reason: "input", "the input cannot be read: \(error)")
-        // At the top of the loop.
+        // Handled at the top of the loop.
         case .interrupted: break
         case .nothing:
           if batch.lines.isEmpty { return .nothing }
@@ -96,7 +96,7 @@ extension PublishRun {
     return .batch
   }
 
-  /// The next line of what has arrived.
+  /// The next line that has arrived.
   private func nextLine() -> PublishLine? {
     guard let encoder = self.encoder, let found = self.lines.next(isEnd: self.isInputEnded) else {
       return nil
@@ -112,7 +112,7 @@ extension PublishRun {
     return line
   }
 
-  /// Writes the results that are next in the order of the input.
+  /// Writes the results that are next in input order.
   func flush() {
     let count = self.batches.prefix { $0.isSettled }.count
     guard count > 0 else { return }

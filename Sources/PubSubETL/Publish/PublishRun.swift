@@ -3,7 +3,7 @@ import GRPCCore
 import Pipeline
 import PubSubAPI
 
-/// What the command line asks for.
+/// The options of the command line.
 struct PublishOptions: Sendable {
   var topic: String
   var isStream = false
@@ -17,12 +17,12 @@ struct PublishOptions: Sendable {
   var retry = RetrySchedule()
 }
 
-/// Publishes the events of an input and tells what became of each, in the order of the input.
+/// Publishes the events of an input and reports the outcome of each, in the order of the input.
 ///
-/// Publishing is not idempotent. What certainly was not published is sent again; what may have been is
-/// not, unless asked for.
+/// Publishing is not idempotent. Events that were certainly not published are sent again; those
+/// that may have been are not, unless requested.
 actor PublishRun<Transport: ClientTransport> {
-  /// What happened when the next lines were asked for.
+  /// The result of requesting the next lines.
   enum Built { case batch, ended, interrupted, nothing }
 
   let options: PublishOptions
@@ -30,7 +30,7 @@ actor PublishRun<Transport: ClientTransport> {
   let credentials: any CredentialsSource
   let input: InputBytes
   let interruption: Interruption
-  /// The user that has logged in, if the login tells.
+  /// The user that has logged in, if the login reports it.
   let userID: @Sendable () async -> String?
   /// Writes lines of results; false when they cannot be written.
   let output: @Sendable ([PublishLine]) -> Bool
@@ -44,18 +44,19 @@ actor PublishRun<Transport: ClientTransport> {
   var encoder: PublishEncoder?
   var lines = LineBuffer(maxLineBytes: PublishLimits.lineBytes)
   var isInputEnded = false
-  /// Why nothing more can be read; what has been read is published first.
+  /// Why nothing more can be read. What has been read is published first.
   var inputFailure: RunFailure?
   /// A line that did not fit into the last request.
   var carried: PublishLine?
-  /// What is not written yet, in the order of the input.
+  /// The batches that are not written yet, in the order of the input.
   var batches: [PublishBatch] = []
   var pace: PublishPace
   var retries: Retries
   var refusals = 0
-  /// What the service said when it refused events because an allowance is used up.
+  /// The service's message when it refused events because an allowance is used up.
   private var allowanceRefusal: String?
-  /// Refused events may be taken by another schema; its ID, empty if it is to be asked for.
+  /// The ID of another schema with which refused events may be accepted; empty if the ID has to be
+  /// requested.
   private var otherSchemaID: String?
   var isOutputBroken = false
 
@@ -63,11 +64,11 @@ actor PublishRun<Transport: ClientTransport> {
   /// Why the run ended before the input did.
   private(set) var failure: RunFailure?
 
-  /// Requests of a stream that wait for their answers.
+  /// The maximum number of unanswered requests of a stream.
   static var window: Int { 4 }
-  /// A stream with nothing to send is left before the service ends it, which it does after 70 s.
+  /// The time after which an idle stream is closed. The service would end it after 70 s.
   static var idleTime: Duration { .seconds(45) }
-  /// Schemas that an event is encoded with, one after the other.
+  /// The maximum number of schemas with which an event is encoded, one after the other.
   private static var maxEncodings: Int { 4 }
 
   init(
@@ -93,7 +94,7 @@ actor PublishRun<Transport: ClientTransport> {
 
   var exitCode: ExitCode { self.failure?.exitCode ?? self.summary.exitCode }
 
-  /// The last line that was looked at.
+  /// The last line that was read.
   var lastLine: Int { self.lines.number }
 
   /// Returns when every line has its result, or `failure` says why the rest has none.
@@ -117,7 +118,7 @@ actor PublishRun<Transport: ClientTransport> {
 
   private func fail(_ failure: RunFailure) { self.failure = self.failure ?? failure }
 
-  /// What is left has no outcome yet.
+  /// Sets the outcome of all remaining lines.
   private func settleRest() {
     if let carried = self.carried.take() {
       self.batches.append(PublishBatch(lines: [carried]))
@@ -187,7 +188,8 @@ actor PublishRun<Transport: ClientTransport> {
     }
   }
 
-  /// Sends and takes answers until there is nothing to send for a while, with nothing outstanding.
+  /// Sends requests and takes answers until there has been nothing to send for a while and nothing
+  /// is outstanding.
   private func serve(_ stream: PublishStream) async throws {
     while true {
       var outstanding = self.batches.count { $0.isOutstanding }
@@ -204,7 +206,7 @@ actor PublishRun<Transport: ClientTransport> {
         }
         self.batches[index].isOutstanding = true
         guard await stream.send(self.batches[index].events) else {
-          // The call has ended in the meantime, and this was not sent.
+          // The call has ended in the meantime, so this was not sent.
           self.batches[index].isOutstanding = false
           isEnded = true
           break
@@ -218,7 +220,7 @@ actor PublishRun<Transport: ClientTransport> {
     }
   }
 
-  /// Nothing has come up that ends the run or needs another call first.
+  /// Whether nothing ends the run or requires another call first.
   var maySend: Bool {
     !self.interruption.isAsked && !self.isOutputBroken && self.allowanceRefusal == nil
       && self.otherSchemaID == nil
@@ -226,7 +228,7 @@ actor PublishRun<Transport: ClientTransport> {
 
   // MARK: Answers
 
-  /// The oldest batch that is outstanding is answered.
+  /// Applies an answer to the oldest outstanding batch.
   private func take(_ answer: PublishAnswer) {
     guard let index = self.batches.firstIndex(where: \.isOutstanding) else {
       preconditionFailure("an answer without a request")
@@ -262,9 +264,9 @@ actor PublishRun<Transport: ClientTransport> {
     }
   }
 
-  /// What outstanding requests will not be answered any more.
+  /// Settles outstanding requests that will no longer be answered.
   ///
-  /// - Parameter isCertain: nothing of them was published.
+  /// - Parameter isCertain: whether certainly none of their events was published.
   private func lost(_ error: PubSubError, isCertain: Bool) {
     let reason = "no answer: \(error.message)"
     for index in self.batches.indices where self.batches[index].isOutstanding {
@@ -283,7 +285,7 @@ actor PublishRun<Transport: ClientTransport> {
     }
   }
 
-  /// Does what answers have asked for, with nothing outstanding.
+  /// Does what answers require, with nothing outstanding.
   private func afterAnswers() async throws {
     if let message = self.allowanceRefusal {
       throw RunFailure(

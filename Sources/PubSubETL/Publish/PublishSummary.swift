@@ -5,7 +5,7 @@ struct PublishSummary: Equatable {
   var unknown = 0
   var notSent = 0
   var valid = 0
-  /// Payloads of events that are published or valid.
+  /// The payload bytes of published or valid events.
   var byteCount = 0
   var largestByteCount = 0
   /// The last line whose result was written.
@@ -29,7 +29,7 @@ struct PublishSummary: Equatable {
     }
   }
 
-  /// The code of a process that has not failed otherwise.
+  /// The exit code of an otherwise successful process.
   var exitCode: ExitCode {
     if self.unknown + self.notSent > 0 { return .unavailable }
     return self.refused > 0 ? .data : .success
