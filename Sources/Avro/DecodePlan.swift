@@ -3,9 +3,9 @@ internal import JSON
 
 /// The compiled steps for decoding payloads of one schema.
 ///
-/// The root record is flattened: every field that holds one value, also in nested records, has a
-/// slot of its own. Unions of null and one type, and of a scalar and one record, are part of the
-/// flattening; arrays, maps, recursive records and all other unions become JSON text.
+/// The root record is flattened: every field that holds one value, also in nested records, has its
+/// own slot. Unions of null and one type, and of a scalar and one record, are flattened, too;
+/// arrays, maps, recursive records and all other unions become JSON text.
 public final class DecodePlan: Sendable {
   /// How a schema is compiled.
   public struct Options: Sendable {

@@ -227,7 +227,7 @@ package final class PostgresSink: Store {
   /// The former owner of the lease; nil if no other owner held it.
   package var formerLease: (owner: String, fence: Int)? { self.checkpoint.formerLease }
 
-  /// The highest epoch among rows of these topics in any table of the schema; nil when there are
+  /// The highest epoch among rows of these topics in any table of the schema; nil if there are
   /// none. Reads whole tables, so it is only used when a position is missing.
   package func newestEpoch(ofTopics topics: [String]) throws -> Int? {
     try self.retrying {

@@ -66,7 +66,7 @@ package struct PostgresSinkConfiguration: Sendable, Equatable {
   package var indexes: [String] = []
   /// How long the sink waits for a database that does not answer, and how often it tries.
   package var retry = RetrySchedule()
-  /// Settings for reading records beside the stream; nil if none are read.
+  /// Settings for reading records in addition to the stream; nil if none are read.
   package var reads: Reads?
 
   package struct Reads: Sendable, Equatable {

@@ -1,4 +1,4 @@
-/// How many more events a subscription asks for.
+/// Decides how many more events a subscription requests.
 ///
 /// Credit is additive, and at most 100 events may be outstanding (TheService.md#flow-control). Open
 /// credit is what we have requested minus what we have received. The service's

@@ -40,7 +40,7 @@ public struct ObjectClassification: Sendable, Equatable {
   }
 
   /// Merges a later answer. Fields that it lacks because they were deleted or renamed keep their
-  /// classification, since older events have them.
+  /// classification, because older events have them.
   mutating func renew(_ later: ObjectClassification) {
     self.fields.merge(later.fields) { _, new in new }
   }

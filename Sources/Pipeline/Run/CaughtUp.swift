@@ -30,7 +30,7 @@ package struct CaughtUp: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
   private var configuration: Configuration
-  /// Nil while the stream is not open, since silence then means nothing.
+  /// Nil while the stream is not open, because silence then means nothing.
   private var openedAt: Instant?
   private var lastMessage: Instant?
   /// How long a newly opened stream may take to deliver its first message.

@@ -3,9 +3,9 @@ internal import Clocks
 /// Controls a run: takes responses from the source, has them decoded, staged and written, and
 /// commits.
 ///
-/// The one rule: each store moves its position past an event only in the step that makes the event's rows,
-/// or its dead letter, durable. Not `Sendable`; everything
-/// happens in the task that calls `run`, which should have a thread of its own since sinks block.
+/// The one rule: each store moves its position past an event only in the step that makes the
+/// event's rows, or its dead letter, durable. Not `Sendable`; everything happens in the task that
+/// calls `run`, which should have its own thread, because sinks block.
 ///
 /// An unavailable store stops neither signals nor leases: the sealed commit waits for it, the next
 /// one fills, and once that is full, responses stay in the source.

@@ -5,7 +5,7 @@ public import JSON
 /// `{"type": "route", "routes": [{"where": "_entity == 'Account'", "to": ["accounts"]}], "default": ["rest"]}`.
 ///
 /// The first route whose condition holds takes the row; `default` takes the rest. The stage notes
-/// the route in a slot of its own; `RouteFilter`, which runs before the stages of each sink, keeps
+/// the route in a separate slot; `RouteFilter`, which runs before the stages of each sink, keeps
 /// the rows for that sink. So each condition is evaluated once, and a failing condition sends the
 /// event to the dead letters for all sinks.
 public final class Route: ConfiguredTransform {

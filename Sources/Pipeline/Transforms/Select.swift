@@ -2,9 +2,9 @@ public import JSON
 
 /// Keeps the fields it names, in schema order: `{"type": "select", "columns": ["Name", "Amount"]}`.
 ///
-/// Metadata columns stay, since rows without their record ID and position are of little use; `drop`
-/// removes them. The stage sees the names that earlier stages have given. It keeps or removes a
-/// record that is not flattened as a whole.
+/// Metadata columns stay, because rows without their record ID and position are of little use;
+/// `drop` removes them. The stage sees the names that earlier stages have given. It keeps or
+/// removes a record that is not flattened as a whole.
 public final class Select: ConfiguredTransform {
   public static let type = "select"
   public static let schemaDescription =

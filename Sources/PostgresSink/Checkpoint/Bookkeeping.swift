@@ -1,6 +1,6 @@
 internal import PostgresClient
 
-/// The sink's own tables, whose names begin with `_etl_`, beside the tables of entities.
+/// The sink's own tables, whose names begin with `_etl_`, next to the tables of entities.
 package struct Bookkeeping: Sendable {
   /// SQL name, not quoted.
   package let schema: String

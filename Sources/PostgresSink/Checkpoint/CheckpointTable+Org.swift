@@ -91,7 +91,7 @@ extension CheckpointTable {
     }
   }
 
-  /// Forgets the progress of incomplete passes, since the old org's jobs are useless, and all
+  /// Forgets the progress of incomplete passes, because the old org's jobs are useless, and all
   /// passes over the requested objects. Known stamps stay.
   private func restartReads(_ entities: [String], isNew: Bool) throws {
     if !entities.isEmpty {

@@ -23,7 +23,7 @@ package struct LeaseOwner: Sendable, Equatable {
   private var suffix: String { " id \(self.identity)" }
 
   /// - Parameter text: the owner in a row. An owner without identity, from an earlier version,
-  ///   counts as a different one, since several may share its place.
+  ///   counts as a different one, because several may share its place.
   package func isSameState(_ text: String) -> Bool { text.hasSuffix(self.suffix) }
 }
 

@@ -3,7 +3,7 @@ internal import JSON
 package import Pipeline
 internal import PostgresClient
 
-/// Loads records that were read outside the stream.
+/// Loads records that were read in addition to the stream.
 extension PostgresSink {
   /// A read that the database has refused.
   struct RefusedRead {

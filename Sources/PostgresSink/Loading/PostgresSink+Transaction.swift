@@ -220,7 +220,7 @@ extension PostgresSink {
 
   private func load(_ rows: PendingRows, _ range: Range<Int>) throws {
     if self.isRedriving, rows.tables.history == nil { return try self.markForRepair(rows, range) }
-    // Loads the rows of one epoch at a time, since a later epoch may repeat known events.
+    // Loads the rows of one epoch at a time, because a later epoch may repeat known events.
     var start = range.lowerBound
     while start < range.upperBound {
       let epoch = rows.sealed.rows[start].epoch

@@ -70,7 +70,7 @@ package struct CurrentTable {
   }
 
   /// Fetches the values that diffs apply to, and applies the diffs. The fetched rows are those
-  /// before the fold, since its deltas are the first ones for these columns.
+  /// before the fold, because its deltas are the first ones for these columns.
   func resolveDiffs(
     _ fold: inout RecordFold, _ buffer: RowBuffer, over connection: PostgresConnection
   ) throws(PostgresError) {

@@ -6,7 +6,7 @@
 package struct RecordFold {
   package let columnCount: Int
   /// Columns of records that were not flattened, whose values in updates hold only what the update
-  /// changed. By index; empty when there are none.
+  /// changed. By index; empty if there are none.
   let isCompound: [Bool]
   /// Deleted rows are removed, leaving a tombstone; otherwise they are marked.
   private let removesDeleted: Bool
@@ -23,8 +23,8 @@ package struct RecordFold {
   var pending: [PendingDiff] = []
   private var index = RecordIndex()
 
-  /// The fold ends at this many bytes of computed values, since a short diff can give a value of up
-  /// to 131,072 characters.
+  /// The fold ends at this many bytes of computed values, because a short diff can give a value of
+  /// up to 131,072 characters.
   static let maxOwnByteCount = 8 << 20
   /// The fold ends at this many bytes of cells. A delta has one cell per column, so the deltas of
   /// many records of a table with 800 columns would take ten times the memory of the rows.
@@ -182,7 +182,7 @@ package struct RecordFold {
   }
 
   /// The deltas have to be in the table before more rows can be folded. A fold from nothing is
-  /// never full, since it has no table.
+  /// never full, because it has no table.
   var isFull: Bool {
     guard !self.isFromNothing else { return false }
     return self.ownBytes.count >= Self.maxOwnByteCount

@@ -1,7 +1,7 @@
 /// Finds the delta of a record ID, by open addressing. The IDs stay in the bytes of the rows or of
 /// the fold, so the caller compares them.
 struct RecordIndex {
-  /// Index of the delta + 1; 0 where there is none.
+  /// Index of the delta + 1; 0 if there is none.
   private var slots: [Int32] = []
   /// A random seed per index, so that nobody can choose record IDs that collide.
   private let seed = UInt64.random(in: 0 ... .max)

@@ -111,7 +111,7 @@ package final class Refold {
     }
     return counts
   }
-  /// Rebuilds the rows of some records, in a transaction of its own like those of `refoldAll`.
+  /// Rebuilds the rows of some records in a separate transaction, like those of `refoldAll`.
   package func refoldAlone(
     records: [String], over connection: PostgresConnection
   ) throws -> Counts {

@@ -9,7 +9,7 @@ package struct LayoutTables: Sendable, Equatable {
   /// that the contract discards.
   package var columnIndices: [Int?]
   /// The changes made in the database, one sentence each, for the log. If there are any, the tables
-  /// returned for other layouts of the entity are outdated, since names may have changed.
+  /// returned for other layouts of the entity are outdated, because names may have changed.
   package var changes: [String]
   /// Fields left out by contract `discard`, reported once.
   package var discarded: [String]

@@ -84,8 +84,8 @@ extension TableDefinition {
     }
   }
 
-  /// The columns beside the data columns. Of history, `Row.metadata` holds all but the last, in
-  /// this order; their place in the table may differ (in tables of earlier versions they come
+  /// The columns other than the data columns. For history, `Row.metadata` holds all but the last,
+  /// in this order; their place in the table may differ (in tables of earlier versions they come
   /// first).
   package static func fixedColumns(_ kind: Kind) -> [FixedColumn] {
     switch kind {

@@ -18,7 +18,7 @@ public struct EventEncoder {
 
   /// - Parameters:
   ///   - json: the Avro schema of the events.
-  ///   - schemaID: the service's ID of the schema, for errors; nil if there is no service.
+  ///   - schemaID: the service's ID of the schema, for errors; nil without a service.
   ///   - hasBase64: bytes are base64, as in exported lines; otherwise one character each.
   ///   - limits: the limits of one event in Avro.
   /// - Throws: code `schema` for a text that is not the schema of a record.
