@@ -85,7 +85,7 @@ package struct StreamCursor: Sendable {
   package private(set) var newestCommit: Int64?
   /// The number of epochs begun because of an unusable replay ID.
   private var holes = 0
-  /// The start of this epoch as set by the user; nil once there is a place to resume from.
+  /// The start of this epoch as set by the user. Applies until there is a place to resume from.
   private var start: TopicPosition.Start?
   private var open = OpenGroup()
   private var recent = RecentEvents()
