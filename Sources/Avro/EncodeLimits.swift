@@ -1,5 +1,5 @@
 /// The limits of one value in Avro. Defaults in a schema can be small in JSON and double at each
-/// level, so the size of the JSON is no limit.
+/// level, so the size of the JSON limits nothing.
 public struct EncodeLimits: Sendable {
   /// Bytes of the payload.
   public var byteCount: Int

@@ -58,7 +58,7 @@ extension PubSubError {
     case ServiceErrorCode.topicNotFound, ServiceErrorCode.topicMetaPermission,
       ServiceErrorCode.schemaMetaPermission, ServiceErrorCode.cannotSubscribe:
       return true
-    // Without the managed subscription, there is no other topic.
+    // All topics depend on the managed subscription.
     case ServiceErrorCode.tenantLicense, ServiceErrorCode.managedStopped,
       ServiceErrorCode.managedDeleted, ServiceErrorCode.managedNameNotFound,
       ServiceErrorCode.managedIDNotFound, ServiceErrorCode.managedIDInvalid:

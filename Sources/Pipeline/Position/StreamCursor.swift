@@ -154,7 +154,7 @@ package struct StreamCursor: Sendable {
   /// stream will be opened at the earliest event.
   package mutating func seek(_ first: ReplayID) { self.phase = .seekingFirst(first) }
 
-  /// Begins a new epoch, because the stored position is no longer usable.
+  /// Begins a new epoch, because the stored position has become unusable.
   ///
   /// - Parameter epoch: the number of the new epoch, higher than that of any store.
   package mutating func begin(epoch: Int) {

@@ -65,7 +65,7 @@ package struct TopicCursors: Sendable {
 
   /// Call this before the stream is opened.
   ///
-  /// - Parameter start: where the stream begins if there is no position.
+  /// - Parameter start: where the stream begins without a position.
   /// - Returns: nil if there is neither a position nor a start.
   package mutating func reopen(start: StartPoint?) -> StartPoint? {
     let behind = self.furthestBehind

@@ -65,7 +65,7 @@ extension TopicPosition {
   ///
   /// - Parameters:
   ///   - resume: a closed ID to resume after.
-  ///   - start: where to begin if there is no such ID; nil for the start in the pipeline file.
+  ///   - start: where to begin without such an ID; nil for the start in the pipeline file.
   ///   - holes: the number of holes in earlier epochs.
   public init(
     beginningEpoch epoch: Int, after resume: ReplayID? = nil, start: Start? = nil, holes: Int = 0

@@ -144,7 +144,7 @@ public struct SourceTopic: Sendable {
   public var name: String
   /// Several entities share the stream: groups of equal replay IDs occur.
   public var isChannel: Bool
-  /// Where to begin if there is no position.
+  /// Where to begin without a position.
   public var start: StartPoint?
 
   public init(name: String, isChannel: Bool, start: StartPoint?) {

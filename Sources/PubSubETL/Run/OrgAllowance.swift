@@ -70,7 +70,7 @@ final class AllowanceWatch: Sendable {
   /// - Parameters:
   ///   - outstanding: events that are requested at a time.
   ///   - maxEvents: the maximum number of events that the run takes.
-  /// - Returns: the limit for the runner; nil if there is no reserve.
+  /// - Returns: the limit for the runner; nil without a reserve.
   /// - Throws: `RunFailure` if less than the reserve is left, or if that cannot be determined.
   func begin(outstanding: Int, maxEvents: Int?) async throws -> DeliveryAllowance? {
     guard let reserve = self.reserve else { return nil }

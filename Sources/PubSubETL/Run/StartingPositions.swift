@@ -12,7 +12,7 @@ struct StartingPositions: Equatable {
     var name: String
     /// Nil if it has no position.
     var stored: [String: TopicPosition]?
-    /// The newest epoch among its rows; set only if there is no position.
+    /// The newest epoch among its rows; set only while `stored` is nil.
     var newestEpoch: Int?
     var start: SinkStart?
   }

@@ -21,7 +21,7 @@ public struct EventDecodingError: Error, Sendable {
   public var reason: String
   /// Field names joined by dots; empty if no field is at fault.
   public var path: String
-  /// Where in the payload; nil if there is no single place.
+  /// Where in the payload; nil if not at a single place.
   public var byteOffset: Int?
   public var topic: String
   public var schemaID: String

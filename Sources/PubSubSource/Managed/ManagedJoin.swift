@@ -151,7 +151,7 @@ struct ManagedJoin: Sendable {
     return .hold
   }
 
-  /// Whether an event may come after our position. A service that is behind us is no reason to
+  /// Whether an event may come after our position. A service that is behind us does not make a run
   /// wait, so a lower number counts here. If that is misleading, a run ends early, and the next one
   /// continues.
   private func mayFollow(_ replayID: ReplayID) -> Bool {

@@ -68,7 +68,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
 
   /// Events that arrive within this time after a stop are still passed on.
   private static var drainTime: Duration { .seconds(2) }
-  /// If there is no room for a response for this long, the stream is closed on purpose: without
+  /// If a response finds no room for this long, the stream is closed on purpose: without
   /// credit, the service ends it 60 s after its last response (TheService.md#flow-control).
   private static var roomPatience: Duration { .seconds(30) }
   /// A stream that the service ended sooner than this is not reopened at once.
