@@ -15,7 +15,7 @@ public final class Cast: ConfiguredTransform {
   public static var schemaMembers: [JSONSchema.Member] {
     [
       .required(
-        "columns", .map(of: .reference("columnType"), minCount: 1),
+        "columns", .map(of: .reference("castColumn"), minCount: 1),
         "Maps the name of each column to its type."),
       .optional(
         "on_error", .choice(of: OnError.self),

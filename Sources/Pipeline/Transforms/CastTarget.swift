@@ -144,6 +144,6 @@ extension CastTarget {
             + "half_even for floating-point numbers, none for texts and decimals."),
       ]),
     ]
-    return [("columnType", .oneOf(forms))]
+    return [("castColumn", .oneOf(forms))]
   }
 }

@@ -206,7 +206,7 @@ struct PipelineReference {
     case "columnNames": "Column names"
     case "missing": "Missing names"
     case "setColumn": "Column to set"
-    case "columnType": "Column to cast"
+    case "castColumn": "Column to cast"
     default: name.prefix(1).uppercased() + name.dropFirst()
     }
   }
