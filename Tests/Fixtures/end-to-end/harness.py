@@ -11,6 +11,8 @@ import sys
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# A shell lets its background jobs ignore SIGINT, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Simulator:
