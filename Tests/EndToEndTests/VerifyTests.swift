@@ -3,7 +3,7 @@ import Testing
 /// The real exporter compares its copy with a simulated org: what was planted is found, and nothing else.
 @Suite("Verify", .serialized) struct VerifyTests {
   private static let sample = [
-    "--existing", "500", "--events", "900", "--live-runs", "1", "--visibility-wait", "0.3",
+    "--existing", "500", "--events", "900", "--live-runs", "1", "--visibility-wait", "1",
     "--seed", "3",
   ]
 
