@@ -127,7 +127,7 @@ import Testing
     #expect(mistakes.first?.hasPrefix(message) == true, "\(mistakes)")
   }
 
-  @Test("Defaults of bytes are characters, whatever form payloads have")
+  @Test("Defaults of bytes are read as characters, whatever the form of payloads")
   func defaultBytes() throws {
     let schema =
       #"{"type":"record","name":"R","fields":[{"name":"b","type":"bytes","default":"a"}]}"#

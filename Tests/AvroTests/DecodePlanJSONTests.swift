@@ -40,12 +40,12 @@ struct DecodePlanJSONTests {
     #expect(try Self.plan(schema).json(of: payload, scratch: DecodeScratch()) == text)
   }
 
-  @Test("A type without bytes needs no payload")
+  @Test("A type that is encoded in zero bytes needs no payload")
   func empty() throws {
     #expect(try Self.plan(#""null""#).json(of: [], scratch: DecodeScratch()) == "null")
   }
 
-  @Test("Every shorter payload is truncated, and a longer one has trailing bytes")
+  @Test("A shorter payload is reported as truncated, and a longer one as having trailing bytes")
   func exact() throws {
     let (plan, scratch) = (try Self.plan(), DecodeScratch())
     for count in 0..<Self.payload.count {

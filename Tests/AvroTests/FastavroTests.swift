@@ -115,7 +115,7 @@ import Testing
   }
 
   /// Bytes changed at random never crash, hang or pass the limits.
-  @Test("A damaged payload gives values or an error, and never a crash") func damaged() throws {
+  @Test("A damaged payload gives values or an error, never a crash") func damaged() throws {
     var random = SplitMix(state: 4711)
     var errors = 0
     try self.forEachPayload(seed: 99, schemas: 150, data: 3) { payload, schema in

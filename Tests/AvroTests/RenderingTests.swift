@@ -211,7 +211,8 @@ import Testing
     }
   }
 
-  @Test("A record that cannot end is an error at the depth limit") func endlessRecord() throws {
+  @Test("A record that contains itself is an error at the depth limit") func endlessRecord() throws
+  {
     let plan = try DecodePlan(
       Schema(
         parsing: Array(

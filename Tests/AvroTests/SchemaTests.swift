@@ -225,7 +225,7 @@ import Testing
     #expect(try schema.md5Fingerprint().hex == "ef524ea1b91e73173d938ade36c1db32")
   }
 
-  @Test("A name without namespace takes the enclosing one") func namespaces() throws {
+  @Test("A name without a namespace takes the enclosing one") func namespaces() throws {
     let schema = try Schema(
       parsing: Array(
         """
@@ -271,7 +271,7 @@ import Testing
         + #"{"name":"c","type":{"type":"map","values":{"type":"array","items":"x.R"}}}]}"#)
   }
 
-  @Test("A damaged schema is a schema or an error, and never a crash") func damaged() throws {
+  @Test("A damaged schema gives a schema or an error, never a crash") func damaged() throws {
     let text = Array(
       """
       {"type":"record","name":"R","namespace":"a","fields":[{"name":"f","type":["null","R"],\

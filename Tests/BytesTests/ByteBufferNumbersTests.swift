@@ -51,7 +51,7 @@ struct ByteBufferNumbersTests {
     return String(mantissa.reversed().drop { $0 == "0" }.reversed())
   }
 
-  @Test("Random doubles read back as themselves and have no digit more than Swift's own text")
+  @Test("Random doubles read back unchanged and have no more digits than Swift's own text")
   func randomDoubles() {
     var random = SystemRandomNumberGenerator()
     for round in 0..<50_000 {
@@ -77,7 +77,7 @@ struct ByteBufferNumbersTests {
     }
   }
 
-  @Test("Random floats read back as themselves")
+  @Test("Random floats read back unchanged")
   func randomFloats() {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<50_000 {
@@ -144,7 +144,7 @@ struct ByteBufferNumbersTests {
     return (isNegative ? "-" : "") + text
   }
 
-  @Test("Random decimals of any length equal long multiplication")
+  @Test("Random decimals of any length equal the results of long multiplication")
   func randomDecimals() {
     for round in 0..<4000 {
       let count = round % 60

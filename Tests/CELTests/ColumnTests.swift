@@ -56,7 +56,7 @@ struct ColumnTests {
   }
 
   @Test(
-    "Mistakes are found without a row and name the choices",
+    "Mistakes are found without a row, and the errors list the choices",
     arguments: [
       ("StageNam == 'x'", "'StageNam' is not a column; did you mean 'StageName'?"),
       ("row.amount > 1", "'amount' is not a column; did you mean 'Amount'?"),
@@ -115,7 +115,7 @@ struct ColumnTests {
     #expect(try CompiledExpression(source, scope: Self.scope).type == expected)
   }
 
-  @Test("The columns that are read are known")
+  @Test("An expression lists the columns that it reads")
   func columns() throws {
     #expect(
       try CompiledExpression("Amount > 1 || StageName == 'a'", scope: Self.scope).columns == [0, 1])

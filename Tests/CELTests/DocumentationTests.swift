@@ -38,7 +38,7 @@ struct DocumentationTests {
     "!(StageName in ['New', 'Open'])": "bool true", "Name.matches('(?i)corp')": "bool true",
   ]
 
-  @Test("Every expression of the table SQL → CEL has a value")
+  @Test("Every expression in the table SQL → CEL has a value")
   func sqlTable() throws {
     let rows = try Self.table("SQL → CEL")
     #expect(rows.count > 20)

@@ -126,7 +126,7 @@ struct FunctionTests {
   }
 
   @Test(
-    "Time zones keep to their transitions and to the rule after the last one",
+    "Time zones follow their transitions and, after the last one, their rule",
     arguments: [
       ("2026-01-15T12:00:00Z", "Europe/Berlin", 13), ("2026-07-15T12:00:00Z", "Europe/Berlin", 14),
       ("2100-01-15T12:00:00Z", "Europe/Berlin", 13), ("2100-07-15T12:00:00Z", "Europe/Berlin", 14),

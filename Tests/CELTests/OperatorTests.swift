@@ -45,7 +45,7 @@ struct OperatorTests {
   }
 
   @Test(
-    "Equality is defined for all values, order for some",
+    "Equality is defined for all values, ordering for some",
     arguments: [
       ("dyn(1) == 'a'", "bool false"), ("dyn(1) != 'a'", "bool true"),
       ("1 == 'a'", "type error"), ("'a' == null", "bool false"), ("null == null", "bool true"),

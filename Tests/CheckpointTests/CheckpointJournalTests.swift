@@ -21,7 +21,7 @@ struct CheckpointJournalTests {
     #expect(try SystemFileSystem().size(of: victim) == nil)
   }
 
-  @Test("Lines are appended, and a line that a crash truncated stays on its own")
+  @Test("Lines are appended, and none is joined to a line that a crash truncated")
   func append() throws {
     let directory = try TemporaryDirectory()
     let paths = StatePaths(directory: directory.path, pipeline: "opps")

@@ -56,7 +56,7 @@ struct FileCheckpointStoreTests {
     #expect(try self.store().load()?.topics == self.document.topics)
   }
 
-  @Test("A state directory keeps an identity that no other directory has")
+  @Test("A state directory keeps a unique identity")
   func identity() throws {
     let first = try self.store().identity()
     #expect(first.utf8.count == 16)
@@ -75,7 +75,7 @@ struct FileCheckpointStoreTests {
     }
   }
 
-  @Test("The file is readable for people, and no other file remains beside it")
+  @Test("The file is human-readable, and no other file is left next to it")
   func readable() throws {
     let store = try self.store()
     try store.save(self.document)
@@ -88,7 +88,7 @@ struct FileCheckpointStoreTests {
         == ["opps.checkpoint.json", "opps.lock"])
   }
 
-  @Test("A second run of the pipeline is refused with the process ID, and other pipelines are not")
+  @Test("A second run of a pipeline is refused with the process ID; another pipeline can run")
   func locked() throws {
     let first = try self.store()
     let error = self.failure { _ = try self.store() }
@@ -99,7 +99,7 @@ struct FileCheckpointStoreTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test("The lock ends with its holder, whatever process ID the file still has")
+  @Test("The lock is released when its holder ends, whatever process ID the file still contains")
   func lockIsFreed() throws {
     do { _ = try self.store() }
     _ = try self.store()
@@ -171,7 +171,7 @@ struct FileCheckpointStoreTests {
     #expect(error?.message.contains(file) == true)
   }
 
-  @Test("A pipe in place of the checkpoint is an error, and the program does not wait for it")
+  @Test("A pipe in place of the checkpoint is an error and does not block the program")
   func pipeInPlace() throws {
     let store = try self.store()
     #expect(mkfifo(self.path, 0o600) == 0)

@@ -109,7 +109,7 @@ struct HostileCheckpointTests {
   }
 
   @Test(
-    "A position that no run can have stored is refused by name",
+    "A position that no run can have stored is refused, and the error names the member",
     arguments: [
       ("resume", #"{"epoch":1,"next_ordinal":5,"resume":null,"recent":[]}"#),
       ("resume", #"{"epoch":1,"next_ordinal":5,"recent":[]}"#),

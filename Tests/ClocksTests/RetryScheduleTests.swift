@@ -30,7 +30,7 @@ import Testing
     #expect(last == .seconds(60))
   }
 
-  @Test("The last attempt comes at the end of the time, and the verdict counts all attempts")
+  @Test("The last attempt is made at the time limit, and the verdict counts all attempts")
   func budget() {
     let policy = RetrySchedule(giveUpAfter: .seconds(10), minDelay: .seconds(4))
     var retries = Retries(policy)
@@ -44,7 +44,7 @@ import Testing
     #expect(retries.verdict(at: now).contains("3 failed attempts in 10 s"))
   }
 
-  @Test("A success restarts the time, and without time there is one attempt")
+  @Test("A success restarts the time limit, and with a limit of zero there is one attempt")
   func afresh() {
     var retries = Retries(RetrySchedule(giveUpAfter: .seconds(1)))
     let first = retries.failed(at: Self.start, random: 0.5)
@@ -57,7 +57,7 @@ import Testing
     #expect(impatient.verdict(at: Self.start).isEmpty)
   }
 
-  @Test("A delay that the peer asks for is kept, even beyond the policy's time")
+  @Test("A delay that the peer requests is kept, even beyond the policy's time limit")
   func minimum() {
     var retries = Retries(RetrySchedule(giveUpAfter: .seconds(5)))
     let first = retries.failed(at: Self.start, minimum: .seconds(30), random: 0)
@@ -66,7 +66,7 @@ import Testing
     #expect(second == nil)
   }
 
-  @Test("Time that is excused does not bring the end nearer")
+  @Test("Excused time does not count toward the time limit")
   func excused() {
     var retries = Retries(RetrySchedule(giveUpAfter: .seconds(10), minDelay: .seconds(4)))
     retries.excuse(.seconds(5))

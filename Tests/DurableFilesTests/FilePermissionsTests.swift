@@ -25,7 +25,7 @@ struct FilePermissionsTests {
     return (try self.mode("\(path)/file"), try self.mode(path))
   }
 
-  @Test("Without configured permissions the umask applies, and others cannot read the file")
+  @Test("Without configured permissions, the umask applies, and others cannot read the file")
   func standard() throws {
     #expect(try self.makeAll(nil, umask: 0o022) == (0o640, 0o750))
     #expect(try self.makeAll(nil, umask: 0o077) == (0o600, 0o700))

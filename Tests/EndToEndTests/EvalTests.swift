@@ -29,7 +29,7 @@ struct EvalTests {
   }
 
   @Test(
-    "eval prints type and value as one line of JSON",
+    "eval prints the type and the value as one line of JSON",
     arguments: [
       ("6 * 7", #"{"type": "int", "value": 42}"#), ("null", #"{"type": "null", "value": null}"#),
       ("-1", #"{"type": "int", "value": -1}"#), ("--1", #"{"type": "int", "value": 1}"#),
@@ -68,7 +68,7 @@ struct EvalTests {
   }
 
   @Test(
-    "The exit code tells a mistake in the expression from a failed evaluation",
+    "The exit code distinguishes a mistake in the expression from a failed evaluation",
     arguments: [
       (
         "1 +", 64,

@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(
-    "A failing disk ends the run with 74 and loses nothing",
+    "A failing disk ends the run with exit code 74 and loses nothing",
     .enabled(if: ProofScript.programs != nil))
   func survivesFailingDisks() throws {
     try self.script.run("--jobs", "24", "--modes", "fail,disk", "--sample", "30", "--seed", "4")
@@ -30,14 +30,14 @@ import Testing
   func survivesStorms() throws { try ProofScript("storm_proof.py").run("--storms", "4") }
 
   @Test(
-    "A sample of the fault matrix ends with documented exit codes and the truth",
+    "A sample of the fault matrix ends with documented exit codes and correct output",
     .enabled(if: ProofScript.programs != nil))
   func survivesMatrix() throws {
     try ProofScript("fault_matrix_proof.py").run("--sample", "8", "--seed", "3")
   }
 
   @Test(
-    "A run without an event loop or a thread recovers or exits with 75 and names the call",
+    "A run that gets no event loop or thread recovers, or exits with 75 and names the call",
     .enabled(if: ProofScript.programs != nil))
   func namesRefusedCalls() throws {
     // Calls of the Swift runtime, which traps when it is refused an event loop, are not counted.

@@ -6,7 +6,7 @@ import Testing
   private static let scratch = ProcessInfo.processInfo.environment["PUBSUB_TEST_INSTALL_SCRATCH"]
 
   @Test(
-    "Installation is complete and atomic, also over running programs, and needs what README names",
+    "Installation is complete and atomic, even over running programs, and README names its needs",
     .enabled(if: scratch != nil && ProofScript.programs != nil))
   func installs() throws {
     try ProofScript("install_proof.py", in: "install")
@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test(
-    "The acceptance of an org passes at a terminal, and its transcript shows nothing private",
+    "scripts/first-org passes at a terminal, and its transcript shows nothing private",
     .enabled(if: ProofScript.programs != nil))
   func acceptsAnOrg() throws { try ProofScript("first_org_proof.py").run() }
 }

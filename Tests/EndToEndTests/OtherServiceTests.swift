@@ -1,7 +1,7 @@
 import Testing
 
 /// The real exporter against a service that shares nothing with the simulator.
-@Suite("A service of other make", .serialized) struct OtherServiceTests {
+@Suite("An independent service", .serialized) struct OtherServiceTests {
   private let script = ProofScript("other_service_proof.py")
 
   @Test(
@@ -38,7 +38,7 @@ import Testing
 }
 
 /// The real exporter when the service fails for a reason that users have to hear of.
-@Suite("Faults of a service of other make", .serialized) struct ServiceFaultTests {
+@Suite("Faults of an independent service", .serialized) struct ServiceFaultTests {
   @Test(
     "Quotas, refusals, expired positions and signals give exit code, message and kept state",
     .enabled(if: ProofScript.programs != nil))

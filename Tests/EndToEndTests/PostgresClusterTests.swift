@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite("Test clusters", .serialized) struct PostgresClusterTests {
-  @Test("Each test has a database of its own", .enabled(if: PostgresCluster.isAvailable))
+  @Test("Each test has its own database", .enabled(if: PostgresCluster.isAvailable))
   func databases() async throws {
     let cluster = try await PostgresCluster.shared
     let (one, two) = (try cluster.makeDatabase(), try cluster.makeDatabase())

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Commands on a database", .serialized) struct PostgresCommandTests {
   @Test(
-    "plan, rebuild, status and checkpoint do on a database what their help says",
+    "plan, rebuild, status and checkpoint do what their help says with a database",
     .enabled(if: ProofScript.programs != nil && PostgresCluster.isAvailable))
   func commands() throws { try ProofScript("commands_proof.py").run("--events", "2000") }
 }

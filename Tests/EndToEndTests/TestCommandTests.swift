@@ -32,7 +32,8 @@ struct TestCommandTests {
       errors: String(decoding: errors, as: UTF8.self))
   }
 
-  @Test("test finds the cases of the working directory, reports differences, and updates")
+  @Test(
+    "test finds the cases in the working directory, reports differences and updates expectations")
   func command() throws {
     let directory = try TemporaryDirectory()
     let copy = "\(directory.path)/pipelines"
@@ -63,7 +64,7 @@ struct TestCommandTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["pipelines"])
   }
 
-  @Test("A mistake in a test file has its place and its own exit code")
+  @Test("A mistake in a test file is reported with its place and has its own exit code")
   func mistakes() throws {
     let directory = try TemporaryDirectory()
     #expect(try self.test([], in: directory.path).status == 64)

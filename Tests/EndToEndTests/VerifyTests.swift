@@ -8,7 +8,7 @@ import Testing
   ]
 
   @Test(
-    "verify finds and repairs planted differences, and changes in transit are no drift",
+    "verify finds and repairs planted differences, and changes in transit do not count as drift",
     .enabled(if: ProofScript.programs != nil),
     arguments: [["both", "mark"], ["current", "remove"]])
   func findsPlantedDifferences(settings: [String]) throws {

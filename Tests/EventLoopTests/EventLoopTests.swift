@@ -89,7 +89,7 @@ struct EventLoopTests {
   }
 
   @Test(
-    "An error of an exhausted resource names the limit",
+    "The error for an exhausted resource names the limit",
     arguments: [
       (
         "epoll_create1", EMFILE,

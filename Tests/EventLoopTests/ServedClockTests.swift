@@ -5,7 +5,7 @@ import Testing
 
 @testable import EventLoop
 
-@Suite("A clock that a simulator serves")
+@Suite("A clock served by a simulator")
 struct ServedClockTests {
   @Test("Only an address on this machine is valid")
   func addresses() {
@@ -18,7 +18,7 @@ struct ServedClockTests {
     }
   }
 
-  @Test("Only a sleeping thread has a mark, and its next run changes it")
+  @Test("Only a sleeping thread has context-switch counts, which change when it runs")
   func readsStatus() throws {
     func mark(_ state: String, _ switches: Int) throws -> [UInt64]? {
       let path = "/tmp/served-clock-\(UInt64.random(in: 0 ... .max))"
@@ -52,7 +52,7 @@ struct ServedClockTests {
     }
   }
 
-  @Test("Without a served clock a loop announces nothing, and no time is skipped")
+  @Test("Without a served clock, no time is skipped")
   func unserved() async throws {
     #expect(!ProcessClock.isServed)
     #expect(ProcessClock.skippedTime == .zero)
@@ -64,7 +64,7 @@ struct ServedClockTests {
   }
 
   /// A place that asks the machine would not see what was skipped: it would wait, or spin, in real time.
-  @Test("No source file of the programs asks the machine for the time or sleeps")
+  @Test("No source file of the programs reads the machine's clock or sleeps")
   func asksProcessClock() throws {
     // libcurl measures stalls in real time, during which nothing is skipped; the runtime's timers
     // are set up by a real one.

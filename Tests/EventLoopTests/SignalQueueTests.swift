@@ -12,7 +12,7 @@ import Testing
     for number in 0..<200 { #expect(await signals.receive(until: Self.soon) == number) }
   }
 
-  @Test("A receiver without an element gets nil at its deadline")
+  @Test("A receiver that gets no element returns nil at its deadline")
   func deadline() async {
     let signals = SignalQueue<Int>(limit: 1)
     #expect(await signals.receive(until: .now) == nil)
@@ -21,7 +21,7 @@ import Testing
   }
 
   // The timer could fire before the receiver had begun to wait, which then waited for ever.
-  @Test("An expired deadline is noticed however it races with the wait", .timeLimit(.minutes(1)))
+  @Test("An expired deadline is noticed, however it races with the wait", .timeLimit(.minutes(1)))
   func expiredDeadline() async {
     let signals = SignalQueue<Int>(limit: 10)
     for _ in 0..<5000 { #expect(await signals.receive(until: .now) == nil) }

@@ -48,7 +48,7 @@ struct DeadLetterLedgerTests {
     }
   }
 
-  @Test("An event at the same place of another stream is another letter")
+  @Test("An event at the same position of another stream is a different letter")
   func otherStream() throws {
     var other = try self.letter(1)
     other.letter.replayID = ReplayID([1])
@@ -104,7 +104,7 @@ struct DeadLetterLedgerTests {
   }
 
   @Test(
-    "A place that no run can reach is refused",
+    "A position that no run can reach is refused",
     arguments: [("epoch", 0), ("epoch", .max), ("ordinal", -1), ("ordinal", .max)]
       as [(String, Int64)])
   func place(member: String, number: Int64) throws {

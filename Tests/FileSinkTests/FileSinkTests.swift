@@ -85,7 +85,7 @@ struct FileSinkTests {
     #expect(sink.finishedFileCount == 1 && sink.finishedByteCount == content.count)
   }
 
-  @Test("Files end after exactly the configured number of events, also within a batch")
+  @Test("Files end after exactly the configured number of events, even within a batch")
   func maxEvents() throws {
     let sink = try self.sink(.init(maxEventCount: 4))
     try self.write((0..<10).map { TestEvent(number: $0) }, to: sink)
@@ -113,7 +113,7 @@ struct FileSinkTests {
     }
   }
 
-  @Test("Files end by age and by idleness, also without events")
+  @Test("Files end by age and by idleness, even without events")
   func ageAndIdleness() throws {
     let sink = try self.sink(.init(maxAge: .seconds(100), maxIdle: .seconds(30)))
     try self.write([TestEvent(number: 0)], to: sink)
@@ -137,7 +137,7 @@ struct FileSinkTests {
     #expect(!sink.isDue)
   }
 
-  @Test("Files of two dates are open at midnight, and each event goes to its own")
+  @Test("Files of two dates are open at midnight, and each event goes to its date's file")
   func midnight() throws {
     let sink = try self.sink()
     let midnight: Int64 = 1_771_372_800_000
@@ -244,7 +244,7 @@ struct FileSinkTests {
     #expect(sink.memoryByteCount == 0)
   }
 
-  @Test("Descriptions of the columns are written beside the data")
+  @Test("Descriptions of the columns are written next to the data")
   func catalogue() throws {
     let sink = try self.sink()
     try self.write([TestEvent(number: 0)], to: sink)

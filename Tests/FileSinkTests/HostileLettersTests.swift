@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Dead letters and manifests of hostile events")
 struct HostileLettersTests {
-  @Test("Lines and manifest can be read whatever names an accepted event has")
+  @Test("Lines and manifest can be read, whatever names an accepted event contains")
   func lines() throws {
     let texts = [
       "", "\"", "\\", "\u{1}\n\u{7F}", "\u{2028}\u{FEFF}", "e\u{301}é", "😀\u{10FFFF}", "\0",

@@ -139,7 +139,7 @@ struct OutputCheckTests {
   }
 
   @Test(
-    "Missing files count as loaded where the configuration ignores them, changed files do not",
+    "Missing files count as loaded if the configuration ignores them; changed files do not",
     arguments: Loss.allCases)
   func ignored(loss: Loss) throws {
     let state = try self.firstRun()
@@ -182,7 +182,7 @@ struct OutputCheckTests {
     #expect(self.failure(self.sink(directory: "/elsewhere"), from: state) == nil)
   }
 
-  @Test("Output is not checked against the checkpoint of an earlier version, but by the next run")
+  @Test("Output is not checked against an earlier version's checkpoint, but the next run checks it")
   func earlierVersion() throws {
     let state = try self.firstRun()
     let old: JSONValue = ["directory": state["directory"] ?? nil, "files": []]
@@ -190,7 +190,7 @@ struct OutputCheckTests {
     #expect(next["last_finished"]?.string == String(Self.path(4).dropFirst(5)))
   }
 
-  @Test("A file in progress that disappeared with its directory can be accepted, too")
+  @Test("The loss of a file in progress together with its directory can be accepted")
   func inProgress() throws {
     let sink = self.sink()
     try sink.recover(from: nil)

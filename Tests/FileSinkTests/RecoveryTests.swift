@@ -92,7 +92,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[Self.final] == nil)
   }
 
-  @Test("Files of other pipelines stay, also when one name is a prefix of the other")
+  @Test("Files of other pipelines stay, even if one name is a prefix of the other")
   func otherPipelines() throws {
     _ = try self.killedRun()
     let foreign = Self.final.replacing("opps-", with: "opps-2-")
@@ -114,7 +114,7 @@ struct RecoveryTests {
     #expect(self.fileSystem.files[Self.final] == [1, 2, 3])
   }
 
-  @Test("A finished file beside the same file in progress stops the run")
+  @Test("A finished file next to the same file in progress stops the run")
   func conflict() throws {
     let state = try self.killedRun()
     self.fileSystem.put(Self.final, [1, 2, 3])
@@ -148,7 +148,7 @@ struct RecoveryTests {
     #expect(error?.message.contains("/out") == true && error?.message.contains("/other") == true)
   }
 
-  @Test("A finished file may be taken away after its manifest line")
+  @Test("A finished file may be removed once its manifest line is written")
   func takenAway() throws {
     let sink = self.sink()
     try sink.recover(from: nil)
@@ -191,7 +191,7 @@ struct RecoveryTests {
   }
 
   @Test(
-    "A damaged manifest line stops the run with its place, and nothing is removed",
+    "A damaged manifest line stops the run, the error names the line, and nothing is removed",
     arguments: [
       ("{\"name\":\"a\"}\nx\n{\"name\":\"b\"}\n", 2), ("{\"name\":\"a\"}\n{\"b\":1}\n", 2),
       ("[]\n{\"name\":\"b\"}\n", 1), ("\n{\"name\":\"b\"}\n", 1),

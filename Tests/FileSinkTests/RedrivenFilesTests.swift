@@ -48,7 +48,7 @@ struct RedrivenFilesTests {
       .split(separator: "\n").map { try JSONValue(parsing: String($0)) }
   }
 
-  @Test("Lines have their places after a missing event, up to the end of their file")
+  @Test("Lines after a missing event carry their positions, up to the end of their file")
   func hole() throws {
     let sink = try self.sink()
     try self.write([0, 1].map { TestEvent(number: $0) }, to: sink)
@@ -63,7 +63,7 @@ struct RedrivenFilesTests {
     #expect(try self.lines("opps-OpportunityChangeEvent-e1-000000000006") == ["e6"])
   }
 
-  @Test("Events that stages left out or that belong to another topic are not missing")
+  @Test("Events that stages left out or that belong to another topic do not count as missing")
   func noHole() throws {
     let sink = try self.sink()
     var empty = TestEvent(number: 1)

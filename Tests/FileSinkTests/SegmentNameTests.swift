@@ -85,7 +85,7 @@ struct SegmentNameTests {
     }
   }
 
-  @Test("Names that almost match those of a pass are foreign")
+  @Test("Names that almost match those of a pass count as foreign")
   func almostPasses() {
     let matcher = SegmentName.Matcher(kind: .records, pipeline: "opps")
     for end in [
@@ -99,7 +99,7 @@ struct SegmentNameTests {
     #expect(matcher.ownership(of: "other-T-e1-42-s1-r1-0.ndjson.zst") == .foreign)
   }
 
-  @Test("A name whose epoch letter does not match its digit count is foreign")
+  @Test("A name whose epoch letter does not match its digit count counts as foreign")
   func foreignEpochs() {
     for part in ["eb10", "a10", "ea1", "e", "ea", "xa10"] {
       #expect(
@@ -157,7 +157,7 @@ struct SegmentNameTests {
         of: topic.stem + SegmentKind.records.suffix) == .finished)
   }
 
-  @Test("A pipeline tells its own files from those of others")
+  @Test("A pipeline distinguishes its own files from those of others")
   func ownership() {
     for pipeline in ["opps", "opps-2", "a.b-c", "ä ö"] {
       let name = self.name(pipeline: pipeline)

@@ -24,7 +24,7 @@ struct StreamTailTests {
     bytes.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("A group may span batches and entities, and the place before it is closed")
+  @Test("A group may span batches and entities, and the tail resumes before it")
   func group() throws {
     let tail = self.tail([
       TestEvent(number: 4),
@@ -74,7 +74,7 @@ struct StreamTailTests {
   }
 
   @Test(
-    "Values that a run has not seen stay unknown, and an epoch starts without those of the last")
+    "Values that a run has not seen stay unknown, and a new epoch starts without the last one's")
   func unknown() {
     #expect(StreamTail().json == nil)
     #expect(self.tail([TestEvent(number: 7)]).after == nil)
@@ -83,7 +83,7 @@ struct StreamTailTests {
     #expect(other.epoch == 2)
   }
 
-  @Test("The manifest's line is read back, also without a tail")
+  @Test("The manifest's line is read back, even without a tail")
   func line() throws {
     let tail = self.tail([
       TestEvent(number: 4), TestEvent(number: 5), TestEvent(number: 6, replay: 5),

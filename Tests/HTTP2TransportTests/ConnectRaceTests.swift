@@ -6,7 +6,7 @@ import Testing
 
 @testable import HTTP2Transport
 
-@Suite("Race of connection attempts")
+@Suite("Racing connection attempts")
 struct ConnectRaceTests {
   let start = ContinuousClock.now
 

@@ -22,7 +22,7 @@ struct ConnectionStateTests {
     #expect(machine.streamWanted(now: self.start) == .use)
   }
 
-  @Test("The wait grows from failure to failure") func backOff() {
+  @Test("The delay grows with each failure") func backOff() {
     var machine = self.machine()
     var now = self.start
     var pauses: [Duration] = []

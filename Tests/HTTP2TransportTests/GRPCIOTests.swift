@@ -31,7 +31,7 @@ struct GRPCIOTests {
   }
 
   @Test(
-    "Messages of every size come back unchanged",
+    "Messages of every size are returned unchanged",
     arguments: [0, 1, 16_379, 16_384, 65_535, 1 << 20, 15 << 20])
   func messageSizes(size: Int) async throws {
     let message = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
@@ -109,7 +109,7 @@ struct GRPCIOTests {
     #expect(answer == #"{"count": 2000, "total": 2000000}"#)
   }
 
-  @Test("A status arrives with its message and metadata") func status() async throws {
+  @Test("A status is received with its message and metadata") func status() async throws {
     let message = "größer 100% – \u{1F600}\n\"x\""
     let order = #"{"code": 9, "message": "größer 100% – \#u{1F600}\n\"x\""}"#
     try await self.withPeer { client in

@@ -116,7 +116,8 @@ struct HTTP2SessionTests {
     return seen
   }
 
-  @Test("A response is reported alike however its bytes are split") func fragments() throws {
+  @Test("A response is reported the same way, however its bytes are split") func fragments() throws
+  {
     for size in 1...Self.response.count {
       let body = Body()
       body.isEnd = true
@@ -135,7 +136,7 @@ struct HTTP2SessionTests {
     }
   }
 
-  @Test("Damaged bytes at most end the session") func damage() throws {
+  @Test("Damaged bytes can end only the session") func damage() throws {
     for index in 0..<Self.response.count {
       for value: UInt8 in [0, 1, 0x7f, 0xff] {
         var bytes = Self.response

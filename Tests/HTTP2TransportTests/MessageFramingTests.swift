@@ -33,7 +33,8 @@ struct MessageFramingTests {
     }
   }
 
-  @Test("A body that ends inside a message is recognized") func unfinishedMessage() throws {
+  @Test("A body that ends in the middle of a message is recognized") func unfinishedMessage() throws
+  {
     var boundaries: Set<Int> = [0]
     for message in self.messages { boundaries.insert((boundaries.max() ?? 0) + 5 + message.count) }
     for end in 0...self.wire.count {
@@ -87,7 +88,7 @@ struct MessageFramingTests {
     }
   }
 
-  @Test("Messages are framed alike with a buffer of any size") func buffers() {
+  @Test("Messages are framed the same way with a buffer of any size") func buffers() {
     for size in 1...self.wire.count {
       var framer = MessageFramer()
       for message in self.messages { framer.append(message) }

@@ -90,8 +90,8 @@ struct ReceiveWindowsTests {
     }
   }
 
-  @Test("The window advanced to a large message is settled by the messages after it") func advance()
-  {
+  @Test("Window space advanced to a large message is repaid by the messages after it")
+  func advance() {
     var exchange = Exchange()
     exchange.open(1)
     #expect(exchange.send(1, messages: 1, of: 100_000) == 1)

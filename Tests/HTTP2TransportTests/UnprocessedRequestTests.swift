@@ -69,7 +69,7 @@ struct UnprocessedRequestTests {
   }
 
   @Test(
-    "Only a status of the server's own, before any byte of a message, is a refusal",
+    "Only the server's own status, before any byte of a message, is a refusal",
     arguments: [
       ("refused:at_once", true), ("refused:after_headers", true), ("trailers_only", true),
       ("refused:inside_message", false), ("http_status:401", false), ("http_status:403", false),

@@ -86,20 +86,20 @@ import Testing
     try await self.expectThreadsEnd()
   }
 
-  @Test("Any status is an answer", arguments: [204, 302, 401, 503])
+  @Test("A response with any status is returned", arguments: [204, 302, 401, 503])
   func statuses(status: Int) async throws {
     let stream = try await self.stream("/status/\(status)")
     #expect(stream.response.status == status)
     #expect(try await stream.next() == nil)
   }
 
-  @Test("A small body is streamed, too") func smallBody() async throws {
+  @Test("Even a small body is streamed") func smallBody() async throws {
     let stream = try await self.stream("/?x=1")
     #expect(try await self.text(stream).contains(#""path": "/?x=1""#))
     #expect(stream.response.header("x-padded") == "padded")
   }
 
-  @Test("A slow consumer holds up the server") func slowConsumer() async throws {
+  @Test("A slow consumer slows the server down") func slowConsumer() async throws {
     let size = 200_000_000
     let queue = BodyQueue()
     let request = HTTPRequest(.get, "http://127.0.0.1:\(self.peer.port)/pattern/\(size)")
@@ -113,7 +113,7 @@ import Testing
     #expect(try await self.sent() == size)
   }
 
-  @Test("Time during which the consumer pauses does not count as a stall") func waitingConsumer()
+  @Test("A pause of the consumer does not count as a stall") func waitingConsumer()
     async throws
   {
     let stream = try await self.stream(

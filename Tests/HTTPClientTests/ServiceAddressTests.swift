@@ -18,7 +18,7 @@ struct ServiceAddressTests {
   }
 
   @Test(
-    "Anything else is refused and not repeated",
+    "Anything else is refused, and the error does not quote it",
     arguments: [
       "", "acme", "ftp://acme", "HTTPS//acme", "https://", "https://:443", "https://a:0",
       "https://a:65536", "https://a:x", "https://a:", "https://a:+1", "https://a b",

@@ -34,7 +34,7 @@ struct StallDetectorTests {
     #expect(self.stalls((0...1000).map { ($0, min($0, 100) * 1_000_000) }) == 160)
   }
 
-  @Test("Time during which the consumer pauses does not count") func consumerTime() {
+  @Test("A pause of the consumer does not count toward the limit") func consumerTime() {
     let moments = [(10, 600), (50, 610), (1050, 620), (1060, 630), (1080, 640)]
     #expect(self.stalls(moments) == 1050)
     #expect(self.stalls(moments, pauses: [1050: 1000]) == 1080)

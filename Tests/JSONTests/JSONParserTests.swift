@@ -4,7 +4,7 @@ import Testing
 @Suite("JSONParser")
 struct JSONParserTests {
   @Test(
-    "Text of the grammar is read",
+    "Text that follows the grammar is read",
     arguments: [
       ("null", .null), ("true", .boolean(true)), (" false\n", .boolean(false)),
       ("0", .number("0")), ("-0", .number("-0")), ("-12.50e+3", .number("-12.50e+3")),
@@ -97,7 +97,7 @@ struct JSONParserTests {
     #expect(error?.position == JSONValue.Position(line: line, column: column))
   }
 
-  @Test("A duplicate name is found in large objects, too")
+  @Test("A duplicate name is found even in a large object")
   func largeDuplicate() {
     let names = (0..<40).map { "\"n\($0)\":0" }
     for repeated in [0, 7, 8, 9, 39] {

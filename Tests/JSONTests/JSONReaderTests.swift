@@ -17,7 +17,7 @@ struct JSONReaderTests {
     }
   }
 
-  @Test("Members are read by type, and absent ones are nil without a mistake")
+  @Test("Members are read by type, and absent ones are nil and not a mistake")
   func values() throws {
     let found = try self.mistakes(
       #"""
@@ -173,7 +173,7 @@ struct JSONReaderTests {
     #expect(listing([String(repeating: "x", count: 600), "b"]) == "2 more")
   }
 
-  @Test("The word that was meant is among words of other lengths")
+  @Test("The intended word is found among words of other lengths")
   func nearWords() {
     let known = ["a", "name", "StageName", String(repeating: "name", count: 20)]
     #expect(nearest(to: "StagName", among: known) == "StageName")

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Messages about connections")
 struct ConnectionMessageTests {
-  @Test("Text that a server adds to its primary message is left out")
+  @Test("Text that a server adds to its primary message is omitted")
   func primaryMessage() {
     let said = """
       connection to server at "h" (10.0.0.1), port 5432 failed: FATAL:  28000: no entry for host

@@ -220,7 +220,7 @@ struct PostgresConnectionTests {
     #expect(refused?.sqlState == "42501" && refused?.disposition == .refused)
   }
 
-  @Test("Time limits belong to the transaction and end with it")
+  @Test("Time limits apply to the transaction and end with it")
   func timeLimits() async throws {
     let database = try await TestDatabase()
     let holder = try database.connect()
@@ -245,7 +245,7 @@ struct PostgresConnectionTests {
     #expect(try connection.column("SHOW client_encoding") == ["UTF8"])
   }
 
-  @Test("A connection that the server ends is recognized as lost and made again")
+  @Test("A connection that the server ends is recognized as lost and reopened")
   func reconnects() async throws {
     let database = try await TestDatabase()
     let (connection, other) = (try database.connect(), try database.connect())
@@ -280,7 +280,7 @@ struct PostgresConnectionTests {
     #expect(connection.isConnected)
   }
 
-  @Test("A connection to a host that accepts but does not answer is closed")
+  @Test("A connection to a host that accepts it but does not answer is closed")
   func silentHost() throws {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(listener) }

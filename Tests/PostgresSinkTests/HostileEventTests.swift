@@ -98,7 +98,7 @@ import Testing
     #expect(next.refused.isEmpty)
   }
 
-  @Test("A database with another encoding notes the values that it cannot store")
+  @Test("Values that a database with another encoding cannot store are noted")
   func encoding() async throws {
     let cluster = try await PostgresCluster.shared
     let database = try TestDatabase(cluster)
@@ -116,7 +116,7 @@ import Testing
     #expect(try run.noted().map { $0.hasPrefix("?_") } == [true])
   }
 
-  @Test("A record whose mark the database refuses is only in the note")
+  @Test("A record that the database refuses to mark as stale is only noted")
   func markRefused() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(

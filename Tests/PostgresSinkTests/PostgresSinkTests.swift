@@ -167,7 +167,7 @@ import Testing
 
   // MARK: Leases
 
-  @Test("A valid lease of another owner is refused by name and can be taken over")
+  @Test("While another owner holds a valid lease, a run is refused with its name, or takes it over")
   func leases() async throws {
     let database = try await TestDatabase()
     let owner = try SinkRun(database).begin()
@@ -257,7 +257,7 @@ import Testing
 
   // MARK: Changing tables
 
-  @Test("Rows that wait while a column is added or changes its type reach their own columns")
+  @Test("Waiting rows reach their own columns after a column is added or changes its type")
   func changedTables() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     let old = SinkRun.layout()
@@ -370,7 +370,7 @@ import Testing
 
   // MARK: Permissions
 
-  @Test("A role that owns only its schema is enough")
+  @Test("A role needs to own nothing but its schema")
   func modestRole() async throws {
     let database = try await TestDatabase()
     let eye = try database.connect()

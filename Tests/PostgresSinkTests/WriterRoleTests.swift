@@ -66,7 +66,9 @@ struct WriterRole: CustomTestStringConvertible, Sendable {
 
 @Suite("Roles that may only write rows", .enabled(if: PostgresCluster.isAvailable))
 struct WriterRoleTests {
-  @Test("A run with such a role continues wherever rows can be written", arguments: WriterRole.all)
+  @Test(
+    "A role that may only write rows can continue a run wherever rows can be written",
+    arguments: WriterRole.all)
   func goesOn(_ setup: WriterRole) async throws {
     let database = try await TestDatabase()
     let owner = try SinkRun(database).begin()

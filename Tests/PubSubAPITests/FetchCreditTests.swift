@@ -14,7 +14,7 @@ import Testing
     #expect(credit.begin(at: self.start) == window)
   }
 
-  @Test("Credit that a response used is given back")
+  @Test("Credit that a response used is requested again")
   func givesBack() {
     var credit = FetchCredit(window: 100)
     _ = credit.begin(at: self.start)
@@ -46,7 +46,7 @@ import Testing
     #expect(credit.allowance == 2)
   }
 
-  @Test("A stream without a limit counts no allowance")
+  @Test("A stream without a limit keeps no account of an allowance")
   func noAllowance() {
     var credit = FetchCredit(window: 100)
     #expect(credit.begin(at: self.start) == 100)
@@ -86,7 +86,7 @@ import Testing
     #expect(credit.received(eventCount: 0, pending: -7, at: self.at(20)) == 10)
   }
 
-  @Test("After a stop no credit is given, and open credit is counted down")
+  @Test("After a stop, no credit is given, and open credit is counted down")
   func stops() {
     var credit = FetchCredit(window: 10)
     _ = credit.begin(at: self.start)
@@ -131,7 +131,7 @@ import Testing
     #expect(liveness.check(at: self.at(55)) == .alive(until: self.at(310)))
   }
 
-  @Test("Time during which the consumer pauses the stream does not count as silence")
+  @Test("A pause of the consumer does not count as silence")
   func consumerWaits() {
     var liveness = Liveness(openedAt: self.start)
     liveness.received(pending: 0, at: self.at(1))

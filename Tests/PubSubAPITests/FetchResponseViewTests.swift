@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("Random messages read as with SwiftProtobuf, complete and truncated anywhere")
+  @Test("Random messages are read as by SwiftProtobuf, complete and truncated anywhere")
   func randomAndTruncated() throws {
     var random = SeededGenerator(seed: 1)
     for round in 0..<60 {

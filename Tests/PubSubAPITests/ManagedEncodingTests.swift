@@ -32,7 +32,7 @@ import Testing
       try both.serializedBytes() == Bytes(hex: "18052a100a026331120a00000000000000070000"))
   }
 
-  @Test("Of several waiting commits the newest is sent, with all the credit")
+  @Test("Only the newest of several waiting commits is sent, with all the credit")
   func queue() async {
     let queue = ManagedRequestQueue()
     queue.add(ManagedCommit(id: "c1", replayID: [1]))
@@ -153,7 +153,7 @@ import Testing
     #expect(ours == oracle, "\(note()): \(bytes)")
   }
 
-  @Test("Random messages read as SwiftProtobuf reads them, whole and cut at every offset")
+  @Test("Random messages are read as by SwiftProtobuf, complete and truncated anywhere")
   func randomAndTruncated() throws {
     var random = SeededGenerator(seed: 11)
     for round in 0..<60 {
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test("Mutated messages read, or are refused, as by SwiftProtobuf")
+  @Test("Mutated messages are read or refused as by SwiftProtobuf")
   func mutated() throws {
     var random = SeededGenerator(seed: 12)
     for round in 0..<20_000 {
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test("Bytes drawn from tags and lengths read, or are refused, as by SwiftProtobuf")
+  @Test("Random tags and lengths are read or refused as by SwiftProtobuf")
   func tagSoup() {
     let alphabet: Bytes =
       (1...5).flatMap { number in (0...5).map { UInt8(number << 3 | $0) } }
@@ -196,7 +196,7 @@ import Testing
   }
 
   @Test(
-    "Legal but unusual encodings",
+    "Legal but unusual encodings are read",
     arguments: [
       ("an answer in two parts merges", "2a040a026331 2a02 1201"),
       ("an error in two parts merges", "2a0c1a0208021a0612046f6f6f6f"),

@@ -178,7 +178,7 @@ import Testing
     #expect(error?.code == .malformedResponse)
   }
 
-  @Test("A stream that breaks off without a status is an error")
+  @Test("A stream that ends without a status is an error")
   func brokenOff() async throws {
     let error = await #expect(throws: PubSubError.self) {
       try await Self.withClient { call in
@@ -193,7 +193,7 @@ import Testing
     #expect(error?.status == .unavailable)
   }
 
-  @Test("Credit that is added while the writer is busy goes out as one number")
+  @Test("Credit that is added while the writer is busy is sent as one sum")
   func creditCoalesces() async {
     let queue = CreditQueue()
     queue.add(3)

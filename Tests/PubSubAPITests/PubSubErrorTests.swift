@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "The message decides where the trailer is missing",
+    "The message decides if the trailer is missing",
     arguments: [
       ("bla sfdc.platform.eventbus.grpc.service.auth.error. rpcId: 1", ServiceErrorCode.authError),
       ("The Replay ID validation failed. Ensure that ...", .replayIDCorrupted),

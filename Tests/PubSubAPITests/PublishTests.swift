@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test(
-    "A call that fails after its answer says that the answer came",
+    "The error of a call that fails after its answer says that the answer was received",
     arguments: [(0, Status.Code.unauthenticated), (1, .unauthenticated), (2, .ok), (0, .ok)])
   func failureAfterAnswer(messages: Int, status: Status.Code) async throws {
     let failure = await #expect(throws: PubSubError.self) {
@@ -197,7 +197,7 @@ import Testing
       answers.map(\.results) == [[.published(replayID: [1])], [.published(replayID: [2])]])
   }
 
-  @Test("A refused stream gives the reason, and that nothing was answered")
+  @Test("The error for a refused stream gives the reason and says that nothing was answered")
   func refusedStream() async throws {
     let transport = ScriptedTransport { call in
       _ = await call.nextMetadata()
@@ -222,7 +222,7 @@ import Testing
     #expect(failure?.hasResponse == false)
   }
 
-  @Test("Answers that came before a call ended in the middle of a request are not lost")
+  @Test("Answers received before a call ended in the middle of a request are not lost")
   func endInRequest() async throws {
     let answers = Lock<[PublishAnswer]>([])
     let transport = ScriptedTransport(takenMessages: 1) { call in
@@ -303,7 +303,7 @@ import Testing
     #expect(!wasSentAfterEnd.withLock { $0 })
   }
 
-  @Test("An answer of a stream to another request, or to none, is an error")
+  @Test("An answer on a stream to the wrong request, or to none, is an error")
   func malformedStream() async throws {
     for keys in [["x"], ["k1", "k2"]] {
       let failure = await #expect(throws: PubSubError.self) {
@@ -328,7 +328,7 @@ import Testing
     }
   }
 
-  @Test("A request without an answer in time is an error, whatever the stream does")
+  @Test("A request that is not answered in time is an error, whatever the stream does")
   func noAnswer() async throws {
     let transport = ScriptedTransport { call in
       _ = await call.nextMetadata()
@@ -347,7 +347,7 @@ import Testing
     #expect(failure?.code == .idle)
   }
 
-  @Test("A response with more results than memory is taken for is refused before it is read")
+  @Test("A response with more results than the limit is refused before they are read")
   func manyResults() throws {
     func deserialize(_ count: Int, prefix: [UInt8] = []) throws -> Int {
       let bytes = prefix + (0..<count).flatMap { _ in [0x0A, 0] as [UInt8] }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The simulator's JWT bearer flow")
 struct AssertionVerifierTests {
-  @Test("PyJWT assertions are accepted without a mistake, and refused with any")
+  @Test("PyJWT assertions are accepted if they are correct, and refused with any mistake")
   func judges() async throws {
     let files = try SigningKeyFiles()
     let now: Int64 = 1_900_000_000

@@ -20,7 +20,7 @@ struct PeerTests {
     try await self.run(Self.checks) { $0.org.events = 6000 }
   }
 
-  @Test("A grpcio client sees the same in plaintext")
+  @Test("A grpcio client sees the same service in plaintext")
   func plaintext() async throws {
     try await self.run(["logins", "credit_rules", "positions", "noise_is_survived"]) {
       $0.org.events = 1000

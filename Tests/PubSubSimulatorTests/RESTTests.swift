@@ -7,7 +7,7 @@ import Testing
 /// `simple-salesforce`, unchanged, against the REST API of a running simulator.
 @Suite("A REST client", .serialized)
 struct RESTTests {
-  @Test("A REST client reads every record and column of the org, and meets every fault")
+  @Test("A REST client reads every record and column of the org, and encounters every fault")
   func reads() async throws {
     try await self.run([
       "query_and_bulk_agree", "api_equals_state", "components_are_parts", "conditions", "refusals",

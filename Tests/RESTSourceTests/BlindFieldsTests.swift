@@ -8,7 +8,7 @@ import Testing
 @testable import RESTSource
 @testable import SalesforceREST
 
-@Suite("Fields missing from a copy", .serialized) struct BlindFieldsTests {
+@Suite("Fields that a copy lacks", .serialized) struct BlindFieldsTests {
   @Test("Formulas, hidden fields and fields that events lack are distinguished")
   func kinds() async throws {
     let org = try await OrgServer { $0.org.hiddenFields = ["Opportunity.Amount"] }
@@ -28,7 +28,9 @@ import Testing
     await org.stop()
   }
 
-  @Test("Compounds and their parts are carried", arguments: ["Account", "Contact", "Station__c"])
+  @Test(
+    "Compounds and their parts count as carried by events",
+    arguments: ["Account", "Contact", "Station__c"])
   func compounds(object: String) async throws {
     let org = try await OrgServer { $0.org.topics = ["/data/ChangeEvents"] }
     let fields = BlindFields(
@@ -39,7 +41,7 @@ import Testing
 }
 
 @Suite("Covered time", .serialized) struct CoveredTimeTests {
-  @Test("Changes not yet visible hold the time back, and it is never in the future")
+  @Test("Changes that are not yet visible hold the time back, and it is never in the future")
   func heldBack() async throws {
     let org = try await OrgServer { $0.org.visibilityDelay = 10_000 }
     _ = try await org.client.describe("Account")
@@ -49,7 +51,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("An org that refuses the information is noticed")
+  @Test("An org's refusal to give the information is an error")
   func refused() async throws {
     let org = try await OrgServer()
     _ = try await org.client.describe("Account")

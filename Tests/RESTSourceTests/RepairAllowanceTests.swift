@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(
-    "By default a pipeline makes at most 5 % of the org's daily requests over all runs",
+    "By default, a pipeline makes at most 5 % of the org's daily requests over all runs",
     arguments: [
       // A run begins without knowing the org's limit, however many calls others have made today.
       (nil, 11, 239), (15_000, 0, 750), (15_000, 700, 50), (15_000, 751, 0), (100, 0, 5),

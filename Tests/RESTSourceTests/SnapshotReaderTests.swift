@@ -80,7 +80,7 @@ import Testing
     await org.stop()
   }
 
-  @Test("Reused batches hold the same as fresh ones")
+  @Test("Reused batches hold the same rows as new ones")
   func recycled() async throws {
     let org = try await Self.org()
     let told = try await Self.read(org)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Rehearsal
 
-@Suite("The account of a rehearsal")
+@Suite("Rehearsal accounts")
 struct RehearsalAccountTests {
   private func result(
     _ code: Int32, _ errors: String..., delivered: Int = 0, exported: Int = 0
@@ -12,7 +12,7 @@ struct RehearsalAccountTests {
   }
 
   @Test(
-    "Runs count for each incident that they met, and texts that differ only in numbers count once")
+    "Runs count for each incident that they met, and texts differing only in numbers count once")
   func counts() {
     var account = RehearsalAccount(pipeline: "opps", days: 30, every: "5m", seed: 1)
     account.incidents[.outage] = RehearsalAccount.Met(occurrences: 2)
@@ -47,16 +47,16 @@ struct RehearsalAccountTests {
     #expect(!account.isGood)
   }
 
-  @Test("Rows that stages left out are not missing")
+  @Test("Rows that stages left out do not count as missing")
   func leftOut() {
     let comparison = OutputComparison(expected: ["a", "b"], found: ["a"], leftOut: 1)
     #expect(comparison.isEqual)
   }
 }
 
-@Suite("Comparison of a sink that gets a part")
+@Suite("Comparison of a sink that gets part of the rows")
 struct RoutedComparisonTests {
-  @Test("Rows routed elsewhere are not missing, and rows routed here are")
+  @Test("Rows routed elsewhere do not count as missing; rows routed here do")
   func part() {
     let truth: Set = ["a", "b", "c"]
     #expect(OutputComparison(sent: 2, truth: truth, found: ["a", "c"]).isEqual)

@@ -19,7 +19,7 @@ struct RehearsedPipelineTests {
      "dead_letter": {"directory": "../dead", "max": 3}, "run": {"until": "forever"}}
     """
 
-  @Test("Only the places of reading and writing are replaced")
+  @Test("A rehearsal replaces only where the pipeline reads and writes")
   func replacesPlaces() throws {
     let pipeline = try self.pipeline(self.files)
     #expect(pipeline.name == "p")

@@ -49,7 +49,7 @@ struct ClientCredentialsFlowTests {
   }
 
   @Test(
-    "A wrong secret is refused, and the error does not repeat it",
+    "A wrong secret is refused, and the error does not quote it",
     arguments: ["wr0ngSecret/ä", "a", "%%%", "+"])
   func wrongSecret(_ secret: String) async throws {
     let flow = self.flow(secret: secret)

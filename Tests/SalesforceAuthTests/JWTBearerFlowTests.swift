@@ -81,7 +81,7 @@ struct JWTBearerFlowTests {
     withExtendedLifetime(peer) {}
   }
 
-  @Test("A wrong clock is named beside another mistake")
+  @Test("A wrong clock is named in addition to another mistake")
   func skewAndMistake() async throws {
     let (flow, _, peer) = try self.flow(ahead: 3600, username: "other@example.com")
     let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }

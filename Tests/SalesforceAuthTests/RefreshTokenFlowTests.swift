@@ -69,7 +69,7 @@ struct RefreshTokenFlowTests {
     #expect(!FileManager.default.fileExists(atPath: "\(self.file).new"))
   }
 
-  @Test("A replaced token is stored, whatever else the answer lacks")
+  @Test("A replaced token is stored, even if the rest of the answer is missing")
   func incomplete() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "incomplete"])
     let flow = self.flow(peer)
@@ -104,7 +104,7 @@ struct RefreshTokenFlowTests {
     #expect(try self.stored == "next-24\n")
   }
 
-  @Test("The error says that the lock was taken for too long")
+  @Test("The error says that the lock was held for too long")
   func lockTaken() async throws {
     let file = RefreshTokenFile(self.file)
     try await file.locked {
@@ -149,7 +149,7 @@ struct RefreshTokenFlowTests {
     #expect(calls == ["open", "write", "fsync", "rename", "open", "fsync"])
   }
 
-  @Test("A replaced token without a file is used, and the remedy is reported")
+  @Test("A replaced token that has no file is used, and the remedy is reported")
   func inline() async throws {
     let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
     let notices = NoticeLog()
@@ -160,7 +160,7 @@ struct RefreshTokenFlowTests {
     #expect(notices.all.first?.contains("refresh_token_file") == true)
   }
 
-  @Test("An expired token is refused with the remedy and not repeated")
+  @Test("An expired token is refused, and the error gives the remedy without the token")
   func expired() async throws {
     let peer = try PythonServer("refresh_peer.py", ["another", "keep"])
     try self.write("quietquiet")

@@ -159,7 +159,7 @@ struct SalesforceCLIFlowTests {
     return status.map { String(decoding: $0, as: UTF8.self).contains(") Z ") } ?? true
   }
 
-  @Test("A CLI that prints without end is ended")
+  @Test("A CLI that never stops printing is ended")
   func floods() async throws {
     try self.script(display: "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done")
     let error = try await self.error(self.flow())

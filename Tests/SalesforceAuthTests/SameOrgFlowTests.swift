@@ -3,7 +3,7 @@ import Testing
 
 @testable import SalesforceAuth
 
-@Suite("A login that keeps to one org")
+@Suite("A login restricted to one org")
 struct SameOrgFlowTests {
   /// Gives the tokens of a list, one after the other.
   private struct ListedFlow: AccessTokenFlow {
@@ -53,7 +53,7 @@ struct SameOrgFlowTests {
     #expect(renewals.withLock { $0 } == 0)
   }
 
-  @Test("A login that replaces its secret says so, so that the process waits until it is stored")
+  @Test("A login that replaces its secret is marked, so that the process waits until it is stored")
   func forwards() {
     let plain = SameOrgFlow(ListedFlow(organizations: []))
     #expect(!plain.replacesSecrets && !plain.isRenewedElsewhere)

@@ -53,7 +53,9 @@ struct TokenTrialsTests {
         .flatMap { $0 }, endsAfter: nil),
   ]
 
-  @Test("What a token has achieved decides whether its refusal is final", arguments: cases)
+  @Test(
+    "The number of tokens in a row that never worked decides whether a refusal is final",
+    arguments: cases)
   func verdict(_ test: Case) {
     var trials = TokenTrials()
     var now = ContinuousClock.now

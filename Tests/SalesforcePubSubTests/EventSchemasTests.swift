@@ -67,7 +67,7 @@ struct EventSchemasTests {
     #expect(self.asked.withLock { $0 }.isEmpty)
   }
 
-  @Test("A text that is not a schema is an error and is not stored")
+  @Test("Text that is not a schema is an error and is not stored")
   func noSchema() async throws {
     let schemas = self.schemas(json: "{}")
     for _ in 0..<2 {

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Events as a sequence")
 struct EventStreamTests {
-  @Test("Credit follows the consumer by half windows, and never exceeds the window")
+  @Test("Credit follows the consumer in steps of half a window, and never exceeds the window")
   func credit() async throws {
     try await EventStreamHarness(window: 4).run { harness in
       let (call, first) = try await harness.open()
@@ -38,7 +38,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A call whose consumer takes nothing is closed, and reopened where it was")
+  @Test("A call whose consumer takes nothing is closed, and reopened at the same position")
   func heldBack() async throws {
     try await EventStreamHarness(window: 4).run { harness in
       let (call, _) = try await harness.open()
@@ -96,7 +96,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A refused replay ID is not retried, since the caller decides")
+  @Test("A refused replay ID is not retried, because the caller decides")
   func refusedReplayID() async throws {
     try await EventStreamHarness(start: .after([7])).run { harness in
       let (call, first) = try await harness.open()
@@ -132,7 +132,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("Without another token the refusal is thrown")
+  @Test("Without another token, the refusal is thrown")
   func tokensOver() async throws {
     let harness = EventStreamHarness()
     harness.credentials.renewNoMore()
@@ -144,7 +144,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("A server that cannot prove its identity is not called again")
+  @Test("A server that cannot prove its identity gets no further call")
   func untrustedPeer() async throws {
     try await EventStreamHarness().run { harness in
       let (call, _) = try await harness.open()

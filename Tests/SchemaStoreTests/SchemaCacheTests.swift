@@ -135,7 +135,7 @@ struct SchemaCacheTests {
     #expect(try self.files.list("/state/schemas") == nil)
   }
 
-  @Test("A read-only command stores nothing")
+  @Test("A read-only command stores no schema")
   func readOnly() async throws {
     let id = try Self.id(Self.json)
     let cache = self.cache(isReadOnly: true)
@@ -144,7 +144,7 @@ struct SchemaCacheTests {
   }
 
   @Test(
-    "A file counts for a day, since a field's meaning may change under one ID",
+    "A file is valid for a day, because a field's meaning may change under the same ID",
     arguments: [
       (0, true), (24 * 3_600_000 - 1, true), (24 * 3_600_000, false), (-1, false),
       (Int64.max - 1_000_000_000_000, false),

@@ -42,7 +42,7 @@ struct RSASigningKeyTests {
     } catch is ProgramFailure { return false }
   }
 
-  @Test("PKCS#8 and PKCS#1 keys sign alike, and openssl verifies the signature")
+  @Test("PKCS#8 and PKCS#1 keys give the same signature, which openssl verifies")
   func signs() throws {
     let traditional = try self.make(
       "rsa.pem", ["rsa", "-in", "KEY", "-traditional", "-out", "OUT"])

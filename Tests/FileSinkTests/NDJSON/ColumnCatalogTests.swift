@@ -6,7 +6,7 @@ import Testing
 
 @testable import FileSink
 
-@Suite("Descriptions beside the data")
+@Suite("Descriptions next to the data")
 struct ColumnCatalogTests {
   private let directory: TemporaryDirectory
   private let catalog: ColumnCatalog

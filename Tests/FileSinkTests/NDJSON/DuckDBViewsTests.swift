@@ -47,7 +47,7 @@ struct DuckDBViewsTests {
   }
 
   @Test(
-    "A directory is one path, whatever characters its name has",
+    "A directory is one path, whatever characters its name contains",
     arguments: [
       "it's", "it'\u{301}s", "a\"\u{308}b", "st*ar", "wh?t", "br[ac]ket", "br[ac", "clo]se",
       "{a,b}",
@@ -70,7 +70,7 @@ struct DuckDBViewsTests {
     #expect(rows.first?[1...2] == ["2", nil])
   }
 
-  @Test("A directory called name=value gives no column")
+  @Test("A directory named name=value adds no column")
   func hiveDirectory() throws {
     let (names, rows) = try self.rows("\(self.directory.path)/Name=z/year=9", columns: ["Name"])
     #expect(
@@ -93,7 +93,7 @@ struct DuckDBViewsTests {
     #expect(text.contains("DuckDB takes the backslash in the name of this directory"))
   }
 
-  @Test("Columns keep their names, whatever characters these have")
+  @Test("Columns keep their names, whatever characters they contain")
   func columns() throws {
     let columns = [
       "it's", "it'\u{301}s", "say \"x\"", "say \"\u{308}x\u{308}\"", "'\u{301}; DROP VIEW x; --",
@@ -160,7 +160,7 @@ struct DuckDBViewsTests {
     #expect(text.contains("-- Left out, since names of DuckDB do not differ in case: X\n"))
   }
 
-  @Test("Of two entities whose names differ only in case DuckDB gets one")
+  @Test("DuckDB gets only one of two entities whose names differ only in case")
   func entitiesInCase() throws {
     for entity in ["Lead", "LEAD"] {
       try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(

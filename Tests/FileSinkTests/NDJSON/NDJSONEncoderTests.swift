@@ -107,7 +107,7 @@ struct NDJSONEncoderTests {
         """)
   }
 
-  @Test("Long columns become strings on request, other integers do not")
+  @Test("Long columns become strings on request; other integers do not")
   func int64AsStrings() {
     let layout = RecordLayout.plain(
       [
@@ -122,7 +122,7 @@ struct NDJSONEncoderTests {
     #expect(batch.lines() == "{\"L\":-9,\"I\":2,\"T\":\"1970-01-01T00:00:00.000Z\"}\n")
   }
 
-  @Test("NaN and infinities are null and listed in a member at the end")
+  @Test("NaN and infinities are null, and a member at the end lists them")
   func nonfinite() {
     let layout = RecordLayout.plain(
       [
@@ -219,7 +219,7 @@ struct NDJSONEncoderTests {
     #expect(batch.lines() == line + line + "{\"Scores\":[null]}\n")
   }
 
-  @Test("Field lists name keys of the line, each once, and a record for any of its parts")
+  @Test("Field lists name each key of the line once, and name a record for any of its parts")
   func fieldNames() {
     // The decoder has put the children's slots between those of the top level.
     let columns = [

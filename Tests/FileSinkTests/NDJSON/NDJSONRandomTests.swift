@@ -113,7 +113,7 @@ struct NDJSONRandomTests {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  @Test("Python reads every value of random rows as its cell has it")
+  @Test("Python reads every value of random rows as the cell holds it")
   func randomRows() throws {
     var random = SystemRandomNumberGenerator()
     let slotCount = 90

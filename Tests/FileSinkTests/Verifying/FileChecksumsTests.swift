@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(
-    "Each kind of damage is named",
+    "Each kind of damage is reported by name",
     arguments: ["cut", "flipped", "longer", "removed", "lines"])
   func damage(kind: String) throws {
     let names = try self.writeFiles()

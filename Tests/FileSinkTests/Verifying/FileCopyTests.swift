@@ -97,7 +97,7 @@ import Testing
     #expect(error.code == .lostOutput && error.message.contains(name))
   }
 
-  @Test("A lost file is irrelevant once all records were read after it")
+  @Test("A lost file does not matter once all records have been read after it")
   func coveredLoss() throws {
     var stream = RandomStream(seed: 2)
     try stream.write(to: self.directory.path, fileCount: 8)
@@ -128,7 +128,7 @@ import Testing
     #expect(error?.code == .lostOutput)
   }
 
-  @Test("The durable part of a file in progress counts, whether or not it has its final name")
+  @Test("The durable part of a file in progress counts, whether or not the file has its final name")
   func inProgress() throws {
     var stream = RandomStream(seed: 4)
     try stream.write(to: self.directory.path, fileCount: 5)

@@ -71,7 +71,7 @@ import Testing
     #expect(throws: SegmentLines.Fault.self) { try self.lines(of: content, .first(durable + 9)) }
   }
 
-  @Test("A line without end does not fill the memory")
+  @Test("An endless line does not fill the memory")
   func endless() throws {
     let text = String(repeating: "x", count: SegmentLines.maxLineByteCount + 1)
     let fault = try #require(throws: SegmentLines.Fault.self) {

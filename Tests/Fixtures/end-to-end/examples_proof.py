@@ -1,4 +1,4 @@
-"""The example packages, run against servers of other make.
+"""The example packages, run against independent servers.
 
     examples_proof.py --programs DIR --examples DIR --work DIR
 

@@ -1,4 +1,4 @@
-"""A service of other make for `publish_proof.py`: grpcio and fastavro, on a code base of its own."""
+"""An independent service for `publish_proof.py`, with its own code on grpcio and fastavro."""
 
 import collections
 import json

@@ -41,7 +41,7 @@ struct LowerCaseTests {
     #expect(rows.value("Name", ofRow: 3) == .text("Bo"))
   }
 
-  @Test("A diff of a long text is emptied, so that tables have the record read again")
+  @Test("A diff of a long text is emptied, so that tables request the record again")
   func diff() throws {
     let rows = self.rows([["Email": .text("+++ ABC")]])
     let slot = MetadataSlot.count
@@ -54,7 +54,7 @@ struct LowerCaseTests {
     #expect(rows.value("Email", ofRow: 0) == .text(""))
   }
 
-  @Test("An event is refused whose texts would make the batch too large")
+  @Test("An event whose texts would make the batch too large is refused")
   func room() throws {
     let rows = self.rows([["Email": .text("A")], ["Email": .text("B")]])
     let text = [UInt8](

@@ -27,7 +27,7 @@ struct TopicCursorsTests {
   }
 
   @Test(
-    "After a crash between the stores, a commit of any size passes by the store that has it",
+    "After a crash between the stores, a commit of any size skips the store that already has it",
     arguments: [1, 10_000, 10_001, 25_000])
   func largeCommit(eventCount: Int) throws {
     var cursors = TopicCursors(isChannel: false, stored: [nil, nil])
@@ -49,7 +49,7 @@ struct TopicCursorsTests {
     #expect(try Self.pass(eventCount + 2, to: &cursors) == both)
   }
 
-  @Test("The last event of the store that is ahead is not awaited without end")
+  @Test("The wait for the last event of the store that is ahead is limited")
   func lastEventNeverComes() throws {
     var cursors = TopicCursors(isChannel: false, stored: [nil, nil])
     _ = cursors.reopen(start: .earliest)

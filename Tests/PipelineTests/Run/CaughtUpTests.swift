@@ -22,7 +22,7 @@ import Testing
     #expect(rules.rule == .quiet)
   }
 
-  @Test("After the first response one quiet period ends the run")
+  @Test("After the first response, one quiet period ends the run")
   func quietAfterResponse() {
     var rules = self.rules()
     rules.responded(events: 3, pending: 0, newestCommit: nil, at: self.start + .seconds(20))
@@ -60,7 +60,7 @@ import Testing
     #expect((rules.rule == .committedAfterStart) == ends)
   }
 
-  @Test("A trickle below half of the credit ends the run, and a burst restarts the wait")
+  @Test("A trickle below half the credit ends the run, and a burst restarts the wait")
   func supplyLimited() {
     var rules = self.rules()
     rules.responded(events: 1, pending: 99, newestCommit: nil, at: self.start)

@@ -173,7 +173,7 @@ import Testing
     #expect(harness.statistics?.topics[0].lastFailure?.reason == "unavailable")
   }
 
-  @Test("A topic has a stored position only once something of it has arrived")
+  @Test("A topic has a stored position only after something has been received from it")
   func untouchedTopic() async throws {
     let harness = Harness()
     try await harness.run(ScriptedSource([]))
@@ -286,7 +286,7 @@ import Testing
     #expect(harness.statistics?.topics[0].epoch == 2)
   }
 
-  @Test("A topic without position and start is refused by name")
+  @Test("A topic without a position and a start is refused, and the error names it")
   func needsStart() async throws {
     let harness = Harness()
     await #expect(throws: SourceFailure.self) {
@@ -367,7 +367,7 @@ import Testing
     #expect(try harness.store.positions()["/data/T"]?.confirmedAt == harness.wallClock)
   }
 
-  @Test("A recent commit time ends the run, even beside one in the future")
+  @Test("A recent commit time ends the run, even alongside one in the future")
   func plausibleCommits() async throws {
     let harness = Harness()
     harness.configuration.quiet = .seconds(60)
@@ -457,7 +457,7 @@ import Testing
     #expect(point > 10)
   }
 
-  @Test("A store whose last event does not come again stops the run")
+  @Test("A store whose last event is not delivered again stops the run")
   func storesApart() async throws {
     let harness = Harness()
     harness.databases = ["t"]
@@ -503,7 +503,7 @@ import Testing
   }
 
   @Test(
-    "On a quiet topic completeness advances with each run and keepalive, by the service's clock")
+    "On a quiet topic, completeness advances with each run and keepalive, by the service's clock")
   func completeThroughQuiet() async throws {
     let harness = Harness()
     let log = Self.changes([900_000])

@@ -4,7 +4,7 @@ import Testing
 @testable import Pipeline
 
 /// A store that is not available for a while: the run waits for it without standing still.
-@Suite("Runs while a store is away") struct StoreOutageTests {
+@Suite("Runs while a store is unavailable") struct StoreOutageTests {
   typealias Harness = PipelineRunnerTests.Harness
 
   private static let events = PipelineRunnerTests.events(14)
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test("A stopping run asks a store at once, whatever delay was left")
+  @Test("A stopping run retries a store at once, whatever delay remained")
   func hastened() async throws {
     let harness = self.harness(away: 1..<2, delay: .seconds(3600))
     harness.configuration.until = .forever
@@ -176,7 +176,7 @@ import Testing
     #expect(harness.store.lines(of: "t").count > 3)
   }
 
-  @Test("Other stores renew their leases and finish what they hold")
+  @Test("During an outage of one store, the others renew their leases and finish what they hold")
   func leases() async throws {
     let harness = self.harness(away: 0..<20, databases: ["u", "t"])
     harness.isLeaseDue = true

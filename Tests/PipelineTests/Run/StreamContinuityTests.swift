@@ -94,7 +94,7 @@ struct StreamContinuityTests {
     #expect(harness.store.lines(of: "d").count == 3)
   }
 
-  @Test("An epoch that reads old events again has only its own times")
+  @Test("An epoch that reads old events again knows only its own times")
   func newEpoch() async throws {
     let harness = try await self.harness()
     harness.configuration.onInvalidReplay = .earliest

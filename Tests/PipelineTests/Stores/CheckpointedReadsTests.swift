@@ -49,7 +49,7 @@ import Testing
     #expect(Self.store(sinks).passNumber(over: "T") == 2)
   }
 
-  @Test("All sinks get all records under a new number when one sink is new or behind")
+  @Test("All sinks get all records under a new pass number if one sink is new or behind")
   func apart() {
     for other in [nil, Self.pass(2, rows: 6), Self.pass(1, rows: 7)] {
       let store = Self.store([ReadingSink("a", Self.pass(2, rows: 7)), ReadingSink("b", other)])

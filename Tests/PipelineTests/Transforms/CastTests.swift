@@ -132,7 +132,7 @@ struct CastTests {
   ]
 
   @Test(
-    "A value is converted to the type, or its event is refused without showing the value",
+    "A value is converted to the type, or its event is refused, and the error hides the value",
     arguments: 0..<Self.cases.count)
   func values(number: Int) throws {
     let (column, value, target, expected) = Self.cases[number]
@@ -161,7 +161,7 @@ struct CastTests {
     return rows.batch.row(row).presence[slot]
   }
 
-  @Test("A diff of a long text refuses the event, whatever on_error says")
+  @Test("A diff of a long text causes its event to be refused, whatever on_error says")
   func diffs() throws {
     let fixture = StageRows([("Text", .string)])
     fixture.add(StageRows.Row(cells: ["Text": .text("12")]))

@@ -60,7 +60,7 @@ struct FilterTests {
     #expect(try self.kept("{\(condition)}", [other]) == [])
   }
 
-  @Test("Any other failure refuses the event with its place and without its values")
+  @Test("An event with any other failure is refused, and the error has its place but no values")
   func failure() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(cells: ["Count": .int(0)]))

@@ -77,7 +77,7 @@ struct MaskClassificationTests {
     #expect(found.last?.reason == .named("Copy"))
   }
 
-  @Test("A mask leaves columns alone that another mask has hidden, unless it names them")
+  @Test("A mask leaves alone the columns that another mask has hidden, unless it names them")
   func twoMasks() throws {
     let stages = [
       self.mask(#"{"compliance":["GDPR"]}"#, #""with":"hash","key":"0123456789abcdef""#),
@@ -88,7 +88,7 @@ struct MaskClassificationTests {
     #expect(found.map { "\($0.column) \($0.method)" } == ["Email hash"])
   }
 
-  @Test("Nothing passes without the org's answer for the schema at hand")
+  @Test("A schema is refused until its classification is known")
   func notAsked() throws {
     for known in [nil, OrgClassification(), self.known(schemaID: "schema-0")] {
       let chain = try self.chain([self.mask(Self.all)], known)

@@ -103,7 +103,7 @@ struct MaskTests {
     #expect(rows.value("Count", ofRow: 0) == .int(7))
   }
 
-  @Test("The event of a text without a date is refused without showing the value")
+  @Test("An event whose text contains no date is refused without showing the value")
   func noYear() throws {
     let fixture = StageRows(Self.columns)
     let texts = ["4 July 1984", "1984-02-30", "1984-02-281", "1984-02", ""]
@@ -261,7 +261,7 @@ struct MaskTests {
     #expect(found.contains { $0.hasPrefix(expected) }, "\(found)")
   }
 
-  @Test("A key never shows in the description of a stage")
+  @Test("A stage's description never shows a key")
   func printing() throws {
     let value = try JSONValue(
       parsing: self.stage("Email", #""with":"hash","key":"\#(Self.key)""#))

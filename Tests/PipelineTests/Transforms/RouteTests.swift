@@ -109,7 +109,7 @@ struct RouteTests {
       ])
   }
 
-  @Test("An event whose header names another object than its schema is refused")
+  @Test("An event whose header and schema name different objects is refused")
   func otherObject() throws {
     let fixture = StageRows([])
     fixture.add(StageRows.Row())

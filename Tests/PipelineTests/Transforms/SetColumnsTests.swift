@@ -48,7 +48,7 @@ struct SetColumnsTests {
     #expect(rows.value("Name", ofRow: 1) == .text("A"))
   }
 
-  @Test("Text that would make a batch too large refuses its event")
+  @Test("An event whose text would make a batch too large is refused")
   func tooLarge() throws {
     let columns = (1...40).map { #""X\#($0)":"Name + Name""# }.joined(separator: ",")
     let fixture = StageRows(Self.columns)
@@ -98,7 +98,7 @@ struct SetColumnsTests {
     #expect(rows.list(MetadataSlot.nulledFields, ofRow: 1) == ["Name"])
   }
 
-  @Test("Duplicate JSON keys refuse the event")
+  @Test("An event with duplicate JSON keys is refused")
   func repeatedNames() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(cells: ["Count": .int(1)]))
@@ -119,7 +119,7 @@ struct SetColumnsTests {
     #expect(rows.value("Count", ofRow: 0) == .int(5))
   }
 
-  @Test("A failure refuses the event and names the column, not the value")
+  @Test("An event is refused after a failure, and the error names the column, not the value")
   func failure() throws {
     let fixture = StageRows(Self.columns)
     fixture.add(StageRows.Row(cells: ["Name": .text("secret")]))
@@ -153,7 +153,7 @@ struct SetColumnsTests {
     }
   }
 
-  @Test("On an object that lacks its columns, an expression gives what is known without them")
+  @Test("For an object that lacks its columns, an expression gives what is known without them")
   func otherObjects() throws {
     let rows = try self.rows(
       self.stage(

@@ -65,7 +65,7 @@ struct StageChainTests {
     }
   }
 
-  @Test("Names that no layout had are reported with their stage")
+  @Test("Names found in no layout are reported with their stage")
   func unmatchedNames() throws {
     let chain = StageChain([Flatten(), Drop(["Nmae"]), Select(["Other"])])
     _ = try chain.layout(for: self.layout())
@@ -74,7 +74,7 @@ struct StageChainTests {
   }
 }
 
-@Test("A stage whose plans were evicted is asked again for its layout")
+@Test("A stage whose plans were evicted is asked for its layout again")
 func evictedPlans() throws {
   // Each layout takes almost a quarter of what caches hold, and the stage adds a slot to each.
   let columns = (0..<(LayoutCache<Int>.maxSlotCount / 4 - MetadataSlot.count)).map {

@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(
-    "The kind of change follows from kind and change type",
+    "The kind of change follows from the event kind and the change type",
     arguments: [
       ("CREATE", .change, .create), ("UPDATE", .change, .update), ("DELETE", .change, .delete),
       ("UNDELETE", .change, .undelete), ("GAP_CREATE", .gap, .gapCreate),
@@ -76,7 +76,7 @@ import Testing
     #expect(try self.encode(batch, self.tables(for: layout)).rows.map(\.change) == [expected])
   }
 
-  @Test("A row has its place, record and event")
+  @Test("A row carries its position, record and event")
   func rowHeader() throws {
     let layout = RecordLayout.test([Column("A", 0, .string)])
     let batch = RecordBatch(layout: layout)
@@ -91,7 +91,7 @@ import Testing
     #expect(buffer.rows.allSatisfy { $0.metadataFieldCount == CopyEncoder.metadataFieldCount })
   }
 
-  @Test("A change of many records is a row for each, and the rows share their values")
+  @Test("A change to many records gives one row for each, and the rows share their values")
   func fanOut() throws {
     let layout = RecordLayout.test([Column("A", 0, .string), Column("B", 1, .string)])
     let text = String(repeating: "long ", count: 20_000)

@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test("Infinities are numeric where the server supports them, and otherwise refuse the event")
+  @Test("Infinities are numeric if the server supports them; otherwise the event is refused")
   func infinities() async throws {
     let values: [TestCell] = [.double(.infinity), .double(1), .double(-.infinity), .double(.nan)]
     let server = try await TestDatabase().connect()
@@ -260,7 +260,7 @@ import Testing
     #expect(try await self.roundTrip(.json, as: .text, [.text("{ }")]) == ["{ }"])
   }
 
-  @Test("A value that a column cannot hold refuses the event and leaves the buffer unchanged")
+  @Test("An event with a value that a column cannot hold is refused, and the buffer is unchanged")
   func rejections() async throws {
     let cases: [(ColumnType, PostgresType?, [TestCell])] = [
       (.double, .numeric, [.double(.infinity), .double(-.infinity)]),

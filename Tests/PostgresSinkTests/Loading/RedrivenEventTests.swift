@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("A letter that was noted without its record is settled once its event arrives")
+  @Test("A dead letter that was noted without its record is settled once its event arrives")
   func undecoded() async throws {
     let database = try await TestDatabase()
     let run = try SinkRun(database).begin()

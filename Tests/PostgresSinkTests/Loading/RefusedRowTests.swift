@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test(
-    "Refused rows are found, one, several or all, whatever refuses them",
+    "One, several or all refused rows are found, whatever refuses them",
     arguments: [["r1"], ["r40"], ["r7", "r8", "r23"], Self.names])
   func constraint(_ refused: [String]) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(
-    "A trigger of either table may refuse a row, also with an error code of its own",
+    "A trigger on either table may refuse a row, even with its own error code",
     arguments: ["opportunity", "opportunity_history"], ["P0001", "UX001", "22023"])
   func trigger(table: String, sqlState: String) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
@@ -96,7 +96,7 @@ import Testing
     try self.check(run, refused: ["r40"], sqlState: "P0001")
   }
 
-  @Test("Of rows that refer to later rows, only those without a match are refused")
+  @Test("Of the rows that refer to later rows, only those without a match are refused")
   func lateReferences() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -181,7 +181,7 @@ import Testing
     #expect(try run.noted() == (isEncodable ? ["a"] : ["a", "b"]))
   }
 
-  @Test("U+0000 does not refuse an event")
+  @Test("An event with U+0000 is not refused")
   func null() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.write(["a"]) { _ in [SinkRun.parent: .text("x\0y")] }

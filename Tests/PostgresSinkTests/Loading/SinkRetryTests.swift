@@ -153,7 +153,7 @@ import Testing
     #expect(error?.message.contains("gave up after 4 failed attempts") == true)
   }
 
-  @Test("Only records to be repaired wait for a database that does not answer")
+  @Test("An unavailable database delays the list of records to repair, not the run")
   func repairsLater() async throws {
     let cluster = try PostgresCluster()
     let run = try SinkRun(try TestDatabase(cluster)) {

@@ -77,7 +77,7 @@ extension SampleTables {
   }
 
   @Test(
-    "A re-read stream adds missing events and repeats nothing",
+    "A stream that is read again adds missing events and repeats nothing",
     arguments: PostgresSinkConfiguration.DeletePolicy.allCases)
   func rereading(delete: PostgresSinkConfiguration.DeletePolicy) async throws {
     let tables = try await SampleTables()

@@ -327,7 +327,8 @@ import Testing
   }
 
   @Test(
-    "Without any one of the rules, some history ends wrong", arguments: Variant.allCases.dropFirst()
+    "Without any one of the rules, some history ends in a wrong state",
+    arguments: Variant.allCases.dropFirst()
   )
   func everyRuleIsNeeded(variant: Variant) {
     let wrong = (0..<UInt64(100_000)).first { Self.run(seed: $0, variant) != nil }

@@ -182,7 +182,7 @@ struct EarlierTablesTests {
     #expect(try self.refold(database, run.eye) == Refold.Counts(checked: 4, changed: 0))
   }
 
-  @Test("Columns that somebody altered to numeric take the numbers as decimals")
+  @Test("Columns that a user altered to numeric take the numbers as decimals")
   func altered() async throws {
     let database = try await self.database()
     let run = try SinkRun(database)

@@ -4,7 +4,8 @@ import PostgresSink
 import TestSupport
 import Testing
 
-@Suite("Tables that somebody else has made or altered", .enabled(if: PostgresCluster.isAvailable))
+@Suite(
+  "Tables that somebody else has created or altered", .enabled(if: PostgresCluster.isAvailable))
 struct ForeignTablesTests {
   private let sample = CatalogSample()
 

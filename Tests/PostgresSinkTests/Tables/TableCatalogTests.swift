@@ -206,7 +206,7 @@ import Testing
       ])
   }
 
-  @Test("A table of another mode that is added later has the first table's columns in order")
+  @Test("A table that is added later for another mode has the first table's columns, in order")
   func modeChange() async throws {
     let database = try await TestDatabase()
     let connection = try database.connect()
@@ -249,7 +249,7 @@ import Testing
     #expect(tables.changes.isEmpty && tables.columnIndices == [0, 1, 2])
   }
 
-  @Test("A role that owns its schema is enough")
+  @Test("A role that owns its schema can create the tables")
   func restrictedRole() async throws {
     let database = try await TestDatabase()
     let owner = try database.connect()

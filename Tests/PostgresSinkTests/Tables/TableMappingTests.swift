@@ -97,7 +97,7 @@ import Testing
     _ = try TableMapping(layout, self.configuration { $0.columns = .asIs })
   }
 
-  @Test("Names that the tables reserve are refused", arguments: ["Id", "_Epoch", "_stale"])
+  @Test("Names that are reserved in the tables are refused", arguments: ["Id", "_Epoch", "_stale"])
   func reservedNames(name: String) {
     let layout = RecordLayout.test([Column(name, 0, .string)])
     let error = #expect(throws: PostgresError.self) {

@@ -42,7 +42,7 @@ struct Retype: CustomTestStringConvertible, Sendable {
 )
 struct TableRetypeTests {
   @Test(
-    "A column whose type changes during a run ends the run by name, and nothing is stored",
+    "A column whose type changes during a run ends it, is named, and nothing is stored",
     arguments: Retype.all, [1, 2])
   func retyped(_ retype: Retype, epoch: Int) async throws {
     let run = try SinkRun(try await TestDatabase(), epoch: epoch).begin()
@@ -73,7 +73,7 @@ struct TableRetypeTests {
     #expect(try run.refused.isEmpty && run.noted().isEmpty)
   }
 
-  @Test("Columns of fields that no schema has any more may differ between the tables")
+  @Test("Columns of fields that no schema has anymore may differ between the tables")
   func unused() async throws {
     let run = try SinkRun(try await TestDatabase())
     try run.sink.open(creating: [:])

@@ -165,7 +165,7 @@ struct TableVandalismTests {
   }
 
   @Test(
-    "A NOT NULL constraint on a field ends the run by name before an event becomes a dead letter")
+    "A NOT NULL constraint on a field ends the run, and no event becomes a dead letter")
   func notNull() async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(

@@ -110,7 +110,7 @@ import Testing
         == names.map { $0 ?? "-" })
   }
 
-  @Test("Columns whose type somebody narrowed are shown unchanged, and the view stays")
+  @Test("Columns whose type a user narrowed are shown unchanged, and the view stays")
   func narrowed() async throws {
     let connection = try await TestDatabase().connect()
     let table = TableDefinition(

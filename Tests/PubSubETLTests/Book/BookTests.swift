@@ -45,7 +45,7 @@ struct BookTests {
   }
 
   /// As Architecture.md says: a file named without its folder lies beside the one named before it.
-  @Test("Files that the architecture names without a folder lie beside the one named before")
+  @Test("A file that the architecture names without a folder is next to the one named before it")
   func filesBeside() throws {
     var folder = ""
     var count = 0
@@ -147,7 +147,7 @@ struct BookTests {
     #expect(codes == ExitCode.allCases.map(\.rawValue))
   }
 
-  @Test("The reasons that the page lists are those of failures")
+  @Test("Every reason that the page lists is the reason of a failure")
   func reasons() throws {
     let source = try RepositoryPages.text("Sources/PubSubETL/Run/RunFailure.swift")
     let listed = try RepositoryPages.prose("\(RepositoryPages.book)/ExitCodes.md").compactMap {

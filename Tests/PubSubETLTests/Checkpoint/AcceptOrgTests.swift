@@ -84,7 +84,7 @@ struct AcceptOrgTests {
     #expect(try self.document(never)?.org == StateSample.org)
   }
 
-  @Test("accept-org is refused without a start for the new epoch and without state")
+  @Test("accept-org is refused without a start for the new epoch, and without state")
   func refuses() async throws {
     let startless = try StateSample(
       Self.text().replacing("\"start\": \"earliest\",", with: ""))

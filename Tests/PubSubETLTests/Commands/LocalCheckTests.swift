@@ -29,7 +29,7 @@ struct LocalCheckTests {
     #expect(!FilePath.exists("\(sample.base)/out"))
   }
 
-  @Test("A warning names a refresh token that cannot be replaced in its place")
+  @Test("A warning names a refresh token file that cannot be replaced")
   func refreshTokenPlace() throws {
     let sample = try SamplePipeline()
     try sample.write("token", to: "token")
@@ -72,7 +72,7 @@ struct LocalCheckTests {
     #expect(LocalCheck.warnings(configuration).count == 1)
   }
 
-  @Test("A topic without position and start is reported, and one with a position is accepted")
+  @Test("A topic without a position and a start is reported; a topic with a position is accepted")
   func start() throws {
     let sample = try SamplePipeline()
     let configuration = try sample.load()

@@ -56,7 +56,7 @@ struct RunOptionsTests {
     #expect(self.refusal(arguments) != nil)
   }
 
-  @Test("The refusal of a secret on the command line does not repeat it")
+  @Test("The error for a secret on the command line does not quote it")
   func secret() throws {
     let message = try #require(
       self.refusal(["p", "--set", "source.org.auth.client_secret=hidden"]))
@@ -64,7 +64,7 @@ struct RunOptionsTests {
     #expect(!message.contains("hidden"))
   }
 
-  @Test("Exit codes are those that the page ExitCodes lists")
+  @Test("Exit codes are those listed on the page ExitCodes")
   func exitCodes() {
     #expect(
       ExitCode.allCases.map(\.rawValue) == [0, 1, 64, 65, 69, 70, 74, 75, 77, 78, 130, 143])

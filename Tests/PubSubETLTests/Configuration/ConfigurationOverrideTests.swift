@@ -46,7 +46,7 @@ struct ConfigurationOverrideTests {
   }
 
   @Test(
-    "Secrets and malformed arguments are refused without being repeated",
+    "Secrets and malformed arguments are refused, and the error does not quote them",
     arguments: [
       "source.org.auth.client_secret=hidden", "source.org.auth={\"access_token\":\"hidden\"}",
       "sinks=[{\"password\":\"hidden\"}]", "hidden", "=hidden", "a..b=hidden", ".a=hidden",

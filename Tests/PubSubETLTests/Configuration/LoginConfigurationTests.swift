@@ -26,7 +26,7 @@ struct LoginConfigurationTests {
     #"{ "type": "jwt_bearer", "login_url": "https://\#(host)", "client_id": "id", "username": "u@e.x", \#(members) }"#
   }
 
-  @Test("A key comes from a file beside the pipeline or from a variable, with any line ends")
+  @Test("A key comes from a file next to the pipeline file or from a variable, with any line ends")
   func keyPlaces() throws {
     let pem = String(decoding: try SigningKeyFiles.content(self.keys.privateKey), as: UTF8.self)
     try self.sample.write(pem, to: "key.pem")

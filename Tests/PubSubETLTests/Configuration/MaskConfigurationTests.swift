@@ -61,7 +61,7 @@ struct MaskConfigurationTests {
   }
 
   @Test(
-    "A key that is literal, short or missing is refused and not repeated",
+    "A key that is literal, short or missing is refused, and the error does not quote it",
     arguments: [
       (#""key": "correct horse battery""#, "/stages/0/key: a key is not written into"),
       (#""key": "${SHORT}""#, "/stages/0/key: needs at least 16 bytes"),

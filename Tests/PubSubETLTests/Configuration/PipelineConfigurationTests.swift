@@ -166,7 +166,7 @@ struct PipelineConfigurationTests {
       error?.description == "/nowhere/p.json: cannot be read: No such file or directory")
   }
 
-  @Test("All required parts of an empty file are named")
+  @Test("All required parts missing from an empty file are named")
   func required() throws {
     #expect(
       try SamplePipeline().mistakes("{}") == [
@@ -226,7 +226,7 @@ struct PipelineConfigurationTests {
       ])
   }
 
-  @Test("An org's file is found beside the pipeline file, also with --root")
+  @Test("An org's file is found next to the pipeline file, even with --root")
   func orgFileWithRoot() throws {
     let (sample, root) = (try SamplePipeline(), try SamplePipeline())
     let text = SamplePipeline.minimal.replacing(
@@ -361,7 +361,7 @@ struct PipelineConfigurationTests {
   }
 
   @Test(
-    "A FIFO in place of a configuration file is a mistake, and the program does not wait for it")
+    "A FIFO in place of a configuration file is a mistake and does not block the program")
   func pipes() throws {
     let sample = try SamplePipeline()
     #expect(mkfifo("\(sample.base)/pipe", 0o600) == 0)

@@ -29,7 +29,7 @@ struct ProxySettingsTests {
   }
 
   @Test(
-    "A value that is not a proxy is refused and not repeated",
+    "A value that is not a proxy is refused, and the error does not quote it",
     arguments: [
       "https://me:s3cret@proxy:1", "socks5://proxy:1", "http://", "http://me:s3cret@", "proxy:0",
       "proxy:65536", "http://proxy/s3cret", "http://me:%s3cret@proxy", "http://a%3Ab:s3cret@proxy",

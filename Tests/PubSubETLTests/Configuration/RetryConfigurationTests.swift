@@ -20,7 +20,8 @@ struct RetryConfigurationTests {
     #expect(retry.refusedDelay == .seconds(600))
   }
 
-  @Test("Unless give_up_after is set, a taken managed subscription is waited for beyond 15 minutes")
+  @Test(
+    "Unless give_up_after is set, a run waits over 15 minutes for a managed subscription in use")
   func subscriptionPatience() throws {
     #expect(try Self.load(#"{"min_delay":"2s"}"#).subscriptionPatience == .seconds(1200))
     #expect(try Self.load(#"{"give_up_after":"5s"}"#).subscriptionPatience == .seconds(5))

@@ -58,7 +58,7 @@ struct SealingConfigurationTests {
   }
 
   @Test(
-    "A key that is missing, wrong or literal is refused and not repeated",
+    "A key that is missing, wrong or literal is refused, and the error does not quote it",
     arguments: [
       (#"{"payload":"sealed"}"#, "/dead_letter/payload: sealed needs a key"),
       (#"{"payload":"sealed","key":"${NO_KEY}"}"#, "/dead_letter/key: must not be empty"),

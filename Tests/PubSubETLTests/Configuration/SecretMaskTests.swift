@@ -37,7 +37,7 @@ struct SecretMaskTests {
     }
   }
 
-  @Test("Secrets inside other secrets leave no rest, and short ones are not hidden")
+  @Test("Secrets within other secrets are hidden completely, and short ones are not hidden")
   func overlapping() {
     let mask = SecretMask()
     for secret in ["inner", "outer-inner-outer", "abc"] { mask.add(secret) }
@@ -45,7 +45,7 @@ struct SecretMaskTests {
   }
 
   @Test(
-    "A secret is hidden whatever stands beside it",
+    "A secret is hidden, whatever text surrounds it",
     arguments: ["\u{301}", "\u{200D}x", "\u{FE0F}", "\n", "\r\n", "é", "c", "\u{0}"])
   func neighbors(neighbor: String) {
     let mask = SecretMask()
@@ -59,7 +59,7 @@ struct SecretMaskTests {
   }
 
   /// Services and proxies quote what they were sent, and every limit of a message may divide it.
-  @Test("A secret that a cut has divided is hidden, from half of it on", arguments: [9, 40, 112])
+  @Test("A truncated secret is hidden if at least half of it remains", arguments: [9, 40, 112])
   func cut(length: Int) {
     let mask = SecretMask()
     let digits = Array("0123456789abcdefghijk")
@@ -73,7 +73,7 @@ struct SecretMaskTests {
     }
   }
 
-  @Test("A secret that begins as another does leaves no rest")
+  @Test("A secret that begins like another one is hidden completely")
   func commonBeginnings() {
     let mask = SecretMask()
     for secret in ["beginning-one", "beginning-of-another-secret"] { mask.add(secret) }

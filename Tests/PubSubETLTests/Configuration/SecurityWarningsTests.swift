@@ -31,7 +31,7 @@ struct SecurityWarningsTests {
   }
 
   @Test(
-    "An explicit sslmode or a local connection gives no warning",
+    "An explicit sslmode or a local connection causes no warning",
     arguments: [
       "postgresql://etl@db.example/sales?sslmode=verify-full",
       "postgresql://etl@db.example/sales?sslmode=require",
@@ -91,7 +91,7 @@ struct SecurityWarningsTests {
     }
   }
 
-  @Test("An org's file gives a warning unless its secret comes from the environment")
+  @Test("An org's file causes a warning unless its secret comes from the environment")
   func org() throws {
     let sample = try SamplePipeline()
     let start = try #require(SamplePipeline.minimal.firstRange(of: "\"org\": {"))
@@ -106,7 +106,7 @@ struct SecurityWarningsTests {
     }
   }
 
-  @Test("A file without secrets may be readable for everybody")
+  @Test("A file without secrets may be readable by everybody")
   func harmless() throws {
     let sample = try SamplePipeline()
     #expect(chmod("\(sample.base)", 0o755) == 0)

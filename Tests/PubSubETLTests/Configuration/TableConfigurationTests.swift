@@ -29,7 +29,7 @@ struct TableConfigurationTests {
     if isShared { #expect(mistakes[0].contains("sink 'a' writes to the same tables")) }
   }
 
-  @Test("The channel of all changes beside an object's topic is a mistake only with a database")
+  @Test("The channel of all changes with an object's topic is a mistake only with a database")
   func channelAndTopic() throws {
     let topics = #"["/data/ChangeEvents", "/data/AccountChangeEvent"]"#
     let mistakes = try SamplePipeline().mistakes(
@@ -42,7 +42,7 @@ struct TableConfigurationTests {
         Self.pipeline(#"{ "type": "files", "directory": "out" }"#, topics: topics)) == [])
   }
 
-  @Test("Columns to be indexed are a list of names")
+  @Test("Columns to be indexed are given as a list of names")
   func indexes() throws {
     let sample = try SamplePipeline()
     let good = try sample.load(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Accepting another org beside a database", .enabled(if: PostgresCluster.isAvailable))
+@Suite("Accepting another org with a database", .enabled(if: PostgresCluster.isAvailable))
 struct AcceptOrgDatabaseTests {
   private static let other = "00DXX0000000002EAA"
   private static let topic = StateSample.topic

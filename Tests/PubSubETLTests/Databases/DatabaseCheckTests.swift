@@ -48,7 +48,7 @@ struct DatabaseCheckTests {
       withSchema.message.contains("GRANT USAGE, CREATE ON SCHEMA \"salesforce\" TO \"\(role)\""))
   }
 
-  @Test("A role without CREATE is enough if its tables exist with the required privileges")
+  @Test("A role does not need CREATE if its tables exist with the required privileges")
   func grantedTables() async throws {
     let sample = try await DatabaseSample()
     let role = "writer_of_\(sample.database)"

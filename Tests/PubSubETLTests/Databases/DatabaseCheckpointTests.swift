@@ -8,7 +8,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Checkpoint commands beside a database", .enabled(if: PostgresCluster.isAvailable))
+@Suite("Checkpoint commands with a database", .enabled(if: PostgresCluster.isAvailable))
 struct DatabaseCheckpointTests {
   private static let topic = StateSample.topic
 
@@ -84,7 +84,7 @@ struct DatabaseCheckpointTests {
     #expect(try await self.run(sample, "restore", "--from-manifest", "--yes") == 65)
   }
 
-  @Test("A restored checkpoint resumes beside the database, which keeps its position")
+  @Test("A restored checkpoint resumes alongside the database, which keeps its position")
   func restoreGoesOn() async throws {
     let sample = try await DatabaseSample()
     let position = try sample.state.position(ordinal: 9, confirmedAt: 1)

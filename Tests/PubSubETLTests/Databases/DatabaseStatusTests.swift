@@ -39,7 +39,7 @@ struct DatabaseStatusTests {
     #expect(status.text.contains("lease 7, of host /state pid 1, holds until "))
   }
 
-  @Test("An unreachable database is a problem of its own, and the rest is shown")
+  @Test("An unreachable database is a separate problem, and the rest is shown")
   func unreachable() async throws {
     let sample = try await DatabaseSample()
     try sample.state.store(

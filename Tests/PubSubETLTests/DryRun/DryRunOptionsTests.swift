@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(
-    "Options without a meaning for a dry run are refused",
+    "Options that have no meaning for a dry run are refused",
     arguments: [
       ["--dry-run", "--follow"], ["--dry-run", "--report", "-"], ["--dry-run", "--accept-reset"],
       ["--dry-run", "--accept-missing"], ["--dry-run", "--take-over"],

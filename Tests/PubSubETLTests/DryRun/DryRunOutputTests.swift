@@ -78,7 +78,7 @@ import Testing
     #expect(has("  set (stages[1]): no row"))
   }
 
-  @Test("Changes have colors on a terminal")
+  @Test("Changes are colored on a terminal")
   func colors() throws {
     let traces = try TracedPipeline(
       stages: #"{ "type": "set", "columns": { "Two": { "constant": 2 } } }"#,
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test("The end shows the cost of the dry run")
+  @Test("The last lines show the cost of the dry run")
   func end() throws {
     let printed = Printed()
     func output(_ form: DryRunOutput.Form) -> DryRunOutput {

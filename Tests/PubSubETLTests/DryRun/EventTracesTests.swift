@@ -127,7 +127,7 @@ import Testing
     #expect(traces[1].sinks[0].lines.count == 1)
   }
 
-  @Test("Of many rows some are shown, and the rest are counted")
+  @Test("Some of many rows are shown, and the rest are counted")
   func manyRows() throws {
     let pipeline = try TracedPipeline(
       stages: #"{ "type": "set", "columns": { "Two": { "constant": 2 } } }"#,

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Numbers and times for people")
+@Suite("Human-readable numbers and times")
 struct PhraseTests {
   @Test(
     "Counts have grouped thousands and the right singular or plural",
@@ -25,7 +25,7 @@ struct PhraseTests {
     #expect(Phrase.duration(.milliseconds(milliseconds)) == text)
   }
 
-  @Test("A time of another day has its date")
+  @Test("A time on another day includes its date")
   func localTime() {
     let now: Int64 = 1_771_300_995_000
     let today = Phrase.localTime(now, now: now)

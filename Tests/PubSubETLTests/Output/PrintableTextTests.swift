@@ -8,7 +8,7 @@ struct PrintableTextTests {
   private let none = SecretMask()
 
   @Test(
-    "Characters that a terminal would obey or hide are replaced",
+    "Characters that a terminal would interpret or hide are replaced",
     arguments: [
       ("\u{1B}[2J\u{1B}]0;title\u{7}", "\u{FFFD}[2J\u{FFFD}]0;title\u{FFFD}"),
       ("\u{9B}31m\u{9D}x", "\u{FFFD}31m\u{FFFD}x"),
@@ -23,7 +23,7 @@ struct PrintableTextTests {
     #expect(PrintableText(line: text, hiding: self.none).text == "\(printed)\n")
   }
 
-  @Test("A peer's line ends stay inside the line, and our own make lines")
+  @Test("A peer's line ends stay within the line, and our own start new lines")
   func lineEnds() {
     let text = "said a\nerror: forged\r\nb"
     #expect(

@@ -103,7 +103,7 @@ struct ProgressLineTests {
   }
 
   @Test(
-    "Ages have the unit that fits",
+    "Ages are given in a suitable unit",
     arguments: [
       (0, "0 ms"), (999, "999 ms"), (1000, "1 s"), (60_000, "1 min 00 s"),
       (3_600_000, "1 h 00 min"), (93_784_000, "1 d 02 h"),
@@ -113,7 +113,7 @@ struct ProgressLineTests {
   }
 
   @Test(
-    "Sizes have the unit that fits",
+    "Sizes are given in a suitable unit",
     arguments: [
       (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_048_575, "1023.9 KiB"),
       (134_217_728, "128.0 MiB"), (1 << 40, "1.0 TiB"),

@@ -36,7 +36,7 @@ import Testing
     for pieces in 1...30 { #expect(Self.lines(text, pieces: pieces) == expected, "\(pieces)") }
   }
 
-  @Test("A line without end takes no more memory than the line limit")
+  @Test("An endless line takes no more memory than the line limit")
   func isBounded() {
     var buffer = LineBuffer(maxLineBytes: 100)
     for _ in 0..<1000 {

@@ -35,7 +35,8 @@ import Testing
     #expect(try Self.line(#"{"City__c":"x"}"#, idField: "City__c").id == "x")
   }
 
-  @Test("A mistake in an event that may have been published does not make it refused")
+  @Test(
+    "The outcome of an event that may have been published stays unknown despite a mistake in it")
   func mistakeAfterPublication() throws {
     let encoder = try PublishEncoder(
       json: Self.schema, schemaID: "S", topic: "/event/A__e",
@@ -53,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "The reason of a refusal is bounded in bytes",
+    "The reason for a refusal is limited in bytes",
     arguments: ["x", "\u{301}", "\u{1F600}"])
   func longReason(text: String) throws {
     let name = String(repeating: text, count: 100_000)
@@ -64,7 +65,7 @@ import Testing
     }
   }
 
-  @Test("Mistakes of a line take little memory, whatever the schema and the line have")
+  @Test("Mistakes in a line take little memory, whatever the schema and the line contain")
   func longNames() throws {
     let symbols = (0..<5000).map { "S\(String(repeating: "x", count: 200))\($0)" }
     let fields = symbols.map { #"{"name":"F\#($0)","type":["null","int"],"default":null}"# }
@@ -86,7 +87,7 @@ import Testing
     }
   }
 
-  @Test("A secret that the limit of a reason would divide is hidden")
+  @Test("A secret that the limit on a reason would cut is hidden")
   func dividedSecret() throws {
     let secrets = SecretMask()
     let secret = "00D000000000001!" + String(repeating: "s3cret", count: 4)
@@ -134,7 +135,7 @@ import Testing
     #expect(line.event == nil)
   }
 
-  @Test("Messages contain no values")
+  @Test("Error messages contain no values")
   func hidesValues() throws {
     for text in [#"{"City__c":["s3cret"]}"#, #"{"CreatedDate":"s3cret"}"#, #"{"City__c":"s3cret"#] {
       guard case .refused(let reason) = try Self.line(text).outcome else {
@@ -145,7 +146,7 @@ import Testing
     }
   }
 
-  @Test("Without a user ID the author of an event stays unknown")
+  @Test("Without a user ID, the author of an event is unknown")
   func createdBy() throws {
     guard case .refused(let reason) = try Self.line("{}", createdBy: nil).outcome else {
       Issue.record("not refused")

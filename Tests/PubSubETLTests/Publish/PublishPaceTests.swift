@@ -13,7 +13,7 @@ import Testing
     return Int64(((due - Self.start) / .milliseconds(1)).rounded())
   }
 
-  @Test("Without a rate all events may be sent at once, in full requests")
+  @Test("Without a rate, all events may be sent at once, in full requests")
   func unlimited() {
     var pace = PublishPace(rate: nil)
     #expect(pace.maxEventsOfRequest == 200)

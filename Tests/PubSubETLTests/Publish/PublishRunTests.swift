@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test(
-    "What was answered before a stream ended in the middle of a request is published, once",
+    "Events answered before a stream ends in the middle of a request are published once",
     arguments: [
       Status.Code.unauthenticated, .unavailable, .permissionDenied, .resourceExhausted,
     ])
@@ -210,7 +210,7 @@ import Testing
     }
   }
 
-  @Test("An answer that is too large ends the run as a fault of the service")
+  @Test("An oversized answer ends the run as a fault of the service")
   func oversizedAnswer() async throws {
     let (account, failure) = try await Self.account(lines: 3, isStream: false) { call, _, next in
       guard await next() != nil else { return }
@@ -235,7 +235,7 @@ import Testing
     }
   }
 
-  @Test("Repeated events that an old schema has refused are encoded with the new one")
+  @Test("Repeated events refused under an old schema are encoded with the new one")
   func repeatedWithOtherSchema() async throws {
     for isStream in [false, true] {
       let (account, failure) = try await Self.account(
@@ -261,7 +261,7 @@ import Testing
     }
   }
 
-  @Test("An event that may be published and is not sent again is not called repeated")
+  @Test("An event that may have been published and is not sent again does not count as repeated")
   func notRepeated() async throws {
     let (account, failure) = try await Self.account(
       lines: 1, isStream: false,
@@ -274,7 +274,7 @@ import Testing
     #expect(failure?.exitCode == .unavailable)
   }
 
-  @Test("A schema that the last answer names is not asked for")
+  @Test("A new schema named in the last answer is not requested")
   func schemaAfterTheEnd() async throws {
     for isStream in [false, true] {
       let (account, failure) = try await Self.account(lines: 3, isStream: isStream) {
@@ -319,7 +319,7 @@ import Testing
     }
   }
 
-  @Test("A signal ends a run whose login hangs")
+  @Test("A signal ends a run while its login hangs")
   func hangingLogin() async throws {
     for isStream in [false, true] {
       let interruption = Interruption(deadline: nil)
@@ -335,7 +335,7 @@ import Testing
     }
   }
 
-  @Test("An event's refusal is that of a used-up allowance only if it begins with the code")
+  @Test("An event's refusal means a used-up allowance only if it begins with that code")
   func allowance() async throws {
     for (text, isUsedUp) in [
       ("LIMIT_EXCEEDED: hourly publishing", true), ("LIMIT_EXCEEDED", true),
@@ -354,7 +354,7 @@ import Testing
     }
   }
 
-  @Test("A topic whose name has the code of a used-up allowance in it does not end the run")
+  @Test("A topic whose name contains the code for a used-up allowance does not end the run")
   func nameOfTopic() {
     let error = RPCError(code: .unavailable, message: "later")
     let named = PubSubError(error, operation: "Publish to /event/LIMIT_EXCEEDED__e")
@@ -363,7 +363,7 @@ import Testing
     #expect(PubSubError(exhausted, operation: "Publish").isAllowanceUsedUp)
   }
 
-  @Test("Answers of GetTopic and GetSchema about something else are not used")
+  @Test("Answers from GetTopic and GetSchema about another topic or schema are refused")
   func answersAboutOthers() {
     func topic(_ name: String, schema: String) -> TopicInformation {
       TopicInformation(

@@ -80,7 +80,7 @@ struct ColumnCheckTests {
     #expect(try !SamplePipeline().load(sets: [#"stages=[{"type":"flatten"}]"#]).namesColumns)
   }
 
-  @Test("A mask that matches nothing any more is refused, though an earlier schema had its field")
+  @Test("A mask that no longer matches anything is refused, though an earlier schema had its field")
   func masks() throws {
     let mask = #"{"type":"mask","columns":["Mail"],"with":"redact"}"#
     let stages = try self.stages(mask, sets: [#"dead_letter={"payload":"none"}"#])
@@ -106,7 +106,7 @@ struct ColumnCheckTests {
       "\(text ?? "")")
   }
 
-  @Test("A name that a channel may bring is accepted, and reported at the end if it did not come")
+  @Test("A name that a channel may bring is accepted, and reported at the end if it did not occur")
   func channels() throws {
     let stages = try self.stages(#"{"type":"drop","columns":["Emial","Phone"]}"#)
     #expect(self.refusal(stages, self.planned([], unknown: ["/data/All__chn"])) == nil)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("What check says of a managed subscription")
+@Suite("Checks of a managed subscription")
 struct ManagedCheckTests {
   private static let record = ManagedSubscription.Record.developerName("Sub")
   private static let topic = "/event/A__e"
@@ -16,7 +16,8 @@ struct ManagedCheckTests {
       Self.record, topic: Self.topic)
   }
 
-  @Test("A record of the pipeline's topic that runs passes", arguments: ["RUN", "NEW"])
+  @Test(
+    "A running subscription to the pipeline's topic passes the check", arguments: ["RUN", "NEW"])
   func passes(state: String) throws {
     #expect(
       try Self.line(topic: Self.topic, state: state)
@@ -24,7 +25,7 @@ struct ManagedCheckTests {
         + "(defaultReplay LATEST); whether a client has it is not checked")
   }
 
-  @Test("A missing record, one that is stopped and one of another topic fail as a run would")
+  @Test("A subscription that is missing, stopped or for another topic fails the check as in a run")
   func fails() throws {
     let missing = #expect(throws: RunFailure.self) {
       try ConnectionCheck.line(nil, Self.record, topic: Self.topic)

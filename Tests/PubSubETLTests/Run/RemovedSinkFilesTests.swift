@@ -63,7 +63,7 @@ struct RemovedSinkFilesTests {
       .filter { $0.contains("E__e-e1") }
   }
 
-  @Test("The run that leaves a sink out finishes its files")
+  @Test("The first run without a sink finishes the sink's files")
   func finished() throws {
     let first = try self.run(self.document())
     #expect(first.told.isEmpty)

@@ -51,7 +51,7 @@ struct SinkSuccessionTests {
     #expect(next.removedSinks.isEmpty)
   }
 
-  @Test("A new sink has to say where it starts")
+  @Test("A new sink has to have a start")
   func added() throws {
     let document = self.document(["a": "/a"])
     let failure = try #require(self.refusal(document, [("a", nil, "/a"), ("b", nil, "/b")]))

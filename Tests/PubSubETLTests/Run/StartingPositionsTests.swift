@@ -92,7 +92,7 @@ struct StartingPositionsTests {
 
   // MARK: New sinks
 
-  @Test("A new database beside other stores has to say that it starts now")
+  @Test("A new database alongside other stores has to be configured to start now")
   func newDatabase() throws {
     for known in [["files"], nil] {
       let failure = try #require(
@@ -111,7 +111,7 @@ struct StartingPositionsTests {
     #expect(stores[2] == ["/a": Self.at(20)], "where the last of the others stands")
   }
 
-  @Test("A new database may start like the others while these have no positions")
+  @Test("A new database may start like the others while they have no positions")
   func newDatabaseBesideNothing() throws {
     var nothing = Self.at(0)
     nothing.resume = nil
@@ -120,7 +120,7 @@ struct StartingPositionsTests {
     #expect(stores == [["/a": nothing], ["/a": nothing]])
   }
 
-  @Test("A new database beside databases alone starts at their positions, not at the copy's")
+  @Test("A new database alongside only databases starts at their positions, not at the copy's")
   func newDatabaseBesideDatabases() throws {
     let stores = try self.start(
       checkpoint: ["/a": Self.at(5)], known: ["one"],
@@ -237,7 +237,7 @@ struct StartingPositionsTests {
     #expect(stores[0] == ["/a": Self.at(10)], "/b may have dead letters that only one had")
   }
 
-  @Test("Files without checkpoint and history are new beside a database that resumes")
+  @Test("Files without checkpoint and history are new alongside a database that resumes")
   func lostStateWithFiles() throws {
     let database = Self.database("db", ["/a": Self.at(20)])
     let failure = try #require(self.failure { try self.start(files: Self.files, database) })

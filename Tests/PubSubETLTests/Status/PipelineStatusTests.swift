@@ -135,7 +135,7 @@ struct PipelineStatusTests {
     #expect(try self.kinds(state) == ["lost_output"])
   }
 
-  @Test("The waits of a run in progress are shown, and a refused topic is a problem")
+  @Test("The retries of a run in progress are shown, and a refused topic is a problem")
   func waiting() throws {
     let state = try StateSample()
     try state.store([StateSample.topic: state.position(confirmedAt: self.now)])
@@ -226,7 +226,7 @@ struct PipelineStatusTests {
     withExtendedLifetime(store) {}
   }
 
-  @Test("A killed run has taken the lock and left no record")
+  @Test("A killed run is recognized by its lock without a record")
   func killed() throws {
     let state = try StateSample()
     try state.write("", to: state.paths.lock)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PubSubETL
 
-@Suite("Test cases beside a pipeline") struct PipelineTestTests {
+@Suite("Test cases of a pipeline") struct PipelineTestTests {
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
@@ -148,7 +148,7 @@ import Testing
     #expect(none[0].findings == [])
   }
 
-  @Test("An event that a stage refuses is a dead letter that the case has to expect")
+  @Test("An event that a stage refuses is a dead letter, which the case has to expect")
   func deadLetters() throws {
     let sample = try Sample(
       stages: #"{ "type": "set", "columns": { "X": "1 / int(Amount)" } }"#)
@@ -209,7 +209,7 @@ import Testing
     for verdict in found { #expect(verdict.findings == []) }
   }
 
-  @Test("A mistake in a test file has its place")
+  @Test("A mistake in a test file is reported with its place")
   func mistakes() throws {
     let sample = try Sample()
     #expect(
@@ -273,7 +273,7 @@ import Testing
 
   private static let key = #"{ "environment": { "MASK_KEY": "0123456789abcdef0123456789abcdef" }, "#
 
-  @Test("A column that a stage names and no schema of the cases has is a mistake")
+  @Test("A column that a stage names but no schema of the cases contains is a mistake")
   func unknownColumns() throws {
     let stage = #"{ "type": "drop", "columns": ["Amuont"] }"#
     let test = Self.test(#""Amount": 5"#, #""expect": { "files": [] }"#)
@@ -316,7 +316,7 @@ import Testing
     #expect(lstat("\(base)/real.json", &status) == 0 && status.st_mode & 0o777 == 0o604)
   }
 
-  @Test("An update leaves a file alone that was edited after it was read")
+  @Test("An update does not overwrite a file that was edited after it was read")
   func editedMeanwhile() throws {
     let sample = try Sample()
     let test = Self.test(#""Amount": 5"#, #""expect": { "files": [] }"#)
@@ -327,7 +327,7 @@ import Testing
     #expect(try String(contentsOfFile: file.path, encoding: .utf8) == edited)
   }
 
-  @Test("A FIFO in place of a file is a mistake, and the program does not wait for it")
+  @Test("A FIFO in place of a file is a mistake and does not block the program")
   func pipes() throws {
     let sample = try Sample()
     let base = sample.pipeline.base
@@ -352,7 +352,7 @@ import Testing
     #expect(found[0].findings == [])
   }
 
-  @Test("Columns that stages add are in no field list")
+  @Test("Columns that stages add appear in no field list")
   func addedColumns() throws {
     let columns = (1...16).map { #""C\#($0)": "Amount > \#($0).0""# }.joined(separator: ", ")
     let sample = try Sample(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PubSubSimulator
 
-@Suite("Files of faults")
+@Suite("Fault files")
 struct FaultScriptTests {
   private func script(_ faults: String, _ more: String = "") throws -> FaultScript {
     try FaultScript(json: "{\"version\":1,\(more)\"faults\":[\(faults)]}", name: "faults.json")
@@ -20,7 +20,7 @@ struct FaultScriptTests {
     }
   }
 
-  @Test("Each kind of moment is read")
+  @Test("Every form of 'at' is read")
   func moments() throws {
     let script = try self.script(
       """
@@ -122,7 +122,7 @@ struct FaultScriptTests {
     #expect(script.streams != nil)
   }
 
-  @Test("A damaged event keeps its IDs and loses its payload")
+  @Test("A damaged event keeps its IDs but loses its payload")
   func damagesPayload() {
     // ConsumerEvent.event: id "ab", schema_id "c", payload of three bytes.
     let event: [UInt8] = [10, 12, 10, 2, 97, 98, 18, 1, 99, 26, 3, 1, 2, 3]

@@ -9,7 +9,7 @@ struct MessageDeframerTests {
     0, 0, 0, 0, 0,  // an empty message
   ]
 
-  @Test("Messages are the same however the bytes are split", arguments: 1...13)
+  @Test("Messages are the same, however the bytes are split", arguments: 1...13)
   func drip(step: Int) throws {
     var deframer = MessageDeframer()
     var messages: [[UInt8]] = []

@@ -35,7 +35,7 @@ struct SubscriptionCreditTests {
     #expect(credit.due(at: 180_999, keepaliveInterval: 90_000) == .nothing)
   }
 
-  @Test("Without credit no keepalive is sent, and the call ends 60 s after the last response")
+  @Test("Without credit, no keepalive is sent, and the call ends 60 s after the last response")
   func expiry() throws {
     var credit = SubscriptionCredit(at: 0)
     try credit.add(2)

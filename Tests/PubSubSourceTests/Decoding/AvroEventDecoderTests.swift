@@ -127,7 +127,7 @@ import Testing
     #expect(row["_nulled_fields"] == "Amount")
   }
 
-  @Test("A full image has no value where a field is null", arguments: [0, 3] as [Int64])
+  @Test("A full image has no value for a field that is null", arguments: [0, 3] as [Int64])
   func fullImage(changeType: Int64) throws {
     let row = try self.row(
       TestHeader(changeType: changeType, changed: ["0x50"]),

@@ -63,7 +63,7 @@ import Testing
     #expect(row == ["Name": 2, "Amount": 0, "Street": 0, "City": 0])
   }
 
-  @Test("Lists of the header may name fields, or hold bitmaps")
+  @Test("Lists in the header may contain field names or bitmaps")
   func lists() throws {
     let row = try Self.row(
       #"""

@@ -8,7 +8,7 @@ import Testing
   private let start = ContinuousClock.now
   private func id(_ number: UInt8) -> ReplayID { ReplayID([number]) }
 
-  @Test("Nothing is committed before something is durable")
+  @Test("Nothing is committed before a position is durable")
   func nothing() {
     var commits = ManagedCommits()
     commits.opened()
@@ -72,7 +72,7 @@ import Testing
     #expect(commits.due(at: self.start + .seconds(61))?.replayID == [2])
   }
 
-  @Test("An answer with another position confirms nothing, and is what the service has stored")
+  @Test("An answer with another position confirms nothing, but says what the service has stored")
   func misplaced() {
     var commits = ManagedCommits()
     commits.opened()

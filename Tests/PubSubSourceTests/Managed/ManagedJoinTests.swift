@@ -37,7 +37,7 @@ import Testing
       replayID: ReplayID(Self.replayID(number)), eventID: Array("e-\(number)".utf8))
   }
 
-  @Test("Without our own position, the service's applies")
+  @Test("Without our own position, the service's position applies")
   func noProof() throws {
     var join = ManagedJoin(at: .managed)
     #expect(try join.received(Self.response(7), at: self.now) == .handOn(droppingFirst: 0))
@@ -112,7 +112,7 @@ import Testing
     #expect(try join.received(Self.response(1), at: self.now) == .apart)
   }
 
-  @Test("Once apart, the stream never joins, even if the expected event comes after all")
+  @Test("A stream that has been rejected never joins, even if the expected event arrives later")
   func apartIsFinal() throws {
     var join = ManagedJoin(at: Self.position)
     join.expect(Self.event(5), at: self.now)
@@ -126,7 +126,7 @@ import Testing
     #expect(try late.received(Self.response(5), at: self.now) == .apart)
   }
 
-  @Test("What waits for proof is bounded in number and in bytes")
+  @Test("Responses that wait for proof are limited in number and in bytes")
   func bounded() throws {
     var many = ManagedJoin(at: Self.position)
     for _ in 0..<ManagedJoin.maxHeldEvents {
@@ -146,7 +146,7 @@ import Testing
     #expect(big.cause == .flood)
   }
 
-  @Test("What may follow our position is waited for, and no keepalive of Subscribe passes it")
+  @Test("An event that may follow our position is awaited, and no Subscribe keepalive overtakes it")
   func mayFollow() throws {
     var join = ManagedJoin(at: Self.position)
     #expect(!join.awaitsEvent)
@@ -163,7 +163,7 @@ import Testing
     #expect(join.receivedKeepalive(at: self.now + .seconds(99)) == .ignore)
   }
 
-  @Test("Once Subscribe has brought its event, what waits is judged by that alone")
+  @Test("Once Subscribe has delivered its event, no other event is awaited")
   func noLongerAwaited() throws {
     var join = ManagedJoin(at: Self.position)
     _ = try join.received(Self.response(5), at: self.now)
@@ -172,7 +172,7 @@ import Testing
   }
 
   @Test(
-    "Events that cannot follow our position are not waited for",
+    "Events that cannot follow our position are not awaited",
     arguments: [(Self.position, 3), (Self.position, 4), (.latest, 5), (.managed, 5)])
   func cannotFollow(start: StartPoint, number: Int) throws {
     var join = ManagedJoin(at: start)
@@ -182,7 +182,7 @@ import Testing
     #expect(join.receivedKeepalive(at: self.now + .seconds(99)) == .handOn)
   }
 
-  @Test("Events whose place cannot be told from ours are waited for")
+  @Test("Events whose IDs cannot be compared with our position are awaited")
   func incomparablePlace() throws {
     for start in [StartPoint.after(ReplayID([9])), .earliest] {
       var join = ManagedJoin(at: start)
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test("More than is kept counts as something that may follow our position")
+  @Test("Events beyond the limit count as events that may follow our position")
   func floodIsAwaited() throws {
     var join = ManagedJoin(at: Self.position)
     #expect(try join.received(Self.response(Array(5...105)), at: self.now) == .apart)
@@ -200,7 +200,7 @@ import Testing
   }
 
   @Test(
-    "Whatever comes in whatever order, all from the expected event on is handed on, or nothing is")
+    "In any order of events, all from the expected one on are passed on, or none are")
   func everyOrder() throws {
     var violations: [String] = []
     for order in Self.orders(of: [4, 5, 6, 7], upTo: 4) {

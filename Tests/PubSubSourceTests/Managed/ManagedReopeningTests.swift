@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "A managed stream that breaks before it brings anything new is opened ever later, then given up",
+    "A managed stream that brings nothing new is reopened at growing intervals, then given up",
     arguments: [[], [3]])
   func nothingNew(known: [Int]) async throws {
     try await StreamHarness.run(Self.harness(giveUpAfter: 5)) { harness in
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("Detours that bring nothing new are taken ever later, then given up")
+  @Test("Detours without new events are taken at growing intervals, then given up")
   func uselessDetours() async throws {
     try await StreamHarness.run(Self.harness(giveUpAfter: 600)) { harness in
       let isDetour = Lock(false)
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test("A managed stream that the service ends after a long quiet life is opened again as before")
+  @Test("A managed stream that ends after a long quiet time is reopened without a longer wait")
   func longLife() async throws {
     try await StreamHarness.run(Self.harness(giveUpAfter: 5)) { harness in
       for _ in 0..<4 {

@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test("A managed stream that is behind is dropped up to our position and counted")
+  @Test("Events of a managed stream that is behind are dropped up to our position and counted")
   func behind() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -110,7 +110,8 @@ import Testing
     }
   }
 
-  @Test("Of a managed stream that is apart nothing is handed on, and Subscribe reads all of it")
+  @Test(
+    "A managed stream that skips the expected event is discarded, and Subscribe reads its events")
   func apartIsFinal() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -137,7 +138,7 @@ import Testing
     }
   }
 
-  @Test("A service that ignores the credit while proof is missing is left for Subscribe")
+  @Test("A managed stream that exceeds its credit while proof is missing is replaced by Subscribe")
   func flood() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, _) = try await harness.openManaged(at: Self.position) { call in
@@ -158,7 +159,7 @@ import Testing
     }
   }
 
-  @Test("What waited for the proof and then for its schema is handed on before what comes after it")
+  @Test("A response that waited for the proof and its schema is passed on before later ones")
   func order() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -203,7 +204,7 @@ import Testing
     }
   }
 
-  @Test("While an event waits for its proof, neither silence nor a keepalive ends the topic")
+  @Test("While an event waits for proof, neither silence nor a keepalive ends the topic")
   func waiting() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (_, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -220,7 +221,7 @@ import Testing
     }
   }
 
-  @Test("An event that comes after a keepalive of Subscribe is waited for as well")
+  @Test("An event that arrives after a Subscribe keepalive is also awaited")
   func waitingAfterKeepalive() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -234,7 +235,7 @@ import Testing
     }
   }
 
-  @Test("Subscribe reads on when its keepalive denies an event that the managed stream has brought")
+  @Test("Subscribe takes over if its keepalive contradicts an event of the managed stream")
   func contradiction() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -258,7 +259,7 @@ import Testing
     }
   }
 
-  @Test("A stop ends a topic whose event still waits for its proof")
+  @Test("A stop ends a topic whose event still waits for proof")
   func stoppedWhileWaiting() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       _ = try await harness.openManaged(at: Self.position) { call in
@@ -271,7 +272,7 @@ import Testing
     }
   }
 
-  @Test("A stream whose Subscribe stays silent while an event waits is opened again")
+  @Test("A stream is reopened if Subscribe stays silent while an event waits")
   func silentProof() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, _) = try await harness.openManaged(at: Self.position) { call in
@@ -321,7 +322,7 @@ import Testing
   }
 
   @Test(
-    "The position of the service's answer counts, and one without confirms what was asked",
+    "The position in the service's answer counts, and an answer without one confirms the request",
     arguments: [2, nil])
   func answeredPosition(answered: Int?) async throws {
     let notices = Lock([ManagedNotice]())
@@ -373,7 +374,8 @@ import Testing
     }
   }
 
-  @Test("A run whose managed stream brought nothing commits the end of what Subscribe has read")
+  @Test(
+    "A run whose managed stream delivered nothing commits the last position that Subscribe reached")
   func endAfterSilence() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (managed, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -409,7 +411,7 @@ import Testing
     }
   }
 
-  @Test("A position that is refused may be one of another topic, which the subscription is for")
+  @Test("A refused position may have been stored while source.managed was for another topic")
   func positionOfAnotherTopic() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       let (_, probe) = try await harness.openManaged(at: Self.position) { call in
@@ -425,7 +427,7 @@ import Testing
   }
 
   @Test(
-    "A run waits for a subscription in use, and not for a missing or stopped one",
+    "A run waits for a subscription in use, but not for a missing or stopped one",
     arguments: [
       (Status.Code.alreadyExists, ServiceErrorCode.managedAlreadyActive, "another client has"),
       (.notFound, .managedNameNotFound, "check source.managed"),

@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(
-    "A run that gives up sooner says when the subscription is free at the latest",
+    "A run that gives up sooner says when the subscription will be free at the latest",
     arguments: [(0, "15 minutes"), (300, "10 minutes"), (885, "1 minute")])
   func impatient(seconds: Int, words: String) {
     var wait = SubscriptionWait(RetrySchedule(), patience: .seconds(seconds))
@@ -45,7 +45,8 @@ import Testing
     #expect(verdict.contains("the service frees it in \(words) at the latest"))
   }
 
-  @Test("Without a patience of its own it obeys the schedule, and a schedule without end has none")
+  @Test(
+    "Without its own limit, a wait has that of the schedule; with an endless schedule, it has none")
   func schedule() {
     var wait = SubscriptionWait(RetrySchedule(giveUpAfter: .seconds(60)), patience: nil)
     #expect(Self.play(&wait) == .seconds(60))
@@ -83,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("A subscription that has answered is waited for afresh when it is taken again")
+  @Test("The wait for a subscription starts afresh once the subscription has answered")
   func afresh() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       for _ in 0..<3 {
@@ -103,7 +104,7 @@ import Testing
     }
   }
 
-  @Test("A second refusal may take its time: no event is asked for by Subscribe meanwhile")
+  @Test("While a second refusal is awaited, Subscribe requests no event")
   func slowRefusal() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       try await harness.endManaged { $0.refuse(.alreadyExists, .managedAlreadyActive) }
@@ -127,7 +128,7 @@ import Testing
     }
   }
 
-  @Test("A subscription that stays taken ends the run, which tells why")
+  @Test("A subscription that stays in use ends the run, and the error says why")
   func gaveUp() async throws {
     try await StreamHarness.run(Self.harness()) { harness in
       var ending: SourceFailure?

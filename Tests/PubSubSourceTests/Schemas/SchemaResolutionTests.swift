@@ -245,7 +245,7 @@ struct SchemaResolutionTests {
     }
   }
 
-  @Test("Other topics and signals pass while one topic waits for a schema")
+  @Test("Other topics and signals are not delayed while one topic waits for a schema")
   func others() async throws {
     let service = Service([[["S1"]], [[""]]]) { _ in
       for await _ in AsyncStream<Never>.makeStream().stream {}

@@ -36,7 +36,7 @@ struct HostileNamesTests {
   }
 
   @Test(
-    "An event with an oversized ID becomes a letter under a generated name",
+    "An event with an oversized ID becomes a dead letter under a generated name",
     arguments: [
       String(repeating: "x", count: 1025), String(repeating: "é", count: 45_000), "a\0b",
       "\u{1B}[2J\0",

@@ -13,7 +13,7 @@ import Testing
       expected.indices.map { options.allowance(ofTopic: $0, among: expected.count) } == expected)
   }
 
-  @Test("A topic's own limit applies beside its share, and without limits there is none")
+  @Test("A topic's own limit applies in addition to its share, and without limits there is none")
   func both() {
     var options = PubSubSourceOptions(maxEvents: 4)
     #expect(options.allowance(ofTopic: 1, among: 2) == 4)

@@ -18,7 +18,7 @@ import Testing
     #expect(options.weight(eventCount: eventCount, byteCount: byteCount) == byteCount + 256)
   }
 
-  @Test("A read-ahead of less than a response takes one response at a time")
+  @Test("A read-ahead smaller than a response takes one response at a time")
   func tiny() {
     let options = PubSubSourceOptions(readAhead: 1)
     #expect(

@@ -106,7 +106,7 @@ struct RefusedTokenTests {
   }
 
   @Test(
-    "A stream that is refused with five tokens in a row ends, though others may work",
+    "A stream that is refused with five tokens in a row ends, even if others may work",
     arguments: [[Call.refused], [.answeredThenRefused, .answeredThenRefused]])
   func hopeless(_ calls: [Call]) async throws {
     try await StreamHarness.run(StreamHarness(retry: RetrySchedule(giveUpAfter: nil))) { harness in

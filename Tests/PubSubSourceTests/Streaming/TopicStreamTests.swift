@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test("Credit is returned before the response is taken, also with a slow consumer")
+  @Test("Credit is returned before the response is taken, even with a slow consumer")
   func creditFirst() async throws {
     try await StreamHarness.run(StreamHarness(queueLimit: 0)) { harness in
       let (call, _) = try await harness.open()
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test("No more events are requested than the run's limit, also over several streams")
+  @Test("No more events are requested than the run's limit, even over several streams")
   func limit() async throws {
     try await StreamHarness.run(StreamHarness(window: 10, maxEvents: 15)) { harness in
       let (first, opened) = try await harness.open()
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test("A useful response restarts the retries, and merely opening a call does not")
+  @Test("A useful response restarts the retries; merely opening a call does not")
   func resets() async throws {
     let policy = RetrySchedule(giveUpAfter: .seconds(2))
     try await StreamHarness.run(StreamHarness(retry: policy)) { harness in
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  @Test("A service that protects itself gets no call for 30 s")
+  @Test("A service whose protection was triggered gets no call for 30 s")
   func protection() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()
@@ -233,7 +233,7 @@ import Testing
     }
   }
 
-  @Test("A response above the message limit is requested in smaller ones, down to one event")
+  @Test("After a response above the message limit, smaller ones are requested, down to one event")
   func tooLarge() async throws {
     try await StreamHarness.run(StreamHarness(window: 3)) { harness in
       let (call, _) = try await harness.open()
@@ -303,7 +303,8 @@ import Testing
     }
   }
 
-  @Test("A stream whose responses nobody takes is closed before the service closes it, and resumed")
+  @Test(
+    "A stream whose responses are not taken is closed before the service closes it, and resumed")
   func heldBack() async throws {
     // Room for two responses of an event, and closed with twice as many.
     let limit = 2 * PubSubSourceOptions().weight(eventCount: 1, byteCount: 60)
@@ -341,7 +342,7 @@ import Testing
     }
   }
 
-  @Test("A refused topic is reported as refused alone, and a refused login is not")
+  @Test("A refused topic is reported as affecting that topic alone; a refused login is not")
   func refusedAlone() async throws {
     try await StreamHarness.run(StreamHarness()) { harness in
       let (call, _) = try await harness.open()
@@ -356,7 +357,7 @@ import Testing
     }
   }
 
-  @Test("After a stop no credit is given, and events of the next 2 s are delivered")
+  @Test("After a stop, no credit is given, and events of the next 2 s are delivered")
   func stops() async throws {
     try await StreamHarness.run(StreamHarness(window: 10)) { harness in
       let (call, _) = try await harness.open()

@@ -72,7 +72,7 @@ struct CSVReaderTests {
   }
 
   @Test(
-    "A malformed text is refused with row and byte offset",
+    "Malformed text is refused with its row and byte offset",
     arguments: [
       ("a\n\"x\"y\n", CSVError.Code.malformed, 2, 5, 1),
       ("a\n\"x\" \n", .malformed, 2, 5, 1),
@@ -127,7 +127,7 @@ struct CSVReaderTests {
     #expect(reader.rowCount == 1)
   }
 
-  @Test("A reader stays at the end") func afterEnd() throws {
+  @Test("A reader that has reached the end stays there") func afterEnd() throws {
     var reader = CSVReader()
     Array("a\nb".utf8).withUnsafeBytes { reader.append($0) }
     #expect(try reader.next() == .header)
@@ -142,7 +142,7 @@ struct CSVReaderTests {
 
   /// A text that ends too early is an error, or gives the rows that were there. Only the last value
   /// of an unfinished row may be shorter: whether one ends with `"` or goes on with `""` is not known.
-  @Test("A truncated text is an error or gives fewer rows") func truncation() {
+  @Test("Truncated text is an error or gives fewer rows") func truncation() {
     let text = Array(Self.bulkPage.utf8)
     let whole = CSVText(text).rows
     for length in 0..<text.count {

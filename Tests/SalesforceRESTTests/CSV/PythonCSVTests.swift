@@ -59,7 +59,7 @@ struct PythonCSVTests {
 
   /// Python accepts more: quotes within unquoted values, a carriage return alone as a row's end,
   /// rows of different lengths. It accepts all that we accept, and reads the same.
-  @Test("A text that Python refuses is refused", arguments: [5, 6, 7])
+  @Test("Text that Python refuses is refused", arguments: [5, 6, 7])
   func refusals(seed: Int) throws {
     var accepted = 0
     var refusedByBoth = 0

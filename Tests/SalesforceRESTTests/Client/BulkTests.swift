@@ -72,7 +72,7 @@ import Testing
   }
 
   @Test(
-    "A truncated, dropped, slow or miscounted page is noticed and can be read again",
+    "A truncated, dropped, slow or miscounted page is detected and can be read again",
     arguments: [false, true])
   func faults(isCompressed: Bool) async throws {
     let org = try await OrgServer { $0.compressesRecords = isCompressed }

@@ -27,7 +27,7 @@ struct ManagedEventSubscriptionTests {
     await org.stop()
   }
 
-  @Test("A user without View Setup and Configuration learns that the object is not known")
+  @Test("A user without View Setup and Configuration is told that the object is unknown")
   func refused() async throws {
     let org = try await OrgServer()
     await #expect { try await org.client.managedSubscription(developerName: "Sub") } throws: {
@@ -37,7 +37,7 @@ struct ManagedEventSubscriptionTests {
   }
 
   @Test(
-    "A response that names no topic or no state is refused, and what it names is shown as one line",
+    "A response that names no topic or no state is refused, and its text is shown on one line",
     arguments: [
       #"{"Id":"18x000000000002AAA"}"#, #"{"Metadata":null}"#, #"{"Metadata":"RUN"}"#,
       #"{"Metadata":{"topicName":"/event/A__e"}}"#,

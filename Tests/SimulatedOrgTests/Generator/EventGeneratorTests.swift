@@ -62,7 +62,8 @@ struct EventGeneratorTests {
     #expect(deletions["Contact", default: 0] > 50)
   }
 
-  @Test("Numbers can be summed unless extremes are requested", arguments: [nil, 0.01])
+  @Test(
+    "Numbers are small enough to be summed unless extremes are requested", arguments: [nil, 0.01])
   func extremes(share: Double?) throws {
     let directory = try TemporaryDirectory()
     let data = try self.truth(

@@ -27,7 +27,7 @@ struct FaultQueueTests {
       method: "Subscribe", topic: "/data/A", at: 0, nextEvent: next, hasReplayID: replayID)
   }
 
-  @Test("A fault at an event waits for the call that delivers it, the nearest event first")
+  @Test("A fault at an event waits for the call that delivers the event, the nearest event first")
   func events() {
     var queue = FaultQueue()
     queue.add(Fault(.drop, moment: .event(20)))
@@ -64,7 +64,7 @@ struct FaultQueueTests {
     #expect((30...90).contains(hits(1).count { $0 }))
   }
 
-  @Test("A time of day may extend over midnight")
+  @Test("A time-of-day range may extend past midnight")
   func timeOfDay() {
     var queue = FaultQueue()
     queue.add(Fault(.drop, times: 1000, moment: .timeOfDay(from: 1380, to: 60)))
@@ -76,7 +76,7 @@ struct FaultQueueTests {
     #expect(hits.enumerated().filter { $0.element }.map(\.offset) == [0, 23])
   }
 
-  @Test("Only a call that names a replay ID can be refused for it")
+  @Test("Only a call with a replay ID can be refused because of it")
   func replayIDs() {
     var queue = FaultQueue()
     queue.add(

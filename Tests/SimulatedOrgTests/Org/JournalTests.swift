@@ -39,7 +39,7 @@ struct JournalTests {
     #expect(error?.code == .configuration)
   }
 
-  @Test("A restarted org has the same events, replay IDs and times, and continues alike")
+  @Test("A restarted org has the same events, replay IDs and times, and continues in the same way")
   func restart() throws {
     let directory = try TemporaryDirectory()
     var configuration = SimulatedOrgConfiguration()

@@ -72,7 +72,7 @@ struct StdoutSinkTests {
     #expect(sink.writtenByteCount == expected.count)
   }
 
-  @Test("A closed reader ends the run with 74")
+  @Test("A closed reader ends the run with exit code 74")
   func closed() throws {
     signal(SIGPIPE, SIG_IGN)
     let ends = try Self.pipe()
