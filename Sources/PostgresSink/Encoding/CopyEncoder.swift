@@ -8,8 +8,8 @@ package import Pipeline
 /// allocates only when buffers grow. Metadata comes from the slots that every batch has, whatever
 /// stages did to its columns. Used by one thread at a time.
 ///
-/// - A change of several records is a row per record ID, also when the source keeps them in one row
-///   (`"record_ids": "array"`); such rows share the bytes of their values.
+/// - A change to several records becomes one row per record ID, even if the source keeps them in
+///   one row (`"record_ids": "array"`); such rows share the bytes of their values.
 /// - U+0000, which PostgreSQL's text cannot hold, becomes U+FFFD.
 /// - Nanoseconds are rounded down to microseconds.
 /// - NaN and infinities inside JSON are the strings `"NaN"`, `"Infinity"`, `"-Infinity"`.

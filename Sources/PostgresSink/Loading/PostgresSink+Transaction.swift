@@ -15,7 +15,7 @@ extension PostgresSink {
     case immediateConstraints
   }
 
-  /// Names an event of the transaction.
+  /// Identifies an event of the transaction.
   struct EventPlace: Hashable {
     private var topic: String
     private var epoch: Int

@@ -142,7 +142,7 @@ extension PostgresType {
   }
 
   /// Percent and number fields were `double precision` before they became `numeric`, in which
-  /// `round(x, 2)` works and sums are those of the decimals that people have entered.
+  /// `round(x, 2)` works and sums are those of the decimals that users entered.
   fileprivate static func earlier(_ column: Column, _ type: PostgresType) -> PostgresType? {
     guard type == .numeric, case .slot(_, .double) = column.content else { return nil }
     return .doublePrecision

@@ -44,8 +44,8 @@ struct TableState: Sendable {
   /// Nil if no feed is known.
   var feed: TableFeed?
   var condition = TableCondition()
-  /// If the table does not exist, the qualified name of a table that may be the same after a
-  /// rename.
+  /// If the table does not exist, the qualified name of a table that may be this one under a new
+  /// name.
   var namesake: String?
 
   init(kind: TableDefinition.Kind, schema: String, name: String) {
