@@ -1,4 +1,4 @@
-/// What the name of a topic tells about it (TheService.md#topic-names).
+/// What a topic's name says about the topic (TheService.md#topic-names).
 ///
 /// - `/data/OpportunityChangeEvent`, `/data/Station__ChangeEvent`: changes to one object.
 /// - `/data/ChangeEvents`, `/data/Sales__chn`: a channel, on which several objects share the stream.

@@ -2,7 +2,7 @@
 ///
 /// Changes arrive in commit order. So, within a tolerance, the first change after a position was
 /// committed after the newest change before it. If it is older, the stream is a different one: the
-/// org was refreshed or moved, and the replay ID now means another event. A value without I/O.
+/// org was refreshed or moved, and the replay ID now means another event. A value type without I/O.
 package struct StreamContinuity: Sendable {
   /// How much older the first change may be, in milliseconds.
   package static let tolerance: Int64 = 3_600_000

@@ -1,7 +1,7 @@
 /// The progress in the stream of one topic, and the place to resume from.
 ///
-/// A value without I/O. It follows the events in stream order; `TopicPosition` is its stored form.
-/// The rules (Architecture.md#positions):
+/// A value type without I/O. It follows the events in stream order; `TopicPosition` is its stored
+/// form. The rules (Architecture.md#positions):
 /// - CUSTOM is exclusive, so a position must not lie inside a group of events with one replay ID.
 ///   On channels a group is closed when another ID or an empty response follows; until then the
 ///   rows of the group are remembered and skipped after a resume. On single-entity topics the end
@@ -56,8 +56,8 @@ package struct StreamCursor: Sendable {
   private enum Phase {
     /// Every event is new.
     case current
-    /// Events taken before may come again until a new one comes. Rows of the group that was open
-    /// may come in any order, mixed with new rows of the group.
+    /// Events taken before may be delivered again until a new one arrives. Rows of the group that
+    /// was open may arrive in any order, mixed with new rows of the group.
     case repeating(TakenGroup?)
     /// The stream began at the earliest event to find the open group again.
     case seekingGroup(TakenGroup)

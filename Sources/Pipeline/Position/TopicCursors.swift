@@ -24,7 +24,7 @@ package struct StoreSet: Sendable, Equatable {
 ///
 /// One subscription feeds all stores. They commit one after the other, so a crash can leave some
 /// ahead. The stream then resumes for the store furthest behind, and the others drop what they
-/// already have. A value without I/O, explored with the production runner.
+/// already have. A value type without I/O; tests explore it with the production runner.
 package struct TopicCursors: Sendable {
   package private(set) var stores: [StreamCursor]
 

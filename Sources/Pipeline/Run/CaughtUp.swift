@@ -1,7 +1,7 @@
 /// Decides when the stream of one topic has been read up to now (Architecture.md#caught-up).
 ///
-/// A value without I/O that observes responses and time. The stream has no end mark, so these are
-/// rules under which ending loses nothing: the position does not move, and the next run resumes
+/// A value type without I/O that observes responses and time. The stream has no end mark, so these
+/// are rules under which ending loses nothing: the position does not move, and the next run resumes
 /// from it.
 package struct CaughtUp: Sendable {
   package enum Rule: String, Sendable {
@@ -38,7 +38,7 @@ package struct CaughtUp: Sendable {
   private var lastEvent: Instant?
   /// The time since which every response has left at least half of the window pending.
   private var easySince: Instant?
-  /// A response has arrived that cannot be taken yet, so silence is not the service's.
+  /// A response has arrived that cannot be taken yet, so silence says nothing about the service.
   private var isHeld = false
   package private(set) var rule: Rule?
 

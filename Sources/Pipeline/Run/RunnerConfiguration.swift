@@ -55,7 +55,7 @@ public struct RunnerConfiguration: Sendable {
   /// How long a run that was interrupted or is out of time waits for an unavailable store.
   public var stopPatience = Self.stopPatience
 
-  /// The time that users wait for a stop, and service managers before they kill the process.
+  /// How long users wait for a stop, and service managers before they kill the process.
   public static let stopPatience: Duration = .seconds(10)
 
   public init() {}

@@ -68,11 +68,11 @@ public enum SourceSignal<Response: SourceResponse>: Sendable {
   case opened(topic: Int)
   /// A response, with everything needed to decode it.
   case response(topic: Int, Response, receivedAt: ContinuousClock.Instant)
-  /// Events were delivered that were exported before or will come again with another stream. They
-  /// are not passed on.
+  /// The stream has delivered events that were exported before or that another stream will deliver
+  /// again. They are not passed on.
   case passedOver(topic: Int, eventCount: Int)
   /// A response has arrived and is held back, because its schemas are being fetched or its place in
-  /// the stream is not known yet. Until the next response, silence is not the service's.
+  /// the stream is not known yet. Until the next response, silence says nothing about the service.
   case holding(topic: Int)
   /// A schema could not be fetched. It is requested again after `delay`.
   case schemasFailed(topic: Int, SourceFailure, delay: Duration)

@@ -29,8 +29,8 @@ public protocol Transform {
   /// (`RecordLayout.adding`) are absent. Bytes in the arena are shared by rows and never change;
   /// new text is appended, which may move the arena.
   ///
-  /// Events come in stream order. An event comes again whenever the stream is read again for a
-  /// store that lacks it, so the result must depend only on the event, the stage's configuration
+  /// Events come in stream order. An event is delivered again whenever the stream is read again for
+  /// a store that lacks it, so the result must depend only on the event, the stage's configuration
   /// and its memory.
   func apply(to batch: RecordBatch) throws
 

@@ -167,7 +167,7 @@ public final class SetColumns: ConfiguredTransform {
       let row = batch.row(number)
       switch cell {
       case .absent, .failed: row.presence[step.slot] = RecordBatch.Presence.absent
-      // A full image has null as absent.
+      // In a full image, null is stored as absent.
       case .null:
         row.presence[step.slot] =
           character.isPartial ? RecordBatch.Presence.null : RecordBatch.Presence.absent
