@@ -97,7 +97,7 @@ struct OrgCredentials: CredentialsSource {
     configuration.certificate = org.tls.identity.map {
       HTTPClient.Configuration.Certificate(file: $0.certificateFile, keyFile: $0.keyFile)
     }
-    // If only the login tells the host, the proxy for the orgs' domain is used.
+    // If the host is unknown until login, the proxy for the orgs' domain is used.
     let server = org.auth.server ?? Self.anyOrg
     configuration.proxy =
       org.proxy.proxy(for: server).map { proxy in

@@ -26,7 +26,7 @@ final class PipelineRun {
   private let log: RunLog
   private let assembly: PipelineAssembly
   private let interruption: Interruption
-  /// Logs in for the run, from its first login on.
+  /// The source of the run's tokens; nil before the first login.
   private var provider: AccessTokenProvider?
   /// The runner has begun to read, so from now on it ends the run itself.
   private var isReading = false
