@@ -43,7 +43,7 @@ public struct DeadLetterLedger: Sendable {
   private let directory: String
   private let fileSystem: any FileSystem
 
-  /// A ledger of a million letters has 200 MB.
+  /// A ledger of a million letters takes 200 MB.
   private static let maxByteCount = 1 << 30
 
   /// Reads the ledger of a pipeline's dead letters; empty if there is none.

@@ -12,7 +12,7 @@ struct SegmentSummary {
   private(set) var lastOrdinal: Int64
   /// The pass of records that were read, whose commit times are stamps; nil for events.
   let pass: SegmentKey.Pass?
-  /// The events come from dead letters, so not in the order in which files are finished.
+  /// The events come from dead letters, so they are not in the order in which files are finished.
   let isRedriven: Bool
   private(set) var eventCount = 0
   private(set) var lineCount = 0

@@ -25,7 +25,7 @@ struct ZstdCompressor: ~Copyable {
     Self.set(context, ZSTD_c_compressionLevel, Int32(level))
     Self.set(context, ZSTD_c_windowLog, windowLog)
     if level > 1 {
-      // Level 1 has smaller tables by itself.
+      // Level 1 already has smaller tables.
       Self.set(context, ZSTD_c_hashLog, windowLog - 2)
       Self.set(context, ZSTD_c_chainLog, windowLog - 2)
     }

@@ -1,7 +1,7 @@
 /// Finds the members of a JSON object in a line of a file (RFC 8259), without copying.
 ///
-/// Members are checked, and strings everywhere. In arrays and objects within values, only the
-/// brackets are matched; such values are compared as text, or parsed if they differ.
+/// Checks members, and strings at any depth. In arrays and objects within values, only the brackets
+/// are matched; such values are compared as text, or parsed if they differ.
 struct ObjectScanner {
   struct Member {
     /// Between the quotes, with escapes unchanged.
