@@ -74,7 +74,7 @@ extension ObjectRead {
     while !rest.isEmpty {
       let some = rest.prefix(isLong ? Self.queryCount : Self.queryCount / 2)
       rest = rest.dropFirst(some.count)
-      // The URI has no room for all fields of an object with very many.
+      // If an object has very many fields, the URI has no room for all of them.
       let fields = (isLong ? Array(plan.fields.prefix(2)) : plan.fields) + ["IsDeleted"]
       let statement = SOQL.select(fields, from: self.entity, where: SOQL.isOneOf(some))
       var page: QueryPage? = try await self.attempting {

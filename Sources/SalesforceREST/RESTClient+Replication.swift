@@ -2,8 +2,9 @@ internal import JSON
 
 extension RESTClient {
   /// The time through which every transaction that may change an object has finished
-  /// (`latestDateCovered` of `GET /sobjects/X/updated`), as the org writes it. Nothing else says
-  /// that no change with an older stamp will still turn up (RESTAndBulk.md#deleted-and-updated).
+  /// (`latestDateCovered` of `GET /sobjects/X/updated`), as the org writes it. Nothing else
+  /// guarantees that no change with an older stamp will still appear
+  /// (RESTAndBulk.md#deleted-and-updated).
   ///
   /// - Parameters: ISO 8601 with a zone, more than a minute apart.
   public func latestDateCovered(
