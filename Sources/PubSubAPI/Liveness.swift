@@ -31,7 +31,7 @@ public struct Liveness: Sendable {
     self.isConsumerBusy = false
   }
 
-  /// Call this when something came that says nothing about credit.
+  /// Call this when a message arrives that says nothing about credit.
   public mutating func heard(at now: ContinuousClock.Instant) { self.lastMessage = now }
 
   /// Call this when credit was given because `check` asked for it.

@@ -38,7 +38,7 @@ extension PubSubError {
     case .unauthenticated: return .reauthenticate
     case .permissionDenied, .notFound, .unimplemented, .failedPrecondition: return .stop
     case .invalidArgument, .outOfRange: return .bug
-    // A refusal comes from something before the service that protects itself.
+    // A refusal comes from a component in front of the service that sheds load.
     case .resourceExhausted:
       return self.isRefusal ? .retry(minimumDelay: .seconds(30)) : .bug
     default: return .retry(minimumDelay: .zero)

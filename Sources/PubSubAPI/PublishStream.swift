@@ -55,7 +55,7 @@ public final class PublishStream: Sendable {
         Eventbus_V1_PublishRequest(topic: self.topic, events: events), by: writer)
     } catch {
       let failure = PubSubError(error, operation: self.operation)
-      // The call's error says more than that nothing can be written.
+      // The call's error says more than the failed write does.
       if failure.code != .idle { await self.wait { $0.end != nil } }
       self.ended(failure)
     }
