@@ -2,7 +2,7 @@ public import Avro
 
 /// How events become rows.
 public struct EventDecodingOptions: Sendable {
-  /// What a change of several records becomes: one row for each, or one row with a list of IDs.
+  /// What a change to several records becomes: one row for each, or one row with a list of IDs.
   public enum RecordIDs: Sendable { case rows, array }
 
   public var recordIDs: RecordIDs

@@ -6,7 +6,7 @@ internal import PubSubAPI
 ///
 /// Only positions that every store has made durable are committed, at most once a second. The same
 /// position is committed again after some time, because the service ends a call that commits
-/// nothing for 1800 s (TheService.md#managed-subscriptions). A value without I/O.
+/// nothing for 1800 s (TheService.md#managed-subscriptions). A value type without I/O.
 struct ManagedCommits: Sendable {
   typealias Instant = ContinuousClock.Instant
 

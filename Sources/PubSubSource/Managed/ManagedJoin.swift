@@ -6,8 +6,8 @@ internal import PubSubAPI
 /// The service begins a managed stream after the position that it has stored, which may be behind
 /// ours (a commit was lost) or ahead of it (another client has committed; our state was restored
 /// from a backup). Replay IDs cannot be compared, so a plain subscription after our position shows
-/// the event to expect first. The managed stream counts only from that event: what it delivers
-/// before is known, and nothing can be in between. A value without I/O.
+/// the event to expect first. The managed stream counts only from that event: everything before it
+/// is known, and no event can be missing in between. A value type without I/O.
 struct ManagedJoin: Sendable {
   typealias Instant = ContinuousClock.Instant
 

@@ -5,7 +5,7 @@ internal import Pipeline
 internal import PubSubAPI
 
 /// The wait for a managed subscription that another client holds, or that the service still reserves
-/// for a client that has disconnected. A value without I/O.
+/// for a client that has disconnected. A value type without I/O.
 struct SubscriptionWait: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -15,8 +15,7 @@ struct SubscriptionWait: Sendable {
 
   private var retries: Retries
 
-  /// - Parameter schedule: the delays between attempts. A schedule without a limit keeps having
-  ///   none.
+  /// - Parameter schedule: the delays between attempts. An unlimited schedule stays unlimited.
   /// - Parameter patience: replaces the limit of a schedule that has one; nil keeps it.
   init(_ schedule: RetrySchedule, patience: Duration?) {
     var schedule = schedule

@@ -226,8 +226,8 @@ extension TopicStream {
     return isNext
   }
 
-  /// Keeps the runner from taking silence for the end of the topic as long as something waits that
-  /// may have to be exported. Call this after everything that makes silence count: an opening, a
+  /// Keeps the runner from taking silence for the end of the topic while an event waits that may
+  /// have to be exported. Call this after everything that makes silence count: an opening, a
   /// keepalive.
   private func postHolding() {
     // Posted under the lock, so that it cannot come after the awaited response.
@@ -344,9 +344,9 @@ extension TopicStream {
         .endOfStream, status: .ok, "Subscribe to \(self.topic): the service ended the stream"))
   }
 
-  /// - Returns: true as long as no event has come. Keepalives of the plain subscription are passed
-  ///   on, because nothing is between our position and theirs, unless the managed stream has
-  ///   delivered something else.
+  /// - Returns: true until an event arrives. Keepalives of the plain subscription are passed on,
+  ///   because nothing is between our position and theirs, unless the managed stream has delivered
+  ///   something else.
   private func handProbe(
     on view: FetchResponseView, _ requests: ManagedRequestQueue, _ credentials: Credentials
   ) async -> Bool {
@@ -472,9 +472,9 @@ extension TopicStream {
   // MARK: The end
 
   /// Commits the last position of a run that has read with `Subscribe` because the managed stream
-  /// brought nothing. While nothing is committed, a subscription may begin at the end of the topic;
-  /// without this commit, each run would find it silent. One that has brought a later event is ahead
-  /// and is left there.
+  /// delivered nothing. Until a position is committed, a subscription may begin at the end of the
+  /// topic, and each run would find it silent. A managed stream that has delivered a later event is
+  /// ahead and is left there.
   ///
   /// - Returns: false if there is nothing to commit.
   func commitAfterDetour() async -> Bool {
@@ -516,7 +516,7 @@ extension TopicStream {
     }
   }
 
-  /// Commits what is durable, waits for the answer, and closes the request side, upon which the
+  /// Commits what is durable, waits for the answer, and closes the request side, after which the
   /// service frees the subscription at once.
   private func close(_ requests: ManagedRequestQueue) async {
     self.state.withLock { $0.managed.isCut = true }

@@ -4,8 +4,8 @@ internal import Pipeline
 internal import SchemaStore
 
 /// The schemas of a run by their IDs, shared by the streams of all topics. An ID never changes its
-/// meaning, so each schema is requested once, as long as there are not too many; the cache has
-/// those of earlier runs.
+/// meaning, so each schema is requested once, unless there are too many; the cache holds those of
+/// earlier runs.
 final class SchemaLibrary: Sendable {
   private struct State {
     var schemas: [String: ResolvedSchema] = [:]

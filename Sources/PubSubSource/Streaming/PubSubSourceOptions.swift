@@ -69,7 +69,7 @@ public struct PubSubSourceOptions: Sendable {
     self.onUnexpectedSchemaID = onUnexpectedSchemaID
   }
 
-  /// The size that a schema counts in addition to its text.
+  /// The overhead counted for each schema in addition to its text.
   static var schemaOverhead: Int { 16 << 10 }
 
   /// The number of bytes of responses that may wait for the runner.

@@ -134,7 +134,7 @@ final class TopicStream<Transport: ClientTransport>: Sendable {
       case .apart:
         let failure = self.detourFailure(from: start)
         self.options.onManaged(.detour(reason: failure.description))
-        // Without delay, unless nothing new has come since the previous one.
+        // Without delay, unless no new event has arrived since the previous detour.
         guard await self.wait(after: failure, minimum: .zero, isFirstAtOnce: true) else { return }
       case .rejoined: break
       case .idle:
