@@ -2,8 +2,8 @@ public import JSON
 
 /// Writes JSON values in the binary encoding of a schema (specification, "Binary Encoding").
 ///
-/// For values that people have written, such as test events: mistakes are collected with their
-/// places, and JSON is read as leniently as is unambiguous.
+/// For values written by people, such as test events: mistakes are collected with their places, and
+/// JSON is read as leniently as is unambiguous.
 /// - A member of a record may be left out if its field has a default or may be null.
 /// - A value of a union is written without the name of its branch, which is the first one that
 ///   accepts a value of its kind. If that is ambiguous, an object may name the branch, as in the

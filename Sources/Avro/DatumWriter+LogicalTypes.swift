@@ -22,8 +22,8 @@ extension DatumWriter {
     }
   }
 
-  /// `3.0` and `1e3`, as programs write whole numbers that they hold as doubles. In a union, such a number is
-  /// one of the floating-point branch, if there is one.
+  /// `3.0` and `1e3`, as programs write whole numbers that they hold as doubles. In a union, such a
+  /// number belongs to the floating-point branch if there is one.
   static func wholeNumber(_ value: JSONValue) -> Int64? {
     guard case .number(let text) = value.content, let number = Double(text),
       number.magnitude <= 0x1p53
