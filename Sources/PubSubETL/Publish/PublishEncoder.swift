@@ -21,7 +21,8 @@ struct PublishEncoder {
   private static let maxIDBytes = 255
   /// The maximum number of reported mistakes per line.
   private static let maxMistakes = 5
-  /// Bytes of a line's mistakes that are kept, since all lines of a batch may have some; twice what is shown.
+  /// The maximum number of bytes kept of a line's mistakes, because all lines of a batch may have
+  /// some; twice what is shown.
   private static let maxReasonBytes = 2000
 
   /// - Throws: `EventDecodingError` of code `schema`.

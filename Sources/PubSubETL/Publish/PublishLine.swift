@@ -22,7 +22,7 @@ struct PublishLine: Sendable {
   var id: String?
   /// Kept until the outcome is known, in case the schema changes.
   var text: [UInt8] = []
-  /// It is one JSON object.
+  /// The line is one JSON object.
   var isObject = false
   var event: EventToPublish?
   var outcome: PublishOutcome?
@@ -30,7 +30,7 @@ struct PublishLine: Sendable {
   var refusal: String?
   /// The line was sent in an earlier request that was not answered.
   var mayBePublished = false
-  /// It was sent again after that.
+  /// The line was sent again after that.
   var isRepeated = false
   /// How often it was encoded.
   var encodings = 0
@@ -95,7 +95,7 @@ struct PublishBatch: Sendable {
     }
   }
 
-  /// The request has gone out, and its answer is there, or will not come.
+  /// Call this when the request has been answered, or will not be.
   mutating func answered() {
     self.isOutstanding = false
     for index in self.open where self.lines[index].mayBePublished {

@@ -33,6 +33,6 @@ enum PublishLimits {
   /// The maximum size of one line. JSON is several times as large as the event only with many
   /// escapes.
   static let lineBytes = 4 << 20
-  /// Far above what the service takes, so that its limit is named with the event's size.
+  /// Far above the service's limit, so that the error for that limit can name the event's size.
   static let encoding = EncodeLimits(byteCount: 8 << 20, values: 500_000, mistakes: 20)
 }

@@ -117,7 +117,7 @@ extension PublishRun {
         .unavailable, reason: "unavailable",
         error.message + self.retries.verdict(at: ProcessClock.now, setting: "--give-up-after"))
     }
-    // A connection that breaks once is opened again silently.
+    // A single broken connection is reopened silently.
     if self.retries.failures == 2 {
       self.onRetry("\(error.message); trying again, for up to --give-up-after")
     }

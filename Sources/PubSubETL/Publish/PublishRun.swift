@@ -9,7 +9,7 @@ struct PublishOptions: Sendable {
   var isStream = false
   var isDryRun = false
   var repeatsUnknown = false
-  /// Only the schema is asked for.
+  /// Shows the schema and publishes nothing.
   var showsSchema = false
   /// Events per second.
   var rate: Double?
@@ -30,13 +30,13 @@ actor PublishRun<Transport: ClientTransport> {
   let credentials: any CredentialsSource
   let input: InputBytes
   let interruption: Interruption
-  /// The user that has logged in, if the login reports it.
+  /// The logged-in user, if the login reports it.
   let userID: @Sendable () async -> String?
   /// Writes lines of results; false when they cannot be written.
   let output: @Sendable ([PublishLine]) -> Bool
   /// Called with a sentence when attempts begin to fail repeatedly.
   let onRetry: @Sendable (String) -> Void
-  /// Shows how far the run is.
+  /// Receives the progress of the run.
   let onProgress: @Sendable (PublishSummary) -> Void
 
   /// JSON text of the schema that events are encoded with.
@@ -298,7 +298,7 @@ actor PublishRun<Transport: ClientTransport> {
 
   /// Gets the schema that an answer has named, once there is something to encode with it.
   ///
-  /// - Returns: whether there was one: events that waited have other outcomes now, perhaps.
+  /// - Returns: whether there was one, in which case waiting events may have new outcomes.
   private func renewSchema() async throws -> Bool {
     guard let id = self.otherSchemaID.take() else { return false }
     try await self.fetchSchema(id: id.isEmpty ? nil : id)
@@ -314,8 +314,8 @@ actor PublishRun<Transport: ClientTransport> {
     return try await asking.value
   }
 
-  /// After the schema may have changed: events that wait get the new one, and those that were refused
-  /// although it is the same are refused for good.
+  /// Encodes waiting events again if the schema has changed. If it has not, those that were refused
+  /// are refused for good.
   private func encodeAgain() {
     guard let encoder = self.encoder else { return }
     for index in self.batches.indices {

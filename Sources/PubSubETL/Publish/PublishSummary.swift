@@ -1,4 +1,4 @@
-/// How many lines had which outcome.
+/// The number of lines by outcome.
 struct PublishSummary: Equatable {
   var published = 0
   var refused = 0
@@ -35,7 +35,7 @@ struct PublishSummary: Equatable {
     return self.refused > 0 ? .data : .success
   }
 
-  /// There are lines, and none is one JSON object: the input has another form.
+  /// There are lines, but none is one JSON object, so the input has another form.
   var hasOtherForm: Bool { self.refused > 0 && self.objects == 0 }
 
   /// `3 events published, 1 line refused`
