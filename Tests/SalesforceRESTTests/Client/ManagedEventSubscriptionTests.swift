@@ -27,7 +27,7 @@ struct ManagedEventSubscriptionTests {
     await org.stop()
   }
 
-  @Test("A user without View Setup and Configuration is told that the object is unknown")
+  @Test("A user without View Setup and Configuration gets an error that the object is unknown")
   func refused() async throws {
     let org = try await OrgServer()
     await #expect { try await org.client.managedSubscription(developerName: "Sub") } throws: {
