@@ -92,6 +92,11 @@ extension SimulatorServer {
     try await self.onLoop { $0.org.classification.set(entry) }
   }
 
+  /// Changes a field, as an admin does in Setup.
+  package func change(_ change: FieldChange) async throws {
+    try await self.onLoop { try $0.org.change(change) }
+  }
+
   /// `{"total":N,"clients":[{"client":…,"topic":…,"events":N,"responses":N}]}`; a client is its
   /// `user-agent`.
   public func deliveredJSON() async throws -> String {

@@ -8,6 +8,8 @@ internal import SimulatedOrg
 ///     POST /control/schemas                      new events use the newest schema versions
 ///     POST /control/classify?field=Contact.Email&compliance=PII;GDPR&sensitivity=Confidential
 ///                                                replaces what was said of the field
+///     POST /control/fields?change=add&field=Account.Score__c&type=number
+///                                                what an admin does to a field, see FieldChange
 ///     POST /control/tokens/revoke                all access tokens stop working
 ///     POST /control/faults                       body: a fault or an array of them, see ScriptedFault
 ///     DELETE /control/faults                     forgets those that wait
@@ -50,6 +52,10 @@ struct ControlEndpoint: Sendable {
         groups: DataClassification.Entry.groups(request.query["compliance"] ?? ""),
         level: request.query["sensitivity"])
       try await self.server.classify(entry)
+      return .json("{}\n")
+    case ("POST", "/control/fields"):
+      let words = ["change", "field", "type"].compactMap { request.query[$0] }
+      try await self.server.change(FieldChange(parsing: words.joined(separator: " ")))
       return .json("{}\n")
     case ("POST", "/control/tokens/revoke"):
       self.server.revokeTokens()

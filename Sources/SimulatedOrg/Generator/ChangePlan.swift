@@ -19,6 +19,8 @@ struct ChangePlan: Sendable {
   private(set) var addresses: [Int] = []
   /// Plain scalar slots, which several records may change alike.
   private(set) var mergeable: [Int] = []
+  /// Slots that are computed of others.
+  private(set) var formulas: [(slot: Int, source: Int)] = []
   private(set) var modifiedDate: Int?
   private(set) var modifiedBy: Int?
   private(set) var name: Int?
@@ -43,6 +45,7 @@ struct ChangePlan: Sendable {
       case .modifiedDate: self.modifiedDate = index
       case .modifiedBy: self.modifiedBy = index
       case .createdDate, .createdBy: break
+      case .formula(let source): self.formulas.append((slot: index, source: source))
       case .longText, .richText:
         self.longTexts.append(index)
         self.candidates.append(index)

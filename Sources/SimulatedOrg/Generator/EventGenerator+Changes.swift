@@ -11,9 +11,7 @@ extension EventGenerator {
       return []
     }
     if self.random.chance(self.mix.wildcards) {
-      image.kind = .wildcard
-      image.header.changeType = .update
-      image.header.recordIDs.append(Array((self.models[model].keyPrefix + "*").utf8))
+      self.setWildcard(model, into: &image)
       if self.keepsRecords { self.changeManyUnseen(model) }
       return []
     }
@@ -43,6 +41,12 @@ extension EventGenerator {
       return [record]
     default: return [self.makeUpdate(model, into: &image)]
     }
+  }
+
+  func setWildcard(_ model: Int, into image: inout EventImage) {
+    image.kind = .wildcard
+    image.header.changeType = .update
+    image.header.recordIDs.append(Array((self.models[model].keyPrefix + "*").utf8))
   }
 
   private mutating func anyLive(_ model: Int) -> Int {
@@ -133,6 +137,12 @@ extension EventGenerator {
       self.pools[model].stamp(record, at: self.systemModstamp)
     }
     guard isChange, let first = records.first else { return }
+    for (slot, source) in self.plans[model].formulas
+    where image.header.changed.contains(source) && image.schema.positions[slot] != nil {
+      image.header.changed.append(slot)
+      self.setCell(model, first, slot, into: &image)
+      if image.cells[slot].isNull { image.header.nulled.append(slot) }
+    }
     if let slot = self.plans[model].modifiedDate {
       image.header.changed.append(slot)
       self.setCell(model, first, slot, into: &image)
@@ -272,6 +282,7 @@ extension EventGenerator {
     let record = self.anyLive(model)
     let slots = self.plans[model].longTexts
     let slot = slots[self.random.below(slots.count)]
+    guard image.schema.positions[slot] != nil else { return self.makeUpdate(model, into: &image) }
     image.header.changeType = .update
     image.header.changed.append(slot)
     let version = self.pools[model][record, slot]

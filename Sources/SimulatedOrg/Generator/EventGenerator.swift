@@ -27,15 +27,17 @@ struct EventGenerator {
     var origin = 0
   }
 
-  let models: [EntityModel]
+  private(set) var models: [EntityModel]
   /// The records belong to a readable org, so changes that events only hint at are applied to them,
   /// too.
   let keepsRecords: Bool
   let mix: GeneratorMix
   let values: ValueSource
   let seed: UInt64
-  let plans: [ChangePlan]
-  let readers: [RecordReader]
+  private(set) var plans: [ChangePlan]
+  private(set) var readers: [RecordReader]
+  /// Slots of each model that the user who subscribes may not see; events leave them out.
+  var hidden: [Set<Int>]
   let users: [[UInt8]]
   let origins: [[UInt8]]
   /// Share of events that are written with the newest schema version, 0…1.
@@ -60,6 +62,7 @@ struct EventGenerator {
     self.seed = seed
     self.random = RandomStream(seed: RandomStream.mix(seed &+ 1))
     self.plans = models.map { ChangePlan($0, hasTrueBooleans: existing != nil) }
+    self.hidden = models.map { _ in [] }
     self.pools = models.map { RecordPool(model: $0, existing: existing) }
     self.modelOfEntity = Dictionary(
       models.indices.map { (models[$0].entity, $0) }, uniquingKeysWith: { first, _ in first })
@@ -97,8 +100,39 @@ struct EventGenerator {
     }
     self.continueTransaction(at: time, into: &image)
     let records = self.makeChange(model, into: &image)
+    self.conceal(model, in: &image)
     for record in records { image.header.recordIDs.append(self.pools[model].records[record].id) }
     return Event(model: model, id: id, records: records)
+  }
+
+  /// Puts a model with changed fields in the place of the one it was made of.
+  mutating func replace(_ model: Int, by changed: EntityModel) {
+    self.models[model] = changed
+    self.plans[model] = ChangePlan(changed, hasTrueBooleans: self.keepsRecords)
+    self.readers[model] = RecordReader(
+      model: changed, plan: self.plans[model], values: self.values, users: self.users)
+  }
+
+  /// The event of a conversion that loses data: any record may have lost the field's value.
+  mutating func makeWildcard(_ model: Int, at time: Int64, into image: inout EventImage) -> Event {
+    let id = RecordID.uuid(&self.random)
+    guard let schema = self.models[model].versions.last else {
+      preconditionFailure("\(self.models[model].entity) has no schema")
+    }
+    image.reset(entity: self.models[model], schema: schema)
+    self.continueTransaction(at: time, into: &image)
+    self.setWildcard(model, into: &image)
+    return Event(model: model, id: id, records: [])
+  }
+
+  /// Takes out what the user may not see.
+  func conceal(_ model: Int, in image: inout EventImage) {
+    let hidden = self.hidden[model]
+    guard !hidden.isEmpty else { return }
+    for slot in hidden { image.cells[slot] = .null }
+    image.header.changed.removeAll { hidden.contains($0) }
+    image.header.nulled.removeAll { hidden.contains($0) }
+    image.header.diff.removeAll { hidden.contains($0) }
   }
 
   private mutating func chooseModel() -> Int {

@@ -40,6 +40,11 @@ struct RecordPool: Sendable {
     if self.keepsAll, self.changed.last != record { self.changed.append(record) }
   }
 
+  /// An admin's change of all records, which moves no stamp.
+  mutating func fill(_ slot: Int, with version: UInt32) {
+    self.table.fill(slot, with: version)
+  }
+
   mutating func takeChanged() -> [Int] {
     defer { self.changed.removeAll() }
     return self.changed

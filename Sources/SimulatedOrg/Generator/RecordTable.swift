@@ -21,7 +21,7 @@ struct RecordTable: Sendable {
 
   var records: [Record] = []
   private var versions: [UInt32] = []
-  private let slotCount: Int
+  private(set) var slotCount: Int
 
   init(slotCount: Int) { self.slotCount = slotCount }
 
@@ -43,11 +43,36 @@ struct RecordTable: Sendable {
     for slot in 0..<self.slotCount { self[index, slot] = 0 }
   }
 
+  /// Gives every record the same value in one slot, which may be one more than there are.
+  mutating func fill(_ slot: Int, with version: UInt32) {
+    if slot == self.slotCount {
+      var wider: [UInt32] = []
+      wider.reserveCapacity(self.records.count * (self.slotCount + 1))
+      for record in self.records.indices {
+        wider += self.versions[record * self.slotCount..<(record + 1) * self.slotCount]
+        wider.append(version)
+      }
+      self.versions = wider
+      self.slotCount += 1
+    } else {
+      for record in self.records.indices { self[record, slot] = version }
+    }
+  }
+
   /// Everything about one record.
   struct State: Sendable {
     var record: Record
     /// A copy: a slice would keep the whole table as it was.
     var versions: [UInt32]
+
+    /// As `RecordTable.fill`.
+    mutating func fill(_ slot: Int, with version: UInt32) {
+      if slot == self.versions.count {
+        self.versions.append(version)
+      } else {
+        self.versions[slot] = version
+      }
+    }
   }
 
   func state(_ index: Int) -> State {

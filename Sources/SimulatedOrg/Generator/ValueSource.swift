@@ -9,6 +9,8 @@ struct ValueSource: Sendable {
     static let shared: UInt32 = 1 << 31
     static let long: UInt32 = 1 << 30
     static let editMask: UInt32 = 0xff
+    /// The default of a checkbox, which is false in every record.
+    static let unchecked: UInt32 = 2
   }
 
   private static let accountPrefix = EntityModel.account.keyPrefix
@@ -40,7 +42,14 @@ struct ValueSource: Sendable {
   ) -> Cell {
     var random = self.random(record, slot, version)
     switch kind {
-    case .boolean: return .boolean(random.next() & 1 == 1)
+    case .boolean: return .boolean(version != Version.unchecked && random.next() & 1 == 1)
+    case .formula: preconditionFailure("formulas are computed by the reader of records")
+    case .textOf(let number):
+      let value = self.cell(number, record: record, slot: slot, version: version, into: &image)
+      guard case .double(let value) = value else {
+        preconditionFailure("only numbers become texts")
+      }
+      return image.text((value.isFinite ? value : 0).description.utf8)
     case .integer:
       return .int(
         random.chance(self.mix.extremes)

@@ -6,7 +6,7 @@ package final class EventLog {
   /// Names in the order of the catalogue.
   package let topicNames: [String]
   private let store: EventStore
-  private let schemas: [String: EventSchema]
+  private var schemas: [String: EventSchema]
 
   /// - Parameters:
   ///   - createdAt: epoch milliseconds; not later than the first event.
@@ -23,6 +23,10 @@ package final class EventLog {
     }
     self.schemas = schemas
   }
+
+  /// A later version with the ID of an earlier one takes its place: the ID does not depend on what
+  /// the schema says of types.
+  func add(_ schema: EventSchema) { self.schemas[schema.id] = schema }
 
   package func schema(_ id: String) throws(ServiceFault) -> EventSchema {
     guard !id.isEmpty else { throw .schemaBlank }

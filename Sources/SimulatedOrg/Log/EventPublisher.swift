@@ -3,7 +3,7 @@
 /// Confined to one thread at a time by its owner.
 package final class EventPublisher {
   let log: EventLog
-  private(set) var generator: EventGenerator
+  var generator: EventGenerator
   private let truth: TruthWriter?
   private let topics: [Topic]
   /// Topics of each model, split by whether they enrich.
@@ -55,7 +55,9 @@ package final class EventPublisher {
 
   /// The version that `GetTopic` names.
   package func currentSchema(of model: EntityModel) -> EventSchema? {
-    self.generator.newSchemaShare > 0 || self.generator.keepsRecords
+    // Topics keep the models they began with.
+    let model = self.generator.models.first { $0.entity == model.entity } ?? model
+    return self.generator.newSchemaShare > 0 || self.generator.keepsRecords
       ? model.versions.last : model.versions.first
   }
 
@@ -68,7 +70,7 @@ package final class EventPublisher {
     var model: Int?
     if let topic, let members = self.topics.first(where: { $0.name == topic })?.members {
       let member = members[self.generator.random.below(members.count)]
-      model = self.generator.models.firstIndex { $0 === member }
+      model = self.generator.models.firstIndex { $0.entity == member.entity }
     }
     let event = self.generator.next(at: time, model: model, into: &self.image)
     try self.place(event, at: time)
@@ -94,7 +96,8 @@ package final class EventPublisher {
   package func publish(
     _ image: EventImage, payload: [UInt8], id: [UInt8], topic: String, at time: Int64
   ) throws -> UInt64 {
-    guard let model = self.generator.models.firstIndex(where: { $0 === image.entity }) else {
+    guard let model = self.generator.models.firstIndex(where: { $0.entity == image.entity.entity })
+    else {
       preconditionFailure("\(image.entity.entity) is not served")
     }
     self.payload = payload
@@ -119,6 +122,12 @@ package final class EventPublisher {
 
   package func flush() throws {
     try self.truth?.flush()
+  }
+
+  /// Publishes the event of a conversion that loses data.
+  func publishWildcard(_ model: Int, at time: Int64) throws {
+    try self.place(
+      self.generator.makeWildcard(model, at: time, into: &self.image), at: time)
   }
 
   private func place(_ event: EventGenerator.Event, at time: Int64) throws {
@@ -155,6 +164,7 @@ package final class EventPublisher {
         guard self.image.schema.positions[slot] != nil else { continue }
         self.generator.setCell(event.model, record, slot, into: &self.image)
       }
+      self.generator.conceal(event.model, in: &self.image)
       try self.placeOne(event, topic: topic, number: number, at: time)
       if !isSplit { break }
     }

@@ -4,7 +4,11 @@ package enum ScalarType: String, Sendable {
 }
 
 /// How realistic values of a leaf look.
-enum ValueKind: Sendable {
+indirect enum ValueKind: Sendable, Equatable {
+  /// What a number field holds after it became a text field: the same values, as texts.
+  case textOf(ValueKind)
+  /// Half the value of another slot.
+  case formula(slot: Int)
   case text, picklist, multiPicklist, phone, email, url, entityID, encrypted, autoNumber
   /// IDs of records that exist, where their object is generated too.
   case accountID, contactID
@@ -77,6 +81,7 @@ package final class EntityModel: Sendable {
   let recordName: String
   let keyPrefix: String
   let slots: [Slot]
+  let slotOf: [String: Int]
   let firstChild: [Int: Range<Int>]
   /// Oldest first; the last one is what `GetTopic` names.
   package let versions: [EventSchema]
@@ -118,6 +123,7 @@ package final class EntityModel: Sendable {
       }
     }
     self.slots = slots
+    self.slotOf = byPath
     self.firstChild = firstChild
     let slotCount = slots.count
     self.versions = versions.map {
@@ -125,5 +131,33 @@ package final class EntityModel: Sendable {
         category: category, recordName: recordName, fields: $0.fields, changeTypes: $0.changeTypes,
         slotCount: slotCount, slotOf: byPath)
     }
+  }
+
+  /// The same object after an admin changed its fields: its schema gets one more version. Slots stay
+  /// where they are, so that records keep their values.
+  ///
+  /// - Parameter fields: new fields are scalars.
+  init(_ model: EntityModel, fields: [Field]) {
+    (self.category, self.entity, self.entityBytes) =
+      (model.category, model.entity, model.entityBytes)
+    (self.recordName, self.keyPrefix) = (model.recordName, model.keyPrefix)
+    self.firstChild = model.firstChild
+    var (slots, slotOf) = (model.slots, model.slotOf)
+    for case (let name, .scalar(_, let kind)) in fields.map({ ($0.name, $0.shape) }) {
+      if let slot = slotOf[name] {
+        slots[slot].kind = kind
+      } else {
+        slotOf[name] = slots.count
+        slots.append(Slot(name: name, path: name, kind: kind, parent: nil))
+      }
+    }
+    (self.slots, self.slotOf) = (slots, slotOf)
+    self.versions =
+      model.versions + [
+        EventSchema(
+          category: model.category, recordName: model.recordName, fields: fields,
+          changeTypes: model.versions.last?.changeTypes ?? ChangeType.symbols,
+          slotCount: slots.count, slotOf: slotOf)
+      ]
   }
 }

@@ -15,6 +15,8 @@ final class Journal {
     /// The ID of an empty response was given out.
     case keepalive(time: Int64, topic: String)
     case newSchemas
+    /// An admin changed a field.
+    case fields(time: Int64, FieldChange)
     case clock(milliseconds: Int64)
   }
 
@@ -100,6 +102,7 @@ final class Journal {
       return "received\t\(time)\t\(topic)\t\(Self.hex(Array(id.utf8)))\t\(Self.hex(payload))"
     case .keepalive(let time, let topic): return "keepalive\t\(time)\t\(topic)"
     case .newSchemas: return "schemas"
+    case .fields(let time, let change): return "fields\t\(time)\t\(change.text)"
     case .clock(let milliseconds): return "clock\t\(milliseconds)"
     }
   }
@@ -122,6 +125,10 @@ final class Journal {
     case ("keepalive", 3):
       return Int64(parts[1]).map { .keepalive(time: $0, topic: String(parts[2])) }
     case ("schemas", 1): return .newSchemas
+    case ("fields", 3):
+      guard let time = Int64(parts[1]), let change = try? FieldChange(parsing: String(parts[2]))
+      else { return nil }
+      return .fields(time: time, change)
     case ("clock", 2): return Int64(parts[1]).map { .clock(milliseconds: $0) }
     default: return nil
     }

@@ -14,6 +14,7 @@ package final class Org {
   package var managed = ManagedSubscriptions()
   /// Takes effect at once; a restart begins with the value of the options.
   package var classification = DataClassification()
+  private var fields: FieldAdministration
   package private(set) var deliveries = DeliveryCounts()
   /// Calls, by method.
   package var calls: [String: Int] = [:]
@@ -46,6 +47,7 @@ package final class Org {
       clientSecret: configuration.clientSecret, lifetime: configuration.tokenLifetime)
     self.refreshTokens = RefreshTokenRegistry(
       token: configuration.refreshToken, isRotating: configuration.rotatesRefreshTokens)
+    self.fields = FieldAdministration(hidden: Set(configuration.hiddenFields))
     let topics = try Self.topics(named: configuration.topics)
     let start = epoch - configuration.span
     self.log = try EventLog(
@@ -121,6 +123,8 @@ package final class Org {
         image, payload: payload, id: Array(id.utf8), topic: topic, at: time)
     case .keepalive(let time, let topic): _ = self.log.keepalivePosition(topic, at: time)
     case .newSchemas: self.publisher.useNewSchemas(share: 1)
+    case .fields(let time, let change):
+      try self.fields.perform(change, with: self.publisher, log: self.log, at: time)
     case .clock(let milliseconds): self.clock.advance(byMilliseconds: milliseconds)
     }
   }
@@ -225,6 +229,14 @@ package final class Org {
   package func changeSchemas() throws {
     try self.record(.newSchemas)
     self.publisher.useNewSchemas(share: 1)
+  }
+
+  /// Does what an admin does in Setup.
+  package func change(_ change: FieldChange) throws {
+    let now = self.clock.now
+    try self.fields.perform(change, with: self.publisher, log: self.log, at: now)
+    try self.record(.fields(time: now, change))
+    self.eventsWerePublished()
   }
 
   package func advanceClock(byMilliseconds milliseconds: Int64) throws {

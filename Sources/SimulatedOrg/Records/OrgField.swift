@@ -48,8 +48,8 @@ package struct OrgField: Sendable {
   /// `compoundFieldName`.
   var compound: String?
   var isLong = false
+  var isCalculated = false
 
-  var isCalculated: Bool { if case .formula = self.source { true } else { false } }
   var isCustom: Bool { self.name.hasSuffix("__c") || self.name.hasSuffix("__s") }
 }
 
@@ -68,7 +68,10 @@ package struct OrgObject: Sendable {
       OrgField(name: "Id", type: .id, source: .id),
       OrgField(name: "IsDeleted", type: .boolean, source: .isDeleted),
     ]
-    for (index, slot) in model.slots.enumerated() where slot.parent == nil {
+    let positions = model.versions.last?.positions ?? []
+    // Deleted fields keep their slots.
+    for (index, slot) in model.slots.enumerated()
+    where slot.parent == nil && positions[index] != nil {
       guard let kind = slot.kind else {
         fields += Self.compound(slot.name, index, model)
         continue
@@ -82,7 +85,8 @@ package struct OrgObject: Sendable {
     if let amount = slot("Amount"), let probability = slot("Probability") {
       fields.append(
         OrgField(
-          name: "Weighted_Amount__c", type: .currency, source: .formula(amount, probability)))
+          name: "Weighted_Amount__c", type: .currency, source: .formula(amount, probability),
+          isCalculated: true))
     }
     self.fields = fields.filter { !hidden.contains("\(model.entity).\($0.name)") }
     self.indexes = Dictionary(
@@ -96,9 +100,10 @@ package struct OrgObject: Sendable {
   private static func field(
     _ name: String, _ kind: ValueKind, _ slot: Int, compound: String? = nil
   ) -> OrgField {
-    OrgField(
+    let isFormula = if case .formula = kind { true } else { false }
+    return OrgField(
       name: name, type: kind.fieldType, source: .slot(slot), compound: compound,
-      isLong: kind.isLongText)
+      isLong: kind.isLongText, isCalculated: isFormula)
   }
 
   /// The compound field and its components.
@@ -141,6 +146,8 @@ package struct OrgObject: Sendable {
 extension ValueKind {
   fileprivate var fieldType: OrgField.FieldType {
     switch self {
+    case .textOf: .string
+    case .formula: .double
     case .text, .autoNumber, .city, .state, .postalCode, .country, .firstName, .lastName: .string
     case .longText, .richText, .street: .textarea
     case .picklist, .stateCode, .countryCode, .geocodeAccuracy, .salutation: .picklist

@@ -10,8 +10,8 @@ package final class RecordStore {
     var state: RecordTable.State
   }
 
-  package let objects: [OrgObject]
-  private let readers: [RecordReader]
+  package private(set) var objects: [OrgObject]
+  private var readers: [RecordReader]
   private var tables: [RecordTable]
   private var pending: [Pending] = []
   private var head = 0
@@ -39,6 +39,20 @@ package final class RecordStore {
         Pending(
           visibleAt: time + self.visibilityDelay, model: model, index: index,
           state: pool.table.state(index)))
+    }
+  }
+
+  /// Shows an object whose fields an admin changed.
+  func replace(_ reader: RecordReader, model: Int, hidden: Set<String>) {
+    self.readers[model] = reader
+    self.objects[model] = OrgObject(reader.model, hidden: hidden)
+  }
+
+  /// As `RecordTable.fill`, also for changes that cannot be seen yet.
+  func fill(_ slot: Int, with version: UInt32, model: Int) {
+    self.tables[model].fill(slot, with: version)
+    for index in self.head..<self.pending.count where self.pending[index].model == model {
+      self.pending[index].state.fill(slot, with: version)
     }
   }
 

@@ -1,0 +1,61 @@
+/// What an admin does to a field in Setup: `add Account.Score__c number`, `hide Contact.Level__c`.
+package struct FieldChange: Sendable, Equatable {
+  enum Action: Equatable {
+    case add(FieldType)
+    case convert(to: FieldType)
+    /// From the user, by field-level security.
+    case hide
+    case show
+    case delete
+    /// Brings a deleted field back with its values.
+    case undelete
+  }
+
+  enum FieldType: Equatable {
+    case text, number, checkbox, date, dateTime
+    /// Half the value of a number field.
+    case formula(of: String)
+
+    init?(_ text: Substring) {
+      switch text {
+      case "text": self = .text
+      case "number": self = .number
+      case "checkbox": self = .checkbox
+      case "date": self = .date
+      case "datetime": self = .dateTime
+      case _ where text.hasPrefix("formula:"): self = .formula(of: String(text.dropFirst(8)))
+      default: return nil
+      }
+    }
+  }
+
+  var action: Action
+  var object: String
+  var field: String
+  /// As it was read.
+  let text: String
+
+  package init(parsing text: String) throws {
+    let words = text.split(separator: " ")
+    let type = words.count == 3 ? FieldType(words[2]) : nil
+    let action: Action? =
+      switch (words.first, words.count, type) {
+      case ("add", 3, let type?): .add(type)
+      case ("convert", 3, let type?): .convert(to: type)
+      case ("hide", 2, nil): .hide
+      case ("show", 2, nil): .show
+      case ("delete", 2, nil): .delete
+      case ("undelete", 2, nil): .undelete
+      default: nil
+      }
+    let names = words.dropFirst().first?.split(separator: ".") ?? []
+    guard let action, names.count == 2 else {
+      throw SimulatorError(
+        .configuration,
+        "change=add|convert|hide|show|delete|undelete, field=Object.Field and, for add and convert, "
+          + "type=text|number|checkbox|date|datetime|formula:NumberField are needed")
+    }
+    (self.action, self.text) = (action, text)
+    (self.object, self.field) = (String(names[0]), String(names[1]))
+  }
+}
