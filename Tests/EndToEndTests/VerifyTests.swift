@@ -23,4 +23,12 @@ import Testing
   func findsPlantedDifferencesInFiles(sinks: String) throws {
     try ProofScript("verify_files_proof.py").run("--sinks", sinks, sample: Self.sample)
   }
+
+  @Test(
+    "A copy stays right while an admin adds, converts, hides and deletes fields between runs",
+    .enabled(if: ProofScript.programs != nil))
+  func staysRightUnderAdministration() throws {
+    try ProofScript("administration_proof.py").run(
+      sample: ["--actions", "30", "--existing", "60", "--seed", "4"])
+  }
 }

@@ -1,0 +1,383 @@
+"""Proves that a copy stays right while an admin changes the fields of its org between runs.
+
+    administration_proof.py --programs DIR --work DIR [--seed S] [--actions N] [--existing N] [--every N]
+        [--mode both|current]
+
+A simulator whose objects have records from before, a PostgreSQL server, and a pipeline with a snapshot. Between
+its runs fields are added (texts, numbers, dates, checkboxes that are false in every record, formulas), converted
+(a number to a text keeps the data, other conversions lose it), hidden from the run-as user and shown, deleted and
+restored; a few records change, too, so that events bring the new schemas. No such action moves a SystemModstamp.
+
+After each few actions (--every), and runs until nothing is filling or stale, every value of every field that the
+org has is compared with the table:
+
+- No NULL where the org has a value, and no other value, unless `_columns` says of the column that it is not
+  complete. Rows that are marked (`_stale`, `_partial`) are counted, and compared at the end.
+- `verify --full` never says "equal" while a value differs of a column that `_columns` calls complete or filling.
+
+At the end all fields are shown again. Then nothing may be excused or marked, no value may differ, and
+`verify --full` has to say "equal".
+
+Equal seeds give equal actions. Prints a JSON line of counts; exits 1 at the first difference, after the actions
+since the comparison before.
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import compare_state
+import harness
+import postgres
+import snapshot_proof
+
+TOPICS = {"Account": "/data/AccountChangeEvent", "Station__c": "/data/Station__ChangeEvent"}
+SCHEMA = snapshot_proof.SCHEMA
+# Custom fields of the simulator's first schemas that take part, by type.
+FIELDS = {
+    "Account": {
+        "number": ["Amount_Owed__c", "Number_of_Locations__c", "Renewal_Probability__c", "acme__Score__c"],
+        "text": ["SLA_Serial_Number__c", "Internal_Code__c", "GUID__c"],
+        "date": ["SLA_Expiration_Date__c"],
+        "datetime": ["Last_Audit__c"],
+        "other": ["Support_Email__c", "Portal__c", "Is_Partner__c", "Active__c", "SLA__c", "Regions__c"],
+    },
+    "Station__c": {
+        "number": ["Cost__c", "Reading__c", "Load__c"],
+        "text": ["Serial__c"],
+        "date": ["Installed_On__c"],
+        "datetime": ["Last_Reading__c"],
+        "other": ["Status__c", "Tags__c", "Active__c", "Portal__c", "Hotline__c"],
+    },
+}
+# What a field of a type can become.
+CONVERSIONS = {"number": "text", "text": "number", "date": "datetime", "datetime": "date"}
+ADDED = ["text", "number", "checkbox", "checkbox", "date", "datetime", "formula"]
+# Kinds of actions and how often they are chosen.
+WEIGHTS = {"add": 5, "convert": 4, "hide": 3, "show": 3, "delete": 2, "undelete": 2}
+# Runs after which everything has been filled and repaired.
+RUNS = 8
+VISIBILITY_WAIT = 0.2
+SHOWN = 10
+# The states of `_columns` in which values are promised.
+PROMISED = {"complete"}
+COMPARED = {"complete", "filling"}
+
+
+def main():
+    arguments = parse()
+    work = os.path.abspath(arguments.work)
+    os.makedirs(work, exist_ok=True)
+    for name in ("state", "out"):
+        shutil.rmtree("%s/%s" % (work, name), ignore_errors=True)
+    with harness.Simulator(
+        arguments.programs, work, "--events", "100", "--seed", str(arguments.seed),
+        "--topics", ",".join(TOPICS.values()), "--existing", str(arguments.existing), "--call-limit", "10000000",
+        *snapshot_proof.QUIET.split(),
+    ) as simulator, postgres.Cluster() as cluster:
+        print(json.dumps(Proof(arguments, work, simulator, cluster).prove()), flush=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--actions", type=int, default=200)
+    parser.add_argument("--existing", type=int, default=150)
+    parser.add_argument("--every", type=int, default=5, help="actions between two comparisons")
+    parser.add_argument("--mode", default="both", choices=["both", "current"])
+    return parser.parse_args()
+
+
+class Admin:
+    """Chooses actions, and knows which fields there are."""
+
+    def __init__(self, simulator, chance):
+        self.simulator, self.chance = simulator, chance
+        # By (object, field).
+        self.types = {
+            (entity, name): kind
+            for entity, kinds in FIELDS.items()
+            for kind, names in kinds.items()
+            for name in names
+        }
+        self.deleted, self.hidden = set(), set()
+        # Fields that a formula uses are neither deleted nor converted.
+        self.used = collections.defaultdict(set)
+        self.added = 0
+
+    def act(self):
+        """Does one action; returns what it was."""
+        while True:
+            kind = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+            action = getattr(self, kind)()
+            if action:
+                request = "fields?change=%s&field=%s.%s" % action[:3]
+                self.simulator.post(request + ("&type=" + action[3] if len(action) > 3 else ""))
+                return " ".join((action[0], "%s.%s" % action[1:3]) + action[3:])
+
+    def choose(self, fields):
+        fields = sorted(fields)
+        return self.chance.choice(fields) if fields else None
+
+    def alive(self):
+        return set(self.types) - self.deleted
+
+    def unused(self):
+        """Fields that no formula uses, unless the formula is deleted: then it cannot come back."""
+        return {field for field in self.alive() if not self.used[field]}
+
+    def add(self):
+        entity, kind = self.chance.choice(sorted(TOPICS)), self.chance.choice(ADDED)
+        self.added += 1
+        name = "Added_%d__c" % self.added
+        if kind == "formula":
+            source = self.choose(
+                field for field in self.alive() if field[0] == entity and self.types[field] == "number")
+            if source is None:
+                return None
+            self.used[source].add(name)
+            kind = "formula:" + source[1]
+        self.types[entity, name] = "other" if kind == "checkbox" or kind.startswith("formula") else kind
+        return "add", entity, name, kind
+
+    def convert(self):
+        field = self.choose(field for field in self.unused() if self.types[field] in CONVERSIONS)
+        if field is None:
+            return None
+        self.types[field] = CONVERSIONS[self.types[field]]
+        return ("convert", *field, self.types[field])
+
+    def hide(self):
+        # The copy of an org of which everything is hidden proves nothing.
+        field = self.choose(self.alive() - self.hidden) if len(self.hidden) < 6 else None
+        if field:
+            self.hidden.add(field)
+            return ("hide", *field)
+        return None
+
+    def show(self):
+        field = self.choose(self.hidden - self.deleted)
+        if field:
+            self.hidden.remove(field)
+            return ("show", *field)
+        return None
+
+    def delete(self):
+        field = self.choose(self.unused() - self.hidden)
+        if field:
+            self.deleted.add(field)
+            return ("delete", *field)
+        return None
+
+    def undelete(self):
+        field = self.choose(self.deleted)
+        if field:
+            self.deleted.remove(field)
+            return ("undelete", *field)
+        return None
+
+
+class Proof:
+    def __init__(self, arguments, work, simulator, cluster):
+        self.arguments, self.work, self.simulator = arguments, work, simulator
+        self.chance = random.Random("%d administration" % arguments.seed)
+        self.url = cluster.make_database("warehouse")
+        self.environment = dict(simulator.environment)
+        self.environment["DATABASE_URL"] = cluster.url("warehouse", user=postgres.ROLE)
+        document = harness.pipeline("copy", list(TOPICS.values()))
+        document["source"]["snapshot"] = {
+            "mode": "initial", "visibility_wait": "%dms" % (VISIBILITY_WAIT * 1000)}
+        document["repair"] = {"mode": "auto"}
+        document["sinks"] = [
+            {"type": "postgres", "name": "warehouse", "url": "${DATABASE_URL}", "mode": arguments.mode}]
+        self.pipeline_file = work + "/pipeline.json"
+        harness.write_json(self.pipeline_file, document)
+        self.counts = collections.Counter()
+
+    def command(self, *arguments, allowed=(0,)):
+        done = subprocess.run(
+            [self.arguments.programs + "/pubsub-etl", arguments[0], self.pipeline_file, *arguments[1:]],
+            env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode not in allowed:
+            sys.exit("%s ended with %d: %s" % (arguments, done.returncode, done.stderr.decode()[-3000:]))
+        return done.returncode, done.stdout
+
+    def prove(self):
+        admin = Admin(self.simulator, self.chance)
+        self.command("run")
+        self.settle()
+        self.compare(admin, [], is_last=False)
+        left, number = self.arguments.actions, 0
+        while left:
+            actions = []
+            for _ in range(min(left, self.chance.randint(1, 2 * self.arguments.every - 1))):
+                left, number = left - 1, number + 1
+                actions.append("%d: %s" % (number, admin.act()))
+                if self.chance.random() < 0.5:
+                    self.change_records()
+            # Events bring the new schemas.
+            for _ in range(3):
+                self.change_records()
+            self.settle()
+            self.compare(admin, actions, is_last=False)
+        for entity, name in sorted(admin.hidden - admin.deleted):
+            self.simulator.post("fields?change=show&field=%s.%s" % (entity, name))
+        admin.hidden &= admin.deleted
+        for _ in range(5):
+            self.change_records()
+        # Until changes are old enough for `verify` to judge them.
+        time.sleep(VISIBILITY_WAIT * 10 + 2)
+        self.settle()
+        self.compare(admin, ["the end: all fields are shown"], is_last=True)
+        return dict(self.counts, actions=number)
+
+    def change_records(self):
+        for topic in TOPICS.values():
+            self.simulator.post("publish?count=%d&topic=%s" % (self.chance.randint(1, 4), topic))
+
+    def settle(self):
+        """Runs until nothing is filling or stale."""
+        for _ in range(RUNS):
+            self.command("run")
+            self.counts["runs"] += 1
+            waiting = any(state == "filling" for state in self.states().values())
+            for entity in TOPICS:
+                waiting = waiting or self.query(
+                    "SELECT 1 FROM %s WHERE _stale LIMIT 1" % self.table(entity))
+            resync = self.query("SELECT 1 FROM %s._etl_resync WHERE done_at IS NULL LIMIT 1" % SCHEMA)
+            if not waiting and not resync:
+                return
+            time.sleep(VISIBILITY_WAIT)
+
+    def query(self, sql):
+        return postgres.query(self.url, sql)
+
+    @staticmethod
+    def table(entity):
+        return '%s."%s"' % (SCHEMA, entity.lower())
+
+    def states(self):
+        """State of each (table, column) as `_columns` has it; empty in versions without it."""
+        names = [
+            row[0] for row in self.query(
+                "SELECT attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n"
+                " ON n.oid = relnamespace WHERE nspname = '%s' AND relname = '_columns' AND attnum > 0"
+                " AND NOT attisdropped" % SCHEMA)
+        ]
+        if not names:
+            return {}
+
+        def named(*candidates):
+            for name in candidates:
+                if name in names:
+                    return name
+            sys.exit("_columns has none of %s, but %s" % (candidates, names))
+
+        table, column = named("table_name", "table", "entity"), named("column_name", "column")
+        rows = self.query(
+            'SELECT "%s", "%s", "%s" FROM %s._columns' % (table, column, named("state"), SCHEMA))
+        return {(row[0].lower(), row[1]): row[2] for row in rows}
+
+    def compare(self, admin, actions, is_last):
+        self.counts["comparisons"] += 1
+        path = self.work + "/state.ndjson"
+        request = harness.urllib.request.Request(self.simulator.control + "state", path.encode(), method="POST")
+        harness.urllib.request.urlopen(request).read()
+        states = self.states()
+        comparison = Comparison(self.url, path, admin, states, is_last)
+        comparison.run()
+        self.counts.update(comparison.counts)
+        code, output = self.command("verify", "--full", "--json", allowed=(0, 65))
+        report = json.loads(output)
+        if report["equal"] != (code == 0):
+            sys.exit("verify: exit code %d, and equal is %s" % (code, report["equal"]))
+        self.counts["verify_equal" if report["equal"] else "verify_unequal"] += 1
+        problems = comparison.differences + [
+            "verify says equal, but %s" % text for text in comparison.unpromised if report["equal"]]
+        if is_last and not report["equal"]:
+            problems.append("verify says not equal: %s" % output.decode()[:2000])
+        if problems:
+            for text in problems[:SHOWN]:
+                print(text, file=sys.stderr)
+            sys.exit("%d problems after these actions: %s" % (len(problems), "; ".join(actions)))
+
+
+class Comparison(compare_state.Comparison):
+    """Of all values; what is not right is a text."""
+
+    def __init__(self, url, path, admin, states, is_last):
+        super().__init__(url, path, list(TOPICS))
+        self.admin, self.states, self.is_last = admin, states, is_last
+        self.gone = {(entity, name.lower()) for entity, name in admin.deleted}
+        # Differences of columns that are said to be filling.
+        self.unpromised = []
+
+    def differ(self, entity, record, column, expected, found):
+        text = "%s %s, column %s: expected %s, found %s" % (entity, record, column, expected, found)
+        state = self.states.get((entity.lower(), column), "complete")
+        if state in PROMISED:
+            self.differences.append(text)
+        elif self.is_last:
+            self.differences.append("%s, and it is %s" % (text, state))
+        elif state in COMPARED:
+            self.unpromised.append(text)
+        self.counts["excused" if state not in PROMISED else "differences"] += 1
+
+    def check_columns(self, entity, data):
+        for name in {name for line in self.records[entity].values() for name in line["cells"]} - set(data):
+            self.differ(entity, "-", name, "a column", "none")
+        if self.is_last:
+            for (table, column), state in sorted(self.states.items()):
+                field = (entity, column)
+                if table == entity.lower() and state == "filling" and field not in self.gone:
+                    self.differences.append("%s, column %s is %s at the end" % (entity, column, state))
+        return set(compare_state.WITHOUT_FIELD)
+
+    def compare_row(self, entity, record, marks, values, data, unknown):
+        line = self.records[entity].get(record)
+        is_deleted = line is None or line["is_deleted"]
+        if is_deleted != (marks["_deleted_at"] is not None):
+            self.differences.append("%s %s: deleted is not %s" % (entity, record, is_deleted))
+        if is_deleted:
+            self.counts["deleted"] += 1
+            return
+        if marks["_stale"] or marks["_partial"] or marks["_stale_fields"]:
+            self.counts["marked"] += 1
+            if self.is_last:
+                self.differences.append("%s %s is marked at the end: %s" % (entity, record, marks))
+            return
+        self.counts["compared"] += 1
+        for (name, kind), text in zip(data.items(), values):
+            # What becomes of a column whose field is gone is not the org's to say.
+            if name in unknown or (entity, name) in self.gone or self.is_former(entity, name):
+                continue
+            value = line["cells"].get(name)
+            if value is None and text == "\\N":
+                continue
+            expected = compare_state.expected_value(value, kind)
+            found = compare_state.found_value(text, kind)
+            if expected != found:
+                self.differ(entity, record, name, compare_state.shown(expected, kind),
+                            compare_state.shown(found, kind))
+
+    def is_former(self, entity, name):
+        """Columns of earlier types are kept under other names, which no field has."""
+        if not hasattr(self, "names"):
+            self.names = {
+                entity: {name for line in lines.values() for name in line["cells"]}
+                | {field.lower() for owner, field in self.admin.types if owner == entity}
+                for entity, lines in self.records.items()
+            }
+        return name not in self.names[entity]
+
+
+if __name__ == "__main__":
+    main()
