@@ -157,6 +157,7 @@ package final class PostgresSink: Store {
       try self.catalog.prepare(over: self.connection)
       try self.checkpoint.checkOrg(over: self.connection)
     }
+    try self.correctSequences()
     let changes = try self.retrying {
       try self.catalog.takeOverFeeds(org: self.org, over: self.connection)
     }
@@ -176,6 +177,12 @@ package final class PostgresSink: Store {
       try self.updateViews(nil)
     }
     return stored
+  }
+
+  /// Sets sequences that are behind their tables.
+  func correctSequences() throws {
+    let changes = try self.retrying { try self.catalog.correctSequences(over: self.connection) }
+    for change in changes { self.onRepair?(change) }
   }
 
   /// Recreates what somebody has dropped: current tables, which are filled from the history, and

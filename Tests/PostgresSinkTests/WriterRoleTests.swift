@@ -32,6 +32,30 @@ struct WriterRole: CustomTestStringConvertible, Sendable {
         CREATE POLICY own ON salesforce.opportunity TO :role USING (true)
         """),
     Self(
+      name: "row-level security that hides all rows of the current table",
+      sql: "ALTER TABLE salesforce.opportunity ENABLE ROW LEVEL SECURITY",
+      message: "\"salesforce\".\"opportunity\" has row-level security, which may hide rows"),
+    Self(
+      name: "row-level security that hides some rows of the current table",
+      sql: """
+        ALTER TABLE salesforce.opportunity ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY own ON salesforce.opportunity TO :role USING (name <> 'first')
+        WITH CHECK (true)
+        """, message: "\"salesforce\".\"opportunity\" has row-level security, which may hide rows"),
+    Self(
+      name: "a restrictive policy on the current table",
+      sql: """
+        ALTER TABLE salesforce.opportunity ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY own ON salesforce.opportunity TO :role USING (true);
+        CREATE POLICY less ON salesforce.opportunity AS RESTRICTIVE USING (amount > 0)
+        """, message: "\"salesforce\".\"opportunity\" has row-level security, which may hide rows"),
+    Self(
+      name: "row-level security that hides the bookkeeping",
+      sql: """
+        ALTER TABLE salesforce._etl_resync ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY own ON salesforce._etl_resync FOR INSERT TO :role WITH CHECK (true)
+        """, message: "\"salesforce\".\"_etl_resync\" has row-level security, which may hide"),
+    Self(
       name: "row-level security on the bookkeeping",
       sql: """
         ALTER TABLE salesforce._etl_checkpoint ENABLE ROW LEVEL SECURITY;

@@ -49,6 +49,7 @@ extension CheckpointTable {
     org: String, _ positions: [String: TopicPosition], reading entities: [String],
     expecting expected: DatabaseState?, owner: LeaseOwner, command: String
   ) throws {
+    try self.correctSequences()
     try self.connection.begin()
     do {
       let found = try self.state(locking: true)

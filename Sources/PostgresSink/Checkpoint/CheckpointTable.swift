@@ -178,6 +178,11 @@ package final class CheckpointTable {
 
   // MARK: Setting
 
+  /// The journal's sequence may be behind.
+  func correctSequences() throws(PostgresError) {
+    _ = try TableCatalog(self.configuration).correctSequences(over: self.connection)
+  }
+
   /// Sets the positions of some topics, ends the lease and records both in `_etl_journal`. A run
   /// that only seemed to have ended can then no longer commit. `commit` makes the change durable.
   ///
@@ -191,6 +196,7 @@ package final class CheckpointTable {
     _ positions: [String: TopicPosition], expecting expected: DatabaseState, owner: LeaseOwner,
     command: String
   ) throws {
+    try self.correctSequences()
     try self.connection.begin()
     do {
       let found = try self.state(locking: true)

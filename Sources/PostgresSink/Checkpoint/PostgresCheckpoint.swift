@@ -87,7 +87,7 @@ package struct PostgresCheckpoint {
           INSERT INTO \(self.table) \
           (pipeline, sink, org, topics, owner, fence, lease_until, committed_at) \
           VALUES ($1, $2, $3, $5::jsonb, $4, 1, now() + \(Self.lease), now()) \
-          ON CONFLICT DO NOTHING
+          ON CONFLICT (pipeline, sink) DO NOTHING
           """,
           [
             self.pipeline, self.sink, self.org, self.owner.text,

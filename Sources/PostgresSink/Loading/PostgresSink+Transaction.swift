@@ -170,6 +170,8 @@ extension PostgresSink {
   @discardableResult
   private func rollBackAndCheckTables(after sqlState: String? = nil) throws -> Bool {
     try self.rollBack()
+    // The server may be another one than at the start, with sequences behind their tables.
+    if sqlState == SQLState.uniqueViolation { try self.correctSequences() }
     var isComplete = true
     for rows in self.pending where rows.hasSealed {
       let isThere = try self.catalog.check(

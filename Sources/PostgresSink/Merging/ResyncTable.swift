@@ -157,7 +157,7 @@ package struct ResyncTable {
       epoch, ordinal \
       FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::integer[], \
       $8::bigint[]) AS u (kind, record_id, event_id, replay_id, microseconds, epoch, ordinal) \
-      ON CONFLICT DO NOTHING
+      ON CONFLICT (entity, kind, event_id, record_id) DO NOTHING
       """,
       [
         entity, SQLArray.literal(entries.map(\.kind.rawValue)),

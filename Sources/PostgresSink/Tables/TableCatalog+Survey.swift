@@ -31,6 +31,17 @@ extension TableCatalog {
       findings.append(
         TableFinding(entity: "", message: Self.lostBookkeeping(lost), disposition: nil))
     }
+    for sequence in try self.laggingSequences(existing, over: connection) {
+      findings.append(
+        TableFinding(
+          entity: "",
+          message: "\(sequence.finding); the next run sets it, or its owner: \(sequence.remedy)",
+          disposition: nil))
+    }
+    if let error = try self.hiddenBookkeeping(over: connection) {
+      findings.append(
+        TableFinding(entity: "", message: error.message, disposition: error.disposition))
+    }
     for state in try self.registeredStates(existing, over: connection) {
       for table in state.tables {
         if !table.exists, table.kind == .current, state.hasHistoryToRebuildFrom {

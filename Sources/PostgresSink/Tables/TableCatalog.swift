@@ -39,7 +39,24 @@ package final class TableCatalog {
         try connection.execute(statements.joined(separator: ";\n"))
       }
     }
+    if let error = try self.hiddenBookkeeping(over: connection) { throw error }
     self.hasBookkeeping = true
+  }
+
+  /// The error for a table of the sink's own whose rows may be hidden from the role; nil if none is.
+  func hiddenBookkeeping(
+    over connection: PostgresConnection
+  ) throws(PostgresError) -> PostgresError? {
+    let hidden = try connection.query(
+      """
+      SELECT c.relname, current_user FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND starts_with(c.relname, '_etl_')
+      AND c.relrowsecurity AND \(TableCondition.mayHideRows("c.oid")) ORDER BY c.relname LIMIT 1
+      """, [self.configuration.schema])
+    guard hidden.rowCount > 0, let name = hidden[0, 0], let role = hidden[0, 1] else { return nil }
+    return TableCondition.hidden(
+      self.bookkeeping.qualified(name), from: role, "may hide rows from role")
   }
 
   /// Creates the tables that reading records needs.

@@ -70,7 +70,7 @@ struct VerificationStatements {
       WITH o AS MATERIALIZED (\(self.outcomes(columns)))\(seen), \
       k AS (INSERT INTO \(Self.candidates) (id, origin, kind, fields) \
       SELECT DISTINCT ON (id) id, '\(origin.rawValue)', kind, fields FROM o \
-      WHERE kind IN ('missing', 'differing') ON CONFLICT DO NOTHING) \
+      WHERE kind IN ('missing', 'differing') ON CONFLICT (id) DO NOTHING) \
       SELECT kind, count(*) FROM o GROUP BY kind
       """
   }
@@ -101,7 +101,7 @@ struct VerificationStatements {
     WHEN t._stale OR \(self.isPartial) THEN 'marked' ELSE 'extra' END AS kind FROM \(self.current) AS t \
     WHERE t._deleted_at IS NULL AND NOT EXISTS (SELECT FROM \(Self.seen) AS s WHERE s.id = t.id)), \
     k AS (INSERT INTO \(Self.candidates) (id, origin, kind) SELECT id, 'table', kind FROM o \
-    WHERE kind = 'extra' ON CONFLICT DO NOTHING) SELECT kind, count(*) FROM o GROUP BY kind
+    WHERE kind = 'extra' ON CONFLICT (id) DO NOTHING) SELECT kind, count(*) FROM o GROUP BY kind
     """
   }
 
