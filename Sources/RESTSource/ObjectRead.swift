@@ -107,7 +107,7 @@ struct ObjectRead: Sendable {
       progress.usesPages = true
       progress.pass.forgetJob()
       return .zero
-    case .quota, .login, .stop: return nil
+    case .quota, .login, .tooWide, .stop, .configuration, .bug: return nil
     }
     // Repeatedly lost jobs, even with records in between, are not retried quickly.
     let minimum = progress.lostJobs > 1 ? Duration.seconds(1 << (progress.lostJobs - 1)) : .zero
@@ -300,7 +300,9 @@ extension SourceFailure {
       switch error.disposition {
       case .retry, .split, .gone: .unavailable
       case .quota: .quota
-      case .login, .stop, .describe, .unsupportedByBulk: .refused
+      case .login, .stop, .describe, .unsupportedByBulk, .tooWide: .refused
+      case .configuration: .configuration
+      case .bug: .bug
       }
     self.init(
       disposition, reason: "snapshot_\(error.disposition.rawValue)",

@@ -40,22 +40,25 @@ extension RESTClient {
         JSONMember("lineEnding", "LF"),
       ]))
     return try await self.job(
-      Call(method: .post, path: "jobs/query", body: Array(body.text().utf8)))
+      Call(
+        method: .post, path: "jobs/query", body: Array(body.text().utf8), kind: .creationOfJobs))
   }
 
   public func job(_ id: String) async throws -> BulkJob {
-    try await self.job(Call(path: Self.path(id)))
+    try await self.job(Call(path: Self.path(id), kind: .ofJobsAndPages))
   }
 
   /// Aborts a job in progress.
   public func abortJob(_ id: String) async throws -> BulkJob {
     try await self.job(
-      Call(method: .patch, path: Self.path(id), body: Array(#"{"state":"Aborted"}"#.utf8)))
+      Call(
+        method: .patch, path: Self.path(id), body: Array(#"{"state":"Aborted"}"#.utf8),
+        kind: .ofJobsAndPages))
   }
 
   /// Deletes a job that has ended, and its results.
   public func deleteJob(_ id: String) async throws {
-    _ = try await self.send(Call(method: .delete, path: Self.path(id)))
+    _ = try await self.send(Call(method: .delete, path: Self.path(id), kind: .ofJobsAndPages))
   }
 
   /// One page of a complete job.
@@ -69,7 +72,7 @@ extension RESTClient {
   ) async throws -> BulkPage {
     var path = "\(Self.path(id))/results?maxRecords=\(maxRecords)"
     if let locator { path += "&locator=\(Call.encoded(locator))" }
-    let call = Call(path: path, headers: [("Accept", "text/csv")])
+    let call = Call(path: path, headers: [("Accept", "text/csv")], kind: .ofJobsAndPages)
     let body = try await self.stream(call)
     let response = body.response
     guard let count = response.header("Sforce-NumberOfRecords").flatMap(Int.init), count >= 0 else {

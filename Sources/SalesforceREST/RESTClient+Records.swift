@@ -55,7 +55,7 @@ extension RESTClient {
 
   /// The page at the path in the previous page's `next`.
   public func nextPage(_ path: String) async throws -> QueryPage {
-    try await self.page(Call(path: path))
+    try await self.page(Call(path: path, kind: .ofJobsAndPages))
   }
 
   private func page(_ call: Call) async throws -> QueryPage {

@@ -58,6 +58,7 @@ public final class RESTClient: Sendable {
     var path: String
     var headers: [(name: String, value: String)] = []
     var body: [UInt8] = []
+    var kind = RESTAnswer.Calls.all
 
     var name: String { "\(self.method.rawValue) \(self.path.prefix { $0 != "?" })" }
 
@@ -127,7 +128,7 @@ public final class RESTClient: Sendable {
           await self.sessions.worked(session)
           return answer.value
         }
-        let error = RESTError(answer.head, body: try await answer.errorBody(), to: call.name)
+        let error = RESTError(answer.head, body: try await answer.errorBody(), to: call)
         guard error.disposition == .login, !isRepeated else { throw error }
         guard await self.sessions.refused(session) else { throw error }
         isRepeated = true

@@ -1,6 +1,6 @@
 /// A failed call of the REST API. Its text never contains a secret or a record's value.
 public struct RESTError: Error, Sendable, CustomStringConvertible {
-  /// What to do about it (RESTAndBulk.md#all-calls).
+  /// What to do about it (RESTAndBulk.md#answers).
   public enum Disposition: String, Sendable {
     /// The same call may succeed later.
     case retry
@@ -16,8 +16,15 @@ public struct RESTError: Error, Sendable, CustomStringConvertible {
     case unsupportedByBulk
     /// The object or its fields have changed: describe the object again, once.
     case describe
-    /// Repeating the call gives the same response.
+    /// The statement or its URI is too long for Salesforce: ask for fewer fields at once.
+    case tooWide
+    /// Rights, edition or org: repeating the call gives the same response.
     case stop
+    /// Something other than the org answers, or the org is elsewhere: repeating the call gives the
+    /// same response.
+    case configuration
+    /// Salesforce does not accept what we sent: repeating the call gives the same response.
+    case bug
   }
 
   public var disposition: Disposition

@@ -141,6 +141,27 @@ import Testing
     await org.stop()
   }
 
+  @Test(
+    "An answer that will not change ends the pass at once",
+    arguments: [
+      (#"{"method":"Describe","status":404,"error_code":"NOT_FOUND","times":99}"#, .refused),
+      (#"{"method":"Describe","action":"html","status":404,"times":99}"#, .configuration),
+      (#"{"method":"Describe","action":"html","status":501,"times":99}"#, .configuration),
+      (#"{"method":"Describe","action":"html","status":302,"times":99}"#, .configuration),
+      (#"{"method":"BulkCreate","action":"html","status":501,"times":99}"#, .configuration),
+      (#"{"method":"BulkCreate","status":405,"error_code":"METHOD_NOT_ALLOWED","times":99}"#, .bug),
+      (#"{"method":"BulkStatus","action":"html","status":403,"times":99}"#, .configuration),
+      (#"{"method":"BulkResults","action":"html","status":501,"times":99}"#, .configuration),
+    ] as [(String, SourceFailure.Disposition)])
+  func final(fault: String, disposition: SourceFailure.Disposition) async throws {
+    let org = try await Self.org()
+    try await org.fault(fault)
+    let told = try await Self.read(org)
+    #expect(told.failure?.disposition == disposition)
+    #expect(told.retries.isEmpty)
+    await org.stop()
+  }
+
   @Test("A condition selects records, in its own parentheses")
   func condition() async throws {
     let org = try await Self.org()

@@ -76,7 +76,9 @@ struct RunFailure: Error {
         case .retry, .split, .gone: (.unavailable, "unavailable")
         case .quota: (.tryAgain, "quota")
         case .login: (.refused, "login")
-        case .describe, .unsupportedByBulk, .stop: (.refused, "refused")
+        case .describe, .unsupportedByBulk, .tooWide, .stop: (.refused, "refused")
+        case .configuration: (.configuration, "not_salesforce")
+        case .bug: (.internal, "internal")
         }
       self.init(code, reason: reason, error.message)
     case let error as EventDecodingError: self.init(.data, reason: "schema", "\(error)")

@@ -134,9 +134,8 @@ extension SnapshotRun {
           lines += BlindFields(layout, object).lines(of: entity).map { "blind: \($0)" }
         }
       } catch let error as RESTError {
-        let code: ExitCode = error.disposition == .retry ? .unavailable : .refused
         throw RunFailure(
-          code, reason: "snapshot_\(error.disposition.rawValue)",
+          RunFailure(error).exitCode, reason: "snapshot_\(error.disposition.rawValue)",
           "the records of \(entity) cannot be read: \(error.message). To export changes only, set "
             + "\"snapshot\": {\"mode\": \"never\"} in source")
       }
@@ -161,13 +160,13 @@ extension RESTClient {
       _ = try await self.count(entity, where: "(\(condition))")
     } catch let error as RESTError {
       switch error.disposition {
-      case .describe, .stop:
+      case .describe, .stop, .bug:
         throw RunFailure(
           .usage, reason: "refused_condition",
           "the org refuses --where \"\(condition)\" for \(entity): \(error.message)")
-      case .login, .quota: throw error
+      case .login, .quota, .configuration: throw error
       // Counting may take longer than reading, and a failure may be temporary.
-      case .retry, .split, .gone, .unsupportedByBulk: return
+      case .retry, .split, .gone, .unsupportedByBulk, .tooWide: return
       }
     }
   }

@@ -1,4 +1,4 @@
-/// A refusal of the REST API: `[{"message": …, "errorCode": …}]` (RESTAndBulk.md#all-calls).
+/// A refusal of the REST API: `[{"message": …, "errorCode": …}]` (RESTAndBulk.md#answers).
 package struct APIRefusal: Error, Equatable {
   package var status: Int
   package var code: String

@@ -20,7 +20,7 @@ import Testing
     #expect(opportunity.field("NextStep") == nil)
     #expect(opportunity.field("Weighted_Amount__c")?.isCalculated == true)
     await #expect { try await org.client.describe("Nope") } throws: {
-      ($0 as? RESTError)?.disposition == .gone
+      ($0 as? RESTError)?.disposition == .stop
     }
     await org.stop()
   }
@@ -85,13 +85,17 @@ import Testing
       ),
       (#"{"status":400,"error_code":"QUERY_TIMEOUT"}"#, .split),
       (#"{"status":400,"error_code":"INVALID_QUERY_LOCATOR"}"#, .gone),
+      (#"{"status":404,"error_code":"NOT_FOUND"}"#, .stop),
+      (#"{"status":400,"error_code":"MALFORMED_QUERY"}"#, .bug),
       (#"{"status":400,"error_code":"INVALID_FIELD"}"#, .describe),
       (#"{"status":400,"error_code":"INVALIDENTITY"}"#, .unsupportedByBulk),
       (#"{"status":403,"error_code":"INSUFFICIENT_ACCESS"}"#, .stop),
       (#"{"status":503,"error_code":"SERVER_UNAVAILABLE"}"#, .retry),
       (#"{"status":500,"error_code":"SOMETHING_NEW"}"#, .retry),
       (#"{"action":"html","status":502}"#, .retry),
-      (#"{"action":"html","status":403}"#, .stop),
+      (#"{"action":"html","status":403}"#, .configuration),
+      (#"{"action":"html","status":501}"#, .configuration),
+      (#"{"action":"html","status":302}"#, .configuration),
       (#"{"action":"html","status":420}"#, .retry),
       (#"{"action":"html","status":200}"#, .retry),
       (#"{"action":"cut"}"#, .retry),
