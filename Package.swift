@@ -69,6 +69,8 @@ let package = Package(
     .target(name: "CRE2", linkerSettings: [.linkedLibrary(":libre2.a")]),
     // What `--version` says.
     .target(name: "CBuildInfo"),
+    // The arguments of the process, from the C library.
+    .target(name: "CArguments"),
     // 1: what does not depend on any protocol.
     // The time of this process.
     target("Clocks"),
@@ -78,7 +80,7 @@ let package = Package(
     // Expressions over the columns of a row.
     target("CEL", ["CRE2", "CSystem", "Bytes", "JSON"]),
     // Threads, locks, timers and waiting for descriptors.
-    target("EventLoop", ["CSystem", "Clocks"]),
+    target("EventLoop", ["CArguments", "CSystem", "Clocks"]),
     target("Digest", ["COpenSSL"]),
     // Texts that only the holders of a key can read.
     target("Sealing", ["COpenSSL", "Bytes", "Digest"]),
@@ -169,8 +171,8 @@ let package = Package(
     .executableTarget(
       name: "PubSubSimulatorCLI",
       dependencies: [
-        "PubSubSimulator", "SimulatedOrg", "Rehearsal", "JSON", "TLSStream", "CBuildInfo",
-        argumentParser,
+        "PubSubSimulator", "SimulatedOrg", "Rehearsal", "JSON", "EventLoop", "TLSStream",
+        "CBuildInfo", argumentParser,
       ],
       swiftSettings: swiftSettings
     ),
@@ -246,7 +248,8 @@ let package = Package(
     tests(
       "PubSubETL",
       [
-        "Clocks", "Bytes", "JSON", "Signatures", "TLSStream", "HTTPClient", "PostgresClient", "DurableFiles",
+        "Clocks", "Bytes", "JSON", "Signatures", "TLSStream", "HTTPClient", "PostgresClient",
+        "DurableFiles",
         "SalesforceAuth", "SalesforceREST", "EventLoop", "PubSubAPI", "PubSubMessages",
         "Pipeline", "Checkpoint", "FileSink", "PostgresSink", argumentParser, logging, grpcCore,
         swiftProtobuf,

@@ -37,7 +37,9 @@ public struct SystemCallError: Error, Sendable, CustomStringConvertible {
       switch (self.call, self.number) {
       case (_, EMFILE): "; raise this user's limit of open files (ulimit -n) to at least 256"
       case (_, ENFILE): "; raise the system's limit of open files (sysctl fs.file-max)"
-      case ("pthread_create", EAGAIN): "; raise the limit of processes and threads (ulimit -u)"
+      case ("pthread_create", EAGAIN):
+        "; raise the limit of processes and threads (ulimit -u), or that of the service or container "
+          + "(TasksMax, --pids-limit)"
       default: ""
       }
     return "\(self.call): \(Self.text(of: self.number)) (errno \(self.number))\(remedy)"

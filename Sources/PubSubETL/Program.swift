@@ -13,16 +13,29 @@ enum Main {
   static func main() {
     StandardStream.occupyClosed()
     OpenSSLLifetime.outliveThreads()
-    do { try RuntimeDescriptors.require() } catch {
-      StandardStream.error.write(PrintableText(line: "\(error)", hiding: SecretMask()))
-      Program.exit(withError: ExitCode.tryAgain.error)
+    guard let arguments = ProcessArguments.afterName else {
+      Self.end(.internal, ProcessArguments.missing)
+    }
+    guard RuntimeThreads.canBeWatched else {
+      Self.end(.configuration, RuntimeThreads.unwatched)
+    }
+    do {
+      try RuntimeDescriptors.require()
+      try RuntimeThreads.require()
+    } catch {
+      Self.end(.tryAgain, "\(error)")
     }
     Task { @MainActor in
       await RuntimeDescriptors.open()
-      await Program.main(nil)
+      await Program.main(arguments)
       exit(0)
     }
     dispatchMain()
+  }
+
+  private static func end(_ code: ExitCode, _ message: String) -> Never {
+    StandardStream.error.write(PrintableText(line: message, hiding: SecretMask()))
+    Program.exit(withError: code.error)
   }
 }
 

@@ -1,5 +1,7 @@
 import ArgumentParser
 import CBuildInfo
+import EventLoop
+import Foundation
 import TLSStream
 
 @main
@@ -13,11 +15,18 @@ struct SimulatorCommand: AsyncParsableCommand {
 
   static func main() async {
     OpenSSLLifetime.outliveThreads()
-    if let word = CommandLine.arguments.dropFirst().first, ["-h", "--help"].contains(word) {
+    guard let arguments = ProcessArguments.afterName else { Self.end(70, ProcessArguments.missing) }
+    guard RuntimeThreads.canBeWatched else { Self.end(78, RuntimeThreads.unwatched) }
+    if let word = arguments.first, ["-h", "--help"].contains(word) {
       print(Self.help)
       return
     }
-    await self.main(nil)
+    await self.main(arguments)
+  }
+
+  private static func end(_ code: Int32, _ message: String) -> Never {
+    FileHandle.standardError.write(Data("\(message)\n".utf8))
+    Foundation.exit(code)
   }
 
   /// With the options of the command that is meant when none is named.

@@ -96,7 +96,11 @@ struct EventLoopTests {
         "raise this user's limit of open files (ulimit -n) to at least 256"
       ),
       ("eventfd", ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"),
-      ("pthread_create", EAGAIN, "raise the limit of processes and threads (ulimit -u)"),
+      (
+        "pthread_create", EAGAIN,
+        "raise the limit of processes and threads (ulimit -u), or that of the service or container "
+          + "(TasksMax, --pids-limit)"
+      ),
     ])
   func namesTheLimit(call: String, number: Int32, remedy: String) {
     let error = SystemCallError(call, number)

@@ -21,8 +21,10 @@ enum ExitCode: Int32, Sendable, CaseIterable {
   case tryAgain = 75
   /// Login, permission or topic refused.
   case refused = 77
-  /// The pipeline file, or the identity of a TLS peer.
+  /// The pipeline file, the identity of a TLS peer, or a system without `/proc`.
   case configuration = 78
+  /// Second SIGHUP.
+  case hungUp = 129
   /// Second SIGINT.
   case interrupted = 130
   /// Second SIGTERM.
