@@ -10,12 +10,7 @@ enum CheckpointChange {
   /// - Throws: `RunFailure` (64) when nobody consents.
   static func confirm(_ isConfirmed: Bool, hiding secrets: SecretMask) throws {
     guard !isConfirmed else { return }
-    let question = PrintableText.unended("Store this? [y/N] ", hiding: secrets)
-    if isatty(STDIN_FILENO) == 1, StandardStream.error.write(question),
-      let answer = readLine(), ["y", "yes"].contains(answer.lowercased())
-    {
-      return
-    }
+    if StandardStream.confirm(.unended("Store this? [y/N] ", hiding: secrets)) { return }
     throw RunFailure(
       .usage, reason: "not_confirmed", "nothing was changed; add --yes to make the change")
   }

@@ -59,30 +59,34 @@ struct ConsoleLogHandler: LogHandler {
       metadata.merge(provider.get()) { _, new in new }
     }
     metadata.merge(event.metadata ?? [:]) { _, new in new }
+    self.console.write(self.line("\(event.message)", level: event.level, metadata))
+  }
+
+  /// A message in the format of the log.
+  func line(
+    _ message: String, level: Logger.Level, _ metadata: Logger.Metadata
+  ) -> PrintableText {
     let pairs = metadata.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value)") }
     let time = UTCTime.timestamp(milliseconds: self.now())
     switch self.format {
     case .text, .journald:
       let start =
-        self.format == .text
-        ? "\(time) \(event.level): " : "<\(event.level.journalPriority)>"
-      var line = "\(start)\(event.message)"
+        self.format == .text ? "\(time) \(level): " : "<\(level.journalPriority)>"
+      var line = "\(start)\(message)"
       if !pairs.isEmpty {
         line += " (\(pairs.map { "\($0)=\($1)" }.joined(separator: ", ")))"
       }
-      self.console.write(PrintableText(line: line, hiding: self.secrets))
+      return PrintableText(line: line, hiding: self.secrets)
     case .json:
       var members = [
-        JSONMember("time", .string(time)), JSONMember("level", .string(event.level.rawValue)),
-        JSONMember(
-          "message", .string(PrintableText.logged("\(event.message)", hiding: self.secrets))),
+        JSONMember("time", .string(time)), JSONMember("level", .string(level.rawValue)),
+        JSONMember("message", .string(PrintableText.logged(message, hiding: self.secrets))),
       ]
       for (key, value) in pairs where !members.contains(where: { $0.name == key }) {
         members.append(
           JSONMember(key, .string(PrintableText.logged(value, hiding: self.secrets))))
       }
-      self.console.write(
-        PrintableText(json: JSONValue(.object(members)), .compact, hiding: self.secrets))
+      return PrintableText(json: JSONValue(.object(members)), .compact, hiding: self.secrets)
     }
   }
 }
@@ -106,8 +110,11 @@ extension Logger {
   static func console(
     _ console: ErrorConsole, level: Logger.Level, format: LogFormat, hiding secrets: SecretMask
   ) -> Logger {
-    Logger(label: "pubsub-etl") { _ in
-      ConsoleLogHandler(level: level, format: format, console: console, secrets: secrets)
+    let handler = ConsoleLogHandler(
+      level: level, format: format, console: console, secrets: secrets)
+    MessageWriter.standardError.reportDropped { count in
+      handler.line(MessageWriter.sentence(dropped: count), level: .warning, [:])
     }
+    return Logger(label: "pubsub-etl") { _ in handler }
   }
 }

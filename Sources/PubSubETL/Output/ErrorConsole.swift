@@ -5,17 +5,21 @@ import EventLoop
 final class ErrorConsole: Sendable {
   /// The line that is shown; held while something is written.
   private let progress = Lock<PrintableText?>(nil)
-  private let sink: @Sendable (PrintableText) -> Void
+  private let sink: @Sendable (PrintableText, _ isPassing: Bool) -> Void
 
   /// - Parameter sink: where text goes; replaced in tests.
-  init(sink: @escaping @Sendable (PrintableText) -> Void = { StandardStream.error.write($0) }) {
+  init(
+    sink: @escaping @Sendable (PrintableText, _ isPassing: Bool) -> Void = {
+      MessageWriter.standardError.write($0, isPassing: $1)
+    }
+  ) {
     self.sink = sink
   }
 
   /// Writes a line, which brings its end.
   func write(_ line: PrintableText) {
     self.progress.withLock { progress in
-      self.sink(progress.map { PrintableText.lineEraser + line + $0 } ?? line)
+      self.sink(progress.map { PrintableText.lineEraser + line + $0 } ?? line, false)
     }
   }
 
@@ -24,7 +28,7 @@ final class ErrorConsole: Sendable {
     self.progress.withLock { progress in
       guard line != progress else { return }
       progress = line
-      self.sink(line.map { PrintableText.lineEraser + $0 } ?? PrintableText.lineEraser)
+      self.sink(PrintableText.lineEraser + (line ?? .empty), line != nil)
     }
   }
 }

@@ -38,6 +38,8 @@ struct PrintableText: Sendable, Equatable {
     )
   }
 
+  static let empty = PrintableText(unchecked: "")
+
   /// Back to the first column and erase to the end of the line (ECMA-48 EL).
   static let lineEraser = PrintableText(unchecked: "\r\u{1B}[K")
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Standard output and standard error, unbuffered.
+/// Standard output, unbuffered, and standard error, which nobody waits for.
 enum StandardStream: Int32, Sendable {
   case output = 1
   case error = 2
@@ -23,25 +23,28 @@ enum StandardStream: Int32, Sendable {
     }
   }
 
-  /// Writes the whole text. False when the reader has closed it or the disk is full.
+  /// Writes the complete text to standard output, after the messages that came before it. False when the
+  /// reader has closed it or the disk is full. A message on standard error is written soon, and true
+  /// returned.
   @discardableResult
   func write(_ text: PrintableText) -> Bool {
-    var text = text.text
-    return text.withUTF8 { bytes in
-      var rest = UnsafeRawBufferPointer(bytes)
-      while !rest.isEmpty {
-        let count = Glibc.write(self.rawValue, rest.baseAddress, rest.count)
-        if count < 0 {
-          if errno == EINTR { continue }
-          // Whoever shares the pipe or terminal may have made it non-blocking.
-          guard errno == EAGAIN else { return false }
-          var poll = pollfd(fd: self.rawValue, events: Int16(POLLOUT), revents: 0)
-          _ = Glibc.poll(&poll, 1, -1)
-          continue
-        }
-        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-      }
+    switch self {
+    case .output:
+      MessageWriter.standardError.letGoFirst()
+      return text.write(to: self.rawValue, patience: nil) == nil
+    case .error:
+      MessageWriter.standardError.write(text)
       return true
     }
+  }
+
+  /// Asks on the terminal; true if the user answers with yes.
+  static func confirm(_ question: PrintableText) -> Bool {
+    guard isatty(STDIN_FILENO) == 1 else { return false }
+    MessageWriter.standardError.write(question)
+    guard MessageWriter.standardError.drain(within: .seconds(60)), let answer = readLine() else {
+      return false
+    }
+    return ["y", "yes"].contains(answer.lowercased())
   }
 }

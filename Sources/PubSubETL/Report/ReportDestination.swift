@@ -6,6 +6,9 @@ enum ReportDestination: Equatable {
     var description: String
   }
 
+  /// How long a reader of a pipe, FIFO or terminal may read nothing of a report.
+  private static let patience = Duration.seconds(30)
+
   /// `-`.
   case standardOutput
   /// `/dev/stdout`, `/dev/fd/3`: already open, whatever it leads to.
@@ -58,8 +61,11 @@ enum ReportDestination: Equatable {
   }
 
   private static func failure(_ file: String, code: Int32) -> Failure {
-    Failure(
-      description: "the report cannot be written to \(file): \(String(cString: strerror(code)))")
+    let cause =
+      code == ETIMEDOUT
+      ? "no program has read it for \(Phrase.duration(Self.patience))"
+      : String(cString: strerror(code))
+    return Failure(description: "the report cannot be written to \(file): \(cause)")
   }
 
   // MARK: Writing
@@ -68,11 +74,12 @@ enum ReportDestination: Equatable {
   func write(_ text: PrintableText) throws(Failure) {
     switch self {
     case .standardOutput:
-      guard StandardStream.output.write(text) else {
-        throw Failure(description: "the report cannot be written to standard output")
+      MessageWriter.standardError.letGoFirst()
+      if let code = text.write(to: StandardStream.output.rawValue, patience: Self.patience) {
+        throw Self.failure("standard output", code: code)
       }
     case .descriptor(let number):
-      if let code = Self.write(text, to: number) {
+      if let code = text.write(to: number, patience: Self.patience) {
         throw Self.failure("/dev/fd/\(number)", code: code)
       }
     case .special(let file):
@@ -88,7 +95,9 @@ enum ReportDestination: Equatable {
       }
       defer { close(descriptor) }
       _ = fcntl(descriptor, F_SETFL, 0)
-      if let code = Self.write(text, to: descriptor) { throw Self.failure(file, code: code) }
+      if let code = text.write(to: descriptor, patience: Self.patience) {
+        throw Self.failure(file, code: code)
+      }
     case .file(let file): try Self.replace(file, with: text)
     }
   }
@@ -100,29 +109,11 @@ enum ReportDestination: Equatable {
     let descriptor = open(
       temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw Self.failure(file, code: errno) }
-    var failed = Self.write(text, to: descriptor)
+    var failed = text.write(to: descriptor, patience: nil)
     close(descriptor)
     if failed == nil, rename(temporary, file) != 0 { failed = errno }
     guard let failed else { return }
     unlink(temporary)
     throw Self.failure(file, code: failed)
-  }
-
-  /// The error number of what failed; nil after a success.
-  private static func write(_ text: PrintableText, to descriptor: Int32) -> Int32? {
-    var text = text.text
-    return text.withUTF8 { bytes in
-      var rest = UnsafeRawBufferPointer(bytes)
-      while !rest.isEmpty {
-        let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-        if count < 0 {
-          let code = errno
-          if code == EINTR { continue }
-          return code
-        }
-        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-      }
-      return nil
-    }
   }
 }

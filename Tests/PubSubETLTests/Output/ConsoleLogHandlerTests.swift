@@ -10,7 +10,7 @@ final class ConsoleOutput: @unchecked Sendable {
   // Guard: the console calls one writer at a time, and tests read after it has returned.
   var text = ""
 
-  func console() -> ErrorConsole { ErrorConsole { self.text += $0.text } }
+  func console() -> ErrorConsole { ErrorConsole { text, _ in self.text += text.text } }
 }
 
 @Suite("Log lines")
