@@ -7,7 +7,7 @@ private let postponed = Atomic<Int32>(0)
 /// it ends the process itself.
 private let isPostponing = Atomic<Bool>(false)
 
-/// Puts SIGINT and SIGTERM off where they would end the process at once, for work that must not be torn: the
+/// Puts SIGINT, SIGTERM and SIGHUP off where they would end the process at once, for work that must not be torn: the
 /// answer of a service that replaces a secret, until the new one is stored.
 ///
 /// A process that watches its signals keeps its handlers, and nothing changes for it. The second signal
@@ -22,7 +22,7 @@ public enum PostponedSignals {
       kill(getpid(), number)
     }
   }
-  private static let numbers = [SIGINT, SIGTERM]
+  private static let numbers = [SIGINT, SIGTERM, SIGHUP]
   private static let depth = Lock(0)
 
   /// Runs `body`; a signal that comes meanwhile ends the process after it. Calls may be nested or come from

@@ -1,7 +1,7 @@
 import Dispatch
 import Glibc
 
-/// SIGINT, SIGTERM and SIGUSR1, in the order in which they come.
+/// SIGINT, SIGTERM, SIGHUP and SIGUSR1, in the order in which they come.
 struct SignalStream {
   let stream: AsyncStream<Int32>
   private let sources: [any DispatchSourceSignal]
@@ -10,7 +10,10 @@ struct SignalStream {
   init() {
     let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
     self.stream = stream
-    self.sources = [SIGINT, SIGTERM, SIGUSR1].map { number in
+    // `nohup` makes a program ignore the end of its terminal.
+    let isHangUpIgnored = unsafeBitCast(signal(SIGHUP, SIG_IGN), to: Int.self) == 1
+    let numbers = [SIGINT, SIGTERM, SIGUSR1] + (isHangUpIgnored ? [] : [SIGHUP])
+    self.sources = numbers.map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number)
       source.setEventHandler { continuation.yield(number) }

@@ -28,7 +28,7 @@ struct PublishCommand: AsyncParsableCommand {
       been published is reported as "unknown" and is not sent again, unless --repeat-unknown is given: \
       the repetition has the same event ID, by which consumers can drop it. Events that are sent again \
       may come behind later ones.
-      The first SIGINT or SIGTERM ends the run in order: nothing more is sent, and answers to what was \
+      The first SIGINT, SIGTERM or SIGHUP ends the run in order: nothing more is sent, and answers to what was \
       sent are awaited for up to 30 s. Lines behind the last result were not read.
       Exit codes: 0 every event was published; 64 command line, or the input cannot be read; 65 lines \
       were refused; 69 the service or the login was unavailable, or events have no answer; 70 a defect \

@@ -21,7 +21,7 @@ struct RunCommand: AsyncParsableCommand {
       database unavailable; 70 a defect of this program; 74 files, checkpoint or report cannot be \
       written; 75 try again: another run, quota, --max-duration or a first signal before the stream \
       was caught up, no first position; 77 login, topic or database refused; 78 mistakes in the pipeline \
-      file, or a TLS identity; 130, 143 second SIGINT, SIGTERM.
+      file, or a TLS identity; 129, 130, 143 second SIGHUP, SIGINT, SIGTERM.
       """)
 
   @OptionGroup var options: RunOptions

@@ -1,14 +1,17 @@
 import EventLoop
 import Glibc
+internal import Synchronization
 
 /// The write end of the pipe that signal handlers write to.
 // Guard: set once, before the handlers that read it are installed.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
+/// Whether a signal has come.
+private let hasSignal = Atomic<Bool>(false)
 
-/// Turns the first SIGINT or SIGTERM into a clean stop; the second ends the process at once.
+/// Turns the first SIGINT, SIGTERM or SIGHUP into a clean stop; the second ends the process at once.
 ///
-/// Handlers only write a byte to a pipe. A separate event loop reads it, so that the second signal
-/// is seen whatever the rest of the program is waiting for.
+/// The handler of the first writes a byte to a pipe, which a separate event loop reads. That of the
+/// second ends the process itself, whatever the rest of the program is waiting for, also after the work.
 final class SignalWatcher {
   private let loop: EventLoop
 
@@ -28,8 +31,11 @@ final class SignalWatcher {
       throw error
     }
     signalPipe = ends[1]
-    for number in [SIGINT, SIGTERM] {
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+      // `nohup` makes a program ignore the end of its terminal.
+      if number == SIGHUP, Self.isIgnored(number) { continue }
       signal(number) { number in
+        if hasSignal.exchange(true, ordering: .sequentiallyConsistent) { _exit(128 + number) }
         var byte = UInt8(truncatingIfNeeded: number)
         let saved = errno
         _ = write(signalPipe, &byte, 1)
@@ -43,19 +49,20 @@ final class SignalWatcher {
   ) async throws {
     try await withCheckedThrowingContinuation { continuation in
       loop.execute { [unowned loop] in
-        var hasStopped = false
         continuation.resume(
           with: Result {
             try loop.register(read, interest: .readable) { _ in
               var number: UInt8 = 0
-              while Glibc.read(read, &number, 1) == 1 {
-                if hasStopped { _exit(128 + Int32(number)) }
-                hasStopped = true
-                onFirst()
-              }
+              while Glibc.read(read, &number, 1) == 1 { onFirst() }
             }
           })
       }
     }
+  }
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    // C's handlers are addresses, and 1 stands for nothing.
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
   }
 }
