@@ -50,4 +50,9 @@ import Testing
   func namesTheLimitOfOpenFiles() throws {
     try ProofScript("descriptors_proof.py", in: "faults").run()
   }
+
+  @Test(
+    "Preloaded libraries, unread messages, closed terminals and a low limit of threads stop no run silently",
+    .enabled(if: ProofScript.programs != nil))
+  func survivesSurroundings() throws { try ProofScript("process_proof.py", in: "faults").run() }
 }
