@@ -39,6 +39,7 @@ extension SimulatorServer {
         ("SF_REFRESH_TOKEN", configuration.refreshToken),
         ("SF_ACCESS_TOKEN", self.issueToken()), ("SF_INSTANCE_URL", addresses.loginURL),
         ("SF_ORG_ID", self.organizationID), ("SIMULATOR_CONTROL_URL", addresses.controlURL),
+        ("SIMULATOR_CONTROL_SECRET", addresses.controlSecret),
       ] + (clock.map { [(ServedClock.variable, $0)] } ?? []))
   }
 }

@@ -82,6 +82,22 @@ extension SimulatorServer {
     try await self.onLoop { try $0.org.writeState(to: path) }
   }
 
+  /// Writes what the org holds into the simulator's own folder.
+  ///
+  /// - Parameter name: of the file, without a folder.
+  /// - Returns: its path.
+  func writeState(named name: String) async throws -> String {
+    guard !name.isEmpty, !name.hasPrefix("."), name.utf8.count <= 200,
+      name.unicodeScalars.allSatisfy({ $0 != "/" && $0.value >= 0x20 })
+    else {
+      throw SimulatorError(
+        .configuration, "the body must be a file name without a folder, for example state.ndjson")
+    }
+    let path = "\(try self.statesDirectory())/\(name)"
+    try await self.writeState(to: path)
+    return path
+  }
+
   /// From now on, new events use the newest versions of the schemas.
   public func changeSchemas() async throws {
     try await self.onLoop { try $0.org.changeSchemas() }

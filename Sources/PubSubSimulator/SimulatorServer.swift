@@ -19,6 +19,9 @@ public final class SimulatorServer: @unchecked Sendable {
     public var loginURL: String
     /// `http://127.0.0.1:PORT`
     public var controlURL: String
+    /// The value of the header `X-Simulator-Secret`, without which the control interface refuses a
+    /// request.
+    public var controlSecret: String
   }
 
   let loop: EventLoop
@@ -88,7 +91,8 @@ public final class SimulatorServer: @unchecked Sendable {
           applicationProtocols: protocols)
       }
     }
-    let control = ControlEndpoint(server: self)
+    let controlSecret = ControlAccess.makeSecret()
+    let control = ControlEndpoint(server: self, access: ControlAccess(secret: controlSecret))
     let controlServer = try LoopbackHTTPServer(port: configuration.controlPort) {
       await control.respond(to: $0)
     }
@@ -118,7 +122,7 @@ public final class SimulatorServer: @unchecked Sendable {
     return Addresses(
       endpoint: tls == nil ? "http://127.0.0.1:\(port)" : "https://localhost:\(port)",
       caFile: authority?.certificatePath, loginURL: loginURL,
-      controlURL: "http://127.0.0.1:\(controlServer.port)")
+      controlURL: "http://127.0.0.1:\(controlServer.port)", controlSecret: controlSecret)
   }
 
   /// Closes all connections.
@@ -138,6 +142,14 @@ public final class SimulatorServer: @unchecked Sendable {
     var path = Array("/tmp/pubsub-simulator-XXXXXX".utf8CString)
     guard mkdtemp(&path) != nil else { throw SimulatorError.system("mkdtemp") }
     return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Where the control interface writes. Only this user can reach it, and nothing else is in it.
+  func statesDirectory() throws -> String {
+    let path = "\(self.directory)/states"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    return path
   }
 
   /// Kept in the directory, so that a restart gives the same times.

@@ -6,7 +6,9 @@ enum OutputFile {
   /// Replaces a file, so that a reader sees the old text or the new one; writes into FIFOs and
   /// devices. A symbolic link is refused, as it may lead anywhere, but for those of the system
   /// (`/dev/stdout`).
-  static func write(_ text: String, to path: String) throws {
+  ///
+  /// - Parameter mode: the permissions of the file.
+  static func write(_ text: String, to path: String, mode: mode_t = 0o644) throws {
     var status = stat()
     if path.hasPrefix("/dev/") || path.hasPrefix("/proc/self/fd/") {
       return try Self.fill(path, O_WRONLY | O_CLOEXEC | O_NOCTTY, text)
@@ -26,7 +28,7 @@ enum OutputFile {
     }
     let temporary = "\(path).\(String(UInt64.random(in: .min ... .max), radix: 16)).tmp"
     do {
-      try Self.fill(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, text)
+      try Self.fill(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, text, mode)
       guard rename(temporary, path) == 0 else { throw SimulatorError.system("rename(\"\(path)\")") }
     } catch {
       unlink(temporary)
@@ -34,8 +36,10 @@ enum OutputFile {
     }
   }
 
-  private static func fill(_ path: String, _ flags: Int32, _ text: String) throws {
-    let descriptor = open(path, flags, 0o644)
+  private static func fill(
+    _ path: String, _ flags: Int32, _ text: String, _ mode: mode_t = 0o644
+  ) throws {
+    let descriptor = open(path, flags, mode)
     guard descriptor >= 0 else { throw SimulatorError.system("open(\"\(path)\")") }
     defer { close(descriptor) }
     var text = text

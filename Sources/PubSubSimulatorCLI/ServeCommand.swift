@@ -5,10 +5,10 @@ import SimulatedOrg
 
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "serve", abstract: "Serves until SIGINT or SIGTERM.",
+    commandName: "serve", abstract: "Serves until SIGINT, SIGTERM or SIGHUP.",
     discussion: """
       Prints one line on standard output when it is ready:
-      ready endpoint=URL login=URL control=URL ca=FILE
+      ready endpoint=URL login=URL control=URL ca=FILE secret=VALUE
       """)
 
   @Option(help: "Port of the Pub/Sub API; 0: chosen by the system.")
@@ -122,11 +122,14 @@ struct ServeCommand: AsyncParsableCommand {
     defer { clock?.stop() }
     let addresses = try await server.start()
     if let env = self.env {
-      try OutputFile.write(server.environment(addresses, clock: clock?.address).shellText, to: env)
+      // With the secret of the control interface, which other users must not read.
+      try OutputFile.write(
+        server.environment(addresses, clock: clock?.address).shellText, to: env, mode: 0o600)
     }
     let line =
       "ready endpoint=\(addresses.endpoint) login=\(addresses.loginURL) "
-      + "control=\(addresses.controlURL) ca=\(addresses.caFile ?? "-")"
+      + "control=\(addresses.controlURL) ca=\(addresses.caFile ?? "-") "
+      + "secret=\(addresses.controlSecret)"
       + (clock.map { " clock=\($0.address)" } ?? "") + "\n"
     FileHandle.standardOutput.write(Data(line.utf8))
     for await signal in signals.stream {

@@ -11,7 +11,7 @@ struct PeerTests {
   private static let checks = [
     "logins", "topics_and_schemas", "wrong_credentials", "all_events_equal_truth",
     "diffs_rebuild_to_their_hash", "credit_rules", "positions", "publishing", "faults", "counts",
-    "keepalives_and_retention",
+    "control_is_guarded", "keepalives_and_retention",
     "noise_is_survived",
   ]
 
@@ -54,7 +54,8 @@ struct PeerTests {
       "PUBSUB_ENDPOINT": addresses.endpoint, "PUBSUB_CA_FILE": addresses.caFile ?? "",
       "SF_LOGIN_URL": addresses.loginURL, "SF_CLIENT_ID": configuration.org.clientID,
       "SF_CLIENT_SECRET": configuration.org.clientSecret,
-      "SIMULATOR_CONTROL_URL": addresses.controlURL, "TRUTH": "\(directory.path)/truth",
+      "SIMULATOR_CONTROL_URL": addresses.controlURL,
+      "SIMULATOR_CONTROL_SECRET": addresses.controlSecret, "TRUTH": "\(directory.path)/truth",
     ]
     let (status, output) = try await PythonScript("check_server.py").run(checks, environment)
     await server.stop()

@@ -40,7 +40,8 @@ struct RESTTests {
       "PUBSUB_CA_FILE": addresses.caFile ?? "", "SF_LOGIN_URL": addresses.loginURL,
       "SF_CLIENT_ID": configuration.org.clientID,
       "SF_CLIENT_SECRET": configuration.org.clientSecret,
-      "SIMULATOR_CONTROL_URL": addresses.controlURL, "STATE": "\(directory.path)/records",
+      "SIMULATOR_CONTROL_URL": addresses.controlURL,
+      "SIMULATOR_CONTROL_SECRET": addresses.controlSecret,
     ]
     let (status, output) = try await PythonScript("check_rest.py").run(checks, environment)
     await server.stop()

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import SimulatedOrg
 
-/// The switches of the simulator, over HTTP on loopback:
+/// The switches of the simulator, over HTTP on loopback, for those who know its secret (`ControlAccess`):
 ///
 ///     POST /control/clock?advance=72h            ms, s, m, h, d
 ///     POST /control/publish?count=100&topic=…    topic is optional
@@ -13,15 +13,19 @@ internal import SimulatedOrg
 ///     POST /control/tokens/revoke                all access tokens stop working
 ///     POST /control/faults                       body: a fault or an array of them, see ScriptedFault
 ///     DELETE /control/faults                     forgets those that wait
-///     POST /control/state                        body: where to write the state file
+///     POST /control/state                        body: the name of a state file to be written
 ///     POST /control/managed?name=…&topic=…       a managed subscription, see SimulatorServer.setManaged
 ///     GET  /control/managed
 ///     GET  /control/stats
 ///     GET  /control/delivered
 struct ControlEndpoint: Sendable {
   let server: SimulatorServer
+  let access: ControlAccess
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
+    if let refusal = self.access.refusal(of: request) {
+      return .json("{\"error\":\(JSONText.string(refusal))}\n", status: 403)
+    }
     do {
       return try await self.answer(request)
     } catch {
@@ -68,12 +72,9 @@ struct ControlEndpoint: Sendable {
       try await self.server.removeFaults()
       return .json("{}\n")
     case ("POST", "/control/state"):
-      let path = String(decoding: request.body, as: UTF8.self)
-      guard !path.isEmpty else {
-        throw SimulatorError(.configuration, "the body must be the path of the file to be written")
-      }
-      try await self.server.writeState(to: path)
-      return .json("{}\n")
+      let path = try await self.server.writeState(
+        named: String(decoding: request.body, as: UTF8.self))
+      return .json("{\"path\":\(JSONText.string(path))}\n")
     case ("POST", "/control/managed"):
       try await self.server.setManaged(request.query)
       return .json(try await self.server.managedJSON() + "\n")

@@ -115,7 +115,8 @@ class Proof:
     def post(self, simulator, fault):
         subprocess.run(
             ["curl", "-sS", "--fail-with-body", "-X", "POST", "--data", json.dumps(fault),
-             simulator.control + "faults"], check=True, stdout=subprocess.DEVNULL)
+             "-H", "X-Simulator-Secret: " + simulator.control_secret, simulator.control + "faults"],
+            check=True, stdout=subprocess.DEVNULL)
 
     def compare(self, simulator, environment, topic):
         with open(simulator.truth, encoding="utf-8") as file:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,21 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 # A shell lets its background jobs ignore SIGINT, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class ControlSecrets(urllib.request.BaseHandler):
+    """Requests to the control interface of a simulator carry its secret."""
+
+    secrets = {}  # by the beginning of the URL
+
+    def http_request(self, request):
+        for control, secret in self.secrets.items():
+            if request.full_url.startswith(control):
+                request.add_header("X-Simulator-Secret", secret)
+        return request
+
+
+urllib.request.install_opener(urllib.request.build_opener(ControlSecrets))
 
 
 class Simulator:
@@ -34,6 +50,8 @@ class Simulator:
             self.environment = dict(os.environ)
             self.environment.update(re.findall(r"^export (\w+)='(.*)'$", file.read(), re.M))
         self.control = self.environment["SIMULATOR_CONTROL_URL"] + "/control/"
+        self.control_secret = self.environment["SIMULATOR_CONTROL_SECRET"]
+        ControlSecrets.secrets[self.control] = self.control_secret
 
     def __enter__(self):
         return self
@@ -49,6 +67,13 @@ class Simulator:
     def get(self, request):
         with urllib.request.urlopen(self.control + request) as answer:
             return json.load(answer)
+
+    def write_state(self, path):
+        """Writes what the org holds into a file."""
+        name = os.path.basename(path).encode()
+        with urllib.request.urlopen(
+            urllib.request.Request(self.control + "state", data=name, method="POST")) as answer:
+            shutil.copyfile(json.load(answer)["path"], path)
 
 
 def pipeline(name, topics):

@@ -193,7 +193,7 @@ def rates(url, entity, started):
 
 def compare(simulator, url, work, entity, arguments):
     state = work + "/state.ndjson"
-    snapshot_proof.write_state(simulator, state)
+    simulator.write_state(state)
     hidden = [] if arguments.existing else [(entity, compare_state.NEWEST_FIELD)]
     comparison = compare_state.Comparison(url, state, [entity], snapshot_proof.SCHEMA, hidden=hidden)
     if not comparison.run():

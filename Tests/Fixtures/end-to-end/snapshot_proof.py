@@ -225,12 +225,6 @@ def pipeline(arguments, name, topics, start, objects=None):
     return document
 
 
-def write_state(simulator, path):
-    """What the org holds, as a file."""
-    request = urllib.request.Request(simulator.control + "state", data=path.encode(), method="POST")
-    urllib.request.urlopen(request).read()
-
-
 class Copy:
     """One run with its own seed."""
 
@@ -291,7 +285,7 @@ class Copy:
         self.run((0,), is_last=True)
         stats = self.simulator.get("stats")
         result = {"seed": self.seed, "start": self.start, "events": stats["published"]}
-        write_state(self.simulator, self.state)
+        self.simulator.write_state(self.state)
         if self.arguments.has_files:
             result["files"] = self.compare_files()
         if self.arguments.has_tables:
@@ -416,7 +410,7 @@ class Copy:
         """At a commit that chance has made the last one, no row may be wrong without a mark."""
         if not postgres.query(self.url, "SELECT 1 WHERE to_regclass('%s._freshness') IS NOT NULL" % SCHEMA):
             return
-        write_state(self.simulator, self.state)
+        self.simulator.write_state(self.state)
         pending = compare_unmarked.pending(self.url, self.simulator.truth, SCHEMA)
         comparison = compare_unmarked.Unmarked(
             self.url, self.state, self.arguments.objects, SCHEMA, pending, hidden=self.hidden(),

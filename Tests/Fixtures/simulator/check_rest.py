@@ -24,13 +24,13 @@ from simple_salesforce.exceptions import (
 )
 
 CONTROL = os.environ["SIMULATOR_CONTROL_URL"]
-STATE = os.environ["STATE"]
+SECRET = {"X-Simulator-Secret": os.environ["SIMULATOR_CONTROL_SECRET"]}
 COMPOUND = ("address", "location")
 
 
 def control(method, path, body=None):
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    request = urllib.request.Request(CONTROL + path, data=data, method=method)
+    request = urllib.request.Request(CONTROL + path, data=data, method=method, headers=SECRET)
     with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
@@ -66,9 +66,9 @@ def expect(kind, code, work):
 
 def state():
     """What the org holds, by object and ID, flattened under the names of SOQL."""
-    control("POST", "/control/state", STATE.encode())
+    path = control("POST", "/control/state", b"records")["path"]
     records = {}
-    with open(STATE, encoding="utf-8") as file:
+    with open(path, encoding="utf-8") as file:
         for line in file:
             line = json.loads(line)
             records.setdefault(line["entity"], {})[line["id"]] = line

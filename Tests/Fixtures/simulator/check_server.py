@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import urllib.error
 import urllib.request
 
 import grpc
@@ -16,12 +17,13 @@ from pubsub_peer import *
 PREFIX = "sfdc.platform.eventbus.grpc."
 ENV = environment()
 CONTROL = os.environ["SIMULATOR_CONTROL_URL"]
+SECRET = {"X-Simulator-Secret": os.environ["SIMULATOR_CONTROL_SECRET"]}
 OPPORTUNITY = "/data/OpportunityChangeEvent"
 
 
 def control(method, path, body=None):
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(CONTROL + path, data=data, method=method)
+    data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(CONTROL + path, data=data, method=method, headers=SECRET)
     with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
@@ -344,6 +346,30 @@ def counts():
     assert after["total"] == before + 40 == sum(row["events"] for row in after["clients"])
     stats = control("GET", "/control/stats")
     assert stats["delivered"] == after["total"] and stats["topics"][OPPORTUNITY]["events"] > 0
+
+
+def control_is_guarded():
+    """Other users, web pages and names that lead to 127.0.0.1 are refused; files stay in the simulator's folder."""
+
+    def status(headers, path="/control/stats", data=None, method="GET"):
+        request = urllib.request.Request(CONTROL + path, data=data, method=method, headers=headers)
+        try:
+            return urllib.request.urlopen(request, timeout=60).status
+        except urllib.error.HTTPError as error:
+            assert "error" in json.load(error)
+            return error.code
+
+    assert status(SECRET) == 200
+    assert status({}) == status({"X-Simulator-Secret": "0" * 32}) == status({"X-Simulator-Secret": ""}) == 403
+    assert status(SECRET | {"Origin": "http://localhost"}) == status(SECRET | {"Origin": "null"}) == 403
+    assert status(SECRET | {"Host": "rebound.example"}) == status(SECRET | {"Host": "localhost.example:80"}) == 403
+    before = control("GET", "/control/stats")["published"]
+    assert status({}, "/control/publish?count=1", b"", "POST") == 403
+    assert control("GET", "/control/stats")["published"] == before
+    for name in ("", ".", "..", "/tmp/x", "../x", "a/b", ".x", "a\0b"):
+        assert status(SECRET, "/control/state", name.encode(), "POST") == 400, name
+    path = control("POST", "/control/state", "state.ndjson")["path"]
+    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700, path
 
 
 def large_responses():
