@@ -88,7 +88,7 @@ let package = Package(
     target("Signatures", ["COpenSSL"]),
     // 2: bytes over the network.
     target("TLSStream", ["COpenSSL", "CSystem", "EventLoop"]),
-    target("HTTPClient", ["CCurl", "Clocks", "EventLoop"]),
+    target("HTTPClient", ["CCurl", "Clocks", "EventLoop", "TLSStream"]),
     target(
       "HTTP2Transport", ["CNGHTTP2", "CZlib", "Clocks", "EventLoop", "TLSStream", grpcCore]),
     // Connections to PostgreSQL, by libpq.

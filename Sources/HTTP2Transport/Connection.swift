@@ -297,7 +297,10 @@ final class Connection: @unchecked Sendable {
   private func received(_ bytes: UnsafeRawBufferPointer) {
     self.keepalive?.received(now: ProcessClock.now)
     if let problem = self.preface.receive(bytes) {
-      self.end(TLSError(.applicationProtocolMissing, problem))
+      self.end(
+        self.connections.tls == nil
+          ? TLSError(.applicationProtocolMissing, "\(problem), so it is no gRPC endpoint")
+          : .withoutHTTP2(problem, issuer: self.wire?.peerIssuer))
       return
     }
     self.attempt { try $0.receive(bytes) }

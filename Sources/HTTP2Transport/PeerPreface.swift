@@ -11,7 +11,7 @@ struct PeerPreface {
     guard !self.isComplete else { return nil }
     self.bytes += bytes.prefix(Self.byteCount - self.bytes.count)
     if self.bytes.starts(with: Array("HTTP/".utf8)) {
-      return "it answers in HTTP/1 and is not a gRPC endpoint"
+      return "it answers in HTTP/1"
     }
     guard self.isComplete else { return nil }
     let isSettings = self.bytes[3] == 4 && self.bytes[4] == 0 && self.bytes[5...8] == [0, 0, 0, 0]

@@ -30,6 +30,9 @@ final class Wire {
 
   var descriptor: Int32 { self.stream.descriptor }
 
+  /// The issuer of the server's certificate; nil without TLS.
+  var peerIssuer: String? { self.stream.peerIssuer }
+
   /// Bytes that TLS has read ahead, of which `epoll` does not know.
   var hasBufferedInput: Bool { self.stream.hasBufferedInput }
 

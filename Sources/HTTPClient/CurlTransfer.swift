@@ -104,7 +104,7 @@ final class CurlTransfer: @unchecked Sendable {
       try self.check(ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &connectStatus))
       throw HTTPError(
         curl: result, detail: String(cString: detail), request: self.request,
-        connectStatus: connectStatus)
+        connectStatus: connectStatus, trustProblem: self.trust.problem)
     }
     guard self.status != nil else { throw self.noFinalStatus() }
   }

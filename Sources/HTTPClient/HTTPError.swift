@@ -48,10 +48,10 @@ public struct HTTPError: Error, Sendable {
   /// - Parameters:
   ///   - detail: the text curl put into its error buffer; names hosts and certificates.
   ///   - connectStatus: of the proxy's answer to CONNECT, 0 for none.
+  ///   - trustProblem: why no server is trusted.
   init(
     curl result: CURLcode, detail: String, request: HTTPRequest, connectStatus: Int = 0,
-    fileID: String = #fileID,
-    line: Int = #line
+    trustProblem: @autoclosure () -> String? = nil, fileID: String = #fileID, line: Int = #line
   ) {
     let code: Code
     let advice: String
@@ -64,10 +64,10 @@ public struct HTTPError: Error, Sendable {
       advice = "; the proxy refuses to connect to the server"
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR:
       code = .untrusted
-      advice = "; check the host name, or name the issuer's certificate as tls.ca_file"
+      advice = "; \(trustProblem() ?? Self.identityAdvice(detail))"
     case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE:
       code = .trustStore
-      advice = "; check tls.ca_file"
+      advice = "; \(trustProblem() ?? "check tls.ca_file")"
     case CURLE_SSL_CERTPROBLEM:
       code = .certificate
       advice = "; check tls.certificate_file and tls.key_file"
@@ -81,6 +81,16 @@ public struct HTTPError: Error, Sendable {
     }
     let text = detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail
     self.init(code, "\(request): \(text)\(advice)", fileID: fileID, line: line)
+  }
+
+  /// - Parameter detail: curl's text about a certificate that was not accepted.
+  private static func identityAdvice(_ detail: String) -> String {
+    if detail.contains("expired") || detail.contains("not yet valid") {
+      return "check this machine's clock"
+    }
+    if detail.contains("subject name") { return "check the host name" }
+    return
+      "check the host name, or, if a proxy inspects TLS, name the PEM file of its CA as tls.ca_file"
   }
 }
 

@@ -21,6 +21,9 @@ public protocol ByteStream: AnyObject {
   /// The protocol that ALPN selected, such as `h2`; nil before the handshake, without ALPN and
   /// without TLS.
   var applicationProtocol: String? { get }
+  /// The organization, or the name, that issued the server's certificate; nil before the handshake and without
+  /// TLS.
+  var peerIssuer: String? { get }
   /// Whether `read` may return bytes without the socket being readable.
   var hasBufferedInput: Bool { get }
 

@@ -8,6 +8,7 @@ public final class PlaintextConnection: ByteStream {
 
   public var descriptor: Int32 { self.socket.descriptor }
   public var applicationProtocol: String? { nil }
+  public var peerIssuer: String? { nil }
   public var hasBufferedInput: Bool { false }
 
   public func handshake() throws(TLSError) -> StreamStep { .done(byteCount: 0) }

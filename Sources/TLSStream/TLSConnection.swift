@@ -11,6 +11,8 @@ public final class TLSConnection: ByteStream {
   private let hostName: String?
   private var isBroken = false
   private var isEstablished = false
+  /// The issuer of the server's certificate that was not accepted.
+  private var refusedIssuer: String?
 
   private init(context: TLSContext, socket: consuming Socket, hostName: String?) throws(TLSError) {
     EventLoop.ignoreBrokenPipes()  // OpenSSL writes with write(2)
@@ -35,6 +37,9 @@ public final class TLSConnection: ByteStream {
     // RFC 6066 section 3: the name is sent without a trailing dot; certificates have none either.
     let name = hostName.hasSuffix(".") ? String(hostName.dropLast()) : hostName
     ERR_clear_error()
+    // Unretained: the connection owns the SSL *, so it outlives every call.
+    SSL_set_ex_data(connection.ssl, 0, Unmanaged.passUnretained(connection).toOpaque())
+    SSL_set_verify(connection.ssl, SSL_VERIFY_PEER, noteRefusedCertificate)
     SSL_set_hostflags(connection.ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
     // In OpenSSL 3 this compares numeric addresses with the certificate's addresses as well.
     guard SSL_set1_host(connection.ssl, name) == 1 else {
@@ -70,18 +75,23 @@ public final class TLSConnection: ByteStream {
     return String(decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
   }
 
+  public var peerIssuer: String? {
+    SSL_get0_peer_certificate(self.ssl).flatMap(TrustStore.issuer)
+  }
+
   /// - Throws: an identity error (`isIdentityError`) when a client does not accept the server,
   ///   `applicationProtocolMissing` when a client offered protocols and the server took none.
   public func handshake() throws(TLSError) -> StreamStep {
     ERR_clear_error()
     let code = SSL_do_handshake(self.ssl)
     guard code == 1 else { return try self.step(after: code, during: .handshake) }
-    if self.hostName != nil, self.context.requiresApplicationProtocol,
-      self.applicationProtocol == nil
-    {
-      throw TLSError(
-        .applicationProtocolMissing,
-        "\(self.peer) supports TLS but did not agree on an application protocol (ALPN)")
+    if self.hostName != nil, self.context.requiresApplicationProtocol {
+      let selected = self.applicationProtocol
+      guard let selected, self.context.offers(selected) else {
+        throw .withoutHTTP2(
+          "\(self.peer) supports TLS but agreed on \(selected ?? "no application protocol") (ALPN)",
+          issuer: self.peerIssuer)
+      }
     }
     self.isEstablished = true
     return .done(byteCount: 0)
@@ -151,7 +161,8 @@ public final class TLSConnection: ByteStream {
 
   private func failure(during operation: Operation, isEndOfStream: Bool) -> TLSError {
     let verification = SSL_get_verify_result(self.ssl)
-    let isCertificateRefused = Self.isCertificateRefusal(ERR_GET_REASON(ERR_peek_error()))
+    let reason = ERR_GET_REASON(ERR_peek_error())
+    let isCertificateRefused = Self.isCertificateRefusal(reason)
     let reasons = OpenSSLErrors.drain()
     // In TLS 1.3 it comes when the handshake is over on this side.
     if isCertificateRefused, self.hostName != nil {
@@ -164,14 +175,34 @@ public final class TLSConnection: ByteStream {
     }
     guard verification == Int(X509_V_OK) else {
       let text = String(cString: X509_verify_cert_error_string(verification))
+      let code = Self.identityCode(verification)
       return TLSError(
-        Self.identityCode(verification), "the certificate of \(self.peer) was rejected: \(text)")
+        code,
+        "the certificate of \(self.peer) was rejected: \(text)\(self.identityAdvice(code))")
+    }
+    if reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL, self.hostName != nil {
+      return .withoutHTTP2("\(self.peer) supports TLS but not HTTP/2 (ALPN)", issuer: nil)
     }
     if isEndOfStream {
       return TLSError(
         .handshakeFailed, "\(self.peer) closed the connection during the TLS handshake")
     }
     return TLSError(.handshakeFailed, "TLS handshake with \(self.peer): \(reasons)")
+  }
+
+  private func identityAdvice(_ code: TLSError.Code) -> String {
+    let issuer = self.refusedIssuer.map { " (issued by '\($0)')" } ?? ""
+    switch code {
+    case .untrustedCertificate:
+      if let problem = self.context.trustProblem { return "\(issuer); \(problem)" }
+      return "\(issuer); if a proxy inspects TLS, name the PEM file of its CA as tls.ca_file"
+    case .certificateExpired: return "\(issuer); check this machine's clock"
+    default: return "\(issuer); check the host name"
+    }
+  }
+
+  fileprivate func refused(_ certificate: OpaquePointer?) {
+    self.refusedIssuer = certificate.flatMap(TrustStore.issuer)
   }
 
   /// An alert that is about the certificate of the side that gets it (RFC 8446 section 6.2). A server
@@ -195,4 +226,15 @@ public final class TLSConnection: ByteStream {
     default: .untrustedCertificate
     }
   }
+}
+
+/// Remembers whose certificate OpenSSL does not accept, since it keeps none from a handshake that failed.
+private func noteRefusedCertificate(_ isAccepted: Int32, _ store: OpaquePointer?) -> Int32 {
+  guard isAccepted == 0, let store,
+    let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
+    let owner = SSL_get_ex_data(OpaquePointer(ssl), 0)
+  else { return isAccepted }
+  Unmanaged<TLSConnection>.fromOpaque(owner).takeUnretainedValue()
+    .refused(X509_STORE_CTX_get0_cert(store))
+  return isAccepted
 }

@@ -8,6 +8,8 @@ public final class TLSContext: @unchecked Sendable {
   private let context: OpaquePointer  // SSL_CTX *
   /// The protocols of ALPN in wire form (RFC 7301 section 3.1); memory that callbacks point into.
   private let protocols: UnsafeMutableBufferPointer<UInt8>
+  private let offered: Set<String>
+  private let trust: Trust?
 
   /// Whom a client trusts to name a server.
   public enum Trust: Sendable, Hashable {
@@ -26,7 +28,11 @@ public final class TLSContext: @unchecked Sendable {
     case pem(certificateChain: [UInt8], privateKey: [UInt8])
   }
 
-  private init(method: OpaquePointer?, applicationProtocols: [String]) throws(TLSError) {
+  private init(
+    method: OpaquePointer?, trust: Trust?, applicationProtocols: [String]
+  ) throws(TLSError) {
+    self.trust = trust
+    self.offered = Set(applicationProtocols)
     ERR_clear_error()
     guard let context = SSL_CTX_new(method) else {
       throw TLSError(.system, "no TLS context: \(OpenSSLErrors.drain())")
@@ -68,7 +74,7 @@ public final class TLSContext: @unchecked Sendable {
     trust: Trust = .system, identity: Identity? = nil, applicationProtocols: [String] = []
   ) throws(TLSError) -> TLSContext {
     let context = try TLSContext(
-      method: TLS_client_method(), applicationProtocols: applicationProtocols)
+      method: TLS_client_method(), trust: trust, applicationProtocols: applicationProtocols)
     SSL_CTX_set_verify(context.context, SSL_VERIFY_PEER, nil)
     try TrustStore.load(trust, into: context.context)
     if let identity { try OwnIdentity.load(identity, into: context.context) }
@@ -88,7 +94,7 @@ public final class TLSContext: @unchecked Sendable {
     identity: Identity, applicationProtocols: [String] = []
   ) throws(TLSError) -> TLSContext {
     let context = try TLSContext(
-      method: TLS_server_method(), applicationProtocols: applicationProtocols)
+      method: TLS_server_method(), trust: nil, applicationProtocols: applicationProtocols)
     try OwnIdentity.load(identity, into: context.context)
     if !applicationProtocols.isEmpty {
       // Unretained: every SSL * is owned by a TLSConnection, which retains this object.
@@ -109,7 +115,12 @@ public final class TLSContext: @unchecked Sendable {
   }
 
   /// Whether clients offer protocols, so that an answer without one is an error.
-  var requiresApplicationProtocol: Bool { !self.protocols.isEmpty }
+  var requiresApplicationProtocol: Bool { !self.offered.isEmpty }
+
+  func offers(_ name: String) -> Bool { self.offered.contains(name) }
+
+  /// Why no server is trusted, when the system's store is to blame.
+  var trustProblem: String? { self.trust == .system ? SystemTrust.problem() : nil }
 
   fileprivate func select(
     _ out: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ outLength: UnsafeMutablePointer<UInt8>?,

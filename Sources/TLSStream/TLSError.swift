@@ -69,6 +69,23 @@ public struct TLSError: Error, Sendable, CustomStringConvertible {
 
   public var description: String { "\(self.code): \(self.message)" }
 
+  /// A connection that HTTP/2, and so gRPC, cannot use.
+  ///
+  /// - Parameter issuer: of the server's certificate; nil when unknown.
+  package static func withoutHTTP2(
+    _ what: String, issuer: String?, fileID: String = #fileID, line: Int = #line
+  ) -> TLSError {
+    // The authority of Salesforce's own servers.
+    let named = issuer.map {
+      $0.contains("DigiCert") ? "" : " (the certificate is issued by '\($0)')"
+    }
+    return TLSError(
+      .applicationProtocolMissing,
+      "\(what); gRPC needs HTTP/2 from end to end, so a proxy that inspects TLS is probably in "
+        + "between\(named ?? ""); exempt this host from inspection, or enable HTTP/2 in the proxy",
+      fileID: fileID, line: line)
+  }
+
   /// The failure of the system call `call`, with the text of `errno`.
   static func system(
     _ call: String, _ number: Int32 = errno, code: Code = .system, fileID: String = #fileID,

@@ -4,14 +4,6 @@ import Glibc
 
 /// Loading the certificates a client trusts into an `SSL_CTX`.
 enum TrustStore {
-  /// Bundle files of the distributions, for systems without a hashed directory.
-  private static let bundles = [
-    "/etc/ssl/certs/ca-certificates.crt",  // Debian, Ubuntu, Alpine, Arch
-    "/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL
-    "/etc/ssl/ca-bundle.pem",  // openSUSE
-    "/etc/ssl/cert.pem",
-  ]
-
   static func load(_ trust: TLSContext.Trust, into context: OpaquePointer) throws(TLSError) {
     ERR_clear_error()
     switch trust {
@@ -37,9 +29,7 @@ enum TrustStore {
   }
 
   private static func loadSystem(into context: OpaquePointer) throws(TLSError) {
-    if getenv(X509_get_default_cert_file_env()) != nil
-      || getenv(X509_get_default_cert_dir_env()) != nil
-    {
+    if SystemTrust.isSetByEnvironment {
       guard SSL_CTX_set_default_verify_paths(context) == 1 else {
         throw TLSError(
           .badConfiguration, "SSL_CERT_FILE or SSL_CERT_DIR: \(OpenSSLErrors.drain())")
@@ -48,39 +38,30 @@ enum TrustStore {
     }
     // A hashed directory is read on demand; parsing a bundle costs 20 to 30 ms at every start.
     if let directory = X509_get_default_cert_dir().map({ String(cString: $0) }),
-      Self.isHashed(directory), SSL_CTX_load_verify_locations(context, nil, directory) == 1
+      SystemTrust.isHashed(directory), SSL_CTX_load_verify_locations(context, nil, directory) == 1
     {
       return
     }
     let standard = X509_get_default_cert_file().map { [String(cString: $0)] } ?? []
-    for file in standard + Self.bundles where access(file, R_OK) == 0 {
+    for file in standard + SystemTrust.bundles where access(file, R_OK) == 0 {
       ERR_clear_error()
       if SSL_CTX_load_verify_locations(context, file, nil) == 1 { return }
     }
     ERR_clear_error()
     throw TLSError(
-      .badConfiguration,
-      "the system has no trusted certificates; install ca-certificates, or name a CA file")
+      .badConfiguration, SystemTrust.problem() ?? SystemTrust.missing)
   }
 
-  /// Whether `directory` has at least one entry named like OpenSSL's subject hashes: `9f2ab1c4.0`.
-  static func isHashed(_ directory: String) -> Bool {
-    guard let handle = opendir(directory) else { return false }
-    defer { closedir(handle) }
-    while let entry = readdir(handle) {
-      let isHash = withUnsafeBytes(of: &entry.pointee.d_name) { name in
-        let name = name.prefix { $0 != 0 }
-        guard name.count >= 10, name[8] == UInt8(ascii: ".") else { return false }
-        return name.prefix(8).allSatisfy(Self.isHexDigit)
-          && name.dropFirst(9).allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-      }
-      if isHash { return true }
+  /// The organization that issued a certificate, else its name; printable characters only.
+  static func issuer(of certificate: OpaquePointer) -> String? {
+    guard let name = X509_get_issuer_name(certificate) else { return nil }
+    for part in [NID_organizationName, NID_commonName] {
+      var text = [CChar](repeating: 0, count: 128)
+      guard X509_NAME_get_text_by_NID(name, part, &text, Int32(text.count)) > 0 else { continue }
+      let bytes = text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
+      let printable = bytes.filter { (0x20...0x7e).contains($0) }
+      if !printable.isEmpty { return String(decoding: printable, as: UTF8.self) }
     }
-    return false
-  }
-
-  private static func isHexDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    return nil
   }
 }

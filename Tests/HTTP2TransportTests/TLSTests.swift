@@ -117,6 +117,21 @@ struct TLSTests {
     }
   }
 
+  @Test("A proxy that inspects TLS and speaks HTTP/1.1 only is suspected by name") func inspection()
+    async throws
+  {
+    let server = try self.authority.issue()
+    let peer = try PythonServer("http_peer.py", [server.certificateFile, server.keyFile])
+    let trusted = self.authority.certificateFile
+    try await withClient(port: peer.port, security: .tls(caFile: trusted)) { client in
+      let error = try await rpcError { try await client.call("Unary").message }
+      #expect(error.code == .unavailable)
+      #expect((error.cause as? TLSError)?.code == .applicationProtocolMissing)
+      #expect(error.message.contains("gRPC needs HTTP/2 from end to end"), "\(error)")
+      #expect(error.message.contains("the certificate is issued by '"), "\(error)")
+    }
+  }
+
   /// Also waiting streams fail: trying again would not help.
   @Test("An error in the server's identity fails every call at once") func identityError()
     async throws

@@ -197,6 +197,22 @@ struct HTTPClientTLSTests {
     }
   }
 
+  @Test("A machine without certificates is told so, and not to check tls.ca_file")
+  func emptyStore() async throws {
+    for directory in [nil, "/no/such", "/etc/ssl/certs"] {
+      let environment = EnvironmentOverride([
+        "SSL_CERT_FILE": "/no/such.pem", "SSL_CERT_DIR": directory,
+      ])
+      defer { environment.restore() }
+      let error = try await #require(throws: HTTPError.self) {
+        _ = try await self.send(try self.authority.issue(), caFile: nil)
+      }
+      #expect([.untrusted, .trustStore].contains(error.code))
+      #expect(error.message.contains("has no CA certificates, so this program trusts no server"))
+      #expect(!error.message.contains("check tls.ca_file"), "\(error)")
+    }
+  }
+
   @Test(
     "A certificate for another name, or an expired one, is refused",
     arguments: [("DNS:other.example", 2), ("DNS:localhost", -1)])

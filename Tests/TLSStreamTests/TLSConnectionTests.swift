@@ -156,6 +156,20 @@ struct TLSConnectionTests {
     #expect(error.code == .untrustedCertificate)
     #expect(error.isIdentityError)
     #expect(error.message.contains("issuer certificate") || error.message.contains("signature"))
+    #expect(
+      error.message.contains("issued by '") && error.message.contains("tls.ca_file"), "\(error)")
+  }
+
+  @Test("An empty store of certificates is named before any CA file") func emptyStore() throws {
+    let environment = EnvironmentOverride([
+      "SSL_CERT_FILE": "/no/such.pem", "SSL_CERT_DIR": "/no/such",
+    ])
+    defer { environment.restore() }
+    let error = try self.handshakeError(try self.connect(trust: .system))
+    #expect(error.code == .untrustedCertificate)
+    #expect(
+      error.message.contains("SSL_CERT_FILE=/no/such.pem and SSL_CERT_DIR=/no/such has no CA"),
+      "\(error)")
   }
 
   @Test(
@@ -179,8 +193,13 @@ struct TLSConnectionTests {
     let silent = try self.handshakeError(try self.connect(serverProtocols: []))
     #expect(silent.code == .applicationProtocolMissing)
     let other = try self.handshakeError(try self.connect(serverProtocols: ["http/1.1"]))
-    #expect(other.code == .handshakeFailed || other.code == .applicationProtocolMissing)
+    #expect(other.code == .applicationProtocolMissing)
     #expect(!other.isIdentityError)
+    for error in [silent, other] {
+      #expect(error.message.contains("gRPC needs HTTP/2 from end to end"))
+      #expect(error.message.contains("a proxy that inspects TLS is probably in between"))
+    }
+    #expect(silent.message.contains("is issued by '"), "\(silent)")
   }
 
   @Test("A peer that does not speak TLS is refused") func notTLS() throws {
