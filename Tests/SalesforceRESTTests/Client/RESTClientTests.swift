@@ -54,6 +54,23 @@ import Testing
     await org.stop()
   }
 
+  @Test("A session that may not use the API ends the call without another login")
+  func unusableSession() async throws {
+    let org = try await OrgServer()
+    try await org.fault(
+      #"{"method":"Query","status":401,"error_code":"INVALID_SESSION_ID","message":"This session is not valid for use with the REST API"}"#
+    )
+    let error = try await #require(throws: RESTError.self) {
+      try await org.client.count("Account")
+    }
+    #expect(error.disposition == .stop)
+    for word in ["scope api", "high-assurance", "IP address"] {
+      #expect("\(error)".contains(word), "\(error)")
+    }
+    #expect(org.client.callCount == 1)
+    await org.stop()
+  }
+
   @Test("A refused token is replaced once; a second refusal ends the call")
   func login() async throws {
     let org = try await OrgServer()
