@@ -22,6 +22,11 @@ static inline int c_renameat2(int from_dir, const char *from, int to_dir, const 
 }
 static const unsigned int C_RENAME_NOREPLACE = 1;
 
+// syncfs and the locks of open files are hidden likewise; the numbers are the kernel's (fcntl.h).
+static inline int c_syncfs(int file) { return (int)syscall(SYS_syncfs, file); }
+static const int C_F_OFD_SETLK = 37;
+static const int C_F_OFD_SETLKW = 38;
+
 // accept4 and pthread_setname_np are hidden likewise. sys/socket.h is not included on purpose: its
 // types would then belong to this module in some builds and to Glibc's in others.
 static inline int c_accept4(int listener, int flags) {

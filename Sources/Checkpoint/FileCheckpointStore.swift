@@ -152,6 +152,8 @@ public final class FileCheckpointStore {
       let file = try OpenFile(temporary: temporary, on: self.fileSystem)
       try file.write(UnsafeRawBufferPointer(text.bytes))
       try file.synchronize()
+      // A checkpoint that somebody has cut would replace one that is complete.
+      try file.checkIntact(byteCount: text.count)
       try self.fileSystem.rename(temporary, to: self.path)
       try self.fileSystem.synchronizeDirectory(self.directory)
     } catch {

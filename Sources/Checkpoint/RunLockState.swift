@@ -35,7 +35,8 @@ public struct RunLockState: Sendable, Equatable {
     for line in locks.split(separator: "\n") {
       let fields = line.split(separator: " ")
       // A waiting lock has `->` before its kind.
-      guard fields.count >= 6, fields[1] == "FLOCK", let holder = Int32(fields[4]),
+      guard fields.count >= 6, ["FLOCK", "OFDLCK"].contains(fields[1]),
+        let holder = Int32(fields[4]),
         let number = fields[5].split(separator: ":").last, UInt64(number) == inode
       else { continue }
       if holder <= 0 || processID == nil || holder == processID { return true }

@@ -20,12 +20,17 @@ package protocol FileSystem: Sendable {
   func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError)
   /// fsync(2), also of directories; fdatasync(2) with `dataOnly`.
   func synchronize(_ file: Int32, dataOnly: Bool, path: String) throws(FileSystemError)
-  /// stat(2): the size in bytes; nil when nothing has that name.
-  func size(of path: String) throws(FileSystemError) -> Int?
+  /// stat(2); nil when nothing has that name.
+  func status(at path: String) throws(FileSystemError) -> FileStatus?
+  /// fstat(2).
+  func status(of file: Int32, path: String) throws(FileSystemError) -> FileStatus
   /// rename(2).
   func rename(_ from: String, to: String) throws(FileSystemError)
-  /// renameat2(2) with `RENAME_NOREPLACE`: fails with `EEXIST` when the new name is taken.
+  /// renameat2(2) with `RENAME_NOREPLACE`: fails with `EEXIST` when the new name is taken. Many file
+  /// systems refuse it; see `move`.
   func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError)
+  /// link(2): fails with `EEXIST` when the new name is taken.
+  func link(_ from: String, to: String) throws(FileSystemError)
   /// unlink(2).
   func remove(_ path: String) throws(FileSystemError)
   /// mkdir(2), with mode 0750 unless `FilePermissions` say otherwise; false when the name exists.
@@ -34,8 +39,26 @@ package protocol FileSystem: Sendable {
   func list(_ directory: String) throws(FileSystemError) -> [DirectoryEntry]?
   /// flock(2), exclusive. With `wait` false returns false when somebody else holds the lock.
   func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool
-  /// fstat(2): false when the open file has lost its last name.
-  func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool
+}
+
+/// The part of stat(2) that is used here.
+package struct FileStatus: Sendable, Equatable {
+  package var device: UInt64
+  package var inode: UInt64
+  package var byteCount: Int
+  /// 0 for an open file that has lost its last name.
+  package var linkCount: Int
+
+  package init(device: UInt64, inode: UInt64, byteCount: Int, linkCount: Int) {
+    self.device = device
+    self.inode = inode
+    self.byteCount = byteCount
+    self.linkCount = linkCount
+  }
+
+  package func isSameFile(as other: FileStatus) -> Bool {
+    (self.device, self.inode) == (other.device, other.inode)
+  }
 }
 
 /// How a file is opened. Files are made with mode 0640 unless `FilePermissions` say otherwise, with
@@ -66,6 +89,48 @@ package struct DirectoryEntry: Sendable, Equatable {
 }
 
 extension FileSystem {
+  /// The size in bytes; nil when nothing has that name.
+  package func size(of path: String) throws(FileSystemError) -> Int? {
+    try self.status(at: path)?.byteCount
+  }
+
+  /// Gives a file another name in the same directory, which must not be taken: `EEXIST`.
+  ///
+  /// File systems without `RENAME_NOREPLACE` get a second name and lose the first; a crash in
+  /// between leaves both, for the same file. Where links are refused as well, the name is looked up
+  /// first: only a process that ignores the lock of the caller could take it in between.
+  package func move(_ from: String, to: String) throws(FileSystemError) {
+    do throws(FileSystemError) {
+      return try self.renameWithoutReplacing(from, to: to)
+    } catch {
+      guard FileSystemError.notSupported.contains(error.code) else { throw error }
+    }
+    do throws(FileSystemError) {
+      try self.link(from, to: to)
+    } catch {
+      if error.code == FileSystemError.exists, try self.isSameFile(from, to) {
+        // NFS repeats a request whose answer was lost, and reports what the first one did.
+      } else {
+        guard FileSystemError.notSupported.contains(error.code) else { throw error }
+        guard try self.status(at: to) == nil else {
+          throw FileSystemError("rename", to, code: FileSystemError.exists)
+        }
+        return try self.rename(from, to: to)
+      }
+    }
+    // A power cut must not take the new name back and leave the file without any.
+    try self.synchronizeDirectory(self.parent(of: to))
+    try self.remove(from)
+  }
+
+  /// Whether two names belong to one file.
+  package func isSameFile(_ left: String, _ right: String) throws(FileSystemError) -> Bool {
+    guard let left = try self.status(at: left), let right = try self.status(at: right) else {
+      return false
+    }
+    return left.isSameFile(as: right)
+  }
+
   /// Makes the names inside a directory durable.
   package func synchronizeDirectory(_ path: String) throws(FileSystemError) {
     let directory = try self.open(path, [.directory])

@@ -92,7 +92,51 @@ package struct OpenFile: ~Copyable {
     try self.fileSystem.lock(self.descriptor, wait: wait, path: self.path)
   }
 
+  package borrowing func status() throws(FileSystemError) -> FileStatus {
+    try self.fileSystem.status(of: self.descriptor, path: self.path)
+  }
+
   package borrowing func hasName() throws(FileSystemError) -> Bool {
-    try self.fileSystem.hasName(self.descriptor, path: self.path)
+    try self.status().linkCount > 0
+  }
+
+  /// Checks that this is the file that was seen before, and that it has not become shorter.
+  ///
+  /// - Throws: an error that says what another process did to the file.
+  package borrowing func checkContinues(_ seen: FileStatus) throws(FileSystemError) {
+    let own = try self.status()
+    guard own.isSameFile(as: seen) else {
+      throw FileSystemError(self.path, interference: "another process replaced or removed the file")
+    }
+    guard own.byteCount >= seen.byteCount else {
+      throw FileSystemError(
+        self.path,
+        interference:
+          "another process truncated the file, which has \(own.byteCount) bytes instead "
+          + "of \(seen.byteCount)")
+    }
+  }
+
+  /// Checks that the file has the size that this process has given it, and still its name.
+  ///
+  /// - Throws: an error that says what another process did to the file.
+  package borrowing func checkIntact(byteCount: Int) throws(FileSystemError) {
+    let own = try self.status()
+    let named = try self.fileSystem.status(at: self.path)
+    let interference: String
+    if let named, !named.isSameFile(as: own) {
+      interference = "another process replaced the file"
+    } else if named == nil {
+      interference =
+        own.linkCount > 0
+        ? "another process moved the file or its directory" : "another process removed the file"
+    } else if own.byteCount != byteCount {
+      interference =
+        "another process \(own.byteCount < byteCount ? "truncated" : "appended to") the file, which "
+        + "has \(own.byteCount) bytes instead of \(byteCount)"
+    } else {
+      return
+    }
+    throw FileSystemError(self.path, interference: interference)
   }
 }

@@ -19,9 +19,14 @@ package struct FilePermissions: Sendable, Equatable {
 /// The calls of the running system.
 package struct SystemFileSystem: FileSystem {
   private let permissions: FilePermissions?
+  /// Calls that a test wants the system to refuse, and with what errno.
+  private let refused: [String: Int32]
 
   /// - Parameter permissions: nil for 0640 and 0750 as the umask leaves them.
-  package init(permissions: FilePermissions? = nil) { self.permissions = permissions }
+  package init(permissions: FilePermissions? = nil, refusing refused: [String: Int32] = [:]) {
+    self.permissions = permissions
+    self.refused = refused
+  }
 
   package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
     var bits = O_CLOEXEC | (flags.contains(.write) ? O_RDWR : O_RDONLY)
@@ -35,10 +40,10 @@ package struct SystemFileSystem: FileSystem {
     if flags.contains(.directory) { bits |= O_DIRECTORY }
     let isPrivate = flags.contains(.ownerOnly)
     let mode: mode_t = isPrivate ? 0o600 : 0o640
-    let file = try Self.call("open", path) { Glibc.open(path, bits, mode) }
+    let file = try self.call("open", path) { Glibc.open(path, bits, mode) }
     guard flags.contains(.create), !isPrivate, let permissions else { return file }
     do throws(FileSystemError) {
-      try Self.set(permissions.mode, permissions.groupID, of: file, path)
+      try self.set(permissions.mode, permissions.groupID, of: file, path)
     } catch {
       self.close(file)
       throw error
@@ -48,18 +53,18 @@ package struct SystemFileSystem: FileSystem {
 
   /// Sets permissions that differ. Files of other users are left unchanged, because only the owner
   /// may change them.
-  private static func set(
+  private func set(
     _ mode: UInt32, _ groupID: UInt32?, of file: Int32, _ path: String
   ) throws(FileSystemError) {
     var status = stat()
-    _ = try Self.call("fstat", path) { fstat(file, &status) }
+    _ = try self.call("fstat", path) { fstat(file, &status) }
     guard status.st_uid == geteuid() else { return }
     // First: a change of the group may take bits of the mode away.
     if let groupID, status.st_gid != groupID {
-      _ = try Self.call("fchown", path) { fchown(file, uid_t.max, groupID) }
+      _ = try self.call("fchown", path) { fchown(file, uid_t.max, groupID) }
     }
     if status.st_mode & 0o777 != mode {
-      _ = try Self.call("fchmod", path) { fchmod(file, mode | status.st_mode & S_ISGID) }
+      _ = try self.call("fchmod", path) { fchmod(file, mode | status.st_mode & S_ISGID) }
     }
   }
 
@@ -68,57 +73,79 @@ package struct SystemFileSystem: FileSystem {
   package func write(
     _ bytes: UnsafeRawBufferPointer, to file: Int32, path: String
   ) throws(FileSystemError) -> Int {
-    try Self.call("write", path) { Glibc.write(file, bytes.baseAddress, bytes.count) }
+    try self.call("write", path) { Glibc.write(file, bytes.baseAddress, bytes.count) }
   }
 
   package func read(
     into bytes: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int, path: String
   ) throws(FileSystemError) -> Int {
-    try Self.call("read", path) { pread(file, bytes.baseAddress, bytes.count, offset) }
+    try self.call("read", path) { pread(file, bytes.baseAddress, bytes.count, offset) }
   }
 
   package func truncate(_ file: Int32, to byteCount: Int, path: String) throws(FileSystemError) {
-    _ = try Self.call("ftruncate", path) { ftruncate(file, byteCount) }
+    _ = try self.call("ftruncate", path) { ftruncate(file, byteCount) }
   }
 
   package func synchronize(
     _ file: Int32, dataOnly: Bool, path: String
   ) throws(FileSystemError) {
-    if dataOnly {
-      _ = try Self.call("fdatasync", path) { fdatasync(file) }
-    } else {
-      _ = try Self.call("fsync", path) { fsync(file) }
+    do throws(FileSystemError) {
+      if dataOnly {
+        _ = try self.call("fdatasync", path) { fdatasync(file) }
+      } else {
+        _ = try self.call("fsync", path) { fsync(file) }
+      }
+    } catch {
+      // Some file systems cannot synchronise directories, or single files; all together always.
+      guard [EINVAL, ENOSYS, EOPNOTSUPP].contains(error.code) else { throw error }
+      _ = try self.call("syncfs", path) { c_syncfs(file) }
     }
   }
 
-  package func size(of path: String) throws(FileSystemError) -> Int? {
+  package func status(at path: String) throws(FileSystemError) -> FileStatus? {
     var status = stat()
     do {
-      _ = try Self.call("stat", path) { stat(path, &status) }
+      _ = try self.call("stat", path) { stat(path, &status) }
     } catch {
       if error.code == ENOENT { return nil }
       throw error
     }
-    return Int(status.st_size)
+    return Self.status(status)
+  }
+
+  package func status(of file: Int32, path: String) throws(FileSystemError) -> FileStatus {
+    var status = stat()
+    _ = try self.call("fstat", path) { fstat(file, &status) }
+    return Self.status(status)
+  }
+
+  private static func status(_ status: stat) -> FileStatus {
+    FileStatus(
+      device: UInt64(status.st_dev), inode: UInt64(status.st_ino), byteCount: Int(status.st_size),
+      linkCount: Int(status.st_nlink))
   }
 
   package func rename(_ from: String, to: String) throws(FileSystemError) {
-    _ = try Self.call("rename", to) { Glibc.rename(from, to) }
+    _ = try self.call("rename", to) { Glibc.rename(from, to) }
   }
 
   package func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
-    _ = try Self.call("renameat2", to) {
+    _ = try self.call("renameat2", to) {
       c_renameat2(AT_FDCWD, from, AT_FDCWD, to, C_RENAME_NOREPLACE)
     }
   }
 
+  package func link(_ from: String, to: String) throws(FileSystemError) {
+    _ = try self.call("link", to) { Glibc.link(from, to) }
+  }
+
   package func remove(_ path: String) throws(FileSystemError) {
-    _ = try Self.call("unlink", path) { unlink(path) }
+    _ = try self.call("unlink", path) { unlink(path) }
   }
 
   package func makeDirectory(_ path: String) throws(FileSystemError) -> Bool {
     do {
-      _ = try Self.call("mkdir", path) { mkdir(path, 0o750) }
+      _ = try self.call("mkdir", path) { mkdir(path, 0o750) }
     } catch {
       if error.code == EEXIST { return false }
       throw error
@@ -126,7 +153,7 @@ package struct SystemFileSystem: FileSystem {
     if let permissions {
       let directory = try self.open(path, [.directory])
       defer { self.close(directory) }
-      try Self.set(permissions.directoryMode, permissions.groupID, of: directory, path)
+      try self.set(permissions.directoryMode, permissions.groupID, of: directory, path)
     }
     return true
   }
@@ -162,8 +189,20 @@ package struct SystemFileSystem: FileSystem {
   }
 
   package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
-    do {
-      _ = try Self.call("flock", path) { flock(file, LOCK_EX | (wait ? 0 : LOCK_NB)) }
+    do throws(FileSystemError) {
+      do throws(FileSystemError) {
+        _ = try self.call("flock", path) { flock(file, LOCK_EX | (wait ? 0 : LOCK_NB)) }
+      } catch {
+        // Lustre and 9p may have locks of ranges only. Like those of flock, these belong to the
+        // open file: a process that opens it again is locked out.
+        guard [EINVAL, ENOSYS, EOPNOTSUPP, ENOLCK].contains(error.code) else { throw error }
+        var whole = Glibc.flock()
+        whole.l_type = Int16(F_WRLCK)
+        whole.l_whence = Int16(SEEK_SET)
+        _ = try self.call("fcntl", path) {
+          fcntl(file, wait ? C_F_OFD_SETLKW : C_F_OFD_SETLK, &whole)
+        }
+      }
     } catch {
       if error.code == EWOULDBLOCK { return false }
       throw error
@@ -171,16 +210,11 @@ package struct SystemFileSystem: FileSystem {
     return true
   }
 
-  package func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
-    var status = stat()
-    _ = try Self.call("fstat", path) { fstat(file, &status) }
-    return status.st_nlink > 0
-  }
-
   /// Makes a call again while a signal interrupts it, and turns -1 into the error.
-  private static func call<Result: SignedInteger>(
+  private func call<Result: SignedInteger>(
     _ name: String, _ path: String, _ body: () -> Result
   ) throws(FileSystemError) -> Result {
+    if let code = self.refused[name] { throw FileSystemError(name, path, code: code) }
     while true {
       let result = body()
       if result >= 0 { return result }

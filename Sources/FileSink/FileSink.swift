@@ -65,6 +65,7 @@ public final class FileSink: CheckpointedSink {
       identity: SegmentIdentity(pipeline: configuration.pipeline, org: configuration.org),
       level: configuration.compressionLevel, rotation: configuration.rotation,
       fileSystem: fileSystem, clock: clock)
+    self.store.manifest.isGuarded = configuration.whenMissing == .fail
   }
 
   public var name: String { self.configuration.name }
@@ -74,6 +75,9 @@ public final class FileSink: CheckpointedSink {
     get { self.store.onFinished }
     set { self.store.onFinished = newValue }
   }
+
+  /// What the file system lacks, and what is done instead; nil before `survey`, or if it has all.
+  public var fileSystemShortcomings: String? { self.store.shortcomings }
 
   /// Files finished since the start, including those finished by recovery.
   public var finishedFileCount: Int { self.store.finishedFileCount }

@@ -19,6 +19,11 @@ struct Manifest {
   let path: String
   private let directory: String
   private let fileSystem: any FileSystem
+  /// Nobody may shorten, replace or remove the manifest during the run, which is the evidence for
+  /// the files.
+  var isGuarded = false
+  /// The manifest as this run last saw it.
+  private var seen: FileStatus?
 
   init(directory: String, fileSystem: any FileSystem) {
     self.directory = directory
@@ -31,12 +36,14 @@ struct Manifest {
   /// - Parameter isFirst: the first line of this run. Then the file's name is made durable, even if
   ///   the file exists, because a run may have created it and been killed before making the name
   ///   durable.
-  func append(_ line: JSONValue, isFirst: Bool) throws(FileSystemError) {
+  mutating func append(_ line: JSONValue, isFirst: Bool) throws(FileSystemError) {
     let file = try OpenFile(self.path, [.write, .create, .append], on: self.fileSystem)
     _ = try file.lock(wait: true)
+    if self.isGuarded, let seen { try file.checkContinues(seen) }
     try self.removeUnendedLine(file)
     try file.write(Array((line.text(.compact) + "\n").utf8))
     try file.synchronize()
+    self.seen = try file.status()
     if isFirst { try self.fileSystem.synchronizeDirectory(self.directory) }
   }
 
@@ -45,7 +52,7 @@ struct Manifest {
   ///
   /// - Throws: `FileSinkError.inconsistent` for a line before the last that is not a JSON object
   ///   with a name; errors of the file system.
-  func read(visit: Visit) throws(FileSinkError) {
+  mutating func read(visit: Visit) throws(FileSinkError) {
     do throws(FileSystemError) {
       guard let size = try self.fileSystem.size(of: self.path), size > 0 else { return }
     } catch {
@@ -59,6 +66,7 @@ struct Manifest {
         try file.truncate(to: validByteCount)
       }
       try file.synchronize()
+      self.seen = try file.status()
       try self.fileSystem.synchronizeDirectory(self.directory)
     } catch let error as FileSystemError {
       throw FileSinkError(error)

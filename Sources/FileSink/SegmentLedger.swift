@@ -33,6 +33,8 @@ struct SegmentLedger {
     case endFrame(SegmentRecord)
     /// Give the file its final name, which must not be taken.
     case rename(SegmentRecord)
+    /// Take the name in progress from a file that has its final name as well.
+    case removePart(SegmentRecord)
     /// Append the line to the manifest and make it durable.
     case appendToManifest(SegmentRecord)
   }
@@ -159,6 +161,8 @@ extension SegmentLedger {
     var partByteCount: Int?
     /// Size of the finished file; nil if it does not exist.
     var finishedByteCount: Int?
+    /// Both names belong to one file.
+    var isOneFile = false
     var isInManifest: Bool
   }
 
@@ -170,6 +174,13 @@ extension SegmentLedger {
   ) throws(FileSinkError) -> [Step] {
     let manifest: [Step] = observed.isInManifest ? [] : [.appendToManifest(record)]
     switch (observed.partByteCount, observed.finishedByteCount) {
+    case (.some, record.byteCount) where observed.isOneFile:
+      // A crash in a file system without RENAME_NOREPLACE: the file has got its name by a link,
+      // which has to be durable before the other name goes.
+      return [
+        .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
+        .removePart(record), .synchronizeDirectory(record.directory),
+      ] + manifest
     case (.some, .some):
       throw FileSinkError(
         .unknownFile,

@@ -49,6 +49,10 @@ extension SegmentStore {
       try self.fileSystem.makeDirectories(self.directory)
     }
     try self.takeLock()
+    self.shortcomings = try self.attempt { () throws(FileSystemError) in
+      try FileSystemProbe.shortcomings(
+        of: self.directory, name: "\(self.lockName).probe", on: self.fileSystem)
+    }
     var history = ExportHistoryReader(kind: self.kind, identity: self.identity)
     let wanted = Set(records.map { Array($0.name.utf8) })
     var found: Set<[UInt8]> = []
@@ -113,6 +117,8 @@ extension SegmentStore {
       SegmentLedger.Observation(
         partByteCount: try self.fileSystem.size(of: self.absolute(record.part)),
         finishedByteCount: try self.fileSystem.size(of: self.absolute(record.name)),
+        isOneFile: try self.fileSystem.isSameFile(
+          self.absolute(record.part), self.absolute(record.name)),
         isInManifest: isInManifest)
     }
     do throws(FileSinkError) {
@@ -140,11 +146,14 @@ extension SegmentStore {
     return records
   }
 
+  private var lockName: String {
+    ".\(SegmentName.pipelinePart(self.identity.pipeline))\(self.kind.suffix).lock"
+  }
+
   /// Two sinks of one pipeline, or two runs of it with different state directories, would remove
   /// each other's files in progress.
   private func takeLock() throws(FileSinkError) {
-    let part = SegmentName.pipelinePart(self.identity.pipeline)
-    let path = self.absolute(".\(part)\(self.kind.suffix).lock")
+    let path = self.absolute(self.lockName)
     let isFree = try self.attempt { () throws(FileSystemError) in
       let file = try OpenFile(path, [.write, .create], on: self.fileSystem)
       let isFree = try file.lock(wait: false)

@@ -31,14 +31,22 @@ extension SegmentStore {
       try self.attempt { () throws(FileSystemError) in
         let file = try OpenFile(
           self.absolute(record.part), [.write, .append], on: self.fileSystem)
+        // A run that was killed may have written more than it committed, but never less.
+        try file.checkIntact(
+          byteCount: max(file.status().byteCount, record.committedByteCount))
         try file.truncate(to: record.committedByteCount)
         try file.write(ZstdCompressor.endOfFrame)
         try file.synchronize()
+        try file.checkIntact(byteCount: record.byteCount)
       }
     case .rename(let record):
       try self.attempt { () throws(FileSystemError) in
-        try self.fileSystem.renameWithoutReplacing(
+        try self.fileSystem.move(
           self.absolute(record.part), to: self.absolute(record.name))
+      }
+    case .removePart(let record):
+      try self.attempt { () throws(FileSystemError) in
+        try self.fileSystem.remove(self.absolute(record.part))
       }
     case .appendToManifest(let record):
       try self.attempt { () throws(FileSystemError) in

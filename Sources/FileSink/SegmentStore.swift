@@ -15,7 +15,7 @@ final class SegmentStore {
   let rotation: FileSinkConfiguration.Rotation
   let fileSystem: any FileSystem
   let clock: SinkClock
-  let manifest: Manifest
+  var manifest: Manifest
   var ledger = SegmentLedger()
   var writers: [SegmentLedger.ID: SegmentWriter] = [:]
   /// The open file of each key.
@@ -25,6 +25,8 @@ final class SegmentStore {
   private var durableDirectories: Set<String> = []
   var failure: FileSinkError?
   var lock: OpenFile?
+  /// What the file system lacks, and what is done instead; nil if it has all.
+  var shortcomings: String?
   /// Uncompressed bytes written since the last flush.
   private(set) var pendingByteCount = 0
   /// Files finished and their compressed bytes since the start, including recovered ones.
@@ -140,8 +142,10 @@ final class SegmentStore {
       }
       return SegmentWriter(
         id: id, key: key, name: name,
+        // Appended to, so that a write after a truncation leaves no hole that looks complete.
         file: try OpenFile(
-          self.absolute(name.partPath), [.write, .create, .exclusive], on: self.fileSystem),
+          self.absolute(name.partPath), [.write, .create, .exclusive, .append],
+          on: self.fileSystem),
         compressor: ZstdCompressor(
           level: self.level, isSmall: self.writers.count >= Self.largeWindowCount),
         summary: SegmentSummary(

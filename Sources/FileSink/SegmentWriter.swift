@@ -4,6 +4,9 @@ internal import Pipeline
 
 /// A file in progress: one zstd stream, written to one descriptor and hashed.
 ///
+/// It is checked before each write and after each synchronization: once another process has
+/// truncated, replaced, removed or appended to it, nothing more is written and nothing committed.
+///
 /// Written bytes reach the page cache with `flush` at the latest, and are durable after
 /// `synchronize`. Freed with its descriptor and compressor.
 final class SegmentWriter {
@@ -56,7 +59,10 @@ final class SegmentWriter {
     try self.compress(UnsafeBufferPointer(start: nil, count: 0), flushing: true, through: buffer)
   }
 
-  func synchronize() throws(FileSystemError) { try self.file.synchronize(dataOnly: true) }
+  func synchronize() throws(FileSystemError) {
+    try self.file.synchronize(dataOnly: true)
+    try self.file.checkIntact(byteCount: self.byteCount)
+  }
 
   private func compress(
     _ bytes: UnsafeBufferPointer<UInt8>, flushing: Bool,
@@ -64,6 +70,7 @@ final class SegmentWriter {
   ) throws(FileSystemError) {
     try self.compressor.compress(bytes, flushing: flushing, through: buffer) {
       output throws(FileSystemError) in
+      try self.file.checkIntact(byteCount: self.byteCount)
       try self.file.write(output)
       self.hash.update(output)
       self.byteCount += output.count

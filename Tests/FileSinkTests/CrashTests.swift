@@ -68,6 +68,25 @@ struct CrashTests {
     }
   }
 
+  /// File systems without RENAME_NOREPLACE, with and without links.
+  @Test(
+    "A kill or power cut at any call loses nothing where files cannot be renamed safely",
+    arguments: [["renameat2"], ["renameat2", "link"]] as [Set<String>], [false, true])
+  func killWithoutSafeRename(refused: Set<String>, cutsPower: Bool) throws {
+    let counting = ModelFileSystem()
+    counting.refused = refused
+    try Self.script.run(on: counting)
+    #expect(try Self.script.faults(in: counting.files) + counting.violations == [])
+    for call in 1...counting.callCount {
+      let fileSystem = ModelFileSystem()
+      fileSystem.refused = refused
+      fileSystem.diesAtCall = call
+      #expect(throws: (any Error).self) { try Self.script.run(on: fileSystem) }
+      if cutsPower { fileSystem.powerCut(Self.survival(call % 3, call)) } else { fileSystem.kill() }
+      try self.complete(fileSystem, "killed at call \(call) without \(refused.sorted())")
+    }
+  }
+
   @Test("Each event is written once without a crash")
   func noCrash() throws {
     let fileSystem = ModelFileSystem()

@@ -44,7 +44,7 @@ struct HostileLettersTests {
       }
       #expect(json["replay_id"]?.string == letter.replayID.hex)
       var names = 0
-      try Manifest(directory: "/dead", fileSystem: fileSystem).read { line, _ in
+      try Manifest(directory: "/dead", fileSystem: fileSystem).peek { line, _ in
         names += 1
         let json = try? JSONValue(parsing: Array(line))
         #expect(json?["schema_ids"]?.array?.first?.string == text)

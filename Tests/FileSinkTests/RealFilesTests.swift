@@ -96,7 +96,9 @@ struct RealFilesTests {
     try self.script(first.path).run(on: counting)
     var finals: [String] = []
     var roots: [TemporaryDirectory] = []
-    for call in 1...counting.calls.count {
+    // A kill at a call that changes nothing leaves what a kill at the next one leaves.
+    let reading = ["stat", "fstat", "read", "opendir"]
+    for call in 1...counting.calls.count where !reading.contains(counting.calls[call - 1].name) {
       let root = try TemporaryDirectory()
       roots.append(root)
       let script = self.script(root.path)
@@ -128,6 +130,7 @@ struct RealFilesTests {
     try script.run(on: counting)
     let places = counting.calls.indices.filter {
       counting.calls[$0].name == name && counting.calls[$0].path.contains("/data/out/")
+        && !counting.calls[$0].path.contains(".probe")
     }
     #expect(!places.isEmpty)
     for place in places {

@@ -8,9 +8,12 @@ import Testing
 /// outcome of a power cut, and a second crash at every step of the recovery.
 @Suite("Segment ledger")
 struct SegmentLedgerTests {
-  @Test("Nothing is lost, repeated, torn or changed by any order of calls and crashes")
-  func exhaustive() {
+  @Test(
+    "Nothing is lost, repeated, torn or changed by any order of calls and crashes",
+    arguments: [false, true])
+  func exhaustive(renamesByLink: Bool) {
     var explorer = LedgerExplorer()
+    explorer.renamesByLink = renamesByLink
     explorer.explore(depth: 5)
     #expect(explorer.faults == [])
     // Far fewer would mean that the explorer no longer explores.

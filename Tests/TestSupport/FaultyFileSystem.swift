@@ -58,9 +58,14 @@ package final class FaultyFileSystem: FileSystem, @unchecked Sendable {
     try self.base.synchronize(file, dataOnly: dataOnly, path: path)
   }
 
-  package func size(of path: String) throws(FileSystemError) -> Int? {
+  package func status(at path: String) throws(FileSystemError) -> FileStatus? {
     try self.enter("stat", path)
-    return try self.base.size(of: path)
+    return try self.base.status(at: path)
+  }
+
+  package func status(of file: Int32, path: String) throws(FileSystemError) -> FileStatus {
+    try self.enter("fstat", path)
+    return try self.base.status(of: file, path: path)
   }
 
   package func rename(_ from: String, to: String) throws(FileSystemError) {
@@ -71,6 +76,11 @@ package final class FaultyFileSystem: FileSystem, @unchecked Sendable {
   package func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
     try self.enter("renameat2", to)
     try self.base.renameWithoutReplacing(from, to: to)
+  }
+
+  package func link(_ from: String, to: String) throws(FileSystemError) {
+    try self.enter("link", to)
+    try self.base.link(from, to: to)
   }
 
   package func remove(_ path: String) throws(FileSystemError) {
@@ -91,10 +101,5 @@ package final class FaultyFileSystem: FileSystem, @unchecked Sendable {
   package func lock(_ file: Int32, wait: Bool, path: String) throws(FileSystemError) -> Bool {
     try self.enter("flock", path)
     return try self.base.lock(file, wait: wait, path: path)
-  }
-
-  package func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
-    try self.enter("fstat", path)
-    return try self.base.hasName(file, path: path)
   }
 }

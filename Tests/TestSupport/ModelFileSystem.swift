@@ -11,10 +11,14 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   // Not guarded: each test uses its own from one thread.
   private final class Node {
     let isDirectory: Bool
+    let inode: UInt64
     var content: [UInt8] = []
     var durable: [UInt8] = []
     var lockHolder: Int32?
-    init(isDirectory: Bool) { self.isDirectory = isDirectory }
+    init(_ inode: UInt64, isDirectory: Bool) {
+      self.inode = inode
+      self.isDirectory = isDirectory
+    }
   }
 
   private struct NameChange {
@@ -28,7 +32,12 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   private var pending: [NameChange] = []
   private var open: [Int32: (node: Node, path: String, appends: Bool, offset: Int)] = [:]
   private var nextDescriptor: Int32 = 3
+  private var nextInode: UInt64 = 2
+  /// Calls that this file system does not support.
+  package var refused: Set<String> = []
+  /// Calls that change something. A kill at another one leaves what a kill at the next of them does.
   package private(set) var callCount = 0
+  private static let changingNothing: Set = ["stat", "fstat", "read", "opendir"]
   /// From this call on nothing works any more: the process was killed.
   package var diesAtCall = Int.max
   /// The call at which it dies, when a write, still takes half of the bytes.
@@ -39,7 +48,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   private var seen: [String: [UInt8]] = [:]
 
   package init() {
-    let root = Node(isDirectory: true)
+    let root = Node(1, isDirectory: true)
     self.names["/"] = root
     self.durableNames["/"] = root
   }
@@ -107,7 +116,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func put(_ path: String, _ content: [UInt8]) {
-    let node = self.names[path] ?? Node(isDirectory: false)
+    let node = self.names[path] ?? self.node(isDirectory: false)
     node.content = content
     node.durable = content
     self.names[path] = node
@@ -122,10 +131,16 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   // MARK: Calls
 
   private func enter(_ call: String, _ path: String) throws(FileSystemError) {
-    self.callCount += 1
+    if !Self.changingNothing.contains(call) { self.callCount += 1 }
     guard self.callCount <= self.diesAtCall - 1 || self.diesAtCall == .max else {
       throw FileSystemError(call, path, code: EIO)
     }
+    if self.refused.contains(call) { throw FileSystemError(call, path, code: EINVAL) }
+  }
+
+  private func node(isDirectory: Bool) -> Node {
+    defer { self.nextInode += 1 }
+    return Node(self.nextInode, isDirectory: isDirectory)
   }
 
   package func open(_ path: String, _ flags: OpenFlags) throws(FileSystemError) -> Int32 {
@@ -135,7 +150,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
       guard self.names[Self.parent(of: path)] != nil else {
         throw FileSystemError("open", path, code: ENOENT)
       }
-      let made = Node(isDirectory: false)
+      let made = self.node(isDirectory: false)
       node = made
       self.change(Self.parent(of: path), [(path, made)])
     } else if flags.contains(.exclusive) {
@@ -217,9 +232,21 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.pending.removeAll { $0.directory == entry.path }
   }
 
-  package func size(of path: String) throws(FileSystemError) -> Int? {
+  package func status(at path: String) throws(FileSystemError) -> FileStatus? {
     try self.enter("stat", path)
-    return self.names[path]?.content.count
+    return self.names[path].map(self.status)
+  }
+
+  package func status(of file: Int32, path: String) throws(FileSystemError) -> FileStatus {
+    try self.enter("fstat", path)
+    guard let entry = self.open[file] else { throw FileSystemError("fstat", path, code: EBADF) }
+    return self.status(entry.node)
+  }
+
+  private func status(_ node: Node) -> FileStatus {
+    FileStatus(
+      device: 1, inode: node.inode, byteCount: node.content.count,
+      linkCount: self.names.values.count { $0 === node })
   }
 
   package func rename(_ from: String, to: String) throws(FileSystemError) {
@@ -228,6 +255,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     self.touch(from)
     self.touch(to)
     self.change(Self.parent(of: to), [(from, nil), (to, node)])
+    self.see(to, node)
   }
 
   package func renameWithoutReplacing(_ from: String, to: String) throws(FileSystemError) {
@@ -236,10 +264,23 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     guard self.names[to] == nil else { throw FileSystemError("renameat2", to, code: EEXIST) }
     self.touch(from)
     self.change(Self.parent(of: to), [(from, nil), (to, node)])
-    if let before = self.seen[to], before != node.content {
-      self.violations.append("\(to) was seen with other content before")
+    self.see(to, node)
+  }
+
+  package func link(_ from: String, to: String) throws(FileSystemError) {
+    try self.enter("link", to)
+    guard let node = self.names[from] else { throw FileSystemError("link", from, code: ENOENT) }
+    guard self.names[to] == nil else { throw FileSystemError("link", to, code: EEXIST) }
+    self.change(Self.parent(of: to), [(to, node)])
+    self.see(to, node)
+  }
+
+  private func see(_ path: String, _ node: Node) {
+    guard Self.isFinal(path) else { return }
+    if let before = self.seen[path], before != node.content {
+      self.violations.append("\(path) was seen with other content before")
     }
-    self.seen[to] = node.content
+    self.seen[path] = node.content
   }
 
   package func remove(_ path: String) throws(FileSystemError) {
@@ -251,7 +292,7 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
   package func makeDirectory(_ path: String) throws(FileSystemError) -> Bool {
     try self.enter("mkdir", path)
     guard self.names[path] == nil else { return false }
-    self.change(Self.parent(of: path), [(path, Node(isDirectory: true))])
+    self.change(Self.parent(of: path), [(path, self.node(isDirectory: true))])
     return true
   }
 
@@ -272,11 +313,6 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     return true
   }
 
-  package func hasName(_ file: Int32, path: String) throws(FileSystemError) -> Bool {
-    try self.enter("fstat", path)
-    return self.open[file].map { self.name(of: $0.node) != nil } ?? false
-  }
-
   // MARK: Names
 
   package static func isFinal(_ path: String) -> Bool {
@@ -288,7 +324,11 @@ package final class ModelFileSystem: FileSystem, @unchecked Sendable {
     if Self.isFinal(path), self.names[path] != nil { self.violations.append("\(path) was changed") }
   }
 
-  private func name(of node: Node) -> String? { self.names.first { $0.value === node }?.key }
+  /// A file may have its final name and another one: writing through either changes a finished file.
+  private func name(of node: Node) -> String? {
+    let names = self.names.filter { $0.value === node }.keys
+    return names.first(where: Self.isFinal) ?? names.first
+  }
 
   private func change(_ directory: String, _ names: [(path: String, node: Node?)]) {
     for (path, node) in names { self.names[path] = node }

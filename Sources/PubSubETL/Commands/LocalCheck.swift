@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Checkpoint
+import DurableFiles
 import FileSink
 import Glibc
 import JSON
@@ -12,7 +13,7 @@ enum LocalCheck {
   static func failures(_ configuration: PipelineConfiguration) -> [RunFailure] {
     var failures: [RunFailure] = []
     let directory = configuration.checkpoint.directory
-    if let reason = Self.obstacle(to: directory) {
+    if let reason = Self.obstacle(to: directory) ?? Self.lack(of: directory) {
       failures.append(
         RunFailure(
           .output, reason: "unwritable",
@@ -44,6 +45,11 @@ enum LocalCheck {
           + "if it must not be stored")
     }
     warnings += Self.conditionalTables(configuration)
+    for sink in configuration.fileSinks {
+      if let note = try? Self.shortcomings(of: sink.directory) {
+        warnings.append("note: sink '\(sink.name)': \(note)")
+      }
+    }
     if case .refreshToken(let login) = configuration.source.org.auth,
       case .file(let file) = login.token,
       let reason = Self.obstacle(to: FilePath.directory(of: FilePath.real(file) ?? file))
@@ -97,6 +103,23 @@ enum LocalCheck {
           "\(topic.name): no position is stored and the pipeline file has no 'start'; add "
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
+    }
+  }
+
+  /// What the file system of a directory lacks and a run can do without; nil if it lacks nothing.
+  private static func shortcomings(of directory: String) throws(FileSystemError) -> String? {
+    guard Self.obstacle(to: directory) == nil else { return nil }
+    return try FileSystemProbe.shortcomings(
+      ofPlanned: directory, name: ".pubsub-etl.\(getpid()).probe")
+  }
+
+  /// A call without which a run cannot write to a directory; nil if there is none.
+  static func lack(of directory: String) -> String? {
+    do throws(FileSystemError) {
+      _ = try Self.shortcomings(of: directory)
+      return nil
+    } catch {
+      return "\(error)"
     }
   }
 

@@ -23,6 +23,8 @@ struct LedgerExplorer {
   }
 
   var sabotage: Sabotage?
+  /// The file system has no RENAME_NOREPLACE: files get their names by link and unlink.
+  var renamesByLink = false
   private(set) var faults: Set<String> = []
   private(set) var operationCount = 0
   private(set) var crashCount = 0
@@ -171,7 +173,17 @@ struct LedgerExplorer {
         self.faults.insert("\(record.part) cannot be renamed")
         return
       }
-      disk.change([record.part: nil, record.name: file])
+      guard self.renamesByLink else {
+        disk.change([record.part: nil, record.name: file])
+        return
+      }
+      disk.change([record.name: file])
+      self.crash(disk)
+      disk.synchronizeNames()
+      self.crash(disk)
+      disk.change([record.part: nil])
+    case .removePart(let record):
+      disk.change([record.part: nil])
     case .appendToManifest(let record):
       guard self.sabotage != .manifest else { return }
       disk.manifest.append(record.name)
@@ -206,6 +218,8 @@ struct LedgerExplorer {
           observed: .init(
             partByteCount: disk.names[record.part].flatMap { disk.files[$0]?.content.count },
             finishedByteCount: disk.names[record.name].flatMap { disk.files[$0]?.content.count },
+            isOneFile: disk.names[record.part] != nil
+              && disk.names[record.part] == disk.names[record.name],
             isInManifest: disk.manifest.contains(record.name)))
         for step in steps {
           self.finish(step, &disk)

@@ -31,6 +31,10 @@ final class FilesRun: RunSink {
   func survey(from state: SinkState?) throws -> [String] {
     let survey = try self.sink.survey(from: state?.json)
     self.survey = survey
+    if let lacking = self.sink.fileSystemShortcomings {
+      self.context.log.info(
+        "\(lacking)", metadata: ["sink": "\(self.name)", "directory": "\(self.settings.directory)"])
+    }
     return survey.acceptedFaults
   }
 

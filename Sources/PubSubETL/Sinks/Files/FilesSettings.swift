@@ -59,7 +59,8 @@ struct FilesSettings: ConfiguredSink, Equatable {
   }
 
   func localFailures() -> [RunFailure] {
-    LocalCheck.obstacle(to: self.directory).map { reason in
+    let reason = LocalCheck.obstacle(to: self.directory) ?? LocalCheck.lack(of: self.directory)
+    return reason.map { reason in
       [
         RunFailure(
           .output, reason: "unwritable",
