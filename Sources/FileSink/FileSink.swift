@@ -109,7 +109,10 @@ public final class FileSink: CheckpointedSink {
       from: state, whenMissing: state == nil ? nil : self.configuration.whenMissing,
       acceptsMissing: self.configuration.acceptsMissing)
     self.history = survey.history
-    self.passes = try FilePass.passes(in: state, directory: self.configuration.directory)
+    // The records of a directory that was moved are here.
+    self.passes = try FilePass.passes(
+      in: state,
+      directory: state?["directory"]?.string ?? self.configuration.directory)
     self.awaited = FilePass.awaited(in: state)
     if !survey.acceptedFaults.isEmpty, !self.passes.isEmpty {
       // Some of the records may be in lost files.

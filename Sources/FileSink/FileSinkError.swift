@@ -5,7 +5,8 @@ internal import Pipeline
 public struct FileSinkError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
     private enum Value {
-      case io, unknownFile, inconsistent, lostState, lostOutput, locked, unverifiable
+      case io, unknownFile, inconsistent, lostState, lostOutput, otherDirectory, locked
+      case unverifiable
     }
     private var value: Value
     private init(_ value: Value) { self.value = value }
@@ -22,6 +23,8 @@ public struct FileSinkError: Error, Sendable, CustomStringConvertible {
     public static var lostState: Self { Self(.lostState) }
     /// Finished files are missing or changed. Exit code 65.
     public static var lostOutput: Self { Self(.lostOutput) }
+    /// The directory is not the one of the last run, whose files it does not have. Exit code 65.
+    public static var otherDirectory: Self { Self(.otherDirectory) }
     /// Another run writes files of this pipeline in the directory. Exit code 75.
     public static var locked: Self { Self(.locked) }
     /// Lines lack what a comparison needs. Exit code 78.

@@ -18,8 +18,13 @@ struct OutputCheck {
   /// The last file of the pipeline in the manifest.
   private(set) var lastFinished: String?
 
+  /// The last run wrote to another directory, and no accepted loss ends with that.
+  private(set) var isElsewhere = false
+
   private let directory: String
-  private let policy: FileSinkConfiguration.MissingPolicy
+  /// The directory of the last run, if it is another one.
+  private let formerDirectory: String?
+  private let policy: FileSinkConfiguration.MissingPolicy?
   private let matcher: SegmentName.Matcher
   /// The last finished file according to the checkpoint.
   private let expected: String?
@@ -34,19 +39,21 @@ struct OutputCheck {
   /// The maximum number of files checked, with a stat(2) call for each at every start.
   private static let maxCount = 100
 
-  /// - Parameter state: the sink's state in the last checkpoint.
+  /// - Parameters:
+  ///   - policy: nil checks only that the directory is the one of the last run, or has its files.
+  ///   - state: the sink's state in the last checkpoint.
   init(
-    directory: String, pipeline: String, policy: FileSinkConfiguration.MissingPolicy,
-    state: JSONValue?
+    directory: String, kind: SegmentKind = .records, pipeline: String,
+    policy: FileSinkConfiguration.MissingPolicy?, state: JSONValue?
   ) {
     self.directory = directory
     self.policy = policy
-    self.matcher = SegmentName.Matcher(kind: .records, pipeline: pipeline)
-    // In another directory, the sink starts again, as the user decided.
-    let isHere = state?["directory"]?.string.map { $0 == directory } ?? false
-    self.expected = isHere && policy == .fail ? state?[Self.lastFinishedKey]?.string : nil
-    self.acceptedThrough =
-      isHere ? (state?[Self.acceptedKey]?.string).map { Array($0.utf8) } : nil
+    self.matcher = SegmentName.Matcher(kind: kind, pipeline: pipeline)
+    self.formerDirectory = state?["directory"]?.string.flatMap { $0 == directory ? nil : $0 }
+    // A directory that was moved has the manifest. Whoever removes that one must not move it.
+    self.expected =
+      policy == .fail || self.formerDirectory != nil ? state?[Self.lastFinishedKey]?.string : nil
+    self.acceptedThrough = (state?[Self.acceptedKey]?.string).map { Array($0.utf8) }
   }
 
   static let lastFinishedKey = "last_finished"
@@ -75,7 +82,11 @@ struct OutputCheck {
   /// Checks the files. Call this after all lines were visited.
   mutating func finish(on fileSystem: any FileSystem) throws(FileSystemError) {
     if !self.lastName.isEmpty { self.lastFinished = String(decoding: self.lastName, as: UTF8.self) }
-    if let fault = try self.manifestFault(on: fileSystem) { self.faults.append(fault) }
+    if let fault = try self.manifestFault(on: fileSystem) {
+      self.faults.append(fault)
+      self.isElsewhere = self.formerDirectory != nil
+    }
+    guard self.policy != nil else { return }
     /// Directories of entities with an older existing file.
     var kept: Set<String> = []
     var missing: [String] = []
@@ -114,6 +125,11 @@ struct OutputCheck {
   private func manifestFault(on fileSystem: any FileSystem) throws(FileSystemError) -> String? {
     guard let expected, !self.hasExpected else { return nil }
     let path = "\(self.directory)/\(Manifest.fileName)"
+    if let formerDirectory {
+      return "the pipeline's files are in \(formerDirectory), but the pipeline file now names "
+        + "\(self.directory), where \(path) "
+        + (try fileSystem.size(of: path) == nil ? "does not exist" : "does not list \(expected)")
+    }
     guard try fileSystem.size(of: path) != nil else {
       return "\(path) is missing, but files were finished there, most recently \(expected); "
         + "check that the file system is mounted and that the directory was not emptied"
@@ -129,7 +145,14 @@ struct OutputCheck {
   }
 
   /// What to do about faults.
-  static let remedy =
+  var remedy: String { self.isElsewhere ? Self.moveRemedy : Self.missingRemedy }
+
+  private static let moveRemedy =
+    "change \"directory\" back; or move the old directory with everything in it, _manifest.ndjson "
+    + "included, to the new place; or give a copy of the pipeline its own \"name\"; or begin in the "
+    + "new directory after the pipeline's position: 'run --accept-missing'"
+
+  private static let missingRemedy =
     "put back what is missing; or continue without it: 'run --accept-missing' (events of the "
     + "last 72 h can be read again with 'checkpoint set'); or, if a loader removes files in any "
     + "order, set \"when_missing\": \"ignore\" in the sink"
@@ -143,14 +166,16 @@ public struct OutputState: Sendable, Equatable {
   /// The number of files checked, and of those missing.
   public var fileCount = 0
   public var missingCount = 0
+  /// What to do about `faults`.
+  public var remedy = ""
+  /// The files are in another directory, where the last run wrote them.
+  public var isElsewhere = false
 
   public init(faults: [String] = [], fileCount: Int = 0, missingCount: Int = 0) {
     self.faults = faults
     self.fileCount = fileCount
     self.missingCount = missingCount
   }
-
-  public static var remedy: String { OutputCheck.remedy }
 
   /// - Parameter state: the sink's state in the checkpoint.
   /// - Throws: `FileSinkError.inconsistent` for a manifest that was edited, `.io`.
@@ -167,7 +192,10 @@ public struct OutputState: Sendable, Equatable {
     } catch {
       throw FileSinkError(error)
     }
-    return OutputState(
+    var output = OutputState(
       faults: check.faults, fileCount: check.count, missingCount: check.missingCount)
+    output.remedy = check.remedy
+    output.isElsewhere = check.isElsewhere
+    return output
   }
 }

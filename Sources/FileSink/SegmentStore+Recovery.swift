@@ -33,9 +33,10 @@ extension SegmentStore {
   ) throws(FileSinkError) -> FileSurvey {
     if let failure { throw failure }
     let records = try self.records(in: state)
-    var check = whenMissing.map {
+    var check = state.map {
       OutputCheck(
-        directory: self.directory, pipeline: self.identity.pipeline, policy: $0, state: state)
+        directory: self.directory, kind: self.kind, pipeline: self.identity.pipeline,
+        policy: whenMissing, state: $0)
     }
     // Checked before anything is created, because a file system may not be mounted.
     if !acceptsMissing, let check,
@@ -93,7 +94,8 @@ extension SegmentStore {
     guard check.faults.isEmpty || accepting else {
       throw self.fail(
         FileSinkError(
-          .lostOutput, "\(check.faults.joined(separator: "; ")): \(OutputCheck.remedy)"))
+          check.isElsewhere ? .otherDirectory : .lostOutput,
+          "\(check.faults.joined(separator: "; ")): \(check.remedy)"))
     }
     self.lastFinished = check.lastFinished
     self.acceptedThrough = check.faults.isEmpty ? check.stillAccepted : check.lastFinished

@@ -176,10 +176,82 @@ struct OutputCheckTests {
     #expect(self.failure(self.sink(), from: next)?.code == .lostOutput)
   }
 
-  @Test("Earlier output is not expected in a directory that the pipeline file newly names")
+  @Test(
+    "A directory without the files of the last run is refused, and made only once that is accepted",
+    arguments: [FileSinkConfiguration.MissingPolicy.fail, .ignore])
+  func otherDirectory(policy: FileSinkConfiguration.MissingPolicy) throws {
+    let state = try self.firstRun()
+    let failure = self.failure(self.sink(directory: "/elsewhere", policy), from: state)
+    #expect(failure?.code == .otherDirectory)
+    let message = try #require(failure?.message)
+    for part in ["/out", "/elsewhere", "_manifest.ndjson", "--accept-missing", "\"name\""] {
+      #expect(message.contains(part), "\(message)")
+    }
+    #expect(!self.fileSystem.files.keys.contains { $0.hasPrefix("/elsewhere/") })
+
+    let accepting = self.sink(directory: "/elsewhere", policy, accepts: true)
+    #expect(try accepting.survey(from: state).acceptedFaults.count == 1)
+    let next = try accepting.flush(finish: true)
+    self.fileSystem.kill()
+    #expect(self.failure(self.sink(directory: "/elsewhere", policy), from: next) == nil)
+  }
+
+  @Test("After a change of the directory was accepted, the old one is refused in turn")
+  func backAgain() throws {
+    let state = try self.firstRun()
+    let accepting = self.sink(directory: "/elsewhere", .ignore, accepts: true)
+    try accepting.recover(accepting.survey(from: state))
+    for batch in TestBatches().batches([TestEvent(number: 9)]) { try accepting.write(batch) }
+    _ = try accepting.flush(finish: true)
+    _ = try accepting.committed()
+    let next = try accepting.flush(finish: true)
+    self.fileSystem.kill()
+    #expect(self.failure(self.sink(.ignore), from: next)?.code == .otherDirectory)
+  }
+
+  @Test("A directory that was moved with its manifest continues, with the records that were read")
   func movedDirectory() throws {
     let state = try self.firstRun()
+    for (path, content) in self.fileSystem.files where path.hasPrefix("/out/") {
+      self.fileSystem.put("/elsewhere" + path.dropFirst(4), content)
+      self.fileSystem.delete(path)
+    }
+    let moved = self.sink(directory: "/elsewhere")
+    #expect(try moved.survey(from: state).acceptedFaults == [])
+    #expect(try moved.flush(finish: true)["last_finished"] == state["last_finished"])
+  }
+
+  @Test("Another directory is accepted as long as nothing was finished in the first one")
+  func nothingFinished() {
+    let state: JSONValue = ["directory": "/out", "files": []]
     #expect(self.failure(self.sink(directory: "/elsewhere"), from: state) == nil)
+  }
+
+  @Test("Dead letters are not forgotten in the directory of the last run")
+  func deadLetters() throws {
+    func letters(_ directory: String) -> DeadLetterFile {
+      DeadLetterFile(
+        directory: directory, pipeline: "opps", org: "00D", fileSystem: self.fileSystem,
+        clock: self.clock.sinkClock)
+    }
+    let first = letters("/dead")
+    try first.recover(from: nil)
+    try first.append(ScriptedRun.letter(TestEvent(number: 1)))
+    _ = try first.flush(finish: true)
+    _ = try first.committed()
+    var state = try first.flush(finish: true)
+    for _ in 0..<2 {
+      self.fileSystem.kill()
+      let error = #expect(throws: FileSinkError.self) {
+        try letters("/elsewhere").recover(from: state)
+      }
+      #expect(error?.code == .otherDirectory)
+      self.fileSystem.kill()
+      // A run without letters does not forget them either.
+      let next = letters("/dead")
+      try next.recover(from: state)
+      state = try next.flush(finish: true)
+    }
   }
 
   @Test("Output is not checked against an earlier version's checkpoint, but the next run checks it")

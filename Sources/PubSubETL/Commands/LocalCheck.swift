@@ -90,7 +90,11 @@ enum LocalCheck {
   private static func checkPositions(_ configuration: PipelineConfiguration) throws {
     let document = try FileCheckpointStore.peek(configuration.statePaths)
     if let document {
-      _ = try SinkSuccession(document, sinks: configuration.sinkPlaces, now: UTCTime.now())
+      let succession = try SinkSuccession(
+        document, sinks: configuration.sinkPlaces, now: UTCTime.now())
+      for sink in configuration.fileSinks {
+        try Self.checkDirectory(of: sink, configuration, succession.states[sink.name])
+      }
     }
     // A sink may hold the position; `--connect` asks it.
     guard !configuration.sinks.contains(where: \.keepsPosition) else { return }
@@ -104,6 +108,18 @@ enum LocalCheck {
             + "\"start\": \"earliest\" or \"latest\" to the source")
       }
     }
+  }
+
+  /// A copy of a pipeline file whose directory was changed would divide the events.
+  private static func checkDirectory(
+    of sink: FilesSettings, _ configuration: PipelineConfiguration, _ state: SinkState?
+  ) throws {
+    let output = try OutputState.read(
+      directory: sink.directory, pipeline: configuration.name, whenMissing: .ignore,
+      state: state?.json)
+    guard output.isElsewhere, let fault = output.faults.first else { return }
+    throw RunFailure(
+      .data, reason: "other_directory", "sink '\(sink.name)': \(fault): \(output.remedy)")
   }
 
   /// What the file system of a directory lacks and a run can do without; nil if it lacks nothing.

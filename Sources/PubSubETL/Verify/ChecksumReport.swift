@@ -11,6 +11,7 @@ struct ChecksumReport {
     var checksums: FileChecksums
     /// Files of the checkpoint that the directory lacks.
     var lost: [String]
+    var remedy = ""
 
     var isEqual: Bool { self.checksums.faultCount == 0 && self.lost.isEmpty }
   }
@@ -47,7 +48,8 @@ struct ChecksumReport {
           sink: sink.name, directory: sink.directory,
           checksums: try FileChecksums.read(
             in: sink.directory, pipeline: configuration.name, inProgress: names,
-            ignoringMissing: sink.whenMissing == .ignore), lost: output.faults))
+            ignoringMissing: sink.whenMissing == .ignore), lost: output.faults,
+          remedy: output.remedy))
     }
     guard report.entries.contains(where: { $0.checksums.hasFiles || !$0.lost.isEmpty }) else {
       throw RunFailure(
@@ -74,7 +76,7 @@ struct ChecksumReport {
         entry.isEqual
         ? "equal; " : "DAMAGED: \(ProgressLine.grouped(Int64(found.faultCount))); whole: "
       lines.append(("files", verdict + whole))
-      lines += entry.lost.map { ("", "lost: \($0): \(OutputState.remedy)") }
+      lines += entry.lost.map { ("", "lost: \($0): \(entry.remedy)") }
       if found.takenCount > 0 {
         lines.append(("", "\(Phrase.count(found.takenCount, "file")) taken away by readers"))
       }

@@ -108,6 +108,7 @@ struct FilesSettings: ConfiguredSink, Equatable {
       case .locked: (.tryAgain, "already_running")
       case .lostState: (.data, "lost_state")
       case .lostOutput: (.data, "lost_output")
+      case .otherDirectory: (.data, "other_directory")
       case .unknownFile: (.data, "unknown_file")
       case .unverifiable: (.configuration, "unverifiable")
       default: (.data, "inconsistent_output")
