@@ -51,14 +51,15 @@ public struct Retries: Sendable {
   }
 
   /// - Parameters:
+  ///   - silence: since when the peer has left the failed attempt unanswered, which counts too.
   ///   - minimum: what the peer asks to be left alone for, whatever the schedule says.
   ///   - random: from 0 up to 1; a fifth of jitter either way keeps clients apart.
   /// - Returns: the pause before the next attempt; nil when it is time to give up. The last attempt
   ///   comes when the time is over, not before.
   public mutating func failed(
-    at now: Instant, minimum: Duration = .zero, random: Double
+    at now: Instant, silence: Instant? = nil, minimum: Duration = .zero, random: Double
   ) -> Duration? {
-    let since = self.since ?? now
+    let since = self.since ?? silence ?? now
     self.since = since
     var delay = self.backOff(after: self.failures) * (0.8 + 0.4 * random)
     self.failures += 1

@@ -1,26 +1,17 @@
-internal import CPQ
-
 /// What a statement returned, in the binary formats of its columns' types.
 package struct BinaryResult {
   private let result: PostgresResult
 
   init(_ result: PostgresResult) { self.result = result }
 
-  package var rowCount: Int { Int(PQntuples(self.result.pointer)) }
-  package var columnCount: Int { Int(PQnfields(self.result.pointer)) }
+  package var rowCount: Int { self.result.rowCount }
+  package var columnCount: Int { self.result.columnCount }
   package var affectedRowCount: Int { self.result.affectedRowCount }
 
-  /// Nil when null; valid while the result is alive.
+  /// Nil when null, and where the server has sent no value: see `PostgresConnection.checkAnswers`.
+  /// Valid while the result is alive.
   package func withField(_ row: Int, _ column: Int) -> UnsafeBufferPointer<UInt8>? {
-    let pointer = self.result.pointer
-    precondition(
-      row >= 0 && row < Int(PQntuples(pointer)) && column >= 0 && column < Int(PQnfields(pointer)),
-      "row \(row), column \(column) of a result")
-    guard PQgetisnull(pointer, Int32(row), Int32(column)) == 0 else { return nil }
-    let count = Int(PQgetlength(pointer, Int32(row), Int32(column)))
-    return UnsafeBufferPointer(
-      start: UnsafeRawPointer(PQgetvalue(pointer, Int32(row), Int32(column)))?
-        .assumingMemoryBound(to: UInt8.self), count: count)
+    self.result.bytes(row, column)
   }
 }
 

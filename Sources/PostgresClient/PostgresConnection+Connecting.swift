@@ -9,10 +9,13 @@ extension PostgresConnection {
   ///
   /// The steps are libpq's asynchronous ones, since only then can the error's SQLSTATE be asked
   /// for: a wrong password and a server that is starting up differ in nothing else.
+  ///
+  /// - Parameter place: settings that go before those of the URL.
   static func connect(
-    _ configuration: PostgresConnectionConfiguration, givesUp: (() -> Bool)? = nil
+    _ configuration: PostgresConnectionConfiguration, to place: [(String, String)] = [],
+    givesUp: (() -> Bool)? = nil
   ) throws(PostgresError) -> OpaquePointer {
-    guard let connection = Self.start(configuration) else {
+    guard let connection = Self.start(configuration, to: place) else {
       preconditionFailure("libpq: out of memory")
     }
     var isOpen = false
@@ -20,14 +23,25 @@ extension PostgresConnection {
     // Before anything is printed: the default processor writes to standard error.
     PQsetNoticeReceiver(connection, { _, _ in }, nil)
     PQsetErrorVerbosity(connection, PQERRORS_VERBOSE)
-    let deadline = ProcessClock.now + Self.timeout(of: connection, configuration)
+    let began = ProcessClock.now
+    let deadline = began + Self.timeout(of: connection, configuration)
+    var limit = AnswerLimit(PQsocket(connection))
     // Starts as if libpq had asked to write (manual, PQconnectPoll).
     var wanted = Int16(POLLOUT)
     if PQstatus(connection) == CONNECTION_BAD { throw Self.refusal(connection) }
     polling: while true {
       guard Self.poll(PQsocket(connection), wanted, by: deadline, givesUp: givesUp) != nil else {
         throw .connectionLost(
-          "no connection to \(Self.place(connection)) in time; check that the server is running")
+          "no connection to \(Self.place(connection)) in time; check that the server is running",
+          since: began)
+      }
+      // Each host has a socket of its own, and so has each attempt with and without TLS.
+      if limit.socket != PQsocket(connection) { limit = AnswerLimit(PQsocket(connection)) }
+      guard !limit.isExceeded(Self.maxLoginBytes) else {
+        throw PostgresError(
+          .resources,
+          "postgres: \(Self.place(connection)) sends more than a PostgreSQL server "
+            + "does at a login; check host and port in url")
       }
       switch PQconnectPoll(connection) {
       case PGRES_POLLING_READING: wanted = Int16(POLLIN)
@@ -42,7 +56,32 @@ extension PostgresConnection {
     return connection
   }
 
-  private static func start(_ configuration: PostgresConnectionConfiguration) -> OpaquePointer? {
+  /// Parameters and notices of a login; more than any server has.
+  private static let maxLoginBytes = 8 << 20
+
+  /// Whether the server takes a new connection or refuses it, which a server that has stopped does
+  /// not.
+  func isServerAnswering() -> Bool {
+    let place = [
+      ("host", PQhost(self.connection)), ("hostaddr", PQhostaddr(self.connection)),
+      ("port", PQport(self.connection)),
+    ].compactMap { keyword, value -> (String, String)? in
+      guard let value, value.pointee != 0 else { return nil }
+      return (keyword, String(cString: value))
+    }
+    do throws(PostgresError) {
+      PQfinish(
+        try Self.connect(
+          self.configuration, to: place + [("target_session_attrs", "any")], givesUp: self.givesUp))
+      return true
+    } catch {
+      return error.sqlState != SQLState.connectionFailure
+    }
+  }
+
+  private static func start(
+    _ configuration: PostgresConnectionConfiguration, to place: [(String, String)]
+  ) -> OpaquePointer? {
     // Before the URL: may be overridden by it. A server that does not answer keepalives for a
     // minute, or takes no data for 30 s, is dead.
     var options = [
@@ -53,7 +92,7 @@ extension PostgresConnection {
       options.append(("connect_timeout", "\(configuration.connectTimeout.components.seconds)"))
     }
     if !configuration.url.isEmpty { options.append(("dbname", configuration.url)) }
-    options.append(("client_encoding", "UTF8"))
+    options += place + [("client_encoding", "UTF8")]
     var keywords = options.map { UnsafePointer(strdup($0.0)) } + [nil]
     var values = options.map { UnsafePointer(strdup($0.1)) } + [nil]
     defer { for text in keywords + values { free(UnsafeMutablePointer(mutating: text)) } }
@@ -84,48 +123,7 @@ extension PostgresConnection {
     return perHost * hostCount
   }
 
-  /// Why the connection failed.
-  private static func refusal(_ connection: OpaquePointer) -> PostgresError {
-    let message = Self.message(of: connection)
-    if let sqlState = Self.sqlState(in: message) {
-      // A pooler refuses what it does not know with a protocol violation.
-      return PostgresError(
-        PostgresError.disposition(sqlState: sqlState), "postgres: cannot connect: \(message)",
-        sqlState: sqlState)
-    }
-    if PQconnectionNeedsPassword(connection) == 1 {
-      return PostgresError(
-        .refused,
-        "postgres: \(Self.place(connection)) requires a password; put it into the URL, "
-          + "PGPASSWORD or .pgpass", sqlState: SQLState.invalidPassword)
-    }
-    // These come from reading the options; what they quote may be a part of a password.
-    for start in ["invalid ", "missing ", "unterminated ", "could not match ", "unexpected "]
-    where message.hasPrefix(start) {
-      return PostgresError(
-        .configuration,
-        "postgres: url, or a PG… variable, is not a valid libpq connection string; "
-          + PostgresConnectionConfiguration.urlForm)
-    }
-    return .connectionLost("cannot connect: \(message)")
-  }
-
-  /// The last `FATAL:  28P01: …` of a message; the first word is in the server's language.
-  private static func sqlState(in message: String) -> String? {
-    var found: String?
-    let words = message.split(separator: " ")
-    for (word, next) in zip(words, words.dropFirst()) where word.hasSuffix(":") {
-      let code = next.dropLast()
-      if next.hasSuffix(":"), code.utf8.count == 5,
-        code.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) })
-      {
-        found = String(code)
-      }
-    }
-    return found
-  }
-
-  private static func place(_ connection: OpaquePointer) -> String {
+  static func place(_ connection: OpaquePointer) -> String {
     let host = PQhost(connection).map { String(cString: $0) } ?? "the server"
     return host
   }

@@ -21,7 +21,7 @@ extension PostgresConnection {
   package func beginCopy(_ sql: String, trailer: [UInt8] = []) throws(PostgresError) {
     precondition(self.copyUnderWay == nil, "a COPY is under way")
     try self.start("COPY") { PQsendQuery(self.connection, sql) }
-    try self.awaitCopyIn(Self.label(sql))
+    try self.awaitCopyIn(sql)
     self.copyUnderWay = CopyUnderWay(statement: sql, trailer: trailer, startedAt: ProcessClock.now)
   }
 
@@ -66,12 +66,11 @@ extension PostgresConnection {
     guard let copy = self.copyUnderWay else { return 0 }
     defer { self.copyUnderWay = nil }
     try self.endCopy()
-    let label = Self.label(copy.statement)
-    let count = try self.finish(label)?.affectedRowCount ?? 0
+    let count = try self.finish(copy.statement)?.affectedRowCount ?? 0
     guard count >= copy.sentRowCount else {
       throw PostgresError(
         .configuration,
-        "postgres: \(label): \(count) of \(copy.sentRowCount) rows were stored; a trigger on "
+        "postgres: \(Self.label(copy.statement)): \(count) of \(copy.sentRowCount) rows were stored; a trigger on "
           + "the table discards the others (BEFORE INSERT … RETURN NULL). Disable or change the "
           + "trigger")
     }
@@ -86,24 +85,26 @@ extension PostgresConnection {
       try self.start("COPY") { PQputCopyEnd(self.connection, "given up by the client") }
     }
     do throws(PostgresError) {
-      _ = try self.finish(Self.label(copy.statement))
+      _ = try self.finish(copy.statement)
     } catch {
       // An answer, which says only that.
       if !self.isConnected { throw error }
     }
   }
 
-  private func awaitCopyIn(_ label: String) throws(PostgresError) {
-    while let result = try self.nextResult() {
+  private func awaitCopyIn(_ sql: String) throws(PostgresError) {
+    let deadline = self.deadline()
+    while let result = try self.nextResult(by: deadline) {
       switch result.status {
       case PGRES_COPY_IN: return
       case PGRES_COMMAND_OK, PGRES_TUPLES_OK: continue
       default:
-        let error = self.error(of: result, label)
-        while try self.nextResult() != nil {}
+        // Without rows yet: the error is about the table, or the statements before.
+        let error = self.error(of: result, sql, hasRows: false)
+        while try self.nextResult(by: deadline) != nil {}
         throw error
       }
     }
-    throw PostgresError(.bug, "postgres: \(label): no COPY FROM STDIN")
+    throw PostgresError(.bug, "postgres: \(Self.label(sql)): no COPY FROM STDIN")
   }
 }

@@ -20,6 +20,10 @@ package final class PostgresConnection {
   package var givesUp: (() -> Bool)?
   /// Given up: the server was silent for too long.
   private var isAbandoned = false
+  /// The last sign of life: an answer, or what a statement waits for since.
+  private var heardAt = ProcessClock.now
+  private var answerLimit: AnswerLimit
+  private(set) var fault = AnswerFault()
   /// The COPY that is under way, until its answer is taken.
   var copyUnderWay: CopyUnderWay?
 
@@ -27,13 +31,21 @@ package final class PostgresConnection {
   package init(_ configuration: PostgresConnectionConfiguration) throws(PostgresError) {
     self.configuration = configuration
     self.connection = try Self.connect(configuration)
+    self.answerLimit = AnswerLimit(PQsocket(self.connection))
   }
 
   deinit { PQfinish(self.connection) }
 
   /// False once the connection is known to be lost; `reset` makes a new one.
   package var isConnected: Bool {
-    !self.isAbandoned && PQstatus(self.connection) == CONNECTION_OK
+    !self.isAbandoned && self.fault.error == nil && PQstatus(self.connection) == CONNECTION_OK
+  }
+
+  /// Call it where the last answers are used, after which no statement follows.
+  ///
+  /// - Throws: `PostgresError` (resources) when the server left out rows or columns that were read.
+  package func checkAnswers() throws(PostgresError) {
+    if let error = self.fault.error { throw error }
   }
 
   package var transactionStatus: TransactionStatus {
@@ -58,6 +70,7 @@ package final class PostgresConnection {
     PQfinish(self.connection)
     self.connection = connection
     self.isAbandoned = false
+    self.fault = AnswerFault()
     self.copyUnderWay = nil
   }
 
@@ -66,17 +79,13 @@ package final class PostgresConnection {
   /// Runs statements, separated by semicolons, in the simple protocol; results are dropped.
   package func execute(_ sql: String) throws(PostgresError) {
     try self.start("execute") { PQsendQuery(self.connection, sql) }
-    _ = try self.finish(Self.label(sql))
+    _ = try self.finish(sql)
   }
 
   /// The same for statements of which the last has a result, in text.
   package func lastResult(of sql: String) throws(PostgresError) -> TextResult {
     try self.start("execute") { PQsendQuery(self.connection, sql) }
-    let label = Self.label(sql)
-    guard let result = try self.finish(label) else {
-      throw PostgresError(.bug, "postgres: \(label): no result")
-    }
-    return TextResult(result)
+    return TextResult(try self.resultOf(sql))
   }
 
   /// Runs one statement; parameters `$1`… and results are text.
@@ -103,10 +112,14 @@ package final class PostgresConnection {
           isBinary ? 1 : 0)
       }
     }
-    guard let result = try self.finish(Self.label(sql)) else {
-      throw PostgresError(.bug, "postgres: a query without a result")
-    }
-    return result
+    return try self.resultOf(sql)
+  }
+
+  private func resultOf(_ sql: String) throws(PostgresError) -> PostgresResult {
+    if let result = try self.finish(sql) { return result }
+    self.fault.note("\(Self.label(sql)) has no answer")
+    try self.checkAnswers()
+    preconditionFailure("a fault that was noted is thrown")
   }
 
   /// `BEGIN` with the time limits, which end with the transaction; to be put before other
@@ -154,6 +167,12 @@ package final class PostgresConnection {
   /// Hands something to libpq and sends it to the last byte.
   func start(_ label: String, _ send: () -> Int32) throws(PostgresError) {
     guard !self.isAbandoned else { throw .connectionLost("the connection has been given up") }
+    if let error = self.fault.error {
+      self.abandon()
+      throw error
+    }
+    self.heardAt = ProcessClock.now
+    self.answerLimit = AnswerLimit(PQsocket(self.connection))
     // 0 would mean "again later" to PQputCopyData only, whose buffer is empty here.
     guard send() == 1 else {
       if PQstatus(self.connection) == CONNECTION_OK {
@@ -168,7 +187,7 @@ package final class PostgresConnection {
       case 1:
         // Also reads input, because the server may wait until its messages are read.
         if try self.wait(Int16(POLLIN | POLLOUT), by: deadline) & Int16(POLLIN) != 0,
-          PQconsumeInput(self.connection) == 0
+          try !self.consumeInput()
         {
           return
         }  // lost: the results tell how
@@ -178,45 +197,74 @@ package final class PostgresConnection {
   }
 
   /// Takes all results of what was sent; returns the last, throws the first error.
-  func finish(_ label: String) throws(PostgresError) -> PostgresResult? {
+  func finish(_ sql: String) throws(PostgresError) -> PostgresResult? {
     var last: PostgresResult?
     var failure: PostgresError?
-    while let result = try self.nextResult() {
+    let deadline = self.deadline()
+    while let result = try self.nextResult(by: deadline) {
       switch result.status {
       case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: last = result
       case PGRES_COPY_IN:
         _ = PQputCopyEnd(self.connection, "not expected")
-        failure = failure ?? PostgresError(.bug, "postgres: \(label): a COPY is not expected")
+        failure =
+          failure ?? PostgresError(.bug, "postgres: \(Self.label(sql)): a COPY is not expected")
       case PGRES_COPY_OUT, PGRES_COPY_BOTH:
         self.abandon()
-        throw PostgresError(.bug, "postgres: \(label): a COPY is not expected")
-      default: failure = failure ?? self.error(of: result, label)
+        throw PostgresError(.bug, "postgres: \(Self.label(sql)): a COPY is not expected")
+      default: failure = failure ?? self.error(of: result, sql)
       }
     }
     if let failure { throw failure }
     return last
   }
 
-  func nextResult() throws(PostgresError) -> PostgresResult? {
-    let deadline = self.deadline()
+  /// - Parameter deadline: that of all results of what was sent.
+  func nextResult(
+    by deadline: ContinuousClock.Instant?
+  ) throws(PostgresError) -> PostgresResult? {
     while PQisBusy(self.connection) != 0 {
       _ = try self.wait(Int16(POLLIN), by: deadline)
       // Lost: what has come before, and the loss itself, are in the results.
-      if PQconsumeInput(self.connection) == 0 { break }
+      if try !self.consumeInput() { break }
     }
-    return PQgetResult(self.connection).map { PostgresResult($0) }
+    self.dropNotifications()
+    return PQgetResult(self.connection).map { PostgresResult($0, self.fault) }
+  }
+
+  /// - Returns: false when the connection is lost.
+  private func consumeInput() throws(PostgresError) -> Bool {
+    guard !self.answerLimit.isExceeded(self.configuration.maxAnswerBytes) else {
+      self.abandon()
+      self.fault.note(
+        "the answer to a statement is larger than \(self.configuration.maxAnswerBytes >> 20) MB")
+      throw self.fault.error ?? .connectionLost("the answer is too large")
+    }
+    let isThere = PQconsumeInput(self.connection) != 0
+    self.dropNotifications()
+    return isThere
   }
 
   private func wait(
     _ events: Int16, by deadline: ContinuousClock.Instant?
   ) throws(PostgresError) -> Int16 {
-    let answer = Self.poll(
-      PQsocket(self.connection), events, by: deadline, givesUp: self.givesUp)
-    guard let answer else {
-      self.abandon()
-      throw .connectionLost("the server did not answer in time; the connection was closed")
+    while true {
+      let inquiry = ProcessClock.now + self.configuration.silenceTimeout
+      let answer = Self.poll(
+        PQsocket(self.connection), events, by: min(deadline ?? inquiry, inquiry),
+        givesUp: self.givesUp)
+      let now = ProcessClock.now
+      if let answer {
+        self.heardAt = now
+        return answer
+      }
+      // A statement may take long, and a server that has stopped says as little.
+      guard deadline.map({ now < $0 }) ?? true, self.givesUp?() != true, self.isServerAnswering()
+      else { break }
+      self.heardAt = now
     }
-    return answer
+    self.abandon()
+    throw .connectionLost(
+      "the server did not answer in time; the connection was closed", since: self.heardAt)
   }
 
   /// Ends the connection, so that the server ends the transaction.
@@ -226,31 +274,38 @@ package final class PostgresConnection {
   }
 
   /// Nil without a statement timeout: a statement may then take as long as it likes.
-  private func deadline() -> ContinuousClock.Instant? {
+  func deadline() -> ContinuousClock.Instant? {
     guard self.configuration.statementTimeout > .zero else { return nil }
     return ProcessClock.now + self.configuration.statementTimeout
       + self.configuration.silenceTimeout
   }
 
-  func error(of result: PostgresResult, _ label: String) -> PostgresError {
+  /// - Parameters:
+  ///   - sql: the statement that failed, or several.
+  ///   - hasRows: it may have read or written rows.
+  func error(of result: PostgresResult, _ sql: String, hasRows: Bool = true) -> PostgresError {
     guard let sqlState = result.field(PostgresField.sqlState) else {
-      return .connectionLost("\(label): \(self.libraryMessage)")
+      return .connectionLost("\(Self.label(sql)): \(self.libraryMessage)")
     }
-    var place = [
+    var report = ServerReport(
+      sqlState: sqlState, primary: result.field(PostgresField.primary) ?? "",
+      sourceFile: result.field(PostgresField.sourceFile),
+      context: result.field(PostgresField.context),
+      // A name of a type that is a value has positions too, but within a context.
+      isAboutStatement: !hasRows
+        || result.field(PostgresField.position) != nil
+          && result.field(PostgresField.context) == nil,
+      isAboutFunction: result.field(PostgresField.internalPosition) != nil)
+    report.place = [
       ("table", PostgresField.table), ("column", PostgresField.column),
       ("constraint", PostgresField.constraint), ("type", PostgresField.type),
     ].compactMap { kind, code in result.field(code).map { (kind, $0) } }
-    if !place.contains(where: { $0.0 == "column" }),
-      let column = result.field(PostgresField.context).flatMap(PostgresError.copyColumn)
+    if !report.place.contains(where: { $0.kind == "column" }),
+      let column = report.context.flatMap(PostgresError.copyColumn)
     {
-      place.append(("column", column))
+      report.place.append(("column", column))
     }
-    return PostgresError(
-      sqlState: sqlState, primary: result.field(PostgresField.primary) ?? "",
-      isRaised: PostgresError.isRaised(
-        sourceFile: result.field(PostgresField.sourceFile),
-        context: result.field(PostgresField.context)),
-      place: place, during: label)
+    return PostgresError(report, during: sql)
   }
 
   /// libpq's own message, on one line.
@@ -283,6 +338,8 @@ private enum PostgresField {
   static let type = Int32(UInt8(ascii: "d"))
   static let context = Int32(UInt8(ascii: "W"))
   static let sourceFile = Int32(UInt8(ascii: "F"))
+  static let position = Int32(UInt8(ascii: "P"))
+  static let internalPosition = Int32(UInt8(ascii: "p"))
 }
 
 extension Duration {

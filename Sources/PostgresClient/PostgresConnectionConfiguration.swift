@@ -11,9 +11,11 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
   package var statementTimeout: Duration
   /// The server's time limit for waiting for a lock; zero: none.
   package var lockTimeout: Duration
-  /// How long the server may be silent beyond the statement timeout before the connection is given
-  /// up; never without a statement timeout, since a slow server then looks like a stopped one.
+  /// After how long without an answer another connection is tried: a server that is only slow
+  /// answers that. Beyond the statement timeout the server may be silent for as long.
   package var silenceTimeout: Duration
+  /// An answer with more bytes ends the connection.
+  package var maxAnswerBytes = 256 << 20
 
   package init(
     url: String, connectTimeout: Duration = .seconds(15),
@@ -25,6 +27,14 @@ package struct PostgresConnectionConfiguration: Sendable, Equatable {
     self.statementTimeout = statementTimeout
     self.lockTimeout = lockTimeout
     self.silenceTimeout = silenceTimeout
+  }
+
+  /// For commands that somebody waits for: a database that does not answer is noticed within seconds.
+  package var prompt: Self {
+    var prompt = self
+    prompt.connectTimeout = min(self.connectTimeout, .seconds(5))
+    prompt.silenceTimeout = min(self.silenceTimeout, .seconds(5))
+    return prompt
   }
 
   package static let urlForm =

@@ -2,21 +2,36 @@ internal import CPQ
 
 /// Owner of a `PGresult`.
 final class PostgresResult {
-  let pointer: OpaquePointer  // PGresult *
+  private let pointer: OpaquePointer  // PGresult *
+  private let fault: AnswerFault
 
-  init(_ pointer: OpaquePointer) { self.pointer = pointer }
+  init(_ pointer: OpaquePointer, _ fault: AnswerFault) {
+    self.pointer = pointer
+    self.fault = fault
+  }
 
   deinit { PQclear(self.pointer) }
 
   var status: ExecStatusType { PQresultStatus(self.pointer) }
+  var rowCount: Int { Int(PQntuples(self.pointer)) }
+  var columnCount: Int { Int(PQnfields(self.pointer)) }
 
-  /// A value of a result in text format; nil when null.
-  func text(_ row: Int, _ column: Int) -> String? {
-    precondition(
-      row >= 0 && row < Int(PQntuples(self.pointer)) && column >= 0
-        && column < Int(PQnfields(self.pointer)), "row \(row), column \(column) of a result")
+  /// A value; nil when null.
+  ///
+  /// A row or column that the server has not sent is nil, too, and the connection then refuses every
+  /// further statement, so that nothing is decided or committed by what is not there.
+  func bytes(_ row: Int, _ column: Int) -> UnsafeBufferPointer<UInt8>? {
+    guard (0..<self.rowCount).contains(row), (0..<self.columnCount).contains(column) else {
+      self.fault.note(
+        "an answer has \(self.rowCount) rows of \(self.columnCount) columns, so row \(row + 1), "
+          + "column \(column + 1) is missing")
+      return nil
+    }
     guard PQgetisnull(self.pointer, Int32(row), Int32(column)) == 0 else { return nil }
-    return String(cString: PQgetvalue(self.pointer, Int32(row), Int32(column)))
+    let count = Int(PQgetlength(self.pointer, Int32(row), Int32(column)))
+    return UnsafeBufferPointer(
+      start: UnsafeRawPointer(PQgetvalue(self.pointer, Int32(row), Int32(column)))?
+        .assumingMemoryBound(to: UInt8.self), count: count)
   }
 
   var affectedRowCount: Int { Int(String(cString: PQcmdTuples(self.pointer))) ?? 0 }
@@ -32,13 +47,13 @@ package struct TextResult {
 
   init(_ result: PostgresResult) { self.result = result }
 
-  package var rowCount: Int { Int(PQntuples(self.result.pointer)) }
-  package var columnCount: Int { Int(PQnfields(self.result.pointer)) }
+  package var rowCount: Int { self.result.rowCount }
+  package var columnCount: Int { self.result.columnCount }
   /// Rows inserted, updated, deleted, copied or selected.
   package var affectedRowCount: Int { self.result.affectedRowCount }
 
-  /// Nil when null.
+  /// Nil when null, and where the server has sent no value: see `PostgresConnection.checkAnswers`.
   package subscript(row: Int, column: Int) -> String? {
-    self.result.text(row, column)
+    self.result.bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -20,7 +20,7 @@ package struct DatabaseProbe {
 
   /// Connects and queries the database; changes nothing.
   package init(_ configuration: PostgresSinkConfiguration) throws(PostgresError) {
-    let connection = try PostgresConnection(configuration.connection)
+    let connection = try PostgresConnection(configuration.connection.prompt)
     self.connection = connection
     self.configuration = configuration
     let result = try connection.query(
@@ -48,8 +48,8 @@ package struct DatabaseProbe {
       self.missingGrants.append(
         "GRANT USAGE ON SCHEMA \(SQLIdentifier.quoted(configuration.schema)) TO \(role)")
     }
-    guard self.hasSchema else { return }
-    try self.readPrivileges(configuration, over: connection)
+    if self.hasSchema { try self.readPrivileges(configuration, over: connection) }
+    try connection.checkAnswers()
   }
 
   /// Covers the sink's own tables, their sequences, and the tables that it created, as far as they
@@ -120,6 +120,8 @@ package struct DatabaseProbe {
   package func tables(_ feeder: TableFeeder) throws(PostgresError) -> [TableFinding] {
     let catalog = TableCatalog(self.configuration, feeder: feeder)
     try catalog.checkFeeds(over: self.connection)
-    return try catalog.survey(over: self.connection)
+    let findings = try catalog.survey(over: self.connection)
+    try self.connection.checkAnswers()
+    return findings
   }
 }

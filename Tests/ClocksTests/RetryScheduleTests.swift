@@ -57,6 +57,15 @@ import Testing
     #expect(impatient.verdict(at: Self.start).isEmpty)
   }
 
+  @Test("The time that the failed attempt was without an answer counts toward the time limit")
+  func silence() {
+    var retries = Retries(RetrySchedule(giveUpAfter: .seconds(3)))
+    let now = Self.start + .seconds(45)
+    let delay = retries.failed(at: now, silence: Self.start, random: 0.5)
+    #expect(delay == nil)
+    #expect(retries.elapsed(at: now) == .seconds(45))
+  }
+
   @Test("A delay that the peer requests is kept, even beyond the policy's time limit")
   func minimum() {
     var retries = Retries(RetrySchedule(giveUpAfter: .seconds(5)))

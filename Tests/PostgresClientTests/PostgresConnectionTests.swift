@@ -168,6 +168,12 @@ struct PostgresConnectionTests {
       CREATE TRIGGER t BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION refuse('UX001');
       CREATE TABLE standard (id text);
       CREATE TRIGGER t BEFORE INSERT ON standard FOR EACH ROW EXECUTE FUNCTION refuse('23514');
+      CREATE TABLE guarded_ids AS SELECT 'S3CRET' AS id;
+      CREATE TABLE foreseen (id text, r regclass);
+      CREATE TABLE checked (id text CHECK (id::regtype IS NOT NULL));
+      CREATE TABLE searched (id text);
+      CREATE FUNCTION query(text) RETURNS tsquery IMMUTABLE LANGUAGE sql AS 'SELECT $1::tsquery';
+      CREATE INDEX ON searched ((query(id)));
       """)
     let statements: [(sql: String, sqlState: String, name: String?)] = [
       ("INSERT INTO accounts VALUES ('S3CRET', 2)", "23505", "accounts_pkey"),
@@ -177,10 +183,14 @@ struct PostgresConnectionTests {
       ("INSERT INTO guarded VALUES ('S3CRET')", "P0001", nil),
       ("INSERT INTO odd VALUES ('S3CRET')", "UX001", nil),
       ("INSERT INTO standard VALUES ('S3CRET')", "23514", nil),
+      ("INSERT INTO foreseen SELECT id, id::regclass FROM guarded_ids", "42P01", nil),
+      ("INSERT INTO checked SELECT id FROM guarded_ids", "42704", nil),
+      ("INSERT INTO checked SELECT '& ' || id FROM guarded_ids", "42601", nil),
+      ("INSERT INTO searched SELECT id || ' &' FROM guarded_ids", "42601", nil),
     ]
     for (sql, sqlState, name) in statements {
       let error = try #require(postgresError { try connection.execute(sql) })
-      #expect(error.sqlState == sqlState && error.disposition == .rejectedRow)
+      #expect(error.sqlState == sqlState && error.refusesRow, "\(error)")
       #expect(!error.message.contains("S3CRET"), "\(error.message)")
       if let name { #expect(error.message.contains(name)) }
     }

@@ -73,7 +73,7 @@ package final class CheckpointTable {
     self.sink = sink
     self.bookkeeping = Bookkeeping(schema: configuration.schema)
     self.configuration = configuration
-    self.connection = try PostgresConnection(configuration.connection)
+    self.connection = try PostgresConnection(configuration.connection.prompt)
   }
 
   // MARK: Reading
@@ -138,6 +138,8 @@ package final class CheckpointTable {
       return value
     } catch {
       self.rollBack()
+      // What was read from an answer with gaps has misled the body.
+      try self.connection.checkAnswers()
       throw error
     }
   }
@@ -160,7 +162,9 @@ package final class CheckpointTable {
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
       let fence = row[0, 3].flatMap({ Int($0) }), let leaseUntil = row[0, 4].flatMap({ Int64($0) }),
       let committedAt = row[0, 6].flatMap({ Int64($0) })
-    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete or damaged") }
+    else {
+      throw PostgresError(.resources, "postgres: the checkpoint row is incomplete or damaged")
+    }
     return DatabaseState(
       org: org, positions: try PostgresCheckpoint.positions(topics), owner: owner, fence: fence,
       leaseUntil: leaseUntil, isLeased: row[0, 5] == "t", committedAt: committedAt,

@@ -120,7 +120,9 @@ package struct PostgresCheckpoint {
     if row.rowCount == 0 { return nil }
     guard let org = row[0, 0], let topics = row[0, 1], let owner = row[0, 2],
       let fence = row[0, 3].flatMap({ Int($0) }), fence < Int.max
-    else { throw PostgresError(.bug, "postgres: the checkpoint row is incomplete or damaged") }
+    else {
+      throw PostgresError(.resources, "postgres: the checkpoint row is incomplete or damaged")
+    }
     guard org == self.org else {
       throw OtherOrgError(
         description:

@@ -58,7 +58,9 @@ extension PostgresSink {
   ) throws(PostgresError) -> Duration {
     if self.givesUp?() == true { throw error }
     let now = ProcessClock.now
-    guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
+    guard
+      let delay = retries.failed(at: now, silence: error.silentSince, random: .random(in: 0..<1))
+    else {
       throw error.givenUp(retries, at: now)
     }
     self.onRetry?(error.message, error.sqlState, delay)
@@ -136,7 +138,10 @@ extension PostgresSink {
         return try connect()
       } catch let error as PostgresError where error.disposition == .retry && !givesUp() {
         let now = ProcessClock.now
-        guard let delay = retries.failed(at: now, random: .random(in: 0..<1)) else {
+        guard
+          let delay = retries.failed(
+            at: now, silence: error.silentSince, random: .random(in: 0..<1))
+        else {
           throw error.givenUp(retries, at: now)
         }
         onRetry(error.message, error.sqlState, delay)

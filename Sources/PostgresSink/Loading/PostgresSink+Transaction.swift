@@ -137,7 +137,7 @@ extension PostgresSink {
       do {
         return try self.attemptTransaction(isChecking: &isChecking)
       } catch let error as PostgresError
-        where error.disposition == .rejectedRow && self.care != .immediateConstraints
+        where error.refusesRow && self.care != .immediateConstraints
       {
         try self.rollBackAndCheckTables(after: error.sqlState)
         self.care = isChecking || self.care == .savepoints ? .immediateConstraints : .savepoints
@@ -302,7 +302,7 @@ extension PostgresConnection {
       try body()
       try self.execute("RELEASE SAVEPOINT rows")
       return nil
-    } catch let error as PostgresError where error.disposition == .rejectedRow {
+    } catch let error as PostgresError where error.refusesRow {
       try self.execute("ROLLBACK TO SAVEPOINT rows; RELEASE SAVEPOINT rows")
       return error
     }

@@ -176,6 +176,7 @@ struct HistoryReader {
       let count = word(offset)
       offset += 4
       guard count >= 0 else { continue }
+      guard count <= bytes.count - offset else { break }
       texts.append(String(decoding: bytes[offset..<offset + count], as: UTF8.self))
       offset += count
     }

@@ -91,7 +91,7 @@ extension TableCatalog {
     _ layouts: [RecordLayout], _ configuration: PostgresSinkConfiguration,
     feeder: TableFeeder? = nil
   ) throws(PostgresError) -> TablePlan {
-    let connection = try PostgresConnection(configuration.connection)
+    let connection = try PostgresConnection(configuration.connection.prompt)
     return try connection.transaction { () throws(PostgresError) in
       try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
       let catalog = TableCatalog(configuration, feeder: feeder)

@@ -318,6 +318,7 @@ package final class TableVerification {
       + self.absent.sorted().map {
         CopyFindings.LeftOut(field: self.path($0), reason: "not read of every record")
       }
+    try self.connection.checkAnswers()
     return findings
   }
 

@@ -56,7 +56,7 @@ import Testing
 
   @Test(
     "A trigger on either table may refuse a row, even with its own error code",
-    arguments: ["opportunity", "opportunity_history"], ["P0001", "UX001", "22023"])
+    arguments: ["opportunity", "opportunity_history"], ["P0001", "UX001", "22023", "42704"])
   func trigger(table: String, sqlState: String) async throws {
     let run = try SinkRun(try await TestDatabase()).begin()
     try run.eye.execute(
@@ -69,6 +69,28 @@ import Testing
       """)
     try self.check(run, refused: ["r5", "r6"], sqlState: sqlState)
     #expect(run.refused.allSatisfy { !$0.reason.contains("r5") })
+  }
+
+  @Test(
+    "A row whose values an expression of the table fails on is refused, whatever the error's class",
+    arguments: ["opportunity", "opportunity_history"],
+    [
+      ("ALTER TABLE %s ADD q tsquery GENERATED ALWAYS AS (parent::tsquery) STORED", "42601"),
+      ("ALTER TABLE %s ADD CHECK (parent <> 'c4nary &' OR parent::regtype IS NULL)", "42601"),
+      (
+        "ALTER TABLE %s ADD CHECK (parent <> 'c4nary &' OR quote_ident(parent)::regtype IS NULL)",
+        "42704"
+      ),
+      ("CREATE INDEX ON %s ((parent::tsquery))", "42601"),
+    ])
+  func expression(table: String, statement: (sql: String, sqlState: String)) async throws {
+    let run = try SinkRun(try await TestDatabase()).begin()
+    try run.eye.execute(
+      statement.sql.replacing("%s", with: "salesforce.\(table)"))
+    try self.check(run, refused: ["r5", "r23"], sqlState: statement.sqlState) { name in
+      name == "r5" || name == "r23" ? [SinkRun.parent: .text("c4nary &")] : [:]
+    }
+    #expect(run.refused.allSatisfy { !$0.reason.contains("c4nary") }, "\(run.refused)")
   }
 
   @Test("A constraint that COMMIT checks refuses rows like any other")

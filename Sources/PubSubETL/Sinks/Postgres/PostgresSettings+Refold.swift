@@ -12,7 +12,7 @@ extension PostgresSettings: RefoldingSink {
     _ selection: RefoldSelection, of configuration: PipelineConfiguration,
     say: ([(label: String, value: String)]) throws -> Void, remark: (String) -> Void
   ) throws {
-    let connection = try PostgresConnection(self.sink.connection)
+    let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink, feeder: configuration.feeder(self))
     // Tables that are not what they were would be compared with a part of themselves.
     for finding in try catalog.survey(over: connection) {
@@ -26,6 +26,7 @@ extension PostgresSettings: RefoldingSink {
     }
     let unfilled = try catalog.unfilledTables(over: connection)
     let all = try catalog.storedTables(over: connection)
+    try connection.checkAnswers()
     let chosen = all.filter { selection.entity == nil || $0.entity == selection.entity }
     if let entity = selection.entity, chosen.isEmpty {
       let known = all.map(\.entity).joined(separator: ", ")

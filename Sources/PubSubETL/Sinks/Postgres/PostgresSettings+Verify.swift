@@ -37,7 +37,7 @@ extension PostgresSettings: VerifyingSink {
     _ configuration: PipelineConfiguration
   ) throws -> any CopyVerification {
     let output = try stages.layout(for: layout)
-    let connection = try PostgresConnection(self.sink.connection)
+    let connection = try PostgresConnection(self.sink.connection.prompt)
     let catalog = TableCatalog(self.sink(of: configuration), feeder: nil)
     guard let table = try catalog.verifiedTable(for: output, over: connection) else {
       throw RunFailure(
