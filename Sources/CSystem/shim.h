@@ -27,11 +27,12 @@ static inline int c_syncfs(int file) { return (int)syscall(SYS_syncfs, file); }
 static const int C_F_OFD_SETLK = 37;
 static const int C_F_OFD_SETLKW = 38;
 
-// accept4 and pthread_setname_np are hidden likewise. sys/socket.h is not included on purpose: its
+// accept4, pipe2 and pthread_setname_np are hidden likewise. sys/socket.h is not included on purpose: its
 // types would then belong to this module in some builds and to Glibc's in others.
 static inline int c_accept4(int listener, int flags) {
   return (int)syscall(SYS_accept4, listener, 0, 0, flags);
 }
+static inline int c_pipe2(int *ends, int flags) { return (int)syscall(SYS_pipe2, ends, flags); }
 static inline int c_count_after(const char *text, const char *name, unsigned long long *count) {
   const char *found = strstr(text, name);
   return found != NULL && sscanf(found + strlen(name), "%llu", count) == 1;

@@ -27,7 +27,7 @@ struct ChildProcess: Sendable {
   var byteLimit = 1 << 20
 
   /// Runs it on a thread of its own, with this process's environment. What it writes to standard
-  /// error is discarded. Its process group is killed when it exceeds a limit.
+  /// error is discarded. Its process group is killed when it exceeds a limit, and when this process ends.
   func run() async throws(Failure) -> Result {
     let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
       do throws(SystemCallError) {
@@ -43,55 +43,73 @@ struct ChildProcess: Sendable {
   }
 
   private func runHere() throws(Failure) -> Result {
+    let group = try GroupGuard()
     var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw .notStarted(errno) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    guard c_pipe2(&ends, O_CLOEXEC) == 0 else { throw .notStarted(errno) }
     _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
     defer { close(ends[0]) }
     let process: pid_t
     do throws(Failure) {
-      process = try self.start(output: ends[1])
+      process = try Self.spawn(
+        self.program, self.arguments, group: group.group, input: nil, output: ends[1])
     } catch {
       close(ends[1])
       throw error
     }
     close(ends[1])
-    return try self.attend(process, output: ends[0])
+    return try self.attend(process, of: group, output: ends[0])
   }
 
-  private func start(output: Int32) throws(Failure) -> pid_t {
+  /// Starts a program as from a shell, with signals that this process's threads do not take.
+  ///
+  /// - Parameters:
+  ///   - group: the process group to join; 0 for a new one.
+  ///   - input: nil for none.
+  ///   - output: nil to discard it.
+  static func spawn(
+    _ program: String, _ arguments: [String], group: pid_t, input: Int32?, output: Int32?
+  ) throws(Failure) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-    posix_spawn_file_actions_adddup2(&actions, output, 1)
+    if let input {
+      posix_spawn_file_actions_adddup2(&actions, input, 0)
+    } else {
+      posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    }
+    if let output {
+      posix_spawn_file_actions_adddup2(&actions, output, 1)
+    } else {
+      posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+    }
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
-    // Threads of ours take no signals; the program starts as from a shell, in a group of its own, so
-    // that what it has started ends with it.
     var none = sigset_t()
     var all = sigset_t()
     sigemptyset(&none)
     sigfillset(&all)
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setsigdefault(&attributes, &all)
-    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setpgroup(&attributes, group)
     posix_spawnattr_setflags(
       &attributes,
       Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
-    var words = ([self.program] + self.arguments).map { strdup($0) }
+    var words = ([program] + arguments).map { strdup($0) }
     defer { for word in words { free(word) } }
     words.append(nil)
     var process: pid_t = 0
-    let code = posix_spawnp(&process, self.program, &actions, &attributes, words, environ)
+    let code = posix_spawnp(&process, program, &actions, &attributes, words, environ)
     guard code == 0 else { throw .notStarted(code) }
     return process
   }
 
   /// Reads until the program has ended, or has to be ended.
-  private func attend(_ process: pid_t, output: Int32) throws(Failure) -> Result {
+  private func attend(
+    _ process: pid_t, of group: borrowing GroupGuard, output: Int32
+  ) throws(Failure) -> Result {
+    let group = group.group > 0 ? group.group : process
     let deadline = ProcessClock.now + self.timeLimit
     var bytes: [UInt8] = []
     var failure: Failure?
@@ -111,13 +129,13 @@ struct ChildProcess: Sendable {
       if hasEnded { break }
       if failure == nil, ProcessClock.now >= deadline { failure = .tookTooLong }
       if failure != nil {
-        kill(-process, SIGKILL)
+        kill(-group, SIGKILL)
         while waitpid(process, &status, 0) == -1, errno == EINTR {}
         break
       }
     }
     // Whatever it has left behind in its group.
-    kill(-process, SIGKILL)
+    kill(-group, SIGKILL)
     if let failure { throw failure }
     let signal = status & 0x7f
     return Result(output: bytes, exitCode: signal == 0 ? (status >> 8) & 0xff : nil)

@@ -7,7 +7,7 @@ of two topics with an authentication error again and again. Files must equal the
 not have been more logins than such errors. `check --connect` must name a right of the user that is too
 wide. Then the service refuses each token for good, and after that
 each login: both runs must end with 77, after three logins at most, with the service's words and no
-secret.
+secret. A hanging CLI ends with a run that is killed.
 
 Prints one JSON line; exits 1 on any difference.
 """
@@ -16,6 +16,7 @@ import argparse
 import http.server
 import json
 import os
+import select
 import signal
 import stat
 import subprocess
@@ -158,6 +159,8 @@ class Proof:
         if self.name == "refresh_token":
             for number in (signal.SIGINT, signal.SIGTERM):
                 self.interrupt_renewal(simulator, number)
+        if self.name == "sf_cli":
+            self.orphans(simulator)
         self.refuse(simulator)
         return {"events": total, "renewals": renewals, "logins": logins, "compared": counts}
 
@@ -201,6 +204,28 @@ class Proof:
             file.seek(0)
             file.truncate()
             file.write(old + "\n")
+
+    def orphans(self, simulator):
+        """The CLI hangs, and the run ends: the CLI ends with it, and so does what it has started."""
+        fifo, program = self.work + "/started", self.work + "/sf"
+        with open(program, encoding="ascii") as file:
+            text = file.read()
+        os.mkfifo(fifo)
+        with open(program, "w", encoding="ascii") as file:
+            file.write("#!/bin/sh\ntrap '' TERM HUP INT\nsleep 1000 &\necho $$ $! > '%s'\nwait\n" % fifo)
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            run = self.run(simulator)
+            with open(fifo, encoding="ascii") as file:
+                watched = [os.pidfd_open(int(word)) for word in file.read().split()]
+            run.send_signal(number)
+            run.wait(60)
+            for descriptor in watched:
+                # Readable when the process has ended.
+                if not select.select([descriptor], [], [], 60)[0]:
+                    self.fail("the CLI is left after signal %d" % number)
+                os.close(descriptor)
+        with open(program, "w", encoding="ascii") as file:
+            file.write(text)
 
     def check(self, simulator):
         command = [self.programs + "/pubsub-etl", "check", "--connect", self.path]
