@@ -42,7 +42,11 @@ public actor AccessTokenProvider {
           + self.lastRefusal)
     }
     if let verdict = self.trials.verdict {
-      throw AuthError(.refused, "\(verdict); no new token will be requested")
+      throw AuthError(
+        .refused,
+        "\(verdict); no new token will be requested. Check that the app has the scope api, that the user "
+          + "has API Enabled, that neither app, profile nor session settings restrict this machine's "
+          + "address, and org_id")
     }
     self.startLogin()
     return try await self.result()

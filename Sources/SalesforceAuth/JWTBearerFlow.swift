@@ -61,11 +61,21 @@ public struct JWTBearerFlow: AccessTokenFlow {
   public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
     let used = self.correction.withLock { $0 }
     let reply = try await self.ask(correction: used)
-    guard case .failure(let refusal) = reply.result, refusal.code == .refused,
-      let date = reply.date
+    guard case .failure(var refusal) = reply.result, refusal.code == .refused
     else { return (try self.endpoint.token(reply.result.get()), reply.date) }
+    guard let date = reply.date else {
+      if refusal.concernsClock { refusal.message += "; check this machine's clock (timedatectl)" }
+      throw refusal
+    }
     let difference = date - self.now()
-    guard abs(difference - used) > Self.harmlessSkew else { throw refusal }
+    guard abs(difference - used) > Self.harmlessSkew else {
+      if refusal.concernsClock {
+        refusal.message +=
+          "; the login server's clock differs from the one used here by \(abs(difference - used)) s "
+          + "only, so look for what delays or repeats requests, such as a proxy"
+      }
+      throw refusal
+    }
     // The clock may be the reason, or another thing besides: the second answer tells.
     let second = try await self.ask(correction: difference)
     switch second.result {

@@ -21,7 +21,7 @@ struct LoginAnswer {
   ) throws(AuthError) {
     let json = try? JSONValue(parsing: response.body)
     guard (200..<300).contains(response.status) else {
-      throw LoginRefusal(response, json, request: request, grant: grant, secrets: secrets).error
+      throw LoginRefusal.error(response, json, request: request, grant: grant, secrets: secrets)
     }
     guard let json, json.members != nil else {
       throw AuthError(

@@ -1,55 +1,40 @@
 internal import HTTPClient
 internal import JSON
 
-/// An answer of the token endpoint without a token, and what it means.
-struct LoginRefusal {
-  private let status: Int
-  /// The `error` member (RFC 6749 section 5.2); empty when there is none.
-  private let name: String
-  /// `name` as it can be shown.
-  private let shownName: String
-  /// The `error_description` member; empty when there is none.
-  private let detail: String
-  /// `detail` as it can be shown.
-  private let shownDetail: String
-  private let request: String
-  private let grant: TokenEndpoint.Grant
-
-  init(
+/// An answer of the token endpoint without a token, as an error.
+enum LoginRefusal {
+  /// - Parameter secrets: texts of the request that a server might repeat.
+  static func error(
     _ response: HTTPResponse, _ json: JSONValue?, request: HTTPRequest,
     grant: TokenEndpoint.Grant, secrets: [String]
-  ) {
-    self.grant = grant
-    self.status = response.status
-    self.name = json?["error"]?.string ?? ""
-    self.shownName = Self.printable(self.name, without: secrets)
-    self.detail = json?["error_description"]?.string ?? ""
-    self.shownDetail = Self.printable(self.detail, without: secrets)
-    self.request = request.description
+  ) -> AuthError {
+    // `error` as in RFC 6749 section 5.2, or an array of errors as of the REST API.
+    let object = json?.array?.first ?? json
+    let name = (object?["error"] ?? object?["errorCode"])?.string ?? ""
+    let detail = (object?["error_description"] ?? object?["message"])?.string ?? ""
+    let answer = [name, detail].map { Self.printable($0, without: secrets) }
+      .filter { !$0.isEmpty }.joined(separator: ": ")
+    let said = "\(request): HTTP \(response.status)\(answer.isEmpty ? "" : ", \(answer)")"
+    // The last rule of the table fits every answer.
+    let rule = LoginRule.first(
+      status: response.status, error: name, detail: detail, grant: grant)
+    var advice = rule?.advice ?? ""
+    if (300..<400).contains(response.status), let location = response.header("Location"),
+      location.contains("://"), let target = SalesforceHost.host(of: location)
+    {
+      advice += SalesforceHost.redirectAdvice(from: request.url, to: target)
+    }
+    var error = AuthError(Self.code(rule?.disposition ?? .refused), "\(said); \(advice)")
+    error.concernsClock = rule?.concernsClock ?? false
+    return error
   }
 
-  var error: AuthError {
-    let answer = [self.shownName, self.shownDetail].filter { !$0.isEmpty }.joined(separator: ": ")
-    let said = "\(self.request): HTTP \(self.status)\(answer.isEmpty ? "" : ", \(answer)")"
-    switch self.status {
-    case 301, 308:
-      return AuthError(
-        .configuration, "\(said); the host has moved: set login_url to the org's My Domain URL")
-    case 408, 429, ..<400, 500...:
-      return AuthError(.unavailable, "\(said); the login service is not available; try again later")
-    default: break
-    }
-    switch self.name {
-    case "":
-      return AuthError(
-        .unavailable,
-        "\(said), which is not a login service's response; check login_url and any proxy in "
-          + "between")
-    case "rate_limit_exceeded", "temporarily_unavailable", "server_error":
-      return AuthError(.unavailable, "\(said); try again later, and less often")
-    default:
-      let advice = LoginAdvice(error: self.name, detail: self.detail, grant: self.grant).text
-      return AuthError(.refused, "\(said); \(advice)")
+  private static func code(_ disposition: LoginRule.Disposition) -> AuthError.Code {
+    switch disposition {
+    case .again: .unavailable
+    case .limited: .limited
+    case .refused: .refused
+    case .settings: .configuration
     }
   }
 

@@ -3,7 +3,7 @@ internal import HTTPClient
 /// Where an org gives access tokens for whatever proves the client (RFC 6749 section 3.2).
 struct TokenEndpoint {
   /// What the client proves itself with; decides what a refusal means.
-  enum Grant { case clientCredentials, jwtBearer, refreshToken }
+  enum Grant: CaseIterable { case clientCredentials, jwtBearer, refreshToken }
 
   /// What the endpoint said.
   struct Reply {

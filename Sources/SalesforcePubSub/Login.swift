@@ -153,10 +153,10 @@ extension Login {
     case .clientCredentials(let url, let clientID, let clientSecret):
       return provider(
         ClientCredentialsFlow(
-          loginURL: try ConfigurationError.address(url, "loginURL").url, clientID: clientID,
+          loginURL: try ConfigurationError.loginAddress(url).url, clientID: clientID,
           clientSecret: clientSecret, organizationID: organizationID, client: client))
     case .jwtBearer(let url, let clientID, let username, let privateKey, let audience):
-      let address = try ConfigurationError.address(url, "loginURL")
+      let address = try ConfigurationError.loginAddress(url, audience: audience)
       let key: RSASigningKey
       do throws(SigningKeyError) {
         key = try RSASigningKey(pem: privateKey, file: nil)
@@ -174,7 +174,7 @@ extension Login {
       return provider(
         RefreshTokenFlow(
           RefreshTokenFlow.App(
-            loginURL: try ConfigurationError.address(url, "loginURL").url, clientID: clientID,
+            loginURL: try ConfigurationError.loginAddress(url).url, clientID: clientID,
             clientSecret: clientSecret),
           source: .value(token), organizationID: organizationID, client: client,
           onNotice: onNotice))
@@ -182,7 +182,7 @@ extension Login {
       return provider(
         RefreshTokenFlow(
           RefreshTokenFlow.App(
-            loginURL: try ConfigurationError.address(url, "loginURL").url, clientID: clientID,
+            loginURL: try ConfigurationError.loginAddress(url).url, clientID: clientID,
             clientSecret: clientSecret),
           source: .file(RefreshTokenFile(path)), organizationID: organizationID, client: client,
           onNotice: onNotice))

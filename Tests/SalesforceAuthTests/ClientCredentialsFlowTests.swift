@@ -59,39 +59,18 @@ struct ClientCredentialsFlowTests {
     #expect(!error.message.contains("wr0ngSecret"))
   }
 
-  @Test(
-    "A refusal says what to do",
-    arguments: [
-      ("invalid_grant", "request not supported on this domain", "My Domain"),
-      ("invalid_grant", "no client credentials user enabled", "run-as user"),
-      ("invalid_grant", "user hasn't approved this consumer", "pre-authorise"),
-      ("invalid_grant", "ip restricted", "IP addresses"),
-      ("invalid_grant", "authentication failure", "check the credentials"),
-      ("invalid_grant", "audience is invalid", "clock"),
-      ("invalid_client_id", "client identifier invalid", "ten minutes"),
-      ("unsupported_grant_type", "grant type not supported", "enable"),
-      ("inactive_user", "user is inactive", "inactive"),
-      ("inactive_org", "organization is inactive", "inactive"),
-      ("something_new", "unheard of", "settings"),
-    ])
-  func refusals(name: String, detail: String, advice: String) async throws {
-    for status in [400, 401, 403] {
-      let error = try await self.error(
-        status, #"{"error":"\#(name)","error_description":"\#(detail)"}"#)
-      #expect(error.code == .refused)
-      #expect(error.message.contains(name))
-      #expect(error.message.contains(detail))
-      #expect(error.message.contains(advice))
-    }
+  @Test("A refusal names the service's words and says what to do") func refusal() async throws {
+    let error = try await self.error(
+      401, #"{"error":"invalid_grant","error_description":"no client credentials user enabled"}"#)
+    #expect(error.code == .refused)
+    #expect(error.message.contains("HTTP 401, invalid_grant: no client credentials user enabled"))
+    #expect(error.message.contains("run-as user"))
   }
 
   @Test(
-    "A server error makes the login service unavailable",
+    "A response that is no login service's makes it unavailable",
     arguments: [
-      (400, #"{"error":"rate_limit_exceeded","error_description":"login rate exceeded"}"#),
-      (429, #"{"error":"invalid_client"}"#), (500, #"{"error":"invalid_client"}"#),
-      (503, "<html>maintenance</html>"), (500, ""), (404, "<html></html>"), (403, ""),
-      (302, ""), (400, "{}"), (400, #"{"error":7}"#), (400, "[]"),
+      (503, "<html>maintenance</html>"), (500, ""), (403, ""), (400, "{}"), (400, "[]"),
       (200, ""), (200, "<html>maintenance</html>"), (200, "[]"), (200, "{}"),
       (200, #"{"access_token":"","instance_url":"https://a.b"}"#),
       (200, #"{"access_token":"00DXX0000000001!x","instance_url":""}"#),
@@ -106,9 +85,8 @@ struct ClientCredentialsFlowTests {
     #expect(!error.message.contains("!x"))
   }
 
-  @Test("A redirected host or an instance URL without TLS is a configuration error")
+  @Test("An instance URL without TLS is a configuration error")
   func configuration() async throws {
-    #expect(try await self.error(301, "").code == .configuration)
     let answer = #"{"access_token":"00DXX0000000001!x","instance_url":"http://example.com"}"#
     #expect(try await self.error(200, answer).code == .configuration)
   }

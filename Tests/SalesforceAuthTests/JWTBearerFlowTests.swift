@@ -91,6 +91,26 @@ struct JWTBearerFlowTests {
     withExtendedLifetime(peer) {}
   }
 
+  @Test("An assertion that is called expired although the clocks agree is not blamed on the clock")
+  func agreeingClocks() async throws {
+    let peer = try PythonServer("login_peer.py", ["unused"])
+    let answer = #"{"error":"invalid_grant","error_description":"expired authorization code"}"#
+    let escaped = answer.utf8.map { "%" + String($0, radix: 16) }.joined()
+    let flow = JWTBearerFlow(
+      .init(
+        loginURL: "http://127.0.0.1:\(peer.port)/answer/400/-\(escaped)", clientID: "app",
+        username: "user@example.com", audience: "https://login.salesforce.com"),
+      key: self.key, organizationID: nil, client: HTTPClient(),
+      // The peer's date, less a second.
+      now: { 784_111_776 })
+    let error = try await #require(throws: AuthError.self) { _ = try await flow.obtain() }
+    #expect(error.code == .refused)
+    #expect(error.message.contains("assertion was too old"))
+    #expect(error.message.contains("differs from the one used here by 1 s only"), "\(error)")
+    #expect(!error.message.contains("refresh token"))
+    withExtendedLifetime(peer) {}
+  }
+
   @Test("Each mistake has its advice")
   func refusals() async throws {
     let strange = try SigningKeyFiles()

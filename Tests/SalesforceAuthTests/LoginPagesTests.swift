@@ -27,7 +27,7 @@ struct LoginPagesTests {
   @Test(
     "The program prints every message that a page explains",
     arguments: [
-      ("LoginClientCredentials", 7), ("LoginJWTBearer", 12), ("LoginRefreshToken", 7),
+      ("LoginClientCredentials", 9), ("LoginJWTBearer", 13), ("LoginRefreshToken", 8),
       ("LoginSalesforceCLI", 8),
     ])
   func messages(page: String, count: Int) throws {

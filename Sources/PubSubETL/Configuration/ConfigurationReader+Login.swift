@@ -24,9 +24,23 @@ extension ConfigurationReader {
   }
 
   private func loginURL(_ reader: JSONReader) -> ServiceAddress? {
-    self.text(reader, "login_url", required: true).flatMap {
-      self.address(reader, "login_url", $0)
+    self.address(reader, "login_url") { text in
+      // Whoever sets the audience logs in a user of the site.
+      if SalesforceHost.isSite(text), reader.has("audience") { return nil }
+      return SalesforceHost.loginAdvice(for: text)
     }
+  }
+
+  /// - Parameter advice: says why a text is not the URL that is meant.
+  private func address(
+    _ reader: JSONReader, _ key: String, advice: (String) -> String?
+  ) -> ServiceAddress? {
+    guard let text = self.text(reader, key, required: true) else { return nil }
+    if let advice = advice(text) {
+      reader.report(key, advice)
+      return nil
+    }
+    return self.address(reader, key, text)
   }
 
   private func clientCredentials(_ reader: JSONReader) -> AuthConfiguration? {
@@ -155,9 +169,8 @@ extension ConfigurationReader {
   }
 
   private func token(_ reader: JSONReader) -> AuthConfiguration? {
-    let instanceURL = self.text(reader, "instance_url", required: true).flatMap {
-      self.address(reader, "instance_url", $0)
-    }
+    let instanceURL = self.address(
+      reader, "instance_url", advice: SalesforceHost.instanceAdvice)
     let value = self.text(reader, "access_token")
     let file = self.path(reader, "access_token_file")
     if reader.has("access_token") == reader.has("access_token_file") {

@@ -89,8 +89,10 @@ NO_SENTENCE = "No reason is given."
 # HTTP/2 error codes of RST_STREAM.
 RESETS = range(14)
 
-# Answers of the login: status, error, kind.
+# Answers of the login: status, error, kind, and a description where it matters.
 LOGINS = [
+    (400, "invalid_grant", "retry", "token request is already being processed"),
+    (400, "invalid_grant", "retry", "login rate exceeded"), (400, "unknown_error", "retry", "retry your request"),
     (400, "invalid_grant", "stop"), (400, "invalid_client_id", "stop"), (401, "invalid_client", "stop"),
     (400, "unsupported_grant_type", "stop"), (400, "invalid_request", "stop"),
     (400, "unauthorized_client", "stop"), (400, "inactive_user", "stop"), (403, "inactive_org", "stop"),
@@ -137,11 +139,12 @@ def schema_faults():
 
 
 def login_faults():
-    for status, error, kind in LOGINS:
-        what = {"status": status, "message": "The login failed."}
+    for status, error, kind, *said in LOGINS:
+        what = {"status": status, "message": said[0] if said else "The login failed."}
         if error:
             what["error_code"] = error
-        yield Fault("http_%d_%s" % (status, error or "page"), kind, what, "Login")
+        name = "_".join([error or "page", *said]).replace(" ", "_")
+        yield Fault("http_%d_%s" % (status, name), kind, what, "Login")
 
 
 def limits_faults():

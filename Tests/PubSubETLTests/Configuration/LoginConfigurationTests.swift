@@ -62,7 +62,9 @@ struct LoginConfigurationTests {
   func audience() throws {
     for (host, members, expected) in [
       ("acme--uat.sandbox.my.salesforce.com", "", "https://test.salesforce.com"),
-      ("acme.my.site.com", "", "https://acme.my.site.com"),
+      (
+        "acme.my.site.com", #""audience": "https://acme.my.site.com","#, "https://acme.my.site.com"
+      ),
       (
         "acme.my.salesforce.com", #""audience": "https://acme.my.site.com/portal","#,
         "https://acme.my.site.com/portal"
@@ -77,6 +79,28 @@ struct LoginConfigurationTests {
       }
       #expect(login.audience == expected)
     }
+  }
+
+  @Test("A login URL copied from the browser is refused, and the My Domain URL is named")
+  func copiedURLs() throws {
+    let key = #""private_key_file": "\#(self.keys.privateKey)""#
+    for host in [
+      "acme.lightning.force.com", "acme.lightning.force.com/lightning/page/home",
+      "acme.my.salesforce-setup.com/", "acme.my.site.com", "acme--c.vf.force.com",
+    ] {
+      let mistakes = try self.sample.mistakes(self.pipeline(self.jwt(key, host: host)))
+      #expect(mistakes.count == 1)
+      #expect(
+        mistakes.first?.contains(
+          "auth/login_url: \(host.prefix { $0 != "/" }) serves pages to browsers and takes no logins of "
+            + "programs; use https://acme.my.salesforce.com") == true, "\(mistakes)")
+    }
+    let token = #"{ "type": "token", "access_token": "x", "instance_url": "https://HOST" }"#
+    let mistakes = try self.sample.mistakes(
+      self.pipeline(token.replacing("HOST", with: "acme.lightning.force.com")))
+    #expect(
+      mistakes.first?.contains("instance_url: acme.lightning.force.com") == true, "\(mistakes)")
+    _ = try self.sample.load(self.pipeline(token.replacing("HOST", with: "na123.salesforce.com")))
   }
 
   @Test("Mistakes in a key are reported where the file names it")
