@@ -34,14 +34,15 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
   }
 
   public func obtain() async throws -> (token: AccessToken, serverDate: Int64?) {
-    let org = try await self.ask(["org", "display"])
+    let (org, warnings) = try await self.ask(["org", "display"])
+    if let refusal = self.staleness(of: org, warnings: warnings) { throw refusal }
     guard let instanceURL = org["instanceUrl"]?.string, !instanceURL.isEmpty else {
       throw AuthError(.unavailable, "\(self.program) org display named no instanceUrl")
     }
     var token = org["accessToken"]?.string
     if !Self.isToken(token) {
-      token = try await self.ask(["org", "auth", "show-access-token", "--no-prompt"])[
-        "accessToken"]?.string
+      token = try await self.ask(["org", "auth", "show-access-token", "--no-prompt"])
+        .result["accessToken"]?.string
     }
     guard let token, Self.isToken(token) else {
       throw AuthError(
@@ -63,8 +64,10 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     return text.contains("!") && AccessToken.isUsable(text)
   }
 
-  /// The member `result` of what a command prints.
-  private func ask(_ command: [String]) async throws -> JSONValue {
+  /// The members `result` and `warnings` of what a command prints.
+  private func ask(
+    _ command: [String]
+  ) async throws -> (result: JSONValue, warnings: [String]) {
     let name = ([self.program] + command.prefix { !$0.hasPrefix("-") }).joined(separator: " ")
     let process = ChildProcess(
       program: self.program, arguments: command + ["--json", "--target-org", self.targetOrg],
@@ -75,7 +78,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     } catch {
       throw self.error(error, name)
     }
-    guard let json = try? JSONValue(parsing: result.output), json.members != nil else {
+    guard let json = CLIOutput.object(in: result.output) else {
       let end = result.exitCode.map { "exit code \($0)" } ?? "ended by a signal"
       throw AuthError(
         result.exitCode == 0 ? .unavailable : .refused,
@@ -83,9 +86,21 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
           + "\(name) --target-org \(self.targetOrg)")
     }
     guard result.exitCode == 0, json["status"]?.integer ?? 0 == 0, let value = json["result"] else {
-      throw Self.refusal(json, name: name, targetOrg: self.targetOrg)
+      throw self.refusal(
+        name: json["name"]?.string ?? "", message: json["message"]?.string ?? "", of: name)
     }
-    return value
+    return (value, json["warnings"]?.array?.compactMap(\.string) ?? [])
+  }
+
+  /// The CLI displays an org whose token it could not renew, with exit code 0: `connectedStatus` is then the
+  /// name of an error, or a warning says so. A scratch org has no status.
+  private func staleness(of org: JSONValue, warnings: [String]) -> AuthError? {
+    let status = org["connectedStatus"]?.string ?? ""
+    guard !["Connected", "Unknown"].contains(status) else { return nil }
+    let warning = warnings.first { $0.lowercased().contains("unable to refresh") }
+    guard !status.isEmpty || warning != nil else { return nil }
+    return self.refusal(
+      name: status, message: warning ?? "", of: "\(self.program) org display", isStale: true)
   }
 
   private func error(_ failure: ChildProcess.Failure, _ name: String) -> AuthError {
@@ -112,32 +127,40 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     }
   }
 
-  /// `{"status":1,"name":"…","message":"…"}`.
-  private static func refusal(_ json: JSONValue, name: String, targetOrg: String) -> AuthError {
-    func printable(_ member: String) -> String {
-      let text = json[member]?.string ?? ""
-      return LoginRefusal.printable(text, without: AccessToken.resemblances(in: text))
-    }
-    let (kind, message) = (printable("name"), printable("message"))
-    let said = [kind, message].filter { !$0.isEmpty }.joined(separator: ": ")
-    let text = "\(name) failed\(said.isEmpty ? "" : ": \(said)")"
-    func says(_ words: String...) -> Bool { words.contains { said.lowercased().contains($0) } }
-    if says("noauthinfo", "namedorgnotfound", "no authorization", "no org") {
+  /// What the CLI says about a failure: its name for it, `RefreshTokenAuthError` and the like, and a text, which
+  /// may quote the login service or the network.
+  ///
+  /// - Parameter isStale: whether nothing but a token that could not be renewed is known.
+  private func refusal(
+    name kind: String, message: String, of command: String, isStale: Bool = false
+  ) -> AuthError {
+    let said = [kind, message].map {
+      LoginRefusal.printable($0, without: AccessToken.resemblances(in: $0))
+    }.filter { !$0.isEmpty }.joined(separator: ": ")
+    let text = "\(command) failed\(said.isEmpty ? "" : ": \(said)")"
+    let login = "sf org login web --alias \(self.targetOrg)"
+    switch CLIFailure(name: kind, message: message) {
+    case .unknownOrg:
+      return AuthError(.refused, "\(text); log in as the user whom the run belongs to: \(login)")
+    case .momentary(let rule):
+      return AuthError(
+        rule.disposition == .limited ? .limited : .unavailable, "\(text); \(rule.advice)")
+    case .network: return AuthError(.unavailable, "\(text); try again later")
+    case .certificate:
+      return AuthError(
+        .untrusted,
+        "\(text); the CLI trusts other certificates than this program: name the CA of the proxy in "
+          + "NODE_EXTRA_CA_CERTS")
+    case .authorization:
+      return AuthError(
+        .refused, "\(text); the CLI's own authorization is no longer valid: run \(login) again")
+    case .other where isStale:
       return AuthError(
         .refused,
-        "\(text); log in as the user whom the run belongs to: "
-          + "sf org login web --alias \(targetOrg)")
+        "\(text); the CLI could not renew its access token: run \(command) --target-org "
+          + "\(self.targetOrg) in a terminal of the same user, or \(login) again")
+    case .other: return AuthError(.refused, "\(text); run it in a terminal of the same user")
     }
-    if says("expired", "refreshtoken", "invalid_grant", "inactive") {
-      return AuthError(
-        .refused,
-        "\(text); the CLI's own authorization is no longer valid: run "
-          + "sf org login web --alias \(targetOrg) again")
-    }
-    if says("enotfound", "econn", "etimedout", "eai_again", "socket") {
-      return AuthError(.unavailable, "\(text); try again later")
-    }
-    return AuthError(.refused, "\(text); run it in a terminal of the same user")
   }
 }
 

@@ -28,7 +28,7 @@ struct LoginPagesTests {
     "The program prints every message that a page explains",
     arguments: [
       ("LoginClientCredentials", 9), ("LoginJWTBearer", 13), ("LoginRefreshToken", 8),
-      ("LoginSalesforceCLI", 8),
+      ("LoginSalesforceCLI", 10),
     ])
   func messages(page: String, count: Int) throws {
     let sources = try Self.sources()

@@ -117,12 +117,106 @@ struct SalesforceCLIFlowTests {
     }
   }
 
-  @Test("A failure to reach the org is transient")
-  func network() async throws {
+  @Test(
+    "The reason of a failure decides, not the name that the CLI gives it",
+    arguments: [
+      ("Error", "getaddrinfo ENOTFOUND a.example", AuthError.Code.unavailable),
+      (
+        "RefreshTokenAuthError",
+        "Error refreshing auth: request to https://expired.my.salesforce.com failed, reason: "
+          + "getaddrinfo EAI_AGAIN expired.my.salesforce.com", .unavailable
+      ),
+      ("JwtAuthError", "socket hang up", .unavailable),
+      ("RefreshTokenAuthError", "connect ECONNREFUSED 10.0.0.1:443", .unavailable),
+      (
+        "RefreshTokenAuthError", "invalid_grant: token request is already being processed",
+        .unavailable
+      ),
+      ("RefreshTokenAuthError", "unknown_error: retry your request", .unavailable),
+      ("RefreshTokenAuthError", "login rate exceeded", .limited),
+      ("RefreshTokenAuthError", "expired access/refresh token (after socket hang up)", .refused),
+      (
+        "JwtAuthError", "invalid_grant: user hasn't approved this consumer; ETIMEDOUT before",
+        .refused
+      ),
+      ("NamedOrgNotFoundError", "No authorization information found for ECONNRESET.", .refused),
+      ("RefreshTokenAuthError", "self-signed certificate in certificate chain", .untrusted),
+    ])
+  func reasons(name: String, message: String, code: AuthError.Code) async throws {
     try self.script(
-      display:
-        #"echo '{"status":1,"name":"Error","message":"getaddrinfo ENOTFOUND a.example"}'; exit 1"#)
-    #expect(try await self.error(self.flow()).code == .unavailable)
+      display: """
+        cat <<'END'
+        {"status":1,"name":"\(name)","message":"\(message)"}
+        END
+        exit 1
+        """)
+    let error = try await self.error(self.flow())
+    #expect(error.code == code, "\(error)")
+  }
+
+  @Test(
+    "An org that is displayed with a token that could not be renewed is refused, for its reason",
+    arguments: [
+      (
+        #""connectedStatus":"RefreshTokenAuthError""#, "unable to refresh auth for org",
+        AuthError.Code.refused
+      ),
+      (
+        #""connectedStatus":"Unable to refresh session: expired access/refresh token""#, "",
+        .refused
+      ),
+      (#""connectedStatus":"DomainNotFoundError""#, "", .refused),
+      (#""username":"me@example.com""#, "unable to refresh auth for org", .refused),
+      (#""connectedStatus":"ENOTFOUND""#, "unable to refresh auth for org", .unavailable),
+      (#""connectedStatus":"Connected""#, "unable to refresh auth for org", nil),
+      (#""connectedStatus":"Unknown""#, "", nil),
+      (#""connectedStatus":"""#, "secrets are shown", nil),
+    ] as [(String, String, AuthError.Code?)])
+  func staleTokens(member: String, warning: String, code: AuthError.Code?) async throws {
+    try self.script(
+      display: """
+        cat <<'END'
+        {"status":0,"result":{"id":"00DXX0000000001AAA","accessToken":"00DXX0000000001!abc",\(member),
+         "instanceUrl":"https://a.example"},"warnings":["\(warning)"]}
+        END
+        :
+        """)
+    guard let code else {
+      #expect(try await self.flow().obtain().token.value == "00DXX0000000001!abc")
+      return
+    }
+    let error = try await self.error(self.flow())
+    #expect(error.code == code, "\(error)")
+    #expect(warning.isEmpty || error.message.contains(warning), "\(error)")
+    #expect(code != .refused || error.message.contains("sf org login web"), "\(error)")
+  }
+
+  @Test("Lines before and after the JSON do not break the reading")
+  func notices() async throws {
+    for (before, after) in [
+      (" ›   Warning: @salesforce/cli update available from 2.1.0 to 2.2.0.", ""),
+      ("(node:123) [DEP0040] DeprecationWarning: {punycode}", "Done {in} 1 s."),
+      (#"{"level":"warn","message":"a log line"}"#, ""),
+      ("{", "}"),
+    ] {
+      try self.script(
+        display: """
+          cat <<'END'
+          \(before)
+          {
+            "status": 0,
+            "result": {
+              "id": "00DXX0000000001AAA", "accessToken": "00DXX0000000001!abc",
+              "instanceUrl": "https://a.example"
+            },
+            "warnings": []
+          }
+          \(after)
+          END
+          :
+          """)
+      #expect(try await self.flow().obtain().token.value == "00DXX0000000001!abc", "\(before)")
+    }
   }
 
   @Test(
