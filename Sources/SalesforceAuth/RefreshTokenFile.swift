@@ -81,13 +81,43 @@ package struct RefreshTokenFile: Sendable {
     return token
   }
 
-  /// Replaces the token in one step, durable on return. The file is its owner's alone afterwards,
-  /// and belongs to whom it belonged before.
-  func write(_ token: String) throws(AuthError) {
+  /// A file that has the room for any token, so that a full disk is noticed before the service has
+  /// replaced the one that is stored.
+  struct Reservation {
+    fileprivate let status: FileStatus
+  }
+
+  /// - Returns: nil where this process may not write, so that nobody replaces the token either.
+  func reserve() throws(AuthError) -> Reservation? {
     let place = self.place
     let temporary = "\(place).new"
     do throws(FileSystemError) {
-      try self.fill(temporary, with: token, for: place)
+      let room = [UInt8](repeating: UInt8(ascii: "\n"), count: Self.maxByteCount + 1)
+      return Reservation(status: try self.fill(temporary, with: room, for: place))
+    } catch {
+      self.release()
+      if [EROFS, EACCES, EPERM].contains(error.code) { return nil }
+      // The disk may have room in a moment.
+      throw AuthError(
+        [EMFILE, ENFILE, ENOMEM].contains(error.code) ? .exhausted : .unavailable,
+        "no login was attempted, because a new refresh token could not be stored in "
+          + "refresh_token_file \(self.path): \(error)")
+    }
+  }
+
+  /// Removes what `reserve` has made and nothing was written to.
+  func release() { try? self.fileSystem.remove("\(self.place).new") }
+
+  /// Replaces the token in one step, durable on return. The file is its owner's alone afterwards,
+  /// and belongs to whom it belonged before.
+  func write(_ token: String, to reservation: Reservation? = nil) throws(AuthError) {
+    let place = self.place
+    let temporary = "\(place).new"
+    let text = Array("\(token)\n".utf8)
+    do throws(FileSystemError) {
+      if try !self.refill(temporary, reservation, with: text) {
+        _ = try self.fill(temporary, with: text, for: place)
+      }
       try self.fileSystem.rename(temporary, to: place)
       try self.fileSystem.synchronizeDirectory(self.fileSystem.parent(of: place))
     } catch {
@@ -96,12 +126,30 @@ package struct RefreshTokenFile: Sendable {
   }
 
   private func fill(
-    _ temporary: String, with token: String, for place: String
-  ) throws(FileSystemError) {
+    _ temporary: String, with text: [UInt8], for place: String
+  ) throws(FileSystemError) -> FileStatus {
     let file = try self.newFile(temporary)
-    try file.write(Array("\(token)\n".utf8))
+    try file.write(text)
     try Self.keepOwner(of: place, in: temporary, file.descriptor)
     try file.synchronize()
+    return try file.status()
+  }
+
+  /// Writes into the room that is reserved; false if it is gone, or has another name as well.
+  private func refill(
+    _ temporary: String, _ reservation: Reservation?, with text: [UInt8]
+  ) throws(FileSystemError) -> Bool {
+    guard let reservation, try self.fileSystem.status(at: temporary) == reservation.status else {
+      return false
+    }
+    let file = try OpenFile(temporary, [.write], on: self.fileSystem)
+    guard try file.status() == reservation.status, reservation.status.linkCount == 1 else {
+      return false
+    }
+    try file.write(text)
+    try file.truncate(to: text.count)
+    try file.synchronize()
+    return true
   }
 
   /// What a crash has left under the name is removed; nothing is written through it.

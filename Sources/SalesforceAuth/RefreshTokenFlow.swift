@@ -4,9 +4,9 @@ package import HTTPClient
 /// OAuth 2.0 refresh token (RFC 6749 section 6): a user has authorized the app once, and the token
 /// from that time gives access tokens.
 ///
-/// An app may replace the refresh token with every use. The new one is durable in its file before the
-/// access token that came with it is used; if it cannot be stored, it is kept in memory, and storing is
-/// tried again before anything else.
+/// An app may replace the refresh token with every use. No login is attempted unless there is room
+/// for a new one. It is durable in its file before the access token that came with it is used; if it
+/// cannot be stored, it is kept in memory, and storing is tried again before anything else.
 public struct RefreshTokenFlow: AccessTokenFlow {
   /// The app, and where it is known.
   public struct App: Sendable {
@@ -74,11 +74,13 @@ public struct RefreshTokenFlow: AccessTokenFlow {
         let reply = try await PostponedSignals.during {
           try self.storeLate(in: file)
           let used = try file.read()
+          let reservation = try file.reserve()
+          defer { if reservation != nil { file.release() } }
           let reply = try await self.refresh(used)
           // Before the rest of the response is looked at: without the new token nobody can log in again.
           if let new = reply.refreshToken, new != used {
             self.unstored.withLock { $0 = new }
-            try self.storeLate(in: file)
+            try self.storeLate(in: file, reservation)
           }
           return reply
         }
@@ -88,10 +90,12 @@ public struct RefreshTokenFlow: AccessTokenFlow {
   }
 
   /// Stores what an earlier login could not.
-  private func storeLate(in file: RefreshTokenFile) throws(AuthError) {
+  private func storeLate(
+    in file: RefreshTokenFile, _ reservation: RefreshTokenFile.Reservation? = nil
+  ) throws(AuthError) {
     guard let token = self.unstored.withLock({ $0 }) else { return }
     do throws(AuthError) {
-      try file.write(token)
+      try file.write(token, to: reservation)
     } catch {
       // Not definite: the disk may have room in a moment, and ending now would lose the token.
       throw AuthError(

@@ -1,4 +1,5 @@
 import DurableFiles
+import EventLoop
 import FoundationEssentials
 import Glibc
 import HTTPClient
@@ -118,6 +119,35 @@ struct RefreshTokenFlowTests {
   }
 
   @Test(
+    "Without room for a new token no login is attempted, so that the stored one stays valid",
+    arguments: ["open", "write", "fsync"], [ENOSPC, EDQUOT, EIO])
+  func fullDisk(call: String, code: Int32) async throws {
+    let peer = try PythonServer("refresh_peer.py", ["first", "rotate"])
+    let disk = FaultyFileSystem()
+    let flow = self.flow(peer, .file(RefreshTokenFile(self.file, on: disk)))
+    let temporary = "\(self.file).new"
+    disk.fault = { _, made in made.name == call && made.path == temporary ? code : nil }
+    let error = try await self.error(flow)
+    #expect(error.code == .unavailable)
+    #expect(error.message.contains("no login was attempted"))
+    #expect(try self.stored == "first\n")
+    disk.fault = { _, _ in nil }
+    // The first answer that the service has given.
+    #expect(try await flow.obtain().token.value == "001Dp00000JJkkH!secret.1")
+    #expect(try self.stored == "next-1\n")
+    #expect(!FileManager.default.fileExists(atPath: temporary))
+  }
+
+  @Test("Where the token cannot be replaced at all, it is used", arguments: [EROFS, EACCES, EPERM])
+  func readOnly(code: Int32) async throws {
+    let peer = try PythonServer("refresh_peer.py", ["first", "keep"])
+    let disk = FaultyFileSystem()
+    disk.fault = { _, made in made.path.hasSuffix(".new") ? code : nil }
+    let flow = self.flow(peer, .file(RefreshTokenFile(self.file, on: disk)))
+    #expect(try await flow.obtain().token.value == "001Dp00000JJkkH!secret.1")
+  }
+
+  @Test(
     "A granted token is stored later and never lost, whichever call fails",
     arguments: ["open", "write", "fsync", "rename"])
   func failures(call: String) async throws {
@@ -125,8 +155,14 @@ struct RefreshTokenFlowTests {
     let disk = FaultyFileSystem()
     let flow = self.flow(peer, .file(RefreshTokenFile(self.file, on: disk)))
     let temporary = "\(self.file).new"
+    // The first call of a kind reserves the room.
+    let reserving = Lock(call == "rename" ? 0 : 1)
     disk.fault = { _, made in
-      made.name == call && (made.path == temporary || call == "rename") ? ENOSPC : nil
+      guard made.name == call, made.path == temporary || call == "rename" else { return nil }
+      return reserving.withLock { count in
+        defer { count -= 1 }
+        return count > 0 ? nil : ENOSPC
+      }
     }
     for _ in 0..<2 {
       let error = try await self.error(flow)
@@ -146,7 +182,11 @@ struct RefreshTokenFlowTests {
     let disk = FaultyFileSystem()
     _ = try await self.flow(peer, .file(RefreshTokenFile(self.file, on: disk))).obtain()
     let calls = disk.calls.drop { !$0.path.hasSuffix(".new") }.map(\.name)
-    #expect(calls == ["open", "write", "fsync", "rename", "open", "fsync"])
+    #expect(
+      calls == [
+        "open", "write", "fsync", "fstat", "stat", "open", "fstat", "write", "ftruncate", "fsync",
+        "rename", "open", "fsync", "unlink",
+      ])
   }
 
   @Test("A replaced token that has no file is used, and the remedy is reported")
