@@ -74,6 +74,12 @@ struct RunCommand: AsyncParsableCommand {
       logger.error("\(error)")
       return .output
     }
+    do throws(ReportDestination.Failure) {
+      try destination?.check(against: configuration)
+    } catch {
+      logger.error("\(error)")
+      return .usage
+    }
     if destination?.isStandardOutput == true,
       let sink = configuration.sinks.first(where: \.takesStandardOutput)
     {

@@ -54,6 +54,7 @@ extension ConfigurationReader {
       reader.report(
         key, "the file \(file) does not exist, cannot be read, or is not a regular file")
     }
+    self.secretFiles.insert(input: file)
     return file
   }
 

@@ -55,7 +55,8 @@ final class ConfigurationReader {
       commit: commit, checkpoint: checkpoint, deadLetter: deadLetter, run: run,
       retry: retry ?? RetryConfiguration(), repair: repair ?? RepairConfiguration(),
       allowance: allowance ?? AllowanceConfiguration(),
-      secrets: self.secrets, secretFiles: self.secretFiles.paths)
+      secrets: self.secrets, secretFiles: self.secretFiles.paths,
+      inputFiles: self.secretFiles.inputs)
   }
 
   /// The stages of the pipeline or of a sink.

@@ -30,6 +30,8 @@ struct PipelineConfiguration: Sendable {
   var secrets = SecretMask()
   /// Absolute paths of files that hold secrets, as far as they have been read.
   var secretFiles: [String] = []
+  /// Absolute paths of the files that it was read from, and of those that it names.
+  var inputFiles: [String] = []
 
   /// What decides how sinks relate to those of a checkpoint.
   var sinkPlaces: [(name: String, start: SinkStart?, directory: String)] {

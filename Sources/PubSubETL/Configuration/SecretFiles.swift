@@ -4,15 +4,23 @@ import JSON
 final class SecretFiles {
   /// Absolute paths, in the order in which they were found.
   private(set) var paths: [String] = []
+  /// Absolute paths of all files that were read, whatever they hold.
+  private(set) var inputs: [String] = []
 
   func insert(_ path: String) {
     if !self.paths.contains(path) { self.paths.append(path) }
+    self.insert(input: path)
+  }
+
+  func insert(input path: String) {
+    if !self.inputs.contains(path) { self.inputs.append(path) }
   }
 
   /// A document is such a file itself when a secret is written out in it.
   ///
   /// - Parameter value: before its variables are replaced.
   func note(_ value: JSONValue, of file: String) {
+    self.insert(input: file)
     if Self.holdsSecret(value) { self.insert(file) }
   }
 

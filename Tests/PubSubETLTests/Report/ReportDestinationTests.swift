@@ -33,6 +33,35 @@ struct ReportDestinationTests {
     return names.filter { $0 != "." && $0 != ".." }.sorted()
   }
 
+  @Test("A report replaces no file that the pipeline reads, and none of its state or output")
+  func conflicts() throws {
+    let sample = try SamplePipeline()
+    try sample.write(
+      #"{"auth": {"type": "client_credentials", "login_url": "https://acme.my.salesforce.com", "client_id": "id", "client_secret": "${file:secret}"}, "tls": {"ca_file": ""}}"#,
+      to: "org.json")
+    try sample.write("s3cret", to: "secret")
+    let configuration = try sample.load(sets: ["source.org=org.json"])
+    for directory in ["state", "state/schemas", "out", "out/Opportunity", "state/dead"] {
+      mkdir("\(sample.base)/\(directory)", 0o750)
+    }
+    symlink("\(sample.base)/state", "\(sample.base)/link")
+    func check(_ path: String) throws(ReportDestination.Failure) {
+      try ReportDestination("\(sample.base)/\(path)").check(against: configuration)
+    }
+    for path in [
+      "pipeline.json", "org.json", "secret", "state/../pipeline.json",
+      "state/opps.checkpoint.json", "state/other.checkpoint.json", "state/opps.lock",
+      "state/opps.last-run.json", "state/opps.identity", "state/opps.journal.ndjson",
+      "link/opps.checkpoint.json", "state/schemas/report.json", "out/_manifest.ndjson",
+      "out/Opportunity/_columns.json", "out/Opportunity/x.ndjson.zst",
+      "state/dead/_manifest.ndjson",
+    ] {
+      let failure = #expect(throws: ReportDestination.Failure.self) { try check(path) }
+      #expect(failure?.description.contains("name another file") == true, "\(path)")
+    }
+    for path in ["report.json", "state/report.json", "out/report.json"] { try check(path) }
+  }
+
   @Test("A report file is created, then replaced as a whole, and no other file remains")
   func file() throws {
     try self.write("a", to: self.path("report"))

@@ -1,0 +1,67 @@
+import Checkpoint
+
+extension ReportDestination {
+  /// Checks that the report replaces nothing that the pipeline reads or keeps.
+  ///
+  /// - Throws: a sentence that names the file.
+  func check(against configuration: PipelineConfiguration) throws(Failure) {
+    guard case .file(let path) = self else { return }
+    let place = Self.place(of: path)
+    let name = place.lastName
+    let role: String
+    if configuration.inputFiles.contains(where: { Self.place(of: $0) == place }) {
+      role = "the pipeline is configured by it"
+    } else if Self.isInside(place, configuration.statePaths.schemas) {
+      role = "it is in the directory of stored schemas"
+    } else if Self.isInside(place, configuration.checkpoint.directory), Self.isState(name) {
+      role = "the state of a pipeline is stored in it"
+    } else if let directory = configuration.outputDirectories.first(where: {
+      Self.isInside(place, $0)
+    }), Self.isOutput(name) {
+      role = "\(directory) holds exported files"
+    } else {
+      return
+    }
+    throw Failure(
+      description: "the report cannot be written to \(path), because \(role); name another file")
+  }
+
+  /// The path without links, also of a file that does not exist.
+  private static func place(of path: String) -> String {
+    if let real = FilePath.real(path) { return real }
+    let directory = FilePath.directory(of: path)
+    return "\(FilePath.real(directory) ?? directory)/\(path.lastName)"
+  }
+
+  private static func isInside(_ place: String, _ directory: String) -> Bool {
+    place.hasPrefix("\(FilePath.real(directory) ?? directory)/")
+  }
+
+  /// Whether some pipeline with this state directory may have a file of that name.
+  private static func isState(_ name: String) -> Bool {
+    let paths = StatePaths(directory: "", pipeline: "")
+    return name.hasPrefix(".")
+      || [
+        paths.checkpoint, paths.lock, paths.lastRun, paths.waiting, paths.identity, paths.journal,
+      ].contains { name.hasSuffix($0.lastName) }
+  }
+
+  /// Whether a files sink or the dead letters may have a file of that name.
+  private static func isOutput(_ name: String) -> Bool {
+    name.hasPrefix("_") || name.hasPrefix(".") || name.hasSuffix(".ndjson.zst")
+  }
+}
+
+extension PipelineConfiguration {
+  /// Where files with a manifest are.
+  fileprivate var outputDirectories: [String] {
+    self.fileSinks.map(\.directory) + [self.deadLetter.directory]
+  }
+}
+
+extension String {
+  fileprivate var lastName: String {
+    guard let slash = self.utf8.lastIndex(of: UInt8(ascii: "/")) else { return self }
+    return String(self[self.utf8.index(after: slash)...])
+  }
+}
