@@ -157,8 +157,10 @@ struct StartingPositions: Equatable {
       .data, reason: "lost_state",
       "the database of sink '\(keeper.name)' has no position of this pipeline, but "
         + (keeper.newestEpoch != nil ? "rows of its topics" : "had one before")
-        + "; put back table '_etl_checkpoint', or begin a new epoch with 'run --accept-reset', "
-        + "which reads the topics from 'start' and skips rows that are already there")
+        + "; if 'url' or 'schema' of the sink was changed, change it back, or copy the tables there "
+        + "with '_etl_checkpoint'; or put that table back; or begin a new epoch with "
+        + "'run --accept-reset', which reads the topics from 'start' and skips rows that are already "
+        + "there")
   }
 
   private static func newSink(_ name: String, _ addition: String = "") -> RunFailure {

@@ -186,6 +186,7 @@ struct StartingPositionsTests {
         })
       #expect(failure.exitCode == .data)
       #expect(failure.reason == "lost_state")
+      #expect(failure.message.contains("'url' or 'schema'"))
       #expect(failure.message.contains("'db'"))
       #expect(failure.message.contains("--accept-reset"))
     }
