@@ -3,15 +3,13 @@ internal import HTTPClient
 /// A login that gave no access token. Its text never holds a secret.
 public struct AuthError: Error, Sendable, CustomStringConvertible {
   public struct Code: Hashable, Sendable {
-    private enum Value { case refused, unavailable, limited, exhausted, untrusted, configuration }
+    private enum Value { case refused, unavailable, exhausted, untrusted, configuration }
     private var value: Value
     private init(_ value: Value) { self.value = value }
     /// The login service said no; asking again gives the same answer and may lock the user out.
     public static var refused: Self { Self(.refused) }
     /// No answer, or one that says nothing about the login: ask again later, with back-off.
     public static var unavailable: Self { Self(.unavailable) }
-    /// There were too many logins: ask again later, with back-off.
-    public static var limited: Self { Self(.limited) }
     /// Threads or descriptors have run out: ask again later.
     public static var exhausted: Self { Self(.exhausted) }
     /// The login host could not prove who it is.
@@ -28,7 +26,7 @@ public struct AuthError: Error, Sendable, CustomStringConvertible {
   public var description: String { self.message }
 
   /// The same login may succeed later.
-  public var isTransient: Bool { [.unavailable, .limited, .exhausted].contains(self.code) }
+  public var isTransient: Bool { [.unavailable, .exhausted].contains(self.code) }
 
   public init(_ code: Code, _ message: String) {
     (self.code, self.message) = (code, message)

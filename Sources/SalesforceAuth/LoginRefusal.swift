@@ -32,7 +32,6 @@ enum LoginRefusal {
   private static func code(_ disposition: LoginRule.Disposition) -> AuthError.Code {
     switch disposition {
     case .again: .unavailable
-    case .limited: .limited
     case .refused: .refused
     case .settings: .configuration
     }

@@ -6,8 +6,6 @@ struct LoginRule: Sendable {
   enum Disposition: Sendable {
     /// The same login may succeed later.
     case again
-    /// As `again`, when a limit has been reached.
-    case limited
     /// The service refused the login; only a change in the org or in the settings helps.
     case refused
     /// The answer is not one of the login service: the address is wrong, or something in between.
@@ -65,7 +63,7 @@ struct LoginRule: Sendable {
     LoginRule(
       statuses: [407...407], disposition: .settings,
       advice: "a proxy requires another user and password; put them into the proxy's URL"),
-    LoginRule(statuses: [429...429], disposition: .limited, advice: Self.tooOften),
+    LoginRule(statuses: [429...429], disposition: .again, advice: Self.tooOften),
     LoginRule(
       statuses: [501...501, 505...505], disposition: .settings, advice: Self.noLoginService),
     LoginRule(
@@ -92,7 +90,7 @@ struct LoginRule: Sendable {
       words: [
         "rate exceeded", "rate limit", "logins exceeded", "too many login", "too many request",
         "login limit",
-      ], disposition: .limited, advice: Self.tooOften),
+      ], disposition: .again, advice: Self.tooOften),
     LoginRule(
       errors: [
         "unknown_error", "server_error", "temporarily_unavailable", "internal_error",

@@ -143,8 +143,7 @@ public struct SalesforceCLIFlow: AccessTokenFlow {
     case .unknownOrg:
       return AuthError(.refused, "\(text); log in as the user whom the run belongs to: \(login)")
     case .momentary(let rule):
-      return AuthError(
-        rule.disposition == .limited ? .limited : .unavailable, "\(text); \(rule.advice)")
+      return AuthError(.unavailable, "\(text); \(rule.advice)")
     case .network: return AuthError(.unavailable, "\(text); try again later")
     case .certificate:
       return AuthError(

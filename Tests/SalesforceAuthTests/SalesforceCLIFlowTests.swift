@@ -133,7 +133,7 @@ struct SalesforceCLIFlowTests {
         .unavailable
       ),
       ("RefreshTokenAuthError", "unknown_error: retry your request", .unavailable),
-      ("RefreshTokenAuthError", "login rate exceeded", .limited),
+      ("RefreshTokenAuthError", "login rate exceeded", .unavailable),
       ("RefreshTokenAuthError", "expired access/refresh token (after socket hang up)", .refused),
       (
         "JwtAuthError", "invalid_grant: user hasn't approved this consumer; ETIMEDOUT before",

@@ -61,7 +61,7 @@ struct RunFailure: Error {
         switch error.code {
         case .untrusted, .configuration: .configuration
         case .unavailable: .unavailable
-        case .limited, .exhausted: .tryAgain
+        case .exhausted: .tryAgain
         default: .refused
         }
       self.init(code, reason: "login", "\(error)")
