@@ -53,13 +53,18 @@ struct ColumnCatalog {
     entity.merge(layout, pipeline: self.pipeline, isOfReads: isOfReads)
     try self.replace(columnsPath, with: entity.text)
 
-    var entities: [(directory: String, columns: EntityColumns)] = []
+    let empty = EmptyFile(directory: self.directory, fileSystem: self.fileSystem)
+    try empty.make(for: entityDirectory, layout.family)
+    var entities: [DuckDBViews.Entity] = []
     for entry in try self.fileSystem.list(self.directory) ?? [] where entry.isDirectory {
       let path = "\(self.directory)/\(entry.name)/\(Self.columnsName)"
       guard let columns = try self.read(path).flatMap({ EntityColumns(parsing: $0) }) else {
         continue
       }
-      entities.append((entry.name, columns))
+      entities.append(
+        DuckDBViews.Entity(
+          directory: entry.name, columns: columns,
+          hasEmptyFile: try empty.exists(for: entry.name)))
     }
     entities.sort { $0.directory < $1.directory }
     try self.replace(

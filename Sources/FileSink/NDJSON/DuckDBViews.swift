@@ -4,18 +4,26 @@ struct DuckDBViews {
   /// Absolute path of the sink's directory.
   let directory: String
 
-  func text(of entities: [(directory: String, columns: EntityColumns)]) -> String {
+  /// An entity's directory below `directory`.
+  struct Entity {
+    var directory: String
+    var columns: EntityColumns
+    /// There is an `EmptyFile` for it.
+    var hasEmptyFile: Bool
+  }
+
+  func text(of entities: [Entity]) -> String {
     guard !self.directory.utf8.contains(UInt8(ascii: "\\")) else {
       return Self.head
         + "\n-- No views: DuckDB takes the backslash in the name of this directory for a separator.\n"
     }
     var text = Self.head
     var seen: Set<[UInt8]> = []
-    for (directory, columns) in entities {
-      if seen.insert(Self.key(columns.entity)).inserted {
-        text += self.view(of: columns, in: directory)
+    for entity in entities {
+      if seen.insert(Self.key(entity.columns.entity)).inserted {
+        text += self.view(of: entity.columns, in: entity)
       } else {
-        text += Self.leftOut(columns.entity)
+        text += Self.leftOut(entity.columns.entity)
       }
     }
     return text
@@ -43,7 +51,10 @@ struct DuckDBViews {
     -- _pipeline is the pipeline that wrote the file. An entity that several pipelines export here
     -- has all their lines in its view, an event once for each of them, and a view for each pipeline
     -- besides: "Opportunity@opps".
-    -- A view cannot be made before its first file is finished.
+    -- A value that the column's type cannot hold, such as a date after the year 294246, reads as
+    -- NULL; the file has it as text.
+    -- A view without files is empty. DuckDB makes no view of a pattern that no file matches, so each
+    -- pattern also matches an empty file in a hidden directory, such as .pportunity for Opportunity.
 
     """
 
@@ -64,7 +75,7 @@ struct DuckDBViews {
       + "[.]ndjson[.]zst$', \(group))"
   }
 
-  private func view(of columns: EntityColumns, in entityDirectory: String) -> String {
+  private func view(of columns: EntityColumns, in entity: Entity) -> String {
     var types: [(name: String, type: String)] = []
     var decoded: [String] = []
     var skipped: [String] = []
@@ -104,10 +115,14 @@ struct DuckDBViews {
 
     var text = "\nCREATE OR REPLACE VIEW \(Self.identifier(columns.entity)) AS\nSELECT *"
     var replacements = decoded.map { "from_base64(\($0)) AS \($0)" }
+    for (name, type) in types {
+      guard let value = Self.conversion(of: Self.identifier(name), to: type) else { continue }
+      replacements.append("\(value) AS \(Self.identifier(name))")
+    }
     let epoch = Self.number(2)
     if hasPlace { replacements.append("coalesce(_epoch, \(epoch)) AS _epoch") }
     if !replacements.isEmpty {
-      text += " REPLACE (\(replacements.joined(separator: ", ")))"
+      text += " REPLACE (\n  \(replacements.joined(separator: ",\n  ")))"
     }
     // DuckDB would also create a column for every `name=value` directory above the files.
     let isHive = !self.directory.utf8.contains(UInt8(ascii: "=")) || !hasPlace
@@ -115,15 +130,19 @@ struct DuckDBViews {
       if !isHive { text += Self.date(of: columns) }
       text += Self.place
     }
-    let glob = "\(Self.globEscaped(self.directory))/\(entityDirectory)/*/*.ndjson.zst"
+    let pattern =
+      entity.hasEmptyFile ? EmptyFile.pattern(of: entity.directory) : entity.directory
+    let glob = "\(Self.globEscaped(self.directory))/\(pattern)/*/*.ndjson.zst"
     text += "\nFROM read_json(\(Self.literal(glob)),\n  format = 'newline_delimited',"
     // Explicit, because DuckDB treats the part of a name after `?` as the query of a URL.
     text += "\n  compression = 'zstd',"
     text += "\n  hive_partitioning = \(isHive),\n"
     if hasPlace { text += "  filename = '_file',\n" }
     text += "  columns = {\n"
-    text += types.map { "    \(Self.literal($0.name)): \(Self.literal($0.type))" }
-      .joined(separator: ",\n")
+    text += types.map { name, type in
+      let isConverted = Self.conversion(of: "", to: type) != nil
+      return "    \(Self.literal(name)): \(Self.literal(isConverted ? "VARCHAR" : type))"
+    }.joined(separator: ",\n")
     text += "\n  });\n"
     for name in skipped { text += Self.leftOut(name) }
     if hasPlace, columns.pipelines.count > 1 {
@@ -176,6 +195,18 @@ struct DuckDBViews {
     case "array<string>": "VARCHAR[]"
     case "record", "union", "json": "JSON"
     default: Self.decimal(name) ?? "VARCHAR"
+    }
+  }
+
+  /// The value of a column that is read as text, since one value that its type cannot hold would
+  /// fail the query; nil for types that hold every value of theirs.
+  private static func conversion(of column: String, to type: String) -> String? {
+    switch type {
+    // The sign of years after 9999 (ISO 8601) is unknown to DuckDB.
+    case "DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NS":
+      "try_cast(ltrim(\(column), '+') AS \(type))"
+    case "TIME", "UUID": "try_cast(\(column) AS \(type))"
+    default: type.hasPrefix("DECIMAL") ? "try_cast(\(column) AS \(type))" : nil
     }
   }
 

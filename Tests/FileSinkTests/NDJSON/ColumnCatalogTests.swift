@@ -96,7 +96,12 @@ struct ColumnCatalogTests {
       self.layout("s2", [Column("B", 16, .int32)]), entityDirectory: "Opportunity")
     #expect(try zip(files.map(inode), before).allSatisfy { $0 != $1 })
     let names = try FileManager.default.subpathsOfDirectory(atPath: self.directory.path).sorted()
-    #expect(names == [".catalog.lock", "Opportunity", "Opportunity/_columns.json", "_views.sql"])
+    #expect(
+      names == [
+        ".catalog.lock", ".pportunity", ".pportunity/commit_date=1970-01-01",
+        ".pportunity/commit_date=1970-01-01/.none.ndjson.zst", "Opportunity",
+        "Opportunity/_columns.json", "_views.sql",
+      ])
   }
 
   @Test("A damaged catalog is rebuilt", arguments: ["", "{", "[]", "{\"a\":1}"])

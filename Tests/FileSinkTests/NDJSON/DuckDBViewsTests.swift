@@ -156,8 +156,84 @@ struct DuckDBViewsTests {
         "CREATE OR REPLACE VIEW \"Account\" AS", "CREATE OR REPLACE VIEW \"Lead\" AS",
       ])
     #expect(text.contains("    'it''s \"q\"': 'INTEGER',\n"))
-    #expect(text.contains("FROM read_json('\(self.directory.path)/Lead/*/*.ndjson.zst',"))
+    #expect(text.contains("FROM read_json('\(self.directory.path)/[L.]ead/*/*.ndjson.zst',"))
     #expect(text.contains("-- Left out, since names of DuckDB do not differ in case: X\n"))
+  }
+
+  @Test("A view without files is empty and keeps its columns, and the others can be made")
+  func noFiles() throws {
+    let lead = self.layout([Column("Name", 16, .string)], entity: "Lead")
+    let catalog = ColumnCatalog(directory: self.directory.path, pipeline: "opps")
+    try catalog.add(lead, entityDirectory: "Lead")
+    let event = RecordLayout(
+      topic: "/event/Order__e", schemaID: "s", entity: "Order__e", family: .platformEvent,
+      slotCount: 20, fieldOrder: [], columns: [Column("Name", 16, .string)])
+    try catalog.add(event, entityDirectory: "Order__e")
+    let full = try self.rows(self.directory.path, columns: ["Name"])
+    #expect(full.rows.count == 1)
+    let names = full.names
+    let leads = try ViewFiles.query("Lead", of: self.directory.path)
+    #expect(leads.names == names)
+    #expect(leads.rows == [])
+    let events = try ViewFiles.query("Order__e", of: self.directory.path)
+    #expect(events.names == names.map { $0 == "commit_date" ? "export_date" : $0 })
+    #expect(events.rows == [])
+
+    // A loader removes the file with its folder, and a new one arrives.
+    let folder = "\(self.directory.path)/Opportunity/commit_date=2026-02-17"
+    try FileManager.default.removeItem(atPath: folder)
+    let emptied = try ViewFiles.query("Opportunity", of: self.directory.path)
+    #expect(emptied.names == names)
+    #expect(emptied.rows == [])
+    try self.write(self.directory.path, columns: ["Name"])
+    #expect(try ViewFiles.query("Opportunity", of: self.directory.path).rows.count == 1)
+  }
+
+  @Test("The empty files of two entities that differ in the first letter do not mix their folders")
+  func sharedEmptyFile() throws {
+    try self.write(self.directory.path, columns: ["Name"])
+    let event = RecordLayout(
+      topic: "/event/Xpportunity", schemaID: "s", entity: "Xpportunity", family: .platformEvent,
+      slotCount: 20, fieldOrder: [], columns: [Column("Name", 16, .string)])
+    try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+      event, entityDirectory: "Xpportunity")
+    let text = try String(contentsOfFile: "\(self.directory.path)/_views.sql", encoding: .utf8)
+    #expect(text.contains("/Opportunity/*/*.ndjson.zst"))
+    #expect(text.contains("/Xpportunity/*/*.ndjson.zst"))
+  }
+
+  @Test("A value that DuckDB cannot hold is NULL, and all others are read")
+  func outOfRange() throws {
+    let layout = self.layout([
+      Column("day", 16, .date(.days)), Column("time", 17, .time(.milliseconds)),
+      Column("at", 18, .timestamp(.milliseconds, isLocal: false)),
+      Column("local", 19, .timestamp(.microseconds, isLocal: true)),
+      Column("fine", 20, .timestamp(.nanoseconds, isLocal: true)),
+      Column("price", 21, .decimal(precision: 10, scale: 2)), Column("key", 22, .uuid),
+    ])
+    try ColumnCatalog(directory: self.directory.path, pipeline: "opps").add(
+      layout, entityDirectory: "Opportunity")
+    let lines = [
+      #"{"day":"+294247-01-11","time":"25:00:00.000","at":"+292278994-08-17T07:12:55.807Z","local":"+294247-01-11T00:00:00.000000","fine":"2300-01-01T00:00:00.000000000","price":"12345678901.25","key":"none"}"#,
+      #"{"day":"+10000-01-01","time":"04:03:15.123","at":"+10000-01-01T00:00:00.000Z","local":"-000001-01-01T00:00:00.000000","fine":"2200-01-01T00:00:00.000000001","price":"1.25","key":"123e4567-e89b-12d3-a456-426614174000"}"#,
+      #"{"day":"2026-02-17"}"#,
+    ]
+    try ViewFiles.finish(
+      lines.map { $0 + "\n" }.joined(),
+      as: "opps-OpportunityChangeEvent-e1-000000000000.ndjson.zst",
+      in: "\(self.directory.path)/Opportunity/commit_date=2026-02-17")
+    let (names, rows) = try ViewFiles.query("Opportunity", of: self.directory.path)
+    #expect(names.prefix(7) == ["day", "time", "at", "local", "fine", "price", "key"])
+    let found = rows.map { Array($0.prefix(7)) }
+    #expect(found.count == 3)
+    #expect(
+      found.contains([
+        "10000-01-01", "04:03:15.123", "10000-01-01 00:00:00+00", "0002-01-01 (BC) 00:00:00",
+        "2200-01-01 00:00:00.000000001", "1.25", "123e4567-e89b-12d3-a456-426614174000",
+      ]))
+    #expect(found.contains(["2026-02-17", nil, nil, nil, nil, nil, nil]))
+    // DuckDB's dates go further than its times.
+    #expect(found.contains(["294247-01-11", nil, nil, nil, nil, nil, nil]))
   }
 
   @Test("DuckDB gets only one of two entities whose names differ only in case")
