@@ -27,7 +27,7 @@ struct LoginPagesTests {
   @Test(
     "The program prints every message that a page explains",
     arguments: [
-      ("LoginClientCredentials", 9), ("LoginJWTBearer", 13), ("LoginRefreshToken", 8),
+      ("LoginClientCredentials", 9), ("LoginJWTBearer", 13), ("LoginRefreshToken", 9),
       ("LoginSalesforceCLI", 10),
     ])
   func messages(page: String, count: Int) throws {
