@@ -29,9 +29,9 @@ package struct FileSystemError: Error, Sendable, CustomStringConvertible {
   static var notOurs: [Int32] { [EACCES, EPERM, EINVAL, EROFS] }
 
   /// Errors of a call that the file system, its server or the container does not support: EPERM of
-  /// link(2) on FAT, and of unknown calls under old seccomp profiles.
+  /// link(2) on FAT, and of unknown calls under old seccomp profiles; EMLINK where a file has one name.
   package static var notSupported: [Int32] {
-    [EINVAL, ENOSYS, EOPNOTSUPP, EPERM, ENOTTY, EMLINK]
+    [EINVAL, ENOSYS, EOPNOTSUPP, EPERM, EMLINK]
   }
 
   package var description: String {

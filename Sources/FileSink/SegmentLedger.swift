@@ -166,6 +166,10 @@ extension SegmentLedger {
     var isInManifest: Bool
   }
 
+  static let damageRemedy =
+    "Restore the file, or move it away with the checkpoint and run 'checkpoint restore "
+    + "--from-manifest' to resume after the finished files"
+
   /// Steps that finish a file of the last checkpoint, whether open or closing: it is truncated to
   /// what was committed, and gets its end, its name and its manifest line. Repeating them from any
   /// point is safe.
@@ -192,8 +196,7 @@ extension SegmentLedger {
         throw FileSinkError(
           .inconsistent,
           "\(record.part) has \(byteCount) bytes, but \(record.committedByteCount) were "
-            + "committed: the disk lost data or the file was changed. Restore the file, or move "
-            + "it away and run 'checkpoint restore' to restore the positions from the manifest")
+            + "committed: the disk lost data or the file was changed. " + Self.damageRemedy)
       }
       return [
         .verify(record, isFinished: false), .endFrame(record), .rename(record),
@@ -205,8 +208,7 @@ extension SegmentLedger {
         throw FileSinkError(
           .inconsistent,
           "\(record.name) has \(byteCount) bytes, but the checkpoint says \(record.byteCount): "
-            + "it was changed after it was finished. Restore the file, or move it away and run "
-            + "'checkpoint restore' to restore the positions from the manifest")
+            + "it was changed after it was finished. " + Self.damageRemedy)
       }
       return [
         .verify(record, isFinished: true), .synchronizeDirectory(record.directory),
@@ -218,9 +220,9 @@ extension SegmentLedger {
         .lostOutput,
         "\(record.name) is missing, both as a finished file and in progress, and the manifest "
           + "does not list it: the directory was moved or emptied, or the file was removed "
-          + "before its line was in _manifest.ndjson. Put it back; or run 'checkpoint restore' "
-          + "to restore the positions from the manifest; or continue without its events: 'run "
-          + "--accept-missing'")
+          + "before its line was in _manifest.ndjson. Put it back; or move the checkpoint away and run "
+          + "'checkpoint restore --from-manifest' to resume after the finished files; or continue "
+          + "without its events: 'run --accept-missing'")
     }
   }
 }

@@ -94,8 +94,7 @@ extension SegmentStore {
           .inconsistent,
           "\(path): its contents are not what was written (sha256 \(sha256), but the "
             + "checkpoint says \(record.sha256)): the disk lost data or the file was changed. "
-            + "Restore the file, or move it away and run 'checkpoint restore' to restore the "
-            + "positions from the manifest"))
+            + SegmentLedger.damageRemedy))
     }
   }
 

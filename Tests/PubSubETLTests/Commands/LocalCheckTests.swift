@@ -100,6 +100,26 @@ struct LocalCheckTests {
     #expect(LocalCheck.failures(configuration).map(\.reason) == ["new_sink"])
   }
 
+  @Test("A changed directory that lacks the files of the last run is reported")
+  func otherDirectory() throws {
+    let (sample, configuration) = try self.sample()
+    let name =
+      "Opportunity/commit_date=2026-02-17/opps-OpportunityChangeEvent-e1-000000000000.ndjson.zst"
+    let store = try FileCheckpointStore(directory: "\(sample.base)/state", pipeline: "opps")
+    let state: JSONValue = [
+      "directory": .string("\(sample.base)/old"), "files": [], "last_finished": .string(name),
+    ]
+    try store.save(
+      CheckpointDocument(pipeline: "opps", org: "00D", sinks: ["files": SinkState(state)]))
+    let failures = LocalCheck.failures(configuration)
+    #expect(failures.map(\.reason) == ["other_directory"])
+    #expect(failures.map(\.exitCode) == [.data])
+    #expect(failures.first?.message.contains("\(sample.base)/old") == true)
+    mkdir("\(sample.base)/out", 0o750)
+    try sample.write("{\"name\":\"\(name)\"}\n", to: "out/_manifest.ndjson")
+    #expect(LocalCheck.failures(configuration).isEmpty)
+  }
+
   @Test("A CA file without certificates is a mistake in the file")
   func caFile() throws {
     let sample = try SamplePipeline()

@@ -94,7 +94,8 @@ struct FilesStatus: SinkStatus {
   func problems(isCommitted: Bool) -> [PipelineStatus.Problem] {
     self.output.faults.map { fault in
       PipelineStatus.Problem(
-        .data, "lost_output", "sink '\(self.name)': \(fault): \(self.output.remedy)")
+        .data, self.output.isElsewhere ? "other_directory" : "lost_output",
+        "sink '\(self.name)': \(fault): \(self.output.remedy)")
     } + (self.verification?.problems(of: "sink '\(self.name)'") ?? [])
   }
 
