@@ -28,6 +28,11 @@ public struct FilePass: Sendable, Equatable {
   public var requestedAt: Int64?
   /// The time when every record had arrived.
   public var finishedAt: Int64?
+  /// The columns that lines of the pass may have; empty if an earlier version began it.
+  var columns: Set<String>
+  /// The columns of later events that lines of the pass lack, with the time of the first such
+  /// event here.
+  public private(set) var newer: [String: Int64] = [:]
 
   /// - Parameter batch: the batch that came with the pass.
   init(beginning pass: ReadPass, _ batch: RecordBatch, at time: Int64) {
@@ -42,6 +47,19 @@ public struct FilePass: Sendable, Equatable {
     self.epoch = isBegin ? batch.epoch : 0
     self.nextOrdinal = isBegin ? batch.nextOrdinal : 0
     self.begunAt = time
+    self.columns = Self.names(batch.layout)
+  }
+
+  private static func names(_ layout: RecordLayout) -> Set<String> {
+    Set(layout.columns.lazy.filter { !$0.isMetadata }.map(\.name))
+  }
+
+  /// Notes the columns of an event that lines of the pass lack.
+  mutating func note(_ layout: RecordLayout, at time: Int64) {
+    guard self.finishedAt != nil, !self.columns.isEmpty else { return }
+    for name in Self.names(layout).subtracting(self.columns) where self.newer[name] == nil {
+      self.newer[name] = time
+    }
   }
 
   /// The place in the stream and the job, for the names of files.
@@ -85,6 +103,10 @@ extension FilePass {
       "request": .integer(self.request), "epoch": .integer(self.epoch),
       "next_ordinal": .integer(self.nextOrdinal), "begun_at_ms": .integer(self.begunAt),
       "requested_at_ms": number(self.requestedAt), "finished_at_ms": number(self.finishedAt),
+      "columns": .array(self.columns.sorted().map { .string($0) }),
+      "newer_columns_ms": JSONValue(
+        .object(
+          self.newer.sorted { $0.key < $1.key }.map { JSONMember($0.key, .integer($0.value)) })),
     ]
   }
 
@@ -113,6 +135,10 @@ extension FilePass {
     self.begunAt = begunAt
     self.requestedAt = json["requested_at_ms"]?.calendarTime
     self.finishedAt = json["finished_at_ms"]?.calendarTime
+    self.columns = Set((json["columns"]?.array ?? []).compactMap(\.string))
+    for member in json["newer_columns_ms"]?.members ?? [] {
+      self.newer[member.name] = member.value.calendarTime
+    }
     guard self.pass(InstantClock(reading: 0, readAt: ProcessClock.now)).isPlausible,
       self.request <= 1_000_000_000, self.job == nil || self.request > 0
     else { throw Self.damaged }

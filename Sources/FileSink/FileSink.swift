@@ -278,6 +278,7 @@ public final class FileSink: CheckpointedSink {
     let encoder = NDJSONEncoder(
       layout: layout, options: NDJSONOptions(int64AsStrings: self.configuration.int64AsStrings))
     self.encoders.insert(encoder, for: layout)
+    self.passes[layout.entity]?.note(layout, at: self.clock.utcMilliseconds())
     return encoder
   }
 }

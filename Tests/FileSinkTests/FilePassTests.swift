@@ -50,6 +50,35 @@ import Testing
     }
   }
 
+  @Test("A field that is newer than the reads is noted with the time of its first event")
+  func newerColumns() throws {
+    func batch(_ fields: [String]) -> RecordBatch {
+      let layout = TestBatches().layout(topic: "/data/T", entity: "T")
+      let more = fields.enumerated().map { place, name in
+        Column(
+          name: name, path: [name], content: .slot(layout.slotCount + place, .string))
+      }
+      return RecordBatch(
+        layout: RecordLayout(
+          topic: layout.topic, schemaID: "s", entity: "T", family: layout.family,
+          slotCount: layout.slotCount + more.count, fieldOrder: layout.fieldOrder,
+          columns: layout.columns + more))
+    }
+    var pass = FilePass(
+      beginning: ReadPass(entity: "T", number: 1), batch(["Name"]), at: 1_771_300_995_000)
+    pass.note(batch(["Name", "Early__c"]).layout, at: 1_771_300_996_000)
+    // The pass was not finished, so its lines may still have the column.
+    #expect(pass.newer == [:])
+    pass.finishedAt = 1_771_300_997_000
+    pass.note(batch(["Name"]).layout, at: 1_771_300_998_000)
+    #expect(pass.newer == [:])
+    pass.note(batch(["Name", "Note__c"]).layout, at: 1_771_300_999_000)
+    pass.note(batch(["Name", "Note__c"]).layout, at: 1_771_301_000_000)
+    #expect(pass.newer == ["Note__c": 1_771_300_999_000])
+    let stored = try JSONValue(parsing: pass.json.text(.compact))
+    #expect(try FilePass(json: stored) == pass)
+  }
+
   @Test("An edited checkpoint is refused, and one of an earlier version has no passes")
   func damaged() throws {
     var random = SplitMix(seed: 2)

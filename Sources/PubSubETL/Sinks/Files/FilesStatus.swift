@@ -3,6 +3,7 @@ internal import Checkpoint
 import FileSink
 import JSON
 import Pipeline
+import RESTSource
 
 /// How a files sink stands, by its manifest and directory.
 struct FilesStatus: SinkStatus {
@@ -131,6 +132,7 @@ struct FilesStatus: SinkStatus {
     if let finishedAt = pass.finishedAt {
       return "all \(Phrase.count(pass.rowCount, "record")) read "
         + UTCTime.timestamp(milliseconds: finishedAt)
+        + Self.newColumns(pass)
     }
     guard let total = pass.total else {
       return pass.rowCount == 0
@@ -139,6 +141,16 @@ struct FilesStatus: SinkStatus {
     }
     return "\(ProgressLine.grouped(Int64(pass.rowCount))) of "
       + "\(ProgressLine.grouped(Int64(total))) records read"
+  }
+
+  /// Columns that records lack until an event brings them.
+  private static func newColumns(_ pass: FilePass) -> String {
+    guard !pass.newer.isEmpty else { return "" }
+    let names = pass.newer.sorted { $0.key < $1.key }.map { name, time in
+      "\(name) since \(UTCTime.timestamp(milliseconds: time))"
+    }
+    return ", without columns that are newer (\(BlindFields.list(names))); "
+      + "'pubsub-etl snapshot' reads them"
   }
 
   var remark: String? {
@@ -166,6 +178,11 @@ struct FilesStatus: SinkStatus {
             "finished_at": PipelineStatus.time(pass.finishedAt),
             "rows": .integer(pass.rowCount),
             "total": pass.total.map { .integer($0) } ?? nil,
+            "newer_columns": JSONValue(
+              .object(
+                pass.newer.sorted { $0.key < $1.key }.map {
+                  JSONMember($0.key, PipelineStatus.time($0.value))
+                })),
           ]
         }),
       "newest_files": .integer(self.output.fileCount),
